@@ -1,0 +1,330 @@
+//! The breaker of a target: when the target fails too often its jobs wait, untouched, instead of burning their attempts.
+//!
+//! A breaker is a small value. Stores keep it, pass it in with what happened, and keep what comes back.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failures::{Disposition, Reason};
+use crate::time::Timestamp;
+
+/// When a breaker opens and how it closes again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BreakerPolicy {
+    /// Over how long attempts are counted.
+    pub window: Duration,
+    /// Attempts in the window below which it never opens.
+    pub attempts_min: u32,
+    /// The share of failed attempts at which it opens; above 1 it never does.
+    pub failure_share: f64,
+    /// Refusals (`blocked`) in a row at which it opens, however many attempts there were.
+    pub blocked_max: u32,
+    /// How long it stays open; doubles each time a probe fails, up to eight times.
+    pub cool_down: Duration,
+    /// Successful probes after which it closes. Each one doubles how many may be out at once.
+    pub probes: u32,
+}
+
+impl Default for BreakerPolicy {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_secs(60),
+            attempts_min: 20,
+            failure_share: 0.5,
+            blocked_max: 5,
+            cool_down: Duration::from_secs(30),
+            probes: 3,
+        }
+    }
+}
+
+/// What a settled attempt means for the breaker of its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// The target answered.
+    Answered,
+    /// The target failed.
+    Failed,
+    /// The target refused us.
+    Blocked,
+    /// The failure demands that the target's jobs wait, at least so long.
+    Hold(Duration),
+    /// The attempt says nothing about the target.
+    Silent,
+}
+
+impl Signal {
+    /// What a failed attempt means.
+    pub fn of_failure(reason: Reason, disposition: Disposition, wait: Option<Duration>) -> Self {
+        match (disposition, reason) {
+            (Disposition::Hold, _) => Self::Hold(wait.unwrap_or_default()),
+            (_, Reason::Blocked) => Self::Blocked,
+            (_, reason) if reason.is_about_target() => Self::Failed,
+            (_, Reason::HandlerError | Reason::PoisonPill | Reason::PayloadExpired | Reason::Misconfigured) => {
+                Self::Silent
+            }
+            _ => Self::Answered,
+        }
+    }
+}
+
+/// Whether a breaker lets jobs through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakerState {
+    /// Jobs flow.
+    Closed,
+    /// Jobs wait.
+    Open,
+    /// A few jobs are let through to see.
+    HalfOpen,
+}
+
+/// The breaker of one pipeline and target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breaker {
+    /// Whether jobs flow.
+    pub state: BreakerState,
+    /// When it last changed its state, or its window began.
+    pub since: Timestamp,
+    /// While open: when the first probes may go.
+    pub open_until: Timestamp,
+    /// Attempts in the window.
+    pub attempts: u32,
+    /// Of those, failed.
+    pub failures: u32,
+    /// Refusals in a row.
+    pub blocked: u32,
+    /// Times it opened without having closed in between.
+    pub openings: u32,
+    /// Probes that are out.
+    pub probes_out: u32,
+    /// Probes that came back with an answer.
+    pub probes_ok: u32,
+}
+
+/// What a breaker lets through now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Everything.
+    All,
+    /// So many probes; not before then if none.
+    Probes(u32),
+    /// Nothing before then.
+    NotBefore(Timestamp),
+}
+
+impl Breaker {
+    /// A closed breaker whose window begins now.
+    pub const fn closed(now: Timestamp) -> Self {
+        Self {
+            state: BreakerState::Closed,
+            since: now,
+            open_until: now,
+            attempts: 0,
+            failures: 0,
+            blocked: 0,
+            openings: 0,
+            probes_out: 0,
+            probes_ok: 0,
+        }
+    }
+
+    /// What may be leased now.
+    pub fn admission(&self, policy: &BreakerPolicy, now: Timestamp) -> Admission {
+        match self.state {
+            BreakerState::Closed => Admission::All,
+            BreakerState::Open if now < self.open_until => Admission::NotBefore(self.open_until),
+            BreakerState::Open => Admission::Probes(1),
+            BreakerState::HalfOpen => {
+                // Probes that never came back, because their worker died, are forgotten after a cool-down.
+                let forgotten = now >= self.since + policy.cool_down;
+                let out = if forgotten { 0 } else { self.probes_out };
+                match (1_u32 << self.probes_ok.min(10)).saturating_sub(out) {
+                    0 => Admission::NotBefore(self.since + policy.cool_down),
+                    free => Admission::Probes(free),
+                }
+            }
+        }
+    }
+
+    /// Notes that so many probes were leased.
+    pub fn probe(&mut self, probes: u32, policy: &BreakerPolicy, now: Timestamp) {
+        if self.state == BreakerState::Open || now >= self.since + policy.cool_down {
+            self.probes_out = 0;
+            self.since = now;
+        }
+        self.state = BreakerState::HalfOpen;
+        self.probes_out += probes;
+    }
+
+    /// Takes in what a settled attempt said.
+    pub fn record(&mut self, signal: Signal, policy: &BreakerPolicy, now: Timestamp) {
+        match self.state {
+            BreakerState::Closed => self.record_closed(signal, policy, now),
+            BreakerState::HalfOpen => self.record_probe(signal, policy, now),
+            // Attempts that were under way when it opened say nothing new, except that a hold may ask for longer.
+            BreakerState::Open => {
+                if let Signal::Hold(wait) = signal {
+                    self.open_until = self.open_until.max(now + wait);
+                }
+            }
+        }
+    }
+
+    fn record_closed(&mut self, signal: Signal, policy: &BreakerPolicy, now: Timestamp) {
+        if now >= self.since + policy.window {
+            *self = Self { blocked: self.blocked, ..Self::closed(now) };
+        }
+        match signal {
+            Signal::Silent => return,
+            Signal::Answered => self.blocked = 0,
+            Signal::Failed => self.failures += 1,
+            Signal::Blocked => {
+                self.failures += 1;
+                self.blocked += 1;
+            }
+            Signal::Hold(wait) => return self.open(wait, policy, now),
+        }
+        self.attempts += 1;
+        let share = f64::from(self.failures) / f64::from(self.attempts);
+        let too_many = self.attempts >= policy.attempts_min && share >= policy.failure_share;
+        if too_many || self.blocked >= policy.blocked_max {
+            self.open(Duration::ZERO, policy, now);
+        }
+    }
+
+    fn record_probe(&mut self, signal: Signal, policy: &BreakerPolicy, now: Timestamp) {
+        self.probes_out = self.probes_out.saturating_sub(1);
+        match signal {
+            Signal::Silent => {}
+            Signal::Answered => {
+                self.probes_ok += 1;
+                if self.probes_ok >= policy.probes {
+                    *self = Self::closed(now);
+                }
+            }
+            Signal::Failed | Signal::Blocked => self.open(Duration::ZERO, policy, now),
+            Signal::Hold(wait) => self.open(wait, policy, now),
+        }
+    }
+
+    fn open(&mut self, wait: Duration, policy: &BreakerPolicy, now: Timestamp) {
+        let cool_down = policy.cool_down.saturating_mul(1 << self.openings.min(3));
+        *self = Self {
+            state: BreakerState::Open,
+            open_until: now + cool_down.max(wait),
+            openings: self.openings + 1,
+            ..Self::closed(now)
+        };
+    }
+
+    /// Whether nothing is lost by forgetting it: closed, and nothing failed in its window.
+    pub fn is_idle(&self, policy: &BreakerPolicy, now: Timestamp) -> bool {
+        let quiet = self.failures == 0 || now >= self.since + policy.window;
+        self.state == BreakerState::Closed && quiet && self.blocked == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(secs: i64) -> Timestamp {
+        Timestamp::from_millis(secs * 1_000)
+    }
+
+    fn opened(policy: &BreakerPolicy) -> Breaker {
+        let mut breaker = Breaker::closed(at(0));
+        for _ in 0..policy.attempts_min {
+            breaker.record(Signal::Failed, policy, at(1));
+        }
+        assert_eq!(breaker.state, BreakerState::Open);
+        breaker
+    }
+
+    #[test]
+    fn opens_on_a_share_not_on_a_count() {
+        let policy = BreakerPolicy::default();
+        let mut breaker = Breaker::closed(at(0));
+        for _ in 0..30 {
+            breaker.record(Signal::Answered, &policy, at(1));
+            breaker.record(Signal::Answered, &policy, at(1));
+            breaker.record(Signal::Failed, &policy, at(1));
+        }
+        assert_eq!(breaker.state, BreakerState::Closed);
+        let mut fresh = Breaker::closed(at(0));
+        for _ in 0..19 {
+            fresh.record(Signal::Failed, &policy, at(1));
+            assert_eq!(fresh.state, BreakerState::Closed, "below the minimum");
+        }
+        opened(&policy);
+    }
+
+    #[test]
+    fn old_failures_are_forgotten() {
+        let policy = BreakerPolicy::default();
+        let mut breaker = Breaker::closed(at(0));
+        for minute in 0..40 {
+            breaker.record(Signal::Failed, &policy, at(minute * 61));
+        }
+        assert_eq!(breaker.state, BreakerState::Closed);
+    }
+
+    #[test]
+    fn a_few_refusals_in_a_row_are_enough() {
+        let policy = BreakerPolicy::default();
+        let mut breaker = Breaker::closed(at(0));
+        for _ in 0..4 {
+            breaker.record(Signal::Blocked, &policy, at(1));
+        }
+        breaker.record(Signal::Answered, &policy, at(1));
+        for _ in 0..4 {
+            breaker.record(Signal::Blocked, &policy, at(1));
+        }
+        assert_eq!(breaker.state, BreakerState::Closed);
+        breaker.record(Signal::Blocked, &policy, at(1));
+        assert_eq!(breaker.admission(&policy, at(2)), Admission::NotBefore(at(31)));
+    }
+
+    #[test]
+    fn probes_slowly_and_closes_on_success() {
+        let policy = BreakerPolicy::default();
+        let mut breaker = opened(&policy);
+        assert_eq!(breaker.admission(&policy, at(30)), Admission::NotBefore(at(31)));
+        for allowed in [1, 2, 4] {
+            assert_eq!(breaker.admission(&policy, at(31)), Admission::Probes(allowed));
+            breaker.probe(1, &policy, at(31));
+            breaker.record(Signal::Answered, &policy, at(32));
+        }
+        assert_eq!(breaker.state, BreakerState::Closed);
+        assert!(breaker.is_idle(&policy, at(32)));
+    }
+
+    #[test]
+    fn a_failed_probe_opens_it_for_longer() {
+        let policy = BreakerPolicy::default();
+        let mut breaker = opened(&policy);
+        breaker.probe(1, &policy, at(31));
+        assert_eq!(breaker.admission(&policy, at(31)), Admission::NotBefore(at(61)));
+        breaker.record(Signal::Failed, &policy, at(32));
+        assert_eq!(breaker.admission(&policy, at(33)), Admission::NotBefore(at(32 + 60)));
+    }
+
+    #[test]
+    fn a_lost_probe_does_not_block_for_ever() {
+        let policy = BreakerPolicy::default();
+        let mut breaker = opened(&policy);
+        breaker.probe(1, &policy, at(31));
+        assert_eq!(breaker.admission(&policy, at(61)), Admission::Probes(1));
+    }
+
+    #[test]
+    fn hold_opens_at_once_and_honours_the_wait() {
+        let policy = BreakerPolicy::default();
+        let mut breaker = Breaker::closed(at(0));
+        breaker.record(Signal::Hold(Duration::from_secs(600)), &policy, at(1));
+        assert_eq!(breaker.admission(&policy, at(2)), Admission::NotBefore(at(601)));
+    }
+}

@@ -1,0 +1,120 @@
+//! Who is to blame when a process dies.
+//!
+//! Blame is earned. A job with a process of its own answers for that process. Jobs that share a worker become suspects
+//! when it dies and run again alone: a crash in isolation convicts, any other end acquits. A job that was leased but
+//! never started is returned as it was.
+
+use crate::breakers::Signal;
+use crate::dead::Gate;
+use crate::failures::{FailureReport, Reason};
+use crate::ids::WorkerId;
+use crate::jobs::{LeasedJob, Tally};
+use crate::policy::Policy;
+use crate::settlements::{Decision, Destination, Ending, record};
+
+/// A lease whose worker died or fell silent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LostLease {
+    /// The job, with the lease that settles it.
+    pub job: LeasedJob,
+    /// The worker that had it.
+    pub worker: WorkerId,
+    /// Whether the worker had begun to run it inside its own process. Handlers that give each job a process of its own
+    /// never set this.
+    pub started: bool,
+    /// Whether the worker's process is known to be gone, rather than just silent.
+    pub worker_gone: bool,
+}
+
+/// Decides what becomes of a job whose worker was lost.
+pub fn judge(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
+    let job = &lost.job;
+    if lost.started && job.tally.suspect {
+        let message = format!("worker {} died while it ran this job alone", lost.worker);
+        let report = FailureReport::message(message).with_code("worker_died");
+        let decision = convict(policy, job, report, ending);
+        return Decision { tally: Tally { suspect: true, ..decision.tally }, ..decision };
+    }
+    Decision {
+        destination: Destination::Queue { due_at: ending.at },
+        tally: Tally { suspect: job.tally.suspect || lost.started, ..job.tally },
+        failure: None,
+        signal: Signal::Silent,
+    }
+}
+
+/// Counts a crash against a job that is proven to have caused it, and quarantines it when it was the last straw.
+pub(crate) fn convict(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Ending) -> Decision {
+    let tally = Tally { crashes: job.tally.crashes + 1, suspect: false, ..job.tally };
+    let poison = tally.crashes >= policy.crashes_max;
+    let reason = if poison { Reason::PoisonPill } else { Reason::HandlerError };
+    let mut failure = record(job, report, reason, ending);
+    failure.crash = true;
+    let destination = if poison {
+        Destination::Dead { gate: Gate::Review }
+    } else {
+        Destination::Queue { due_at: ending.at + policy.retry.delay(tally.crashes, None, ending.chance) }
+    };
+    Decision { destination, tally, failure: Some(failure), signal: Signal::Silent }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settlements::tests::{ending, job};
+    use crate::settlements::{Outcome, decide};
+    use crate::time::Timestamp;
+
+    fn lost(tally: Tally, started: bool) -> LostLease {
+        let worker = WorkerId::new(Timestamp::from_millis(0), 9);
+        LostLease { job: job(tally), worker, started, worker_gone: true }
+    }
+
+    #[test]
+    fn three_crashes_are_a_poison_pill() {
+        let policy = Policy::default();
+        let mut tally = Tally::default();
+        for crashes in 1..=3 {
+            let decision = decide(&policy, &job(tally), Outcome::Crashed(FailureReport::message("SIGSEGV")), ending());
+            tally = decision.tally;
+            assert_eq!((tally.crashes, tally.attempts), (crashes, 0), "crashes are counted apart");
+            let dead = matches!(decision.destination, Destination::Dead { gate: Gate::Review });
+            assert_eq!(dead, crashes == 3);
+            let failure = decision.failure.expect("a crash leaves a failure");
+            assert!(failure.crash);
+            assert_eq!(failure.reason == Reason::PoisonPill, dead);
+        }
+    }
+
+    #[test]
+    fn jobs_that_never_started_are_not_blamed() {
+        let decision = judge(&Policy::default(), &lost(Tally::default(), false), ending());
+        assert_eq!((decision.tally, decision.failure), (Tally::default(), None));
+    }
+
+    #[test]
+    fn sharing_a_worker_makes_a_suspect_and_only_isolation_convicts() {
+        let policy = Policy::default();
+        let suspected = judge(&policy, &lost(Tally::default(), true), ending());
+        assert_eq!((suspected.tally.suspect, suspected.tally.crashes), (true, 0));
+        assert_eq!(suspected.failure, None);
+
+        let acquitted = decide(&policy, &job(suspected.tally), Outcome::Done, ending());
+        assert!(!acquitted.tally.suspect);
+
+        let mut tally = suspected.tally;
+        for crashes in 1..=3 {
+            let convicted = judge(&policy, &lost(tally, true), ending());
+            assert_eq!(convicted.tally.crashes, crashes);
+            assert!(convicted.tally.suspect, "it goes on running alone");
+            assert_eq!(matches!(convicted.destination, Destination::Dead { .. }), crashes == 3);
+            tally = convicted.tally;
+        }
+    }
+
+    #[test]
+    fn a_suspect_that_was_not_started_again_stays_one() {
+        let tally = Tally { suspect: true, ..Tally::default() };
+        assert_eq!(judge(&Policy::default(), &lost(tally, false), ending()).tally, tally);
+    }
+}

@@ -1,0 +1,89 @@
+//! Dead letters: jobs that are no longer tried, with everything needed to understand them and do them later.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failures::{Failure, Reason};
+use crate::ids::{JobId, PipelineName};
+use crate::jobs::Input;
+use crate::time::Timestamp;
+
+/// Whether a dead letter may be replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// By itself, if the pipeline asks for it.
+    Auto,
+    /// A person decides.
+    Review,
+    /// Not without force: its attempts are used up, or its payload is gone.
+    Never,
+}
+
+impl Gate {
+    /// The name in JSON, columns and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Review => "review",
+            Self::Never => "never",
+        }
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Gate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Self::Auto, Self::Review, Self::Never].into_iter().find(|gate| gate.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not a gate: expected auto, review or never"))
+    }
+}
+
+/// A job that is no longer tried. Its JSON form is what lists, `show` and exports print.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    /// The id it has had since it was accepted.
+    pub id: JobId,
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// Its key, if it has one.
+    pub key: Option<String>,
+    /// The original input.
+    pub input: Input,
+    /// The host or provider.
+    pub target: Option<String>,
+    /// Why the last attempt failed.
+    pub reason: Reason,
+    /// The last failure's code.
+    pub code: Option<String>,
+    /// The last failure's message.
+    pub message: String,
+    /// Attempts over all replays.
+    pub attempts: u32,
+    /// Times it took its process down.
+    pub crashes: u32,
+    /// How often it was replayed.
+    pub replays: u32,
+    /// Whether it may be replayed.
+    pub gate: Gate,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// When it died (last).
+    pub died_at: Timestamp,
+    /// The last failure's HTTP status.
+    pub http_status: Option<u16>,
+    /// The last failure's proxy label.
+    pub proxy: Option<String>,
+    /// Every failure, oldest first; only where the whole letter was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<Vec<Failure>>,
+}

@@ -1,0 +1,188 @@
+//! A job: the unit of work, before it is accepted, while a worker holds it, and as others see it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::ids::{JobId, LeaseToken, PipelineName};
+use crate::state::JobState;
+use crate::time::Timestamp;
+
+/// The JSON object that a job is about.
+pub type Input = Map<String, Value>;
+
+/// The longest key a job may have, in bytes.
+pub const KEY_BYTES_MAX: usize = 512;
+
+/// A job that asks to be accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewJob {
+    /// The id it will have, unless its key is known already.
+    pub id: JobId,
+    /// Its identity within the pipeline: a second job of the same key is not accepted.
+    pub key: Option<String>,
+    /// The host or provider it is about.
+    pub target: Option<String>,
+    /// What it is about.
+    pub input: Input,
+    /// When it may be leased first.
+    pub due_at: Timestamp,
+}
+
+impl NewJob {
+    /// A job from an input: the input's own `key` is its key, its `target`, or else the host of its `url`, its target.
+    pub fn from_input(id: JobId, input: Input, now: Timestamp) -> Self {
+        Self { id, key: own_key(&input), target: own_target(&input), input, due_at: now }
+    }
+}
+
+fn own_key(input: &Input) -> Option<String> {
+    match input.get("key")? {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn own_target(input: &Input) -> Option<String> {
+    let text = |field: &str| input.get(field).and_then(Value::as_str);
+    match text("target") {
+        Some(target) if !target.is_empty() => Some(target.to_owned()),
+        _ => text("url").and_then(host_of),
+    }
+}
+
+/// The host of an absolute URL, in lower case, without credentials or port.
+pub fn host_of(url: &str) -> Option<String> {
+    let (scheme, rest) = url.trim().split_once("://")?;
+    if scheme.is_empty() || !scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host_port.strip_prefix('[') {
+        Some(v6) => v6.split(']').next()?,
+        None => host_port.split(':').next()?,
+    };
+    (!host.is_empty()).then(|| host.to_ascii_lowercase())
+}
+
+/// How often a job has been tried, and what is suspected of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Attempts that ended in a verdict, over all replays.
+    pub attempts: u32,
+    /// Attempts made before the replay under way began.
+    pub attempts_before: u32,
+    /// Times the job took its process down.
+    pub crashes: u32,
+    /// How often it was replayed.
+    pub replays: u32,
+    /// Whether it ran in a worker that died, and must run alone to be judged.
+    pub suspect: bool,
+}
+
+impl Tally {
+    /// Whether anything has gone wrong with the job before.
+    pub const fn tried(&self) -> bool {
+        self.attempts + self.crashes > 0
+    }
+}
+
+/// A worker's time-limited right to one job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// The job it is for.
+    pub job: JobId,
+    /// Known to the holder only.
+    pub token: LeaseToken,
+    /// Grows with every lease of the pipeline, so that of two leases of one job the later is known.
+    pub epoch: u64,
+}
+
+/// A job in the hands of a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeasedJob {
+    /// The right to settle it.
+    pub lease: Lease,
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// Its key, if it has one.
+    pub key: Option<String>,
+    /// Its target, if it has one.
+    pub target: Option<String>,
+    /// What it is about.
+    pub input: Input,
+    /// What has happened to it so far.
+    pub tally: Tally,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+}
+
+impl LeasedJob {
+    /// The number of the attempt under way, counted over all replays from 1.
+    pub const fn attempt(&self) -> u32 {
+        self.tally.attempts + 1
+    }
+}
+
+/// A job as lists and `job show` print it, in whatever state it is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JobView {
+    /// Its id.
+    pub id: JobId,
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// Where it is.
+    pub state: JobState,
+    /// Its key, if it has one.
+    pub key: Option<String>,
+    /// Its target, if it has one.
+    pub target: Option<String>,
+    /// What it is about; not kept once a job is done or discarded.
+    pub input: Option<Input>,
+    /// Attempts that ended in a verdict.
+    pub attempts: u32,
+    /// Times it took its process down.
+    pub crashes: u32,
+    /// How often it was replayed.
+    pub replays: u32,
+    /// When it was accepted, where that is known.
+    pub accepted_at: Option<Timestamp>,
+    /// When it is due, while it is queued.
+    pub due_at: Option<Timestamp>,
+    /// Whether a breaker holds it.
+    pub held: bool,
+    /// When it was settled for good: done, dead or discarded.
+    pub ended_at: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn job(input: Value) -> NewJob {
+        let Value::Object(input) = input else { panic!("an object") };
+        let now = Timestamp::from_millis(0);
+        NewJob::from_input(JobId::new(now, 1), input, now)
+    }
+
+    #[test]
+    fn identity_and_target_come_from_the_input() {
+        let own = job(json!({"key": "a-1", "target": "solver", "url": "https://example.com/"}));
+        assert_eq!((own.key.as_deref(), own.target.as_deref()), (Some("a-1"), Some("solver")));
+        let plain = job(json!({"key": 7, "url": "https://u:p@Shop.Example.com:8443/p?q=1"}));
+        assert_eq!((plain.key.as_deref(), plain.target.as_deref()), (Some("7"), Some("shop.example.com")));
+        let none = job(json!({"key": "", "url": "not a url"}));
+        assert_eq!((none.key, none.target), (None, None));
+    }
+
+    #[test]
+    fn hosts() {
+        assert_eq!(host_of("http://[::1]:80/x").as_deref(), Some("::1"));
+        assert_eq!(host_of("https://EXAMPLE.com").as_deref(), Some("example.com"));
+        for bad in ["example.com/x", "://x", "https:///x", ""] {
+            assert_eq!(host_of(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The ledger: counters per pipeline that must add up at every moment.
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::JobState;
+
+/// How many jobs of a pipeline are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Jobs ever accepted.
+    pub accepted: i64,
+    /// Waiting, whether due or not.
+    pub queued: i64,
+    /// In the hands of a worker.
+    pub leased: i64,
+    /// Processed successfully.
+    pub done: i64,
+    /// No longer tried.
+    pub dead: i64,
+    /// Given up, with a record.
+    pub discarded: i64,
+    /// Of the queued: those that have failed before.
+    pub retrying: i64,
+    /// Of the done: those that were dead before.
+    pub recovered: i64,
+}
+
+impl Ledger {
+    /// Whether every accepted job is in exactly one state.
+    pub const fn balances(&self) -> bool {
+        self.accepted == self.queued + self.leased + self.done + self.dead + self.discarded
+    }
+
+    /// The counter of a state.
+    pub const fn count_mut(&mut self, state: JobState) -> &mut i64 {
+        match state {
+            JobState::Queued => &mut self.queued,
+            JobState::Leased => &mut self.leased,
+            JobState::Done => &mut self.done,
+            JobState::Dead => &mut self.dead,
+            JobState::Discarded => &mut self.discarded,
+        }
+    }
+
+    /// Moves one job from a state to another.
+    pub const fn shift(&mut self, from: JobState, to: JobState) {
+        *self.count_mut(from) -= 1;
+        *self.count_mut(to) += 1;
+    }
+
+    /// Jobs that are neither done, dead nor discarded.
+    pub const fn open(&self) -> i64 {
+        self.queued + self.leased
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::TRANSITIONS;
+
+    #[test]
+    fn no_move_unbalances_it() {
+        let mut ledger = Ledger { accepted: 1, queued: 1, ..Ledger::default() };
+        for (from, _, to) in TRANSITIONS {
+            ledger.shift(*from, *to);
+            assert!(ledger.balances(), "{from} to {to}");
+        }
+        assert!(!Ledger { accepted: 1, ..Ledger::default() }.balances());
+    }
+}

@@ -1,0 +1,32 @@
+//! Redrive's types and pure decisions.
+//!
+//! Nothing in here touches an async runtime, SQL, HTTP, the clock or a source of randomness: time and chance are passed in,
+//! so every decision can be tested by calling a function.
+//!
+//! - [`ids`]: what jobs, workers, leases and pipelines are called
+//! - [`time`]: instants, to the millisecond
+//! - [`state`]: the five states of a job and the table of moves between them
+//! - [`jobs`]: a job, before and after it was accepted, and its lease
+//! - [`failures`]: what went wrong in an attempt, and the closed list of reasons
+//! - [`rules`]: from what went wrong to a reason, a disposition and a gate
+//! - [`retry`]: how long to wait before the next attempt
+//! - [`policy`]: everything a pipeline decides by
+//! - [`settlements`]: how an attempt ends
+//! - [`crashes`]: who is to blame when a process dies
+//! - [`breakers`]: when the jobs of a failing target wait
+//! - [`dead`]: dead letters and their gates
+//! - [`ledger`]: the counters that must add up
+
+pub mod breakers;
+pub mod crashes;
+pub mod dead;
+pub mod failures;
+pub mod ids;
+pub mod jobs;
+pub mod ledger;
+pub mod policy;
+pub mod retry;
+pub mod rules;
+pub mod settlements;
+pub mod state;
+pub mod time;

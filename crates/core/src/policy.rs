@@ -1,0 +1,43 @@
+//! Everything a pipeline decides by, with the defaults that hold where its user said nothing.
+
+use std::time::Duration;
+
+use crate::breakers::BreakerPolicy;
+use crate::retry::RetryPolicy;
+use crate::rules::Rule;
+
+/// The policy of one pipeline.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// When and how often to try again.
+    pub retry: RetryPolicy,
+    /// Crashes after which a job is quarantined as a poison pill.
+    pub crashes_max: u32,
+    /// The user's classification rules, above the built-in ones.
+    pub rules: Vec<Rule>,
+    /// When the jobs of a failing target wait.
+    pub breaker: BreakerPolicy,
+    /// Queued jobs above which an enqueue is refused.
+    pub queued_max: Option<u64>,
+    /// How long dead letters are kept; `None` keeps them for ever.
+    pub retention: Option<Duration>,
+    /// How long a lease lasts unless it is extended.
+    pub lease: Duration,
+    /// How long one attempt may take, whatever its heartbeat says.
+    pub deadline: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            retry: RetryPolicy::default(),
+            crashes_max: 3,
+            rules: Vec::new(),
+            breaker: BreakerPolicy::default(),
+            queued_max: None,
+            retention: Some(Duration::from_secs(14 * 86_400)),
+            lease: Duration::from_secs(30),
+            deadline: Duration::from_secs(300),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Classification: rules as data, first match wins, the user's own above the built-in ones.
+//!
+//! A rule matches on what a handler reported and says the reason, what to do and whether a person must look.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::{Deserialize, Deserializer, de};
+
+use crate::dead::Gate;
+use crate::failures::{Disposition, FailureReport, Reason};
+
+/// What was decided about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Why.
+    pub reason: Reason,
+    /// What to do.
+    pub disposition: Disposition,
+    /// Whether it may be replayed once dead.
+    pub gate: Gate,
+}
+
+/// A rule: if all that it names matches, its verdict holds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// HTTP statuses: `403`, `"5xx"` or `"500-599"`.
+    #[serde(default)]
+    pub status: Vec<StatusRange>,
+    /// Error codes, exact.
+    #[serde(default)]
+    pub code: Vec<String>,
+    /// A pattern in the error's type.
+    pub error_type: Option<Pattern>,
+    /// A pattern in the message.
+    pub message: Option<Pattern>,
+    /// The stage, exact.
+    pub stage: Option<String>,
+    /// A pattern in the beginning of the response body.
+    pub body: Option<Pattern>,
+    /// The reason it then has.
+    pub reason: Reason,
+    /// What to do; by default what the reason says.
+    pub disposition: Option<Disposition>,
+    /// Whether it may be replayed; by default what the reason says.
+    pub gate: Option<Gate>,
+}
+
+impl Rule {
+    /// A rule for a reason that matches nothing yet.
+    pub const fn for_reason(reason: Reason) -> Self {
+        Self {
+            status: Vec::new(),
+            code: Vec::new(),
+            error_type: None,
+            message: None,
+            stage: None,
+            body: None,
+            reason,
+            disposition: None,
+            gate: None,
+        }
+    }
+
+    /// Whether the rule names anything to match on; one that does not would swallow every failure.
+    pub const fn is_empty(&self) -> bool {
+        self.status.is_empty()
+            && self.code.is_empty()
+            && self.error_type.is_none()
+            && self.message.is_none()
+            && self.stage.is_none()
+            && self.body.is_none()
+    }
+
+    fn matches(&self, report: &FailureReport) -> bool {
+        let status = report.http_status;
+        let fits_status =
+            self.status.is_empty() || self.status.iter().any(|range| status.is_some_and(|s| range.has(s)));
+        let fits_code = self.code.is_empty() || report.code.as_ref().is_some_and(|code| self.code.contains(code));
+        let fits_stage = self.stage.is_none() || self.stage == report.stage;
+        let fits = |pattern: &Option<Pattern>, text: Option<&str>| match pattern {
+            Some(pattern) => text.is_some_and(|text| pattern.0.is_match(text)),
+            None => true,
+        };
+        !self.is_empty()
+            && fits_status
+            && fits_code
+            && fits_stage
+            && fits(&self.error_type, report.error_type.as_deref())
+            && fits(&self.message, Some(&report.message))
+            && fits(&self.body, report.body.as_deref())
+    }
+
+    fn verdict(&self) -> Verdict {
+        let (disposition, gate) = self.reason.defaults();
+        Verdict {
+            reason: self.reason,
+            disposition: self.disposition.unwrap_or(disposition),
+            gate: self.gate.unwrap_or(gate),
+        }
+    }
+}
+
+/// Finds out why an attempt failed and what to do. The user's rules come first, then what the handler itself said, then
+/// the built-in rules; what nobody knows is a `handler_error`.
+pub fn classify(rules: &[Rule], report: &FailureReport) -> Verdict {
+    if let Some(rule) = rules.iter().find(|rule| rule.matches(report)) {
+        return rule.verdict();
+    }
+    let verdict = match report.reason {
+        Some(reason) => Rule::for_reason(reason).verdict(),
+        None => BUILT_IN
+            .iter()
+            .find(|rule| rule.matches(report))
+            .unwrap_or(&Rule::for_reason(Reason::HandlerError))
+            .verdict(),
+    };
+    Verdict {
+        disposition: report.disposition.unwrap_or(verdict.disposition),
+        gate: report.gate.unwrap_or(verdict.gate),
+        ..verdict
+    }
+}
+
+/// The built-in rules, most specific first.
+static BUILT_IN: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+    let by_status = [
+        (Reason::Blocked, &[(401, 401), (403, 403), (407, 407), (451, 451)][..]),
+        (Reason::NotFound, &[(404, 404), (410, 410)]),
+        (Reason::Timeout, &[(408, 408), (504, 504)]),
+        (Reason::RateLimited, &[(429, 429)]),
+        (Reason::ServerError, &[(500, 599)]),
+        (Reason::RejectedInput, &[(400, 499)]),
+    ];
+    let by_code = [
+        (Reason::Timeout, &["ETIMEDOUT", "ESOCKETTIMEDOUT", "ECONNABORTED", "UND_ERR_CONNECT_TIMEOUT"][..]),
+        (Reason::Dns, &["ENOTFOUND", "EAI_AGAIN", "EAI_NONAME", "NXDOMAIN"]),
+        (Reason::Network, &["ECONNREFUSED", "ECONNRESET", "EPIPE", "EHOSTUNREACH", "ENETUNREACH", "ERR_NETWORK"]),
+        (Reason::Tls, &["CERT_HAS_EXPIRED", "DEPTH_ZERO_SELF_SIGNED_CERT", "ERR_TLS_CERT_ALTNAME_INVALID"]),
+    ];
+    let by_type = [
+        (Reason::Timeout, r"(?i)time(d)?_?out"),
+        (Reason::Dns, r"(?i)name_?resolution|gaierror|dns"),
+        (Reason::Tls, r"(?i)ssl|tls|certificate"),
+        (Reason::Network, r"(?i)connection|protocolerror|networkerror|incompleteread"),
+        (Reason::MalformedPayload, r"(?i)jsondecode|xmlsyntax|parseerror|unicodedecode"),
+        (Reason::SchemaValidation, r"(?i)validationerror|selectornotfound|schemaerror"),
+    ];
+    let status = by_status.into_iter().map(|(reason, ranges)| Rule {
+        status: ranges.iter().map(|(low, high)| StatusRange(*low, *high)).collect(),
+        ..Rule::for_reason(reason)
+    });
+    let code = by_code.into_iter().map(|(reason, codes)| Rule {
+        code: codes.iter().map(ToString::to_string).collect(),
+        ..Rule::for_reason(reason)
+    });
+    let error_type = by_type.into_iter().map(|(reason, pattern)| Rule {
+        error_type: Some(pattern.parse().expect("the built-in patterns are valid")),
+        ..Rule::for_reason(reason)
+    });
+    status.chain(code).chain(error_type).collect()
+});
+
+/// A regular expression, matched in linear time.
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+impl std::str::FromStr for Pattern {
+    type Err = regex::Error;
+
+    fn from_str(text: &str) -> Result<Self, regex::Error> {
+        Regex::new(text).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|error| de::Error::custom(format!("{text:?} is not a pattern: {error}")))
+    }
+}
+
+/// HTTP statuses from one to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusRange(u16, u16);
+
+impl StatusRange {
+    const fn has(self, status: u16) -> bool {
+        self.0 <= status && status <= self.1
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let range = if let Some(class) = text.strip_suffix("xx") {
+            let class: u16 = class.parse().ok()?;
+            Self(class.checked_mul(100)?, class.checked_mul(100)? + 99)
+        } else if let Some((low, high)) = text.split_once('-') {
+            Self(low.trim().parse().ok()?, high.trim().parse().ok()?)
+        } else {
+            let status = text.parse().ok()?;
+            Self(status, status)
+        };
+        (100 <= range.0 && range.0 <= range.1 && range.1 <= 599).then_some(range)
+    }
+}
+
+impl<'de> Deserialize<'de> for StatusRange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = StatusRange;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an HTTP status such as 403, \"5xx\" or \"500-599\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, status: i64) -> Result<StatusRange, E> {
+                self.visit_str(&status.to_string())
+            }
+
+            fn visit_u64<E: de::Error>(self, status: u64) -> Result<StatusRange, E> {
+                self.visit_str(&status.to_string())
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<StatusRange, E> {
+                StatusRange::parse(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn status(status: u16) -> FailureReport {
+        FailureReport { http_status: Some(status), ..FailureReport::default() }
+    }
+
+    #[test]
+    fn statuses_have_reasons() {
+        let reason = |code| classify(&[], &status(code)).reason;
+        for (code, expected) in [
+            (401, Reason::Blocked),
+            (403, Reason::Blocked),
+            (407, Reason::Blocked),
+            (451, Reason::Blocked),
+            (404, Reason::NotFound),
+            (410, Reason::NotFound),
+            (408, Reason::Timeout),
+            (504, Reason::Timeout),
+            (429, Reason::RateLimited),
+            (500, Reason::ServerError),
+            (503, Reason::ServerError),
+            (422, Reason::RejectedInput),
+            (200, Reason::HandlerError),
+        ] {
+            assert_eq!(reason(code), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_blocked_target_goes_to_a_person() {
+        let verdict = classify(&[], &status(403));
+        assert_eq!((verdict.disposition, verdict.gate), (Disposition::Dead, Gate::Review));
+    }
+
+    #[test]
+    fn the_users_rules_win_over_the_handler_and_the_first_over_the_second() {
+        let rules: Vec<Rule> = serde_json::from_value(json!([
+            {"status": ["5xx"], "message": "maintenance", "reason": "no_capacity", "disposition": "hold"},
+            {"status": [503, "520-527"], "reason": "blocked"},
+        ]))
+        .expect("the rules are valid");
+        let mut report = status(503);
+        report.reason = Some(Reason::ServerError);
+        assert_eq!(classify(&rules, &report).reason, Reason::Blocked);
+        report.message = "down for maintenance".into();
+        let verdict = classify(&rules, &report);
+        assert_eq!((verdict.reason, verdict.disposition), (Reason::NoCapacity, Disposition::Hold));
+        assert_eq!(classify(&rules, &status(522)).reason, Reason::Blocked);
+        assert_eq!(classify(&rules, &status(500)).reason, Reason::ServerError);
+    }
+
+    #[test]
+    fn the_handlers_word_holds_where_no_rule_speaks() {
+        let report = FailureReport {
+            disposition: Some(Disposition::Dead),
+            gate: Some(Gate::Never),
+            ..FailureReport::new(Reason::Timeout, "gave up")
+        };
+        let verdict = classify(&[], &report);
+        assert_eq!(
+            (verdict.reason, verdict.disposition, verdict.gate),
+            (Reason::Timeout, Disposition::Dead, Gate::Never)
+        );
+    }
+
+    #[test]
+    fn codes_and_types_are_known() {
+        let code = FailureReport::message("x").with_code("ECONNRESET");
+        assert_eq!(classify(&[], &code).reason, Reason::Network);
+        let by_type = |name: &str| {
+            classify(&[], &FailureReport { error_type: Some(name.into()), ..FailureReport::default() }).reason
+        };
+        assert_eq!(by_type("requests.exceptions.ReadTimeout"), Reason::Timeout);
+        assert_eq!(by_type("json.decoder.JSONDecodeError"), Reason::MalformedPayload);
+        assert_eq!(by_type("SelectorNotFound"), Reason::SchemaValidation);
+        assert_eq!(by_type("KeyError"), Reason::HandlerError);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bad in [
+            json!({"status": [99], "reason": "blocked"}),
+            json!({"status": ["x"], "reason": "blocked"}),
+            json!({"status": ["500-400"], "reason": "blocked"}),
+            json!({"message": "(", "reason": "blocked"}),
+            json!({"status": [403]}),
+            json!({"status": [403], "reason": "angry"}),
+            json!({"statuss": [403], "reason": "blocked"}),
+        ] {
+            assert!(serde_json::from_value::<Rule>(bad.clone()).is_err(), "{bad}");
+        }
+        assert!(Rule::for_reason(Reason::Blocked).is_empty());
+        assert_eq!(classify(&[Rule::for_reason(Reason::Blocked)], &status(200)).reason, Reason::HandlerError);
+    }
+}

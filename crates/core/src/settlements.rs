@@ -1,0 +1,262 @@
+//! How an attempt ends: from its outcome and the pipeline's policy to the one move the store is to make.
+//!
+//! Everything a store writes when a job is settled is decided here and handed over as data.
+
+use std::time::Duration;
+
+use crate::breakers::Signal;
+use crate::crashes;
+use crate::dead::Gate;
+use crate::failures::{Disposition, Failure, FailureReport, Reason};
+use crate::ids::WorkerId;
+use crate::jobs::{Lease, LeasedJob, Tally};
+use crate::policy::Policy;
+use crate::rules::{Verdict, classify};
+use crate::time::Timestamp;
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It succeeded.
+    Done,
+    /// It failed, and said so.
+    Failed(FailureReport),
+    /// It took its own process down.
+    Crashed(FailureReport),
+    /// It was not started, or stopped through no fault of its own.
+    Returned,
+}
+
+/// The circumstances of an attempt's end.
+#[derive(Clone, Copy, Debug)]
+pub struct Ending {
+    /// When it ended.
+    pub at: Timestamp,
+    /// How long it ran, if it did.
+    pub duration: Option<Duration>,
+    /// The worker that ran it.
+    pub worker: Option<WorkerId>,
+    /// A random number in `[0, 1)`, for jitter.
+    pub chance: f64,
+}
+
+/// Where a settled job goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Destination {
+    /// It is done.
+    Done,
+    /// Back to the queue, not to be leased before then.
+    Queue {
+        /// When it is due again.
+        due_at: Timestamp,
+    },
+    /// It becomes a dead letter.
+    Dead {
+        /// Whether it may be replayed.
+        gate: Gate,
+    },
+}
+
+/// What is to be written for a settled attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Where the job goes.
+    pub destination: Destination,
+    /// What the job's counters are then.
+    pub tally: Tally,
+    /// What is kept of the attempt, if it failed. A buried job always has one.
+    pub failure: Option<Failure>,
+    /// What it means for the breaker of the job's target.
+    pub signal: Signal,
+}
+
+/// A decision and the lease that gives the right to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settlement {
+    /// The right to settle; if it is stale nothing moves.
+    pub lease: Lease,
+    /// What is to be written.
+    pub decision: Decision,
+}
+
+/// Decides how an attempt ends.
+pub fn decide(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending) -> Decision {
+    match outcome {
+        Outcome::Done => Decision {
+            destination: Destination::Done,
+            tally: Tally { attempts: job.attempt(), suspect: false, ..job.tally },
+            failure: None,
+            signal: Signal::Answered,
+        },
+        Outcome::Returned => Decision {
+            destination: Destination::Queue { due_at: ending.at },
+            tally: job.tally,
+            failure: None,
+            signal: Signal::Silent,
+        },
+        Outcome::Crashed(report) => crashes::convict(policy, job, report, ending),
+        Outcome::Failed(report) => failed(policy, job, report, ending),
+    }
+}
+
+fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Ending) -> Decision {
+    let verdict = classify(&policy.rules, &report);
+    let wait = report.retry_after();
+    let signal = Signal::of_failure(verdict.reason, verdict.disposition, wait);
+    let failure = Some(record(job, report, verdict.reason, ending));
+    if verdict.disposition == Disposition::Hold {
+        let tally = Tally { suspect: false, ..job.tally };
+        return Decision { destination: Destination::Queue { due_at: ending.at }, tally, failure, signal };
+    }
+    let tally = Tally { attempts: job.attempt(), suspect: false, ..job.tally };
+    Decision { destination: retry_or_bury(policy, verdict, tally, wait, ending), tally, failure, signal }
+}
+
+fn retry_or_bury(
+    policy: &Policy,
+    verdict: Verdict,
+    tally: Tally,
+    wait: Option<Duration>,
+    ending: Ending,
+) -> Destination {
+    let retry = &policy.retry;
+    let in_run = tally.attempts.saturating_sub(tally.attempts_before);
+    let worn_out = tally.attempts >= retry.attempts_total_max;
+    let retries = verdict.disposition == Disposition::Retry && in_run < retry.attempts_max && !worn_out;
+    if retries {
+        Destination::Queue { due_at: ending.at + retry.delay(in_run, wait, ending.chance) }
+    } else {
+        Destination::Dead { gate: if worn_out { Gate::Never } else { verdict.gate } }
+    }
+}
+
+/// The failure to keep of an attempt.
+pub(crate) fn record(job: &LeasedJob, report: FailureReport, reason: Reason, ending: Ending) -> Failure {
+    Failure {
+        at: ending.at,
+        attempt: job.attempt(),
+        replay: job.tally.replays,
+        reason,
+        crash: false,
+        code: report.code,
+        message: report.message,
+        error_type: report.error_type,
+        stack: report.stack,
+        stage: report.stage,
+        http_status: report.http_status,
+        target: report.target.or_else(|| job.target.clone()),
+        proxy: report.proxy,
+        retry_after_secs: report.retry_after_secs,
+        stderr: report.stderr,
+        worker: ending.worker,
+        duration_ms: ending.duration.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::ids::{JobId, LeaseToken};
+    use crate::retry::RetryPolicy;
+    use proptest::prelude::*;
+
+    pub(crate) fn job(tally: Tally) -> LeasedJob {
+        let now = Timestamp::from_millis(0);
+        LeasedJob {
+            lease: Lease { job: JobId::new(now, 1), token: LeaseToken::new(now, 2), epoch: 1 },
+            pipeline: "p".parse().expect("a name"),
+            key: None,
+            target: Some("example.com".into()),
+            input: Default::default(),
+            tally,
+            accepted_at: now,
+        }
+    }
+
+    pub(crate) fn ending() -> Ending {
+        Ending { at: Timestamp::from_millis(10_000), duration: None, worker: None, chance: 0.0 }
+    }
+
+    fn fail(tally: Tally, reason: Reason) -> Decision {
+        decide(&Policy::default(), &job(tally), Outcome::Failed(FailureReport::new(reason, "no")), ending())
+    }
+
+    #[test]
+    fn retries_until_the_attempts_are_used_up() {
+        let mut tally = Tally::default();
+        for wait in [1_000, 2_000, 4_000] {
+            let decision = fail(tally, Reason::Timeout);
+            assert_eq!(decision.destination, Destination::Queue { due_at: Timestamp::from_millis(10_000 + wait) });
+            tally = decision.tally;
+        }
+        let last = fail(tally, Reason::Timeout);
+        assert_eq!(last.destination, Destination::Dead { gate: Gate::Auto });
+        assert_eq!((last.tally.attempts, last.failure.map(|f| f.attempt)), (4, Some(4)));
+    }
+
+    #[test]
+    fn fatal_errors_skip_retries() {
+        let decision = fail(Tally::default(), Reason::SchemaValidation);
+        assert_eq!(decision.destination, Destination::Dead { gate: Gate::Review });
+        assert_eq!(decision.tally.attempts, 1);
+    }
+
+    #[test]
+    fn a_replay_has_its_own_attempts_up_to_the_total() {
+        let replayed = Tally { attempts: 4, attempts_before: 4, replays: 1, ..Tally::default() };
+        let fifth = fail(replayed, Reason::Timeout);
+        assert!(matches!(fifth.destination, Destination::Queue { .. }));
+        let sixth = fail(fifth.tally, Reason::Timeout);
+        assert_eq!(sixth.destination, Destination::Dead { gate: Gate::Never });
+    }
+
+    #[test]
+    fn hold_gives_the_attempt_back() {
+        let report = FailureReport {
+            disposition: Some(Disposition::Hold),
+            retry_after_secs: Some(60.0),
+            ..FailureReport::new(Reason::Misconfigured, "wrong key")
+        };
+        let decision = decide(&Policy::default(), &job(Tally::default()), Outcome::Failed(report), ending());
+        assert!(matches!(decision.destination, Destination::Queue { .. }));
+        assert_eq!(decision.tally.attempts, 0);
+        assert_eq!(decision.signal, Signal::Hold(Duration::from_secs(60)));
+        assert!(decision.failure.is_some(), "the evidence is kept");
+    }
+
+    #[test]
+    fn returning_a_job_costs_nothing() {
+        let tally = Tally { attempts: 2, crashes: 1, ..Tally::default() };
+        let decision = decide(&Policy::default(), &job(tally), Outcome::Returned, ending());
+        assert_eq!((decision.tally, decision.failure), (tally, None));
+        assert_eq!(decision.destination, Destination::Queue { due_at: ending().at });
+    }
+
+    proptest! {
+        /// Whatever happens, a job ends after a bounded number of attempts.
+        #[test]
+        fn every_job_comes_to_an_end(attempts_max in 1u32..10, total in 1u32..10, picks in prop::collection::vec(0usize..17, 200)) {
+            let retry = RetryPolicy { attempts_max, attempts_total_max: total, ..RetryPolicy::default() };
+            let policy = Policy { retry, ..Policy::default() };
+            let mut tally = Tally::default();
+            for pick in picks {
+                let outcome = match Reason::ALL[pick] {
+                    Reason::PoisonPill => Outcome::Crashed(FailureReport::message("killed")),
+                    reason => Outcome::Failed(FailureReport::new(reason, "no")),
+                };
+                let decision = decide(&policy, &job(tally), outcome, ending());
+                prop_assert!(decision.failure.is_some());
+                match decision.destination {
+                    Destination::Queue { .. } => tally = decision.tally,
+                    Destination::Dead { .. } => {
+                        prop_assert!(decision.tally.attempts <= attempts_max.min(total));
+                        prop_assert!(decision.tally.crashes <= policy.crashes_max);
+                        return Ok(());
+                    }
+                    Destination::Done => prop_assert!(false, "a failure is never done"),
+                }
+            }
+            prop_assert!(false, "never buried");
+        }
+    }
+}
