@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::failures::Reason;
 use crate::ids::{JobId, LeaseToken, PipelineName};
 use crate::state::JobState;
 use crate::time::Timestamp;
@@ -146,8 +147,12 @@ pub struct JobView {
     pub crashes: u32,
     /// How often it was replayed.
     pub replays: u32,
-    /// When it was accepted, where that is known.
-    pub accepted_at: Option<Timestamp>,
+    /// Why it failed last, if it did and is not done.
+    pub reason: Option<Reason>,
+    /// The code it failed with last.
+    pub code: Option<String>,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
     /// When it is due, while it is queued.
     pub due_at: Option<Timestamp>,
     /// Whether a breaker holds it.

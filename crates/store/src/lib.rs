@@ -1,1 +1,21 @@
-//! x
+//! Where Redrive keeps its jobs.
+//!
+//! A store applies decisions that are handed to it as data; it never makes one. Every verb takes a batch and the time, is
+//! answered after its effect is durable, and keeps the ledger in the same transaction.
+//!
+//! - [`contract`]: the verbs, one file per noun
+//! - [`sqlite`]: the embedded backend, on a file or in memory
+//! - [`location`]: where a store is, as text: `sqlite:PATH` or `memory:`
+//! - [`error`]: what can go wrong, as far as a caller can act on it
+//! - `conformance`: the suite that every backend runs unchanged (feature `conformance`)
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod contract;
+pub mod error;
+pub mod location;
+pub mod sqlite;
+
+pub use contract::Store;
+pub use error::{Result, StoreError};
+pub use location::{Location, OpenMode, open};

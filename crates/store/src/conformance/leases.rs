@@ -1,0 +1,170 @@
+//! What must hold of leases and settlements.
+
+use std::time::Duration;
+
+use redrive_core::dead::Gate;
+use redrive_core::failures::Reason;
+use redrive_core::ids::LeaseToken;
+use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::settlements::Outcome;
+
+use super::script::{
+    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, ledger, plain, settle, timeout, worker,
+};
+use crate::contract::{ExtendLeases, FindLostLeases, Settled, StartJobs};
+
+fn find_lost(secs: i64) -> FindLostLeases {
+    FindLostLeases { limit: 100, now: at(secs) }
+}
+
+/// Jobs are leased in the order they are due, each to one worker.
+pub async fn oldest_due_first_and_only_once(store: Shared) {
+    attach(&store, 1).await;
+    let mut late = job(1, plain());
+    late.due_at = at(5);
+    enqueue(&store, vec![late.clone(), job(2, plain()), job(3, plain())]).await;
+    let two = lease_all(&store, 2, at(9)).await;
+    let ids: Vec<_> = two.jobs.iter().map(|job| job.lease.job).collect();
+    assert_eq!(ids, [job(2, plain()).id, job(3, plain()).id]);
+    assert_eq!(two.next_due, Some(at(5)));
+    assert_eq!(lease_one(&store, at(9)).await.lease.job, late.id);
+    let none = lease_all(&store, 10, at(9)).await;
+    assert_eq!((none.jobs.len(), none.next_due), (0, None));
+    assert_eq!(ledger(&store).await.leased, 3);
+    assert_sound(&store).await;
+}
+
+/// A job is not leased before its time.
+pub async fn nothing_before_it_is_due(store: Shared) {
+    attach(&store, 1).await;
+    let mut later = job(1, plain());
+    later.due_at = at(10);
+    enqueue(&store, vec![later]).await;
+    let early = lease_all(&store, 10, at(9)).await;
+    assert_eq!((early.jobs.len(), early.next_due), (0, Some(at(10))));
+    lease_one(&store, at(10)).await;
+}
+
+/// A job that is done stays done.
+pub async fn done_is_final(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let leased = lease_one(&store, at(0)).await;
+    assert_eq!(settle(&store, &leased, Outcome::Done, at(1)).await, Settled::Applied);
+    assert_eq!(settle(&store, &leased, timeout(), at(2)).await, Settled::Stale);
+    assert_eq!(lease_all(&store, 10, at(99)).await.jobs.len(), 0);
+    assert_eq!(ledger(&store).await.done, 1);
+    assert_sound(&store).await;
+}
+
+/// A retry waits in the queue until it is due, and its attempt is counted.
+pub async fn a_retry_waits_and_counts(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let first = lease_one(&store, at(0)).await;
+    assert_eq!(first.attempt(), 1);
+    settle(&store, &first, timeout(), at(0)).await;
+    let ledger_now = ledger(&store).await;
+    assert_eq!((ledger_now.queued, ledger_now.retrying), (1, 1));
+    assert_eq!(lease_all(&store, 1, at(0)).await.next_due, Some(at(1)));
+    let second = lease_one(&store, at(1)).await;
+    assert_eq!(second.attempt(), 2);
+    assert_eq!(ledger(&store).await.retrying, 0);
+    assert_sound(&store).await;
+}
+
+/// A buried job has its input and every failure.
+pub async fn burying_keeps_every_failure(store: Shared) {
+    attach(&store, 1).await;
+    let new = job(1, plain());
+    enqueue(&store, vec![new.clone()]).await;
+    let first = lease_one(&store, at(0)).await;
+    settle(&store, &first, timeout(), at(0)).await;
+    let second = lease_one(&store, at(1)).await;
+    settle(&store, &second, fatal(Reason::SchemaValidation, ".price is gone"), at(2)).await;
+    let letter = store.get_dead(new.id).await.expect("looked up").expect("dead");
+    assert_eq!(letter.input, new.input);
+    assert_eq!((letter.reason, letter.gate), (Reason::SchemaValidation, Gate::Review));
+    assert_eq!((letter.attempts, letter.http_status, letter.proxy.as_deref()), (2, Some(200), Some("p1")));
+    assert_eq!((letter.message.as_str(), letter.died_at), (".price is gone", at(2)));
+    let reasons: Vec<_> = letter.failures.expect("failures").iter().map(|f| (f.attempt, f.reason)).collect();
+    assert_eq!(reasons, [(1, Reason::Timeout), (2, Reason::SchemaValidation)]);
+    assert_sound(&store).await;
+}
+
+/// Only the holder of the present lease moves a job; what others send is kept.
+pub async fn a_stale_settlement_moves_nothing(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let first = lease_one(&store, at(0)).await;
+    settle(&store, &first, Outcome::Returned, at(1)).await;
+    let second = lease_one(&store, at(2)).await;
+    assert_eq!(settle(&store, &first, Outcome::Done, at(3)).await, Settled::Stale);
+    let forged = LeasedJob { lease: Lease { token: LeaseToken::new(at(0), 77), ..second.lease }, ..second.clone() };
+    assert_eq!(settle(&store, &forged, Outcome::Done, at(3)).await, Settled::Stale);
+    assert_eq!(ledger(&store).await.leased, 1);
+    assert_eq!(settle(&store, &second, Outcome::Done, at(4)).await, Settled::Applied);
+    let detail = store.get_job(second.lease.job).await.expect("looked up").expect("there");
+    assert_eq!(detail.late.len(), 2);
+    assert_eq!(detail.late[0].destination, "done");
+    assert_sound(&store).await;
+}
+
+/// A lease that nobody extends is lost, and taken back with the same fence.
+pub async fn an_expired_lease_is_lost(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let leased = lease_one(&store, at(0)).await;
+    assert_eq!(store.lost_leases(find_lost(29)).await.expect("asked"), []);
+    let lost = store.lost_leases(find_lost(30)).await.expect("asked");
+    assert_eq!(lost.len(), 1);
+    assert_eq!((&lost[0].job, lost[0].worker_gone), (&leased, false));
+    assert_eq!(settle(&store, &lost[0].job, Outcome::Returned, at(31)).await, Settled::Applied);
+    assert_eq!(settle(&store, &lost[0].job, Outcome::Returned, at(31)).await, Settled::Stale, "one reaper wins");
+    assert_eq!(settle(&store, &leased, Outcome::Done, at(32)).await, Settled::Stale);
+    assert_eq!(ledger(&store).await.queued, 1);
+    assert_sound(&store).await;
+}
+
+/// Extending moves the end of all leases of a worker and says which it has.
+pub async fn extending_keeps_a_lease(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain()), job(2, plain())]).await;
+    let first = lease_one(&store, at(0)).await;
+    let second = lease_one(&store, at(0)).await;
+    let until = at(20) + Duration::from_secs(30);
+    let extend = ExtendLeases { worker: worker(1), until, now: at(20) };
+    let mut held = store.extend(extend).await.expect("extended");
+    held.sort();
+    assert_eq!(held, [first.lease.job, second.lease.job]);
+    assert_eq!(store.lost_leases(find_lost(49)).await.expect("asked"), []);
+    settle(&store, &first, Outcome::Done, at(21)).await;
+    assert_eq!(store.extend(extend).await.expect("extended"), [second.lease.job]);
+    let stranger = ExtendLeases { worker: worker(2), ..extend };
+    assert_eq!(store.extend(stranger).await.expect("extended"), []);
+}
+
+/// Jobs that a worker began are told from those it only held.
+pub async fn a_started_job_is_told_from_a_waiting_one(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain()), job(2, plain())]).await;
+    let begun = lease_one(&store, at(0)).await;
+    lease_one(&store, at(0)).await;
+    store.start(StartJobs { leases: vec![begun.lease] }).await.expect("noted");
+    let mut lost = store.lost_leases(find_lost(30)).await.expect("asked");
+    lost.sort_by_key(|lost| lost.job.lease.job);
+    assert_eq!(lost.iter().map(|lost| lost.started).collect::<Vec<_>>(), [true, false]);
+}
+
+/// Of two leases of one job the later has the higher epoch.
+pub async fn epochs_grow(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let mut last = 0;
+    for second in 0..5 {
+        let leased = lease_one(&store, at(second)).await;
+        assert!(leased.lease.epoch > last);
+        last = leased.lease.epoch;
+        settle(&store, &leased, Outcome::Returned, at(second)).await;
+    }
+}

@@ -1,0 +1,43 @@
+//! The suite that every backend runs unchanged: what a store must hold to, one file per noun.
+//!
+//! A backend's test file names a function that makes a fresh store and calls [`conformance_tests!`](crate::conformance_tests).
+
+pub mod breakers;
+pub mod dead;
+pub mod jobs;
+pub mod leases;
+pub mod ledger;
+pub mod script;
+pub mod workers;
+
+/// Makes one test per case of the suite. `$make` is an async function that gives a fresh, empty `Arc<dyn Store>` and
+/// something to keep while it is used.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($make:ident) => {
+        $crate::conformance_tests!(@cases $make;
+            jobs: [accepts_and_counts, a_key_is_accepted_once, keys_belong_to_a_pipeline, a_full_queue_refuses_all,
+                   lists_filter_and_page, shows_jobs_in_every_state, cancels_queued_and_leased_jobs,
+                   a_huge_input_comes_back_whole]
+            leases: [oldest_due_first_and_only_once, nothing_before_it_is_due, done_is_final, a_retry_waits_and_counts,
+                     burying_keeps_every_failure, a_stale_settlement_moves_nothing, an_expired_lease_is_lost,
+                     extending_keeps_a_lease, a_started_job_is_told_from_a_waiting_one, epochs_grow]
+            dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
+                   export_and_import_lose_nothing, importing_twice_adds_nothing]
+            ledger: [hours_are_counted, any_history_adds_up, a_replayed_letter_counts_as_recovered,
+                     the_revision_changes_with_every_write]
+            workers: [a_detached_workers_leases_are_lost, workers_are_listed]
+            breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,
+                       a_failing_target_opens_its_breaker]
+        );
+    };
+    (@cases $make:ident; $($noun:ident: [$($case:ident),* $(,)?])*) => {
+        $(mod $noun {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let (store, _keep) = super::$make().await;
+                $crate::conformance::$noun::$case(store).await;
+            })*
+        })*
+    };
+}

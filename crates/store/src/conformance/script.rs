@@ -1,0 +1,143 @@
+//! A short hand for the cases: one pipeline, one worker, times in seconds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::breakers::BreakerPolicy;
+use redrive_core::dead::{DeadLetter, Gate};
+use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
+use redrive_core::jobs::{LeasedJob, NewJob};
+use redrive_core::ledger::Ledger;
+use redrive_core::policy::Policy;
+use redrive_core::settlements::{Decision, Destination, Ending, Outcome, Settlement, decide};
+use redrive_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::contract::{
+    AttachWorker, DeadFilter, EnqueueJobs, EnqueuedJob, LeaseJobs, LeasedJobs, ListDead, SettleJobs, Settled,
+};
+use crate::{Result, Store};
+
+/// The store under test.
+pub type Shared = Arc<dyn Store>;
+
+/// So many seconds after the beginning.
+pub const fn at(secs: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + secs * 1_000)
+}
+
+/// The pipeline of the suite.
+pub fn pipeline() -> PipelineName {
+    "suite".parse().expect("a pipeline name")
+}
+
+/// A worker by number.
+pub fn worker(n: u128) -> WorkerId {
+    WorkerId::new(at(0), n)
+}
+
+/// A job by number, with an optional key and the input's other fields.
+pub fn job(n: u128, fields: Value) -> NewJob {
+    let Value::Object(input) = fields else { panic!("an input is an object") };
+    NewJob::from_input(JobId::new(at(0), n), input, at(0))
+}
+
+/// Enqueues jobs to the suite's pipeline.
+pub async fn enqueue(store: &Shared, jobs: Vec<NewJob>) -> Vec<EnqueuedJob> {
+    try_enqueue(store, jobs, None).await.expect("accepted")
+}
+
+/// Enqueues jobs to a pipeline with a bound.
+pub async fn try_enqueue(store: &Shared, jobs: Vec<NewJob>, queued_max: Option<u64>) -> Result<Vec<EnqueuedJob>> {
+    store.enqueue(EnqueueJobs { pipeline: pipeline(), jobs, queued_max, now: at(0) }).await
+}
+
+/// Attaches worker `n`.
+pub async fn attach(store: &Shared, n: u128) {
+    let params = AttachWorker { worker: worker(n), pid: 4_242, now: at(0) };
+    store.attach_worker(params).await.expect("attached");
+}
+
+/// Leases up to `limit` jobs for worker 1 until 30 seconds later.
+pub async fn lease_all(store: &Shared, limit: u32, now: Timestamp) -> LeasedJobs {
+    let params = LeaseJobs {
+        pipeline: pipeline(),
+        worker: worker(1),
+        token: LeaseToken::new(now, u128::from(limit)),
+        limit,
+        until: now + Duration::from_secs(30),
+        breaker: BreakerPolicy::default(),
+        now,
+    };
+    store.lease(params).await.expect("leased")
+}
+
+/// Leases exactly one job.
+pub async fn lease_one(store: &Shared, now: Timestamp) -> LeasedJob {
+    let mut leased = lease_all(store, 1, now).await.jobs;
+    assert_eq!(leased.len(), 1, "one job is due");
+    leased.remove(0)
+}
+
+/// Settles a job as the default policy decides.
+pub async fn settle(store: &Shared, job: &LeasedJob, outcome: Outcome, now: Timestamp) -> Settled {
+    let ending = Ending { at: now, duration: None, worker: Some(worker(1)), chance: 0.0 };
+    settle_as(store, job, decide(&Policy::default(), job, outcome, ending), now).await
+}
+
+/// Settles a job with a decision.
+pub async fn settle_as(store: &Shared, job: &LeasedJob, decision: Decision, now: Timestamp) -> Settled {
+    let settlements = vec![Settlement { lease: job.lease, decision }];
+    let params = SettleJobs { settlements, worker: worker(1), breaker: BreakerPolicy::default(), now };
+    store.settle(params).await.expect("settled")[0]
+}
+
+/// A failure that is worth a retry.
+pub fn timeout() -> Outcome {
+    Outcome::Failed(FailureReport::new(Reason::Timeout, "took too long").with_code("ETIMEDOUT"))
+}
+
+/// A failure that is not.
+pub fn fatal(reason: Reason, message: &str) -> Outcome {
+    Outcome::Failed(FailureReport {
+        http_status: Some(200),
+        proxy: Some("p1".into()),
+        ..FailureReport::new(reason, message)
+    })
+}
+
+/// Enqueues a job and buries it at a time.
+pub async fn bury(store: &Shared, new: NewJob, reason: Reason, message: &str, now: Timestamp) -> JobId {
+    let id = new.id;
+    enqueue(store, vec![new]).await;
+    let leased = lease_one(store, now).await;
+    assert_eq!(leased.lease.job, id, "nothing else is queued");
+    let ending = Ending { at: now, duration: None, worker: None, chance: 0.0 };
+    let mut decision = decide(&Policy::default(), &leased, fatal(reason, message), ending);
+    decision.destination = Destination::Dead { gate: Gate::Review };
+    settle_as(store, &leased, decision, now).await;
+    id
+}
+
+/// The suite's ledger.
+pub async fn ledger(store: &Shared) -> Ledger {
+    store.ledgers().await.expect("ledgers").get(&pipeline()).copied().unwrap_or_default()
+}
+
+/// All dead letters that a filter finds.
+pub async fn dead(store: &Shared, filter: DeadFilter) -> Vec<DeadLetter> {
+    let params = ListDead { filter, limit: 1_000, cursor: None, with_failures: true };
+    store.list_dead(params).await.expect("listed").items
+}
+
+/// Asserts that an audit finds nothing.
+pub async fn assert_sound(store: &Shared) {
+    let audit = store.audit().await.expect("audited");
+    assert_eq!(audit.problems, Vec::<String>::new());
+}
+
+/// An input of no importance.
+pub fn plain() -> Value {
+    json!({"url": "https://example.com/"})
+}

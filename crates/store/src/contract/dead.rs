@@ -1,0 +1,112 @@
+//! Dead letters: looking at them, giving them up, carrying them between stores.
+
+use async_trait::async_trait;
+use redrive_core::dead::{DeadLetter, Gate};
+use redrive_core::failures::Reason;
+use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::time::Timestamp;
+
+use super::pages::Page;
+use crate::error::Result;
+
+/// Dead letters.
+#[async_trait]
+pub trait DeadStore {
+    /// A page of dead letters, newest first.
+    async fn list_dead(&self, params: ListDead) -> Result<Page<DeadLetter>>;
+
+    /// One dead letter with all its failures.
+    async fn get_dead(&self, id: JobId) -> Result<Option<DeadLetter>>;
+
+    /// Discards dead letters, with a record; says which it discarded.
+    async fn discard_dead(&self, params: DiscardDead) -> Result<Vec<JobId>>;
+
+    /// Discards dead letters that are older than they may be, oldest first, with a record; says how many.
+    async fn expire_dead(&self, params: ExpireDead) -> Result<u64>;
+
+    /// Takes in dead letters of another store; those whose id is known are passed over. Says how many were new.
+    async fn import_dead(&self, params: ImportDead) -> Result<u64>;
+}
+
+/// Which dead letters.
+#[derive(Clone, Debug, Default)]
+pub struct DeadFilter {
+    /// Only of this pipeline.
+    pub pipeline: Option<PipelineName>,
+    /// Only those that died for this reason.
+    pub reason: Option<Reason>,
+    /// Only with this code.
+    pub code: Option<String>,
+    /// Only of this target.
+    pub target: Option<String>,
+    /// Only with this gate.
+    pub gate: Option<Gate>,
+    /// Only those that died at or after this time.
+    pub since: Option<Timestamp>,
+    /// Only those that died before this time.
+    pub until: Option<Timestamp>,
+    /// Only those with this text in their key, message or input.
+    pub text: Option<String>,
+}
+
+impl DeadFilter {
+    /// Whether it lets everything through.
+    pub const fn is_empty(&self) -> bool {
+        self.pipeline.is_none()
+            && self.reason.is_none()
+            && self.code.is_none()
+            && self.target.is_none()
+            && self.gate.is_none()
+            && self.since.is_none()
+            && self.until.is_none()
+            && self.text.is_none()
+    }
+}
+
+/// Asks for a page of dead letters.
+#[derive(Clone, Debug)]
+pub struct ListDead {
+    /// Which.
+    pub filter: DeadFilter,
+    /// At most so many.
+    pub limit: u32,
+    /// Where to go on.
+    pub cursor: Option<String>,
+    /// Whether each comes with all its failures.
+    pub with_failures: bool,
+}
+
+/// Asks for dead letters to be discarded.
+#[derive(Clone, Debug)]
+pub struct DiscardDead {
+    /// Which.
+    pub ids: Vec<JobId>,
+    /// Who wants it.
+    pub actor: String,
+    /// Why.
+    pub why: String,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Asks for old dead letters to be discarded.
+#[derive(Clone, Debug)]
+pub struct ExpireDead {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// Those that died before this time.
+    pub before: Timestamp,
+    /// At most so many.
+    pub limit: u32,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Brings dead letters of another store.
+#[derive(Clone, Debug)]
+pub struct ImportDead {
+    /// The letters, with their failures.
+    pub letters: Vec<DeadLetter>,
+    /// The time.
+    pub now: Timestamp,
+}

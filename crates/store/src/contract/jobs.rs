@@ -1,0 +1,144 @@
+//! Jobs: accepting them, looking at them, cancelling them.
+
+use async_trait::async_trait;
+use redrive_core::failures::{Failure, Reason};
+use redrive_core::ids::{JobId, PipelineName, WorkerId};
+use redrive_core::jobs::{JobView, NewJob};
+use redrive_core::state::JobState;
+use redrive_core::time::Timestamp;
+use serde::Serialize;
+
+use super::pages::Page;
+use crate::error::Result;
+
+/// Jobs, in whatever state they are.
+#[async_trait]
+pub trait JobStore {
+    /// Accepts jobs, all or (if the queue is full) none. A job whose key is known is not accepted again: the answer, in
+    /// the order asked, says which job has it.
+    async fn enqueue(&self, params: EnqueueJobs) -> Result<Vec<EnqueuedJob>>;
+
+    /// A page of jobs, newest first.
+    async fn list_jobs(&self, params: ListJobs) -> Result<Page<JobView>>;
+
+    /// All that is known of a job.
+    async fn get_job(&self, id: JobId) -> Result<Option<JobDetail>>;
+
+    /// Discards jobs that are queued or leased, with a record; says which it discarded.
+    async fn cancel_jobs(&self, params: CancelJobs) -> Result<Vec<JobId>>;
+}
+
+/// Asks for jobs to be accepted.
+#[derive(Clone, Debug)]
+pub struct EnqueueJobs {
+    /// The pipeline they are for.
+    pub pipeline: PipelineName,
+    /// The jobs.
+    pub jobs: Vec<NewJob>,
+    /// Queued jobs above which the whole batch is refused.
+    pub queued_max: Option<u64>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What became of a job that asked to be accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnqueuedJob {
+    /// It was accepted.
+    Accepted(JobId),
+    /// Its key is known: this job has it, and is in this state.
+    Known(JobId, JobState),
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug, Default)]
+pub struct JobFilter {
+    /// Only of this pipeline.
+    pub pipeline: Option<PipelineName>,
+    /// Only in these states; empty means any.
+    pub states: Vec<JobState>,
+    /// Only those that failed last for this reason.
+    pub reason: Option<Reason>,
+    /// Only those that failed last with this code.
+    pub code: Option<String>,
+    /// Only of this target.
+    pub target: Option<String>,
+    /// Only accepted at or after this time.
+    pub since: Option<Timestamp>,
+    /// Only accepted before this time.
+    pub until: Option<Timestamp>,
+    /// Only those with this text in their key, target or input.
+    pub text: Option<String>,
+}
+
+/// Asks for a page of jobs.
+#[derive(Clone, Debug)]
+pub struct ListJobs {
+    /// Which.
+    pub filter: JobFilter,
+    /// At most so many.
+    pub limit: u32,
+    /// Where to go on.
+    pub cursor: Option<String>,
+}
+
+/// Asks for jobs to be discarded.
+#[derive(Clone, Debug)]
+pub struct CancelJobs {
+    /// Which.
+    pub ids: Vec<JobId>,
+    /// Who wants it.
+    pub actor: String,
+    /// Why.
+    pub why: String,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A job with its history.
+#[derive(Clone, Debug, Serialize)]
+pub struct JobDetail {
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobView,
+    /// Its failures, oldest first.
+    pub failures: Vec<Failure>,
+    /// Settlements that came too late to count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<LateSettlement>,
+    /// Who discarded it, when and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discard: Option<DiscardRecord>,
+}
+
+/// A settlement whose lease was stale: it changed nothing and is kept as evidence.
+#[derive(Clone, Debug, Serialize)]
+pub struct LateSettlement {
+    /// When it came.
+    pub at: Timestamp,
+    /// From whom.
+    pub worker: WorkerId,
+    /// The epoch of its lease.
+    pub epoch: u64,
+    /// Where it wanted the job to go.
+    pub destination: String,
+    /// The failure it carried.
+    pub failure: Option<Failure>,
+}
+
+/// The record of a job that was given up.
+#[derive(Clone, Debug, Serialize)]
+pub struct DiscardRecord {
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub actor: String,
+    /// Why.
+    pub why: String,
+    /// The state it was in.
+    pub was: JobState,
+    /// Why it had failed, if it was dead.
+    pub reason: Option<Reason>,
+    /// When it had died, if it was dead.
+    pub died_at: Option<Timestamp>,
+}

@@ -1,0 +1,107 @@
+//! Leases: giving jobs to workers and taking their settlements, fenced by token and epoch.
+
+use async_trait::async_trait;
+use redrive_core::breakers::BreakerPolicy;
+use redrive_core::crashes::LostLease;
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
+use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::settlements::Settlement;
+use redrive_core::time::Timestamp;
+
+use crate::error::Result;
+
+/// Leases, from the first to the settlement.
+#[async_trait]
+pub trait LeaseStore {
+    /// Leases due jobs, oldest due first. Jobs whose target's breaker is open are set aside, untouched.
+    async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs>;
+
+    /// Notes that a worker begins to run jobs inside its own process, so that they are suspects if it dies.
+    async fn start(&self, params: StartJobs) -> Result<()>;
+
+    /// Extends all leases of a worker and says which jobs it still holds.
+    async fn extend(&self, params: ExtendLeases) -> Result<Vec<JobId>>;
+
+    /// Settles jobs, answered in the order asked. A settlement whose lease is stale moves nothing and is kept.
+    async fn settle(&self, params: SettleJobs) -> Result<Vec<Settled>>;
+
+    /// Leases that ran out, or whose worker is known to be gone. They stay as they are until they are settled.
+    async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>>;
+}
+
+/// Asks for jobs to work on.
+#[derive(Clone, Debug)]
+pub struct LeaseJobs {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// The worker that asks.
+    pub worker: WorkerId,
+    /// The token the leases will have.
+    pub token: LeaseToken,
+    /// At most so many.
+    pub limit: u32,
+    /// When the leases run out.
+    pub until: Timestamp,
+    /// How breakers are to be read.
+    pub breaker: BreakerPolicy,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What a worker got.
+#[derive(Clone, Debug, Default)]
+pub struct LeasedJobs {
+    /// The jobs.
+    pub jobs: Vec<LeasedJob>,
+    /// When the next job of the pipeline is due, if any is queued; may be in the past.
+    pub next_due: Option<Timestamp>,
+}
+
+/// Notes that jobs begin to run.
+#[derive(Clone, Debug)]
+pub struct StartJobs {
+    /// Their leases; stale ones are passed over.
+    pub leases: Vec<Lease>,
+}
+
+/// Asks for a worker's leases to be extended.
+#[derive(Clone, Copy, Debug)]
+pub struct ExtendLeases {
+    /// The worker.
+    pub worker: WorkerId,
+    /// When they run out then.
+    pub until: Timestamp,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Asks for jobs to be settled.
+#[derive(Clone, Debug)]
+pub struct SettleJobs {
+    /// What is to be written.
+    pub settlements: Vec<Settlement>,
+    /// The worker that settles.
+    pub worker: WorkerId,
+    /// How breakers take in what the settlements say.
+    pub breaker: BreakerPolicy,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What became of a settlement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The job moved.
+    Applied,
+    /// The lease was stale: nothing moved.
+    Stale,
+}
+
+/// Asks for leases that were lost.
+#[derive(Clone, Copy, Debug)]
+pub struct FindLostLeases {
+    /// At most so many.
+    pub limit: u32,
+    /// The time.
+    pub now: Timestamp,
+}

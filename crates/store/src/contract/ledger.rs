@@ -1,0 +1,82 @@
+//! The ledger: counters that are read without counting, and the audit that counts.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
+use redrive_core::time::Timestamp;
+use serde::Serialize;
+
+use crate::error::Result;
+
+/// Counters and their proof.
+#[async_trait]
+pub trait LedgerStore {
+    /// The ledger of every pipeline.
+    async fn ledgers(&self) -> Result<BTreeMap<PipelineName, Ledger>>;
+
+    /// What happened in each hour, oldest first.
+    async fn hourly(&self, since: Timestamp) -> Result<Vec<HourlyCount>>;
+
+    /// Recounts everything and says what does not add up.
+    async fn audit(&self) -> Result<Audit>;
+
+    /// Looks at the store itself.
+    async fn health(&self) -> Result<Health>;
+
+    /// A number that changes whenever any process has changed anything.
+    async fn revision(&self) -> Result<u64>;
+}
+
+/// How often something happened in an hour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HourlyCount {
+    /// The beginning of the hour.
+    pub hour: Timestamp,
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// What happened: `accepted`, `done`, `retried`, `crashed`, `buried`, `discarded`, `recovered`.
+    pub event: String,
+    /// For what reason, where there is one.
+    pub reason: Option<String>,
+    /// How often.
+    pub count: i64,
+}
+
+/// The result of an audit.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Audit {
+    /// Each pipeline's ledger beside its recount.
+    pub pipelines: Vec<AuditedPipeline>,
+    /// All that does not add up; empty if the store is sound.
+    pub problems: Vec<String>,
+}
+
+/// A pipeline's ledger beside what was counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct AuditedPipeline {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// What the ledger says.
+    pub ledger: Ledger,
+    /// What was counted.
+    pub counted: Ledger,
+}
+
+/// The state of the store itself.
+#[derive(Clone, Debug, Serialize)]
+pub struct Health {
+    /// Where it is.
+    pub location: String,
+    /// What it runs on.
+    pub engine: String,
+    /// The version of its schema.
+    pub schema_version: i64,
+    /// Bytes on disk.
+    pub size_bytes: u64,
+    /// Bytes free on that disk, where that can be told.
+    pub free_bytes: Option<u64>,
+    /// What is wrong with it.
+    pub problems: Vec<String>,
+}

@@ -1,0 +1,120 @@
+//! The audit: counts every row, in one view of the database, and says what does not add up.
+
+use redrive_core::ledger::Ledger;
+use rusqlite::Connection;
+
+use super::fault::Fault;
+use super::ledger::ledgers;
+use crate::contract::{Audit, AuditedPipeline};
+
+/// Rows that should not exist, each with what it would mean.
+const CONTRADICTIONS: &[(&str, &str)] = &[
+    (
+        "a hot job is neither queued, held nor leased",
+        "SELECT count(*) FROM job j WHERE NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)
+         AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.pipeline = j.pipeline AND q.due_at = j.due_at AND q.seq = j.seq)
+         AND NOT EXISTS (SELECT 1 FROM held h WHERE h.pipeline = j.pipeline AND h.target = j.target AND h.seq = j.seq)",
+    ),
+    (
+        "a lease has no job",
+        "SELECT count(*) FROM lease l WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = l.seq AND j.id = l.job)",
+    ),
+    (
+        "a place in the queue has no job",
+        "SELECT count(*) FROM queue q WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = q.seq AND j.pipeline = q.pipeline)",
+    ),
+    (
+        "a held place has no job",
+        "SELECT count(*) FROM held h WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = h.seq AND j.pipeline = h.pipeline)",
+    ),
+    (
+        "a job is queued or held and leased at once",
+        "SELECT count(*) FROM lease l WHERE EXISTS
+            (SELECT 1 FROM job j JOIN queue q ON q.pipeline = j.pipeline AND q.due_at = j.due_at AND q.seq = j.seq
+             WHERE j.seq = l.seq)
+         OR EXISTS (SELECT 1 FROM job j JOIN held h ON h.pipeline = j.pipeline AND h.target = j.target AND h.seq = j.seq
+             WHERE j.seq = l.seq)",
+    ),
+    (
+        "a job is in two states",
+        "SELECT (SELECT count(*) FROM dead d WHERE EXISTS (SELECT 1 FROM job j WHERE j.id = d.id)
+                 OR EXISTS (SELECT 1 FROM done x WHERE x.job = d.id) OR EXISTS (SELECT 1 FROM discarded x WHERE x.job = d.id))
+              + (SELECT count(*) FROM job j WHERE EXISTS (SELECT 1 FROM done x WHERE x.job = j.id)
+                 OR EXISTS (SELECT 1 FROM discarded x WHERE x.job = j.id))
+              + (SELECT count(*) FROM discarded x WHERE EXISTS (SELECT 1 FROM done y WHERE y.job = x.job))",
+    ),
+    (
+        "a key belongs to a job that is nowhere",
+        "SELECT count(*) FROM identity i WHERE NOT EXISTS (SELECT 1 FROM done x WHERE x.job = i.job)
+         AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = i.job) AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = i.job)
+         AND NOT EXISTS (SELECT 1 FROM discarded x WHERE x.job = i.job)",
+    ),
+    (
+        "a dead letter has no failure",
+        "SELECT count(*) FROM dead d WHERE NOT EXISTS (SELECT 1 FROM failure f WHERE f.job = d.id)",
+    ),
+    (
+        "a job belongs to no pipeline",
+        "SELECT count(*) FROM (SELECT pipeline FROM job UNION ALL SELECT pipeline FROM done UNION ALL SELECT pipeline FROM dead
+                               UNION ALL SELECT pipeline FROM discarded)
+         WHERE pipeline NOT IN (SELECT id FROM pipeline)",
+    ),
+    (
+        "a breaker does not know how many jobs it holds",
+        "SELECT count(*) FROM breaker b
+         WHERE b.held <> (SELECT count(*) FROM held h WHERE h.pipeline = b.pipeline AND h.target = b.target)",
+    ),
+];
+
+pub(super) fn audit(conn: &Connection) -> Result<Audit, Fault> {
+    let mut audit = Audit::default();
+    for (id, pipeline, ledger) in ledgers(conn)? {
+        let counted = count(conn, id)?;
+        if !ledger.balances() {
+            let found = format!("pipeline {pipeline}: accepted is not the sum of the states: {}", show(&ledger));
+            audit.problems.push(found);
+        }
+        if counted != ledger {
+            let found = format!("pipeline {pipeline}: the ledger says {}, counted {}", show(&ledger), show(&counted));
+            audit.problems.push(found);
+        }
+        audit.pipelines.push(AuditedPipeline { pipeline, ledger, counted });
+    }
+    audit.pipelines.sort_by(|a, b| a.pipeline.cmp(&b.pipeline));
+    for (meaning, sql) in CONTRADICTIONS {
+        let rows: i64 = conn.query_row(sql, [], |row| row.get(0))?;
+        if rows > 0 {
+            audit.problems.push(format!("{meaning}: {rows} times"));
+        }
+    }
+    let check: String = conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if check != "ok" {
+        audit.problems.push(format!("the database is damaged: {check}"));
+    }
+    Ok(audit)
+}
+
+fn show(l: &Ledger) -> String {
+    format!(
+        "accepted {} = queued {} + leased {} + done {} + dead {} + discarded {} (retrying {}, recovered {})",
+        l.accepted, l.queued, l.leased, l.done, l.dead, l.discarded, l.retrying, l.recovered
+    )
+}
+
+fn count(conn: &Connection, pipeline: i64) -> Result<Ledger, Fault> {
+    let one = |sql: &str| conn.query_row(sql, [pipeline], |row| row.get::<_, i64>(0));
+    let queued =
+        one("SELECT count(*) FROM queue WHERE pipeline = ?1")? + one("SELECT count(*) FROM held WHERE pipeline = ?1")?;
+    let leased = one("SELECT count(*) FROM lease l JOIN job j ON j.seq = l.seq WHERE j.pipeline = ?1")?;
+    let retrying = one("SELECT count(*) FROM job j WHERE j.pipeline = ?1 AND j.attempts + j.crashes > 0
+         AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)")?;
+    let (done, recovered) = conn.query_row(
+        "SELECT count(*), count(*) FILTER (WHERE replays > 0) FROM done WHERE pipeline = ?1",
+        [pipeline],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let dead = one("SELECT count(*) FROM dead WHERE pipeline = ?1")?;
+    let discarded = one("SELECT count(*) FROM discarded WHERE pipeline = ?1")?;
+    let accepted = queued + leased + done + dead + discarded;
+    Ok(Ledger { accepted, queued, leased, done, dead, discarded, retrying, recovered })
+}

@@ -1,0 +1,144 @@
+//! One transaction of the writer, shared by all operations that waited for it.
+//!
+//! Operations change rows as they go and note here what they mean for the ledger and the hourly roll-ups; both are
+//! written once, before the commit.
+
+use std::collections::HashMap;
+
+use redrive_core::failures::Reason;
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
+use redrive_core::state::{JobState, Move};
+use redrive_core::time::Timestamp;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+
+use super::fault::Fault;
+
+/// What the hourly roll-ups count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Event {
+    Accepted,
+    Done,
+    Recovered,
+    Retried,
+    Crashed,
+    Buried,
+    Discarded,
+}
+
+impl Event {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Done => "done",
+            Self::Recovered => "recovered",
+            Self::Retried => "retried",
+            Self::Crashed => "crashed",
+            Self::Buried => "buried",
+            Self::Discarded => "discarded",
+        }
+    }
+}
+
+type Hour = (i64, i64, Event, Option<Reason>);
+
+/// The transaction under way and what is to be written at its end.
+pub(super) struct Batch<'c> {
+    conn: &'c Connection,
+    pipelines: &'c mut HashMap<PipelineName, i64>,
+    ledgers: HashMap<i64, Ledger>,
+    hours: HashMap<Hour, i64>,
+}
+
+impl<'c> Batch<'c> {
+    pub(super) fn new(conn: &'c Connection, pipelines: &'c mut HashMap<PipelineName, i64>) -> Self {
+        Self { conn, pipelines, ledgers: HashMap::new(), hours: HashMap::new() }
+    }
+
+    pub(super) fn connection(&self) -> &'c Connection {
+        self.conn
+    }
+
+    pub(super) fn statement(&self, sql: &str) -> Result<CachedStatement<'c>, Fault> {
+        Ok(self.conn.prepare_cached(sql)?)
+    }
+
+    /// The row of a pipeline, if any job was ever enqueued to it.
+    pub(super) fn find_pipeline(&mut self, name: &PipelineName) -> Result<Option<i64>, Fault> {
+        if let Some(id) = self.pipelines.get(name) {
+            return Ok(Some(*id));
+        }
+        let mut select = self.statement("SELECT id FROM pipeline WHERE name = ?1")?;
+        let found = select.query_row([name.as_str()], |row| row.get(0)).optional()?;
+        if let Some(id) = found {
+            self.pipelines.insert(name.clone(), id);
+        }
+        Ok(found)
+    }
+
+    /// The row of a pipeline, made if need be.
+    pub(super) fn pipeline(&mut self, name: &PipelineName) -> Result<i64, Fault> {
+        if let Some(id) = self.find_pipeline(name)? {
+            return Ok(id);
+        }
+        self.statement("INSERT INTO pipeline (name) VALUES (?1)")?.execute([name.as_str()])?;
+        let id = self.conn.last_insert_rowid();
+        self.pipelines.insert(name.clone(), id);
+        Ok(id)
+    }
+
+    /// The change to a pipeline's ledger, so far.
+    pub(super) fn ledger(&mut self, pipeline: i64) -> &mut Ledger {
+        self.ledgers.entry(pipeline).or_default()
+    }
+
+    /// Moves a job in the ledger, if the state table has the move. Call it before the rows are changed.
+    pub(super) fn shift(&mut self, pipeline: i64, from: JobState, step: Move) -> Result<(), Fault> {
+        let to = from.after(step)?;
+        self.ledger(pipeline).shift(from, to);
+        Ok(())
+    }
+
+    /// Counts an event in its hour.
+    pub(super) fn count(&mut self, pipeline: i64, now: Timestamp, event: Event, reason: Option<Reason>) {
+        *self.hours.entry((pipeline, now.hour(), event, reason)).or_default() += 1;
+    }
+
+    /// Jobs queued in a pipeline, as of now.
+    pub(super) fn queued(&mut self, pipeline: i64) -> Result<i64, Fault> {
+        let mut select = self.statement("SELECT queued FROM pipeline WHERE id = ?1")?;
+        let written: i64 = select.query_row([pipeline], |row| row.get(0))?;
+        Ok(written + self.ledger(pipeline).queued)
+    }
+
+    /// Writes the ledger and the roll-ups.
+    pub(super) fn finish(self) -> Result<(), Fault> {
+        let mut update = self.statement(
+            "UPDATE pipeline SET accepted = accepted + ?2, queued = queued + ?3, leased = leased + ?4, done = done + ?5,
+             dead = dead + ?6, discarded = discarded + ?7, retrying = retrying + ?8, recovered = recovered + ?9
+             WHERE id = ?1",
+        )?;
+        for (id, l) in self.ledgers.iter().filter(|(_, change)| **change != Ledger::default()) {
+            update.execute(params![
+                id,
+                l.accepted,
+                l.queued,
+                l.leased,
+                l.done,
+                l.dead,
+                l.discarded,
+                l.retrying,
+                l.recovered
+            ])?;
+        }
+        let mut upsert = self.statement(
+            "INSERT INTO hourly (pipeline, hour, event, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        )?;
+        for ((pipeline, hour, event, reason), count) in &self.hours {
+            let reason = reason.map_or("", Reason::as_str);
+            upsert.execute(params![pipeline, hour, event.as_str(), reason, count])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Breakers, and the jobs they hold. Rows exist only for targets that gave trouble.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redrive_core::breakers::{Breaker, BreakerPolicy, BreakerState, Signal};
+use redrive_core::time::Timestamp;
+use rusqlite::{OptionalExtension, params};
+
+use super::SqliteStore;
+use super::batch::Batch;
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use crate::contract::{BreakerStore, BreakerView};
+use crate::error::Result;
+
+#[async_trait]
+impl BreakerStore for SqliteStore {
+    async fn list_breakers(&self) -> Result<Vec<BreakerView>> {
+        self.read(|conn| {
+            let mut select = conn.prepare_cached(
+                "SELECT p.name, b.target, b.held, b.breaker FROM breaker b JOIN pipeline p ON p.id = b.pipeline
+                 WHERE b.waiting = 1 ORDER BY p.name, b.target",
+            )?;
+            let rows = select.query_map([], |row| {
+                Ok(BreakerView {
+                    pipeline: rows::parsed(row, 0)?,
+                    target: row.get(1)?,
+                    held: row.get(2)?,
+                    breaker: rows::json(row, 3)?,
+                })
+            })?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+}
+
+/// A breaker and how many jobs it holds.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) breaker: Breaker,
+    pub(super) held: i64,
+}
+
+/// The breakers of a pipeline that are not closed, or hold jobs still, by target.
+pub(super) fn waiting(batch: &Batch<'_>, pipeline: i64) -> Result<BTreeMap<String, Kept>, Fault> {
+    let mut select =
+        batch.statement("SELECT target, held, breaker FROM breaker WHERE pipeline = ?1 AND waiting = 1")?;
+    let rows = select
+        .query_map([pipeline], |row| Ok((row.get(0)?, Kept { held: row.get(1)?, breaker: rows::json(row, 2)? })))?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+/// Takes in what a settled attempt says about its target.
+pub(super) fn record(
+    batch: &Batch<'_>,
+    (pipeline, target): (i64, &str),
+    signal: Signal,
+    policy: &BreakerPolicy,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let kept = find(batch, pipeline, target)?;
+    // A target without a row has given no trouble: nothing to note as long as it answers.
+    let mut kept = match (kept, signal) {
+        (None, Signal::Answered | Signal::Silent) => return Ok(()),
+        (None, _) => Kept { breaker: Breaker::closed(now), held: 0 },
+        (Some(kept), _) => kept,
+    };
+    kept.breaker.record(signal, policy, now);
+    if kept.held == 0 && kept.breaker.is_idle(policy, now) {
+        let mut delete = batch.statement("DELETE FROM breaker WHERE pipeline = ?1 AND target = ?2")?;
+        delete.execute(params![pipeline, target])?;
+        return Ok(());
+    }
+    keep(batch, pipeline, target, &kept)
+}
+
+fn find(batch: &Batch<'_>, pipeline: i64, target: &str) -> Result<Option<Kept>, Fault> {
+    let mut select = batch.statement("SELECT held, breaker FROM breaker WHERE pipeline = ?1 AND target = ?2")?;
+    let row =
+        select.query_row(params![pipeline, target], |row| Ok(Kept { held: row.get(0)?, breaker: rows::json(row, 1)? }));
+    Ok(row.optional()?)
+}
+
+/// Writes a breaker back.
+pub(super) fn keep(batch: &Batch<'_>, pipeline: i64, target: &str, kept: &Kept) -> Result<(), Fault> {
+    let waiting = kept.held > 0 || kept.breaker.state != BreakerState::Closed;
+    let mut upsert = batch.statement(
+        "INSERT INTO breaker (pipeline, target, held, waiting, breaker) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET held = excluded.held, waiting = excluded.waiting, breaker = excluded.breaker",
+    )?;
+    upsert.execute(params![pipeline, target, kept.held, waiting, serde_json::to_string(&kept.breaker)?])?;
+    Ok(())
+}
+
+/// Sets a queued job aside until its target is better.
+pub(super) fn hold(batch: &Batch<'_>, pipeline: i64, target: &str, seq: i64) -> Result<(), Fault> {
+    let mut insert = batch.statement("INSERT INTO held (pipeline, target, seq) VALUES (?1, ?2, ?3)")?;
+    insert.execute(params![pipeline, target, seq])?;
+    Ok(())
+}
+
+/// Removes a held job, wherever it goes then.
+pub(super) fn let_go(batch: &Batch<'_>, pipeline: i64, target: &str, seq: i64) -> Result<(), Fault> {
+    let mut delete = batch.statement("DELETE FROM held WHERE pipeline = ?1 AND target = ?2 AND seq = ?3")?;
+    delete.execute(params![pipeline, target, seq])?;
+    let mut update = batch.statement("UPDATE breaker SET held = held - 1 WHERE pipeline = ?1 AND target = ?2")?;
+    update.execute(params![pipeline, target])?;
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! From a filter to the `WHERE` of a statement. Values are always bound, never written into the text.
+
+use std::fmt;
+
+use rusqlite::types::Value;
+use rusqlite::{ParamsFromIter, params_from_iter};
+
+use super::rows::like;
+
+/// Conditions that must all hold.
+#[derive(Default)]
+pub(super) struct Conditions {
+    clauses: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    fn compare(&mut self, column: &str, operator: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.values.push(value.into());
+            self.clauses.push(format!("{column} {operator} ?{}", self.values.len()));
+        }
+    }
+
+    pub(super) fn equal(&mut self, column: &str, value: Option<impl Into<Value>>) {
+        self.compare(column, "=", value);
+    }
+
+    pub(super) fn at_least(&mut self, column: &str, value: Option<impl Into<Value>>) {
+        self.compare(column, ">=", value);
+    }
+
+    pub(super) fn less_than(&mut self, column: &str, value: Option<impl Into<Value>>) {
+        self.compare(column, "<", value);
+    }
+
+    /// The pair of columns comes before the pair of values.
+    pub(super) fn less_than_pair(&mut self, columns: (&str, &str), values: (i64, i64)) {
+        self.values.extend([values.0.into(), values.1.into()]);
+        let n = self.values.len();
+        self.clauses.push(format!("({}, {}) < (?{}, ?{n})", columns.0, columns.1, n - 1));
+    }
+
+    /// The column has the value that a query finds for `value`.
+    pub(super) fn equal_to_query(&mut self, column: &str, query: &str, value: String) {
+        self.values.push(value.into());
+        self.clauses.push(format!("{column} = ({query} ?{})", self.values.len()));
+    }
+
+    /// At least one of the columns contains the text.
+    pub(super) fn contains(&mut self, columns: &[&str], text: Option<&str>) {
+        if let Some(text) = text {
+            self.values.push(like(text).into());
+            let n = self.values.len();
+            let any: Vec<String> = columns.iter().map(|column| format!("{column} LIKE ?{n} ESCAPE '\\'")).collect();
+            self.clauses.push(format!("({})", any.join(" OR ")));
+        }
+    }
+
+    pub(super) fn values(&self) -> ParamsFromIter<&[Value]> {
+        params_from_iter(self.values.as_slice())
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.clauses.as_slice() {
+            [] => Ok(()),
+            clauses => write!(f, "WHERE {}", clauses.join(" AND ")),
+        }
+    }
+}

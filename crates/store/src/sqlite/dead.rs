@@ -1,0 +1,200 @@
+//! Dead letters: listing, showing, discarding, expiring and importing them.
+
+use async_trait::async_trait;
+use redrive_core::dead::DeadLetter;
+use redrive_core::ids::JobId;
+use redrive_core::state::{JobState, Move};
+use redrive_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::SqliteStore;
+use super::batch::{Batch, Event};
+use super::conditions::Conditions;
+use super::fault::Fault;
+use super::jobs;
+use super::rows::{self, DEAD_COLUMNS, RowResult};
+use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
+use crate::error::{Result, StoreError};
+
+#[async_trait]
+impl DeadStore for SqliteStore {
+    async fn list_dead(&self, params: ListDead) -> Result<Page<DeadLetter>> {
+        self.read(move |conn| list(conn, &params)).await
+    }
+
+    async fn get_dead(&self, id: JobId) -> Result<Option<DeadLetter>> {
+        self.read(move |conn| get(conn, id)).await
+    }
+
+    async fn discard_dead(&self, params: DiscardDead) -> Result<Vec<JobId>> {
+        self.write(move |batch| {
+            let record = Record { actor: &params.actor, why: &params.why, now: params.now };
+            let mut discarded = Vec::new();
+            for id in &params.ids {
+                if discard(batch, *id, record)? {
+                    discarded.push(*id);
+                }
+            }
+            Ok(discarded)
+        })
+        .await
+    }
+
+    async fn expire_dead(&self, params: ExpireDead) -> Result<u64> {
+        self.write(move |batch| expire(batch, &params)).await
+    }
+
+    async fn import_dead(&self, params: ImportDead) -> Result<u64> {
+        self.write(move |batch| {
+            let mut new = 0;
+            for letter in &params.letters {
+                new += u64::from(import(batch, letter, params.now)?);
+            }
+            Ok(new)
+        })
+        .await
+    }
+}
+
+/// Who discards, when and why.
+#[derive(Clone, Copy)]
+struct Record<'a> {
+    actor: &'a str,
+    why: &'a str,
+    now: Timestamp,
+}
+
+fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLetter>, Fault> {
+    let conditions = conditions(&params.filter, params.cursor.as_deref())?;
+    let limit = params.limit.saturating_add(1);
+    let sql = format!(
+        "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
+         {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {limit}"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
+    let mut found = rows.collect::<RowResult<Vec<_>>>()?;
+    if params.with_failures {
+        for (_, letter) in &mut found {
+            letter.failures = Some(rows::failures(conn, letter.id)?);
+        }
+    }
+    let page = Page::cut(found, params.limit, |(seq, letter)| format!("{}-{seq}", letter.died_at.as_millis()));
+    Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
+}
+
+fn conditions(filter: &DeadFilter, cursor: Option<&str>) -> Result<Conditions, Fault> {
+    let mut conditions = Conditions::default();
+    if let Some(cursor) = cursor {
+        let invalid = || StoreError::InvalidCursor(cursor.to_owned());
+        let (died_at, seq) = cursor.split_once('-').ok_or_else(invalid)?;
+        let place = (died_at.parse::<i64>().map_err(|_| invalid())?, seq.parse::<i64>().map_err(|_| invalid())?);
+        conditions.less_than_pair(("d.died_at", "d.seq"), place);
+    }
+    if let Some(name) = &filter.pipeline {
+        conditions.equal_to_query("d.pipeline", "SELECT id FROM pipeline WHERE name =", name.as_str().to_owned());
+    }
+    conditions.equal("d.reason", filter.reason.map(|reason| reason.as_str().to_owned()));
+    conditions.equal("d.code", filter.code.clone());
+    conditions.equal("d.target", filter.target.clone());
+    conditions.equal("d.gate", filter.gate.map(|gate| gate.as_str().to_owned()));
+    conditions.at_least("d.died_at", filter.since.map(Timestamp::as_millis));
+    conditions.less_than("d.died_at", filter.until.map(Timestamp::as_millis));
+    conditions.contains(&["d.message", "d.key", "d.target", "d.input"], filter.text.as_deref());
+    Ok(conditions)
+}
+
+fn get(conn: &Connection, id: JobId) -> Result<Option<DeadLetter>, Fault> {
+    let sql = format!("SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline WHERE d.id = ?1");
+    let mut select = conn.prepare_cached(&sql)?;
+    let found = select.query_row([id.as_bytes()], rows::dead_letter).optional()?;
+    match found {
+        Some(letter) => Ok(Some(DeadLetter { failures: Some(rows::failures(conn, id)?), ..letter })),
+        None => Ok(None),
+    }
+}
+
+fn discard(batch: &mut Batch<'_>, id: JobId, record: Record<'_>) -> Result<bool, Fault> {
+    let mut select = batch.statement("SELECT pipeline, reason FROM dead WHERE id = ?1")?;
+    let found = select.query_row([id.as_bytes()], |row| Ok((row.get(0)?, rows::parsed(row, 1)?))).optional()?;
+    let Some((pipeline, reason)) = found else { return Ok(false) };
+    batch.shift(pipeline, JobState::Dead, Move::Discard)?;
+    batch.count(pipeline, record.now, Event::Discarded, Some(reason));
+    batch
+        .statement(
+            "INSERT INTO discarded (job, pipeline, key, target, was, reason, code, attempts, crashes, replays, accepted_at,
+                                    died_at, discarded_at, actor, why)
+             SELECT id, pipeline, key, target, 'dead', reason, code, attempts, crashes, replays, accepted_at, died_at,
+                    ?2, ?3, ?4
+             FROM dead WHERE id = ?1",
+        )?
+        .execute(params![id.as_bytes(), record.now.as_millis(), record.actor, record.why])?;
+    batch.statement("DELETE FROM dead WHERE id = ?1")?.execute([id.as_bytes()])?;
+    batch.statement("DELETE FROM failure WHERE job = ?1")?.execute([id.as_bytes()])?;
+    Ok(true)
+}
+
+fn expire(batch: &mut Batch<'_>, params: &ExpireDead) -> Result<u64, Fault> {
+    let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(0) };
+    let mut select =
+        batch.statement("SELECT id FROM dead WHERE pipeline = ?1 AND died_at < ?2 ORDER BY died_at LIMIT ?3")?;
+    let old =
+        select.query_map(params![pipeline, params.before.as_millis(), params.limit], |row| rows::job_id(row, 0))?;
+    let old = old.collect::<RowResult<Vec<_>>>()?;
+    let record = Record { actor: "retention", why: "older than the pipeline keeps dead letters", now: params.now };
+    let mut expired = 0;
+    for id in old {
+        expired += u64::from(discard(batch, id, record)?);
+    }
+    Ok(expired)
+}
+
+fn import(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<bool, Fault> {
+    if jobs::state_of(batch.connection(), letter.id)?.is_some() {
+        return Ok(false);
+    }
+    let pipeline = batch.pipeline(&letter.pipeline)?;
+    if let Some(key) = &letter.key {
+        // Another job may have the key here: the letter is taken in all the same.
+        let mut claim = batch.statement("INSERT OR IGNORE INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
+        claim.execute(params![pipeline, key, letter.id.as_bytes()])?;
+    }
+    insert(batch, pipeline, letter)?;
+    for failure in letter.failures.iter().flatten() {
+        rows::add_failure(batch.connection(), letter.id, failure)?;
+    }
+    let ledger = batch.ledger(pipeline);
+    ledger.accepted += 1;
+    ledger.dead += 1;
+    batch.count(pipeline, now, Event::Accepted, None);
+    batch.count(pipeline, now, Event::Buried, Some(letter.reason));
+    Ok(true)
+}
+
+fn insert(batch: &Batch<'_>, pipeline: i64, letter: &DeadLetter) -> Result<(), Fault> {
+    batch
+        .statement(
+            "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, attempts, crashes, replays, gate, reason,
+                               code, http_status, proxy, message, input)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        )?
+        .execute(params![
+            letter.id.as_bytes(),
+            pipeline,
+            letter.key,
+            letter.target,
+            letter.accepted_at.as_millis(),
+            letter.died_at.as_millis(),
+            letter.attempts,
+            letter.crashes,
+            letter.replays,
+            letter.gate.as_str(),
+            letter.reason.as_str(),
+            letter.code,
+            letter.http_status,
+            letter.proxy,
+            letter.message,
+            serde_json::to_string(&letter.input)?
+        ])?;
+    Ok(())
+}

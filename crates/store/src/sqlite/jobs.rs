@@ -1,0 +1,340 @@
+//! Jobs: accepting, listing, showing and cancelling them.
+
+use async_trait::async_trait;
+use redrive_core::ids::JobId;
+use redrive_core::jobs::{JobView, NewJob};
+use redrive_core::state::{JobState, Move};
+use redrive_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::SqliteStore;
+use super::batch::{Batch, Event};
+use super::breakers;
+use super::conditions::Conditions;
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use crate::contract::{
+    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
+};
+use crate::error::{Result, StoreError};
+
+#[async_trait]
+impl JobStore for SqliteStore {
+    async fn enqueue(&self, params: EnqueueJobs) -> Result<Vec<EnqueuedJob>> {
+        self.write(move |batch| enqueue(batch, &params)).await
+    }
+
+    async fn list_jobs(&self, params: ListJobs) -> Result<Page<JobView>> {
+        self.read(move |conn| list(conn, &params)).await
+    }
+
+    async fn get_job(&self, id: JobId) -> Result<Option<JobDetail>> {
+        self.read(move |conn| get(conn, id)).await
+    }
+
+    async fn cancel_jobs(&self, params: CancelJobs) -> Result<Vec<JobId>> {
+        self.write(move |batch| cancel(batch, &params)).await
+    }
+}
+
+fn enqueue(batch: &mut Batch<'_>, params: &EnqueueJobs) -> Result<Vec<EnqueuedJob>, Fault> {
+    let pipeline = match params.queued_max {
+        Some(max) => room_for(batch, params, max)?,
+        None => batch.pipeline(&params.pipeline)?,
+    };
+    params.jobs.iter().map(|job| accept(batch, pipeline, job, params.now)).collect()
+}
+
+/// Refuses the batch if its new jobs do not fit. Nothing is written before that is known.
+fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64, Fault> {
+    let found = batch.find_pipeline(&params.pipeline)?;
+    let queued = match found {
+        Some(pipeline) => u64::try_from(batch.queued(pipeline)?).unwrap_or(0),
+        None => 0,
+    };
+    let mut new = 0;
+    for job in &params.jobs {
+        let known = match (found, &job.key) {
+            (Some(pipeline), Some(key)) => key_owner(batch, pipeline, key)?.is_some(),
+            _ => false,
+        };
+        new += u64::from(!known);
+    }
+    if queued + new > max && new > 0 {
+        return Err(StoreError::QueueFull { pipeline: params.pipeline.clone(), queued, max }.into());
+    }
+    batch.pipeline(&params.pipeline)
+}
+
+fn key_owner(batch: &Batch<'_>, pipeline: i64, key: &str) -> Result<Option<JobId>, Fault> {
+    let mut select = batch.statement("SELECT job FROM identity WHERE pipeline = ?1 AND key = ?2")?;
+    Ok(select.query_row(params![pipeline, key], |row| rows::job_id(row, 0)).optional()?)
+}
+
+fn accept(batch: &mut Batch<'_>, pipeline: i64, job: &NewJob, now: Timestamp) -> Result<EnqueuedJob, Fault> {
+    if let Some(key) = &job.key {
+        let mut claim = batch.statement("INSERT OR IGNORE INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
+        if claim.execute(params![pipeline, key, job.id.as_bytes()])? == 0 {
+            let owner = key_owner(batch, pipeline, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            let state = state_of(batch.connection(), owner)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            return Ok(EnqueuedJob::Known(owner, state));
+        }
+    }
+    batch
+        .statement(
+            "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, input)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            job.id.as_bytes(),
+            pipeline,
+            job.key,
+            job.target,
+            now.as_millis(),
+            job.due_at.as_millis(),
+            serde_json::to_string(&job.input)?
+        ])?;
+    let seq = batch.connection().last_insert_rowid();
+    push(batch, pipeline, seq, job.due_at)?;
+    let ledger = batch.ledger(pipeline);
+    ledger.accepted += 1;
+    ledger.queued += 1;
+    batch.count(pipeline, now, Event::Accepted, None);
+    Ok(EnqueuedJob::Accepted(job.id))
+}
+
+/// Puts a job into the queue.
+pub(super) fn push(batch: &Batch<'_>, pipeline: i64, seq: i64, due_at: Timestamp) -> Result<(), Fault> {
+    let mut insert = batch.statement("INSERT INTO queue (pipeline, due_at, seq) VALUES (?1, ?2, ?3)")?;
+    insert.execute(params![pipeline, due_at.as_millis(), seq])?;
+    Ok(())
+}
+
+/// The state of a job, told by the table that has it.
+pub(super) fn state_of(conn: &Connection, id: JobId) -> Result<Option<JobState>, Fault> {
+    for (state, sql) in [
+        (JobState::Leased, "SELECT 1 FROM lease WHERE job = ?1"),
+        (JobState::Queued, "SELECT 1 FROM job WHERE id = ?1"),
+        (JobState::Done, "SELECT 1 FROM done WHERE job = ?1"),
+        (JobState::Dead, "SELECT 1 FROM dead WHERE id = ?1"),
+        (JobState::Discarded, "SELECT 1 FROM discarded WHERE job = ?1"),
+    ] {
+        if conn.prepare_cached(sql)?.exists([id.as_bytes()])? {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
+}
+
+/// A table that has jobs, in one shape with the others.
+struct Source {
+    states: &'static [JobState],
+    id: &'static str,
+    state: &'static str,
+    /// After id, pipeline and state: key, target, input, attempts, crashes, replays, accepted_at, due_at, held,
+    /// ended_at, reason, code.
+    columns: &'static str,
+    tables: &'static str,
+    text: &'static [&'static str],
+}
+
+/// Where jobs are, hot ones first.
+const SOURCES: [Source; 4] = [
+    Source {
+        states: &[JobState::Queued, JobState::Leased],
+        id: "j.id",
+        state: "iif(l.job IS NULL, 'queued', 'leased')",
+        columns: "j.key, j.target, j.input, j.attempts, j.crashes, j.replays, j.accepted_at,
+                  iif(l.job IS NULL, j.due_at, NULL), h.seq IS NOT NULL, NULL, j.reason, j.code",
+        tables: "job j LEFT JOIN lease l ON l.job = j.id
+                 LEFT JOIN held h ON h.pipeline = j.pipeline AND h.target = j.target AND h.seq = j.seq",
+        text: &["j.key", "j.target", "j.input"],
+    },
+    Source {
+        states: &[JobState::Done],
+        id: "j.job",
+        state: "'done'",
+        columns: "j.key, j.target, NULL, j.attempts, j.crashes, j.replays, j.accepted_at, NULL, 0, j.done_at, NULL, NULL",
+        tables: "done j",
+        text: &["j.key", "j.target"],
+    },
+    Source {
+        states: &[JobState::Dead],
+        id: "j.id",
+        state: "'dead'",
+        columns: "j.key, j.target, j.input, j.attempts, j.crashes, j.replays, j.accepted_at, NULL, 0, j.died_at, j.reason, j.code",
+        tables: "dead j",
+        text: &["j.key", "j.target", "j.input", "j.message"],
+    },
+    Source {
+        states: &[JobState::Discarded],
+        id: "j.job",
+        state: "'discarded'",
+        columns: "j.key, j.target, NULL, j.attempts, j.crashes, j.replays, j.accepted_at, NULL, 0, j.discarded_at, j.reason, j.code",
+        tables: "discarded j",
+        text: &["j.key", "j.target"],
+    },
+];
+
+impl Source {
+    fn select(&self, conn: &Connection, conditions: &Conditions, limit: u32) -> Result<Vec<JobView>, Fault> {
+        let Self { id, state, columns, tables, .. } = self;
+        let sql = format!(
+            "SELECT {id}, p.name, {state}, {columns} FROM {tables} JOIN pipeline p ON p.id = j.pipeline
+             {conditions} ORDER BY {id} DESC LIMIT {limit}"
+        );
+        let mut select = conn.prepare_cached(&sql)?;
+        let rows = select.query_map(conditions.values(), view)?;
+        Ok(rows.collect::<RowResult<_>>()?)
+    }
+
+    /// Whether the source has no reason and code to filter by.
+    fn lacks_reason(&self) -> bool {
+        self.states == [JobState::Done]
+    }
+}
+
+fn view(row: &Row<'_>) -> RowResult<JobView> {
+    let state: String = row.get(2)?;
+    let state = JobState::ALL.into_iter().find(|s| s.as_str() == state).unwrap_or(JobState::Queued);
+    let text: Option<String> = row.get(5)?;
+    Ok(JobView {
+        id: rows::job_id(row, 0)?,
+        pipeline: rows::parsed(row, 1)?,
+        state,
+        key: row.get(3)?,
+        target: row.get(4)?,
+        input: text.is_some().then(|| rows::input(row, 5)).transpose()?,
+        attempts: row.get(6)?,
+        crashes: row.get(7)?,
+        replays: row.get(8)?,
+        accepted_at: rows::time(row, 9)?,
+        due_at: rows::time_opt(row, 10)?,
+        held: row.get(11)?,
+        ended_at: rows::time_opt(row, 12)?,
+        reason: rows::parsed_opt(row, 13)?,
+        code: row.get(14)?,
+    })
+}
+
+fn list(conn: &Connection, params: &ListJobs) -> Result<Page<JobView>, Fault> {
+    let filter = &params.filter;
+    let invalid = |cursor: &String| StoreError::InvalidCursor(cursor.clone());
+    let before =
+        params.cursor.as_ref().map(|cursor| cursor.parse::<JobId>().map_err(|_| invalid(cursor))).transpose()?;
+    let wanted = |source: &&Source| filter.states.is_empty() || source.states.iter().any(|s| filter.states.contains(s));
+    let mut jobs = Vec::new();
+    for source in SOURCES.iter().filter(wanted) {
+        if source.lacks_reason() && (filter.reason.is_some() || filter.code.is_some()) {
+            continue;
+        }
+        jobs.extend(source.select(conn, &conditions(source, filter, before), params.limit.saturating_add(1))?);
+    }
+    jobs.sort_unstable_by_key(|job| std::cmp::Reverse(job.id));
+    Ok(Page::cut(jobs, params.limit, |job| job.id.to_string()))
+}
+
+fn conditions(source: &Source, filter: &JobFilter, before: Option<JobId>) -> Conditions {
+    let mut conditions = Conditions::default();
+    conditions.less_than(source.id, before.map(|id| id.as_bytes().to_vec()));
+    conditions.equal("p.name", filter.pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    if !source.lacks_reason() {
+        conditions.equal("j.reason", filter.reason.map(|reason| reason.as_str().to_owned()));
+        conditions.equal("j.code", filter.code.clone());
+    }
+    conditions.equal("j.target", filter.target.clone());
+    conditions.at_least("j.accepted_at", filter.since.map(Timestamp::as_millis));
+    conditions.less_than("j.accepted_at", filter.until.map(Timestamp::as_millis));
+    conditions.contains(source.text, filter.text.as_deref());
+    if let [one] = filter.states[..] {
+        conditions.equal(source.state, Some(one.as_str().to_owned()));
+    }
+    conditions
+}
+
+fn get(conn: &Connection, id: JobId) -> Result<Option<JobDetail>, Fault> {
+    for source in &SOURCES {
+        let mut conditions = Conditions::default();
+        conditions.equal(source.id, Some(id.as_bytes().to_vec()));
+        if let Some(job) = source.select(conn, &conditions, 1)?.pop() {
+            let failures = rows::failures(conn, id)?;
+            return Ok(Some(JobDetail { job, failures, late: late(conn, id)?, discard: discard_record(conn, id)? }));
+        }
+    }
+    Ok(None)
+}
+
+fn late(conn: &Connection, id: JobId) -> Result<Vec<LateSettlement>, Fault> {
+    let mut select =
+        conn.prepare_cached("SELECT at, worker, epoch, destination, failure FROM late WHERE job = ?1 ORDER BY at")?;
+    let rows = select.query_map([id.as_bytes()], |row| {
+        let failure: Option<String> = row.get(4)?;
+        Ok(LateSettlement {
+            at: rows::time(row, 0)?,
+            worker: rows::worker_id(row, 1)?,
+            epoch: row.get(2)?,
+            destination: row.get(3)?,
+            failure: failure.is_some().then(|| rows::json(row, 4)).transpose()?,
+        })
+    })?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+fn discard_record(conn: &Connection, id: JobId) -> Result<Option<DiscardRecord>, Fault> {
+    let mut select =
+        conn.prepare_cached("SELECT discarded_at, actor, why, was, reason, died_at FROM discarded WHERE job = ?1")?;
+    let record = select.query_row([id.as_bytes()], |row| {
+        let was: String = row.get(3)?;
+        Ok(DiscardRecord {
+            at: rows::time(row, 0)?,
+            actor: row.get(1)?,
+            why: row.get(2)?,
+            was: JobState::ALL.into_iter().find(|s| s.as_str() == was).unwrap_or(JobState::Dead),
+            reason: rows::parsed_opt(row, 4)?,
+            died_at: rows::time_opt(row, 5)?,
+        })
+    });
+    Ok(record.optional()?)
+}
+
+fn cancel(batch: &mut Batch<'_>, params: &CancelJobs) -> Result<Vec<JobId>, Fault> {
+    let mut cancelled = Vec::new();
+    for id in &params.ids {
+        let state = state_of(batch.connection(), *id)?;
+        if let Some(state @ (JobState::Queued | JobState::Leased)) = state {
+            cancel_one(batch, *id, state, params)?;
+            cancelled.push(*id);
+        }
+    }
+    Ok(cancelled)
+}
+
+fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &CancelJobs) -> Result<(), Fault> {
+    let mut select =
+        batch.statement("SELECT seq, pipeline, target, due_at, attempts + crashes > 0 FROM job WHERE id = ?1")?;
+    let (seq, pipeline, target, due_at, tried): (i64, i64, Option<String>, i64, bool) = select
+        .query_row([id.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))?;
+    batch.shift(pipeline, state, Move::Discard)?;
+    batch.count(pipeline, params.now, Event::Discarded, None);
+    batch
+        .statement(
+            "INSERT INTO discarded (job, pipeline, key, target, was, reason, code, attempts, crashes, replays, accepted_at,
+                                    discarded_at, actor, why)
+             SELECT id, pipeline, key, target, ?2, reason, code, attempts, crashes, replays, accepted_at, ?3, ?4, ?5
+             FROM job WHERE id = ?1",
+        )?
+        .execute(params![id.as_bytes(), state.as_str(), params.now.as_millis(), params.actor, params.why])?;
+    if state == JobState::Leased {
+        batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([id.as_bytes()])?;
+    } else {
+        batch.ledger(pipeline).retrying -= i64::from(tried);
+        let queued = batch
+            .statement("DELETE FROM queue WHERE pipeline = ?1 AND due_at = ?2 AND seq = ?3")?
+            .execute(params![pipeline, due_at, seq])?;
+        if queued == 0 {
+            breakers::let_go(batch, pipeline, target.as_deref().unwrap_or_default(), seq)?;
+        }
+    }
+    batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
+    Ok(())
+}

@@ -1,0 +1,292 @@
+//! Leasing: from the queue to a worker, past the breakers; extending, and finding what was lost.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redrive_core::breakers::Admission;
+use redrive_core::crashes::LostLease;
+use redrive_core::ids::JobId;
+use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::state::{JobState, Move};
+use redrive_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::SqliteStore;
+use super::batch::Batch;
+use super::breakers::{self, Kept};
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use super::settlements;
+use crate::contract::{
+    ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, SettleJobs, Settled, StartJobs,
+};
+use crate::error::Result;
+
+/// At most so many jobs are set aside for a breaker by one lease; the next one goes on.
+const HELD_PER_LEASE_MAX: usize = 2_000;
+
+#[async_trait]
+impl LeaseStore for SqliteStore {
+    async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs> {
+        self.write(move |batch| lease(batch, &params)).await
+    }
+
+    async fn start(&self, params: StartJobs) -> Result<()> {
+        self.write(move |batch| {
+            let mut update = batch.statement("UPDATE lease SET started = 1 WHERE job = ?1 AND token = ?2")?;
+            for lease in &params.leases {
+                update.execute(params![lease.job.as_bytes(), lease.token.as_bytes()])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn extend(&self, params: ExtendLeases) -> Result<Vec<JobId>> {
+        self.write(move |batch| {
+            let mut update =
+                batch.statement("UPDATE lease SET until = max(until, ?2) WHERE worker = ?1 RETURNING job")?;
+            let rows = update
+                .query_map(params![params.worker.as_bytes(), params.until.as_millis()], |row| rows::job_id(row, 0))?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+
+    async fn settle(&self, params: SettleJobs) -> Result<Vec<Settled>> {
+        self.write(move |batch| settlements::settle(batch, &params)).await
+    }
+
+    async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>> {
+        let gone = self.bury_workers().await?;
+        let lost = self.read(move |conn| {
+            let sql = format!(
+                "SELECT {JOB_COLUMNS}, p.name, l.token, l.epoch, l.worker, l.started, w.id IS NULL
+                 FROM lease l JOIN job j ON j.seq = l.seq JOIN pipeline p ON p.id = j.pipeline
+                 LEFT JOIN worker w ON w.id = l.worker
+                 WHERE w.id IS NULL OR l.until <= ?1 LIMIT ?2"
+            );
+            let mut select = conn.prepare_cached(&sql)?;
+            let rows = select.query_map(params![params.now.as_millis(), params.limit], lost_lease)?;
+            Ok(rows.collect::<RowResult<Vec<_>>>()?)
+        });
+        let lost = lost.await?;
+        if !gone.is_empty() {
+            tracing::info!(workers = gone.len(), jobs = lost.len(), "workers are gone; their jobs are taken back");
+        }
+        Ok(lost)
+    }
+}
+
+/// The columns of [`leased_job`], from `job j`.
+const JOB_COLUMNS: &str = "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
+    j.replays, j.suspect, j.seq, j.due_at";
+
+fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
+    Ok(LostLease {
+        job: LeasedJob {
+            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 13)?, epoch: row.get(14)? },
+            pipeline: rows::parsed(row, 12)?,
+            key: row.get(1)?,
+            target: row.get(2)?,
+            input: rows::input(row, 3)?,
+            accepted_at: rows::time(row, 4)?,
+            tally: rows::tally(row, 5)?,
+        },
+        worker: rows::worker_id(row, 15)?,
+        started: row.get(16)?,
+        worker_gone: row.get(17)?,
+    })
+}
+
+/// A lease under way.
+struct Leasing<'a, 'c> {
+    batch: &'a mut Batch<'c>,
+    params: &'a LeaseJobs,
+    pipeline: i64,
+    epoch: u64,
+    jobs: Vec<LeasedJob>,
+}
+
+fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<LeasedJobs, Fault> {
+    let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(LeasedJobs::default()) };
+    let mut waiting = breakers::waiting(batch, pipeline)?;
+    let mut leasing = Leasing { batch, params, pipeline, epoch: 0, jobs: Vec::new() };
+    let held_due = leasing.take_held(&mut waiting)?;
+    leasing.take_queued(&mut waiting)?;
+    let queue_due = leasing.next_due()?;
+    let next_due = [held_due, queue_due].into_iter().flatten().min();
+    Ok(LeasedJobs { jobs: leasing.jobs, next_due })
+}
+
+impl Leasing<'_, '_> {
+    fn room(&self) -> usize {
+        usize::try_from(self.params.limit).unwrap_or(usize::MAX).saturating_sub(self.jobs.len())
+    }
+
+    /// Takes jobs that breakers held and now let through. Says when the next of them may go.
+    fn take_held(&mut self, waiting: &mut BTreeMap<String, Kept>) -> Result<Option<Timestamp>, Fault> {
+        let mut next_due: Option<Timestamp> = None;
+        for (target, kept) in waiting.iter_mut().filter(|(_, kept)| kept.held > 0) {
+            let allowed = match kept.breaker.admission(&self.params.breaker, self.params.now) {
+                Admission::All => self.room(),
+                Admission::Probes(probes) => self.room().min(probes as usize),
+                Admission::NotBefore(_) => 0,
+            };
+            let taken = self.take_held_of(target, allowed)?;
+            if taken > 0 {
+                kept.held -= i64::try_from(taken).unwrap_or(0);
+                self.note_probes(target, kept, taken)?;
+            }
+            if kept.held > 0 {
+                let due = match kept.breaker.admission(&self.params.breaker, self.params.now) {
+                    Admission::NotBefore(due) => due,
+                    Admission::All | Admission::Probes(_) => self.params.now,
+                };
+                next_due = Some(next_due.map_or(due, |earlier| earlier.min(due)));
+            }
+        }
+        Ok(next_due)
+    }
+
+    fn take_held_of(&mut self, target: &str, limit: usize) -> Result<usize, Fault> {
+        if limit == 0 {
+            return Ok(0);
+        }
+        let sql = format!(
+            "SELECT {JOB_COLUMNS} FROM held h JOIN job j ON j.seq = h.seq
+             WHERE h.pipeline = ?1 AND h.target = ?2 ORDER BY h.seq LIMIT ?3"
+        );
+        let mut select = self.batch.statement(&sql)?;
+        let rows = select.query_map(params![self.pipeline, target, limit as i64], queued_job)?;
+        let found = rows.collect::<RowResult<Vec<_>>>()?;
+        for job in &found {
+            breakers::let_go(self.batch, self.pipeline, target, job.seq)?;
+        }
+        let taken = found.len();
+        found.into_iter().try_for_each(|job| self.grant(job))?;
+        Ok(taken)
+    }
+
+    /// Takes due jobs from the queue. Those whose target's breaker does not let them through are set aside.
+    fn take_queued(&mut self, waiting: &mut BTreeMap<String, Kept>) -> Result<(), Fault> {
+        let mut set_aside = 0;
+        while self.room() > 0 && set_aside < HELD_PER_LEASE_MAX {
+            let due = self.due_jobs()?;
+            if due.is_empty() {
+                break;
+            }
+            for job in due {
+                self.batch
+                    .statement("DELETE FROM queue WHERE pipeline = ?1 AND due_at = ?2 AND seq = ?3")?
+                    .execute(params![self.pipeline, job.due_at, job.seq])?;
+                let Some((target, kept)) = job.target.as_ref().and_then(|target| waiting.get_key_value(target)) else {
+                    self.grant(job)?;
+                    continue;
+                };
+                let (target, mut kept) = (target.clone(), kept.clone());
+                match kept.breaker.admission(&self.params.breaker, self.params.now) {
+                    Admission::All => self.grant(job)?,
+                    Admission::Probes(_) => {
+                        self.note_probes(&target, &mut kept, 1)?;
+                        self.grant(job)?;
+                    }
+                    Admission::NotBefore(_) => {
+                        breakers::hold(self.batch, self.pipeline, &target, job.seq)?;
+                        kept.held += 1;
+                        set_aside += 1;
+                        breakers::keep(self.batch, self.pipeline, &target, &kept)?;
+                    }
+                }
+                waiting.insert(target, kept);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_probes(&self, target: &str, kept: &mut Kept, probes: usize) -> Result<(), Fault> {
+        if !matches!(kept.breaker.admission(&self.params.breaker, self.params.now), Admission::All) {
+            let probes = u32::try_from(probes).unwrap_or(u32::MAX);
+            kept.breaker.probe(probes, &self.params.breaker, self.params.now);
+        }
+        breakers::keep(self.batch, self.pipeline, target, kept)
+    }
+
+    fn due_jobs(&self) -> Result<Vec<QueuedJob>, Fault> {
+        let sql = format!(
+            "SELECT {JOB_COLUMNS} FROM queue q JOIN job j ON j.seq = q.seq
+             WHERE q.pipeline = ?1 AND q.due_at <= ?2 ORDER BY q.due_at, q.seq LIMIT ?3"
+        );
+        let mut select = self.batch.statement(&sql)?;
+        let limit = i64::try_from(self.room()).unwrap_or(i64::MAX);
+        let rows = select.query_map(params![self.pipeline, self.params.now.as_millis(), limit], queued_job)?;
+        Ok(rows.collect::<RowResult<_>>()?)
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>, Fault> {
+        let mut select =
+            self.batch.statement("SELECT due_at FROM queue WHERE pipeline = ?1 ORDER BY due_at LIMIT 1")?;
+        Ok(select.query_row([self.pipeline], |row| rows::time(row, 0)).optional()?)
+    }
+
+    /// Gives a job that was taken from the queue to the worker.
+    fn grant(&mut self, queued: QueuedJob) -> Result<(), Fault> {
+        let lease = Lease { job: queued.id, token: self.params.token, epoch: self.epoch()? };
+        self.batch.shift(self.pipeline, JobState::Queued, Move::Lease)?;
+        self.batch.ledger(self.pipeline).retrying -= i64::from(queued.tally.tried());
+        self.batch
+            .statement("INSERT INTO lease (job, seq, worker, token, epoch, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute(params![
+                queued.id.as_bytes(),
+                queued.seq,
+                self.params.worker.as_bytes(),
+                self.params.token.as_bytes(),
+                lease.epoch,
+                self.params.until.as_millis()
+            ])?;
+        self.jobs.push(LeasedJob {
+            lease,
+            pipeline: self.params.pipeline.clone(),
+            key: queued.key,
+            target: queued.target,
+            input: queued.input,
+            tally: queued.tally,
+            accepted_at: queued.accepted_at,
+        });
+        Ok(())
+    }
+
+    /// The epoch of this lease: one more than the one before.
+    fn epoch(&mut self) -> Result<u64, Fault> {
+        if self.epoch == 0 {
+            let mut update =
+                self.batch.statement("UPDATE pipeline SET epoch = epoch + 1 WHERE id = ?1 RETURNING epoch")?;
+            self.epoch = update.query_row([self.pipeline], |row| row.get(0))?;
+        }
+        Ok(self.epoch)
+    }
+}
+
+struct QueuedJob {
+    id: JobId,
+    key: Option<String>,
+    target: Option<String>,
+    input: redrive_core::jobs::Input,
+    accepted_at: Timestamp,
+    tally: redrive_core::jobs::Tally,
+    seq: i64,
+    due_at: i64,
+}
+
+fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
+    Ok(QueuedJob {
+        id: rows::job_id(row, 0)?,
+        key: row.get(1)?,
+        target: row.get(2)?,
+        input: rows::input(row, 3)?,
+        accepted_at: rows::time(row, 4)?,
+        tally: rows::tally(row, 5)?,
+        seq: row.get(10)?,
+        due_at: row.get(11)?,
+    })
+}

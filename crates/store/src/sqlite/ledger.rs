@@ -1,0 +1,103 @@
+//! The ledger and the roll-ups, read as they were written; the health of the file; the revision.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use async_trait::async_trait;
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
+use redrive_core::time::Timestamp;
+use rusqlite::{Connection, Row};
+
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use super::{SqliteStore, audit, schema};
+use crate::contract::{Audit, Health, HourlyCount, LedgerStore};
+use crate::error::Result;
+use crate::location::Location;
+
+#[async_trait]
+impl LedgerStore for SqliteStore {
+    async fn ledgers(&self) -> Result<BTreeMap<PipelineName, Ledger>> {
+        self.read(|conn| Ok(ledgers(conn)?.into_iter().map(|(_, name, ledger)| (name, ledger)).collect())).await
+    }
+
+    async fn hourly(&self, since: Timestamp) -> Result<Vec<HourlyCount>> {
+        self.read(move |conn| {
+            let mut select = conn.prepare_cached(
+                "SELECT h.hour * 3600000, p.name, h.event, nullif(h.reason, ''), h.count
+                 FROM hourly h JOIN pipeline p ON p.id = h.pipeline WHERE h.hour >= ?1 ORDER BY h.hour, p.name, h.event",
+            )?;
+            let rows = select.query_map([since.hour()], |row| {
+                Ok(HourlyCount {
+                    hour: rows::time(row, 0)?,
+                    pipeline: rows::parsed(row, 1)?,
+                    event: row.get(2)?,
+                    reason: row.get(3)?,
+                    count: row.get(4)?,
+                })
+            })?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+
+    async fn audit(&self) -> Result<Audit> {
+        self.read(audit::audit).await
+    }
+
+    async fn health(&self) -> Result<Health> {
+        let location = self.location.clone();
+        self.read(move |conn| health(conn, &location)).await
+    }
+
+    async fn revision(&self) -> Result<u64> {
+        let commits = self.writer.commits();
+        let others: u64 = match &self.readers {
+            Some(readers) => readers.data_version()?,
+            None => 0,
+        };
+        Ok(commits.wrapping_add(others << 32))
+    }
+}
+
+/// Every pipeline's row, name and ledger.
+pub(super) fn ledgers(conn: &Connection) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered FROM pipeline",
+    )?;
+    let rows = select.query_map([], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, ledger(row)?)))?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+fn ledger(row: &Row<'_>) -> RowResult<Ledger> {
+    Ok(Ledger {
+        accepted: row.get(2)?,
+        queued: row.get(3)?,
+        leased: row.get(4)?,
+        done: row.get(5)?,
+        dead: row.get(6)?,
+        discarded: row.get(7)?,
+        retrying: row.get(8)?,
+        recovered: row.get(9)?,
+    })
+}
+
+fn health(conn: &Connection, location: &Location) -> Result<Health, Fault> {
+    let check: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    let pages: u64 =
+        conn.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |r| r.get(0))?;
+    let folder = match location {
+        Location::Sqlite(path) => path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p }),
+        Location::Memory => None,
+    };
+    let free_bytes = folder.and_then(|folder| rustix::fs::statvfs(folder).ok()).map(|fs| fs.f_bavail * fs.f_frsize);
+    Ok(Health {
+        location: location.to_string(),
+        engine: format!("SQLite {}", rusqlite::version()),
+        schema_version: schema::newest_version(),
+        size_bytes: pages,
+        free_bytes,
+        problems: if check == "ok" { Vec::new() } else { vec![format!("the database is damaged: {check}")] },
+    })
+}

@@ -1,0 +1,105 @@
+//! The embedded backend: one SQLite file that any number of processes share, or the same code in memory.
+//!
+//! - `connect`: opening connections; `schema`: tables and their versions
+//! - `writer`: the one thread that writes, with group commit; `batch`: one of its transactions
+//! - `readers`: reading beside the writer
+//! - `presence`: the lock files by which a dead worker is noticed at once
+//! - one file per noun of the contract; `rows`: from rows to types; `conditions`: from filters to SQL; `fault`: errors
+//!   on their way out
+
+mod audit;
+mod batch;
+mod breakers;
+mod conditions;
+mod connect;
+mod dead;
+mod fault;
+mod jobs;
+mod leases;
+mod ledger;
+mod presence;
+mod readers;
+mod rows;
+mod schema;
+mod settlements;
+mod workers;
+mod writer;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use self::batch::Batch;
+use self::connect::Place;
+use self::fault::Fault;
+use self::presence::Presence;
+use self::readers::Readers;
+use self::writer::Writer;
+use crate::error::{Result, StoreError};
+use crate::location::{Location, OpenMode};
+
+/// A store in a SQLite file, or in memory.
+pub struct SqliteStore {
+    location: Location,
+    writer: Writer,
+    /// `None` in memory, where the writer's connection is the only one.
+    readers: Option<Readers>,
+    presence: Presence,
+}
+
+impl SqliteStore {
+    /// Opens the store in a file, and makes it and its folder if asked to.
+    pub fn open(path: &Path, mode: OpenMode) -> Result<Self> {
+        match mode {
+            OpenMode::Create => make_folder(path)?,
+            OpenMode::Existing if !path.exists() => return Err(StoreError::Missing(path.to_owned())),
+            OpenMode::Existing => {}
+        }
+        let conn = prepare(Place::File(path), path)?;
+        Ok(Self {
+            location: Location::Sqlite(path.to_owned()),
+            writer: Writer::start(conn, path),
+            readers: Some(Readers::new(path)),
+            presence: Presence::beside(path),
+        })
+    }
+
+    /// A store that is gone with the process.
+    pub fn in_memory() -> Result<Self> {
+        let path = PathBuf::from("memory:");
+        let conn = prepare(Place::Memory, &path)?;
+        let writer = Writer::start(conn, &path);
+        Ok(Self { location: Location::Memory, writer, readers: None, presence: Presence::single_process() })
+    }
+
+    async fn write<T, F>(&self, run: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        self.writer.call(run).await
+    }
+
+    async fn read<T, F>(&self, run: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        readers::read(self.readers.as_ref(), &self.writer, run).await
+    }
+}
+
+fn prepare(place: Place<'_>, path: &Path) -> Result<Connection> {
+    let open = || {
+        let mut conn = connect::writer(place)?;
+        schema::migrate(&mut conn, path)?;
+        Ok(conn)
+    };
+    open().map_err(|fault: Fault| fault.into_store_error(path))
+}
+
+fn make_folder(path: &Path) -> Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    std::fs::create_dir_all(folder)
+        .map_err(|error| StoreError::ReadOnly { path: folder.to_owned(), why: error.to_string() })
+}

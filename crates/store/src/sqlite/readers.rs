@@ -1,0 +1,87 @@
+//! Reading, on connections of its own, so that a long list never waits for the writer nor the writer for it.
+//!
+//! An in-memory database has only one connection: there, reads are operations of the writer.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+
+use super::connect;
+use super::fault::Fault;
+use super::writer::Writer;
+use crate::error::{Result, StoreError};
+
+/// Connections to read on, opened as needed and kept.
+#[derive(Clone)]
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    watcher: Arc<Mutex<Option<Connection>>>,
+}
+
+/// At most so many idle connections are kept.
+const IDLE_MAX: usize = 8;
+
+impl Readers {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), idle: Arc::default(), watcher: Arc::default() }
+    }
+
+    fn take(&self) -> Result<Connection, Fault> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| connect::reader(&self.path), Ok)
+    }
+
+    fn give_back(&self, conn: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX {
+            idle.push(conn);
+        }
+    }
+
+    /// A number that changes when another process, or this one, has committed. Always asked on the same connection:
+    /// the number means nothing on another.
+    pub(super) fn data_version(&self) -> Result<u64> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ask = || {
+            let conn = match watcher.take() {
+                Some(conn) => conn,
+                None => connect::reader(&self.path)?,
+            };
+            let version = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
+            *watcher = Some(conn);
+            Ok(version)
+        };
+        ask().map_err(|fault: Fault| fault.into_store_error(&self.path))
+    }
+
+    fn read<T>(&self, run: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T> {
+        let read = || {
+            let conn = self.take()?;
+            // One transaction, so that everything read is of one moment.
+            let tx = conn.unchecked_transaction()?;
+            let value = run(&tx)?;
+            drop(tx);
+            self.give_back(conn);
+            Ok(value)
+        };
+        read().map_err(|fault: Fault| fault.into_store_error(&self.path))
+    }
+}
+
+/// Runs `run` on a consistent view of the database.
+pub(super) async fn read<T, F>(readers: Option<&Readers>, writer: &Writer, run: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+{
+    match readers {
+        Some(readers) => {
+            let readers = readers.clone();
+            let task = tokio::task::spawn_blocking(move || readers.read(run));
+            task.await.map_err(|_| StoreError::Closed)?
+        }
+        None => writer.call(move |batch| run(batch.connection())).await,
+    }
+}

@@ -1,0 +1,124 @@
+//! From rows to types and back.
+
+use redrive_core::dead::DeadLetter;
+use redrive_core::failures::{Failure, Reason};
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
+use redrive_core::jobs::{Input, Tally};
+use redrive_core::time::Timestamp;
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row, params};
+
+use super::fault::Fault;
+
+pub(super) type RowResult<T> = rusqlite::Result<T>;
+
+fn broken(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+}
+
+pub(super) fn job_id(row: &Row<'_>, column: usize) -> RowResult<JobId> {
+    row.get(column).map(JobId::from_bytes)
+}
+
+pub(super) fn worker_id(row: &Row<'_>, column: usize) -> RowResult<WorkerId> {
+    row.get(column).map(WorkerId::from_bytes)
+}
+
+pub(super) fn token(row: &Row<'_>, column: usize) -> RowResult<LeaseToken> {
+    row.get(column).map(LeaseToken::from_bytes)
+}
+
+pub(super) fn time(row: &Row<'_>, column: usize) -> RowResult<Timestamp> {
+    row.get(column).map(Timestamp::from_millis)
+}
+
+pub(super) fn time_opt(row: &Row<'_>, column: usize) -> RowResult<Option<Timestamp>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+}
+
+pub(super) fn parsed<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> RowResult<T>
+where
+    T::Err: std::fmt::Display,
+{
+    let text = row.get_ref(column)?.as_str().map_err(|error| broken(column, error))?;
+    text.parse().map_err(|error: T::Err| broken(column, std::io::Error::other(error.to_string())))
+}
+
+pub(super) fn parsed_opt<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> RowResult<Option<T>>
+where
+    T::Err: std::fmt::Display,
+{
+    match row.get_ref(column)? {
+        rusqlite::types::ValueRef::Null => Ok(None),
+        _ => parsed(row, column).map(Some),
+    }
+}
+
+pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> RowResult<T> {
+    let text = row.get_ref(column)?.as_str().map_err(|error| broken(column, error))?;
+    serde_json::from_str(text).map_err(|error| broken(column, error))
+}
+
+pub(super) fn input(row: &Row<'_>, column: usize) -> RowResult<Input> {
+    json(row, column)
+}
+
+/// The tally in five columns: attempts, attempts_before, crashes, replays, suspect.
+pub(super) fn tally(row: &Row<'_>, first: usize) -> RowResult<Tally> {
+    Ok(Tally {
+        attempts: row.get(first)?,
+        attempts_before: row.get(first + 1)?,
+        crashes: row.get(first + 2)?,
+        replays: row.get(first + 3)?,
+        suspect: row.get(first + 4)?,
+    })
+}
+
+/// The columns of [`dead_letter`], from `dead d` joined with `pipeline p`.
+pub(super) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.target, d.reason, d.code, d.message,
+    d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy";
+
+pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
+    Ok(DeadLetter {
+        id: job_id(row, 1)?,
+        pipeline: parsed::<PipelineName>(row, 2)?,
+        key: row.get(3)?,
+        input: input(row, 4)?,
+        target: row.get(5)?,
+        reason: parsed::<Reason>(row, 6)?,
+        code: row.get(7)?,
+        message: row.get(8)?,
+        attempts: row.get(9)?,
+        crashes: row.get(10)?,
+        replays: row.get(11)?,
+        gate: parsed(row, 12)?,
+        accepted_at: time(row, 13)?,
+        died_at: time(row, 14)?,
+        http_status: row.get(15)?,
+        proxy: row.get(16)?,
+        failures: None,
+    })
+}
+
+/// All failures of a job, oldest first.
+pub(super) fn failures(conn: &Connection, job: JobId) -> Result<Vec<Failure>, Fault> {
+    let mut select = conn.prepare_cached("SELECT failure FROM failure WHERE job = ?1 ORDER BY n")?;
+    let rows = select.query_map([job.as_bytes()], |row| json(row, 0))?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+/// Adds a failure to a job's history.
+pub(super) fn add_failure(conn: &Connection, job: JobId, failure: &Failure) -> Result<(), Fault> {
+    conn.prepare_cached(
+        "INSERT INTO failure (job, n, failure)
+         VALUES (?1, (SELECT ifnull(max(n), 0) + 1 FROM failure WHERE job = ?1), ?2)",
+    )?
+    .execute(params![job.as_bytes(), serde_json::to_string(failure)?])?;
+    Ok(())
+}
+
+/// A `LIKE` pattern that finds the text itself.
+pub(super) fn like(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{escaped}%")
+}

@@ -1,0 +1,49 @@
+//! The schema and its versions. A store of an older version is brought forward; one of a newer version is refused.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::fault::Fault;
+use crate::error::StoreError;
+
+/// Marks a file as a Redrive store: "RDRV".
+const APPLICATION_ID: i64 = 0x5244_5256;
+
+/// Each entry brings the schema forward by one version.
+const MIGRATIONS: &[&str] = &[include_str!("schema/001_jobs.sql")];
+
+/// The version this build writes.
+pub(super) fn newest_version() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+/// Checks that the file is a store this build understands and brings it to the newest version.
+pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
+    if check(conn, path)? == newest_version() {
+        return Ok(());
+    }
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    let from = usize::try_from(check(&tx, path)?).unwrap_or(0);
+    for migration in &MIGRATIONS[from..] {
+        tx.execute_batch(migration)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+    tx.pragma_update(None, "user_version", newest_version())?;
+    Ok(tx.commit()?)
+}
+
+fn check(conn: &Connection, path: &Path) -> Result<i64, Fault> {
+    let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, found) = (pragma("application_id")?, pragma("user_version")?);
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application != APPLICATION_ID && (tables > 0 || found != 0) {
+        let why = "it is a database of another program".to_owned();
+        return Err(StoreError::NotAStore { path: path.to_owned(), why }.into());
+    }
+    if found > newest_version() {
+        return Err(StoreError::NewerSchema { path: path.to_owned(), found, known: newest_version() }.into());
+    }
+    Ok(found)
+}

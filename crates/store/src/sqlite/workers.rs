@@ -1,0 +1,83 @@
+//! Workers: a row for others to see and a lock file to notice their death by.
+
+use async_trait::async_trait;
+use redrive_core::ids::WorkerId;
+use rusqlite::params;
+
+use super::SqliteStore;
+use super::rows::{self, RowResult};
+use crate::contract::{AttachWorker, WorkerStore, WorkerView};
+use crate::error::{Result, StoreError};
+
+#[async_trait]
+impl WorkerStore for SqliteStore {
+    async fn attach_worker(&self, params: AttachWorker) -> Result<()> {
+        // The lock comes first: a row without one would be taken for a dead worker's.
+        self.presence.enter(params.worker).map_err(|error| StoreError::ReadOnly {
+            path: self.location.to_string().into(),
+            why: format!("the lock file of worker {}: {error}", params.worker),
+        })?;
+        self.write(move |batch| {
+            let mut insert =
+                batch.statement("INSERT OR REPLACE INTO worker (id, pid, attached_at) VALUES (?1, ?2, ?3)")?;
+            insert.execute(params![params.worker.as_bytes(), params.pid, params.now.as_millis()])?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn detach_worker(&self, worker: WorkerId) -> Result<()> {
+        self.remove_workers(vec![worker]).await
+    }
+
+    async fn list_workers(&self) -> Result<Vec<WorkerView>> {
+        self.read(|conn| {
+            let mut select = conn.prepare_cached(
+                "SELECT w.id, w.pid, w.attached_at, count(l.job) FROM worker w LEFT JOIN lease l ON l.worker = w.id
+                 GROUP BY w.id ORDER BY w.attached_at",
+            )?;
+            let rows = select.query_map([], |row| {
+                Ok(WorkerView {
+                    id: rows::worker_id(row, 0)?,
+                    pid: row.get(1)?,
+                    attached_at: rows::time(row, 2)?,
+                    leases: row.get(3)?,
+                })
+            })?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+}
+
+impl SqliteStore {
+    /// Takes workers whose process is gone off the list. Leases of a worker that is not on the list are lost.
+    pub(super) async fn bury_workers(&self) -> Result<Vec<WorkerId>> {
+        let presence = self.presence.clone();
+        let gone: Vec<WorkerId> = self
+            .read(move |conn| {
+                let mut select = conn.prepare_cached("SELECT id FROM worker")?;
+                let workers = select.query_map([], |row| rows::worker_id(row, 0))?.collect::<RowResult<Vec<_>>>()?;
+                Ok(workers.into_iter().filter(|worker| presence.is_gone(*worker)).collect())
+            })
+            .await?;
+        if !gone.is_empty() {
+            self.remove_workers(gone.clone()).await?;
+        }
+        Ok(gone)
+    }
+
+    async fn remove_workers(&self, workers: Vec<WorkerId>) -> Result<()> {
+        let gone = workers.clone();
+        self.write(move |batch| {
+            let mut delete = batch.statement("DELETE FROM worker WHERE id = ?1")?;
+            for worker in &gone {
+                delete.execute([worker.as_bytes()])?;
+            }
+            Ok(())
+        })
+        .await?;
+        workers.into_iter().for_each(|worker| self.presence.leave(worker));
+        Ok(())
+    }
+}

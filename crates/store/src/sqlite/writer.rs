@@ -1,0 +1,201 @@
+//! The one thread that writes, with group commit.
+//!
+//! It takes every operation that waits, applies them inside one transaction, commits once and then answers all callers:
+//! they share the price of the disk's flush. There is no fixed wait: while one group is being written the next gathers.
+//!
+//! An operation that is refused has written nothing. If the database itself fails, the whole group is rolled back and
+//! its operations are tried one by one, so that only those that cannot be written fail; a full or locked disk fails all.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use redrive_core::ids::PipelineName;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::batch::Batch;
+use super::fault::Fault;
+use crate::error::{Result, StoreError};
+
+/// At most so many operations share a transaction.
+const GROUP_MAX: usize = 512;
+
+/// Pages in the write-ahead log after which it is copied into the database, if that disturbs nobody.
+const CHECKPOINT_PAGES: i32 = 2_000;
+
+/// Pages after which it is copied even if others must wait for it.
+const CHECKPOINT_PAGES_MAX: i32 = 32_000;
+
+/// An operation that waits for the writer.
+trait Operation: Send {
+    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault>;
+    fn answer(self: Box<Self>, committed: Result<()>);
+}
+
+struct Call<T, F> {
+    run: F,
+    value: Option<T>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<T: Send, F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send> Operation for Call<T, F> {
+    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault> {
+        self.value = Some((self.run)(batch)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<()>) {
+        let Self { value, reply, .. } = *self;
+        let answer = committed.and_then(|()| value.ok_or(StoreError::Closed));
+        // The caller may have gone away; the effect is durable all the same.
+        let _ = reply.send(answer);
+    }
+}
+
+/// A handle to the writer thread. Dropping it finishes what waits and closes the database.
+pub(super) struct Writer {
+    operations: Option<Sender<Box<dyn Operation>>>,
+    thread: Option<JoinHandle<()>>,
+    commits: Arc<AtomicU64>,
+}
+
+impl Writer {
+    pub(super) fn start(conn: Connection, path: &Path) -> Self {
+        let (operations, waiting) = channel();
+        let commits = Arc::new(AtomicU64::new(0));
+        let mut work = Work {
+            conn,
+            path: path.to_owned(),
+            pipelines: HashMap::new(),
+            log_pages: Arc::new(AtomicI32::new(0)),
+            commits: Arc::clone(&commits),
+        };
+        let thread = std::thread::Builder::new()
+            .name("redrive-writer".into())
+            .spawn(move || work.run(&waiting))
+            .expect("the system can start one more thread");
+        Self { operations: Some(operations), thread: Some(thread), commits }
+    }
+
+    /// Runs `run` inside a transaction and answers once it is durable. It may run more than once, and must check what it
+    /// can refuse before it writes.
+    pub(super) async fn call<T, F>(&self, run: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let call = Box::new(Call { run, value: None, reply });
+        let operations = self.operations.as_ref().ok_or(StoreError::Closed)?;
+        operations.send(call).map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// How many transactions this process has committed.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.operations.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Work {
+    conn: Connection,
+    path: PathBuf,
+    pipelines: HashMap<PipelineName, i64>,
+    log_pages: Arc<AtomicI32>,
+    commits: Arc<AtomicU64>,
+}
+
+impl Work {
+    fn run(&mut self, waiting: &Receiver<Box<dyn Operation>>) {
+        self.watch_log();
+        while let Ok(first) = waiting.recv() {
+            let group = std::iter::once(first).chain(waiting.try_iter().take(GROUP_MAX - 1)).collect();
+            self.settle_group(group);
+            self.checkpoint();
+        }
+    }
+
+    fn settle_group(&mut self, mut group: Vec<Box<dyn Operation>>) {
+        match self.write(&mut group) {
+            Ok(refusals) => {
+                for (operation, refused) in group.into_iter().zip(refusals) {
+                    operation.answer(refused.map_or(Ok(()), Err));
+                }
+            }
+            // A full or locked disk fails all of them alike; anything else may be one operation's own fault.
+            Err(error) if group.len() == 1 || !matches!(error, StoreError::Database { .. }) => {
+                group.into_iter().for_each(|operation| operation.answer(Err(error.clone())));
+            }
+            Err(_) => group.into_iter().for_each(|operation| self.settle_group(vec![operation])),
+        }
+    }
+
+    /// Applies all operations in one transaction; says which of them were refused.
+    fn write(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<Option<StoreError>>> {
+        let path = self.path.clone();
+        self.try_write(group).map_err(|fault| {
+            self.pipelines.clear();
+            if !self.conn.is_autocommit()
+                && let Err(error) = self.conn.execute_batch("ROLLBACK")
+            {
+                tracing::error!(%error, "a failed transaction could not be rolled back");
+            }
+            fault.into_store_error(&path)
+        })
+    }
+
+    fn try_write(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<Option<StoreError>>, Fault> {
+        self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let mut batch = Batch::new(&self.conn, &mut self.pipelines);
+        let mut refusals = Vec::with_capacity(group.len());
+        for operation in group {
+            refusals.push(match operation.apply(&mut batch) {
+                Ok(()) => None,
+                Err(Fault::Store(error)) if error.is_refusal() => Some(error),
+                Err(fault) => return Err(fault),
+            });
+        }
+        batch.finish()?;
+        self.conn.prepare_cached("COMMIT")?.execute([])?;
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(refusals)
+    }
+
+    fn watch_log(&mut self) {
+        let pages = Arc::clone(&self.log_pages);
+        let hook = move |_: &mut rusqlite::hooks::Wal, log_pages: i32| {
+            pages.store(log_pages, Ordering::Relaxed);
+            Ok(())
+        };
+        // Setting the hook turns SQLite's own checkpoints, which would delay an answer, off.
+        if let Err(error) = self.conn.wal_hook(Some(hook)) {
+            tracing::warn!(%error, "checkpoints are left to SQLite");
+        }
+    }
+
+    /// Copies the log into the database between two groups, when nobody waits for an answer.
+    fn checkpoint(&self) {
+        let mode = match self.log_pages.load(Ordering::Relaxed) {
+            pages if pages >= CHECKPOINT_PAGES_MAX => "PRAGMA wal_checkpoint(RESTART)",
+            pages if pages >= CHECKPOINT_PAGES => "PRAGMA wal_checkpoint(PASSIVE)",
+            _ => return,
+        };
+        self.log_pages.store(0, Ordering::Relaxed);
+        if let Err(error) = self.conn.query_row(mode, [], |_| Ok(())) {
+            tracing::debug!(%error, "checkpoint put off");
+        }
+    }
+}

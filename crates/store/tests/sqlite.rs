@@ -1,0 +1,164 @@
+//! The conformance suite on a SQLite file, and what only a file must hold to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use redrive_store::conformance::script::{Shared, assert_sound, at, attach, enqueue, job, lease_all, lease_one, plain};
+use redrive_store::contract::FindLostLeases;
+use redrive_store::sqlite::SqliteStore;
+use redrive_store::{OpenMode, Store};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+async fn fresh() -> (Arc<dyn Store>, TempDir) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    (open(folder.path()), folder)
+}
+
+fn open(folder: &Path) -> Shared {
+    Arc::new(SqliteStore::open(&folder.join("sub/redrive.db"), OpenMode::Create).expect("a store opens"))
+}
+
+redrive_store::conformance_tests!(fresh);
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_reopening() {
+    let (store, folder) = fresh().await;
+    enqueue(&store, (1..=100).map(|n| job(n, plain())).collect()).await;
+    drop(store);
+    let store = open(folder.path());
+    attach(&store, 1).await;
+    assert_eq!(lease_all(&store, 1_000, at(0)).await.jobs.len(), 100);
+    assert_sound(&store).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_gone_is_noticed_at_once() {
+    let (first, folder) = fresh().await;
+    let second = open(folder.path());
+    attach(&first, 1).await;
+    enqueue(&first, vec![job(1, plain())]).await;
+    lease_one(&first, at(0)).await;
+    let ask = FindLostLeases { limit: 10, now: at(1) };
+    assert_eq!(second.lost_leases(ask).await.expect("asked").len(), 0, "the worker lives");
+    drop(first);
+    let lost = second.lost_leases(ask).await.expect("asked");
+    assert_eq!(lost.len(), 1);
+    assert!(lost[0].worker_gone);
+    assert_eq!(second.list_workers().await.expect("listed").len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_callers_in_two_processes_share_one_file() {
+    let (first, folder) = fresh().await;
+    let second = open(folder.path());
+    let tasks: Vec<_> = (0..64_u128)
+        .map(|caller| {
+            let store = if caller % 2 == 0 { Arc::clone(&first) } else { Arc::clone(&second) };
+            tokio::spawn(async move {
+                for n in 0..20 {
+                    enqueue(&store, vec![job(1 + caller * 1_000 + n, plain())]).await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no caller fails");
+    }
+    attach(&first, 1).await;
+    assert_eq!(lease_all(&second, 10_000, at(0)).await.jobs.len(), 64 * 20);
+    assert_sound(&first).await;
+}
+
+#[tokio::test]
+async fn the_audit_notices_what_does_not_add_up() {
+    for tampering in [
+        "DELETE FROM job WHERE seq = 1",
+        "DELETE FROM queue",
+        "UPDATE pipeline SET done = done + 1",
+        "UPDATE pipeline SET accepted = accepted + 1, queued = queued + 1",
+        "UPDATE pipeline SET retrying = 5",
+        "INSERT INTO done SELECT id, pipeline, key, target, accepted_at, 0, 1, 0, 0 FROM job",
+        "INSERT INTO dead SELECT 1, id, pipeline, key, target, accepted_at, 0, 1, 0, 0, 'auto', 'dns', NULL, NULL, NULL, '', '{}' FROM job LIMIT 1",
+        "INSERT INTO identity VALUES (1, 'nobody', x'00')",
+        "INSERT INTO lease VALUES (x'00', 99, x'00', x'00', 1, 0, 0)",
+    ] {
+        let (store, folder) = fresh().await;
+        enqueue(&store, vec![job(1, plain()), job(2, plain())]).await;
+        assert_sound(&store).await;
+        let conn = Connection::open(folder.path().join("sub/redrive.db")).expect("opened");
+        conn.execute_batch(tampering).expect(tampering);
+        let audit = store.audit().await.expect("audited");
+        assert!(!audit.problems.is_empty(), "{tampering} went unnoticed");
+    }
+}
+
+fn refusal(path: &Path, mode: OpenMode) -> String {
+    SqliteStore::open(path, mode).err().expect("refused").to_string()
+}
+
+#[test]
+fn a_newer_store_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("redrive.db");
+    drop(SqliteStore::open(&path, OpenMode::Create).expect("made"));
+    Connection::open(&path).and_then(|conn| conn.pragma_update(None, "user_version", 999)).expect("tampered");
+    let error = refusal(&path, OpenMode::Create);
+    assert!(error.contains("newer version") && error.contains("999"), "{error}");
+}
+
+#[test]
+fn what_is_not_a_store_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = folder.path().join("notes.txt");
+    std::fs::write(&text, "these are my notes, and they are long enough to look like a page\n".repeat(50))
+        .expect("written");
+    let error = refusal(&text, OpenMode::Create);
+    assert!(error.contains("not a redrive store"), "{error}");
+    assert!(std::fs::read_to_string(&text).expect("read").starts_with("these are my notes"));
+
+    let other = folder.path().join("other.db");
+    Connection::open(&other).and_then(|conn| conn.execute_batch("CREATE TABLE mine (x)")).expect("made");
+    let error = refusal(&other, OpenMode::Create);
+    assert!(error.contains("another program"), "{error}");
+
+    let missing = folder.path().join("missing.db");
+    assert!(refusal(&missing, OpenMode::Existing).contains("no store at"));
+    assert!(!missing.exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_process_waits_for_the_lock() {
+    let (store, folder) = fresh().await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let conn = Connection::open(folder.path().join("sub/redrive.db")).expect("opened");
+    conn.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    let waiting = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { enqueue(&store, vec![job(2, plain())]).await }
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished(), "a second process waits rather than fails");
+    conn.execute_batch("ROLLBACK").expect("unlocked");
+    waiting.await.expect("it went on");
+    assert_sound(&store).await;
+}
+
+#[tokio::test]
+async fn people_can_read_it_with_any_sqlite_tool() {
+    let (store, folder) = fresh().await;
+    attach(&store, 1).await;
+    let id = redrive_store::conformance::script::bury(
+        &store,
+        job(1, plain()),
+        redrive_core::failures::Reason::Blocked,
+        "challenge",
+        at(1),
+    )
+    .await;
+    let conn = Connection::open(folder.path().join("sub/redrive.db")).expect("opened");
+    let row: (String, String, String) = conn
+        .query_row("SELECT id, pipeline, died_at FROM dead_letters", [], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
+        .expect("readable");
+    assert_eq!(row, (id.to_string(), "suite".to_owned(), at(1).to_string()));
+}
