@@ -1,1 +1,45 @@
-//! x
+//! The Redrive engine: hand it jobs and a handler, and every job is done, or kept as a dead letter with everything
+//! needed to understand it.
+//!
+//! ```
+//! use redrive::{FailureReport, Pipeline, Reason, Redrive, json};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), redrive::Error> {
+//! let redrive = Redrive::open("memory:")?;
+//! let greet = Pipeline::new("greet", |job: redrive::Job| async move {
+//!     match job.input["name"].as_str() {
+//!         Some(name) => Ok(json!({"greeting": format!("hello, {name}")})),
+//!         None => Err(FailureReport::new(Reason::RejectedInput, "nobody to greet")),
+//!     }
+//! })?;
+//! redrive.enqueue(&greet, [json!({"name": "Ada"}), json!({"name": null})]).await?;
+//! let ledger = redrive.drain(greet).await?;
+//! assert_eq!((ledger.done, ledger.dead), (1, 1));
+//! # Ok(()) }
+//! ```
+//!
+//! - [`engine`]: [`Redrive`], the handle that users hold
+//! - [`pipeline`]: [`Pipeline`], a name, a handler and a policy
+//! - [`handler`]: what does the work: a closure, or any command
+//! - [`sink`]: where results go, before their jobs are settled
+//! - [`worker`]: leasing, running, settling; heartbeat, reaper and retention
+//! - [`clock`] and [`chance`]: time and randomness, passed in
+//! - [`error`]: what can go wrong
+
+pub mod chance;
+pub mod clock;
+pub mod engine;
+pub mod error;
+pub mod handler;
+pub mod pipeline;
+pub mod sink;
+pub mod worker;
+
+pub use engine::Redrive;
+pub use error::Error;
+pub use handler::{Handler, HandlerError, Job};
+pub use pipeline::Pipeline;
+pub use redrive_core::failures::{Disposition, FailureReport, Reason};
+pub use redrive_core::policy::Policy;
+pub use serde_json::json;
+pub use tokio_util::sync::CancellationToken;

@@ -52,12 +52,10 @@ impl LedgerStore for SqliteStore {
     }
 
     async fn revision(&self) -> Result<u64> {
-        let commits = self.writer.commits();
-        let others: u64 = match &self.readers {
-            Some(readers) => readers.data_version()?,
-            None => 0,
-        };
-        Ok(commits.wrapping_add(others << 32))
+        match &self.readers {
+            Some(readers) => readers.data_version(),
+            None => Ok(self.writer.changes()),
+        }
     }
 }
 

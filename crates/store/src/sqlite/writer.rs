@@ -60,25 +60,25 @@ impl<T: Send, F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send> Operation for
 pub(super) struct Writer {
     operations: Option<Sender<Box<dyn Operation>>>,
     thread: Option<JoinHandle<()>>,
-    commits: Arc<AtomicU64>,
+    changes: Arc<AtomicU64>,
 }
 
 impl Writer {
     pub(super) fn start(conn: Connection, path: &Path) -> Self {
         let (operations, waiting) = channel();
-        let commits = Arc::new(AtomicU64::new(0));
+        let changes = Arc::new(AtomicU64::new(0));
         let mut work = Work {
             conn,
             path: path.to_owned(),
             pipelines: HashMap::new(),
             log_pages: Arc::new(AtomicI32::new(0)),
-            commits: Arc::clone(&commits),
+            changes: Arc::clone(&changes),
         };
         let thread = std::thread::Builder::new()
             .name("redrive-writer".into())
             .spawn(move || work.run(&waiting))
             .expect("the system can start one more thread");
-        Self { operations: Some(operations), thread: Some(thread), commits }
+        Self { operations: Some(operations), thread: Some(thread), changes }
     }
 
     /// Runs `run` inside a transaction and answers once it is durable. It may run more than once, and must check what it
@@ -95,9 +95,9 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// How many transactions this process has committed.
-    pub(super) fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
+    /// How many rows this process has changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 }
 
@@ -115,7 +115,7 @@ struct Work {
     path: PathBuf,
     pipelines: HashMap<PipelineName, i64>,
     log_pages: Arc<AtomicI32>,
-    commits: Arc<AtomicU64>,
+    changes: Arc<AtomicU64>,
 }
 
 impl Work {
@@ -170,7 +170,7 @@ impl Work {
         }
         batch.finish()?;
         self.conn.prepare_cached("COMMIT")?.execute([])?;
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.changes.store(self.conn.total_changes(), Ordering::Relaxed);
         Ok(refusals)
     }
 

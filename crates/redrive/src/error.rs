@@ -1,0 +1,36 @@
+//! What can go wrong in the engine.
+
+use std::io;
+
+use redrive_core::ids::{InvalidName, PipelineName};
+use redrive_store::StoreError;
+
+/// Why the engine stopped, or did not begin. No job is lost by any of these.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A name that cannot be one.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// A job whose input is not a JSON object.
+    #[error("a job's input must be a JSON object, not {0}")]
+    InputNotAnObject(String),
+    /// The results could not be written; their jobs are queued again.
+    #[error("cannot write results to {place}: {source}")]
+    Sink {
+        /// Where they were to go.
+        place: String,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// The handler cannot work at all; its jobs are queued again.
+    #[error("the handler of pipeline {pipeline} cannot run: {why}")]
+    HandlerUnavailable {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// What is wrong.
+        why: String,
+    },
+}

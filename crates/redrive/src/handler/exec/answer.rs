@@ -1,0 +1,330 @@
+//! From what a command printed and how it ended to a result or a failure.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use redrive_core::failures::{Disposition, FailureReport, Reason};
+use serde_json::Value;
+
+use super::Command;
+use crate::handler::{HandlerError, Job};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+impl Exit {
+    pub(super) fn of(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Code(code),
+            (None, signal) => Self::Signal(signal.unwrap_or(0)),
+        }
+    }
+}
+
+/// What a process that ran one job means.
+pub(super) fn of_process(exit: Exit, stdout: &[u8], stderr: &str) -> Result<Value, HandlerError> {
+    let code = match exit {
+        Exit::Signal(signal) => return Err(HandlerError::crashed(killed(signal, stderr))),
+        Exit::Code(code) => code,
+    };
+    let stdout = String::from_utf8_lossy(stdout);
+    let stated = stated_failure(&stdout, code != 0).or_else(|| stated_failure(stderr, code != 0).filter(|_| code != 0));
+    match stated {
+        Some(report) => Err(complete(report, code, stderr).into()),
+        None if code == 0 => Ok(result(&stdout)),
+        None if ran_out_of_memory(stderr) => Err(HandlerError::crashed(unstated(code, &stdout, stderr))),
+        None => Err(unstated(code, &stdout, stderr).into()),
+    }
+}
+
+/// What a line of a persistent process means; `None` if it is no answer.
+pub(super) fn of_line(line: &str, stderr: &str) -> Option<Result<Value, HandlerError>> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    if let Some(report) = stated_failure(line, false) {
+        return Some(Err(complete(report, 0, stderr).into()));
+    }
+    Some(Ok(match value {
+        Value::Object(mut fields) if fields.contains_key("result") => fields.remove("result").unwrap_or_default(),
+        other => other,
+    }))
+}
+
+/// A process that ended while it had a job and had not answered.
+pub(super) fn of_end(exit: Exit, stderr: &str) -> HandlerError {
+    match exit {
+        Exit::Signal(signal) => HandlerError::crashed(killed(signal, stderr)),
+        Exit::Code(code) if code != 0 => match of_process(exit, b"", stderr) {
+            Err(error) => error,
+            Ok(_) => unstated(code, "", stderr).into(),
+        },
+        Exit::Code(_) => {
+            let report = FailureReport::new(Reason::HandlerError, "the command ended without an answer");
+            FailureReport { stderr: non_empty(stderr), ..report.with_code("no_answer") }.into()
+        }
+    }
+}
+
+/// A job that had its time.
+pub(super) fn out_of_time(job: &Job) -> FailureReport {
+    let message = format!("no result after {:?}", job.deadline);
+    FailureReport::new(Reason::Timeout, message).with_code("deadline")
+}
+
+/// A child that took too much memory.
+pub(super) fn out_of_memory(used: u64, command: &Command) -> FailureReport {
+    let mib = |bytes: u64| bytes / (1024 * 1024);
+    let limit = command.memory_bytes_max.unwrap_or_default();
+    let message = format!("killed: it used {} MiB of at most {} MiB of memory", mib(used), mib(limit));
+    FailureReport::message(message).with_code("out_of_memory")
+}
+
+/// The text, unless there is none.
+pub(super) fn non_empty(text: &str) -> Option<String> {
+    (!text.trim().is_empty()).then(|| text.to_owned())
+}
+
+/// The whole output as JSON, or else as text; nothing printed is `null`.
+fn result(stdout: &str) -> Value {
+    match stdout.trim() {
+        "" => Value::Null,
+        text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+    }
+}
+
+/// A failure that the command printed as JSON: the whole text or its last line, as `{"failure": {…}}` or, where the exit
+/// code says that it failed, as the bare object.
+fn stated_failure(text: &str, failed: bool) -> Option<FailureReport> {
+    let text = text.trim();
+    let last = text.lines().next_back()?;
+    let object = [text, last].into_iter().find_map(|part| match serde_json::from_str(part) {
+        Ok(Value::Object(fields)) => Some(fields),
+        _ => None,
+    })?;
+    let fields = match object.get("failure").or_else(|| object.get("error").filter(|_| failed)) {
+        Some(Value::Object(inner)) => inner.clone(),
+        Some(Value::String(message)) if object.contains_key("failure") => {
+            return Some(FailureReport::message(message.clone()));
+        }
+        _ if failed
+            && ["reason", "code", "message", "error", "http_status"].iter().any(|f| object.contains_key(*f)) =>
+        {
+            object
+        }
+        _ => return None,
+    };
+    Some(read_report(fields))
+}
+
+/// Takes what can be understood: one odd field does not lose the others.
+fn read_report(fields: serde_json::Map<String, Value>) -> FailureReport {
+    let whole = Value::Object(fields.clone());
+    if let Ok(report) = serde_json::from_value::<FailureReport>(whole.clone()) {
+        return report;
+    }
+    let mut kept = serde_json::Map::new();
+    for (name, value) in fields {
+        let value = match value {
+            Value::Number(number) if matches!(name.as_str(), "code" | "message" | "error") => number.to_string().into(),
+            other => other,
+        };
+        kept.insert(name.clone(), value);
+        if serde_json::from_value::<FailureReport>(Value::Object(kept.clone())).is_err() {
+            kept.remove(&name);
+        }
+    }
+    let mut report: FailureReport = serde_json::from_value(Value::Object(kept)).unwrap_or_default();
+    if report.message.is_empty() {
+        report.message = whole.to_string();
+    }
+    report
+}
+
+/// Fills in what the exit code says, where the command left it open.
+fn complete(mut report: FailureReport, code: i32, stderr: &str) -> FailureReport {
+    if report.disposition.is_none() && report.reason.is_none() {
+        let meaning = sysexit(code);
+        report.reason = report.reason.or(meaning.map(|(reason, _, _)| reason));
+        report.disposition = meaning.map(|(_, disposition, _)| disposition);
+    }
+    if report.message.is_empty() {
+        report.message = last_line(stderr).unwrap_or_else(|| format!("the command ended with exit code {code}"));
+    }
+    report.stderr = report.stderr.or_else(|| non_empty(stderr));
+    report
+}
+
+/// Exit codes that mean something, as in sysexits.
+fn sysexit(code: i32) -> Option<(Reason, Disposition, &'static str)> {
+    Some(match code {
+        64 => (Reason::Misconfigured, Disposition::Dead, "EX_USAGE"),
+        65 => (Reason::RejectedInput, Disposition::Dead, "EX_DATAERR"),
+        75 => (Reason::HandlerError, Disposition::Retry, "EX_TEMPFAIL"),
+        78 => (Reason::Misconfigured, Disposition::Dead, "EX_CONFIG"),
+        _ => return None,
+    })
+}
+
+/// A failure of which only the exit code and the error stream are known.
+fn unstated(code: i32, stdout: &str, stderr: &str) -> FailureReport {
+    let (reason, disposition) = match sysexit(code) {
+        Some((reason, disposition, _)) => (reason, Some(disposition)),
+        None => (Reason::HandlerError, None),
+    };
+    let said = last_line(stderr).or_else(|| last_line(stdout));
+    let message = said.unwrap_or_else(|| format!("the command ended with exit code {code}"));
+    let is_trace = stderr.contains("Traceback (most recent call last)") || stderr.contains("\n    at ");
+    FailureReport {
+        disposition,
+        error_type: error_type(&message),
+        stack: is_trace.then(|| stderr.trim().to_owned()),
+        stderr: non_empty(stderr),
+        ..FailureReport::new(reason, message)
+            .with_code(sysexit(code).map_or_else(|| format!("exit_{code}"), |(_, _, name)| name.to_owned()))
+    }
+}
+
+fn killed(signal: i32, stderr: &str) -> FailureReport {
+    let name = signal_name(signal);
+    let report = FailureReport::message(format!("the command was killed by {name}")).with_code(name);
+    FailureReport { stderr: non_empty(stderr), ..report }
+}
+
+fn signal_name(signal: i32) -> String {
+    let known = [
+        (4, "SIGILL"),
+        (5, "SIGTRAP"),
+        (6, "SIGABRT"),
+        (7, "SIGBUS"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (13, "SIGPIPE"),
+        (15, "SIGTERM"),
+        (24, "SIGXCPU"),
+    ];
+    known
+        .iter()
+        .find(|(number, _)| *number == signal)
+        .map_or_else(|| format!("signal_{signal}"), |(_, name)| (*name).into())
+}
+
+/// A runtime that caught its own lack of memory ends with an exit code, not with a signal.
+fn ran_out_of_memory(stderr: &str) -> bool {
+    let last = last_line(stderr).unwrap_or_default();
+    ["MemoryError", "std::bad_alloc", "out of memory", "OutOfMemoryError", "Cannot allocate memory"]
+        .iter()
+        .any(|sign| last.contains(sign))
+}
+
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    Some(line.chars().take(2_000).collect())
+}
+
+/// The type of an error in a line such as `requests.exceptions.Timeout: it took too long`.
+fn error_type(line: &str) -> Option<String> {
+    let name = line.split(':').next()?.trim();
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_'));
+    let last = name.rsplit('.').next()?;
+    let capital = last.chars().next()?.is_ascii_uppercase();
+    let is_type =
+        ["Error", "Exception", "Timeout", "Exit", "Interrupt", "NotFound"].iter().any(|end| last.ends_with(end));
+    (plain && capital && is_type).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn failed(code: i32, stdout: &str, stderr: &str) -> FailureReport {
+        match of_process(Exit::Code(code), stdout.as_bytes(), stderr) {
+            Err(HandlerError::Failed(report)) => *report,
+            other => panic!("expected a failure, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn results_are_json_or_text() {
+        let ok = |stdout: &str| of_process(Exit::Code(0), stdout.as_bytes(), "noise").expect("a result");
+        assert_eq!(ok(""), Value::Null);
+        assert_eq!(ok("{\"a\": 1}\n"), json!({"a": 1}));
+        assert_eq!(ok("plain text\n"), json!("plain text"));
+        assert_eq!(ok("{\"error\": \"no such field\"}"), json!({"error": "no such field"}), "exit 0 is success");
+    }
+
+    #[test]
+    fn exit_codes_mean_what_sysexits_says() {
+        let verdict = |code| {
+            let report = failed(code, "", "");
+            (report.reason.expect("a reason"), report.disposition)
+        };
+        assert_eq!(verdict(64), (Reason::Misconfigured, Some(Disposition::Dead)));
+        assert_eq!(verdict(65), (Reason::RejectedInput, Some(Disposition::Dead)));
+        assert_eq!(verdict(78), (Reason::Misconfigured, Some(Disposition::Dead)));
+        assert_eq!(verdict(75), (Reason::HandlerError, Some(Disposition::Retry)));
+        assert_eq!(verdict(1), (Reason::HandlerError, None));
+        assert_eq!(failed(3, "", "").code.as_deref(), Some("exit_3"));
+    }
+
+    #[test]
+    fn the_last_line_of_a_traceback_is_the_message() {
+        let stderr = "warning\nTraceback (most recent call last):\n  File \"a.py\", line 3\nrequests.exceptions.ReadTimeout: too long\n";
+        let report = failed(1, "", stderr);
+        assert_eq!(report.message, "requests.exceptions.ReadTimeout: too long");
+        assert_eq!(report.error_type.as_deref(), Some("requests.exceptions.ReadTimeout"));
+        assert!(report.stack.expect("a stack").starts_with("warning\nTraceback"));
+        assert_eq!(report.stderr.as_deref(), Some(stderr));
+        assert_eq!(failed(1, "", "it is over: no\n").error_type, None);
+    }
+
+    #[test]
+    fn a_stated_failure_is_taken_at_its_word() {
+        let stated = r#"{"failure": {"reason": "timeout", "code": "E1", "message": "slow", "http_status": 504, "proxy": "p7", "retry_after": 30}}"#;
+        for report in [failed(1, stated, ""), failed(0, &format!("log\n{stated}\n"), ""), failed(1, "", stated)] {
+            assert_eq!(report.reason, Some(Reason::Timeout));
+            assert_eq!((report.code.as_deref(), report.http_status), (Some("E1"), Some(504)));
+            assert_eq!((report.proxy.as_deref(), report.retry_after_secs), (Some("p7"), Some(30.0)));
+        }
+        let bare = failed(1, r#"{"status": 403, "message": "go away"}"#, "");
+        assert_eq!((bare.http_status, bare.reason), (Some(403), None), "rules decide the rest");
+        let error = failed(1, r#"{"error": "ERROR_ZERO_BALANCE"}"#, "");
+        assert_eq!(error.message, "ERROR_ZERO_BALANCE");
+        let fatal = failed(65, r#"{"failure": {"message": "no url"}}"#, "");
+        assert_eq!((fatal.reason, fatal.disposition), (Some(Reason::RejectedInput), Some(Disposition::Dead)));
+    }
+
+    #[test]
+    fn one_odd_field_does_not_lose_the_others() {
+        let report =
+            failed(1, r#"{"failure": {"reason": "sad", "code": 17, "http_status": "none", "message": "m"}}"#, "");
+        assert_eq!((report.reason, report.code.as_deref(), report.message.as_str()), (None, Some("17"), "m"));
+    }
+
+    #[test]
+    fn signals_and_lack_of_memory_are_crashes() {
+        let crash = |exit, stderr| match of_process(exit, b"", stderr) {
+            Err(HandlerError::Crashed(report)) => report.code.expect("a code"),
+            other => panic!("expected a crash, not {other:?}"),
+        };
+        assert_eq!(crash(Exit::Signal(11), ""), "SIGSEGV");
+        assert_eq!(crash(Exit::Code(1), "Traceback (most recent call last):\nMemoryError\n"), "exit_1");
+    }
+
+    #[test]
+    fn lines_of_a_persistent_process() {
+        assert_eq!(of_line(r#"{"result": 7}"#, ""), Some(Ok(json!(7))));
+        assert_eq!(of_line("[1]", ""), Some(Ok(json!([1]))));
+        assert_eq!(of_line("not json", ""), None);
+        let Some(Err(HandlerError::Failed(report))) = of_line(r#"{"failure": {"reason": "blocked"}}"#, "") else {
+            panic!("a failure")
+        };
+        assert_eq!(report.reason, Some(Reason::Blocked));
+        assert!(matches!(of_end(Exit::Signal(9), ""), HandlerError::Crashed(_)));
+        assert!(matches!(of_end(Exit::Code(0), ""), HandlerError::Failed(_)));
+    }
+}

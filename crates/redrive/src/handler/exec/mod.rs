@@ -1,0 +1,125 @@
+//! `exec`: any command is a handler.
+//!
+//! The job goes to the command's standard input as JSON, its result comes back on standard output, and the exit code
+//! says how it went. Each child is the leader of a process group of its own, with a memory limit and a deadline; when
+//! its job is over, or dropped, the whole group is killed.
+//!
+//! - `process`: one process per job
+//! - `persistent`: processes that take one job after the other
+//! - `answer`: from exit codes and output to a result or a failure
+//! - `child`: starting and killing; `memory`: what a child and its children use; `tail`: the end of a stream
+//! - [`orphans`]: children that outlived their worker
+
+mod answer;
+mod child;
+mod memory;
+pub mod orphans;
+mod persistent;
+mod process;
+mod tail;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use self::persistent::Persistent;
+use super::{Handler, HandlerError, Isolation, Job};
+
+/// The most a command may print as its result, in bytes.
+pub const OUTPUT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How the command is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// A process per job: the job on standard input, the result on standard output.
+    #[default]
+    Process,
+    /// A process for many jobs: a line in, a line out.
+    Persistent,
+}
+
+/// A command and how it is run.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The program and its arguments.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables added to its environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The folder it runs in; by default the worker's own.
+    pub folder: Option<PathBuf>,
+    /// The most memory it and its children may use together, in bytes.
+    pub memory_bytes_max: Option<u64>,
+}
+
+impl Command {
+    /// A command of a program and its arguments, with the default memory limit.
+    pub fn new(program: impl Into<OsString>, args: impl IntoIterator<Item = OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: args.into_iter().collect(),
+            env: Vec::new(),
+            folder: None,
+            memory_bytes_max: default_memory_bytes_max(),
+        }
+    }
+
+    /// Says what is wrong if the program cannot be found, before any job is touched.
+    pub fn check(&self) -> Result<(), String> {
+        let name = Path::new(&self.program);
+        if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(format!("the folder {} does not exist", folder.display()));
+        }
+        if name.components().count() > 1 {
+            let path = self.folder.as_ref().map_or_else(|| name.to_owned(), |folder| folder.join(name));
+            return match path.is_file() {
+                true => Ok(()),
+                false => Err(format!("the command {} does not exist", path.display())),
+            };
+        }
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        match std::env::split_paths(&paths).any(|folder| folder.join(name).is_file()) {
+            true => Ok(()),
+            false => {
+                Err(format!("the command {:?} is not in PATH: check its spelling, or give its path", name.display()))
+            }
+        }
+    }
+}
+
+/// Half of the machine's memory: enough for any honest job, too little to take the machine down.
+fn default_memory_bytes_max() -> Option<u64> {
+    memory::machine_bytes().map(|total| total / 2)
+}
+
+/// The handler that runs a command.
+#[derive(Debug)]
+pub struct Exec {
+    command: Command,
+    persistent: Option<Persistent>,
+}
+
+impl Exec {
+    /// A handler for a command.
+    pub fn new(command: Command, mode: Mode) -> Self {
+        let persistent = (mode == Mode::Persistent).then(Persistent::default);
+        Self { command, persistent }
+    }
+}
+
+#[async_trait]
+impl Handler for Exec {
+    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
+        match &self.persistent {
+            None => process::run(&self.command, &job).await,
+            Some(pool) => pool.run(&self.command, &job).await,
+        }
+    }
+
+    fn isolation(&self) -> Isolation {
+        Isolation::OwnProcess
+    }
+}

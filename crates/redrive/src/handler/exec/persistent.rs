@@ -1,0 +1,133 @@
+//! Processes that take one job after the other: a line in, a line out.
+//!
+//! A process works on one job at a time, so its death is that job's. A process that answers nonsense, or not in time, is
+//! killed and the next job gets a fresh one.
+
+use std::sync::{Mutex, PoisonError};
+
+use redrive_core::failures::{FailureReport, Reason};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+
+use super::answer::{self, Exit};
+use super::child::{self, Pipes, Running};
+use super::tail::Tail;
+use super::{Command, OUTPUT_BYTES_MAX, memory};
+use crate::handler::{HandlerError, Job};
+
+/// The processes that wait for a job.
+#[derive(Debug, Default)]
+pub(super) struct Persistent(Mutex<Vec<Process>>);
+
+#[derive(Debug)]
+struct Process {
+    running: Running,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    stderr: Tail,
+}
+
+/// How an exchange with a process ended.
+enum Reply {
+    Line(String),
+    /// It closed its output: it has ended, or is about to.
+    Closed,
+    TooLong,
+    OutOfTime,
+    OutOfMemory(u64),
+}
+
+impl Persistent {
+    pub(super) async fn run(&self, command: &Command, job: &Job) -> Result<Value, HandlerError> {
+        let mut process = match self.take() {
+            Some(idle) => idle,
+            None => Process::start(command, job)?,
+        };
+        let reply = process.exchange(command, job).await;
+        let (answer, healthy) = process.conclude(reply, command, job).await;
+        if healthy {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(process);
+        }
+        answer
+    }
+
+    /// A process that waits and still lives.
+    fn take(&self) -> Option<Process> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::iter::from_fn(|| idle.pop()).find_map(|mut process| match process.running.child.try_wait() {
+            Ok(None) => Some(process),
+            _ => None,
+        })
+    }
+}
+
+impl Process {
+    fn start(command: &Command, job: &Job) -> Result<Self, HandlerError> {
+        let (running, Pipes { stdin, stdout, stderr }) = child::start(command, job, false)?;
+        let tail = Tail::default();
+        let filled = tail.clone();
+        tokio::spawn(async move { filled.fill(stderr).await });
+        Ok(Self { running, stdin, stdout: BufReader::new(stdout), stderr: tail })
+    }
+
+    async fn exchange(&mut self, command: &Command, job: &Job) -> Reply {
+        self.stderr.clear();
+        let memory = memory::exceeded(self.running.pid, command.memory_bytes_max);
+        let (stdin, stdout) = (&mut self.stdin, &mut self.stdout);
+        let talk = async {
+            let mut line = serde_json::to_vec(job).unwrap_or_default();
+            line.push(b'\n');
+            // If it is gone, its closed output says so.
+            let (_, reply) = tokio::join!(stdin.write_all(&line), read_line(stdout));
+            reply
+        };
+        tokio::select! {
+            reply = talk => reply,
+            used = memory => Reply::OutOfMemory(used),
+            () = tokio::time::sleep(job.deadline) => Reply::OutOfTime,
+        }
+    }
+
+    /// What the reply means, and whether the process can take another job.
+    async fn conclude(&mut self, reply: Reply, command: &Command, job: &Job) -> (Result<Value, HandlerError>, bool) {
+        if let Reply::Line(line) = &reply
+            && let Some(answer) = answer::of_line(line, &self.stderr.text())
+        {
+            return (answer, true);
+        }
+        if !matches!(reply, Reply::Closed) {
+            self.running.kill();
+        }
+        let status = tokio::time::timeout(std::time::Duration::from_secs(1), self.running.child.wait()).await;
+        let stderr = self.stderr.text();
+        let with_stderr = |report: FailureReport| FailureReport { stderr: answer::non_empty(&stderr), ..report };
+        let broken = |message: String, code: &str| {
+            HandlerError::from(with_stderr(FailureReport::new(Reason::HandlerError, message).with_code(code)))
+        };
+        let error = match (reply, status) {
+            (Reply::Closed, Ok(Ok(status))) => answer::of_end(Exit::of(status), &stderr),
+            (Reply::Closed, _) => broken("the command closed its output without an answer".into(), "no_answer"),
+            (Reply::OutOfTime, _) => with_stderr(answer::out_of_time(job)).into(),
+            (Reply::OutOfMemory(used), _) => HandlerError::crashed(with_stderr(answer::out_of_memory(used, command))),
+            (Reply::TooLong, _) => {
+                broken(format!("the command answered with more than {OUTPUT_BYTES_MAX} bytes"), "output_too_large")
+            }
+            (Reply::Line(line), _) => {
+                let head: String = line.chars().take(200).collect();
+                broken(format!("the command's answer is not JSON: {head}"), "bad_answer")
+            }
+        };
+        (Err(error), false)
+    }
+}
+
+async fn read_line(stdout: &mut BufReader<ChildStdout>) -> Reply {
+    let mut line = Vec::new();
+    let read = stdout.take(OUTPUT_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line).await;
+    match read {
+        Ok(_) if line.last() == Some(&b'\n') => Reply::Line(String::from_utf8_lossy(&line).trim().to_owned()),
+        Ok(read) if read > OUTPUT_BYTES_MAX => Reply::TooLong,
+        _ => Reply::Closed,
+    }
+}

@@ -1,0 +1,108 @@
+//! One process per job.
+
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use redrive_core::failures::{FailureReport, Reason};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStdin, ChildStdout};
+
+use super::answer::{self, Exit};
+use super::child::{self, Pipes, Running};
+use super::tail::Tail;
+use super::{Command, OUTPUT_BYTES_MAX, memory, orphans};
+use crate::handler::{HandlerError, Job};
+
+/// How long a child's pipes may stay open after it has ended, because something that it left behind holds them.
+const LINGER: Duration = Duration::from_millis(250);
+
+/// How a child ended.
+enum End {
+    Exited(io::Result<ExitStatus>),
+    OutOfTime,
+    OutOfMemory(u64),
+    TooMuchOutput,
+}
+
+/// Runs a job in a process of its own.
+pub(super) async fn run(command: &Command, job: &Job) -> Result<Value, HandlerError> {
+    let (mut running, Pipes { stdin, stdout, stderr }) = child::start(command, job, true)?;
+    let tail = Tail::default();
+    let mut output = Vec::new();
+    let end = {
+        let streams = async {
+            let (_, fits, ()) = tokio::join!(send(stdin, job), collect(stdout, &mut output), tail.fill(stderr));
+            fits
+        };
+        watch(&mut running, streams, command, job).await
+    };
+    drop(running);
+    conclude(end, command, job, &output, &tail)
+}
+
+/// Waits for a child to end, and ends it if it takes too much. `streams` says whether its output fits.
+async fn watch(running: &mut Running, streams: impl Future<Output = bool>, command: &Command, job: &Job) -> End {
+    let memory = memory::exceeded(running.pid, command.memory_bytes_max);
+    let deadline = tokio::time::sleep(job.deadline);
+    tokio::pin!(streams, memory, deadline);
+    let mut open = true;
+    let end = loop {
+        tokio::select! {
+            fits = &mut streams, if open => match fits {
+                true => open = false,
+                false => break End::TooMuchOutput,
+            },
+            status = running.child.wait() => break End::Exited(status),
+            used = &mut memory => break End::OutOfMemory(used),
+            () = &mut deadline => break End::OutOfTime,
+        }
+    };
+    // Whatever the child left running in its group ends with it, and lets go of the pipes.
+    running.kill();
+    if !matches!(end, End::Exited(_)) {
+        let _ = running.child.wait().await;
+    }
+    if open {
+        match tokio::time::timeout(LINGER, &mut streams).await {
+            Ok(false) if matches!(end, End::Exited(_)) => return End::TooMuchOutput,
+            Ok(_) => {}
+            // Something left the group and still holds a pipe.
+            Err(_) => drop(orphans::kill_marked(&format!("REDRIVE_JOB={}", job.id))),
+        }
+    }
+    end
+}
+
+async fn send(mut stdin: ChildStdin, job: &Job) {
+    let text = serde_json::to_vec(job).unwrap_or_default();
+    // A command need not read its input: a closed pipe is no error.
+    if stdin.write_all(&text).await.is_ok() {
+        let _ = stdin.write_all(b"\n").await;
+    }
+}
+
+/// Reads all output; says whether it fits.
+async fn collect(mut stdout: ChildStdout, output: &mut Vec<u8>) -> bool {
+    let mut limited = (&mut stdout).take(OUTPUT_BYTES_MAX as u64 + 1);
+    let _ = limited.read_to_end(output).await;
+    output.len() <= OUTPUT_BYTES_MAX
+}
+
+fn conclude(end: End, command: &Command, job: &Job, output: &[u8], tail: &Tail) -> Result<Value, HandlerError> {
+    let stderr = tail.text();
+    let with_stderr = |report: FailureReport| FailureReport { stderr: answer::non_empty(&stderr), ..report };
+    match end {
+        End::Exited(Ok(status)) => answer::of_process(Exit::of(status), output, &stderr),
+        End::Exited(Err(error)) => {
+            Err(with_stderr(FailureReport::message(format!("the command could not be waited for: {error}"))).into())
+        }
+        End::OutOfTime => Err(with_stderr(answer::out_of_time(job)).into()),
+        End::OutOfMemory(used) => Err(HandlerError::crashed(with_stderr(answer::out_of_memory(used, command)))),
+        End::TooMuchOutput => {
+            let message = format!("the command printed more than {OUTPUT_BYTES_MAX} bytes as its result");
+            Err(with_stderr(FailureReport::new(Reason::HandlerError, message).with_code("output_too_large")).into())
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What does the work of a pipeline.
+//!
+//! A handler is dropped in the middle of its work when its job is cancelled or the worker must stop; it must leave
+//! nothing behind then.
+
+mod closure;
+pub mod exec;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redrive_core::failures::FailureReport;
+use redrive_core::ids::{JobId, PipelineName, WorkerId};
+use redrive_core::jobs::{Input, LeasedJob};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A job as its handler sees it. Its JSON form is what commands read.
+#[derive(Clone, Debug, Serialize)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// Its key, if it has one.
+    pub key: Option<String>,
+    /// Its target, if it has one.
+    pub target: Option<String>,
+    /// What it is about.
+    pub input: Input,
+    /// The number of this attempt, counted over all replays from 1.
+    pub attempt: u32,
+    /// Times it took its process down.
+    pub crashes: u32,
+    /// How often it was replayed.
+    pub replays: u32,
+    /// The worker that runs it.
+    #[serde(skip)]
+    pub worker: WorkerId,
+    /// How long it may take.
+    #[serde(skip)]
+    pub deadline: Duration,
+}
+
+impl Job {
+    pub(crate) fn new(leased: &LeasedJob, worker: WorkerId, deadline: Duration) -> Self {
+        Self {
+            id: leased.lease.job,
+            pipeline: leased.pipeline.clone(),
+            key: leased.key.clone(),
+            target: leased.target.clone(),
+            input: leased.input.clone(),
+            attempt: leased.attempt(),
+            crashes: leased.tally.crashes,
+            replays: leased.tally.replays,
+            worker,
+            deadline,
+        }
+    }
+}
+
+/// How an attempt failed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HandlerError {
+    /// The job failed.
+    Failed(Box<FailureReport>),
+    /// The job took its own process down.
+    Crashed(Box<FailureReport>),
+    /// The handler cannot work at all, whatever the job: the worker stops and the job is queued again.
+    Unavailable(String),
+}
+
+impl From<FailureReport> for HandlerError {
+    fn from(report: FailureReport) -> Self {
+        Self::Failed(Box::new(report))
+    }
+}
+
+impl HandlerError {
+    /// The job took its own process down.
+    pub fn crashed(report: FailureReport) -> Self {
+        Self::Crashed(Box::new(report))
+    }
+}
+
+/// Where a handler runs its jobs, which decides who is blamed when a process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// Inside the worker, beside others: if the worker dies, its started jobs are suspects.
+    Shared,
+    /// Each in a process of its own, which alone it answers for. Such a handler keeps its own deadline.
+    OwnProcess,
+}
+
+/// Does the work of a pipeline.
+#[async_trait]
+pub trait Handler: Send + Sync {
+    /// Runs a job and gives its result.
+    async fn run(&self, job: Job) -> Result<Value, HandlerError>;
+
+    /// Where it runs its jobs.
+    fn isolation(&self) -> Isolation {
+        Isolation::Shared
+    }
+}

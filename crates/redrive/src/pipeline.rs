@@ -1,0 +1,76 @@
+//! A pipeline: a name, a handler and a policy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::ids::PipelineName;
+use redrive_core::policy::Policy;
+
+use crate::error::Error;
+use crate::handler::Handler;
+use crate::sink::{NoSink, Sink};
+
+/// A named stream of jobs with one handler and one policy. Cheap to clone.
+#[derive(Clone)]
+pub struct Pipeline {
+    pub(crate) name: PipelineName,
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) concurrency: usize,
+    pub(crate) sink: Arc<dyn Sink>,
+}
+
+impl Pipeline {
+    /// A pipeline with the default policy that runs as many jobs at once as the machine has cores.
+    pub fn new(name: &str, handler: impl Handler + 'static) -> Result<Self, Error> {
+        Ok(Self::with_name(name.parse()?, Arc::new(handler)))
+    }
+
+    /// The same, with a name that was checked already.
+    pub fn with_name(name: PipelineName, handler: Arc<dyn Handler>) -> Self {
+        let concurrency = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { name, handler, policy: Arc::default(), concurrency, sink: Arc::new(NoSink) }
+    }
+
+    /// The pipeline's name.
+    pub fn name(&self) -> &PipelineName {
+        &self.name
+    }
+
+    /// The pipeline's policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The same with another policy.
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+
+    /// The same with so many attempts before a job is buried.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        let retry = &mut Arc::make_mut(&mut self.policy).retry;
+        retry.attempts_max = attempts;
+        retry.attempts_total_max = retry.attempts_total_max.max(attempts);
+        self
+    }
+
+    /// The same with a first wait between attempts; it doubles from there.
+    pub fn backoff(mut self, base: Duration) -> Self {
+        Arc::make_mut(&mut self.policy).retry.base = base;
+        self
+    }
+
+    /// The same with so many jobs at once.
+    pub fn concurrency(mut self, jobs: usize) -> Self {
+        self.concurrency = jobs.max(1);
+        self
+    }
+
+    /// The same with a place for its results.
+    pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
+        self.sink = Arc::new(sink);
+        self
+    }
+}

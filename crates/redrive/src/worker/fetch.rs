@@ -1,0 +1,219 @@
+//! Leasing for one pipeline: keeps a local queue filled, starts jobs as slots become free, and knows when there is
+//! nothing left.
+
+use std::collections::VecDeque;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::ids::LeaseToken;
+use redrive_core::jobs::LeasedJob;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{LeaseJobs, LeasedJobs};
+use redrive_store::{Result as StoreResult, StoreError};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::pace::Pace;
+use super::settle::{Ended, Settler};
+use super::{GRACE, Until, run};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+
+type Leasing = Pin<Box<dyn Future<Output = StoreResult<LeasedJobs>> + Send>>;
+
+/// A job in the local queue, with the token that ends it.
+type Waiting = (LeasedJob, CancellationToken);
+
+/// What to wait for before asking for more jobs.
+#[derive(Clone, Copy, Debug)]
+enum Supply {
+    /// There may be more at once.
+    Ready,
+    /// The last lease came back short: nothing before then, if anything, unless something changes.
+    Dry(Option<Timestamp>),
+}
+
+pub(super) struct Fetcher {
+    context: Arc<Context>,
+    pipeline: Pipeline,
+    local: VecDeque<Waiting>,
+    running: JoinSet<Duration>,
+    settler: Settler,
+    pace: Pace,
+    supply: Supply,
+}
+
+impl Fetcher {
+    pub(super) fn new(context: Arc<Context>, pipeline: Pipeline) -> Self {
+        let settler = Settler::start(Arc::clone(&context), pipeline.clone());
+        Self {
+            context,
+            pipeline,
+            local: VecDeque::new(),
+            running: JoinSet::new(),
+            settler,
+            pace: Pace::default(),
+            supply: Supply::Ready,
+        }
+    }
+
+    pub(super) async fn run(mut self, until: Until) -> Result<(), Error> {
+        let worked = self.work(&until).await;
+        if let Err(error) = worked {
+            self.context.fail(error);
+        }
+        self.finish().await;
+        Ok(())
+    }
+
+    async fn work(&mut self, until: &Until) -> Result<(), Error> {
+        let mut leasing: Option<Leasing> = None;
+        let mut changed = self.context.changed.subscribe();
+        let stop = self.context.stop.clone();
+        loop {
+            self.start_waiting();
+            if leasing.is_none() && matches!(self.supply, Supply::Ready) && self.wanted() > 0 {
+                leasing = Some(self.lease());
+            }
+            if leasing.is_none() && until.may_end() && self.is_drained().await? {
+                return Ok(());
+            }
+            let settled = self.settler.settled();
+            let next_due = next_due(&*self.context.redrive.clock, self.supply);
+            let fed = async {
+                match until {
+                    Until::DrainedAfter(fed) if !fed.is_cancelled() => fed.cancelled().await,
+                    _ => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return self.give_back(leasing).await,
+                Some(ended) = self.running.join_next() => self.pace.note(ended.unwrap_or_default()),
+                leased = poll(&mut leasing) => {
+                    leasing = None;
+                    self.take_in(leased)?;
+                }
+                // Something may be due again, here or in another process.
+                () = settled => self.supply = Supply::Ready,
+                _ = changed.changed() => self.supply = Supply::Ready,
+                () = next_due => self.supply = Supply::Ready,
+                () = fed => {}
+            }
+        }
+    }
+
+    /// Starts jobs of the local queue while slots are free.
+    fn start_waiting(&mut self) {
+        while self.running.len() < self.pipeline.concurrency
+            && let Some((job, ended)) = self.local.pop_front()
+        {
+            if ended.is_cancelled() {
+                self.settler.send(Ended::unstarted(job));
+                continue;
+            }
+            let (context, pipeline) = (Arc::clone(&self.context), self.pipeline.clone());
+            self.running.spawn(run::run(context, pipeline, job, ended, self.settler.sender()));
+        }
+    }
+
+    /// How many jobs to ask for now. Small top-ups are put off until they are worth a transaction.
+    fn wanted(&self) -> usize {
+        let free = self.pipeline.concurrency - self.running.len().min(self.pipeline.concurrency);
+        let target = free + self.pace.ahead(self.pipeline.concurrency);
+        let missing = target.saturating_sub(self.local.len());
+        if self.local.is_empty() || missing * 2 >= target { missing } else { 0 }
+    }
+
+    fn lease(&self) -> Leasing {
+        let now = self.context.now();
+        let params = LeaseJobs {
+            pipeline: self.pipeline.name.clone(),
+            worker: self.context.id,
+            token: LeaseToken::new(now, self.context.redrive.chance.bits()),
+            limit: u32::try_from(self.wanted()).unwrap_or(u32::MAX),
+            until: now + self.pipeline.policy.lease,
+            breaker: self.pipeline.policy.breaker.clone(),
+            now,
+        };
+        let store = Arc::clone(&self.context.redrive.store);
+        let limit = params.limit as usize;
+        Box::pin(async move {
+            let leased = store.lease(params).await?;
+            // A short answer says when there is more; a full one that there may be more at once.
+            let next_due = if leased.jobs.len() < limit { leased.next_due } else { Some(now) };
+            Ok(LeasedJobs { next_due, ..leased })
+        })
+    }
+
+    fn take_in(&mut self, leased: StoreResult<LeasedJobs>) -> Result<(), Error> {
+        let leased = match leased {
+            Ok(leased) => leased,
+            Err(StoreError::Locked(path)) => {
+                tracing::warn!(path = %path.display(), "the store is locked by another process; trying again");
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let now = self.context.now();
+        self.supply = match leased.next_due {
+            Some(due) if due <= now => Supply::Ready,
+            due => Supply::Dry(due),
+        };
+        self.settler.expect(leased.jobs.len());
+        for job in leased.jobs {
+            let ended = self.context.hold(job.lease.job);
+            self.local.push_back((job, ended));
+        }
+        Ok(())
+    }
+
+    /// Whether no job of the pipeline is left, here or with any other worker.
+    async fn is_drained(&self) -> Result<bool, Error> {
+        let busy = !self.local.is_empty() || !self.running.is_empty() || self.settler.outstanding() > 0;
+        if busy || matches!(self.supply, Supply::Ready) {
+            return Ok(false);
+        }
+        Ok(self.context.redrive.ledger(&self.pipeline.name).await?.open() == 0)
+    }
+
+    /// Takes in what a lease under way still brings, so that it can be returned.
+    async fn give_back(&mut self, leasing: Option<Leasing>) -> Result<(), Error> {
+        match leasing {
+            Some(leasing) => self.take_in(leasing.await),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns what was not started, lets what runs come to its end, and settles all of it.
+    async fn finish(mut self) {
+        for (job, _) in self.local.drain(..) {
+            self.settler.send(Ended::unstarted(job));
+        }
+        let all = async { while self.running.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, all).await.is_err() {
+            self.context.hurry.cancel();
+        }
+        while self.running.join_next().await.is_some() {}
+        self.settler.finish().await;
+    }
+}
+
+/// Polls a lease under way; waits for ever if there is none.
+async fn poll(leasing: &mut Option<Leasing>) -> StoreResult<LeasedJobs> {
+    match leasing {
+        Some(leasing) => leasing.await,
+        None => pending().await,
+    }
+}
+
+async fn next_due(clock: &dyn Clock, supply: Supply) {
+    match supply {
+        Supply::Dry(Some(due)) => clock.sleep_until(due).await,
+        Supply::Dry(None) | Supply::Ready => pending().await,
+    }
+}

@@ -1,0 +1,42 @@
+//! Retention: dead letters that are older than their pipeline keeps them are discarded, with a record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_store::contract::ExpireDead;
+
+use super::context::Context;
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+
+/// How often it looks.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// At most so many letters go in one transaction.
+const BATCH: u32 = 500;
+
+pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
+    loop {
+        for pipeline in &pipelines {
+            if let Err(error) = expire(&context, pipeline).await {
+                tracing::warn!(%error, pipeline = %pipeline.name, "old dead letters could not be discarded");
+            }
+        }
+        context.redrive.clock.sleep_until(context.now() + EVERY).await;
+    }
+}
+
+async fn expire(context: &Context, pipeline: &Pipeline) -> Result<(), Error> {
+    let Some(kept) = pipeline.policy.retention else { return Ok(()) };
+    loop {
+        let now = context.now();
+        let params = ExpireDead { pipeline: pipeline.name.clone(), before: now - kept, limit: BATCH, now };
+        let expired = context.redrive.store.expire_dead(params).await?;
+        if expired > 0 {
+            tracing::info!(pipeline = %pipeline.name, expired, "dead letters discarded by retention");
+        }
+        if expired < u64::from(BATCH) {
+            return Ok(());
+        }
+    }
+}

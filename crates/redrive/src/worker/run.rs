@@ -1,0 +1,89 @@
+//! Running one job, from its start to its outcome.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::jobs::LeasedJob;
+use redrive_core::settlements::Outcome;
+use redrive_store::contract::StartJobs;
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::context::Context;
+use super::settle::Ended;
+use crate::error::Error;
+use crate::handler::{HandlerError, Isolation, Job};
+use crate::pipeline::Pipeline;
+
+/// How much longer than its deadline a handler that keeps its own may take.
+const OWN_DEADLINE_SLACK: Duration = Duration::from_secs(5);
+
+/// Runs a job and hands its end to the settler; says how long it ran. `ended` is cancelled if the worker loses the job.
+pub(super) async fn run(
+    context: Arc<Context>,
+    pipeline: Pipeline,
+    job: LeasedJob,
+    ended: CancellationToken,
+    settler: UnboundedSender<Ended>,
+) -> Duration {
+    let begun = Instant::now();
+    let (outcome, result) = tokio::select! {
+        outcome = attempt(&context, &pipeline, &job) => outcome,
+        // Somebody else has the job, or it was cancelled: whatever came out of it would not count.
+        () = ended.cancelled() => (Outcome::Returned, None),
+        () = context.hurry.cancelled() => (Outcome::Returned, None),
+    };
+    let duration = begun.elapsed();
+    // The settler only goes away after every job has ended.
+    let _ = settler.send(Ended { job, outcome, result, duration: Some(duration) });
+    duration
+}
+
+async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob) -> (Outcome, Option<Value>) {
+    if pipeline.handler.isolation() == Isolation::OwnProcess {
+        return handle(context, pipeline, job, OWN_DEADLINE_SLACK).await;
+    }
+    let alone = job.tally.suspect;
+    let (_exclusive, _shared) = match alone {
+        true => (Some(context.gate.write().await), None),
+        false => (None, Some(context.gate.read().await)),
+    };
+    if let Err(error) = context.redrive.store.start(StartJobs { leases: vec![job.lease] }).await {
+        context.fail(error.into());
+        return (Outcome::Returned, None);
+    }
+    handle(context, pipeline, job, Duration::ZERO).await
+}
+
+async fn handle(context: &Context, pipeline: &Pipeline, job: &LeasedJob, slack: Duration) -> (Outcome, Option<Value>) {
+    let deadline = pipeline.policy.deadline;
+    let handler = Arc::clone(&pipeline.handler);
+    let work = Job::new(job, context.id, deadline);
+    // A task of its own, so that a panic ends the job and not the worker.
+    let task = AbortOnDropHandle::new(tokio::spawn(async move { handler.run(work).await }));
+    match tokio::time::timeout(deadline + slack, task).await {
+        Ok(Ok(Ok(result))) => (Outcome::Done, Some(result)),
+        Ok(Ok(Err(HandlerError::Failed(report)))) => (Outcome::Failed(*report), None),
+        Ok(Ok(Err(HandlerError::Crashed(report)))) => (Outcome::Crashed(*report), None),
+        Ok(Ok(Err(HandlerError::Unavailable(why)))) => {
+            context.fail(Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why });
+            (Outcome::Returned, None)
+        }
+        Ok(Err(ended)) => (panicked(ended), None),
+        Err(_) => {
+            let report = FailureReport::new(Reason::Timeout, format!("no result after {deadline:?}"));
+            (Outcome::Failed(report.with_code("deadline")), None)
+        }
+    }
+}
+
+fn panicked(ended: tokio::task::JoinError) -> Outcome {
+    let Ok(panic) = ended.try_into_panic() else { return Outcome::Returned };
+    let said =
+        panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
+    let message = format!("the handler panicked: {}", said.as_deref().unwrap_or("it did not say why"));
+    Outcome::Failed(FailureReport::new(Reason::HandlerError, message).with_code("panic"))
+}

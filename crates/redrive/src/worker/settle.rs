@@ -1,0 +1,178 @@
+//! Settling in batches: results are written first, then everything that has ended meanwhile is settled at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use redrive_core::jobs::LeasedJob;
+use redrive_core::settlements::{Destination, Ending, Outcome, Settlement, decide};
+use redrive_store::StoreError;
+use redrive_store::contract::SettleJobs;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+use super::context::Context;
+use crate::pipeline::Pipeline;
+use crate::sink::JobResult;
+
+/// At most so many jobs are settled at once.
+const BATCH_MAX: usize = 256;
+
+/// A job that has come to an end, one way or another.
+pub(super) struct Ended {
+    pub(super) job: LeasedJob,
+    pub(super) outcome: Outcome,
+    pub(super) result: Option<Value>,
+    pub(super) duration: Option<Duration>,
+}
+
+impl Ended {
+    /// A job that was leased but not started.
+    pub(super) const fn unstarted(job: LeasedJob) -> Self {
+        Self { job, outcome: Outcome::Returned, result: None, duration: None }
+    }
+}
+
+/// A handle to the task that settles the jobs of one pipeline.
+pub(super) struct Settler {
+    ended: UnboundedSender<Ended>,
+    task: JoinHandle<()>,
+    progress: Arc<Progress>,
+}
+
+/// How far it is.
+#[derive(Default)]
+struct Progress {
+    outstanding: AtomicUsize,
+    settled: Notify,
+}
+
+impl Settler {
+    pub(super) fn start(context: Arc<Context>, pipeline: Pipeline) -> Self {
+        let (ended, waiting) = unbounded_channel();
+        let progress = Arc::<Progress>::default();
+        let work = Settling { context, pipeline, progress: Arc::clone(&progress) };
+        Self { ended, task: tokio::spawn(work.run(waiting)), progress }
+    }
+
+    /// Notes that so many jobs were leased, which it will have to settle.
+    pub(super) fn expect(&self, jobs: usize) {
+        self.progress.outstanding.fetch_add(jobs, Ordering::Relaxed);
+    }
+
+    /// Jobs that were leased and are not settled yet.
+    pub(super) fn outstanding(&self) -> usize {
+        self.progress.outstanding.load(Ordering::Relaxed)
+    }
+
+    /// Returns when jobs went back to the queue, or nothing is outstanding any more.
+    pub(super) fn settled(&self) -> impl Future<Output = ()> + use<> {
+        let progress = Arc::clone(&self.progress);
+        async move { progress.settled.notified().await }
+    }
+
+    pub(super) fn sender(&self) -> UnboundedSender<Ended> {
+        self.ended.clone()
+    }
+
+    pub(super) fn send(&self, ended: Ended) {
+        // The task lives as long as this sender.
+        let _ = self.ended.send(ended);
+    }
+
+    /// Settles what is still waiting, and ends.
+    pub(super) async fn finish(self) {
+        drop(self.ended);
+        let _ = self.task.await;
+    }
+}
+
+struct Settling {
+    context: Arc<Context>,
+    pipeline: Pipeline,
+    progress: Arc<Progress>,
+}
+
+impl Settling {
+    async fn run(self, mut waiting: UnboundedReceiver<Ended>) {
+        let mut batch = Vec::new();
+        while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
+            let jobs = batch.len();
+            let requeued = self.settle(std::mem::take(&mut batch)).await;
+            let before = self.progress.outstanding.fetch_sub(jobs, Ordering::Relaxed);
+            if requeued || before == jobs {
+                self.progress.settled.notify_one();
+            }
+        }
+    }
+
+    /// Settles a batch; says whether anything went back to the queue.
+    async fn settle(&self, mut batch: Vec<Ended>) -> bool {
+        // What was taken from this worker is no longer its to return.
+        batch.retain(|ended| ended.outcome != Outcome::Returned || self.context.holds(ended.job.lease.job));
+        if batch.is_empty() {
+            return false;
+        }
+        self.write_results(&mut batch).await;
+        let jobs: Vec<_> = batch.iter().map(|ended| ended.job.lease.job).collect();
+        let settlements: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
+        let requeued = settlements.iter().any(|s| matches!(s.decision.destination, Destination::Queue { .. }));
+        self.store(settlements).await;
+        jobs.into_iter().for_each(|job| self.context.release(job));
+        requeued
+    }
+
+    /// Writes the results of what is done. If that cannot be, the jobs are not done: they go back to the queue.
+    async fn write_results(&self, batch: &mut [Ended]) {
+        let results: Vec<JobResult> = batch
+            .iter_mut()
+            .filter_map(|ended| {
+                let result = ended.result.take()?;
+                Some(JobResult {
+                    id: ended.job.lease.job,
+                    pipeline: ended.job.pipeline.clone(),
+                    key: ended.job.key.clone(),
+                    input: std::mem::take(&mut ended.job.input),
+                    result,
+                })
+            })
+            .collect();
+        if results.is_empty() {
+            return;
+        }
+        if let Err(error) = self.pipeline.sink.write(results).await {
+            self.context.fail(error);
+            for ended in batch.iter_mut().filter(|ended| ended.outcome == Outcome::Done) {
+                ended.outcome = Outcome::Returned;
+            }
+        }
+    }
+
+    fn decide(&self, ended: Ended) -> Settlement {
+        let ending = Ending { duration: ended.duration, ..self.context.ending() };
+        let decision = decide(&self.pipeline.policy, &ended.job, ended.outcome, ending);
+        Settlement { lease: ended.job.lease, decision }
+    }
+
+    /// Hands the settlements to the store. While another process keeps it locked they wait; if it fails, the leases stay
+    /// behind and the jobs are taken back by whoever comes next.
+    async fn store(&self, settlements: Vec<Settlement>) {
+        let params = SettleJobs {
+            settlements,
+            worker: self.context.id,
+            breaker: self.pipeline.policy.breaker.clone(),
+            now: self.context.now(),
+        };
+        loop {
+            match self.context.redrive.store.settle(params.clone()).await {
+                Ok(_) => return,
+                Err(StoreError::Locked(path)) => {
+                    tracing::warn!(path = %path.display(), "the store is locked by another process; trying again");
+                }
+                Err(error) => return self.context.fail(error.into()),
+            }
+        }
+    }
+}
