@@ -1,1 +1,32 @@
-fn main() {}
+//! The `redrive` command: reads arguments, calls the engine, prints.
+//!
+//! - `args`: what can be typed
+//! - `config`: `redrive.toml`
+//! - `setting`: arguments and configuration together: which store, which pipeline, which handler
+//! - `tasks`: reading task files
+//! - `commands`: one file per command
+//! - `output`: tables, progress, colours
+//! - `exit`: exit codes and how errors end the program
+
+mod args;
+mod commands;
+mod config;
+mod exit;
+mod output;
+mod setting;
+mod tasks;
+
+use clap::Parser;
+
+fn main() -> std::process::ExitCode {
+    let cli = args::Cli::parse();
+    output::log::start(cli.global.verbose);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::report(&anyhow::Error::new(error).context("cannot start")),
+    };
+    match runtime.block_on(commands::run(cli)) {
+        Ok(exit) => exit.into(),
+        Err(error) => exit::report(&error),
+    }
+}

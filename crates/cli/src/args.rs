@@ -1,0 +1,340 @@
+//! What can be typed. Nothing here reads a file or opens a store.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use redrive_core::dead::Gate;
+use redrive_core::failures::Reason;
+use redrive_core::ids::{JobId, PipelineName};
+
+/// A dead-letter queue that people operate: runs jobs, retries what is worth retrying, keeps what cannot be done.
+#[derive(Debug, Parser)]
+#[command(name = "redrive", version, max_term_width = 110, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive run tasks.jsonl -- python3 scrape.py    run every task, resume where it was
+  redrive status                                  the ledger of every pipeline
+  redrive dead list                               what died, why, how often tried
+  redrive dead show ID                            the original input and every attempt
+  redrive audit                                   recount everything
+
+Exit codes:
+  0 all went well    1 something failed          2 wrong command line or configuration
+  3 a task is dead   4 a line was refused        5 the audit found something    130 interrupted";
+
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// Where the jobs are kept: sqlite:PATH or memory:
+    #[arg(long, global = true, env = "REDRIVE_STORE", value_name = "STORE", help_heading = "Global options")]
+    pub store: Option<String>,
+    /// The configuration file [default: redrive.toml, if it is in the current folder]
+    #[arg(long, global = true, env = "REDRIVE_CONFIG", value_name = "FILE", help_heading = "Global options")]
+    pub config: Option<PathBuf>,
+    /// Say more; twice for even more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run every task of a file until all are done or dead
+    Run(RunArgs),
+    /// Enqueue the tasks of a file, for workers to work on
+    Push(PushArgs),
+    /// Work on pipelines without end
+    Work(WorkArgs),
+    /// Show the ledger of every pipeline
+    Status(JsonArgs),
+    /// Look at dead letters, give them up, carry them between stores
+    #[command(subcommand)]
+    Dead(DeadCommand),
+    /// Look at jobs in any state, cancel them
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Recount everything and prove that nothing is missing
+    Audit(JsonArgs),
+    /// Check the store, the disk and the configuration
+    Doctor(JsonArgs),
+    /// Write a commented redrive.toml
+    Init(InitArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  redrive completions bash > /etc/bash_completion.d/redrive")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+const RUN_EXAMPLES: &str = "\
+The command gets each job as JSON on its standard input and prints the result. Exit 0 is success, 75 asks for a retry,
+64, 65 and 78 are fatal, anything else is retried. Running the same command again resumes: nothing is enqueued twice,
+nothing done is done again.
+
+Examples:
+  redrive run tasks.jsonl -- python3 scrape.py
+  redrive run urls.txt --concurrency 16 --out results.jsonl -- node fetch.js
+  zcat tasks.gz | redrive run - --attempts 2 -- ./solve
+  redrive run products.jsonl --pipeline catalog       with the handler of redrive.toml";
+
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub tasks: TaskArgs,
+    /// Append results to a file instead of printing them
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub handler: HandlerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  redrive push tasks.jsonl\n  redrive push urls.txt --pipeline catalog")]
+pub struct PushArgs {
+    #[command(flatten)]
+    pub tasks: TaskArgs,
+    /// The pipeline the tasks are for
+    #[arg(long, short, value_name = "NAME")]
+    pub pipeline: Option<PipelineName>,
+}
+
+#[derive(Debug, Args)]
+pub struct TaskArgs {
+    /// Tasks: JSON Lines (each object is a job's input), or plain lines (each a URL); - for standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How the file is to be read
+    #[arg(long, value_enum, default_value = "auto")]
+    pub format: Format,
+    /// Refuse the whole file if one of its lines is broken
+    #[arg(long)]
+    pub strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// By the file's name, or else by its first line
+    Auto,
+    /// A JSON object per line
+    Jsonl,
+    /// A URL, or any text, per line
+    Lines,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  redrive work                                   all pipelines of redrive.toml\n  redrive work --pipeline catalog --pipeline prices\n  redrive work --pipeline catalog -- python3 scrape.py"
+)]
+pub struct WorkArgs {
+    /// Stop when nothing is left to do
+    #[arg(long)]
+    pub drain: bool,
+    /// Append results to a file instead of printing them
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub handler: HandlerArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct HandlerArgs {
+    /// The pipeline; `work` takes several [default: the only one of redrive.toml, or "default"]
+    #[arg(long, short, value_name = "NAME")]
+    pub pipeline: Vec<PipelineName>,
+    /// Jobs to run at once [default: the number of cores]
+    #[arg(long, short = 'j', value_name = "N")]
+    pub concurrency: Option<usize>,
+    /// Attempts before a job is dead [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub attempts: Option<u32>,
+    /// The wait before the second attempt, doubled for each further one [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = crate::config::units::duration)]
+    pub backoff: Option<std::time::Duration>,
+    /// How long one attempt may take [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = crate::config::units::duration)]
+    pub timeout: Option<std::time::Duration>,
+    /// The most memory a command and its children may use [default: half of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = crate::config::units::size)]
+    pub memory: Option<u64>,
+    /// Keep the command running: one JSON line in, one out, for job after job
+    #[arg(long)]
+    pub persistent: bool,
+    /// The command that does a job
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct JsonArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Write over a redrive.toml that is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DeadCommand {
+    /// List dead letters, newest first
+    #[command(
+        after_help = "Examples:\n  redrive dead list --reason timeout --since 2h\n  redrive dead list --text 'price' --json | jq .input.url"
+    )]
+    List(DeadListArgs),
+    /// Show a dead letter: its input and every attempt
+    Show(ShowArgs),
+    /// Give dead letters up, with a record of who, when and why
+    #[command(
+        after_help = "Examples:\n  redrive dead discard ID --why 'page is gone'\n  redrive dead discard --reason not_found --why 'pages are gone' --yes"
+    )]
+    Discard(DiscardArgs),
+    /// Write dead letters, with all their failures, as JSON Lines
+    #[command(after_help = "Example:\n  redrive dead export --since 7d letters.jsonl")]
+    Export(ExportArgs),
+    /// Take in dead letters that another store exported; known ones are passed over
+    #[command(after_help = "Example:\n  redrive dead import letters.jsonl")]
+    Import(ImportArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// List jobs, newest first
+    #[command(after_help = "Example:\n  redrive job list --state queued --pipeline catalog")]
+    List(JobListArgs),
+    /// Show a job and its failures
+    Show(ShowArgs),
+    /// Discard jobs that are queued or leased, with a record
+    #[command(after_help = "Example:\n  redrive job cancel ID --why 'wrong file'")]
+    Cancel(CancelArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct FilterArgs {
+    /// Only of this pipeline
+    #[arg(long, short, value_name = "NAME")]
+    pub pipeline: Option<PipelineName>,
+    /// Only those that failed for this reason
+    #[arg(long)]
+    pub reason: Option<Reason>,
+    /// Only those that failed with this code
+    #[arg(long)]
+    pub code: Option<String>,
+    /// Only of this target
+    #[arg(long)]
+    pub target: Option<String>,
+    /// Only from this time on: 2h (ago), 2026-11-15 or 2026-11-15T14:02:00Z
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only before this time
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only those with this text in key, target, message or input
+    #[arg(long)]
+    pub text: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct PageArgs {
+    /// At most so many
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+    /// Go on where the last list ended
+    #[arg(long)]
+    pub cursor: Option<String>,
+    /// All of them
+    #[arg(long)]
+    pub all: bool,
+    /// Print JSON Lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DeadListArgs {
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// Only with this gate: auto, review or never
+    #[arg(long)]
+    pub gate: Option<Gate>,
+    #[command(flatten)]
+    pub page: PageArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct JobListArgs {
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// Only in this state; may be given more than once
+    #[arg(long, value_enum)]
+    pub state: Vec<State>,
+    #[command(flatten)]
+    pub page: PageArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum State {
+    Queued,
+    Leased,
+    Done,
+    Dead,
+    Discarded,
+}
+
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The id
+    pub id: JobId,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DiscardArgs {
+    /// The ids; or filters
+    pub ids: Vec<JobId>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// Why, for the record
+    #[arg(long)]
+    pub why: String,
+    /// Discard all that the filters find, without showing first how many there are
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CancelArgs {
+    /// The ids
+    #[arg(required = true)]
+    pub ids: Vec<JobId>,
+    /// Why, for the record
+    #[arg(long)]
+    pub why: String,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Where to; - for standard output
+    #[arg(default_value = "-")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// What `dead export` wrote; - for standard input
+    pub file: PathBuf,
+}

@@ -1,0 +1,48 @@
+//! `redrive dead list`.
+
+use anyhow::Result;
+use redrive_core::dead::DeadLetter;
+use redrive_store::contract::{DeadFilter, ListDead};
+
+use super::super::filter;
+use crate::args::DeadListArgs;
+use crate::exit::Exit;
+use crate::output::table;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: DeadListArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let filter = DeadFilter { gate: args.gate, ..filter::of_dead(args.filter, redrive.now())? };
+    let fetch = async |limit, cursor| {
+        let params = ListDead { filter: filter.clone(), limit, cursor, with_failures: false };
+        redrive.store().list_dead(params).await
+    };
+    filter::print(&args.page, fetch, print).await
+}
+
+fn print(letters: &[DeadLetter]) {
+    if letters.is_empty() {
+        println!("no dead letters");
+        return;
+    }
+    let row = |letter: &DeadLetter| {
+        let tries = match letter.crashes {
+            0 => letter.attempts.to_string(),
+            crashes => format!("{}+{crashes}", letter.attempts),
+        };
+        let died_at = letter.died_at.to_string();
+        vec![
+            letter.id.to_string(),
+            letter.pipeline.to_string(),
+            died_at.get(..19).unwrap_or(&died_at).replace('T', " "),
+            letter.reason.to_string(),
+            table::cut(letter.code.as_deref().unwrap_or("-"), Some(24)),
+            tries,
+            letter.gate.to_string(),
+            table::cut(letter.target.as_deref().unwrap_or("-"), Some(28)),
+            letter.message.clone(),
+        ]
+    };
+    let headings = ["id", "pipeline", "died at (UTC)", "reason", "code", ">tries", "gate", "target", "message"];
+    table::print(&headings, &letters.iter().map(row).collect::<Vec<_>>());
+}

@@ -1,0 +1,25 @@
+//! `redrive dead`: one file per verb.
+
+mod discard;
+mod export;
+mod import;
+mod list;
+mod show;
+
+use anyhow::Result;
+
+use crate::args::DeadCommand;
+use crate::exit::Exit;
+use crate::setting::Setting;
+
+pub use show::print_failure;
+
+pub async fn run(setting: &Setting, command: DeadCommand) -> Result<Exit> {
+    match command {
+        DeadCommand::List(args) => list::run(setting, args).await,
+        DeadCommand::Show(args) => show::run(setting, args).await,
+        DeadCommand::Discard(args) => discard::run(setting, args).await,
+        DeadCommand::Export(args) => export::run(setting, args).await,
+        DeadCommand::Import(args) => import::run(setting, args).await,
+    }
+}

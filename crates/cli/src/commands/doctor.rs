@@ -1,0 +1,96 @@
+//! `redrive doctor`: checks the configuration, the store, its disk and the commands.
+
+use anstream::println;
+use anyhow::Result;
+use redrive::handler::exec::Command;
+use redrive_store::{OpenMode, StoreError};
+use serde::Serialize;
+
+use crate::args::Global;
+use crate::exit::Exit;
+use crate::output::paint::{BAD, GOOD, paint};
+use crate::setting::Setting;
+
+/// Free disk space below which it warns.
+const FREE_BYTES_MIN: u64 = 256 * 1024 * 1024;
+
+#[derive(Serialize)]
+struct Finding {
+    check: &'static str,
+    ok: bool,
+    found: String,
+}
+
+fn finding(check: &'static str, result: Result<String, String>) -> Finding {
+    match result {
+        Ok(found) => Finding { check, ok: true, found },
+        Err(found) => Finding { check, ok: false, found },
+    }
+}
+
+pub async fn run(global: &Global, json: bool) -> Result<Exit> {
+    let findings = match Setting::load(global) {
+        Ok(setting) => look(&setting).await,
+        Err(error) => vec![finding("configuration", Err(format!("{error:#}")))],
+    };
+    if json {
+        println!("{}", serde_json::to_string_pretty(&findings)?);
+    } else {
+        for Finding { check, ok, found } in &findings {
+            let mark = if *ok { paint(GOOD, "✓") } else { paint(BAD, "✗") };
+            println!("{mark} {check}: {found}");
+        }
+    }
+    Ok(if findings.iter().all(|finding| finding.ok) { Exit::Ok } else { Exit::Failed })
+}
+
+async fn look(setting: &Setting) -> Vec<Finding> {
+    let config = match &setting.config.path {
+        Some(path) => format!("{}, {} pipelines", path.display(), setting.config.pipeline.len()),
+        None => "no redrive.toml, defaults hold".to_owned(),
+    };
+    let mut findings = vec![finding("configuration", Ok(config))];
+    for (name, pipeline) in &setting.config.pipeline {
+        let [program, args @ ..] = pipeline.command.as_slice() else { continue };
+        let mut command = Command::new(program, args.iter().map(Into::into));
+        command.folder = pipeline.folder.clone();
+        let found = command.check().map(|()| format!("{program} (pipeline {name})"));
+        findings.push(finding("command", found.map_err(|why| format!("pipeline {name}: {why}"))));
+    }
+    findings.extend(look_at_store(setting).await);
+    findings
+}
+
+async fn look_at_store(setting: &Setting) -> Vec<Finding> {
+    let store = match redrive_store::open(&setting.location, OpenMode::Existing) {
+        Ok(store) => store,
+        Err(StoreError::Missing(path)) => {
+            let found = format!("{} is not there yet; the first run makes it", path.display());
+            return vec![finding("store", Ok(found))];
+        }
+        Err(error) => return vec![finding("store", Err(error.to_string()))],
+    };
+    let health = match store.health().await {
+        Ok(health) => health,
+        Err(error) => return vec![finding("store", Err(error.to_string()))],
+    };
+    let mib = |bytes: u64| bytes / (1024 * 1024);
+    let location = format!("{}, {} MiB", health.location, mib(health.size_bytes));
+    let free = match health.free_bytes {
+        Some(free) if free < FREE_BYTES_MIN => Err(format!("only {} MiB are free: make room", mib(free))),
+        Some(free) => Ok(format!("{} MiB are free", mib(free))),
+        None => Ok("not on a disk".to_owned()),
+    };
+    let whole = match health.problems.is_empty() {
+        true => Ok("nothing is damaged".to_owned()),
+        false => Err(health.problems.join("; ")),
+    };
+    let workers = store.list_workers().await.map(|workers| format!("{} registered", workers.len()));
+    vec![
+        finding("store", Ok(location)),
+        finding("version", Ok(format!("schema {}, {}", health.schema_version, health.engine))),
+        finding("integrity", whole),
+        finding("disk", free),
+        finding("workers", workers.map_err(|error| error.to_string())),
+    ]
+}

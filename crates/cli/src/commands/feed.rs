@@ -1,0 +1,165 @@
+//! Feeding a task file into a pipeline: in batches, past broken lines, with room to wait for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use redrive::{CancellationToken, Redrive};
+use redrive_core::ids::PipelineName;
+use redrive_core::jobs::NewJob;
+use redrive_core::state::JobState;
+use redrive_store::StoreError;
+use redrive_store::contract::EnqueuedJob;
+use tokio::sync::mpsc;
+
+use crate::exit::usage;
+use crate::tasks::{BrokenLine, Tasks};
+
+/// Jobs that are enqueued together.
+const BATCH: usize = 1_000;
+
+/// Broken lines that are shown; the rest is only counted.
+const BROKEN_SHOWN: u64 = 20;
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fed {
+    /// Jobs that are new.
+    pub accepted: u64,
+    /// Jobs that were known and are done.
+    pub known_done: u64,
+    /// Jobs that were known and are dead.
+    pub known_dead: u64,
+    /// Jobs that were known in any other state.
+    pub known_other: u64,
+    /// Lines that were refused.
+    pub broken: u64,
+}
+
+impl Fed {
+    /// Jobs that were known.
+    pub const fn known(&self) -> u64 {
+        self.known_done + self.known_dead + self.known_other
+    }
+
+    fn count(&mut self, enqueued: &[EnqueuedJob]) {
+        for job in enqueued {
+            *match job {
+                EnqueuedJob::Accepted(_) => &mut self.accepted,
+                EnqueuedJob::Known(_, JobState::Done) => &mut self.known_done,
+                EnqueuedJob::Known(_, JobState::Dead) => &mut self.known_dead,
+                EnqueuedJob::Known(..) => &mut self.known_other,
+            } += 1;
+        }
+    }
+}
+
+/// What to do when the queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Wait: this process works on it.
+    Wait,
+    /// Say so.
+    Refuse,
+}
+
+/// A file on its way into a pipeline.
+pub struct Feed {
+    pub redrive: Redrive,
+    pub pipeline: PipelineName,
+    pub queued_max: Option<u64>,
+    pub when_full: WhenFull,
+    pub stop: CancellationToken,
+}
+
+/// Refuses a file with broken lines before anything of it is enqueued.
+pub fn check_strictly(tasks: &Tasks, redrive: &Redrive) -> Result<()> {
+    let mut broken: Vec<BrokenLine> = Vec::new();
+    tasks.read(redrive, |task| {
+        broken.extend(task.err());
+        broken.len() < BROKEN_SHOWN as usize
+    })?;
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = broken.iter().map(|line| shown(tasks, line)).collect();
+    Err(usage(format!("nothing was enqueued, the file has broken lines:\n  {}", lines.join("\n  "))))
+}
+
+fn shown(tasks: &Tasks, line: &BrokenLine) -> String {
+    format!("{}:{}: {}", tasks.name(), line.number, line.why)
+}
+
+impl Feed {
+    /// Enqueues the whole file. `say` shows what people should know.
+    pub async fn run(&self, tasks: Tasks, say: impl Fn(&str) + Send + 'static) -> Result<Fed> {
+        let (sender, mut batches) = mpsc::channel::<Vec<NewJob>>(4);
+        let (tasks, redrive) = (Arc::new(tasks), self.redrive.clone());
+        let reading = tokio::task::spawn_blocking(move || read(&tasks, &redrive, &sender, say));
+        let mut fed = Fed::default();
+        while let Some(batch) = batches.recv().await {
+            if self.stop.is_cancelled() {
+                break;
+            }
+            self.enqueue(batch, &mut fed).await?;
+        }
+        drop(batches);
+        fed.broken = reading.await??;
+        Ok(fed)
+    }
+
+    async fn enqueue(&self, mut batch: Vec<NewJob>, fed: &mut Fed) -> Result<()> {
+        let mut size = batch.len();
+        while !batch.is_empty() && !self.stop.is_cancelled() {
+            let part: Vec<NewJob> = batch.iter().take(size).cloned().collect();
+            match self.redrive.enqueue_jobs(&self.pipeline, self.queued_max, part).await {
+                Ok(enqueued) => {
+                    fed.count(&enqueued);
+                    batch.drain(..enqueued.len());
+                    size = batch.len();
+                }
+                Err(redrive::Error::Store(full @ StoreError::QueueFull { queued, max, .. })) => {
+                    let room = usize::try_from(max.saturating_sub(queued)).unwrap_or(usize::MAX);
+                    if room > 0 && room < size {
+                        size = room;
+                    } else if self.when_full == WhenFull::Refuse || max == 0 {
+                        let so_far = format!(
+                            "{} of the tasks were accepted before it; the same command goes on later",
+                            fed.accepted
+                        );
+                        return Err(anyhow::Error::new(full).context(so_far));
+                    } else {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the file into batches; says how many lines were refused.
+fn read(tasks: &Tasks, redrive: &Redrive, batches: &mpsc::Sender<Vec<NewJob>>, say: impl Fn(&str)) -> Result<u64> {
+    let mut broken = 0;
+    let mut batch = Vec::new();
+    tasks.read(redrive, |task| {
+        match task {
+            Ok(job) => batch.push(job),
+            Err(line) => {
+                broken += 1;
+                if broken <= BROKEN_SHOWN {
+                    say(&shown(tasks, &line));
+                }
+            }
+        }
+        batch.len() < BATCH || batches.blocking_send(std::mem::take(&mut batch)).is_ok()
+    })?;
+    if !batch.is_empty() {
+        let _ = batches.blocking_send(batch);
+    }
+    if broken > BROKEN_SHOWN {
+        say(&format!("and {} more broken lines", broken - BROKEN_SHOWN));
+    }
+    Ok(broken)
+}

@@ -1,0 +1,66 @@
+//! From filter arguments to the store's filters, and printing lists page by page.
+
+use anyhow::Result;
+use redrive_core::time::Timestamp;
+use redrive_store::Result as StoreResult;
+use redrive_store::contract::{DeadFilter, JobFilter, Page};
+use serde::Serialize;
+
+use crate::args::{FilterArgs, PageArgs};
+use crate::config::units;
+use crate::exit::{Exit, usage};
+
+/// The times a filter is bounded by.
+fn bounds(args: &FilterArgs, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let instant = |text: &Option<String>| text.as_deref().map(|text| units::instant(text, now)).transpose();
+    Ok((instant(&args.since).map_err(usage)?, instant(&args.until).map_err(usage)?))
+}
+
+/// The filter for dead letters.
+pub fn of_dead(args: FilterArgs, now: Timestamp) -> Result<DeadFilter> {
+    let (since, until) = bounds(&args, now)?;
+    let FilterArgs { pipeline, reason, code, target, text, .. } = args;
+    Ok(DeadFilter { pipeline, reason, code, target, gate: None, since, until, text })
+}
+
+/// The filter for jobs.
+pub fn of_jobs(args: FilterArgs, now: Timestamp) -> Result<JobFilter> {
+    let (since, until) = bounds(&args, now)?;
+    let FilterArgs { pipeline, reason, code, target, text, .. } = args;
+    Ok(JobFilter { pipeline, states: Vec::new(), reason, code, target, since, until, text })
+}
+
+/// Prints a list: one page, or all of them. `fetch` gets a page; `table` prints one for people.
+pub async fn print<T: Serialize>(
+    args: &PageArgs,
+    fetch: impl AsyncFn(u32, Option<String>) -> StoreResult<Page<T>>,
+    table: impl Fn(&[T]),
+) -> Result<Exit> {
+    let mut cursor = args.cursor.clone();
+    let mut first = true;
+    loop {
+        let page = fetch(if args.all { 1_000 } else { args.limit }, cursor).await?;
+        if args.json {
+            for item in &page.items {
+                println!("{}", serde_json::to_string(item)?);
+            }
+        } else if !page.items.is_empty() || first {
+            table(&page.items);
+        }
+        first = false;
+        match page.next {
+            Some(next) if args.all => cursor = Some(next),
+            Some(next) => {
+                eprintln!("there are more: --cursor {next}, or --all");
+                return Ok(Exit::Ok);
+            }
+            None => return Ok(Exit::Ok),
+        }
+    }
+}
+
+/// Who acts, for the record.
+pub fn actor() -> String {
+    let name = ["REDRIVE_ACTOR", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+}

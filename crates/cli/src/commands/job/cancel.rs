@@ -1,0 +1,23 @@
+//! `redrive job cancel`: discards jobs that are queued or leased.
+
+use anyhow::{Result, bail};
+use redrive_store::contract::CancelJobs;
+
+use super::super::filter;
+use crate::args::CancelArgs;
+use crate::exit::Exit;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: CancelArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let params = CancelJobs { ids: args.ids.clone(), actor: filter::actor(), why: args.why, now: redrive.now() };
+    let cancelled = redrive.store().cancel_jobs(params).await?;
+    println!("{} cancelled", cancelled.len());
+    match args.ids.iter().find(|id| !cancelled.contains(id)) {
+        Some(id) => match redrive.store().get_job(*id).await? {
+            Some(detail) => bail!("job {id} is {}: only queued and leased jobs can be cancelled", detail.job.state),
+            None => bail!("no job {id} in {}", setting.location),
+        },
+        None => Ok(Exit::Ok),
+    }
+}

@@ -1,0 +1,52 @@
+//! `redrive job list`.
+
+use anyhow::Result;
+use redrive_core::jobs::JobView;
+use redrive_core::state::JobState;
+use redrive_store::contract::{JobFilter, ListJobs};
+
+use super::super::filter;
+use crate::args::{JobListArgs, State};
+use crate::exit::Exit;
+use crate::output::table;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: JobListArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let states = args.state.iter().map(|state| match state {
+        State::Queued => JobState::Queued,
+        State::Leased => JobState::Leased,
+        State::Done => JobState::Done,
+        State::Dead => JobState::Dead,
+        State::Discarded => JobState::Discarded,
+    });
+    let filter = JobFilter { states: states.collect(), ..filter::of_jobs(args.filter, redrive.now())? };
+    let fetch =
+        async |limit, cursor| redrive.store().list_jobs(ListJobs { filter: filter.clone(), limit, cursor }).await;
+    filter::print(&args.page, fetch, print).await
+}
+
+fn print(jobs: &[JobView]) {
+    if jobs.is_empty() {
+        println!("no jobs");
+        return;
+    }
+    let row = |job: &JobView| {
+        let state = if job.held { "held".to_owned() } else { job.state.to_string() };
+        let when = job.ended_at.or(job.due_at).unwrap_or(job.accepted_at).to_string();
+        let input = job.input.as_ref().and_then(|input| serde_json::to_string(input).ok());
+        vec![
+            job.id.to_string(),
+            job.pipeline.to_string(),
+            state,
+            when.get(..19).unwrap_or(&when).replace('T', " "),
+            job.attempts.to_string(),
+            job.reason.map_or("-", |reason| reason.as_str()).to_owned(),
+            table::cut(job.target.as_deref().unwrap_or("-"), Some(28)),
+            input.or_else(|| job.key.clone()).unwrap_or_else(|| "-".to_owned()),
+        ]
+    };
+    let headings =
+        ["id", "pipeline", "state", "due or ended (UTC)", ">tries", "last failure", "target", "input or key"];
+    table::print(&headings, &jobs.iter().map(row).collect::<Vec<_>>());
+}

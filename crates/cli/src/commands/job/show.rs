@@ -1,0 +1,57 @@
+//! `redrive job show`: a job in any state, with its history.
+
+use anstream::println;
+use anyhow::{Result, bail};
+use redrive_store::contract::JobDetail;
+
+use super::super::dead::print_failure;
+use crate::args::ShowArgs;
+use crate::exit::Exit;
+use crate::output::paint::{DIM, HEADING, of_state, paint};
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
+    let Some(detail) = setting.existing_store()?.get_job(args.id).await? else {
+        bail!("no job {} in {}", args.id, setting.location);
+    };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&detail)?);
+    } else {
+        print(&detail)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(detail: &JobDetail) -> Result<()> {
+    let job = &detail.job;
+    println!("{} {}  {}", paint(HEADING, "job"), job.id, paint(of_state(job.state), job.state));
+    let time = |time: Option<redrive_core::time::Timestamp>| time.map(|time| time.to_string());
+    for (name, value) in [
+        ("pipeline", Some(job.pipeline.to_string())),
+        ("key", job.key.clone()),
+        ("target", job.target.clone()),
+        ("tried", Some(format!("{} attempts, {} crashes, {} replays", job.attempts, job.crashes, job.replays))),
+        ("accepted", time(Some(job.accepted_at))),
+        ("due", time(job.due_at)),
+        ("held", job.held.then(|| "its target's breaker is open".to_owned())),
+        ("ended", time(job.ended_at)),
+        ("discarded", detail.discard.as_ref().map(|record| format!("by {}: {}", record.actor, record.why))),
+    ] {
+        if let Some(value) = value {
+            println!("  {} {value}", paint(DIM, format!("{name:<9}")));
+        }
+    }
+    if let Some(input) = &job.input {
+        println!("{}\n    {}", paint(HEADING, "input"), serde_json::to_string_pretty(input)?.replace('\n', "\n    "));
+    }
+    detail.failures.iter().for_each(print_failure);
+    for late in &detail.late {
+        println!(
+            "{} from worker {}: wanted {}, changed nothing",
+            paint(HEADING, format!("late settlement at {}", late.at)),
+            late.worker,
+            late.destination
+        );
+    }
+    Ok(())
+}

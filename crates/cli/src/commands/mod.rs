@@ -1,0 +1,37 @@
+//! One file per command.
+
+mod audit;
+mod completions;
+mod dead;
+mod doctor;
+mod feed;
+mod filter;
+mod init;
+mod job;
+mod push;
+mod run;
+mod signals;
+mod status;
+mod work;
+
+use anyhow::Result;
+
+use crate::args::{Cli, Command};
+use crate::exit::Exit;
+use crate::setting::Setting;
+
+/// Runs what was typed.
+pub async fn run(cli: Cli) -> Result<Exit> {
+    match cli.command {
+        Command::Init(args) => init::run(&args),
+        Command::Completions { shell } => completions::run(shell),
+        Command::Doctor(args) => doctor::run(&cli.global, args.json).await,
+        Command::Run(args) => run::run(&Setting::load(&cli.global)?, args).await,
+        Command::Push(args) => push::run(&Setting::load(&cli.global)?, args).await,
+        Command::Work(args) => work::run(&Setting::load(&cli.global)?, args).await,
+        Command::Status(args) => status::run(&Setting::load(&cli.global)?, args.json).await,
+        Command::Audit(args) => audit::run(&Setting::load(&cli.global)?, args.json).await,
+        Command::Dead(command) => dead::run(&Setting::load(&cli.global)?, command).await,
+        Command::Job(command) => job::run(&Setting::load(&cli.global)?, command).await,
+    }
+}

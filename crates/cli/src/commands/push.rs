@@ -1,0 +1,31 @@
+//! `redrive push`: enqueues a file.
+
+use anyhow::Result;
+use redrive::CancellationToken;
+
+use super::feed::{Feed, WhenFull, check_strictly};
+use crate::args::PushArgs;
+use crate::exit::Exit;
+use crate::setting::Setting;
+use crate::tasks::Tasks;
+
+pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
+    let named: Vec<_> = args.pipeline.into_iter().collect();
+    let pipeline = setting.pipeline_name(&named, false)?;
+    let tasks = Tasks::open(&args.tasks.file, args.tasks.format)?;
+    let redrive = setting.redrive()?;
+    if args.tasks.strict {
+        check_strictly(&tasks, &redrive)?;
+    }
+    let queued_max = setting.policy(&pipeline).queued_max;
+    let feed = Feed { redrive, pipeline, queued_max, when_full: WhenFull::Refuse, stop: CancellationToken::new() };
+    let fed = feed.run(tasks, |line| eprintln!("{line}")).await?;
+    println!(
+        "pipeline {}: {} accepted, {} known already, {} broken",
+        feed.pipeline,
+        fed.accepted,
+        fed.known(),
+        fed.broken
+    );
+    Ok(if fed.broken > 0 { Exit::LinesRefused } else { Exit::Ok })
+}

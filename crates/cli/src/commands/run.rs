@@ -1,0 +1,173 @@
+//! `redrive run`: enqueues a file, works until the pipeline is drained, and says how it went.
+
+use anstream::eprintln;
+use anyhow::Result;
+use redrive::worker::Until;
+use redrive::{CancellationToken, Pipeline, Redrive};
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{DeadFilter, ListDead};
+
+use super::feed::{Fed, Feed, WhenFull, check_strictly};
+use super::{signals, work};
+use crate::args::RunArgs;
+use crate::exit::Exit;
+use crate::output::paint::{BAD, GOOD, WAITING, paint};
+use crate::output::progress::{BesideProgress, Progress};
+use crate::output::table::cut;
+use crate::setting::Setting;
+use crate::tasks::Tasks;
+
+/// Dead letters that the summary shows.
+const DEAD_SHOWN: u32 = 10;
+
+pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
+    let name = setting.pipeline_name(&args.handler.pipeline, !args.handler.command.is_empty())?;
+    let (pipeline, configured_out) = setting.pipeline(name.clone(), &args.handler)?;
+    let tasks = Tasks::open(&args.tasks.file, args.tasks.format)?;
+    let redrive = setting.redrive()?;
+    if args.tasks.strict {
+        check_strictly(&tasks, &redrive)?;
+    }
+    let sink = work::sink(args.out.or(configured_out))?;
+    let begun = redrive.now();
+    let base = redrive.ledger(&name).await?;
+    let progress = Progress::start(base);
+    let pipeline = pipeline.sink(BesideProgress { progress: progress.clone(), sink });
+    let stop = CancellationToken::new();
+    let worked = work_through(&redrive, pipeline, tasks, &progress, &stop).await;
+    progress.finish();
+    let fed = worked?;
+    let end = redrive.ledger(&name).await?;
+    let run = Run { name, begun, base, end, fed, interrupted: stop.is_cancelled() && end.open() > 0 };
+    run.summarise(&redrive, &progress).await?;
+    Ok(run.exit())
+}
+
+/// Feeds and works at the same time, with progress shown.
+async fn work_through(
+    redrive: &Redrive,
+    pipeline: Pipeline,
+    tasks: Tasks,
+    progress: &Progress,
+    stop: &CancellationToken,
+) -> Result<Fed> {
+    let name = pipeline.name().clone();
+    let feed = Feed {
+        redrive: redrive.clone(),
+        pipeline: name.clone(),
+        queued_max: pipeline.policy().queued_max,
+        when_full: WhenFull::Wait,
+        stop: stop.clone(),
+    };
+    let worker = redrive.worker(vec![pipeline]);
+    let say = {
+        let progress = progress.clone();
+        move |line: &str| progress.say(line)
+    };
+    signals::watch(stop.clone(), worker.hurry(), say.clone());
+    let fed = CancellationToken::new();
+    let feeding = async {
+        let result = feed.run(tasks, say).await;
+        if result.is_err() {
+            stop.cancel();
+        }
+        fed.cancel();
+        result
+    };
+    let working = async {
+        let result = worker.run(Until::DrainedAfter(fed.clone()), stop.clone()).await;
+        // Whatever is not fed yet stays in the file: the next run goes on there.
+        stop.cancel();
+        result
+    };
+    let showing = async {
+        loop {
+            tokio::time::sleep(progress.every()).await;
+            if let Ok(ledger) = redrive.ledger(&name).await {
+                progress.show(ledger);
+            }
+        }
+    };
+    let both = async { tokio::join!(feeding, working) };
+    let (fed, worked) = tokio::select! {
+        ended = both => ended,
+        () = showing => unreachable!("progress is shown for ever"),
+    };
+    worked?;
+    fed
+}
+
+/// A run that has ended.
+struct Run {
+    name: PipelineName,
+    begun: Timestamp,
+    base: Ledger,
+    end: Ledger,
+    fed: Fed,
+    interrupted: bool,
+}
+
+impl Run {
+    fn died(&self) -> i64 {
+        (self.end.dead - self.base.dead).max(0)
+    }
+
+    fn exit(&self) -> Exit {
+        if self.interrupted {
+            Exit::Interrupted
+        } else if self.died() > 0 || self.fed.known_dead > 0 {
+            Exit::Dead
+        } else if self.fed.broken > 0 {
+            Exit::LinesRefused
+        } else {
+            Exit::Ok
+        }
+    }
+
+    async fn summarise(&self, redrive: &Redrive, progress: &Progress) -> Result<()> {
+        let done = self.end.done - self.base.done;
+        let secs = progress.elapsed().as_secs_f64();
+        eprintln!("{} {done}  in {secs:.1} s", paint(GOOD, "done:"));
+        if self.fed.known_done > 0 {
+            eprintln!("done before: {}", self.fed.known_done);
+        }
+        let dead = self.died() + i64::try_from(self.fed.known_dead).unwrap_or(0);
+        let style = if dead > 0 { BAD } else { GOOD };
+        let before = match self.fed.known_dead {
+            0 => String::new(),
+            known => format!("  ({known} of them before)"),
+        };
+        eprintln!("{} {dead}{before}", paint(style, "dead:"));
+        if self.died() > 0 {
+            self.show_dead(redrive).await?;
+        }
+        if dead > 0 {
+            eprintln!("see them: redrive dead list --pipeline {}", self.name);
+        }
+        if self.fed.broken > 0 {
+            eprintln!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
+        }
+        if self.interrupted {
+            eprintln!("{} {}; the same command goes on", paint(WAITING, "left:"), self.end.open());
+        }
+        Ok(())
+    }
+
+    async fn show_dead(&self, redrive: &Redrive) -> Result<()> {
+        let filter = DeadFilter { pipeline: Some(self.name.clone()), since: Some(self.begun), ..DeadFilter::default() };
+        let params = ListDead { filter, limit: DEAD_SHOWN, cursor: None, with_failures: false };
+        let page = redrive.store().list_dead(params).await?;
+        for letter in &page.items {
+            let code = letter.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
+            let message = cut(&letter.message, Some(100));
+            let crashes = if letter.crashes > 0 { format!(", crashes {}", letter.crashes) } else { String::new() };
+            eprintln!("  {}  {}{code}: {message}  (attempts {}{crashes})", letter.id, letter.reason, letter.attempts);
+        }
+        if page.next.is_some() {
+            eprintln!("  …");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! `redrive status`: the ledger of every pipeline, targets that are held, workers.
+
+use anyhow::Result;
+use redrive_core::ledger::Ledger;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::output::table;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
+    let store = setting.existing_store()?;
+    let (ledgers, breakers, workers) =
+        (store.ledgers().await?, store.list_breakers().await?, store.list_workers().await?);
+    if json {
+        let document = json!({"pipelines": ledgers, "breakers": breakers, "workers": workers});
+        println!("{document:#}");
+        return Ok(Exit::Ok);
+    }
+    if ledgers.is_empty() {
+        println!("no jobs yet: `redrive run` or `redrive push` brings some");
+        return Ok(Exit::Ok);
+    }
+    let row = |name: &str, l: &Ledger| {
+        let counts = [l.accepted, l.queued, l.retrying, l.leased, l.done, l.dead, l.discarded];
+        std::iter::once(name.to_owned()).chain(counts.map(|count| count.to_string())).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> = ledgers.iter().map(|(name, ledger)| row(name.as_str(), ledger)).collect();
+    let headings = ["pipeline", ">accepted", ">queued", ">retrying", ">leased", ">done", ">dead", ">discarded"];
+    table::print(&headings, &rows);
+    if !breakers.is_empty() {
+        println!();
+        let rows: Vec<_> = breakers
+            .iter()
+            .map(|b| {
+                let state = format!("{:?}", b.breaker.state).to_lowercase();
+                vec![
+                    b.pipeline.to_string(),
+                    b.target.clone(),
+                    state,
+                    b.held.to_string(),
+                    b.breaker.open_until.to_string(),
+                ]
+            })
+            .collect();
+        table::print(&["pipeline", "target", "breaker", ">held", "next try"], &rows);
+    }
+    if !workers.is_empty() {
+        println!();
+        let rows: Vec<_> = workers
+            .iter()
+            .map(|w| vec![w.id.to_string(), w.pid.to_string(), w.leases.to_string(), w.attached_at.to_string()])
+            .collect();
+        table::print(&["worker", ">pid", ">leases", "since"], &rows);
+    }
+    Ok(Exit::Ok)
+}

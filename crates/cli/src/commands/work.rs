@@ -1,0 +1,36 @@
+//! `redrive work`: works on pipelines without end.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use redrive::sink::JsonLines;
+use redrive::worker::Until;
+use redrive::{CancellationToken, Pipeline};
+
+use super::signals;
+use crate::args::WorkArgs;
+use crate::exit::Exit;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
+    let pipelines = setting.pipelines(&args.handler)?;
+    let sinks = |(pipeline, out): (Pipeline, Option<PathBuf>)| -> Result<Pipeline> {
+        Ok(pipeline.sink(sink(args.out.clone().or(out))?))
+    };
+    let pipelines = pipelines.into_iter().map(sinks).collect::<Result<Vec<_>>>()?;
+    let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();
+    let worker = setting.redrive()?.worker(pipelines);
+    let stop = CancellationToken::new();
+    signals::watch(stop.clone(), worker.hurry(), |line| eprintln!("{line}"));
+    eprintln!("working on {} in {}", names.join(", "), setting.location);
+    worker.run(if args.drain { Until::Drained } else { Until::Stopped }, stop).await?;
+    Ok(Exit::Ok)
+}
+
+/// Where results go: to a file, or to standard output.
+pub fn sink(out: Option<PathBuf>) -> Result<JsonLines> {
+    Ok(match out {
+        Some(path) => JsonLines::append(&path)?,
+        None => JsonLines::stdout(),
+    })
+}

@@ -1,0 +1,114 @@
+//! `redrive.toml`: pipelines, their handlers and their policies.
+//!
+//! - `pipeline`: one pipeline's keys; `units`: times and sizes; `mistake`: errors that name the nearest right key
+//! - `template`: the file that `redrive init` writes
+
+mod mistake;
+mod pipeline;
+pub mod template;
+pub mod units;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use redrive_core::ids::PipelineName;
+use serde::Deserialize;
+
+pub use self::pipeline::{ModeKind, PipelineConfig};
+use crate::exit::usage;
+
+/// The name of the file that is looked for.
+pub const FILE_NAME: &str = "redrive.toml";
+
+/// The whole file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where the jobs are kept.
+    pub store: Option<String>,
+    /// The pipelines, by name.
+    #[serde(default)]
+    pub pipeline: BTreeMap<PipelineName, PipelineConfig>,
+    /// Where the file was found.
+    #[serde(skip)]
+    pub path: Option<PathBuf>,
+}
+
+impl Config {
+    /// Reads the file that was named, or the one in the current folder; without either, everything has its default.
+    pub fn load(named: Option<&Path>) -> Result<Self> {
+        let path = match named {
+            Some(path) => path,
+            None if Path::new(FILE_NAME).exists() => Path::new(FILE_NAME),
+            None => return Ok(Self::default()),
+        };
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text, path)
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self> {
+        let config: Self =
+            toml::from_str(text).map_err(|error| usage(mistake::explain(&error, text, &path.display().to_string())))?;
+        for (name, pipeline) in &config.pipeline {
+            pipeline.check().map_err(|why| usage(format!("{}: pipeline {name}: {why}", path.display())))?;
+        }
+        Ok(Self { path: Some(path.to_owned()), ..config })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(text: &str) -> String {
+        format!("{:#}", Config::parse(text, Path::new("redrive.toml")).expect_err("a mistake"))
+    }
+
+    #[test]
+    fn the_template_is_valid_and_what_it_shows_are_the_defaults() {
+        Config::parse(template::TEMPLATE, Path::new("redrive.toml")).expect("valid");
+        let uncommented: String =
+            template::TEMPLATE.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line).to_owned() + "\n").collect();
+        assert_ne!(uncommented, template::TEMPLATE);
+        let config = Config::parse(&uncommented, Path::new("redrive.toml")).expect("valid");
+        let policy = config.pipeline.values().next().expect("a pipeline").policy();
+        let defaults = redrive_core::policy::Policy::default();
+        assert_eq!(policy.retry, defaults.retry);
+        assert_eq!(policy.breaker, defaults.breaker);
+        assert_eq!((policy.lease, policy.deadline), (defaults.lease, defaults.deadline));
+        assert_eq!((policy.retention, policy.crashes_max), (defaults.retention, defaults.crashes_max));
+    }
+
+    #[test]
+    fn a_wrong_key_is_named_with_its_line_and_the_nearest_right_one() {
+        let error = mistake("[pipeline.catalog]\nhandler = \"exec\"\ncommand = [\"x\"]\nconcurency = 3\n");
+        assert!(error.contains("redrive.toml:4"), "{error}");
+        assert!(error.contains("`concurency`") && error.contains("did you mean `concurrency`?"), "{error}");
+        let error = mistake("[pipeline.a.retry]\natempts = 3\n");
+        assert!(error.contains("redrive.toml:2") && error.contains("did you mean `attempts`?"), "{error}");
+        let error = mistake("[pipelines.a]\n");
+        assert!(error.contains("did you mean `pipeline`?"), "{error}");
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        let cases = [
+            ("[pipeline.a]\ncommand = [\"x\"]\ntimeout = \"soon\"\n", "redrive.toml:3"),
+            ("[pipeline.a]\ncommand = [\"x\"]\ntimeout = 5\n", "redrive.toml:3"),
+            ("[pipeline.a]\ncommand = [\"x\"]\nmemory_max = \"lots\"\n", "redrive.toml:3"),
+            ("[pipeline.\"a b\"]\ncommand = [\"x\"]\n", "pipeline name"),
+            ("[pipeline.a]\nhandler = \"magic\"\n", "magic"),
+            ("[pipeline.a]\n", "pipeline a: it has no command"),
+            ("[pipeline.a]\ncommand = []\n", "pipeline a: it has no command"),
+            ("[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nreason = \"blocked\"\n", "matches nothing"),
+            ("[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nstatus = [403]\nreason = \"cross\"\n", "cross"),
+            ("[pipeline.a]\ncommand = [\"x\"]\nconcurrency = 0\n", "concurrency"),
+            ("nonsense", "redrive.toml:1"),
+        ];
+        for (text, expected) in cases {
+            let error = mistake(text);
+            assert!(error.contains(expected), "{text}\n{error}");
+        }
+    }
+}

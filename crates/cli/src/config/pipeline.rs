@@ -1,0 +1,181 @@
+//! The keys of one pipeline.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use redrive_core::breakers::BreakerPolicy;
+use redrive_core::policy::Policy;
+use redrive_core::retry::RetryPolicy;
+use redrive_core::rules::Rule;
+use serde::Deserialize;
+
+use super::units::{Size, Time};
+
+/// `[pipeline.NAME]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PipelineConfig {
+    /// What does the work.
+    pub handler: HandlerKind,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// A process per job, or one for many.
+    pub mode: ModeKind,
+    /// Variables added to the command's environment.
+    pub env: BTreeMap<String, String>,
+    /// The folder the command runs in.
+    pub folder: Option<PathBuf>,
+    /// Jobs to run at once.
+    pub concurrency: Option<usize>,
+    /// How long one attempt may take.
+    pub timeout: Option<Time>,
+    /// The most memory a command and its children may use.
+    pub memory_max: Option<Size>,
+    /// How long a lease lasts unless it is extended.
+    pub lease: Option<Time>,
+    /// Queued jobs above which an enqueue is refused.
+    pub max_queued: Option<u64>,
+    /// How long dead letters are kept, or `forever`.
+    pub retention: Option<Retention>,
+    /// Crashes after which a job is quarantined.
+    pub crashes: Option<u32>,
+    /// Where results are appended.
+    pub out: Option<PathBuf>,
+    /// `[pipeline.NAME.retry]`.
+    pub retry: RetryConfig,
+    /// `[pipeline.NAME.breaker]`.
+    pub breaker: BreakerConfig,
+    /// `[[pipeline.NAME.rule]]`.
+    pub rule: Vec<Rule>,
+}
+
+/// The handlers there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HandlerKind {
+    /// Any command.
+    #[default]
+    Exec,
+}
+
+/// How a command is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModeKind {
+    /// A process per job.
+    #[default]
+    Process,
+    /// A process for many jobs.
+    Persistent,
+}
+
+/// How long dead letters are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention(Option<Duration>);
+
+impl<'de> Deserialize<'de> for Retention {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "forever" => Ok(Self(None)),
+            text => super::units::duration(text).map(|time| Self(Some(time))).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+/// When and how often to try again.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetryConfig {
+    /// Attempts before a job is dead.
+    pub attempts: Option<u32>,
+    /// Attempts over all replays.
+    pub attempts_total: Option<u32>,
+    /// The wait before the second attempt.
+    pub base: Option<Time>,
+    /// The longest wait.
+    pub cap: Option<Time>,
+}
+
+/// When the jobs of a failing target wait.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BreakerConfig {
+    /// Over how long attempts are counted.
+    pub window: Option<Time>,
+    /// Attempts below which it never opens.
+    pub attempts_min: Option<u32>,
+    /// The share of failed attempts at which it opens.
+    pub failure_share: Option<f64>,
+    /// Refusals in a row at which it opens.
+    pub blocked: Option<u32>,
+    /// How long it stays open.
+    pub cool_down: Option<Time>,
+    /// Successful probes after which it closes.
+    pub probes: Option<u32>,
+}
+
+impl PipelineConfig {
+    /// Says what is wrong with values that each are valid.
+    pub fn check(&self) -> Result<(), String> {
+        if self.command.first().is_none_or(String::is_empty) {
+            return Err("it has no command: add one such as command = [\"python3\", \"scrape.py\"]".into());
+        }
+        if self.rule.iter().any(Rule::is_empty) {
+            return Err(
+                "one of its rules matches nothing: name a status, code, error_type, message, stage or body".into()
+            );
+        }
+        let zero = [
+            ("concurrency", self.concurrency == Some(0)),
+            ("crashes", self.crashes == Some(0)),
+            ("retry.attempts", self.retry.attempts == Some(0)),
+            ("retry.attempts_total", self.retry.attempts_total == Some(0)),
+            ("breaker.probes", self.breaker.probes == Some(0)),
+        ];
+        match zero.iter().find(|(_, wrong)| *wrong) {
+            Some((key, _)) => Err(format!("{key} must be at least 1")),
+            None => Ok(()),
+        }
+    }
+
+    /// The policy these keys make, with defaults for what is missing.
+    pub fn policy(&self) -> Policy {
+        let defaults = Policy::default();
+        let time = |given: Option<Time>, default: Duration| given.map_or(default, |time| time.0);
+        let attempts_max = self.retry.attempts.unwrap_or(defaults.retry.attempts_max);
+        Policy {
+            retry: RetryPolicy {
+                attempts_max,
+                attempts_total_max: self
+                    .retry
+                    .attempts_total
+                    .unwrap_or_else(|| defaults.retry.attempts_total_max.max(attempts_max)),
+                base: time(self.retry.base, defaults.retry.base),
+                cap: time(self.retry.cap, defaults.retry.cap),
+            },
+            crashes_max: self.crashes.unwrap_or(defaults.crashes_max),
+            rules: self.rule.clone(),
+            breaker: self.breaker.policy(),
+            queued_max: self.max_queued,
+            retention: self.retention.map_or(defaults.retention, |retention| retention.0),
+            lease: time(self.lease, defaults.lease),
+            deadline: time(self.timeout, defaults.deadline),
+        }
+    }
+}
+
+impl BreakerConfig {
+    fn policy(&self) -> BreakerPolicy {
+        let defaults = BreakerPolicy::default();
+        BreakerPolicy {
+            window: self.window.map_or(defaults.window, |time| time.0),
+            attempts_min: self.attempts_min.unwrap_or(defaults.attempts_min),
+            failure_share: self.failure_share.unwrap_or(defaults.failure_share),
+            blocked_max: self.blocked.unwrap_or(defaults.blocked_max),
+            cool_down: self.cool_down.map_or(defaults.cool_down, |time| time.0),
+            probes: self.probes.unwrap_or(defaults.probes),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Times and sizes as people write them: `5m`, `14d`, `512MiB`.
+
+use std::time::Duration;
+
+use redrive_core::time::Timestamp;
+use serde::{Deserialize, Deserializer, de};
+
+/// Reads a time such as `250ms`, `5m`, `1h 30m` or `14d`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a time: expected one such as 250ms, 30s, 5m, 2h or 14d");
+    let span: jiff::Span = text.trim().parse().map_err(|_| wrong())?;
+    let relative = jiff::SpanRelativeTo::days_are_24_hours();
+    let duration = span.to_duration(relative).map_err(|_| wrong())?;
+    Duration::try_from(duration).map_err(|_| wrong())
+}
+
+/// Reads a size such as `512MiB`, `2GB` or `1048576`.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size: expected one such as 512MiB or 2GB");
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let bytes = number * factor as f64;
+    if bytes >= 1.0 && bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
+/// Reads an instant: how long ago (`2h`), a day (`2026-11-15`) or a time (`2026-11-15T14:02:00Z`).
+pub fn instant(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+    if let Ok(ago) = duration(text) {
+        return Ok(now - ago);
+    }
+    if let Ok(instant) = text.parse() {
+        return Ok(instant);
+    }
+    let wrong = || format!("{text:?} is not a time: expected 2h (ago), 2026-11-15 or 2026-11-15T14:02:00Z");
+    let civil: jiff::civil::DateTime = text.parse().map_err(|_| wrong())?;
+    let zoned = civil.to_zoned(jiff::tz::TimeZone::system()).map_err(|_| wrong())?;
+    Ok(Timestamp::from_millis(zoned.timestamp().as_millisecond()))
+}
+
+/// A time in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(pub Duration);
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        duration(&text).map(Self).map_err(de::Error::custom)
+    }
+}
+
+/// A size in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        size(&text).map(Self).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5_400)));
+        assert_eq!(duration("14d"), Ok(Duration::from_secs(14 * 86_400)));
+        for bad in ["", "5", "soon", "-3s", "1 parsec"] {
+            assert!(duration(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("512MiB"), Ok(512 << 20));
+        assert_eq!(size("1.5 GB"), Ok(1_500_000_000));
+        assert_eq!(size("4096"), Ok(4_096));
+        for bad in ["", "lots", "-1", "0", "5 parsecs", "1e400GB"] {
+            assert!(size(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn instants() {
+        let now = Timestamp::from_millis(10_000_000_000);
+        assert_eq!(instant("1h", now), Ok(now - Duration::from_secs(3_600)));
+        assert_eq!(instant("1970-01-01T00:00:01Z", now), Ok(Timestamp::from_millis(1_000)));
+        assert!(instant("2026-11-15", now).is_ok());
+        assert!(instant("yesterday", now).is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! Exit codes, and how an error ends the program.
+
+use std::process::ExitCode;
+
+use anstream::eprintln;
+use anstyle::{AnsiColor, Style};
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All went well.
+    Ok,
+    /// Something is wrong: with the store, the disk, the network.
+    Failed,
+    /// The command line or the configuration is wrong.
+    Usage,
+    /// `run`: at least one of the tasks is dead.
+    Dead,
+    /// `run`, `push`, `import`: at least one line of the input was refused.
+    LinesRefused,
+    /// `audit`: something does not add up.
+    NotSound,
+    /// Interrupted; what is left is queued.
+    Interrupted,
+}
+
+impl Exit {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Dead => 3,
+            Self::LinesRefused => 4,
+            Self::NotSound => 5,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// The user asked for something that cannot be: a mistake in the command line or the configuration.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// Shorthand for a [`UsageError`].
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    UsageError(message.into()).into()
+}
+
+/// Prints an error and gives its exit code.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    eprintln!("{red}error:{red:#} {error:#}");
+    let exit = if error.is::<UsageError>() { Exit::Usage } else { Exit::Failed };
+    exit.into()
+}

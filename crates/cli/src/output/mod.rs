@@ -1,0 +1,6 @@
+//! What people see: tables, progress, colours, the log.
+
+pub mod log;
+pub mod paint;
+pub mod progress;
+pub mod table;

@@ -1,0 +1,91 @@
+//! Progress of a run: a bar on a terminal, a plain line now and then otherwise. Both on standard error.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use redrive::sink::{JobResult, JsonLines, Sink};
+use redrive_core::ledger::Ledger;
+
+/// How often the bar is drawn anew, and how often a plain line is printed.
+const BAR_EVERY: Duration = Duration::from_millis(100);
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// The progress of a run.
+#[derive(Clone)]
+pub struct Progress {
+    bar: ProgressBar,
+    begun: Instant,
+    base: Ledger,
+}
+
+impl Progress {
+    /// Begins; `base` is the ledger before the first job.
+    pub fn start(base: Ledger) -> Self {
+        let target = if is_bar() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let style = ProgressStyle::with_template("{bar:24.cyan/dim} {pos}/{len} {wide_msg}");
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+        Self { bar, begun: Instant::now(), base }
+    }
+
+    /// How often to show.
+    pub fn every(&self) -> Duration {
+        if is_bar() { BAR_EVERY } else { LINE_EVERY }
+    }
+
+    /// Shows where the ledger is.
+    pub fn show(&self, now: Ledger) {
+        let change = |now: i64, base: i64| u64::try_from(now - base).unwrap_or(0);
+        let (done, dead) = (change(now.done, self.base.done), change(now.dead, self.base.dead));
+        let ended = done + dead + change(now.discarded, self.base.discarded);
+        let rate = ended as f64 / self.begun.elapsed().as_secs_f64().max(0.001);
+        let total = ended + u64::try_from(now.open()).unwrap_or(0);
+        let message = format!("{rate:.1}/s  done {done}  retrying {}  dead {dead}", now.retrying);
+        if is_bar() {
+            self.bar.set_length(total);
+            self.bar.set_position(ended);
+            self.bar.set_message(message);
+        } else {
+            eprintln!("progress: {ended}/{total}  {message}");
+        }
+    }
+
+    /// Prints a line above the bar.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| anstream::eprintln!("{line}"));
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// How long it has taken so far.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+}
+
+fn is_bar() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Results on the same terminal as the bar: the bar steps aside for each batch.
+pub struct BesideProgress {
+    pub progress: Progress,
+    pub sink: JsonLines,
+}
+
+#[async_trait]
+impl Sink for BesideProgress {
+    async fn write(&self, results: Vec<JobResult>) -> Result<(), redrive::Error> {
+        if is_bar() && std::io::stdout().is_terminal() {
+            let lines: Vec<String> = results.iter().filter_map(|result| serde_json::to_string(result).ok()).collect();
+            self.progress.bar.suspend(|| println!("{}", lines.join("\n")));
+            return Ok(());
+        }
+        self.sink.write(results).await
+    }
+}

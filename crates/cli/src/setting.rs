@@ -1,0 +1,133 @@
+//! Arguments and configuration together: which store, which pipelines, which handler.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use redrive::handler::exec::{Command, Exec, Mode};
+use redrive::{Pipeline, Redrive};
+use redrive_core::ids::PipelineName;
+use redrive_core::policy::Policy;
+use redrive_store::{Location, OpenMode, Store};
+
+use crate::args::{Global, HandlerArgs};
+use crate::config::{Config, ModeKind, PipelineConfig};
+use crate::exit::usage;
+
+/// Where the jobs are kept unless something else is said.
+pub const DEFAULT_STORE: &str = "sqlite:.redrive/redrive.db";
+
+/// The configuration and the store's address.
+pub struct Setting {
+    pub config: Config,
+    pub location: Location,
+}
+
+impl Setting {
+    /// Reads the configuration; the command line comes before it.
+    pub fn load(global: &Global) -> Result<Self> {
+        let config = Config::load(global.config.as_deref())?;
+        let address = global.store.as_deref().or(config.store.as_deref()).unwrap_or(DEFAULT_STORE);
+        let location = address.parse().map_err(|error: redrive_store::StoreError| usage(error.to_string()))?;
+        Ok(Self { config, location })
+    }
+
+    /// Opens the store to look at what is there.
+    pub fn existing_store(&self) -> Result<Arc<dyn Store>> {
+        Ok(redrive_store::open(&self.location, OpenMode::Existing)?)
+    }
+
+    /// The same, to act on it.
+    pub fn redrive_existing(&self) -> Result<Redrive> {
+        Ok(Redrive::over(self.existing_store()?))
+    }
+
+    /// Opens the store, and makes it if need be.
+    pub fn redrive(&self) -> Result<Redrive> {
+        Ok(Redrive::over(redrive_store::open(&self.location, OpenMode::Create)?))
+    }
+
+    /// The one pipeline that is meant. A command of its own belongs to "default", not to a pipeline of the file.
+    pub fn pipeline_name(&self, named: &[PipelineName], own_command: bool) -> Result<PipelineName> {
+        let default = || "default".parse().expect("the default name is valid");
+        match (named, self.config.pipeline.len()) {
+            ([name], _) => Ok(name.clone()),
+            ([_, ..], _) => Err(usage("name one pipeline with --pipeline, not several")),
+            ([], 0) => Ok(default()),
+            ([], _) if own_command => Ok(default()),
+            ([], 1) => Ok(self.config.pipeline.keys().next().cloned().unwrap_or_else(default)),
+            ([], _) => Err(usage(format!("name one of the pipelines with --pipeline: {}", self.names()))),
+        }
+    }
+
+    fn names(&self) -> String {
+        self.config.pipeline.keys().map(PipelineName::as_str).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The policy of a pipeline, as far as the configuration has one.
+    pub fn policy(&self, name: &PipelineName) -> Policy {
+        self.config.pipeline.get(name).map_or_else(Policy::default, PipelineConfig::policy)
+    }
+
+    /// The pipelines to work on: those that are named, or all of the configuration.
+    pub fn pipelines(&self, args: &HandlerArgs) -> Result<Vec<(Pipeline, Option<PathBuf>)>> {
+        let names = match (args.pipeline.as_slice(), args.command.is_empty()) {
+            ([], false) => vec![self.pipeline_name(&[], true)?],
+            ([], true) if self.config.pipeline.is_empty() => {
+                return Err(usage(
+                    "nothing to run: give a command after --, or define a pipeline in redrive.toml (`redrive init` writes one)",
+                ));
+            }
+            ([], true) => self.config.pipeline.keys().cloned().collect(),
+            (named, _) => named.to_vec(),
+        };
+        names.into_iter().map(|name| self.pipeline(name, args)).collect()
+    }
+
+    /// A pipeline with its handler, and where its results go.
+    pub fn pipeline(&self, name: PipelineName, args: &HandlerArgs) -> Result<(Pipeline, Option<PathBuf>)> {
+        let config = self.config.pipeline.get(&name).cloned().unwrap_or_default();
+        let words: Vec<OsString> = match args.command.as_slice() {
+            [] => config.command.iter().map(Into::into).collect(),
+            command => command.to_vec(),
+        };
+        let [program, rest @ ..] = words.as_slice() else {
+            let known = match self.config.pipeline.is_empty() {
+                true => String::new(),
+                false => format!(" (it has: {})", self.names()),
+            };
+            return Err(usage(format!(
+                "pipeline {name} has no command: give one after --, or define it in redrive.toml{known}"
+            )));
+        };
+        let mut command = Command::new(program, rest.iter().cloned());
+        command.env = config.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        command.folder = config.folder.clone();
+        if let Some(limit) = args.memory.or(config.memory_max.map(|size| size.0)) {
+            command.memory_bytes_max = Some(limit);
+        }
+        command.check().map_err(|why| usage(format!("pipeline {name}: {why}")))?;
+        let mode = match args.persistent || config.mode == ModeKind::Persistent {
+            true => Mode::Persistent,
+            false => Mode::Process,
+        };
+        let mut pipeline =
+            Pipeline::with_name(name, Arc::new(Exec::new(command, mode))).with_policy(policy(&config, args));
+        if let Some(jobs) = args.concurrency.or(config.concurrency) {
+            pipeline = pipeline.concurrency(jobs);
+        }
+        Ok((pipeline, config.out))
+    }
+}
+
+fn policy(config: &PipelineConfig, args: &HandlerArgs) -> Policy {
+    let mut policy = config.policy();
+    if let Some(attempts) = args.attempts {
+        policy.retry.attempts_max = attempts;
+        policy.retry.attempts_total_max = policy.retry.attempts_total_max.max(attempts);
+    }
+    policy.retry.base = args.backoff.unwrap_or(policy.retry.base);
+    policy.deadline = args.timeout.unwrap_or(policy.deadline);
+    policy
+}
