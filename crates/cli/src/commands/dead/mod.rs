@@ -12,7 +12,7 @@ use crate::args::DeadCommand;
 use crate::exit::Exit;
 use crate::setting::Setting;
 
-pub use show::print_failure;
+pub use show::print_failures;
 
 pub async fn run(setting: &Setting, command: DeadCommand) -> Result<Exit> {
     match command {

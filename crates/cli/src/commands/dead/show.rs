@@ -43,14 +43,26 @@ fn print(letter: &DeadLetter) -> Result<()> {
     }
     println!("{}", paint(HEADING, "input"));
     println!("{}", indent(&serde_json::to_string_pretty(&letter.input)?));
-    for failure in letter.failures.iter().flatten() {
-        print_failure(failure);
-    }
+    print_failures(letter.failures.as_deref().unwrap_or_default());
     Ok(())
 }
 
-/// Prints one failed attempt.
-pub fn print_failure(failure: &Failure) {
+/// Prints every failed attempt; what one says again in the same words is not repeated.
+pub fn print_failures(failures: &[Failure]) {
+    let mut said = None;
+    for failure in failures {
+        print_failure(failure);
+        let text = failure.stack.as_ref().or(failure.stderr.as_ref());
+        match text {
+            Some(text) if said == Some(text) => println!("    {}", paint(DIM, "(the same output as before)")),
+            Some(text) => println!("{}", indent(text.trim_end())),
+            None => {}
+        }
+        said = text;
+    }
+}
+
+fn print_failure(failure: &Failure) {
     let what = if failure.crash { "crash in attempt" } else { "attempt" };
     let took = failure.duration_ms.map(|ms| format!(", took {ms} ms")).unwrap_or_default();
     println!(
@@ -73,9 +85,6 @@ pub fn print_failure(failure: &Failure) {
         if let Some(value) = value {
             println!("  {} {value}", paint(DIM, format!("{name:<11}")));
         }
-    }
-    for text in [&failure.stack, &failure.stderr].into_iter().flatten().take(1) {
-        println!("{}", indent(text.trim_end()));
     }
 }
 

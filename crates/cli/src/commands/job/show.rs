@@ -4,7 +4,7 @@ use anstream::println;
 use anyhow::{Result, bail};
 use redrive_store::contract::JobDetail;
 
-use super::super::dead::print_failure;
+use super::super::dead::print_failures;
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::output::paint::{DIM, HEADING, of_state, paint};
@@ -44,7 +44,7 @@ fn print(detail: &JobDetail) -> Result<()> {
     if let Some(input) = &job.input {
         println!("{}\n    {}", paint(HEADING, "input"), serde_json::to_string_pretty(input)?.replace('\n', "\n    "));
     }
-    detail.failures.iter().for_each(print_failure);
+    print_failures(&detail.failures);
     for late in &detail.late {
         println!(
             "{} from worker {}: wanted {}, changed nothing",

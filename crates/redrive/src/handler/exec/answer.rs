@@ -110,7 +110,9 @@ fn stated_failure(text: &str, failed: bool) -> Option<FailureReport> {
             return Some(FailureReport::message(message.clone()));
         }
         _ if failed
-            && ["reason", "code", "message", "error", "http_status"].iter().any(|f| object.contains_key(*f)) =>
+            && ["reason", "code", "message", "error", "http_status", "status"]
+                .iter()
+                .any(|f| object.contains_key(*f)) =>
         {
             object
         }

@@ -50,10 +50,12 @@ async fn watch(running: &mut Running, streams: impl Future<Output = bool>, comma
     let mut open = true;
     let end = loop {
         tokio::select! {
-            fits = &mut streams, if open => match fits {
-                true => open = false,
-                false => break End::TooMuchOutput,
-            },
+            fits = &mut streams, if open => {
+                open = false;
+                if !fits {
+                    break End::TooMuchOutput;
+                }
+            }
             status = running.child.wait() => break End::Exited(status),
             used = &mut memory => break End::OutOfMemory(used),
             () = &mut deadline => break End::OutOfTime,

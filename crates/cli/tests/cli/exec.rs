@@ -1,0 +1,180 @@
+//! The `exec` handler: exit codes, stated failures, limits, and children that misbehave.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Sandbox, eventually, processes_with};
+
+/// Runs one task through a shell script; gives the dead letter.
+fn dead_of(script: &str, options: &str) -> (Sandbox, Value) {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1,\"url\":\"https://example.com/\"}\n");
+    sandbox.write("handler.sh", script);
+    sandbox.redrive(&format!("run tasks.jsonl --backoff 1ms {options} -- sh handler.sh")).expect(3);
+    let letter = sandbox.dead().remove(0);
+    sandbox.assert_sound();
+    (sandbox, letter)
+}
+
+#[test]
+fn exit_codes_decide() {
+    let verdict = |script: &str| {
+        let (_, letter) = dead_of(script, "");
+        (letter["reason"].clone(), letter["attempts"].clone(), letter["code"].clone())
+    };
+    assert_eq!(verdict("exit 64"), (json!("misconfigured"), json!(1), json!("EX_USAGE")));
+    assert_eq!(verdict("exit 65"), (json!("rejected_input"), json!(1), json!("EX_DATAERR")));
+    assert_eq!(verdict("exit 78"), (json!("misconfigured"), json!(1), json!("EX_CONFIG")));
+    assert_eq!(verdict("exit 75"), (json!("handler_error"), json!(4), json!("EX_TEMPFAIL")));
+    assert_eq!(verdict("exit 17"), (json!("handler_error"), json!(4), json!("exit_17")));
+}
+
+#[test]
+fn a_dead_letter_has_everything() {
+    let failure = r#"{"failure":{"reason":"schema_validation","code":"SelectorNotFound","message":".price-tag-main","error_type":"SelectorNotFound","stage":"extract","http_status":200,"proxy":"dc-7","stack":"at parse (scrape.js:10)"}}"#;
+    let script = format!("echo 'fetching' >&2\necho '{failure}'\nexit 1\n");
+    let (sandbox, letter) = dead_of(&script, "");
+    for (field, expected) in [
+        ("pipeline", json!("default")),
+        ("input", json!({"n": 1, "url": "https://example.com/"})),
+        ("target", json!("example.com")),
+        ("reason", json!("schema_validation")),
+        ("code", json!("SelectorNotFound")),
+        ("message", json!(".price-tag-main")),
+        ("attempts", json!(1)),
+        ("crashes", json!(0)),
+        ("replays", json!(0)),
+        ("gate", json!("review")),
+        ("http_status", json!(200)),
+        ("proxy", json!("dc-7")),
+    ] {
+        assert_eq!(letter[field], expected, "{field}");
+    }
+    assert!(letter["id"].is_string() && letter["key"].is_string() && letter["died_at"].is_string());
+    let failure = &letter["failures"][0];
+    assert_eq!((&failure["stage"], &failure["stack"]), (&json!("extract"), &json!("at parse (scrape.js:10)")));
+    assert_eq!(failure["stderr"], "fetching\n");
+    let id = letter["id"].as_str().expect("an id");
+    let shown = sandbox.run(&["dead", "show", id]).expect(0).stdout;
+    for part in ["schema_validation", ".price-tag-main", "at parse (scrape.js:10)", "example.com", "dc-7"] {
+        assert!(shown.contains(part), "{part} in:\n{shown}");
+    }
+    assert_eq!(sandbox.run(&["dead", "show", id, "--json"]).expect(0).json(), letter);
+}
+
+#[test]
+fn statuses_are_classified_and_retry_after_is_honoured() {
+    let blocked = dead_of("echo '{\"status\":403,\"message\":\"go away\"}'; exit 1", "").1;
+    assert_eq!((&blocked["reason"], &blocked["attempts"]), (&json!("blocked"), &json!(1)));
+    let begun = Instant::now();
+    let limited = dead_of("echo '{\"status\":429,\"retry_after\":0.4}'; exit 1", "--attempts 3").1;
+    assert_eq!((&limited["reason"], &limited["attempts"]), (&json!("rate_limited"), &json!(3)));
+    assert!(begun.elapsed().as_millis() >= 800, "two waits of 0.4 s");
+}
+
+#[test]
+fn the_deadline_kills_the_whole_group() {
+    let script = "echo working >&2; sleep 300 & sleep 300\n";
+    let (sandbox, letter) = dead_of(script, "--timeout 300ms --attempts 1");
+    assert_eq!((&letter["reason"], &letter["code"]), (&json!("timeout"), &json!("deadline")));
+    assert_eq!(letter["failures"][0]["stderr"], "working\n");
+    assert_nothing_runs_in(&sandbox);
+}
+
+#[test]
+fn a_child_that_prints_without_end_is_stopped() {
+    let (_, letter) = dead_of("yes", "--attempts 1");
+    assert_eq!(letter["code"], "output_too_large");
+    let (_, letter) = dead_of("yes error 1>&2", "--attempts 1 --timeout 500ms");
+    assert_eq!(letter["code"], "deadline");
+    let kept = letter["failures"][0]["stderr"].as_str().expect("a text").len();
+    assert!(kept <= 16 * 1024, "{kept} bytes kept");
+}
+
+#[test]
+fn a_child_that_forks_away_takes_no_time_from_others() {
+    for background in ["sleep 300 &", "setsid sleep 300 &", "(setsid sleep 300 > /dev/null 2>&1 &) ; sleep 300 &"] {
+        let sandbox = Sandbox::new();
+        sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n");
+        sandbox.write("handler.sh", format!("cat > /dev/null\n{background}\necho '{{\"ok\":true}}'\n"));
+        let begun = Instant::now();
+        let ran = sandbox.redrive("run tasks.jsonl -- sh handler.sh").expect(0);
+        assert_eq!(ran.json_lines()[0]["result"], json!({"ok": true}));
+        assert!(begun.elapsed().as_secs() < 20, "{background} held the run up");
+        if !background.contains("/dev/null") {
+            assert_nothing_runs_in(&sandbox);
+        } else {
+            // It asked to live on and took nothing with it.
+            let pattern = format!("PWD={}", sandbox.path("").display().to_string().trim_end_matches('/'));
+            for pid in processes_with(&pattern) {
+                std::process::Command::new("kill").arg(pid.to_string()).status().expect("killed");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_zombie_is_left_while_it_works() {
+    let sandbox = Sandbox::new();
+    let tasks: String = (0..50).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    sandbox.write("tasks.jsonl", tasks);
+    sandbox.redrive("push tasks.jsonl").expect(0);
+    let mut worker = sandbox.spawn(&["work", "-j", "4", "--", "sh", "-c", "sleep 0.01 & exit 0"]);
+    eventually("all are done", || sandbox.ledger("default")["done"] == 50);
+    eventually("no zombie is left", || crate::harness::zombies_of(worker.id()) == 0);
+    worker.kill().expect("killed");
+    worker.wait().expect("waited");
+}
+
+#[test]
+fn a_persistent_command_takes_job_after_job() {
+    let sandbox = Sandbox::new();
+    let tasks: String = (0..200).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    sandbox.write("tasks.jsonl", tasks);
+    let script = r#"
+echo started >> started.log
+while read -r job; do
+  case "$job" in
+    *'"n":13}'*) echo '{"failure":{"reason":"blocked","message":"unlucky"}}' ;;
+    *'"n":14}'*) kill -9 $$ ;;
+    *'"n":15}'*) echo 'this is not JSON' ;;
+    *'"n":16}'*) echo 'giving up' >&2; exit 65 ;;
+    *'"n":17}'*) sleep 300 ;;
+    *) echo "{\"result\":{\"from\":$$}}" ;;
+  esac
+done
+"#;
+    sandbox.write("server.sh", script);
+    let options = "--persistent -j 2 --backoff 1ms --timeout 500ms --out out.jsonl";
+    sandbox.redrive(&format!("run tasks.jsonl {options} -- sh server.sh")).expect(3);
+    assert_eq!(sandbox.read("out.jsonl").lines().count(), 195);
+    let mut reasons: Vec<_> = sandbox
+        .dead()
+        .iter()
+        .map(|letter| {
+            let code = letter["code"].as_str().unwrap_or("-");
+            format!("{} {} {code}", letter["input"]["n"], letter["reason"].as_str().expect("a reason"))
+        })
+        .collect();
+    reasons.sort();
+    assert_eq!(
+        reasons,
+        [
+            "13 blocked -",
+            "14 poison_pill SIGKILL",
+            "15 handler_error bad_answer",
+            "16 rejected_input EX_DATAERR",
+            "17 timeout deadline"
+        ]
+    );
+    let started = sandbox.read("started.log").lines().count();
+    assert!(started < 20, "{started} processes for 200 jobs");
+    assert_nothing_runs_in(&sandbox);
+}
+
+fn assert_nothing_runs_in(sandbox: &Sandbox) {
+    let folder = sandbox.path("").display().to_string();
+    let pattern = format!("PWD={}", folder.trim_end_matches('/'));
+    eventually("nothing is left running", || processes_with(&pattern).is_empty());
+}

@@ -1,0 +1,158 @@
+//! A folder of its own for each test, and the real `redrive` in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A fresh folder in which `redrive` runs.
+pub struct Sandbox {
+    folder: TempDir,
+}
+
+/// What a command printed and how it ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// Asserts the exit code.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Asserts that the error output contains a text.
+    #[track_caller]
+    pub fn complains(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "expected {text:?} in:\n{}", self.stderr);
+        self
+    }
+
+    /// The output as JSON Lines.
+    pub fn json_lines(&self) -> Vec<Value> {
+        json_lines(&self.stdout)
+    }
+
+    /// The output as one JSON document.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in:\n{}", self.stdout))
+    }
+}
+
+/// Text as JSON Lines; every line must be whole.
+pub fn json_lines(text: &str) -> Vec<Value> {
+    let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in: {line}"));
+    text.lines().map(parse).collect()
+}
+
+impl Sandbox {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        fs::write(self.path(name), content).expect("written");
+        self.path(name)
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// `redrive`, ready to be given arguments.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_redrive"));
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Runs `redrive` with arguments separated by spaces.
+    pub fn redrive(&self, line: &str) -> Ran {
+        self.run(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Runs `redrive` with arguments.
+    pub fn run(&self, args: &[&str]) -> Ran {
+        ran(self.command().args(args).output().expect("redrive starts"))
+    }
+
+    /// Starts `redrive` with its output thrown away.
+    pub fn spawn(&self, args: &[&str]) -> Child {
+        let quiet = || Stdio::null();
+        self.command().args(args).stdout(quiet()).stderr(quiet()).spawn().expect("redrive starts")
+    }
+
+    /// The ledger of a pipeline.
+    pub fn ledger(&self, pipeline: &str) -> Value {
+        self.redrive("status --json").expect(0).json()["pipelines"][pipeline].clone()
+    }
+
+    /// All dead letters with their failures.
+    pub fn dead(&self) -> Vec<Value> {
+        self.redrive("dead export").expect(0).json_lines()
+    }
+
+    /// Asserts that an audit finds nothing.
+    pub fn assert_sound(&self) {
+        self.redrive("audit").expect(0);
+    }
+}
+
+fn ran(output: Output) -> Ran {
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Waits until something holds, or fails after half a minute.
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Processes that have a text in their command line or environment.
+pub fn processes_with(text: &str) -> Vec<u32> {
+    let contains = |path: PathBuf| fs::read(path).is_ok_and(|bytes| find(&bytes, text.as_bytes()));
+    let found = fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let folder = entry.path();
+        (contains(folder.join("cmdline")) || contains(folder.join("environ"))).then_some(pid)
+    });
+    found.filter(|pid| *pid != std::process::id()).collect()
+}
+
+fn find(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
+}
+
+/// Children of a process that have ended and were not waited for.
+pub fn zombies_of(pid: u32) -> usize {
+    let stat = |path: &Path| fs::read_to_string(path.join("stat")).unwrap_or_default();
+    let is_zombie = |text: String| {
+        let after_name = text.rsplit(") ").next().unwrap_or_default().to_owned();
+        let mut fields = after_name.split(' ');
+        fields.next() == Some("Z") && fields.next() == Some(&pid.to_string())
+    };
+    fs::read_dir("/proc").expect("/proc").flatten().filter(|entry| is_zombie(stat(&entry.path()))).count()
+}

@@ -1,0 +1,11 @@
+//! `redrive` as a black box: the real binary, real processes, real files, real kills.
+
+mod bad_input;
+mod dead;
+mod exec;
+mod harness;
+mod job;
+mod killed;
+mod poison;
+mod run;
+mod work;

@@ -1,0 +1,86 @@
+//! `redrive push` and `redrive work`: several processes, several pipelines, one file.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Sandbox, eventually};
+
+const CONFIG: &str = r#"
+[pipeline.a]
+command = ["sh", "-c", "cat > /dev/null; echo a >> ran.log"]
+[pipeline.b]
+command = ["sh", "-c", "cat > /dev/null; echo b >> ran.log"]
+"#;
+
+fn tasks(count: usize) -> String {
+    (0..count).map(|n| format!("{{\"n\":{n}}}\n")).collect()
+}
+
+#[test]
+fn two_workers_share_two_pipelines() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", CONFIG);
+    sandbox.write("tasks.jsonl", tasks(100));
+    let mut workers = [sandbox.spawn(&["work"]), sandbox.spawn(&["work"])];
+    sandbox.redrive("push tasks.jsonl").expect(2).complains("name one of the pipelines with --pipeline: a, b");
+    sandbox.redrive("push tasks.jsonl --pipeline a").expect(0);
+    sandbox.redrive("push tasks.jsonl --pipeline b").expect(0);
+    let again = sandbox.redrive("push tasks.jsonl --pipeline b").expect(0);
+    assert!(again.stdout.contains("0 accepted, 100 known already"), "{}", again.stdout);
+    eventually("all are done", || sandbox.ledger("a")["done"] == 100 && sandbox.ledger("b")["done"] == 100);
+    assert_eq!(sandbox.read("ran.log").lines().count(), 200, "each ran once");
+    for worker in &mut workers {
+        kill_process(Pid::from_child(worker), Signal::INT).expect("signalled");
+        assert_eq!(worker.wait().expect("waited").code(), Some(0));
+    }
+    assert_eq!(sandbox.redrive("status --json").expect(0).json()["workers"], serde_json::json!([]));
+    sandbox.assert_sound();
+}
+
+#[test]
+fn draining_ends_when_nothing_is_left() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", CONFIG);
+    sandbox.write("tasks.jsonl", tasks(20));
+    sandbox.redrive("push tasks.jsonl --pipeline a").expect(0);
+    sandbox.redrive("work --drain").expect(0);
+    assert_eq!(sandbox.ledger("a")["done"], 20);
+    sandbox.redrive("work --pipeline c --drain").expect(2).complains("pipeline c has no command");
+}
+
+#[test]
+fn a_cancelled_job_stops_running() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", tasks(1));
+    sandbox.write(
+        "redrive.toml",
+        "[pipeline.p]\ncommand = [\"sh\", \"-c\", \"echo x >> begun.log; exec sleep 300\"]\nlease = \"300ms\"\n",
+    );
+    let mut worker = sandbox.spawn(&["work", "--drain"]);
+    sandbox.redrive("push tasks.jsonl").expect(0);
+    worker.kill().expect("killed");
+    worker.wait().expect("waited");
+    let mut worker = sandbox.spawn(&["work", "--drain"]);
+    eventually("the job runs", || sandbox.read("begun.log").lines().count() >= 1);
+    let id = sandbox.redrive("job list --json").expect(0).json_lines()[0]["id"].as_str().expect("an id").to_owned();
+    sandbox.run(&["job", "cancel", &id, "--why", "wrong file"]).expect(0);
+    assert_eq!(worker.wait().expect("waited").code(), Some(0), "it ends as nothing is left");
+    let shown = sandbox.run(&["job", "show", &id]).expect(0);
+    assert!(shown.stdout.contains("discarded") && shown.stdout.contains("wrong file"), "{}", shown.stdout);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn old_dead_letters_go_with_a_record() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", tasks(3));
+    sandbox.redrive("run tasks.jsonl --pipeline p --attempts 1 -- false").expect(3);
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"true\"]\nretention = \"1ms\"\n");
+    let mut worker = sandbox.spawn(&["work"]);
+    eventually("they are discarded", || sandbox.ledger("p")["discarded"] == 3);
+    worker.kill().expect("killed");
+    worker.wait().expect("waited");
+    let jobs = sandbox.redrive("job list --state discarded --json").expect(0).json_lines();
+    let shown = sandbox.run(&["job", "show", jobs[0]["id"].as_str().expect("an id"), "--json"]).expect(0).json();
+    assert_eq!(shown["discard"]["actor"], "retention");
+    sandbox.assert_sound();
+}
