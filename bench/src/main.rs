@@ -1,1 +1,42 @@
-fn main() {}
+//! Redrive's benchmarks. Every number stands beside the limit it is measured against, from the same run.
+//!
+//! ```text
+//! cargo build --release && cargo run --release -p redrive-bench
+//! ```
+//!
+//! - `store`: durable enqueue, and lease → settle, beside plain rusqlite with the same rows
+//! - `command`: `redrive run` with a command that does nothing, beside `xargs -P`
+//! - `dead`: a million dead letters, to see that they slow nothing down
+
+mod command;
+mod dead;
+mod raw;
+mod store;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+/// Dead letters in the second half of the benchmark.
+const DEAD_LETTERS: u64 = 1_000_000;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let folder = tempfile::tempdir_in(".")?;
+    println!("| what | callers | dead letters | per second | limit | share of the limit |");
+    println!("|---|--:|--:|--:|--:|--:|");
+    round(&folder.path().join("empty.db"), 0).await?;
+    let full = folder.path().join("full.db");
+    dead::fill(&full, DEAD_LETTERS)?;
+    round(&full, DEAD_LETTERS).await
+}
+
+async fn round(path: &Path, dead_letters: u64) -> Result<()> {
+    store::measure(path, dead_letters).await?;
+    command::measure(path, dead_letters)
+}
+
+/// Prints a measurement beside its limit.
+fn row(what: &str, callers: usize, dead_letters: u64, rate: f64, limit: f64) {
+    println!("| {what} | {callers} | {dead_letters} | {rate:.0} | {limit:.0} | {:.2} |", rate / limit);
+}

@@ -1,0 +1,80 @@
+//! The limit: the same rows, written by plain rusqlite in transactions of 1,000.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+use rusqlite::{Connection, params};
+use uuid::Uuid;
+
+const PER_TRANSACTION: usize = 1_000;
+
+fn connect(path: &Path) -> Result<Connection> {
+    let conn = Connection::open(path)?;
+    conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32000;")?;
+    conn.execute("INSERT OR IGNORE INTO pipeline (name) VALUES ('raw')", [])?;
+    Ok(conn)
+}
+
+fn pipeline(conn: &Connection) -> Result<i64> {
+    Ok(conn.query_row("SELECT id FROM pipeline WHERE name = 'raw'", [], |row| row.get(0))?)
+}
+
+/// Runs `each` for every item, 1,000 to a transaction; says how many per second.
+fn rate<T>(conn: &mut Connection, items: &[T], mut each: impl FnMut(&Connection, &T) -> Result<()>) -> Result<f64> {
+    let begun = Instant::now();
+    for part in items.chunks(PER_TRANSACTION) {
+        let tx = conn.transaction()?;
+        part.iter().try_for_each(|item| each(&tx, item))?;
+        tx.commit()?;
+    }
+    Ok(items.len() as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// A job's rows: its key, its body and its place in the queue.
+pub fn enqueue(path: &Path, jobs: usize) -> Result<f64> {
+    let mut conn = connect(path)?;
+    let pipeline = pipeline(&conn)?;
+    let items: Vec<usize> = (0..jobs).collect();
+    rate(&mut conn, &items, |tx, n| {
+        let id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0000 + *n as u128);
+        let input = format!("{{\"key\":\"raw-{n}\",\"url\":\"https://example.com/products/{n}\"}}");
+        tx.prepare_cached("INSERT INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?.execute(params![
+            pipeline,
+            format!("raw-{n}"),
+            id.as_bytes()
+        ])?;
+        tx.prepare_cached(
+            "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, input) VALUES (?1, ?2, ?3, ?4, 0, 0, ?5)",
+        )?
+        .execute(params![id.as_bytes(), pipeline, format!("raw-{n}"), "example.com", input])?;
+        tx.prepare_cached("INSERT INTO queue (pipeline, due_at, seq) VALUES (?1, 0, ?2)")?
+            .execute(params![pipeline, tx.last_insert_rowid()])?;
+        Ok(())
+    })
+}
+
+/// The rows of a lease and of a settlement, for jobs that [`enqueue`] wrote.
+pub fn lease_and_settle(path: &Path) -> Result<f64> {
+    let mut conn = connect(path)?;
+    let pipeline = pipeline(&conn)?;
+    let jobs: Vec<i64> = {
+        let mut select = conn.prepare("SELECT seq FROM queue WHERE pipeline = ?1 ORDER BY due_at, seq")?;
+        select.query_map([pipeline], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?
+    };
+    let nobody = Uuid::nil();
+    rate(&mut conn, &jobs, |tx, seq| {
+        let (id, key, target, _input): ([u8; 16], String, String, String) = tx
+            .prepare_cached("SELECT id, key, target, input FROM job WHERE seq = ?1")?
+            .query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        tx.prepare_cached("DELETE FROM queue WHERE pipeline = ?1 AND due_at = 0 AND seq = ?2")?
+            .execute(params![pipeline, seq])?;
+        tx.prepare_cached("INSERT INTO lease (job, seq, worker, token, epoch, until) VALUES (?1, ?2, ?3, ?3, 1, 0)")?
+            .execute(params![id, seq, nobody.as_bytes()])?;
+        tx.prepare_cached("DELETE FROM lease WHERE job = ?1")?.execute([id])?;
+        tx.prepare_cached("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
+        tx.prepare_cached("INSERT INTO done VALUES (?1, ?2, ?3, ?4, 0, 0, 1, 0, 0)")?
+            .execute(params![id, pipeline, key, target])?;
+        Ok(())
+    })
+}

@@ -1,0 +1,332 @@
+//! The engine on a store in memory, with a clock that stands still until it is told to go on.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redrive::chance::SeededChance;
+use redrive::clock::{Clock, TestClock};
+use redrive::sink::{JobResult, Sink};
+use redrive::worker::Until;
+use redrive::{CancellationToken, Disposition, Error, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{CancelJobs, DeadFilter, FindLostLeases, JobFilter, ListDead, ListJobs};
+
+fn at_start() -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000)
+}
+
+/// Redrive in memory, and its clock.
+fn redrive() -> (Redrive, Arc<TestClock>) {
+    let clock = Arc::new(TestClock::at(at_start()));
+    let redrive = Redrive::open("memory:").expect("opened");
+    (redrive.with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(7))), clock)
+}
+
+/// Waits, in real time, until something holds.
+async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..2_000 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("never happened: {what}");
+}
+
+async fn dead(redrive: &Redrive) -> Vec<redrive_core::dead::DeadLetter> {
+    let params = ListDead { filter: DeadFilter::default(), limit: 100, cursor: None, with_failures: true };
+    redrive.store().list_dead(params).await.expect("listed").items
+}
+
+async fn assert_sound(redrive: &Redrive) {
+    assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn retries_wait_for_their_time() {
+    let (redrive, clock) = redrive();
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let (seen, seen_clock) = (Arc::clone(&times), Arc::clone(&clock));
+    let pipeline = Pipeline::new("p", move |_: Job| {
+        seen.lock().expect("unpoisoned").push(seen_clock.now());
+        async { Err(FailureReport::new(Reason::Timeout, "slow")) }
+    })
+    .expect("a pipeline");
+    redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
+    let draining = tokio::spawn({
+        let redrive = redrive.clone();
+        async move { redrive.drain(pipeline).await }
+    });
+    let name = "p".parse().expect("a name");
+    for attempt in 1..=3 {
+        eventually("the attempt is settled", async || {
+            let ledger = redrive.ledger(&name).await.expect("read");
+            ledger.retrying == 1 && times.lock().expect("unpoisoned").len() == attempt
+        })
+        .await;
+        // Delay doubles, and the jitter adds at most half of it.
+        clock.advance(Duration::from_millis(1_500 << (attempt - 1)));
+    }
+    let ledger = draining.await.expect("no panic").expect("drained");
+    assert_eq!((ledger.done, ledger.dead), (0, 1));
+    let times = times.lock().expect("unpoisoned").clone();
+    let waits: Vec<_> = times.windows(2).map(|pair| pair[1].since(pair[0]).as_millis()).collect();
+    assert_eq!(waits, [1_500, 3_000, 6_000]);
+    let letter = dead(&redrive).await.remove(0);
+    assert_eq!((letter.attempts, letter.failures.map(|f| f.len())), (4, Some(4)));
+    assert_sound(&redrive).await;
+}
+
+#[tokio::test]
+async fn a_panic_ends_the_job_and_not_the_worker() {
+    let (redrive, _clock) = redrive();
+    let pipeline = Pipeline::new("p", |job: Job| async move {
+        assert_ne!(job.input["n"], 2, "two is not a good number");
+        Ok(json!(null))
+    })
+    .expect("a pipeline")
+    .attempts(1);
+    redrive.enqueue(&pipeline, (0..5).map(|n| json!({"n": n}))).await.expect("accepted");
+    let ledger = redrive.drain(pipeline).await.expect("drained");
+    assert_eq!((ledger.done, ledger.dead), (4, 1));
+    let letter = dead(&redrive).await.remove(0);
+    assert_eq!(letter.code.as_deref(), Some("panic"));
+    assert!(letter.message.contains("two is not a good number"), "{}", letter.message);
+}
+
+#[tokio::test]
+async fn a_handler_that_takes_too_long_is_dropped() {
+    let (redrive, _clock) = redrive();
+    let policy = Policy { deadline: Duration::from_millis(50), ..Policy::default() };
+    let pipeline = Pipeline::new("p", |_: Job| async {
+        std::future::pending::<()>().await;
+        Ok(json!(null))
+    })
+    .expect("a pipeline")
+    .with_policy(policy)
+    .attempts(1);
+    redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
+    redrive.drain(pipeline).await.expect("drained");
+    let letter = dead(&redrive).await.remove(0);
+    assert_eq!((letter.reason, letter.code.as_deref()), (Reason::Timeout, Some("deadline")));
+}
+
+#[tokio::test]
+async fn never_more_at_once_than_allowed() {
+    let (redrive, _clock) = redrive();
+    let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (now, peak) = (Arc::clone(&running), Arc::clone(&most));
+    let pipeline = Pipeline::new("p", move |_: Job| {
+        let (now, peak) = (Arc::clone(&now), Arc::clone(&peak));
+        async move {
+            peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(json!(null))
+        }
+    })
+    .expect("a pipeline")
+    .concurrency(5);
+    redrive.enqueue(&pipeline, (0..100).map(|n| json!({"n": n}))).await.expect("accepted");
+    assert_eq!(redrive.drain(pipeline).await.expect("drained").done, 100);
+    assert_eq!(most.load(Ordering::SeqCst), 5, "all slots were used, and no more");
+}
+
+#[tokio::test]
+async fn a_stopped_worker_returns_what_it_did_not_start() {
+    let (redrive, _clock) = redrive();
+    let release = CancellationToken::new();
+    let begun = Arc::new(AtomicU32::new(0));
+    let (released, counted) = (release.clone(), Arc::clone(&begun));
+    let pipeline = Pipeline::new("p", move |_: Job| {
+        let (released, counted) = (released.clone(), Arc::clone(&counted));
+        async move {
+            counted.fetch_add(1, Ordering::SeqCst);
+            released.cancelled().await;
+            Ok(json!(null))
+        }
+    })
+    .expect("a pipeline")
+    .concurrency(2);
+    redrive.enqueue(&pipeline, (0..10).map(|n| json!({"n": n}))).await.expect("accepted");
+    let stop = CancellationToken::new();
+    let working = tokio::spawn({
+        let (redrive, stop) = (redrive.clone(), stop.clone());
+        async move { redrive.work(vec![pipeline], stop).await }
+    });
+    eventually("two run", async || begun.load(Ordering::SeqCst) == 2).await;
+    stop.cancel();
+    let name = "p".parse().expect("a name");
+    eventually("the others are returned", async || redrive.ledger(&name).await.expect("read").queued == 8).await;
+    release.cancel();
+    working.await.expect("no panic").expect("stopped");
+    let ledger = redrive.ledger(&name).await.expect("read");
+    assert_eq!((ledger.done, ledger.queued, ledger.leased), (2, 8, 0));
+    assert_eq!(redrive.store().list_workers().await.expect("listed").len(), 0);
+    assert_sound(&redrive).await;
+}
+
+#[tokio::test]
+async fn a_job_that_was_cancelled_stops_running() {
+    let (redrive, clock) = redrive();
+    let pipeline = Pipeline::new("p", |_: Job| async {
+        std::future::pending::<()>().await;
+        Ok(json!(null))
+    })
+    .expect("a pipeline");
+    redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
+    let draining = tokio::spawn({
+        let redrive = redrive.clone();
+        async move { redrive.drain(pipeline).await }
+    });
+    let name = "p".parse().expect("a name");
+    eventually("it is leased", async || redrive.ledger(&name).await.expect("read").leased == 1).await;
+    let params = ListJobs { filter: JobFilter::default(), limit: 1, cursor: None };
+    let id = redrive.store().list_jobs(params).await.expect("listed").items[0].id;
+    let cancel = CancelJobs { ids: vec![id], actor: "ada".into(), why: "test".into(), now: redrive.now() };
+    redrive.store().cancel_jobs(cancel).await.expect("cancelled");
+    eventually("the heartbeat notices", async || {
+        clock.advance(Duration::from_secs(11));
+        draining.is_finished()
+    })
+    .await;
+    let ledger = draining.await.expect("no panic").expect("drained");
+    assert_eq!((ledger.discarded, ledger.done), (1, 0));
+    assert_sound(&redrive).await;
+}
+
+#[tokio::test]
+async fn a_long_job_keeps_its_lease() {
+    let (redrive, clock) = redrive();
+    let release = CancellationToken::new();
+    let released = release.clone();
+    let pipeline = Pipeline::new("p", move |_: Job| {
+        let released = released.clone();
+        async move {
+            released.cancelled().await;
+            Ok(json!("at last"))
+        }
+    })
+    .expect("a pipeline");
+    redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
+    let draining = tokio::spawn({
+        let redrive = redrive.clone();
+        async move { redrive.drain(pipeline).await }
+    });
+    let name = "p".parse().expect("a name");
+    eventually("it is leased", async || redrive.ledger(&name).await.expect("read").leased == 1).await;
+    for _ in 0..10 {
+        clock.advance(Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let lost = redrive.store().lost_leases(FindLostLeases { limit: 9, now: redrive.now() }).await.expect("asked");
+        assert_eq!(lost, [], "the heartbeat extended it");
+    }
+    release.cancel();
+    assert_eq!(draining.await.expect("no panic").expect("drained").done, 1);
+}
+
+#[tokio::test]
+async fn a_held_target_waits_without_losing_attempts() {
+    let (redrive, clock) = redrive();
+    let open = Arc::new(AtomicU32::new(0));
+    let door = Arc::clone(&open);
+    let pipeline = Pipeline::new("p", move |_: Job| {
+        let open = door.load(Ordering::SeqCst) == 1;
+        async move {
+            match open {
+                true => Ok(json!(null)),
+                false => Err(FailureReport {
+                    disposition: Some(Disposition::Hold),
+                    ..FailureReport::new(Reason::Misconfigured, "wrong key")
+                }),
+            }
+        }
+    })
+    .expect("a pipeline")
+    .concurrency(1);
+    redrive.enqueue(&pipeline, (0..5).map(|n| json!({"n": n, "target": "solver"}))).await.expect("accepted");
+    let draining = tokio::spawn({
+        let redrive = redrive.clone();
+        async move { redrive.drain(pipeline).await }
+    });
+    eventually("all are held", async || {
+        redrive.store().list_breakers().await.expect("listed").first().is_some_and(|breaker| breaker.held == 5)
+    })
+    .await;
+    open.store(1, Ordering::SeqCst);
+    eventually("the cool-down is over", async || {
+        clock.advance(Duration::from_secs(31));
+        draining.is_finished()
+    })
+    .await;
+    let ledger = draining.await.expect("no panic").expect("drained");
+    assert_eq!((ledger.done, ledger.dead), (5, 0));
+    let params = ListJobs { filter: JobFilter::default(), limit: 9, cursor: None };
+    let jobs = redrive.store().list_jobs(params).await.expect("listed").items;
+    assert!(jobs.iter().all(|job| job.attempts == 1), "{jobs:?}");
+    assert_sound(&redrive).await;
+}
+
+/// A sink that fails until it is mended.
+#[derive(Clone, Default)]
+struct Moody {
+    mended: CancellationToken,
+    written: Arc<Mutex<Vec<JobResult>>>,
+}
+
+#[async_trait::async_trait]
+impl Sink for Moody {
+    async fn write(&self, results: Vec<JobResult>) -> Result<(), Error> {
+        if !self.mended.is_cancelled() {
+            return Err(Error::Sink { place: "nowhere".into(), source: std::io::Error::other("no space") });
+        }
+        self.written.lock().expect("unpoisoned").extend(results);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_done_before_its_result_is_written() {
+    let (redrive, _clock) = redrive();
+    let sink = Moody::default();
+    let pipeline = Pipeline::new("p", |job: Job| async move { Ok(job.input["n"].clone()) })
+        .expect("a pipeline")
+        .sink(sink.clone());
+    redrive.enqueue(&pipeline, (0..3).map(|n| json!({"n": n}))).await.expect("accepted");
+    let failed = redrive.drain(pipeline.clone()).await.expect_err("the sink fails");
+    assert!(failed.to_string().contains("cannot write results to nowhere"), "{failed}");
+    let ledger = redrive.ledger(pipeline.name()).await.expect("read");
+    assert_eq!((ledger.queued, ledger.done), (3, 0));
+    sink.mended.cancel();
+    assert_eq!(redrive.drain(pipeline).await.expect("drained").done, 3);
+    assert_eq!(sink.written.lock().expect("unpoisoned").len(), 3);
+    assert_sound(&redrive).await;
+}
+
+#[tokio::test]
+async fn draining_waits_for_what_is_still_on_its_way() {
+    let (redrive, _clock) = redrive();
+    let pipeline = Pipeline::new("p", |_: Job| async { Ok(json!(null)) }).expect("a pipeline");
+    let fed = CancellationToken::new();
+    let worker = redrive.worker(vec![pipeline.clone()]);
+    let working = tokio::spawn(worker.run(Until::DrainedAfter(fed.clone()), CancellationToken::new()));
+    for n in 0..5 {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert!(!working.is_finished());
+        redrive.enqueue(&pipeline, [json!({"n": n})]).await.expect("accepted");
+    }
+    fed.cancel();
+    working.await.expect("no panic").expect("drained");
+    assert_eq!(redrive.ledger(pipeline.name()).await.expect("read").done, 5);
+}
+
+#[tokio::test]
+async fn an_input_must_be_an_object() {
+    let (redrive, _clock) = redrive();
+    let pipeline = Pipeline::new("p", |_: Job| async { Ok(json!(null)) }).expect("a pipeline");
+    let refused = redrive.enqueue(&pipeline, [json!({}), json!(7)]).await.expect_err("refused");
+    assert!(matches!(refused, Error::InputNotAnObject(_)));
+    assert_eq!(redrive.ledger(pipeline.name()).await.expect("read").accepted, 0);
+    assert!(Pipeline::new("not a name", |_: Job| async { Ok(json!(null)) }).is_err());
+}
