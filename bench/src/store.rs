@@ -93,6 +93,6 @@ async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: Worker
     let ending = Ending { at: now, duration: None, worker: Some(worker), chance: 0.0 };
     let decision = decide(&policy, &job, Outcome::Done, ending);
     let settlements = vec![Settlement { lease: job.lease, decision }];
-    store.settle(SettleJobs { settlements, worker, breaker: policy.breaker, now }).await?;
+    store.settle(SettleJobs { settlements, worker, breaker: policy.breaker, keep_late: true, now }).await?;
     Ok(true)
 }

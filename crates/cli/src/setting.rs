@@ -124,8 +124,7 @@ impl Setting {
 fn policy(config: &PipelineConfig, args: &HandlerArgs) -> Policy {
     let mut policy = config.policy();
     if let Some(attempts) = args.attempts {
-        policy.retry.attempts_max = attempts;
-        policy.retry.attempts_total_max = policy.retry.attempts_total_max.max(attempts);
+        policy.retry = policy.retry.with_attempts(attempts);
     }
     policy.retry.base = args.backoff.unwrap_or(policy.retry.base);
     policy.deadline = args.timeout.unwrap_or(policy.deadline);

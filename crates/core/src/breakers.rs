@@ -220,6 +220,11 @@ impl Breaker {
         };
     }
 
+    /// Whether its target has not been heard of for so long that nothing is lost by forgetting it.
+    pub fn is_stale(&self, policy: &BreakerPolicy, now: Timestamp) -> bool {
+        self.state == BreakerState::Closed && now >= self.since + policy.window.saturating_mul(10)
+    }
+
     /// Whether nothing is lost by forgetting it: closed, and nothing failed in its window.
     pub fn is_idle(&self, policy: &BreakerPolicy, now: Timestamp) -> bool {
         let quiet = self.failures == 0 || now >= self.since + policy.window;

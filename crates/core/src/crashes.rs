@@ -29,7 +29,9 @@ pub struct LostLease {
 /// Decides what becomes of a job whose worker was lost.
 pub fn judge(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
     let job = &lost.job;
-    if lost.started && job.tally.suspect {
+    // A worker that is only silent has not died: its jobs are run again, and nobody is blamed.
+    let died_in_it = lost.started && lost.worker_gone;
+    if died_in_it && job.tally.suspect {
         let message = format!("worker {} died while it ran this job alone", lost.worker);
         let report = FailureReport::message(message).with_code("worker_died");
         let decision = convict(policy, job, report, ending);
@@ -37,7 +39,7 @@ pub fn judge(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
     }
     Decision {
         destination: Destination::Queue { due_at: ending.at },
-        tally: Tally { suspect: job.tally.suspect || lost.started, ..job.tally },
+        tally: Tally { suspect: job.tally.suspect || died_in_it, ..job.tally },
         failure: None,
         signal: Signal::Silent,
     }
@@ -109,6 +111,16 @@ mod tests {
             assert!(convicted.tally.suspect, "it goes on running alone");
             assert_eq!(matches!(convicted.destination, Destination::Dead { .. }), crashes == 3);
             tally = convicted.tally;
+        }
+    }
+
+    #[test]
+    fn silence_is_no_crash() {
+        let suspect = Tally { suspect: true, ..Tally::default() };
+        for tally in [Tally::default(), suspect] {
+            let silent = LostLease { worker_gone: false, ..lost(tally, true) };
+            let decision = judge(&Policy::default(), &silent, ending());
+            assert_eq!((decision.tally, decision.failure), (tally, None));
         }
     }
 

@@ -22,6 +22,15 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// The same with so many attempts per run; the total allows at least as many.
+    pub const fn with_attempts(mut self, attempts: u32) -> Self {
+        self.attempts_max = attempts;
+        if self.attempts_total_max < attempts {
+            self.attempts_total_max = attempts;
+        }
+        self
+    }
+
     /// The wait after the `failed`-th failed attempt (from 1). `chance` in `[0, 1)` adds up to half the delay; the
     /// result is never below `retry_after`.
     pub fn delay(&self, failed: u32, retry_after: Option<Duration>, chance: f64) -> Duration {

@@ -100,7 +100,11 @@ pub fn decide(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending
 }
 
 fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Ending) -> Decision {
-    let verdict = classify(&policy.rules, &report);
+    let mut verdict = classify(&policy.rules, &report);
+    if verdict.disposition == Disposition::Hold && job.target.is_none() {
+        // There is no breaker to hold it: an attempt given back for nothing would never end.
+        verdict.disposition = Disposition::Retry;
+    }
     let wait = report.retry_after();
     let signal = Signal::of_failure(verdict.reason, verdict.disposition, wait);
     let failure = Some(record(job, report, verdict.reason, ending));
@@ -222,6 +226,15 @@ pub(crate) mod tests {
         assert_eq!(decision.tally.attempts, 0);
         assert_eq!(decision.signal, Signal::Hold(Duration::from_secs(60)));
         assert!(decision.failure.is_some(), "the evidence is kept");
+    }
+
+    #[test]
+    fn a_job_without_a_target_cannot_be_held_for_ever() {
+        let report = FailureReport { disposition: Some(Disposition::Hold), ..FailureReport::message("later") };
+        let nowhere = LeasedJob { target: None, ..job(Tally::default()) };
+        let decision = decide(&Policy::default(), &nowhere, Outcome::Failed(report), ending());
+        assert_eq!(decision.tally.attempts, 1);
+        assert!(matches!(decision.destination, Destination::Queue { due_at } if due_at > ending().at));
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub enum Error {
         /// What went wrong.
         source: io::Error,
     },
+    /// A part of the engine failed in a way that should not be possible.
+    #[error("internal error: {0}; please report it")]
+    Internal(String),
     /// The handler cannot work at all; its jobs are queued again.
     #[error("the handler of pipeline {pipeline} cannot run: {why}")]
     HandlerUnavailable {

@@ -51,8 +51,7 @@ impl Pipeline {
     /// The same with so many attempts before a job is buried.
     pub fn attempts(mut self, attempts: u32) -> Self {
         let retry = &mut Arc::make_mut(&mut self.policy).retry;
-        retry.attempts_max = attempts;
-        retry.attempts_total_max = retry.attempts_total_max.max(attempts);
+        *retry = retry.clone().with_attempts(attempts);
         self
     }
 

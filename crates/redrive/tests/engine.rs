@@ -219,7 +219,11 @@ async fn a_long_job_keeps_its_lease() {
     for _ in 0..10 {
         clock.advance(Duration::from_secs(10));
         tokio::time::sleep(Duration::from_millis(20)).await;
-        let lost = redrive.store().lost_leases(FindLostLeases { limit: 9, now: redrive.now() }).await.expect("asked");
+        let lost = redrive
+            .store()
+            .lost_leases(FindLostLeases { pipelines: vec![name.clone()], limit: 9, now: redrive.now() })
+            .await
+            .expect("asked");
         assert_eq!(lost, [], "the heartbeat extended it");
     }
     release.cancel();

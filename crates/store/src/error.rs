@@ -83,6 +83,6 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the verb was refused before it wrote anything, so that others in the same transaction may go on.
     pub(crate) const fn is_refusal(&self) -> bool {
-        matches!(self, Self::QueueFull { .. } | Self::InvalidCursor(_) | Self::IllegalMove(_))
+        matches!(self, Self::QueueFull { .. })
     }
 }

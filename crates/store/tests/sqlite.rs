@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use redrive_store::conformance::script::{Shared, assert_sound, at, attach, enqueue, job, lease_all, lease_one, plain};
+use redrive_store::conformance::script::{
+    Shared, assert_sound, at, attach, enqueue, job, lease_all, lease_one, pipeline, plain,
+};
 use redrive_store::contract::FindLostLeases;
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{OpenMode, Store};
@@ -39,10 +41,10 @@ async fn a_worker_that_is_gone_is_noticed_at_once() {
     attach(&first, 1).await;
     enqueue(&first, vec![job(1, plain())]).await;
     lease_one(&first, at(0)).await;
-    let ask = FindLostLeases { limit: 10, now: at(1) };
-    assert_eq!(second.lost_leases(ask).await.expect("asked").len(), 0, "the worker lives");
+    let ask = FindLostLeases { pipelines: vec![pipeline()], limit: 10, now: at(1) };
+    assert_eq!(second.lost_leases(ask.clone()).await.expect("asked").len(), 0, "the worker lives");
     drop(first);
-    let lost = second.lost_leases(ask).await.expect("asked");
+    let lost = second.lost_leases(ask.clone()).await.expect("asked");
     assert_eq!(lost.len(), 1);
     assert!(lost[0].worker_gone);
     assert_eq!(second.list_workers().await.expect("listed").len(), 0);

@@ -34,6 +34,8 @@ pub struct Fed {
     pub known_other: u64,
     /// Lines that were refused.
     pub broken: u64,
+    /// Whether the whole file was read.
+    pub complete: bool,
 }
 
 impl Fed {
@@ -105,6 +107,7 @@ impl Feed {
         }
         drop(batches);
         fed.broken = reading.await??;
+        fed.complete = !self.stop.is_cancelled();
         Ok(fed)
     }
 

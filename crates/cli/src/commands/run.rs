@@ -38,21 +38,21 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let stop = CancellationToken::new();
     let worked = work_through(&redrive, pipeline, tasks, &progress, &stop).await;
     progress.finish();
-    let fed = worked?;
+    let (fed, signalled) = worked?;
     let end = redrive.ledger(&name).await?;
-    let run = Run { name, begun, base, end, fed, interrupted: stop.is_cancelled() && end.open() > 0 };
+    let run = Run { name, begun, base, end, fed, interrupted: signalled && (end.open() > 0 || !fed.complete) };
     run.summarise(&redrive, &progress).await?;
     Ok(run.exit())
 }
 
-/// Feeds and works at the same time, with progress shown.
+/// Feeds and works at the same time, with progress shown. Says what was fed, and whether a signal ended it.
 async fn work_through(
     redrive: &Redrive,
     pipeline: Pipeline,
     tasks: Tasks,
     progress: &Progress,
     stop: &CancellationToken,
-) -> Result<Fed> {
+) -> Result<(Fed, bool)> {
     let name = pipeline.name().clone();
     let feed = Feed {
         redrive: redrive.clone(),
@@ -66,7 +66,7 @@ async fn work_through(
         let progress = progress.clone();
         move |line: &str| progress.say(line)
     };
-    signals::watch(stop.clone(), worker.hurry(), say.clone());
+    let signalled = signals::watch(stop.clone(), worker.hurry(), say.clone());
     let fed = CancellationToken::new();
     let feeding = async {
         let result = feed.run(tasks, say).await;
@@ -96,7 +96,7 @@ async fn work_through(
         () = showing => unreachable!("progress is shown for ever"),
     };
     worked?;
-    fed
+    Ok((fed?, signalled.is_cancelled()))
 }
 
 /// A run that has ended.

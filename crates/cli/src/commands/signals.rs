@@ -3,9 +3,15 @@
 use redrive::CancellationToken;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Cancels `stop` on the first signal and `hurry` on the second; the third ends the process. Nothing is lost by any of
+/// Cancels `stop` and the token it gives back on the first signal and `hurry` on the second; the third ends the process. Nothing is lost by any of
 /// them: what was leased is returned, or taken back by the next worker.
-pub fn watch(stop: CancellationToken, hurry: CancellationToken, say: impl Fn(&str) + Send + 'static) {
+pub fn watch(
+    stop: CancellationToken,
+    hurry: CancellationToken,
+    say: impl Fn(&str) + Send + 'static,
+) -> CancellationToken {
+    let signalled = CancellationToken::new();
+    let given = signalled.clone();
     tokio::spawn(async move {
         let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
         else {
@@ -21,6 +27,7 @@ pub fn watch(stop: CancellationToken, hurry: CancellationToken, say: impl Fn(&st
             match times {
                 1 => {
                     say("stopping: what runs may finish; again to return it at once");
+                    signalled.cancel();
                     stop.cancel();
                 }
                 2 => hurry.cancel(),
@@ -28,4 +35,5 @@ pub fn watch(stop: CancellationToken, hurry: CancellationToken, say: impl Fn(&st
             }
         }
     });
+    given
 }

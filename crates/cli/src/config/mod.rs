@@ -104,6 +104,7 @@ mod tests {
             ("[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nreason = \"blocked\"\n", "matches nothing"),
             ("[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nstatus = [403]\nreason = \"cross\"\n", "cross"),
             ("[pipeline.a]\ncommand = [\"x\"]\nconcurrency = 0\n", "concurrency"),
+            ("[pipeline.a]\ncommand = [\"x\"]\nlease = \"0s\"\n", "lease must be at least"),
             ("nonsense", "redrive.toml:1"),
         ];
         for (text, expected) in cases {

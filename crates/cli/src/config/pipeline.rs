@@ -12,6 +12,9 @@ use serde::Deserialize;
 
 use super::units::{Size, Time};
 
+/// Below this, leases and breakers would do nothing but expire.
+const TIME_MIN: Duration = Duration::from_millis(100);
+
 /// `[pipeline.NAME]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -127,6 +130,16 @@ impl PipelineConfig {
                 "one of its rules matches nothing: name a status, code, error_type, message, stage or body".into()
             );
         }
+        let too_short = |time: &Option<Time>| time.is_some_and(|time| time.0 < TIME_MIN);
+        let short = [
+            ("lease", &self.lease),
+            ("timeout", &self.timeout),
+            ("breaker.window", &self.breaker.window),
+            ("breaker.cool_down", &self.breaker.cool_down),
+        ];
+        if let Some((key, _)) = short.iter().find(|(_, time)| too_short(time)) {
+            return Err(format!("{key} must be at least {TIME_MIN:?}"));
+        }
         let zero = [
             ("concurrency", self.concurrency == Some(0)),
             ("crashes", self.crashes == Some(0)),
@@ -144,17 +157,17 @@ impl PipelineConfig {
     pub fn policy(&self) -> Policy {
         let defaults = Policy::default();
         let time = |given: Option<Time>, default: Duration| given.map_or(default, |time| time.0);
-        let attempts_max = self.retry.attempts.unwrap_or(defaults.retry.attempts_max);
+        let mut retry = RetryPolicy {
+            base: time(self.retry.base, defaults.retry.base),
+            cap: time(self.retry.cap, defaults.retry.cap),
+            ..defaults.retry
+        };
+        if let Some(attempts) = self.retry.attempts {
+            retry = retry.with_attempts(attempts);
+        }
+        retry.attempts_total_max = self.retry.attempts_total.unwrap_or(retry.attempts_total_max);
         Policy {
-            retry: RetryPolicy {
-                attempts_max,
-                attempts_total_max: self
-                    .retry
-                    .attempts_total
-                    .unwrap_or_else(|| defaults.retry.attempts_total_max.max(attempts_max)),
-                base: time(self.retry.base, defaults.retry.base),
-                cap: time(self.retry.cap, defaults.retry.cap),
-            },
+            retry,
             crashes_max: self.crashes.unwrap_or(defaults.crashes_max),
             rules: self.rule.clone(),
             breaker: self.breaker.policy(),

@@ -1,7 +1,7 @@
 //! Results as JSON Lines, appended to a file or written to standard output.
 //!
-//! A batch is one write, flushed to disk before its jobs are settled. A line that a crash tore is mended when the file
-//! is opened: its job was not settled, so it will be written again.
+//! A batch is one write, flushed to disk before its jobs are settled. A line that a crash tore is mended before anything is
+//! added: its job was not settled, so it will be written again.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -92,8 +92,9 @@ impl Out {
                 stdout.flush()
             }
             Self::File(file) if file.metadata()?.is_file() => {
-                // Other processes may append to the same file.
+                // Other processes may append to the same file, and may have been killed in the middle of a line.
                 file.lock()?;
+                mend(file)?;
                 let before = file.metadata()?.len();
                 let written = file.write_all(lines).and_then(|()| file.sync_data());
                 if written.is_err() {

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use redrive_core::ids::{JobId, WorkerId};
+use redrive_core::ids::WorkerId;
+use redrive_core::jobs::Lease;
 use redrive_core::settlements::Ending;
 use redrive_core::time::Timestamp;
-use tokio::sync::{RwLock, watch};
+use redrive_store::{Result as StoreResult, StoreError};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Redrive;
@@ -19,12 +21,10 @@ pub(super) struct Context {
     pub(super) stop: CancellationToken,
     /// Running jobs are returned at once when it is cancelled.
     pub(super) hurry: CancellationToken,
-    /// Jobs that share this process hold it together; a suspect holds it alone.
-    pub(super) gate: RwLock<()>,
     /// Changes when any process has changed the store.
     pub(super) changed: watch::Sender<u64>,
     /// The jobs this worker has, each with the token that ends its run.
-    held: Mutex<HashMap<JobId, CancellationToken>>,
+    held: Mutex<HashMap<Lease, CancellationToken>>,
     failure: Mutex<Option<Error>>,
 }
 
@@ -35,7 +35,6 @@ impl Context {
             id,
             stop: CancellationToken::new(),
             hurry: CancellationToken::new(),
-            gate: RwLock::default(),
             changed: watch::channel(0).0,
             held: Mutex::default(),
             failure: Mutex::default(),
@@ -46,36 +45,51 @@ impl Context {
         self.redrive.now()
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<JobId, CancellationToken>> {
+    fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that this worker has a job; the token is cancelled if it loses it.
-    pub(super) fn hold(&self, job: JobId) -> CancellationToken {
+    pub(super) fn hold(&self, lease: Lease) -> CancellationToken {
         let token = CancellationToken::new();
-        self.held().insert(job, token.clone());
+        self.held().insert(lease, token.clone());
         token
     }
 
     /// Whether this worker still has a job.
-    pub(super) fn holds(&self, job: JobId) -> bool {
-        self.held().contains_key(&job)
+    pub(super) fn holds(&self, lease: &Lease) -> bool {
+        self.held().contains_key(lease)
     }
 
     /// Notes that this worker no longer has a job.
-    pub(super) fn release(&self, job: JobId) {
-        self.held().remove(&job);
+    pub(super) fn release(&self, lease: &Lease) {
+        self.held().remove(lease);
     }
 
-    /// The jobs this worker has.
-    pub(super) fn held_jobs(&self) -> Vec<JobId> {
+    /// The leases this worker has.
+    pub(super) fn leases(&self) -> Vec<Lease> {
         self.held().keys().copied().collect()
     }
 
     /// Ends the run of a job that this worker has lost.
-    pub(super) fn lose(&self, job: JobId) {
-        if let Some(token) = self.held().remove(&job) {
+    pub(super) fn lose(&self, lease: &Lease) {
+        if let Some(token) = self.held().remove(lease) {
             token.cancel();
+        }
+    }
+
+    /// Calls the store, again and again while another process keeps it locked.
+    pub(super) async fn patiently<T, F>(&self, call: impl Fn() -> F) -> StoreResult<T>
+    where
+        F: Future<Output = StoreResult<T>>,
+    {
+        loop {
+            match call().await {
+                Err(StoreError::Locked(path)) => {
+                    tracing::warn!(path = %path.display(), "the store is locked by another process; trying again");
+                }
+                answer => return answer,
+            }
         }
     }
 

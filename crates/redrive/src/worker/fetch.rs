@@ -23,6 +23,12 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 
+/// Jobs that have ended but wait to be settled, above which nothing more is begun.
+const UNSETTLED_MAX: usize = 512;
+
+/// How long to wait at most before asking for jobs again.
+const LOOK_ANYWAY: Duration = Duration::from_secs(2);
+
 type Leasing = Pin<Box<dyn Future<Output = StoreResult<LeasedJobs>> + Send>>;
 
 /// A job in the local queue, with the token that ends it.
@@ -45,6 +51,8 @@ pub(super) struct Fetcher {
     settler: Settler,
     pace: Pace,
     supply: Supply,
+    /// Whether something changed since the lease under way was asked for.
+    stirred: bool,
 }
 
 impl Fetcher {
@@ -58,6 +66,7 @@ impl Fetcher {
             settler,
             pace: Pace::default(),
             supply: Supply::Ready,
+            stirred: false,
         }
     }
 
@@ -77,6 +86,7 @@ impl Fetcher {
         loop {
             self.start_waiting();
             if leasing.is_none() && matches!(self.supply, Supply::Ready) && self.wanted() > 0 {
+                self.stirred = false;
                 leasing = Some(self.lease());
             }
             if leasing.is_none() && until.may_end() && self.is_drained().await? {
@@ -98,18 +108,37 @@ impl Fetcher {
                     leasing = None;
                     self.take_in(leased)?;
                 }
-                // Something may be due again, here or in another process.
-                () = settled => self.supply = Supply::Ready,
-                _ = changed.changed() => self.supply = Supply::Ready,
-                () = next_due => self.supply = Supply::Ready,
-                () = fed => {}
+                () = settled => {
+                    if self.settler.is_broken() {
+                        return Err(Error::Internal("nothing is settled any more".to_owned()));
+                    }
+                    if self.settler.take_requeued() {
+                        self.stir();
+                    }
+                }
+                // Something may be due, here or in another process.
+                _ = changed.changed() => self.stir(),
+                () = next_due => self.stir(),
+                () = fed => self.stir(),
             }
         }
+    }
+
+    /// Notes that there may be something to lease.
+    fn stir(&mut self) {
+        self.supply = Supply::Ready;
+        self.stirred = true;
+    }
+
+    /// Whether so much waits to be settled that nothing more should be begun.
+    fn is_clogged(&self) -> bool {
+        self.settler.outstanding() > self.local.len() + self.running.len() + UNSETTLED_MAX
     }
 
     /// Starts jobs of the local queue while slots are free.
     fn start_waiting(&mut self) {
         while self.running.len() < self.pipeline.concurrency
+            && !self.is_clogged()
             && let Some((job, ended)) = self.local.pop_front()
         {
             if ended.is_cancelled() {
@@ -123,6 +152,9 @@ impl Fetcher {
 
     /// How many jobs to ask for now. Small top-ups are put off until they are worth a transaction.
     fn wanted(&self) -> usize {
+        if self.is_clogged() {
+            return 0;
+        }
         let free = self.pipeline.concurrency - self.running.len().min(self.pipeline.concurrency);
         let target = free + self.pace.ahead(self.pipeline.concurrency);
         let missing = target.saturating_sub(self.local.len());
@@ -162,11 +194,12 @@ impl Fetcher {
         let now = self.context.now();
         self.supply = match leased.next_due {
             Some(due) if due <= now => Supply::Ready,
+            _ if self.stirred => Supply::Ready,
             due => Supply::Dry(due),
         };
         self.settler.expect(leased.jobs.len());
         for job in leased.jobs {
-            let ended = self.context.hold(job.lease.job);
+            let ended = self.context.hold(job.lease);
             self.local.push_back((job, ended));
         }
         Ok(())
@@ -211,9 +244,14 @@ async fn poll(leasing: &mut Option<Leasing>) -> StoreResult<LeasedJobs> {
     }
 }
 
+/// Waits until something is due, or long enough to have a look anyway.
 async fn next_due(clock: &dyn Clock, supply: Supply) {
-    match supply {
-        Supply::Dry(Some(due)) => clock.sleep_until(due).await,
-        Supply::Dry(None) | Supply::Ready => pending().await,
-    }
+    let due = async {
+        match supply {
+            Supply::Dry(Some(due)) => clock.sleep_until(due).await,
+            Supply::Dry(None) | Supply::Ready => pending().await,
+        }
+    };
+    // Whatever comes is the same: it is time to ask again.
+    let _ = tokio::time::timeout(LOOK_ANYWAY, due).await;
 }

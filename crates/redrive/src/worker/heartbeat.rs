@@ -20,15 +20,13 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
 }
 
 async fn beat(context: &Context, lasts: Duration) {
-    let held = context.held_jobs();
-    if held.is_empty() {
-        return;
-    }
+    let leases = context.leases();
     let now = context.now();
-    match context.redrive.store.extend(ExtendLeases { worker: context.id, until: now + lasts, now }).await {
+    let extend = ExtendLeases { worker: context.id, leases: leases.clone(), until: now + lasts, now };
+    match context.redrive.store.extend(extend).await {
         Ok(still) => {
             let still: HashSet<_> = still.into_iter().collect();
-            held.into_iter().filter(|job| !still.contains(job)).for_each(|job| context.lose(job));
+            leases.iter().filter(|lease| !still.contains(&lease.job)).for_each(|lease| context.lose(lease));
         }
         Err(error) => tracing::warn!(%error, "the leases could not be extended"),
     }

@@ -2,7 +2,8 @@
 //!
 //! Per pipeline, `fetch` leases batches into a local queue and starts jobs, `run` runs one, `settle` writes the results
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
-//! dead workers, `retention` lets old dead letters go, `watch` notices what other processes changed.
+//! dead workers, `strays` ends what jobs left running, `retention` lets old dead letters go, `watch` notices what other
+//! processes changed.
 
 mod context;
 mod fetch;
@@ -12,6 +13,7 @@ mod reaper;
 mod retention;
 mod run;
 mod settle;
+mod strays;
 mod watch;
 
 use std::sync::Arc;
@@ -82,6 +84,7 @@ impl Worker {
         upkeep.spawn(reaper::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(retention::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(watch::run(Arc::clone(&context)));
+        upkeep.spawn(strays::run(Arc::clone(&context)));
         let stopper = Arc::clone(&context);
         upkeep.spawn(async move {
             stop.cancelled().await;
@@ -92,11 +95,12 @@ impl Worker {
             work.spawn(Fetcher::new(Arc::clone(&context), pipeline).run(until.clone()));
         }
         while let Some(ended) = work.join_next().await {
-            if let Err(error) = ended.unwrap_or(Ok(())) {
-                context.fail(error);
+            if let Err(panic) = ended {
+                context.fail(Error::Internal(format!("a pipeline's work ended: {panic}")));
             }
         }
         upkeep.shutdown().await;
+        strays::end_all(&context).await;
         let detached = context.redrive.store.detach_worker(context.id).await;
         match context.take_failure() {
             Some(error) => Err(error),

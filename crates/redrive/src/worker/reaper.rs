@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::crashes::{LostLease, judge};
+use redrive_core::ids::WorkerId;
 use redrive_core::settlements::Settlement;
 use redrive_store::contract::{FindLostLeases, SettleJobs};
 
@@ -30,46 +31,55 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
 
 /// Takes back every lost lease of these pipelines; those of others are left to whoever runs them.
 pub(super) async fn reap(context: &Context, pipelines: &[Pipeline]) -> Result<(), Error> {
+    let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name.clone()).collect();
     loop {
-        let now = context.now();
-        let lost = context.redrive.store.lost_leases(FindLostLeases { limit: BATCH, now }).await?;
+        let params = FindLostLeases { pipelines: names.clone(), limit: BATCH, now: context.now() };
+        let mut lost = context.redrive.store.lost_leases(params).await?;
         let full = lost.len() >= BATCH as usize;
+        // What this worker still has is late, not lost: the heartbeat extends it.
+        lost.retain(|lost| !context.holds(&lost.job.lease));
+        if lost.is_empty() {
+            return Ok(());
+        }
+        for pipeline in pipelines {
+            take_back(context, pipeline, lost.iter().filter(|lost| lost.job.pipeline == pipeline.name)).await?;
+        }
+        // Only now: a worker that is not dead after all must find that it has lost its jobs, not that they died.
         let gone: BTreeSet<_> = lost.iter().filter(|lost| lost.worker_gone).map(|lost| lost.worker).collect();
         for worker in gone {
             end_orphans(worker).await;
         }
-        let mut any = false;
-        for pipeline in pipelines {
-            let own: Vec<_> = lost.iter().filter(|lost| lost.job.pipeline == pipeline.name).collect();
-            any |= !own.is_empty();
-            take_back(context, pipeline, &own).await?;
-        }
-        if !(full && any) {
+        if !full {
             return Ok(());
         }
     }
 }
 
-async fn end_orphans(worker: redrive_core::ids::WorkerId) {
+async fn end_orphans(worker: WorkerId) {
     let killed = tokio::task::spawn_blocking(move || orphans::kill(worker)).await.unwrap_or(0);
     if killed > 0 {
         tracing::info!(%worker, killed, "ended what a dead worker left running");
     }
 }
 
-async fn take_back(context: &Context, pipeline: &Pipeline, lost: &[&LostLease]) -> Result<(), Error> {
-    if lost.is_empty() {
+async fn take_back(
+    context: &Context,
+    pipeline: &Pipeline,
+    lost: impl Iterator<Item = &LostLease>,
+) -> Result<(), Error> {
+    let settle = |lost: &LostLease| {
+        let decision = judge(&pipeline.policy, lost, context.ending());
+        Settlement { lease: lost.job.lease, decision }
+    };
+    let settlements: Vec<_> = lost.map(settle).collect();
+    if settlements.is_empty() {
         return Ok(());
     }
-    let settle = |lost: &&LostLease| {
-        // A lease that ran out while this very worker holds it is lost all the same.
-        context.lose(lost.job.lease.job);
-        Settlement { lease: lost.job.lease, decision: judge(&pipeline.policy, lost, context.ending()) }
-    };
     let params = SettleJobs {
-        settlements: lost.iter().map(settle).collect(),
+        settlements,
         worker: context.id,
         breaker: pipeline.policy.breaker.clone(),
+        keep_late: false,
         now: context.now(),
     };
     context.redrive.store.settle(params).await?;

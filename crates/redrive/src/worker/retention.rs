@@ -1,9 +1,10 @@
-//! Retention: dead letters that are older than their pipeline keeps them are discarded, with a record.
+//! Retention: dead letters that are older than their pipeline keeps them are discarded, with a record; breakers that have
+//! nothing more to say are forgotten.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_store::contract::ExpireDead;
+use redrive_store::contract::{ExpireDead, SweepBreakers};
 
 use super::context::Context;
 use crate::error::Error;
@@ -20,6 +21,9 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
         for pipeline in &pipelines {
             if let Err(error) = expire(&context, pipeline).await {
                 tracing::warn!(%error, pipeline = %pipeline.name, "old dead letters could not be discarded");
+            }
+            if let Err(error) = sweep(&context, pipeline).await {
+                tracing::warn!(%error, pipeline = %pipeline.name, "old breakers could not be forgotten");
             }
         }
         context.redrive.clock.sleep_until(context.now() + EVERY).await;
@@ -39,4 +43,11 @@ async fn expire(context: &Context, pipeline: &Pipeline) -> Result<(), Error> {
             return Ok(());
         }
     }
+}
+
+async fn sweep(context: &Context, pipeline: &Pipeline) -> Result<(), Error> {
+    let policy = pipeline.policy.breaker.clone();
+    let params = SweepBreakers { pipeline: pipeline.name.clone(), policy, now: context.now() };
+    context.redrive.store.sweep_breakers(params).await?;
+    Ok(())
 }

@@ -8,6 +8,7 @@ use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::Outcome;
 use redrive_store::contract::StartJobs;
 use serde_json::Value;
+use tokio::sync::RwLock;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -20,6 +21,12 @@ use crate::pipeline::Pipeline;
 
 /// How much longer than its deadline a handler that keeps its own may take.
 const OWN_DEADLINE_SLACK: Duration = Duration::from_secs(5);
+
+/// How soon after a child the worker is told to end, if all of them are.
+const STOP_FOLLOWS: Duration = Duration::from_millis(200);
+
+/// Jobs that share this process hold it together; a suspect holds it alone.
+static GATE: RwLock<()> = RwLock::const_new(());
 
 /// Runs a job and hands its end to the settler; says how long it ran. `ended` is cancelled if the worker loses the job.
 pub(super) async fn run(
@@ -46,12 +53,16 @@ async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob) -> (Ou
     if pipeline.handler.isolation() == Isolation::OwnProcess {
         return handle(context, pipeline, job, OWN_DEADLINE_SLACK).await;
     }
-    let alone = job.tally.suspect;
-    let (_exclusive, _shared) = match alone {
-        true => (Some(context.gate.write().await), None),
-        false => (None, Some(context.gate.read().await)),
+    let (_alone, _together) = match job.tally.suspect {
+        true => (Some(GATE.write().await), None),
+        false => (None, Some(GATE.read().await)),
     };
-    if let Err(error) = context.redrive.store.start(StartJobs { leases: vec![job.lease] }).await {
+    if context.stop.is_cancelled() {
+        return (Outcome::Returned, None);
+    }
+    let store = &context.redrive.store;
+    let start = || store.start(StartJobs { leases: vec![job.lease] });
+    if let Err(error) = context.patiently(start).await {
         context.fail(error.into());
         return (Outcome::Returned, None);
     }
@@ -67,7 +78,7 @@ async fn handle(context: &Context, pipeline: &Pipeline, job: &LeasedJob, slack: 
     match tokio::time::timeout(deadline + slack, task).await {
         Ok(Ok(Ok(result))) => (Outcome::Done, Some(result)),
         Ok(Ok(Err(HandlerError::Failed(report)))) => (Outcome::Failed(*report), None),
-        Ok(Ok(Err(HandlerError::Crashed(report)))) => (Outcome::Crashed(*report), None),
+        Ok(Ok(Err(HandlerError::Crashed(report)))) => (crashed(context, *report).await, None),
         Ok(Ok(Err(HandlerError::Unavailable(why)))) => {
             context.fail(Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why });
             (Outcome::Returned, None)
@@ -78,6 +89,15 @@ async fn handle(context: &Context, pipeline: &Pipeline, job: &LeasedJob, slack: 
             (Outcome::Failed(report.with_code("deadline")), None)
         }
     }
+}
+
+/// A signal that asks a process to end may have gone to the worker too, and then says nothing about the job.
+async fn crashed(context: &Context, report: FailureReport) -> Outcome {
+    let asked = matches!(report.code.as_deref(), Some("SIGTERM" | "SIGINT" | "SIGHUP"));
+    if asked && tokio::time::timeout(STOP_FOLLOWS, context.stop.cancelled()).await.is_ok() {
+        return Outcome::Returned;
+    }
+    Outcome::Crashed(report)
 }
 
 fn panicked(ended: tokio::task::JoinError) -> Outcome {

@@ -1,12 +1,11 @@
 //! Settling in batches: results are written first, then everything that has ended meanwhile is settled at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::{Destination, Ending, Outcome, Settlement, decide};
-use redrive_store::StoreError;
 use redrive_store::contract::SettleJobs;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -14,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use super::context::Context;
+use crate::error::Error;
 use crate::pipeline::Pipeline;
 use crate::sink::JobResult;
 
@@ -37,6 +37,7 @@ impl Ended {
 
 /// A handle to the task that settles the jobs of one pipeline.
 pub(super) struct Settler {
+    context: Arc<Context>,
     ended: UnboundedSender<Ended>,
     task: JoinHandle<()>,
     progress: Arc<Progress>,
@@ -46,6 +47,7 @@ pub(super) struct Settler {
 #[derive(Default)]
 struct Progress {
     outstanding: AtomicUsize,
+    requeued: AtomicBool,
     settled: Notify,
 }
 
@@ -53,8 +55,8 @@ impl Settler {
     pub(super) fn start(context: Arc<Context>, pipeline: Pipeline) -> Self {
         let (ended, waiting) = unbounded_channel();
         let progress = Arc::<Progress>::default();
-        let work = Settling { context, pipeline, progress: Arc::clone(&progress) };
-        Self { ended, task: tokio::spawn(work.run(waiting)), progress }
+        let work = Settling { context: Arc::clone(&context), pipeline, progress: Arc::clone(&progress) };
+        Self { context, ended, task: tokio::spawn(work.run(waiting)), progress }
     }
 
     /// Notes that so many jobs were leased, which it will have to settle.
@@ -67,7 +69,12 @@ impl Settler {
         self.progress.outstanding.load(Ordering::Relaxed)
     }
 
-    /// Returns when jobs went back to the queue, or nothing is outstanding any more.
+    /// Whether jobs went back to the queue since it was last asked.
+    pub(super) fn take_requeued(&self) -> bool {
+        self.progress.requeued.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns when more jobs were settled.
     pub(super) fn settled(&self) -> impl Future<Output = ()> + use<> {
         let progress = Arc::clone(&self.progress);
         async move { progress.settled.notified().await }
@@ -78,14 +85,21 @@ impl Settler {
     }
 
     pub(super) fn send(&self, ended: Ended) {
-        // The task lives as long as this sender.
+        // The task lives as long as this sender, unless it panicked, which is reported at the end.
         let _ = self.ended.send(ended);
+    }
+
+    /// Whether it can settle no more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.ended.is_closed()
     }
 
     /// Settles what is still waiting, and ends.
     pub(super) async fn finish(self) {
         drop(self.ended);
-        let _ = self.task.await;
+        if self.task.await.is_err() {
+            self.context.fail(Error::Internal("settling ended in a panic".to_owned()));
+        }
     }
 }
 
@@ -100,27 +114,27 @@ impl Settling {
         let mut batch = Vec::new();
         while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
             let jobs = batch.len();
-            let requeued = self.settle(std::mem::take(&mut batch)).await;
-            let before = self.progress.outstanding.fetch_sub(jobs, Ordering::Relaxed);
-            if requeued || before == jobs {
-                self.progress.settled.notify_one();
+            if self.settle(std::mem::take(&mut batch)).await {
+                self.progress.requeued.store(true, Ordering::Relaxed);
             }
+            self.progress.outstanding.fetch_sub(jobs, Ordering::Relaxed);
+            self.progress.settled.notify_one();
         }
     }
 
     /// Settles a batch; says whether anything went back to the queue.
     async fn settle(&self, mut batch: Vec<Ended>) -> bool {
         // What was taken from this worker is no longer its to return.
-        batch.retain(|ended| ended.outcome != Outcome::Returned || self.context.holds(ended.job.lease.job));
+        batch.retain(|ended| ended.outcome != Outcome::Returned || self.context.holds(&ended.job.lease));
         if batch.is_empty() {
             return false;
         }
         self.write_results(&mut batch).await;
-        let jobs: Vec<_> = batch.iter().map(|ended| ended.job.lease.job).collect();
+        let leases: Vec<_> = batch.iter().map(|ended| ended.job.lease).collect();
         let settlements: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
         let requeued = settlements.iter().any(|s| matches!(s.decision.destination, Destination::Queue { .. }));
         self.store(settlements).await;
-        jobs.into_iter().for_each(|job| self.context.release(job));
+        leases.iter().for_each(|lease| self.context.release(lease));
         requeued
     }
 
@@ -163,16 +177,12 @@ impl Settling {
             settlements,
             worker: self.context.id,
             breaker: self.pipeline.policy.breaker.clone(),
+            keep_late: true,
             now: self.context.now(),
         };
-        loop {
-            match self.context.redrive.store.settle(params.clone()).await {
-                Ok(_) => return,
-                Err(StoreError::Locked(path)) => {
-                    tracing::warn!(path = %path.display(), "the store is locked by another process; trying again");
-                }
-                Err(error) => return self.context.fail(error.into()),
-            }
+        let store = &self.context.redrive.store;
+        if let Err(error) = self.context.patiently(|| store.settle(params.clone())).await {
+            self.context.fail(error.into());
         }
     }
 }

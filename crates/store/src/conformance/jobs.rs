@@ -82,6 +82,7 @@ pub async fn lists_filter_and_page(store: Shared) {
     assert_eq!(count(JobFilter { states: vec![JobState::Queued], ..all() }).await, 6);
     assert_eq!(count(JobFilter { states: vec![JobState::Done], ..all() }).await, 1);
     assert_eq!(count(JobFilter { states: vec![JobState::Leased], ..all() }).await, 0);
+    assert_eq!(count(JobFilter { states: vec![JobState::Leased, JobState::Done], ..all() }).await, 1);
     assert_eq!(count(JobFilter { target: Some("host1".into()), ..all() }).await, 4);
     assert_eq!(count(JobFilter { reason: Some(Reason::Timeout), ..all() }).await, 1);
     assert_eq!(count(JobFilter { code: Some("ETIMEDOUT".into()), ..all() }).await, 1);

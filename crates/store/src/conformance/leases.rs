@@ -9,12 +9,13 @@ use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Outcome;
 
 use super::script::{
-    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, ledger, plain, settle, timeout, worker,
+    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, ledger, pipeline, plain, settle,
+    timeout, worker,
 };
 use crate::contract::{ExtendLeases, FindLostLeases, Settled, StartJobs};
 
 fn find_lost(secs: i64) -> FindLostLeases {
-    FindLostLeases { limit: 100, now: at(secs) }
+    FindLostLeases { pipelines: vec![pipeline()], limit: 100, now: at(secs) }
 }
 
 /// Jobs are leased in the order they are due, each to one worker.
@@ -26,7 +27,6 @@ pub async fn oldest_due_first_and_only_once(store: Shared) {
     let two = lease_all(&store, 2, at(9)).await;
     let ids: Vec<_> = two.jobs.iter().map(|job| job.lease.job).collect();
     assert_eq!(ids, [job(2, plain()).id, job(3, plain()).id]);
-    assert_eq!(two.next_due, Some(at(5)));
     assert_eq!(lease_one(&store, at(9)).await.lease.job, late.id);
     let none = lease_all(&store, 10, at(9)).await;
     assert_eq!((none.jobs.len(), none.next_due), (0, None));
@@ -133,15 +133,19 @@ pub async fn extending_keeps_a_lease(store: Shared) {
     let first = lease_one(&store, at(0)).await;
     let second = lease_one(&store, at(0)).await;
     let until = at(20) + Duration::from_secs(30);
-    let extend = ExtendLeases { worker: worker(1), until, now: at(20) };
-    let mut held = store.extend(extend).await.expect("extended");
+    let leases = vec![first.lease, second.lease];
+    let extend = ExtendLeases { worker: worker(1), leases, until, now: at(20) };
+    let mut held = store.extend(extend.clone()).await.expect("extended");
     held.sort();
     assert_eq!(held, [first.lease.job, second.lease.job]);
     assert_eq!(store.lost_leases(find_lost(49)).await.expect("asked"), []);
     settle(&store, &first, Outcome::Done, at(21)).await;
-    assert_eq!(store.extend(extend).await.expect("extended"), [second.lease.job]);
-    let stranger = ExtendLeases { worker: worker(2), ..extend };
-    assert_eq!(store.extend(stranger).await.expect("extended"), []);
+    assert_eq!(store.extend(extend.clone()).await.expect("extended"), [second.lease.job]);
+    let forged = vec![Lease { token: LeaseToken::new(at(0), 77), ..second.lease }];
+    assert_eq!(store.extend(ExtendLeases { leases: forged, ..extend.clone() }).await.expect("extended"), []);
+    let none = ExtendLeases { leases: Vec::new(), until: at(500), ..extend };
+    store.extend(none).await.expect("extended");
+    assert_eq!(store.lost_leases(find_lost(50)).await.expect("asked").len(), 1, "only what is named is extended");
 }
 
 /// Jobs that a worker began are told from those it only held.

@@ -89,7 +89,7 @@ pub async fn settle(store: &Shared, job: &LeasedJob, outcome: Outcome, now: Time
 /// Settles a job with a decision.
 pub async fn settle_as(store: &Shared, job: &LeasedJob, decision: Decision, now: Timestamp) -> Settled {
     let settlements = vec![Settlement { lease: job.lease, decision }];
-    let params = SettleJobs { settlements, worker: worker(1), breaker: BreakerPolicy::default(), now };
+    let params = SettleJobs { settlements, worker: worker(1), breaker: BreakerPolicy::default(), keep_late: true, now };
     store.settle(params).await.expect("settled")[0]
 }
 

@@ -1,6 +1,6 @@
 //! What must hold of workers.
 
-use super::script::{Shared, at, attach, enqueue, job, lease_one, plain, worker};
+use super::script::{Shared, at, attach, enqueue, job, lease_one, pipeline, plain, worker};
 use crate::contract::FindLostLeases;
 
 /// Whoever is off the list has no leases: they are lost at once, however long they would have lasted.
@@ -9,7 +9,8 @@ pub async fn a_detached_workers_leases_are_lost(store: Shared) {
     enqueue(&store, vec![job(1, plain())]).await;
     let leased = lease_one(&store, at(0)).await;
     store.detach_worker(worker(1)).await.expect("detached");
-    let lost = store.lost_leases(FindLostLeases { limit: 10, now: at(1) }).await.expect("asked");
+    let lost =
+        store.lost_leases(FindLostLeases { pipelines: vec![pipeline()], limit: 10, now: at(1) }).await.expect("asked");
     assert_eq!(lost.len(), 1);
     assert!(lost[0].worker_gone);
     assert_eq!(lost[0].job, leased);

@@ -19,7 +19,7 @@ pub trait LeaseStore {
     /// Notes that a worker begins to run jobs inside its own process, so that they are suspects if it dies.
     async fn start(&self, params: StartJobs) -> Result<()>;
 
-    /// Extends all leases of a worker and says which jobs it still holds.
+    /// Extends leases and says of which jobs the worker still has them. Shows others that the worker lives.
     async fn extend(&self, params: ExtendLeases) -> Result<Vec<JobId>>;
 
     /// Settles jobs, answered in the order asked. A settlement whose lease is stale moves nothing and is kept.
@@ -53,7 +53,8 @@ pub struct LeaseJobs {
 pub struct LeasedJobs {
     /// The jobs.
     pub jobs: Vec<LeasedJob>,
-    /// When the next job of the pipeline is due, if any is queued; may be in the past.
+    /// When the next job of the pipeline is due, if any is queued; may be in the past. Not told to who got all that was
+    /// asked for.
     pub next_due: Option<Timestamp>,
 }
 
@@ -65,10 +66,12 @@ pub struct StartJobs {
 }
 
 /// Asks for a worker's leases to be extended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ExtendLeases {
     /// The worker.
     pub worker: WorkerId,
+    /// The leases it means to keep; others of its leases run out.
+    pub leases: Vec<Lease>,
     /// When they run out then.
     pub until: Timestamp,
     /// The time.
@@ -84,6 +87,8 @@ pub struct SettleJobs {
     pub worker: WorkerId,
     /// How breakers take in what the settlements say.
     pub breaker: BreakerPolicy,
+    /// Whether a settlement that comes too late is kept as evidence. A reaper that was not the first has none to give.
+    pub keep_late: bool,
     /// The time.
     pub now: Timestamp,
 }
@@ -98,8 +103,10 @@ pub enum Settled {
 }
 
 /// Asks for leases that were lost.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FindLostLeases {
+    /// Only of these pipelines.
+    pub pipelines: Vec<PipelineName>,
     /// At most so many.
     pub limit: u32,
     /// The time.

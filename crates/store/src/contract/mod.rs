@@ -11,7 +11,7 @@ pub mod ledger;
 pub mod pages;
 pub mod workers;
 
-pub use breakers::{BreakerStore, BreakerView};
+pub use breakers::{BreakerStore, BreakerView, SweepBreakers};
 pub use dead::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,

@@ -87,11 +87,13 @@ pub(super) fn audit(conn: &Connection) -> Result<Audit, Fault> {
             audit.problems.push(format!("{meaning}: {rows} times"));
         }
     }
-    let check: String = conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    if check != "ok" {
-        audit.problems.push(format!("the database is damaged: {check}"));
-    }
     Ok(audit)
+}
+
+/// What is wrong with the file itself. Read apart from the counting, which should not be long.
+pub(super) fn damage(conn: &Connection) -> Result<Option<String>, Fault> {
+    let check: String = conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    Ok((check != "ok").then(|| format!("the database is damaged: {check}")))
 }
 
 fn show(l: &Ledger) -> String {

@@ -92,7 +92,7 @@ impl<'c> Batch<'c> {
         self.ledgers.entry(pipeline).or_default()
     }
 
-    /// Moves a job in the ledger, if the state table has the move. Call it before the rows are changed.
+    /// Moves a job in the ledger, if the state table has the move. Otherwise the whole transaction fails.
     pub(super) fn shift(&mut self, pipeline: i64, from: JobState, step: Move) -> Result<(), Fault> {
         let to = from.after(step)?;
         self.ledger(pipeline).shift(from, to);

@@ -11,7 +11,7 @@ use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{BreakerStore, BreakerView};
+use crate::contract::{BreakerStore, BreakerView, SweepBreakers};
 use crate::error::Result;
 
 #[async_trait]
@@ -34,6 +34,31 @@ impl BreakerStore for SqliteStore {
         })
         .await
     }
+
+    async fn sweep_breakers(&self, params: SweepBreakers) -> Result<u64> {
+        self.write(move |batch| sweep(batch, &params)).await
+    }
+}
+
+/// Forgets breakers that have nothing more to say.
+fn sweep(batch: &mut Batch<'_>, params: &SweepBreakers) -> Result<u64, Fault> {
+    let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(0) };
+    let mut select = batch.statement("SELECT target, breaker FROM breaker WHERE pipeline = ?1 AND waiting = 0")?;
+    let closed = select.query_map([pipeline], |row| Ok((row.get::<_, String>(0)?, rows::json::<Breaker>(row, 1)?)))?;
+    let mut swept = 0;
+    for (target, breaker) in closed.collect::<RowResult<Vec<_>>>()? {
+        if breaker.is_stale(&params.policy, params.now) {
+            forget(batch, pipeline, &target)?;
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+fn forget(batch: &Batch<'_>, pipeline: i64, target: &str) -> Result<(), Fault> {
+    let mut delete = batch.statement("DELETE FROM breaker WHERE pipeline = ?1 AND target = ?2")?;
+    delete.execute(params![pipeline, target])?;
+    Ok(())
 }
 
 /// A breaker and how many jobs it holds.
@@ -45,8 +70,9 @@ pub(super) struct Kept {
 
 /// The breakers of a pipeline that are not closed, or hold jobs still, by target.
 pub(super) fn waiting(batch: &Batch<'_>, pipeline: i64) -> Result<BTreeMap<String, Kept>, Fault> {
-    let mut select =
-        batch.statement("SELECT target, held, breaker FROM breaker WHERE pipeline = ?1 AND waiting = 1")?;
+    let mut select = batch.statement(
+        "SELECT target, held, breaker FROM breaker INDEXED BY breaker_waiting WHERE pipeline = ?1 AND waiting = 1",
+    )?;
     let rows = select
         .query_map([pipeline], |row| Ok((row.get(0)?, Kept { held: row.get(1)?, breaker: rows::json(row, 2)? })))?;
     Ok(rows.collect::<RowResult<_>>()?)
@@ -69,9 +95,7 @@ pub(super) fn record(
     };
     kept.breaker.record(signal, policy, now);
     if kept.held == 0 && kept.breaker.is_idle(policy, now) {
-        let mut delete = batch.statement("DELETE FROM breaker WHERE pipeline = ?1 AND target = ?2")?;
-        delete.execute(params![pipeline, target])?;
-        return Ok(());
+        return forget(batch, pipeline, target);
     }
     keep(batch, pipeline, target, &kept)
 }
@@ -105,7 +129,10 @@ pub(super) fn hold(batch: &Batch<'_>, pipeline: i64, target: &str, seq: i64) -> 
 pub(super) fn let_go(batch: &Batch<'_>, pipeline: i64, target: &str, seq: i64) -> Result<(), Fault> {
     let mut delete = batch.statement("DELETE FROM held WHERE pipeline = ?1 AND target = ?2 AND seq = ?3")?;
     delete.execute(params![pipeline, target, seq])?;
-    let mut update = batch.statement("UPDATE breaker SET held = held - 1 WHERE pipeline = ?1 AND target = ?2")?;
+    let mut update = batch.statement(
+        "UPDATE breaker SET held = held - 1, waiting = held > 1 OR breaker ->> 'state' <> 'closed'
+         WHERE pipeline = ?1 AND target = ?2",
+    )?;
     update.execute(params![pipeline, target])?;
     Ok(())
 }

@@ -34,6 +34,19 @@ impl Conditions {
         self.compare(column, "<", value);
     }
 
+    /// The column has one of the values; no values mean any.
+    pub(super) fn one_of(&mut self, column: &str, values: impl Iterator<Item = &'static str>) {
+        let places: Vec<String> = values
+            .map(|value| {
+                self.values.push(value.to_owned().into());
+                format!("?{}", self.values.len())
+            })
+            .collect();
+        if !places.is_empty() {
+            self.clauses.push(format!("{column} IN ({})", places.join(", ")));
+        }
+    }
+
     /// The pair of columns comes before the pair of values.
     pub(super) fn less_than_pair(&mut self, columns: (&str, &str), values: (i64, i64)) {
         self.values.extend([values.0.into(), values.1.into()]);

@@ -1,7 +1,8 @@
 //! Opening connections: one kind to write, one kind to read.
 
 use std::path::Path;
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
@@ -14,6 +15,24 @@ const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// How long to wait for another process to let go of the file.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(15);
 
+/// How long a connection waits for others: long, unless it is told to be quick.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Patience(Arc<AtomicBool>);
+
+impl Patience {
+    /// Runs `run` with hardly any patience.
+    pub(super) fn short<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.0.store(true, Ordering::Relaxed);
+        let value = run();
+        self.0.store(false, Ordering::Relaxed);
+        value
+    }
+
+    fn limit(&self) -> Duration {
+        if self.0.load(Ordering::Relaxed) { Duration::from_millis(20) } else { BUSY_WAIT_MAX }
+    }
+}
+
 /// Where a connection goes.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
@@ -22,13 +41,13 @@ pub(super) enum Place<'a> {
 }
 
 /// Opens a connection that writes.
-pub(super) fn writer(place: Place<'_>) -> Result<Connection, Fault> {
+pub(super) fn writer(place: Place<'_>, patience: &Patience) -> Result<Connection, Fault> {
     assert_version();
     let mut conn = match place {
         Place::File(path) => Connection::open_with_flags(path, flags())?,
         Place::Memory => Connection::open_in_memory()?,
     };
-    wait_when_busy(&mut conn)?;
+    wait_when_busy(&mut conn, patience)?;
     if let Place::File(_) = place {
         enter_wal(&conn)?;
     }
@@ -40,7 +59,7 @@ pub(super) fn writer(place: Place<'_>) -> Result<Connection, Fault> {
 /// Opens a connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
     let mut conn = Connection::open_with_flags(path, flags() & !OpenFlags::SQLITE_OPEN_CREATE)?;
-    wait_when_busy(&mut conn)?;
+    wait_when_busy(&mut conn, &Patience::default())?;
     conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -8000;")?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
@@ -63,14 +82,15 @@ fn assert_version() {
 }
 
 /// SQLite's own waits grow to 100 ms, far longer than another process holds the file; ours stay short.
-fn wait_when_busy(conn: &mut Connection) -> Result<(), Fault> {
+fn wait_when_busy(conn: &mut Connection, patience: &Patience) -> Result<(), Fault> {
+    let patience = patience.clone();
     let mut since = Instant::now();
     conn.busy_handler(Some(move |tries| {
         if tries == 0 {
             since = Instant::now();
         }
         std::thread::sleep(Duration::from_micros(if tries < 20 { 200 } else { 2_000 }));
-        since.elapsed() < BUSY_WAIT_MAX
+        since.elapsed() < patience.limit()
     }))?;
     Ok(())
 }

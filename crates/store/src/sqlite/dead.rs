@@ -92,7 +92,10 @@ fn conditions(filter: &DeadFilter, cursor: Option<&str>) -> Result<Conditions, F
         conditions.less_than_pair(("d.died_at", "d.seq"), place);
     }
     if let Some(name) = &filter.pipeline {
-        conditions.equal_to_query("d.pipeline", "SELECT id FROM pipeline WHERE name =", name.as_str().to_owned());
+        // Any other filter finds fewer than a pipeline has: the `+` keeps its index out of the way.
+        let narrower = filter.reason.is_some() || filter.code.is_some() || filter.target.is_some();
+        let column = if narrower { "+d.pipeline" } else { "d.pipeline" };
+        conditions.equal_to_query(column, "SELECT id FROM pipeline WHERE name =", name.as_str().to_owned());
     }
     conditions.equal("d.reason", filter.reason.map(|reason| reason.as_str().to_owned()));
     conditions.equal("d.code", filter.code.clone());

@@ -246,9 +246,7 @@ fn conditions(source: &Source, filter: &JobFilter, before: Option<JobId>) -> Con
     conditions.at_least("j.accepted_at", filter.since.map(Timestamp::as_millis));
     conditions.less_than("j.accepted_at", filter.until.map(Timestamp::as_millis));
     conditions.contains(source.text, filter.text.as_deref());
-    if let [one] = filter.states[..] {
-        conditions.equal(source.state, Some(one.as_str().to_owned()));
-    }
+    conditions.one_of(source.state, filter.states.iter().map(|state| state.as_str()));
     conditions
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use redrive_core::breakers::Admission;
 use redrive_core::crashes::LostLease;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
@@ -16,7 +16,7 @@ use super::batch::Batch;
 use super::breakers::{self, Kept};
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::settlements;
+use super::{settlements, workers};
 use crate::contract::{
     ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, SettleJobs, Settled, StartJobs,
 };
@@ -43,12 +43,18 @@ impl LeaseStore for SqliteStore {
     }
 
     async fn extend(&self, params: ExtendLeases) -> Result<Vec<JobId>> {
+        self.show_presence(params.worker)?;
         self.write(move |batch| {
-            let mut update =
-                batch.statement("UPDATE lease SET until = max(until, ?2) WHERE worker = ?1 RETURNING job")?;
-            let rows = update
-                .query_map(params![params.worker.as_bytes(), params.until.as_millis()], |row| rows::job_id(row, 0))?;
-            Ok(rows.collect::<RowResult<_>>()?)
+            workers::enlist(batch, params.worker, std::process::id(), params.now)?;
+            let mut update = batch
+                .statement("UPDATE lease SET until = max(until, ?4) WHERE job = ?1 AND token = ?2 AND epoch = ?3")?;
+            let mut still = Vec::new();
+            for Lease { job, token, epoch } in &params.leases {
+                if update.execute(params![job.as_bytes(), token.as_bytes(), epoch, params.until.as_millis()])? == 1 {
+                    still.push(*job);
+                }
+            }
+            Ok(still)
         })
         .await
     }
@@ -58,23 +64,21 @@ impl LeaseStore for SqliteStore {
     }
 
     async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>> {
-        let gone = self.bury_workers().await?;
-        let lost = self.read(move |conn| {
+        self.bury_workers().await?;
+        self.read(move |conn| {
+            let names: Vec<&str> = params.pipelines.iter().map(PipelineName::as_str).collect();
             let sql = format!(
                 "SELECT {JOB_COLUMNS}, p.name, l.token, l.epoch, l.worker, l.started, w.id IS NULL
                  FROM lease l JOIN job j ON j.seq = l.seq JOIN pipeline p ON p.id = j.pipeline
                  LEFT JOIN worker w ON w.id = l.worker
-                 WHERE w.id IS NULL OR l.until <= ?1 LIMIT ?2"
+                 WHERE (w.id IS NULL OR l.until <= ?1) AND p.name IN (SELECT value FROM json_each(?3)) LIMIT ?2"
             );
             let mut select = conn.prepare_cached(&sql)?;
-            let rows = select.query_map(params![params.now.as_millis(), params.limit], lost_lease)?;
+            let names = serde_json::to_string(&names)?;
+            let rows = select.query_map(params![params.now.as_millis(), params.limit, names], lost_lease)?;
             Ok(rows.collect::<RowResult<Vec<_>>>()?)
-        });
-        let lost = lost.await?;
-        if !gone.is_empty() {
-            tracing::info!(workers = gone.len(), jobs = lost.len(), "workers are gone; their jobs are taken back");
-        }
-        Ok(lost)
+        })
+        .await
     }
 }
 
@@ -112,10 +116,10 @@ fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<LeasedJobs, Fault>
     let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(LeasedJobs::default()) };
     let mut waiting = breakers::waiting(batch, pipeline)?;
     let mut leasing = Leasing { batch, params, pipeline, epoch: 0, jobs: Vec::new() };
-    let held_due = leasing.take_held(&mut waiting)?;
+    leasing.take_held(&mut waiting)?;
     leasing.take_queued(&mut waiting)?;
-    let queue_due = leasing.next_due()?;
-    let next_due = [held_due, queue_due].into_iter().flatten().min();
+    // Whoever got all that was asked for comes back anyway.
+    let next_due = if leasing.room() > 0 { leasing.next_due(&waiting)? } else { None };
     Ok(LeasedJobs { jobs: leasing.jobs, next_due })
 }
 
@@ -124,11 +128,14 @@ impl Leasing<'_, '_> {
         usize::try_from(self.params.limit).unwrap_or(usize::MAX).saturating_sub(self.jobs.len())
     }
 
-    /// Takes jobs that breakers held and now let through. Says when the next of them may go.
-    fn take_held(&mut self, waiting: &mut BTreeMap<String, Kept>) -> Result<Option<Timestamp>, Fault> {
-        let mut next_due: Option<Timestamp> = None;
+    fn admission(&self, kept: &Kept) -> Admission {
+        kept.breaker.admission(&self.params.breaker, self.params.now)
+    }
+
+    /// Takes jobs that breakers held and now let through.
+    fn take_held(&mut self, waiting: &mut BTreeMap<String, Kept>) -> Result<(), Fault> {
         for (target, kept) in waiting.iter_mut().filter(|(_, kept)| kept.held > 0) {
-            let allowed = match kept.breaker.admission(&self.params.breaker, self.params.now) {
+            let allowed = match self.admission(kept) {
                 Admission::All => self.room(),
                 Admission::Probes(probes) => self.room().min(probes as usize),
                 Admission::NotBefore(_) => 0,
@@ -138,15 +145,8 @@ impl Leasing<'_, '_> {
                 kept.held -= i64::try_from(taken).unwrap_or(0);
                 self.note_probes(target, kept, taken)?;
             }
-            if kept.held > 0 {
-                let due = match kept.breaker.admission(&self.params.breaker, self.params.now) {
-                    Admission::NotBefore(due) => due,
-                    Admission::All | Admission::Probes(_) => self.params.now,
-                };
-                next_due = Some(next_due.map_or(due, |earlier| earlier.min(due)));
-            }
         }
-        Ok(next_due)
+        Ok(())
     }
 
     fn take_held_of(&mut self, target: &str, limit: usize) -> Result<usize, Fault> {
@@ -185,7 +185,7 @@ impl Leasing<'_, '_> {
                     continue;
                 };
                 let (target, mut kept) = (target.clone(), kept.clone());
-                match kept.breaker.admission(&self.params.breaker, self.params.now) {
+                match self.admission(&kept) {
                     Admission::All => self.grant(job)?,
                     Admission::Probes(_) => {
                         self.note_probes(&target, &mut kept, 1)?;
@@ -205,7 +205,7 @@ impl Leasing<'_, '_> {
     }
 
     fn note_probes(&self, target: &str, kept: &mut Kept, probes: usize) -> Result<(), Fault> {
-        if !matches!(kept.breaker.admission(&self.params.breaker, self.params.now), Admission::All) {
+        if !matches!(self.admission(kept), Admission::All) {
             let probes = u32::try_from(probes).unwrap_or(u32::MAX);
             kept.breaker.probe(probes, &self.params.breaker, self.params.now);
         }
@@ -223,10 +223,16 @@ impl Leasing<'_, '_> {
         Ok(rows.collect::<RowResult<_>>()?)
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, Fault> {
+    /// When the next job is due, in the queue or held.
+    fn next_due(&self, waiting: &BTreeMap<String, Kept>) -> Result<Option<Timestamp>, Fault> {
         let mut select =
             self.batch.statement("SELECT due_at FROM queue WHERE pipeline = ?1 ORDER BY due_at LIMIT 1")?;
-        Ok(select.query_row([self.pipeline], |row| rows::time(row, 0)).optional()?)
+        let queued = select.query_row([self.pipeline], |row| rows::time(row, 0)).optional()?;
+        let held = waiting.values().filter(|kept| kept.held > 0).map(|kept| match self.admission(kept) {
+            Admission::NotBefore(due) => due,
+            Admission::All | Admission::Probes(_) => self.params.now,
+        });
+        Ok(held.chain(queued).min())
     }
 
     /// Gives a job that was taken from the queue to the worker.

@@ -43,7 +43,9 @@ impl LedgerStore for SqliteStore {
     }
 
     async fn audit(&self) -> Result<Audit> {
-        self.read(audit::audit).await
+        let mut audit = self.read(audit::audit).await?;
+        audit.problems.extend(self.read(audit::damage).await?);
+        Ok(audit)
     }
 
     async fn health(&self) -> Result<Health> {
@@ -82,7 +84,6 @@ fn ledger(row: &Row<'_>) -> RowResult<Ledger> {
 }
 
 fn health(conn: &Connection, location: &Location) -> Result<Health, Fault> {
-    let check: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     let pages: u64 =
         conn.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |r| r.get(0))?;
     let folder = match location {
@@ -96,6 +97,6 @@ fn health(conn: &Connection, location: &Location) -> Result<Health, Fault> {
         schema_version: schema::newest_version(),
         size_bytes: pages,
         free_bytes,
-        problems: if check == "ok" { Vec::new() } else { vec![format!("the database is damaged: {check}")] },
+        problems: audit::damage(conn)?.into_iter().collect(),
     })
 }

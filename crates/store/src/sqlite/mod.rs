@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use self::batch::Batch;
-use self::connect::Place;
+use self::connect::{Patience, Place};
 use self::fault::Fault;
 use self::presence::Presence;
 use self::readers::Readers;
@@ -55,10 +55,11 @@ impl SqliteStore {
             OpenMode::Existing if !path.exists() => return Err(StoreError::Missing(path.to_owned())),
             OpenMode::Existing => {}
         }
-        let conn = prepare(Place::File(path), path)?;
+        let patience = Patience::default();
+        let conn = prepare(Place::File(path), path, &patience)?;
         Ok(Self {
             location: Location::Sqlite(path.to_owned()),
-            writer: Writer::start(conn, path),
+            writer: Writer::start(conn, path, patience),
             readers: Some(Readers::new(path)),
             presence: Presence::beside(path),
         })
@@ -67,8 +68,9 @@ impl SqliteStore {
     /// A store that is gone with the process.
     pub fn in_memory() -> Result<Self> {
         let path = PathBuf::from("memory:");
-        let conn = prepare(Place::Memory, &path)?;
-        let writer = Writer::start(conn, &path);
+        let patience = Patience::default();
+        let conn = prepare(Place::Memory, &path, &patience)?;
+        let writer = Writer::start(conn, &path, patience);
         Ok(Self { location: Location::Memory, writer, readers: None, presence: Presence::single_process() })
     }
 
@@ -89,9 +91,9 @@ impl SqliteStore {
     }
 }
 
-fn prepare(place: Place<'_>, path: &Path) -> Result<Connection> {
+fn prepare(place: Place<'_>, path: &Path, patience: &Patience) -> Result<Connection> {
     let open = || {
-        let mut conn = connect::writer(place)?;
+        let mut conn = connect::writer(place, patience)?;
         schema::migrate(&mut conn, path)?;
         Ok(conn)
     };

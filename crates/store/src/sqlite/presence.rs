@@ -4,7 +4,7 @@
 //! process ends, however it ends; who can take the lock knows that the worker is dead.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,8 +20,10 @@ pub(super) struct Presence {
 }
 
 impl Presence {
+    /// Beside the database itself: whoever comes by another path or link finds the same folder.
     pub(super) fn beside(database: &Path) -> Self {
-        let mut folder = database.as_os_str().to_owned();
+        let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
+        let mut folder = database.into_os_string();
         folder.push("-workers");
         Self { folder: Some(folder.into()), held: Arc::default() }
     }
@@ -53,6 +55,14 @@ impl Presence {
         Ok(())
     }
 
+    /// Shows again that a worker of this process lives, if its file was taken away.
+    pub(super) fn stay(&self, worker: WorkerId) -> io::Result<()> {
+        match self.lock_file(worker) {
+            Some(path) if !path.exists() => self.enter(worker),
+            _ => Ok(()),
+        }
+    }
+
     /// Removes what is left of a worker: of this process, or one that is gone.
     pub(super) fn leave(&self, worker: WorkerId) {
         self.held().remove(&worker);
@@ -69,7 +79,7 @@ impl Presence {
         }
         let Some(path) = self.lock_file(worker) else { return true };
         match File::open(path) {
-            Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
+            Ok(file) => file.try_lock().is_ok(),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
     }

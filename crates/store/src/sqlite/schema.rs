@@ -20,7 +20,8 @@ pub(super) fn newest_version() -> i64 {
 
 /// Checks that the file is a store this build understands and brings it to the newest version.
 pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
-    if check(conn, path)? == newest_version() {
+    // One view of the file: another process may be making it at this moment.
+    if check(&*conn.transaction()?, path)? == newest_version() {
         return Ok(());
     }
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;

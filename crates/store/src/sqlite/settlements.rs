@@ -19,7 +19,9 @@ pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<Vec<S
 
 fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<Settled, Fault> {
     let Some(seq) = release(batch, settlement)? else {
-        keep_late(batch, settlement, params)?;
+        if params.keep_late {
+            keep_late(batch, settlement, params)?;
+        }
         return Ok(Settled::Stale);
     };
     let decision = &settlement.decision;

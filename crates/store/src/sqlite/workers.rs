@@ -2,9 +2,12 @@
 
 use async_trait::async_trait;
 use redrive_core::ids::WorkerId;
+use redrive_core::time::Timestamp;
 use rusqlite::params;
 
 use super::SqliteStore;
+use super::batch::Batch;
+use super::fault::Fault;
 use super::rows::{self, RowResult};
 use crate::contract::{AttachWorker, WorkerStore, WorkerView};
 use crate::error::{Result, StoreError};
@@ -13,17 +16,8 @@ use crate::error::{Result, StoreError};
 impl WorkerStore for SqliteStore {
     async fn attach_worker(&self, params: AttachWorker) -> Result<()> {
         // The lock comes first: a row without one would be taken for a dead worker's.
-        self.presence.enter(params.worker).map_err(|error| StoreError::ReadOnly {
-            path: self.location.to_string().into(),
-            why: format!("the lock file of worker {}: {error}", params.worker),
-        })?;
-        self.write(move |batch| {
-            let mut insert =
-                batch.statement("INSERT OR REPLACE INTO worker (id, pid, attached_at) VALUES (?1, ?2, ?3)")?;
-            insert.execute(params![params.worker.as_bytes(), params.pid, params.now.as_millis()])?;
-            Ok(())
-        })
-        .await
+        self.presence.enter(params.worker).map_err(|error| self.lock_error(params.worker, &error))?;
+        self.write(move |batch| enlist(batch, params.worker, params.pid, params.now)).await
     }
 
     async fn detach_worker(&self, worker: WorkerId) -> Result<()> {
@@ -50,9 +44,26 @@ impl WorkerStore for SqliteStore {
     }
 }
 
+/// Puts a worker on the list, unless it is there.
+pub(super) fn enlist(batch: &Batch<'_>, worker: WorkerId, pid: u32, now: Timestamp) -> Result<(), Fault> {
+    let mut insert = batch.statement("INSERT OR IGNORE INTO worker (id, pid, attached_at) VALUES (?1, ?2, ?3)")?;
+    insert.execute(params![worker.as_bytes(), pid, now.as_millis()])?;
+    Ok(())
+}
+
 impl SqliteStore {
+    fn lock_error(&self, worker: WorkerId, error: &std::io::Error) -> StoreError {
+        let why = format!("the lock file of worker {worker}: {error}");
+        StoreError::ReadOnly { path: self.location.to_string().into(), why }
+    }
+
+    /// Makes sure that others see a worker of this process as alive.
+    pub(super) fn show_presence(&self, worker: WorkerId) -> Result<()> {
+        self.presence.stay(worker).map_err(|error| self.lock_error(worker, &error))
+    }
+
     /// Takes workers whose process is gone off the list. Leases of a worker that is not on the list are lost.
-    pub(super) async fn bury_workers(&self) -> Result<Vec<WorkerId>> {
+    pub(super) async fn bury_workers(&self) -> Result<()> {
         let presence = self.presence.clone();
         let gone: Vec<WorkerId> = self
             .read(move |conn| {
@@ -61,10 +72,11 @@ impl SqliteStore {
                 Ok(workers.into_iter().filter(|worker| presence.is_gone(*worker)).collect())
             })
             .await?;
-        if !gone.is_empty() {
-            self.remove_workers(gone.clone()).await?;
+        if gone.is_empty() {
+            return Ok(());
         }
-        Ok(gone)
+        tracing::info!(workers = gone.len(), "workers are gone; their jobs are taken back");
+        self.remove_workers(gone).await
     }
 
     async fn remove_workers(&self, workers: Vec<WorkerId>) -> Result<()> {

@@ -18,17 +18,18 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::batch::Batch;
+use super::connect::Patience;
 use super::fault::Fault;
 use crate::error::{Result, StoreError};
 
 /// At most so many operations share a transaction.
 const GROUP_MAX: usize = 512;
 
-/// Pages in the write-ahead log after which it is copied into the database, if that disturbs nobody.
+/// Pages by which the write-ahead log grows before it is copied into the database again.
 const CHECKPOINT_PAGES: i32 = 2_000;
 
-/// Pages after which it is copied even if others must wait for it.
-const CHECKPOINT_PAGES_MAX: i32 = 32_000;
+/// Pages after which the log should be begun anew.
+const RESTART_PAGES: i32 = 16_000;
 
 /// An operation that waits for the writer.
 trait Operation: Send {
@@ -64,14 +65,16 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, path: &Path) -> Self {
+    pub(super) fn start(conn: Connection, path: &Path, patience: Patience) -> Self {
         let (operations, waiting) = channel();
         let changes = Arc::new(AtomicU64::new(0));
         let mut work = Work {
             conn,
+            patience,
             path: path.to_owned(),
             pipelines: HashMap::new(),
             log_pages: Arc::new(AtomicI32::new(0)),
+            copied_pages: 0,
             changes: Arc::clone(&changes),
         };
         let thread = std::thread::Builder::new()
@@ -112,9 +115,12 @@ impl Drop for Writer {
 
 struct Work {
     conn: Connection,
+    patience: Patience,
     path: PathBuf,
     pipelines: HashMap<PipelineName, i64>,
+    /// Pages in the write-ahead log, and how many of them were there when it was last copied.
     log_pages: Arc<AtomicI32>,
+    copied_pages: i32,
     changes: Arc<AtomicU64>,
 }
 
@@ -186,16 +192,22 @@ impl Work {
         }
     }
 
-    /// Copies the log into the database between two groups, when nobody waits for an answer.
-    fn checkpoint(&self) {
-        let mode = match self.log_pages.load(Ordering::Relaxed) {
-            pages if pages >= CHECKPOINT_PAGES_MAX => "PRAGMA wal_checkpoint(RESTART)",
-            pages if pages >= CHECKPOINT_PAGES => "PRAGMA wal_checkpoint(PASSIVE)",
-            _ => return,
-        };
-        self.log_pages.store(0, Ordering::Relaxed);
-        if let Err(error) = self.conn.query_row(mode, [], |_| Ok(())) {
+    /// Copies the log into the database between two groups, when nobody waits for an answer. A log that has grown long
+    /// is begun anew, unless a reader is still in it: nobody is made to wait for that.
+    fn checkpoint(&mut self) {
+        let pages = self.log_pages.load(Ordering::Relaxed);
+        if pages < self.copied_pages {
+            self.copied_pages = 0;
+        }
+        if pages - self.copied_pages < CHECKPOINT_PAGES {
+            return;
+        }
+        let restart = pages >= RESTART_PAGES;
+        let mode = if restart { "PRAGMA wal_checkpoint(RESTART)" } else { "PRAGMA wal_checkpoint(PASSIVE)" };
+        if let Err(error) = self.patience.short(|| self.conn.query_row(mode, [], |_| Ok(()))) {
             tracing::debug!(%error, "checkpoint put off");
         }
+        // What could not be copied now is tried again when the log has grown some more.
+        self.copied_pages = pages;
     }
 }

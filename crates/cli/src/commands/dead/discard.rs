@@ -44,15 +44,16 @@ async fn discard_ids(redrive: &Redrive, ids: Vec<JobId>, why: String) -> Result<
 }
 
 async fn discard_found(redrive: &Redrive, filter: DeadFilter, why: String) -> Result<Exit> {
-    let mut discarded = 0;
+    let (mut discarded, mut cursor) = (0, None);
     loop {
-        let params = ListDead { filter: filter.clone(), limit: BATCH, cursor: None, with_failures: false };
+        let params = ListDead { filter: filter.clone(), limit: BATCH, cursor, with_failures: false };
         let page = redrive.store().list_dead(params).await?;
-        if page.items.is_empty() {
+        discarded += discard(redrive, page.items.iter().map(|letter| letter.id).collect(), &why).await?.len();
+        cursor = page.next;
+        if cursor.is_none() {
             println!("{discarded} discarded");
             return Ok(Exit::Ok);
         }
-        discarded += discard(redrive, page.items.iter().map(|letter| letter.id).collect(), &why).await?.len();
     }
 }
 

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use redrive_core::failures::{Disposition, FailureReport, Reason};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Command;
 use crate::handler::{HandlerError, Job};
@@ -41,9 +41,15 @@ pub(super) fn of_process(exit: Exit, stdout: &[u8], stderr: &str) -> Result<Valu
     }
 }
 
-/// What a line of a persistent process means; `None` if it is no answer.
-pub(super) fn of_line(line: &str, stderr: &str) -> Option<Result<Value, HandlerError>> {
+/// What a line of a persistent process means; `None` if it is no answer, or names another job.
+pub(super) fn of_line(line: &str, job: &Job, stderr: &str) -> Option<Result<Value, HandlerError>> {
     let value: Value = serde_json::from_str(line).ok()?;
+    let answers = |fields: &Map<String, Value>| fields.contains_key("result") || fields.contains_key("failure");
+    if let Some(fields) = value.as_object().filter(|fields| answers(fields))
+        && fields.get("id").is_some_and(|id| id.as_str() != Some(job.id.to_string().as_str()))
+    {
+        return None;
+    }
     if let Some(report) = stated_failure(line, false) {
         return Some(Err(complete(report, 0, stderr).into()));
     }
@@ -122,12 +128,12 @@ fn stated_failure(text: &str, failed: bool) -> Option<FailureReport> {
 }
 
 /// Takes what can be understood: one odd field does not lose the others.
-fn read_report(fields: serde_json::Map<String, Value>) -> FailureReport {
+fn read_report(fields: Map<String, Value>) -> FailureReport {
     let whole = Value::Object(fields.clone());
     if let Ok(report) = serde_json::from_value::<FailureReport>(whole.clone()) {
         return report;
     }
-    let mut kept = serde_json::Map::new();
+    let mut kept = Map::new();
     for (name, value) in fields {
         let value = match value {
             Value::Number(number) if matches!(name.as_str(), "code" | "message" | "error") => number.to_string().into(),
@@ -317,12 +323,31 @@ mod tests {
         assert_eq!(crash(Exit::Code(1), "Traceback (most recent call last):\nMemoryError\n"), "exit_1");
     }
 
+    fn job() -> Job {
+        let now = redrive_core::time::Timestamp::from_millis(0);
+        Job {
+            id: redrive_core::ids::JobId::new(now, 1),
+            pipeline: "p".parse().expect("a name"),
+            key: None,
+            target: None,
+            input: Map::new(),
+            attempt: 1,
+            crashes: 0,
+            replays: 0,
+            worker: redrive_core::ids::WorkerId::new(now, 2),
+            deadline: std::time::Duration::from_secs(1),
+        }
+    }
+
     #[test]
     fn lines_of_a_persistent_process() {
-        assert_eq!(of_line(r#"{"result": 7}"#, ""), Some(Ok(json!(7))));
-        assert_eq!(of_line("[1]", ""), Some(Ok(json!([1]))));
-        assert_eq!(of_line("not json", ""), None);
-        let Some(Err(HandlerError::Failed(report))) = of_line(r#"{"failure": {"reason": "blocked"}}"#, "") else {
+        let of_line = |line: &str| of_line(line, &job(), "");
+        assert_eq!(of_line(r#"{"result": 7}"#), Some(Ok(json!(7))));
+        assert_eq!(of_line(&json!({"id": job().id, "result": 7}).to_string()), Some(Ok(json!(7))));
+        assert_eq!(of_line(r#"{"id": "another", "result": 7}"#), None);
+        assert_eq!(of_line("[1]"), Some(Ok(json!([1]))));
+        assert_eq!(of_line("not json"), None);
+        let Some(Err(HandlerError::Failed(report))) = of_line(r#"{"failure": {"reason": "blocked"}}"#) else {
             panic!("a failure")
         };
         assert_eq!(report.reason, Some(Reason::Blocked));

@@ -1,20 +1,27 @@
 //! Starting a child as the leader of its own process group, and making sure that the group ends.
 
 use std::io;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
 use super::Command;
-use super::orphans::WORKER_VARIABLE;
+use super::orphans::{JOB_VARIABLE, WORKER_VARIABLE};
 use crate::handler::{HandlerError, Job};
+
+/// How often a process is tried to be started while the system is short of something.
+const SPAWN_TRIES: u32 = 50;
 
 /// A child that runs. Dropping it kills its whole process group.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) child: Child,
     pub(super) pid: u32,
+    /// Its id may be another's by now.
+    reaped: bool,
 }
 
 /// The ends of a child's pipes that are ours.
@@ -25,7 +32,42 @@ pub(super) struct Pipes {
 }
 
 /// Starts a command. `one_job` is told to it by its environment, where it has only one.
-pub(super) fn start(command: &Command, job: &Job, one_job: bool) -> Result<(Running, Pipes), HandlerError> {
+pub(super) async fn start(command: &Command, job: &Job, one_job: bool) -> Result<(Running, Pipes), HandlerError> {
+    let mut process = prepare(command, job, one_job);
+    let mut child = spawn(&mut process).await.map_err(|error| {
+        HandlerError::Unavailable(format!("{} cannot be started: {error}", command.program.display()))
+    })?;
+    let piped = "the stream was asked to be a pipe";
+    let pipes = Pipes {
+        stdin: child.stdin.take().expect(piped),
+        stdout: child.stdout.take().expect(piped),
+        stderr: child.stderr.take().expect(piped),
+    };
+    let pid = child.id().expect("a child that was not waited for has an id");
+    Ok((Running { child, pid, reaped: false }, pipes))
+}
+
+/// Starts a process; waits a little where the system is only short of something.
+async fn spawn(process: &mut tokio::process::Command) -> io::Result<Child> {
+    let mut tries = 0;
+    loop {
+        let error = match process.spawn() {
+            Ok(child) => return Ok(child),
+            Err(error) => error,
+        };
+        let passing = matches!(
+            error.raw_os_error().map(Errno::from_raw_os_error),
+            Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE | Errno::TXTBSY)
+        );
+        if !passing || tries >= SPAWN_TRIES {
+            return Err(error);
+        }
+        tries += 1;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn prepare(command: &Command, job: &Job, one_job: bool) -> tokio::process::Command {
     let mut process = tokio::process::Command::new(&command.program);
     process
         .args(&command.args)
@@ -38,26 +80,23 @@ pub(super) fn start(command: &Command, job: &Job, one_job: bool) -> Result<(Runn
         .process_group(0)
         .kill_on_drop(true);
     if one_job {
-        process.env("REDRIVE_JOB", job.id.to_string()).env("REDRIVE_ATTEMPT", job.attempt.to_string());
+        process.env(JOB_VARIABLE, job.id.to_string()).env("REDRIVE_ATTEMPT", job.attempt.to_string());
     }
     if let Some(folder) = &command.folder {
         process.current_dir(folder);
     }
-    let unavailable = |error: io::Error| {
-        HandlerError::Unavailable(format!("{} cannot be started: {error}", command.program.display()))
-    };
-    let mut child = process.spawn().map_err(unavailable)?;
-    let pid = child.id().ok_or_else(|| unavailable(io::Error::other("it has no process id")))?;
-    let piped = "the stream was asked to be a pipe";
-    let pipes = Pipes {
-        stdin: child.stdin.take().expect(piped),
-        stdout: child.stdout.take().expect(piped),
-        stderr: child.stderr.take().expect(piped),
-    };
-    Ok((Running { child, pid }, pipes))
+    process
 }
 
 impl Running {
+    /// Waits for the child to end, and ends all that are left in its group.
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await;
+        self.kill();
+        self.reaped = true;
+        status
+    }
+
     /// Kills the child and all that are in its group.
     pub(super) fn kill(&self) {
         if let Some(group) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) {
@@ -69,6 +108,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.kill();
+        if !self.reaped {
+            self.kill();
+        }
     }
 }

@@ -1,31 +1,57 @@
-//! Children that outlived their worker.
+//! Children that outlived their job or their worker.
 //!
-//! A worker that is killed cannot kill its children. Each child has its worker's id in its environment, so whoever takes
-//! over the worker's jobs can find them and end them before the jobs run again.
+//! A worker that is killed cannot kill its children, and a child may leave its process group. Each has its worker's id and
+//! its job's in its environment, by which it can be found and ended.
 
 use std::fs;
 
-use redrive_core::ids::WorkerId;
+use redrive_core::ids::{JobId, WorkerId};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The environment variable by which children are known.
+/// The environment variables by which children are known.
 pub const WORKER_VARIABLE: &str = "REDRIVE_WORKER";
+/// See [`WORKER_VARIABLE`].
+pub const JOB_VARIABLE: &str = "REDRIVE_JOB";
 
-/// Kills the children of a worker that is gone; says how many there were.
+/// A process that a worker started, or that such a process started.
+#[derive(Clone, Copy, Debug)]
+pub struct Child {
+    pid: Pid,
+    /// The job it was started for, unless it is for many.
+    pub job: Option<JobId>,
+}
+
+impl Child {
+    /// Kills it.
+    pub fn kill(&self) {
+        // It may have ended meanwhile, which is as good.
+        let _ = kill_process(self.pid, Signal::KILL);
+    }
+}
+
+/// The processes that a worker, or any of its children, started.
+pub fn children(worker: WorkerId) -> Vec<Child> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let pids = processes.flatten().filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| *pid != own).filter_map(|pid| child(pid, worker)).collect()
+}
+
+fn child(pid: i32, worker: WorkerId) -> Option<Child> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = |name: &str| {
+        let entry = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes()))?;
+        std::str::from_utf8(entry.strip_prefix(b"=")?).ok()
+    };
+    if value(WORKER_VARIABLE)?.parse() != Ok(worker) {
+        return None;
+    }
+    Some(Child { pid: Pid::from_raw(pid)?, job: value(JOB_VARIABLE).and_then(|job| job.parse().ok()) })
+}
+
+/// Kills all children of a worker; says how many there were.
 pub fn kill(worker: WorkerId) -> usize {
-    kill_marked(&format!("{WORKER_VARIABLE}={worker}"))
-}
-
-/// Kills every process that has an entry in its environment; says how many there were.
-pub(super) fn kill_marked(entry: &str) -> usize {
-    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
-    let own = std::process::id();
-    let pids = processes.flatten().filter_map(|process| process.file_name().to_str()?.parse().ok());
-    let marked = pids.filter(|pid: &i32| u32::try_from(*pid) != Ok(own) && has_entry(*pid, entry));
-    marked.filter_map(Pid::from_raw).filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count()
-}
-
-fn has_entry(pid: i32, entry: &str) -> bool {
-    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
-    environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes())
+    let found = children(worker);
+    found.iter().for_each(Child::kill);
+    found.len()
 }

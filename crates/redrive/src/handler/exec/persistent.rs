@@ -40,9 +40,9 @@ enum Reply {
 
 impl Persistent {
     pub(super) async fn run(&self, command: &Command, job: &Job) -> Result<Value, HandlerError> {
-        let mut process = match self.take() {
+        let mut process = match self.take().await {
             Some(idle) => idle,
-            None => Process::start(command, job)?,
+            None => Process::start(command, job).await?,
         };
         let reply = process.exchange(command, job).await;
         let (answer, healthy) = process.conclude(reply, command, job).await;
@@ -52,19 +52,29 @@ impl Persistent {
         answer
     }
 
-    /// A process that waits and still lives.
-    fn take(&self) -> Option<Process> {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::iter::from_fn(|| idle.pop()).find_map(|mut process| match process.running.child.try_wait() {
-            Ok(None) => Some(process),
-            _ => None,
-        })
+    /// A process that waits, still lives and has nothing more to say about the job before.
+    async fn take(&self) -> Option<Process> {
+        loop {
+            let mut process = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+            if process.is_quiet().await {
+                return Some(process);
+            }
+        }
     }
 }
 
 impl Process {
-    fn start(command: &Command, job: &Job) -> Result<Self, HandlerError> {
-        let (running, Pipes { stdin, stdout, stderr }) = child::start(command, job, false)?;
+    /// Whether its output is open and empty. One that said more than was asked is not to be trusted with another job.
+    async fn is_quiet(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            _ = self.stdout.fill_buf() => false,
+            () = std::future::ready(()) => true,
+        }
+    }
+
+    async fn start(command: &Command, job: &Job) -> Result<Self, HandlerError> {
+        let (running, Pipes { stdin, stdout, stderr }) = child::start(command, job, false).await?;
         let tail = Tail::default();
         let filled = tail.clone();
         tokio::spawn(async move { filled.fill(stderr).await });
@@ -92,14 +102,14 @@ impl Process {
     /// What the reply means, and whether the process can take another job.
     async fn conclude(&mut self, reply: Reply, command: &Command, job: &Job) -> (Result<Value, HandlerError>, bool) {
         if let Reply::Line(line) = &reply
-            && let Some(answer) = answer::of_line(line, &self.stderr.text())
+            && let Some(answer) = answer::of_line(line, job, &self.stderr.text())
         {
             return (answer, true);
         }
         if !matches!(reply, Reply::Closed) {
             self.running.kill();
         }
-        let status = tokio::time::timeout(std::time::Duration::from_secs(1), self.running.child.wait()).await;
+        let status = tokio::time::timeout(std::time::Duration::from_secs(1), self.running.wait()).await;
         let stderr = self.stderr.text();
         let with_stderr = |report: FailureReport| FailureReport { stderr: answer::non_empty(&stderr), ..report };
         let broken = |message: String, code: &str| {
@@ -115,7 +125,7 @@ impl Process {
             }
             (Reply::Line(line), _) => {
                 let head: String = line.chars().take(200).collect();
-                broken(format!("the command's answer is not JSON: {head}"), "bad_answer")
+                broken(format!("the command's answer is not JSON, or another job's: {head}"), "bad_answer")
             }
         };
         (Err(error), false)

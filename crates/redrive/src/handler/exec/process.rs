@@ -7,12 +7,12 @@ use std::time::Duration;
 use redrive_core::failures::{FailureReport, Reason};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::answer::{self, Exit};
 use super::child::{self, Pipes, Running};
 use super::tail::Tail;
-use super::{Command, OUTPUT_BYTES_MAX, memory, orphans};
+use super::{Command, OUTPUT_BYTES_MAX, memory};
 use crate::handler::{HandlerError, Job};
 
 /// How long a child's pipes may stay open after it has ended, because something that it left behind holds them.
@@ -28,13 +28,13 @@ enum End {
 
 /// Runs a job in a process of its own.
 pub(super) async fn run(command: &Command, job: &Job) -> Result<Value, HandlerError> {
-    let (mut running, Pipes { stdin, stdout, stderr }) = child::start(command, job, true)?;
+    let (mut running, Pipes { stdin, stdout, stderr }) = child::start(command, job, true).await?;
     let tail = Tail::default();
     let mut output = Vec::new();
     let end = {
         let streams = async {
-            let (_, fits, ()) = tokio::join!(send(stdin, job), collect(stdout, &mut output), tail.fill(stderr));
-            fits
+            let all = tokio::try_join!(send(stdin, job), collect(stdout, &mut output), fill(&tail, stderr));
+            all.is_ok()
         };
         watch(&mut running, streams, command, job).await
     };
@@ -56,40 +56,43 @@ async fn watch(running: &mut Running, streams: impl Future<Output = bool>, comma
                     break End::TooMuchOutput;
                 }
             }
-            status = running.child.wait() => break End::Exited(status),
+            status = running.wait() => break End::Exited(status),
             used = &mut memory => break End::OutOfMemory(used),
             () = &mut deadline => break End::OutOfTime,
         }
     };
-    // Whatever the child left running in its group ends with it, and lets go of the pipes.
-    running.kill();
     if !matches!(end, End::Exited(_)) {
-        let _ = running.child.wait().await;
+        running.kill();
+        let _ = running.wait().await;
     }
-    if open {
-        match tokio::time::timeout(LINGER, &mut streams).await {
-            Ok(false) if matches!(end, End::Exited(_)) => return End::TooMuchOutput,
-            Ok(_) => {}
-            // Something left the group and still holds a pipe.
-            Err(_) => drop(orphans::kill_marked(&format!("REDRIVE_JOB={}", job.id))),
-        }
+    // The group is gone and has let go of the pipes; who left it may hold one still, and is not waited for.
+    if open && let Ok(false) = tokio::time::timeout(LINGER, &mut streams).await {
+        return End::TooMuchOutput;
     }
     end
 }
 
-async fn send(mut stdin: ChildStdin, job: &Job) {
+/// Output that does not fit.
+struct TooMuch;
+
+async fn send(mut stdin: ChildStdin, job: &Job) -> Result<(), TooMuch> {
     let text = serde_json::to_vec(job).unwrap_or_default();
     // A command need not read its input: a closed pipe is no error.
     if stdin.write_all(&text).await.is_ok() {
         let _ = stdin.write_all(b"\n").await;
     }
+    Ok(())
 }
 
-/// Reads all output; says whether it fits.
-async fn collect(mut stdout: ChildStdout, output: &mut Vec<u8>) -> bool {
+async fn fill(tail: &Tail, stderr: ChildStderr) -> Result<(), TooMuch> {
+    tail.fill(stderr).await;
+    Ok(())
+}
+
+async fn collect(mut stdout: ChildStdout, output: &mut Vec<u8>) -> Result<(), TooMuch> {
     let mut limited = (&mut stdout).take(OUTPUT_BYTES_MAX as u64 + 1);
     let _ = limited.read_to_end(output).await;
-    output.len() <= OUTPUT_BYTES_MAX
+    if output.len() <= OUTPUT_BYTES_MAX { Ok(()) } else { Err(TooMuch) }
 }
 
 fn conclude(end: End, command: &Command, job: &Job, output: &[u8], tail: &Tail) -> Result<Value, HandlerError> {
