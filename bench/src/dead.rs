@@ -39,9 +39,9 @@ fn letter(tx: &Connection, pipeline: i64, n: u64) -> Result<()> {
         id.as_bytes()
     ])?;
     tx.prepare_cached(
-        "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, attempts, crashes, replays, gate, reason, code,
+        "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, code,
                            http_status, proxy, message, input)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 4, 0, 0, 'review', ?7, 'SelectorNotFound', 200, NULL, ?8, ?9)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 4, 0, 0, 'review', ?7, 'SelectorNotFound', 200, NULL, ?8, ?9)",
     )?
     .execute(params![
         id.as_bytes(),

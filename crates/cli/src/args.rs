@@ -107,7 +107,8 @@ pub struct PushArgs {
 
 #[derive(Debug, Args)]
 pub struct TaskArgs {
-    /// Tasks: JSON Lines (each object is a job's input), or plain lines (each a URL); - for standard input
+    /// Tasks: JSON Lines (each object is a job's input), or plain lines (each a URL); - for standard input, which is
+    /// read to its end first
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// How the file is to be read
@@ -145,12 +146,12 @@ pub struct WorkArgs {
 
 #[derive(Debug, Args)]
 pub struct HandlerArgs {
-    /// The pipeline; `work` takes several [default: the only one of redrive.toml, or "default"]
+    /// The pipeline; `work` takes several [default: those of redrive.toml; with a command of its own, "default"]
     #[arg(long, short, value_name = "NAME")]
     pub pipeline: Vec<PipelineName>,
     /// Jobs to run at once [default: the number of cores]
-    #[arg(long, short = 'j', value_name = "N")]
-    pub concurrency: Option<usize>,
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub concurrency: Option<u16>,
     /// Attempts before a job is dead [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub attempts: Option<u32>,
@@ -158,7 +159,7 @@ pub struct HandlerArgs {
     #[arg(long, value_name = "TIME", value_parser = crate::config::units::duration)]
     pub backoff: Option<std::time::Duration>,
     /// How long one attempt may take [default: 5m]
-    #[arg(long, value_name = "TIME", value_parser = crate::config::units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = crate::config::units::positive)]
     pub timeout: Option<std::time::Duration>,
     /// The most memory a command and its children may use [default: half of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = crate::config::units::size)]
@@ -307,7 +308,7 @@ pub struct DiscardArgs {
     #[command(flatten)]
     pub filter: FilterArgs,
     /// Why, for the record
-    #[arg(long)]
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub why: String,
     /// Discard all that the filters find, without showing first how many there are
     #[arg(long)]
@@ -320,7 +321,7 @@ pub struct CancelArgs {
     #[arg(required = true)]
     pub ids: Vec<JobId>,
     /// Why, for the record
-    #[arg(long)]
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub why: String,
 }
 

@@ -1,5 +1,6 @@
 //! Exit codes, and how an error ends the program.
 
+use std::io;
 use std::process::ExitCode;
 
 use anstream::eprintln;
@@ -56,6 +57,10 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 
 /// Prints an error and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
+    // Whoever read our output has seen enough.
+    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        return Exit::Ok.into();
+    }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     eprintln!("{red}error:{red:#} {error:#}");
     let exit = if error.is::<UsageError>() { Exit::Usage } else { Exit::Failed };

@@ -114,7 +114,7 @@ impl Setting {
         };
         let mut pipeline =
             Pipeline::with_name(name, Arc::new(Exec::new(command, mode))).with_policy(policy(&config, args));
-        if let Some(jobs) = args.concurrency.or(config.concurrency) {
+        if let Some(jobs) = args.concurrency.map(usize::from).or(config.concurrency) {
             pipeline = pipeline.concurrency(jobs);
         }
         Ok((pipeline, config.out))

@@ -51,7 +51,13 @@ impl Tasks {
             file = spool_from(file).with_context(reading)?;
         }
         let identity = identity(&mut file).with_context(reading)?;
-        let json = is_json(&mut file, path, format).with_context(reading)?;
+        let first = first_character(&mut file).with_context(reading)?;
+        let json = is_json(first, path, format);
+        if json && first == Some('[') {
+            return Err(usage(format!(
+                "{name} is a JSON array: one object per line is wanted, `jq -c '.[]'` makes them"
+            )));
+        }
         Ok(Self { name, file, json, identity })
     }
 
@@ -105,7 +111,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Bool(_) => "true or false",
         Value::Number(_) => "a number",
         Value::String(_) => "a string",
-        Value::Array(_) => "an array (one object per line is wanted: `jq -c '.[]'` makes them)",
+        Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     }
 }
@@ -184,19 +190,22 @@ fn identity(file: &mut File) -> Result<String> {
     Ok(hasher.finalize().to_hex()[..24].to_owned())
 }
 
-fn is_json(file: &mut File, path: &Path, format: Format) -> Result<bool> {
+/// The first character that is not white space, if it comes soon.
+fn first_character(file: &mut File) -> Result<Option<char>> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut head = Vec::new();
+    file.take(4096).read_to_end(&mut head)?;
+    let text = String::from_utf8_lossy(&head);
+    Ok(text.trim_start_matches('\u{feff}').trim_start().chars().next())
+}
+
+fn is_json(first: Option<char>, path: &Path, format: Format) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     match (format, extension) {
-        (Format::Jsonl, _) => Ok(true),
-        (Format::Lines, _) => Ok(false),
-        (Format::Auto, "jsonl" | "ndjson" | "json") => Ok(true),
-        (Format::Auto, _) => {
-            file.seek(SeekFrom::Start(0))?;
-            let mut head = vec![0; 4096];
-            let read = file.read(&mut head)?;
-            let head = String::from_utf8_lossy(&head[..read]);
-            Ok(head.trim_start_matches('\u{feff}').trim_start().starts_with('{'))
-        }
+        (Format::Jsonl, _) => true,
+        (Format::Lines, _) => false,
+        (Format::Auto, "jsonl" | "ndjson" | "json") => true,
+        (Format::Auto, _) => first == Some('{'),
     }
 }
 
@@ -260,6 +269,5 @@ mod tests {
     fn json_is_told_from_lines_by_name_and_first_character() {
         assert_eq!(json!(read("tasks", b"\n {\"a\":1}\n").0[0].input), json!({"a": 1}));
         assert_eq!(json!(read("tasks", b"x\n").0[0].input), json!({"url": "x"}));
-        assert_eq!(read("tasks.json", b"[{\"a\":1}]\n").1.len(), 1);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::time::Timestamp;
+
 /// When and how often a failed job is tried again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryPolicy {
@@ -35,11 +37,24 @@ impl RetryPolicy {
     /// result is never below `retry_after`.
     pub fn delay(&self, failed: u32, retry_after: Option<Duration>, chance: f64) -> Duration {
         let doublings = failed.saturating_sub(1).min(31);
-        let delay = self.base.saturating_mul(1 << doublings).min(self.cap);
+        let delay = self.base.saturating_mul(1 << doublings).min(self.cap.max(self.base));
         let jittered = delay + delay.mul_f64(chance.clamp(0.0, 1.0) / 2.0);
         jittered.max(retry_after.unwrap_or_default())
     }
 }
+
+/// The wait that a `Retry-After` header asks for: seconds, or a date.
+pub fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
+    let header = header.trim();
+    if let Ok(secs) = header.parse::<f64>() {
+        return (secs.is_finite() && secs >= 0.0).then(|| Duration::from_secs_f64(secs.min(WAIT_SECS_MAX)));
+    }
+    let date = jiff::fmt::rfc2822::parse(header).ok()?;
+    Some(Timestamp::from_millis(date.timestamp().as_millisecond()).since(now))
+}
+
+/// No wait that is asked for is longer than this: ten years.
+const WAIT_SECS_MAX: f64 = 315_576_000.0;
 
 #[cfg(test)]
 mod tests {
@@ -51,6 +66,17 @@ mod tests {
         let policy = RetryPolicy::default();
         let waits: Vec<u64> = (1..=10).map(|n| policy.delay(n, None, 0.0).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]);
+    }
+
+    #[test]
+    fn headers() {
+        let now: Timestamp = "2026-11-15T14:02:00Z".parse().expect("a time");
+        assert_eq!(retry_after(" 120 ", now), Some(Duration::from_secs(120)));
+        assert_eq!(retry_after("Sun, 15 Nov 2026 14:03:30 GMT", now), Some(Duration::from_secs(90)));
+        assert_eq!(retry_after("Sun, 15 Nov 2020 14:03:30 GMT", now), Some(Duration::ZERO));
+        for nonsense in ["", "soon", "-5", "NaN"] {
+            assert_eq!(retry_after(nonsense, now), None, "{nonsense:?}");
+        }
     }
 
     proptest! {

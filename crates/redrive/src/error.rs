@@ -18,7 +18,7 @@ pub enum Error {
     #[error("a job's input must be a JSON object, not {0}")]
     InputNotAnObject(String),
     /// The results could not be written; their jobs are queued again.
-    #[error("cannot write results to {place}: {source}")]
+    #[error("cannot write results to {place}")]
     Sink {
         /// Where they were to go.
         place: String,

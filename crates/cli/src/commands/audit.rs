@@ -1,10 +1,10 @@
 //! `redrive audit`: recounts everything and says what does not add up.
 
-use anstream::println;
 use anyhow::Result;
 
 use crate::exit::Exit;
 use crate::output::paint::{BAD, GOOD, paint};
+use crate::output::print::out;
 use crate::output::table;
 use crate::setting::Setting;
 
@@ -12,7 +12,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
     let audit = setting.existing_store()?.audit().await?;
     let exit = if audit.problems.is_empty() { Exit::Ok } else { Exit::NotSound };
     if json {
-        println!("{}", serde_json::to_string_pretty(&audit)?);
+        out!("{}", serde_json::to_string_pretty(&audit)?)?;
         return Ok(exit);
     }
     let rows: Vec<_> = audit
@@ -24,12 +24,12 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
             std::iter::once(audited.pipeline.to_string()).chain(counts.map(|count| count.to_string())).collect()
         })
         .collect();
-    table::print(&["counted", ">accepted", ">queued", ">leased", ">done", ">dead", ">discarded"], &rows);
+    table::print(&["counted", ">accepted", ">queued", ">leased", ">done", ">dead", ">discarded"], &rows)?;
     for problem in &audit.problems {
-        println!("{} {problem}", paint(BAD, "✗"));
+        out!("{} {problem}", paint(BAD, "✗"))?;
     }
     if audit.problems.is_empty() {
-        println!("{} every accepted job is in exactly one state, and the ledger agrees", paint(GOOD, "✓"));
+        out!("{} every accepted job is in exactly one state, and the ledger agrees", paint(GOOD, "✓"))?;
     }
     Ok(exit)
 }

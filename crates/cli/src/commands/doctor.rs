@@ -1,6 +1,5 @@
 //! `redrive doctor`: checks the configuration, the store, its disk and the commands.
 
-use anstream::println;
 use anyhow::Result;
 use redrive::handler::exec::Command;
 use redrive_store::{OpenMode, StoreError};
@@ -9,6 +8,7 @@ use serde::Serialize;
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::output::paint::{BAD, GOOD, paint};
+use crate::output::print::out;
 use crate::setting::Setting;
 
 /// Free disk space below which it warns.
@@ -34,11 +34,11 @@ pub async fn run(global: &Global, json: bool) -> Result<Exit> {
         Err(error) => vec![finding("configuration", Err(format!("{error:#}")))],
     };
     if json {
-        println!("{}", serde_json::to_string_pretty(&findings)?);
+        out!("{}", serde_json::to_string_pretty(&findings)?)?;
     } else {
         for Finding { check, ok, found } in &findings {
             let mark = if *ok { paint(GOOD, "✓") } else { paint(BAD, "✗") };
-            println!("{mark} {check}: {found}");
+            out!("{mark} {check}: {found}")?;
         }
     }
     Ok(if findings.iter().all(|finding| finding.ok) { Exit::Ok } else { Exit::Failed })
@@ -85,7 +85,11 @@ async fn look_at_store(setting: &Setting) -> Vec<Finding> {
         true => Ok("nothing is damaged".to_owned()),
         false => Err(health.problems.join("; ")),
     };
-    let workers = store.list_workers().await.map(|workers| format!("{} registered", workers.len()));
+    let workers = store.list_workers().await.map(|workers| {
+        let gone = workers.iter().filter(|worker| !worker.alive).count();
+        let note = if gone > 0 { "; the next worker takes over from those that are gone" } else { "" };
+        format!("{} at work, {gone} gone{note}", workers.len() - gone)
+    });
     vec![
         finding("store", Ok(location)),
         finding("version", Ok(format!("schema {}, {}", health.schema_version, health.engine))),

@@ -8,6 +8,7 @@ use redrive::{CancellationToken, Redrive};
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::NewJob;
 use redrive_core::state::JobState;
+use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
 use redrive_store::contract::EnqueuedJob;
 use tokio::sync::mpsc;
@@ -26,12 +27,14 @@ const BROKEN_SHOWN: u64 = 20;
 pub struct Fed {
     /// Jobs that are new.
     pub accepted: u64,
-    /// Jobs that were known and are done.
+    /// Jobs that were known, by their end if they came to one before this run.
     pub known_done: u64,
-    /// Jobs that were known and are dead.
+    /// See [`Fed::known_done`].
     pub known_dead: u64,
-    /// Jobs that were known in any other state.
-    pub known_other: u64,
+    /// See [`Fed::known_done`].
+    pub known_discarded: u64,
+    /// Jobs that were known and open when this run began, or whose key stands twice in the file.
+    pub known_open: u64,
     /// Lines that were refused.
     pub broken: u64,
     /// Whether the whole file was read.
@@ -41,16 +44,20 @@ pub struct Fed {
 impl Fed {
     /// Jobs that were known.
     pub const fn known(&self) -> u64 {
-        self.known_done + self.known_dead + self.known_other
+        self.known_done + self.known_dead + self.known_discarded + self.known_open
     }
 
-    fn count(&mut self, enqueued: &[EnqueuedJob]) {
+    fn count(&mut self, enqueued: &[EnqueuedJob], begun: Timestamp) {
         for job in enqueued {
+            let before = |ended_at: &Option<Timestamp>| ended_at.is_some_and(|ended_at| ended_at < begun);
             *match job {
                 EnqueuedJob::Accepted(_) => &mut self.accepted,
-                EnqueuedJob::Known(_, JobState::Done) => &mut self.known_done,
-                EnqueuedJob::Known(_, JobState::Dead) => &mut self.known_dead,
-                EnqueuedJob::Known(..) => &mut self.known_other,
+                EnqueuedJob::Known { state, ended_at, .. } if before(ended_at) => match state {
+                    JobState::Done => &mut self.known_done,
+                    JobState::Dead => &mut self.known_dead,
+                    _ => &mut self.known_discarded,
+                },
+                EnqueuedJob::Known { .. } => &mut self.known_open,
             } += 1;
         }
     }
@@ -98,12 +105,13 @@ impl Feed {
         let (sender, mut batches) = mpsc::channel::<Vec<NewJob>>(4);
         let (tasks, redrive) = (Arc::new(tasks), self.redrive.clone());
         let reading = tokio::task::spawn_blocking(move || read(&tasks, &redrive, &sender, say));
+        let begun = self.redrive.now();
         let mut fed = Fed::default();
         while let Some(batch) = batches.recv().await {
             if self.stop.is_cancelled() {
                 break;
             }
-            self.enqueue(batch, &mut fed).await?;
+            self.enqueue(batch, begun, &mut fed).await?;
         }
         drop(batches);
         fed.broken = reading.await??;
@@ -111,13 +119,13 @@ impl Feed {
         Ok(fed)
     }
 
-    async fn enqueue(&self, mut batch: Vec<NewJob>, fed: &mut Fed) -> Result<()> {
+    async fn enqueue(&self, mut batch: Vec<NewJob>, begun: Timestamp, fed: &mut Fed) -> Result<()> {
         let mut size = batch.len();
         while !batch.is_empty() && !self.stop.is_cancelled() {
             let part: Vec<NewJob> = batch.iter().take(size).cloned().collect();
             match self.redrive.enqueue_jobs(&self.pipeline, self.queued_max, part).await {
                 Ok(enqueued) => {
-                    fed.count(&enqueued);
+                    fed.count(&enqueued, begun);
                     batch.drain(..enqueued.len());
                     size = batch.len();
                 }

@@ -1,5 +1,7 @@
 //! From filter arguments to the store's filters, and printing lists page by page.
 
+use std::io;
+
 use anyhow::Result;
 use redrive_core::time::Timestamp;
 use redrive_store::Result as StoreResult;
@@ -9,6 +11,7 @@ use serde::Serialize;
 use crate::args::{FilterArgs, PageArgs};
 use crate::config::units;
 use crate::exit::{Exit, usage};
+use crate::output::print::out;
 
 /// The times a filter is bounded by.
 fn bounds(args: &FilterArgs, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
@@ -34,7 +37,7 @@ pub fn of_jobs(args: FilterArgs, now: Timestamp) -> Result<JobFilter> {
 pub async fn print<T: Serialize>(
     args: &PageArgs,
     fetch: impl AsyncFn(u32, Option<String>) -> StoreResult<Page<T>>,
-    table: impl Fn(&[T]),
+    table: impl Fn(&[T]) -> io::Result<()>,
 ) -> Result<Exit> {
     let mut cursor = args.cursor.clone();
     let mut first = true;
@@ -42,10 +45,10 @@ pub async fn print<T: Serialize>(
         let page = fetch(if args.all { 1_000 } else { args.limit }, cursor).await?;
         if args.json {
             for item in &page.items {
-                println!("{}", serde_json::to_string(item)?);
+                out!("{}", serde_json::to_string(item)?)?;
             }
         } else if !page.items.is_empty() || first {
-            table(&page.items);
+            table(&page.items)?;
         }
         first = false;
         match page.next {
@@ -62,5 +65,5 @@ pub async fn print<T: Serialize>(
 /// Who acts, for the record.
 pub fn actor() -> String {
     let name = ["REDRIVE_ACTOR", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use crate::args::InitArgs;
 use crate::config::{FILE_NAME, template::TEMPLATE};
 use crate::exit::{Exit, usage};
+use crate::output::print::out;
 
 pub fn run(args: &InitArgs) -> Result<Exit> {
     let mut options = OpenOptions::new();
@@ -19,6 +20,6 @@ pub fn run(args: &InitArgs) -> Result<Exit> {
         opened => opened.with_context(|| format!("cannot write {FILE_NAME}"))?,
     };
     file.write_all(TEMPLATE.as_bytes()).with_context(|| format!("cannot write {FILE_NAME}"))?;
-    println!("wrote {FILE_NAME}: set the command of its pipeline, then `redrive run tasks.jsonl`");
+    out!("wrote {FILE_NAME}: set the command of its pipeline, then `redrive run tasks.jsonl`")?;
     Ok(Exit::Ok)
 }

@@ -6,12 +6,16 @@ use redrive::CancellationToken;
 use super::feed::{Feed, WhenFull, check_strictly};
 use crate::args::PushArgs;
 use crate::exit::Exit;
+use crate::output::print::out;
 use crate::setting::Setting;
 use crate::tasks::Tasks;
 
 pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     let named: Vec<_> = args.pipeline.into_iter().collect();
     let pipeline = setting.pipeline_name(&named, false)?;
+    if !setting.config.pipeline.is_empty() && !setting.config.pipeline.contains_key(&pipeline) {
+        eprintln!("note: pipeline {pipeline} is not in the configuration: its jobs wait until a worker names it");
+    }
     let tasks = Tasks::open(&args.tasks.file, args.tasks.format)?;
     let redrive = setting.redrive()?;
     if args.tasks.strict {
@@ -20,12 +24,12 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     let queued_max = setting.policy(&pipeline).queued_max;
     let feed = Feed { redrive, pipeline, queued_max, when_full: WhenFull::Refuse, stop: CancellationToken::new() };
     let fed = feed.run(tasks, |line| eprintln!("{line}")).await?;
-    println!(
+    out!(
         "pipeline {}: {} accepted, {} known already, {} broken",
         feed.pipeline,
         fed.accepted,
         fed.known(),
         fed.broken
-    );
+    )?;
     Ok(if fed.broken > 0 { Exit::LinesRefused } else { Exit::Ok })
 }

@@ -5,7 +5,6 @@ use anyhow::Result;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
-use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{DeadFilter, ListDead};
 
@@ -33,6 +32,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let sink = work::sink(args.out.or(configured_out))?;
     let begun = redrive.now();
     let base = redrive.ledger(&name).await?;
+    let buried_before = buried(&redrive, &name, begun).await?;
     let progress = Progress::start(base);
     let pipeline = pipeline.sink(BesideProgress { progress: progress.clone(), sink });
     let stop = CancellationToken::new();
@@ -40,9 +40,17 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     progress.finish();
     let (fed, signalled) = worked?;
     let end = redrive.ledger(&name).await?;
-    let run = Run { name, begun, base, end, fed, interrupted: signalled && (end.open() > 0 || !fed.complete) };
+    let died = buried(&redrive, &name, begun).await? - buried_before;
+    let interrupted = signalled && (end.open() > 0 || !fed.complete);
+    let run = Run { name, begun, done: end.done - base.done, died, left: end.open(), fed, interrupted };
     run.summarise(&redrive, &progress).await?;
     Ok(run.exit())
+}
+
+/// How often a job of the pipeline was buried in the hours since a time; letters that are discarded meanwhile count.
+async fn buried(redrive: &Redrive, name: &PipelineName, since: Timestamp) -> Result<i64> {
+    let hours = redrive.store().hourly(since).await?;
+    Ok(hours.iter().filter(|hour| hour.pipeline == *name && hour.event == "buried").map(|hour| hour.count).sum())
 }
 
 /// Feeds and works at the same time, with progress shown. Says what was fed, and whether a signal ended it.
@@ -85,8 +93,9 @@ async fn work_through(
     let showing = async {
         loop {
             tokio::time::sleep(progress.every()).await;
-            if let Ok(ledger) = redrive.ledger(&name).await {
-                progress.show(ledger);
+            if let (Ok(ledger), Ok(breakers)) = (redrive.ledger(&name).await, redrive.store().list_breakers().await) {
+                let held: Vec<_> = breakers.into_iter().filter(|breaker| breaker.pipeline == name).collect();
+                progress.show(ledger, &held, redrive.now());
             }
         }
     };
@@ -103,21 +112,18 @@ async fn work_through(
 struct Run {
     name: PipelineName,
     begun: Timestamp,
-    base: Ledger,
-    end: Ledger,
+    done: i64,
+    died: i64,
+    left: i64,
     fed: Fed,
     interrupted: bool,
 }
 
 impl Run {
-    fn died(&self) -> i64 {
-        (self.end.dead - self.base.dead).max(0)
-    }
-
     fn exit(&self) -> Exit {
         if self.interrupted {
             Exit::Interrupted
-        } else if self.died() > 0 || self.fed.known_dead > 0 {
+        } else if self.died > 0 || self.fed.known_dead > 0 {
             Exit::Dead
         } else if self.fed.broken > 0 {
             Exit::LinesRefused
@@ -127,30 +133,35 @@ impl Run {
     }
 
     async fn summarise(&self, redrive: &Redrive, progress: &Progress) -> Result<()> {
-        let done = self.end.done - self.base.done;
         let secs = progress.elapsed().as_secs_f64();
-        eprintln!("{} {done}  in {secs:.1} s", paint(GOOD, "done:"));
-        if self.fed.known_done > 0 {
-            eprintln!("done before: {}", self.fed.known_done);
-        }
-        let dead = self.died() + i64::try_from(self.fed.known_dead).unwrap_or(0);
+        eprintln!("{} {}  in {secs:.1} s", paint(GOOD, "done:"), self.done);
+        let dead = self.died + i64::try_from(self.fed.known_dead).unwrap_or(0);
         let style = if dead > 0 { BAD } else { GOOD };
         let before = match self.fed.known_dead {
             0 => String::new(),
             known => format!("  ({known} of them before)"),
         };
         eprintln!("{} {dead}{before}", paint(style, "dead:"));
-        if self.died() > 0 {
+        if self.died > 0 {
             self.show_dead(redrive).await?;
         }
         if dead > 0 {
             eprintln!("see them: redrive dead list --pipeline {}", self.name);
         }
+        for (what, count) in [
+            ("done before", self.fed.known_done),
+            ("discarded before", self.fed.known_discarded),
+            ("known already", self.fed.known_open),
+        ] {
+            if count > 0 {
+                eprintln!("{what}: {count}");
+            }
+        }
         if self.fed.broken > 0 {
             eprintln!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
         }
         if self.interrupted {
-            eprintln!("{} {}; the same command goes on", paint(WAITING, "left:"), self.end.open());
+            eprintln!("{} {}; the same command goes on", paint(WAITING, "left:"), self.left);
         }
         Ok(())
     }
@@ -160,7 +171,7 @@ impl Run {
         let params = ListDead { filter, limit: DEAD_SHOWN, cursor: None, with_failures: false };
         let page = redrive.store().list_dead(params).await?;
         for letter in &page.items {
-            let code = letter.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
+            let code = letter.code.as_ref().map(|code| format!(" {}", cut(code, Some(40)))).unwrap_or_default();
             let message = cut(&letter.message, Some(100));
             let crashes = if letter.crashes > 0 { format!(", crashes {}", letter.crashes) } else { String::new() };
             eprintln!("  {}  {}{code}: {message}  (attempts {}{crashes})", letter.id, letter.reason, letter.attempts);

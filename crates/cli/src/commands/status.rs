@@ -5,6 +5,7 @@ use redrive_core::ledger::Ledger;
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::output::print::out;
 use crate::output::table;
 use crate::setting::Setting;
 
@@ -14,11 +15,11 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
         (store.ledgers().await?, store.list_breakers().await?, store.list_workers().await?);
     if json {
         let document = json!({"pipelines": ledgers, "breakers": breakers, "workers": workers});
-        println!("{document:#}");
+        out!("{document:#}")?;
         return Ok(Exit::Ok);
     }
     if ledgers.is_empty() {
-        println!("no jobs yet: `redrive run` or `redrive push` brings some");
+        out!("no jobs yet: `redrive run` or `redrive push` brings some")?;
         return Ok(Exit::Ok);
     }
     let row = |name: &str, l: &Ledger| {
@@ -27,9 +28,9 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
     };
     let rows: Vec<_> = ledgers.iter().map(|(name, ledger)| row(name.as_str(), ledger)).collect();
     let headings = ["pipeline", ">accepted", ">queued", ">retrying", ">leased", ">done", ">dead", ">discarded"];
-    table::print(&headings, &rows);
+    table::print(&headings, &rows)?;
     if !breakers.is_empty() {
-        println!();
+        out!("")?;
         let rows: Vec<_> = breakers
             .iter()
             .map(|b| {
@@ -43,15 +44,19 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
                 ]
             })
             .collect();
-        table::print(&["pipeline", "target", "breaker", ">held", "next try"], &rows);
+        table::print(&["pipeline", "target", "breaker", ">held", "next try"], &rows)?;
     }
     if !workers.is_empty() {
-        println!();
+        out!("")?;
         let rows: Vec<_> = workers
             .iter()
-            .map(|w| vec![w.id.to_string(), w.pid.to_string(), w.leases.to_string(), w.attached_at.to_string()])
+            .map(|w| {
+                let alive = if w.alive { "alive" } else { "gone" };
+                let since = w.attached_at.to_string();
+                vec![w.id.to_string(), w.pid.to_string(), alive.to_owned(), w.leases.to_string(), since]
+            })
             .collect();
-        table::print(&["worker", ">pid", ">leases", "since"], &rows);
+        table::print(&["worker", ">pid", "process", ">leases", "since"], &rows)?;
     }
     Ok(Exit::Ok)
 }

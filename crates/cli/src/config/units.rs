@@ -14,6 +14,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(duration).map_err(|_| wrong())
 }
 
+/// Reads a time that is longer than nothing.
+pub fn positive(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|time| if time.is_zero() { Err("it must be longer than nothing".into()) } else { Ok(time) })
+}
+
 /// Reads a size such as `512MiB`, `2GB` or `1048576`.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size: expected one such as 512MiB or 2GB");

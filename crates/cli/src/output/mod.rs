@@ -2,5 +2,6 @@
 
 pub mod log;
 pub mod paint;
+pub mod print;
 pub mod progress;
 pub mod table;

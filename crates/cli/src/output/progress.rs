@@ -7,6 +7,8 @@ use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use redrive::sink::{JobResult, JsonLines, Sink};
 use redrive_core::ledger::Ledger;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::BreakerView;
 
 /// How often the bar is drawn anew, and how often a plain line is printed.
 const BAR_EVERY: Duration = Duration::from_millis(100);
@@ -35,14 +37,15 @@ impl Progress {
         if is_bar() { BAR_EVERY } else { LINE_EVERY }
     }
 
-    /// Shows where the ledger is.
-    pub fn show(&self, now: Ledger) {
+    /// Shows where the ledger is, and which targets are waited for.
+    pub fn show(&self, now: Ledger, breakers: &[BreakerView], time: Timestamp) {
         let change = |now: i64, base: i64| u64::try_from(now - base).unwrap_or(0);
         let (done, dead) = (change(now.done, self.base.done), change(now.dead, self.base.dead));
         let ended = done + dead + change(now.discarded, self.base.discarded);
         let rate = ended as f64 / self.begun.elapsed().as_secs_f64().max(0.001);
         let total = ended + u64::try_from(now.open()).unwrap_or(0);
-        let message = format!("{rate:.1}/s  done {done}  retrying {}  dead {dead}", now.retrying);
+        let mut message = format!("{rate:.1}/s  done {done}  retrying {}  dead {dead}", now.retrying);
+        message.extend(held(breakers, time));
         if is_bar() {
             self.bar.set_length(total);
             self.bar.set_position(ended);
@@ -68,6 +71,14 @@ impl Progress {
     }
 }
 
+/// Jobs that wait for their target to get better.
+fn held(breakers: &[BreakerView], time: Timestamp) -> Option<String> {
+    let next = breakers.iter().filter(|breaker| breaker.held > 0).min_by_key(|breaker| breaker.breaker.open_until)?;
+    let jobs: u64 = breakers.iter().map(|breaker| breaker.held).sum();
+    let secs = next.breaker.open_until.since(time).as_secs();
+    Some(format!("  held {jobs} ({} fails, next try in {secs} s)", next.target))
+}
+
 fn is_bar() -> bool {
     std::io::stderr().is_terminal()
 }
@@ -83,8 +94,8 @@ impl Sink for BesideProgress {
     async fn write(&self, results: Vec<JobResult>) -> Result<(), redrive::Error> {
         if is_bar() && std::io::stdout().is_terminal() {
             let lines: Vec<String> = results.iter().filter_map(|result| serde_json::to_string(result).ok()).collect();
-            self.progress.bar.suspend(|| println!("{}", lines.join("\n")));
-            return Ok(());
+            let printed = self.progress.bar.suspend(|| super::print::line(format_args!("{}", lines.join("\n"))));
+            return printed.map_err(|source| redrive::Error::Sink { place: "standard output".into(), source });
         }
         self.sink.write(results).await
     }

@@ -1,13 +1,12 @@
 //! Tables: columns that line up, the last one cut to fit the terminal.
 
-use std::io::IsTerminal;
-
-use anstream::println;
+use std::io::{self, IsTerminal};
 
 use super::paint::{HEADING, paint};
+use super::print::out;
 
 /// Prints rows under headings. Columns whose heading begins with `>` are aligned to the right.
-pub fn print(headings: &[&str], rows: &[Vec<String>]) {
+pub fn print(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
     let columns = headings.len();
     let titles: Vec<&str> = headings.iter().map(|heading| heading.trim_start_matches('>')).collect();
     let widest = |column: usize| {
@@ -26,11 +25,12 @@ pub fn print(headings: &[&str], rows: &[Vec<String>]) {
         }
     };
     let heading: Vec<String> = titles.iter().enumerate().map(|(column, title)| pad(column, title)).collect();
-    println!("{}", paint(HEADING, heading.join("  ").trim_end()));
+    out!("{}", paint(HEADING, heading.join("  ").trim_end()))?;
     for row in rows {
         let cells: Vec<String> = row.iter().enumerate().map(|(column, cell)| pad(column, cell)).collect();
-        println!("{}", cells.join("  ").trim_end());
+        out!("{}", cells.join("  ").trim_end())?;
     }
+    Ok(())
 }
 
 /// The width of the terminal, if there is one.

@@ -194,3 +194,45 @@ fn init_and_completions() {
         assert!(help.contains("Usage: redrive"), "{help}");
     }
 }
+
+#[test]
+fn a_closed_or_full_standard_output_is_no_panic() {
+    let sandbox = sandbox();
+    sandbox.redrive("push tasks.jsonl").expect(4);
+    for command in ["job list --all --json", "status", "completions bash", "audit --json"] {
+        let line = format!("{} {command} > /dev/full", env!("CARGO_BIN_EXE_redrive"));
+        let output = Command::new("sh").args(["-c", &line]).current_dir(sandbox.path("")).output().expect("ran");
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("No space left"), "{command}");
+        let line = format!("{} {command} | true", env!("CARGO_BIN_EXE_redrive"));
+        let output = Command::new("sh").args(["-c", &line]).current_dir(sandbox.path("")).output().expect("ran");
+        assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"), "{command}");
+    }
+}
+
+#[test]
+fn what_a_handler_wrote_does_not_reach_the_terminal_raw() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    let ran = sandbox.run(&[
+        "run",
+        "tasks.jsonl",
+        "--attempts",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "printf '\\033[2Jgone\\n' >&2; exit 1",
+    ]);
+    assert!(!ran.expect(3).stderr.contains('\u{1b}'));
+    let id = sandbox.dead()[0]["id"].as_str().expect("an id").to_owned();
+    let shown = sandbox.run(&["dead", "show", &id]).expect(0).stdout;
+    assert!(shown.contains("\\u{1b}[2Jgone") && !shown.contains('\u{1b}'), "{shown}");
+}
+
+#[test]
+fn a_json_array_is_not_a_task_file() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.json", "[\n{\"n\":1},\n{\"n\":2}\n]\n");
+    sandbox.redrive("run tasks.json -- true").expect(2).complains("is a JSON array").complains("jq -c '.[]'");
+}

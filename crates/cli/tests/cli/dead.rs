@@ -72,7 +72,7 @@ fn pages_follow_each_other() {
 fn discarding_leaves_a_record() {
     let sandbox = sandbox();
     sandbox.run(&["dead", "discard", "--why", "x"]).expect(2).complains("say which dead letters");
-    let asked = sandbox.run(&["dead", "discard", "--reason", "blocked", "--why", "closed shop"]).expect(0);
+    let asked = sandbox.run(&["dead", "discard", "--reason", "blocked", "--why", "closed shop"]).expect(2);
     assert!(asked.stdout.contains("6 dead letters would be discarded"), "{}", asked.stdout);
     assert_eq!(sandbox.ledger("shop")["dead"], 12);
     let done = sandbox.run(&["dead", "discard", "--reason", "blocked", "--why", "closed shop", "--yes"]).expect(0);

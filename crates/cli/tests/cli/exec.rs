@@ -102,15 +102,7 @@ fn a_child_that_forks_away_takes_no_time_from_others() {
         let ran = sandbox.redrive("run tasks.jsonl -- sh handler.sh").expect(0);
         assert_eq!(ran.json_lines()[0]["result"], json!({"ok": true}));
         assert!(begun.elapsed().as_secs() < 20, "{background} held the run up");
-        if !background.contains("/dev/null") {
-            assert_nothing_runs_in(&sandbox);
-        } else {
-            // It asked to live on and took nothing with it.
-            let pattern = format!("PWD={}", sandbox.path("").display().to_string().trim_end_matches('/'));
-            for pid in processes_with(&pattern) {
-                std::process::Command::new("kill").arg(pid.to_string()).status().expect("killed");
-            }
-        }
+        assert_nothing_runs_in(&sandbox);
     }
 }
 
@@ -171,6 +163,63 @@ done
     let started = sandbox.read("started.log").lines().count();
     assert!(started < 20, "{started} processes for 200 jobs");
     assert_nothing_runs_in(&sandbox);
+}
+
+#[test]
+fn a_persistent_command_that_says_too_much_or_ends_early_mixes_nothing_up() {
+    let sandbox = Sandbox::new();
+    let tasks: String = (0..20).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    sandbox.write("tasks.jsonl", tasks);
+    // Answers with a line too many, or once and then ends.
+    for (name, more, after) in [("chatty", "\\n{}", "pass"), ("brief", "", "break")] {
+        let script = format!(
+            "import json, sys\nfor line in sys.stdin:\n    job = json.loads(line)\n    print(json.dumps({{'result': job['input']['n']}}) + '{more}', flush=True)\n    {after}\n"
+        );
+        sandbox.write("server.py", script);
+        let options = format!("--persistent -j 1 --attempts 1 --pipeline {name}");
+        let ran = sandbox.redrive(&format!("run tasks.jsonl {options} -- python3 server.py")).expect(0);
+        for result in ran.json_lines() {
+            assert_eq!(result["input"]["n"], result["result"], "{name}");
+        }
+    }
+}
+
+#[test]
+fn memory_taken_by_who_left_the_family_counts() {
+    let hog = "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        hoard = bytearray(200 << 20)\n        time.sleep(300)\n    os._exit(0)\ntime.sleep(300)\n";
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.write("hog.py", hog);
+    sandbox.redrive("run tasks.jsonl --memory 100MiB --backoff 1ms -- python3 hog.py").expect(3);
+    assert_eq!(sandbox.dead()[0]["code"], "out_of_memory");
+    assert_nothing_runs_in(&sandbox);
+}
+
+#[test]
+fn as_the_first_process_it_clears_away_the_dead() {
+    let sandbox = Sandbox::new();
+    let tasks: String = (0..20).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    sandbox.write("tasks.jsonl", tasks);
+    sandbox.redrive("push tasks.jsonl").expect(0);
+    let mut first = std::process::Command::new("unshare")
+        .args(["--pid", "--fork", "--kill-child", "--mount-proc", env!("CARGO_BIN_EXE_redrive"), "work", "--"])
+        .args(["sh", "-c", "(sleep 0.1 &) ; exit 0"])
+        .current_dir(sandbox.path(""))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("unshare is installed");
+    eventually("all are done", || sandbox.ledger("default")["done"] == 20);
+    let worker = processes_with("\0work\0").into_iter().find(|pid| parent(*pid) == first.id()).expect("it runs");
+    eventually("no zombie is left", || crate::harness::zombies_of(worker) == 0);
+    first.kill().expect("killed");
+    first.wait().expect("waited");
+}
+
+fn parent(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default().to_owned();
+    after_name.split(' ').nth(1).and_then(|parent| parent.parse().ok()).unwrap_or(0)
 }
 
 fn assert_nothing_runs_in(sandbox: &Sandbox) {

@@ -220,3 +220,35 @@ fn a_breaker_holds_a_failing_target_and_others_go_on() {
     assert_eq!(worker.wait().expect("waited").code(), Some(0));
     sandbox.assert_sound();
 }
+
+#[test]
+fn retention_does_not_hide_what_died() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"sh\", \"-c\", \"exit 65\"]\nretention = \"1ms\"\n");
+    for n in 0..3 {
+        sandbox.write("tasks.jsonl", format!("{{\"n\":{n}}}\n"));
+        sandbox.redrive("run tasks.jsonl").expect(3).complains("dead: 1");
+    }
+}
+
+#[test]
+fn what_a_resumed_run_finishes_is_counted_once() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", numbers(300));
+    sandbox.redrive("push tasks.jsonl").expect(0);
+    let ran = sandbox.redrive("run tasks.jsonl --out out.jsonl -- true").expect(0).complains("done: 300");
+    assert!(!ran.stderr.contains("done before"), "{}", ran.stderr);
+    ran.complains("known already: 300");
+    sandbox.redrive("run tasks.jsonl -- true").expect(0).complains("done: 0").complains("done before: 300");
+}
+
+#[test]
+fn inputs_reach_the_command_as_they_were_written() {
+    let sandbox = Sandbox::new();
+    let input = r#"{"big":12345678901234567890123,"small":1e400,"exact":0.1000,"order":{"z":1,"a":2}}"#;
+    sandbox.write("tasks.jsonl", format!("{input}\n"));
+    let ran = sandbox.redrive("run tasks.jsonl -- cat").expect(0);
+    for part in ["12345678901234567890123", "1e+400", "0.1000", r#"{"z":1,"a":2}"#] {
+        assert!(ran.stdout.contains(part) || ran.stdout.contains("1e400"), "{part} in {}", ran.stdout);
+    }
+}

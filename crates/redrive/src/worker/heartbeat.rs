@@ -9,10 +9,13 @@ use redrive_store::contract::ExtendLeases;
 use super::context::Context;
 use crate::pipeline::Pipeline;
 
+/// The longest time between two beats: a cancelled job goes on no longer than this.
+const EVERY_MAX: Duration = Duration::from_secs(1);
+
 pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     let leases = || pipelines.iter().map(|pipeline| pipeline.policy.lease);
     let lasts = leases().max().unwrap_or(Duration::from_secs(30));
-    let every = leases().min().unwrap_or(lasts) / 3;
+    let every = (leases().min().unwrap_or(lasts) / 3).min(EVERY_MAX);
     loop {
         context.redrive.clock.sleep_until(context.now() + every).await;
         beat(&context, lasts).await;

@@ -1,8 +1,11 @@
-//! Ends what jobs left running when they were over: processes that left their group and let go of their pipes.
+//! Ends what jobs left running when they were over: processes that left their group and let go of their pipes. As the
+//! first process of a container, where nobody else does, it also clears away the dead ones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::context::Context;
 use crate::handler::exec::orphans;
@@ -11,6 +14,7 @@ use crate::handler::exec::orphans;
 const EVERY: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(context: Arc<Context>) {
+    let mut zombies = Zombies::default();
     loop {
         tokio::time::sleep(EVERY).await;
         let worker = context.id;
@@ -22,6 +26,24 @@ pub(super) async fn run(context: Arc<Context>) {
             .iter()
             .filter(|child| child.job.is_some_and(|job| !running.contains(&job)))
             .for_each(orphans::Child::kill);
+        if std::process::id() == 1 {
+            zombies.clear_away();
+        }
+    }
+}
+
+/// Dead children of the first process. Our own are waited for elsewhere, and soon: who is still there at the second look
+/// is nobody else's.
+#[derive(Default)]
+struct Zombies(HashSet<Pid>);
+
+impl Zombies {
+    fn clear_away(&mut self) {
+        let seen: HashSet<Pid> = orphans::dead_children().into_iter().collect();
+        for pid in seen.intersection(&self.0) {
+            let _ = waitpid(Some(*pid), WaitOptions::NOHANG);
+        }
+        self.0 = seen;
     }
 }
 

@@ -92,6 +92,8 @@ pub async fn export_and_import_lose_nothing(store: Shared) {
     let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     let new = other.import_dead(ImportDead { letters: read, now: at(70) }).await.expect("imported");
     assert_eq!(new, 5);
+    let expire = ExpireDead { pipeline: pipeline(), before: at(70), limit: 9, now: at(71) };
+    assert_eq!(other.expire_dead(expire).await.expect("expired"), 0, "they are kept from now on, however old they are");
     assert_eq!(dead(&other, DeadFilter::default()).await, letters);
     assert_sound(&other).await;
 }

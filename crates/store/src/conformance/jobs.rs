@@ -28,15 +28,16 @@ pub async fn a_key_is_accepted_once(store: Shared) {
     attach(&store, 1).await;
     let first = job(1, json!({"key": "k"}));
     enqueue(&store, vec![first.clone(), job(2, json!({"key": "k"}))]).await;
-    let again = |state| EnqueuedJob::Known(first.id, state);
-    assert_eq!(enqueue(&store, vec![job(3, json!({"key": "k"}))]).await, [again(JobState::Queued)]);
+    let again = |state, ended_at| EnqueuedJob::Known { id: first.id, state, ended_at };
+    assert_eq!(enqueue(&store, vec![job(3, json!({"key": "k"}))]).await, [again(JobState::Queued, None)]);
     let leased = lease_one(&store, at(0)).await;
-    assert_eq!(enqueue(&store, vec![job(4, json!({"key": "k"}))]).await, [again(JobState::Leased)]);
+    assert_eq!(enqueue(&store, vec![job(4, json!({"key": "k"}))]).await, [again(JobState::Leased, None)]);
     settle(&store, &leased, Outcome::Done, at(1)).await;
-    assert_eq!(enqueue(&store, vec![job(5, json!({"key": "k"}))]).await, [again(JobState::Done)]);
+    assert_eq!(enqueue(&store, vec![job(5, json!({"key": "k"}))]).await, [again(JobState::Done, Some(at(1)))]);
     assert_eq!(ledger(&store).await.accepted, 1);
     let id = bury(&store, job(6, json!({"key": "d"})), Reason::Blocked, "no", at(2)).await;
-    assert_eq!(enqueue(&store, vec![job(7, json!({"key": "d"}))]).await, [EnqueuedJob::Known(id, JobState::Dead)]);
+    let dead = EnqueuedJob::Known { id, state: JobState::Dead, ended_at: Some(at(2)) };
+    assert_eq!(enqueue(&store, vec![job(7, json!({"key": "d"}))]).await, [dead]);
     assert_sound(&store).await;
 }
 

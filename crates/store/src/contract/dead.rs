@@ -21,7 +21,7 @@ pub trait DeadStore {
     /// Discards dead letters, with a record; says which it discarded.
     async fn discard_dead(&self, params: DiscardDead) -> Result<Vec<JobId>>;
 
-    /// Discards dead letters that are older than they may be, oldest first, with a record; says how many.
+    /// Discards dead letters that were kept (since they died, or were imported) for longer than they may be, oldest first, with a record; says how many.
     async fn expire_dead(&self, params: ExpireDead) -> Result<u64>;
 
     /// Takes in dead letters of another store; those whose id is known are passed over. Says how many were new.
@@ -94,7 +94,7 @@ pub struct DiscardDead {
 pub struct ExpireDead {
     /// The pipeline.
     pub pipeline: PipelineName,
-    /// Those that died before this time.
+    /// Those that died, or were imported, before this time.
     pub before: Timestamp,
     /// At most so many.
     pub limit: u32,

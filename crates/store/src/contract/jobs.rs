@@ -46,8 +46,15 @@ pub struct EnqueueJobs {
 pub enum EnqueuedJob {
     /// It was accepted.
     Accepted(JobId),
-    /// Its key is known: this job has it, and is in this state.
-    Known(JobId, JobState),
+    /// Its key is known: this job has it.
+    Known {
+        /// The job that has the key.
+        id: JobId,
+        /// Its state.
+        state: JobState,
+        /// When it came to its end, if it did.
+        ended_at: Option<Timestamp>,
+    },
 }
 
 /// Which jobs to list.

@@ -42,4 +42,6 @@ pub struct WorkerView {
     pub attached_at: Timestamp,
     /// Leases it holds.
     pub leases: u64,
+    /// Whether its process is known to live; if not, its leases are taken back by the next worker.
+    pub alive: bool,
 }

@@ -140,7 +140,7 @@ fn discard(batch: &mut Batch<'_>, id: JobId, record: Record<'_>) -> Result<bool,
 fn expire(batch: &mut Batch<'_>, params: &ExpireDead) -> Result<u64, Fault> {
     let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(0) };
     let mut select =
-        batch.statement("SELECT id FROM dead WHERE pipeline = ?1 AND died_at < ?2 ORDER BY died_at LIMIT ?3")?;
+        batch.statement("SELECT id FROM dead WHERE pipeline = ?1 AND kept_from < ?2 ORDER BY kept_from LIMIT ?3")?;
     let old =
         select.query_map(params![pipeline, params.before.as_millis(), params.limit], |row| rows::job_id(row, 0))?;
     let old = old.collect::<RowResult<Vec<_>>>()?;
@@ -162,7 +162,7 @@ fn import(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<
         let mut claim = batch.statement("INSERT OR IGNORE INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
         claim.execute(params![pipeline, key, letter.id.as_bytes()])?;
     }
-    insert(batch, pipeline, letter)?;
+    insert(batch, pipeline, letter, now)?;
     for failure in letter.failures.iter().flatten() {
         rows::add_failure(batch.connection(), letter.id, failure)?;
     }
@@ -174,12 +174,12 @@ fn import(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<
     Ok(true)
 }
 
-fn insert(batch: &Batch<'_>, pipeline: i64, letter: &DeadLetter) -> Result<(), Fault> {
+fn insert(batch: &Batch<'_>, pipeline: i64, letter: &DeadLetter, now: Timestamp) -> Result<(), Fault> {
     batch
         .statement(
-            "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, attempts, crashes, replays, gate, reason,
-                               code, http_status, proxy, message, input)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
+                               reason, code, http_status, proxy, message, input)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -188,6 +188,7 @@ fn insert(batch: &Batch<'_>, pipeline: i64, letter: &DeadLetter) -> Result<(), F
             letter.target,
             letter.accepted_at.as_millis(),
             letter.died_at.as_millis(),
+            now.as_millis(),
             letter.attempts,
             letter.crashes,
             letter.replays,

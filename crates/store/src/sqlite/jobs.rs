@@ -76,8 +76,8 @@ fn accept(batch: &mut Batch<'_>, pipeline: i64, job: &NewJob, now: Timestamp) ->
         let mut claim = batch.statement("INSERT OR IGNORE INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
         if claim.execute(params![pipeline, key, job.id.as_bytes()])? == 0 {
             let owner = key_owner(batch, pipeline, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-            let state = state_of(batch.connection(), owner)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-            return Ok(EnqueuedJob::Known(owner, state));
+            let (state, ended_at) = place_of(batch.connection(), owner)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            return Ok(EnqueuedJob::Known { id: owner, state, ended_at });
         }
     }
     batch
@@ -110,20 +110,26 @@ pub(super) fn push(batch: &Batch<'_>, pipeline: i64, seq: i64, due_at: Timestamp
     Ok(())
 }
 
-/// The state of a job, told by the table that has it.
-pub(super) fn state_of(conn: &Connection, id: JobId) -> Result<Option<JobState>, Fault> {
+/// The state of a job, told by the table that has it, and when it came to its end.
+fn place_of(conn: &Connection, id: JobId) -> Result<Option<(JobState, Option<Timestamp>)>, Fault> {
     for (state, sql) in [
-        (JobState::Leased, "SELECT 1 FROM lease WHERE job = ?1"),
-        (JobState::Queued, "SELECT 1 FROM job WHERE id = ?1"),
-        (JobState::Done, "SELECT 1 FROM done WHERE job = ?1"),
-        (JobState::Dead, "SELECT 1 FROM dead WHERE id = ?1"),
-        (JobState::Discarded, "SELECT 1 FROM discarded WHERE job = ?1"),
+        (JobState::Leased, "SELECT NULL FROM lease WHERE job = ?1"),
+        (JobState::Queued, "SELECT NULL FROM job WHERE id = ?1"),
+        (JobState::Done, "SELECT done_at FROM done WHERE job = ?1"),
+        (JobState::Dead, "SELECT died_at FROM dead WHERE id = ?1"),
+        (JobState::Discarded, "SELECT discarded_at FROM discarded WHERE job = ?1"),
     ] {
-        if conn.prepare_cached(sql)?.exists([id.as_bytes()])? {
-            return Ok(Some(state));
+        let found = conn.prepare_cached(sql)?.query_row([id.as_bytes()], |row| rows::time_opt(row, 0)).optional()?;
+        if let Some(ended_at) = found {
+            return Ok(Some((state, ended_at)));
         }
     }
     Ok(None)
+}
+
+/// The state of a job.
+pub(super) fn state_of(conn: &Connection, id: JobId) -> Result<Option<JobState>, Fault> {
+    Ok(place_of(conn, id)?.map(|(state, _)| state))
 }
 
 /// A table that has jobs, in one shape with the others.

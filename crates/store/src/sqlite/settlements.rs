@@ -146,9 +146,9 @@ fn bury(batch: &mut Batch<'_>, seq: i64, decision: &Decision, gate: Gate, now: T
     let failure: &Failure = decision.failure.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
     batch
         .statement(
-            "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, attempts, crashes, replays, gate, reason,
-                               code, http_status, proxy, message, input)
-             SELECT id, pipeline, key, target, accepted_at, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, input
+            "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
+                               reason, code, http_status, proxy, message, input)
+             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, input
              FROM job WHERE seq = ?1",
         )?
         .execute(params![

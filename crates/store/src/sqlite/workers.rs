@@ -25,14 +25,17 @@ impl WorkerStore for SqliteStore {
     }
 
     async fn list_workers(&self) -> Result<Vec<WorkerView>> {
-        self.read(|conn| {
+        let presence = self.presence.clone();
+        self.read(move |conn| {
             let mut select = conn.prepare_cached(
                 "SELECT w.id, w.pid, w.attached_at, count(l.job) FROM worker w LEFT JOIN lease l ON l.worker = w.id
                  GROUP BY w.id ORDER BY w.attached_at",
             )?;
             let rows = select.query_map([], |row| {
+                let id = rows::worker_id(row, 0)?;
                 Ok(WorkerView {
-                    id: rows::worker_id(row, 0)?,
+                    id,
+                    alive: !presence.is_gone(id),
                     pid: row.get(1)?,
                     attached_at: rows::time(row, 2)?,
                     leases: row.get(3)?,

@@ -8,6 +8,7 @@ use redrive_store::contract::{DeadFilter, DiscardDead, ListDead};
 use super::super::filter;
 use crate::args::DiscardArgs;
 use crate::exit::{Exit, usage};
+use crate::output::print::out;
 use crate::setting::Setting;
 
 /// Letters that are discarded in one transaction.
@@ -23,8 +24,8 @@ pub async fn run(setting: &Setting, args: DiscardArgs) -> Result<Exit> {
         (true, false) if args.yes => discard_found(&redrive, filter, args.why).await,
         (true, false) => {
             let found = count(&redrive, filter).await?;
-            println!("{found} dead letters would be discarded: add --yes to do it");
-            Ok(Exit::Ok)
+            out!("{found} dead letters would be discarded: add --yes to do it")?;
+            Ok(Exit::Usage)
         }
     }
 }
@@ -36,7 +37,7 @@ async fn discard(redrive: &Redrive, ids: Vec<JobId>, why: &str) -> Result<Vec<Jo
 
 async fn discard_ids(redrive: &Redrive, ids: Vec<JobId>, why: String) -> Result<Exit> {
     let discarded = discard(redrive, ids.clone(), &why).await?;
-    println!("{} discarded", discarded.len());
+    out!("{} discarded", discarded.len())?;
     match ids.iter().find(|id| !discarded.contains(id)) {
         Some(id) => bail!("no dead letter {id}"),
         None => Ok(Exit::Ok),
@@ -51,7 +52,7 @@ async fn discard_found(redrive: &Redrive, filter: DeadFilter, why: String) -> Re
         discarded += discard(redrive, page.items.iter().map(|letter| letter.id).collect(), &why).await?.len();
         cursor = page.next;
         if cursor.is_none() {
-            println!("{discarded} discarded");
+            out!("{discarded} discarded")?;
             return Ok(Exit::Ok);
         }
     }

@@ -11,6 +11,7 @@ use redrive_store::contract::ImportDead;
 
 use crate::args::ImportArgs;
 use crate::exit::Exit;
+use crate::output::print::out;
 use crate::setting::Setting;
 
 /// Letters that are taken in in one transaction.
@@ -44,7 +45,7 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
     }
     read += batch.len() as u64;
     new += import(&redrive, batch).await?;
-    println!("{new} imported, {} known already, {broken} broken", read - new);
+    out!("{new} imported, {} known already, {broken} broken", read - new)?;
     Ok(if broken > 0 { Exit::LinesRefused } else { Exit::Ok })
 }
 

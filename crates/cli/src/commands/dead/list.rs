@@ -1,5 +1,7 @@
 //! `redrive dead list`.
 
+use std::io;
+
 use anyhow::Result;
 use redrive_core::dead::DeadLetter;
 use redrive_store::contract::{DeadFilter, ListDead};
@@ -7,6 +9,7 @@ use redrive_store::contract::{DeadFilter, ListDead};
 use super::super::filter;
 use crate::args::DeadListArgs;
 use crate::exit::Exit;
+use crate::output::print::out;
 use crate::output::table;
 use crate::setting::Setting;
 
@@ -20,10 +23,9 @@ pub async fn run(setting: &Setting, args: DeadListArgs) -> Result<Exit> {
     filter::print(&args.page, fetch, print).await
 }
 
-fn print(letters: &[DeadLetter]) {
+fn print(letters: &[DeadLetter]) -> io::Result<()> {
     if letters.is_empty() {
-        println!("no dead letters");
-        return;
+        return out!("no dead letters");
     }
     let row = |letter: &DeadLetter| {
         let tries = match letter.crashes {
@@ -44,5 +46,5 @@ fn print(letters: &[DeadLetter]) {
         ]
     };
     let headings = ["id", "pipeline", "died at (UTC)", "reason", "code", ">tries", "gate", "target", "message"];
-    table::print(&headings, &letters.iter().map(row).collect::<Vec<_>>());
+    table::print(&headings, &letters.iter().map(row).collect::<Vec<_>>())
 }

@@ -1,6 +1,7 @@
 //! `redrive dead show`: the original input and every attempt.
 
-use anstream::println;
+use std::io;
+
 use anyhow::{Result, bail};
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
@@ -8,6 +9,7 @@ use redrive_core::failures::Failure;
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
+use crate::output::print::{harmless, out};
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
@@ -19,7 +21,7 @@ pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
         }
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&letter)?);
+        out!("{}", serde_json::to_string_pretty(&letter)?)?;
     } else {
         print(&letter)?;
     }
@@ -27,7 +29,7 @@ pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
 }
 
 fn print(letter: &DeadLetter) -> Result<()> {
-    println!("{} {}", paint(HEADING, "dead letter"), letter.id);
+    out!("{} {}", paint(HEADING, "dead letter"), letter.id)?;
     let optional = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     for (name, value) in [
         ("pipeline", letter.pipeline.to_string()),
@@ -39,39 +41,35 @@ fn print(letter: &DeadLetter) -> Result<()> {
         ("accepted", letter.accepted_at.to_string()),
         ("died", letter.died_at.to_string()),
     ] {
-        println!("  {} {value}", paint(DIM, format!("{name:<9}")));
+        out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
     }
-    println!("{}", paint(HEADING, "input"));
-    println!("{}", indent(&serde_json::to_string_pretty(&letter.input)?));
-    print_failures(letter.failures.as_deref().unwrap_or_default());
-    Ok(())
+    out!("{}", paint(HEADING, "input"))?;
+    out!("{}", indent(&serde_json::to_string_pretty(&letter.input)?))?;
+    Ok(print_failures(letter.failures.as_deref().unwrap_or_default())?)
 }
 
 /// Prints every failed attempt; what one says again in the same words is not repeated.
-pub fn print_failures(failures: &[Failure]) {
+pub fn print_failures(failures: &[Failure]) -> io::Result<()> {
     let mut said = None;
     for failure in failures {
-        print_failure(failure);
+        print_failure(failure)?;
         let text = failure.stack.as_ref().or(failure.stderr.as_ref());
         match text {
-            Some(text) if said == Some(text) => println!("    {}", paint(DIM, "(the same output as before)")),
-            Some(text) => println!("{}", indent(text.trim_end())),
+            Some(text) if said == Some(text) => out!("    {}", paint(DIM, "(the same output as before)"))?,
+            Some(text) => out!("{}", indent(text.trim_end()))?,
             None => {}
         }
         said = text;
     }
+    Ok(())
 }
 
-fn print_failure(failure: &Failure) {
+fn print_failure(failure: &Failure) -> io::Result<()> {
     let what = if failure.crash { "crash in attempt" } else { "attempt" };
     let took = failure.duration_ms.map(|ms| format!(", took {ms} ms")).unwrap_or_default();
-    println!(
-        "{} {}",
-        paint(HEADING, format!("{what} {}", failure.attempt)),
-        paint(DIM, format!("{}{took}", failure.at))
-    );
+    out!("{} {}", paint(HEADING, format!("{what} {}", failure.attempt)), paint(DIM, format!("{}{took}", failure.at)))?;
     let code = failure.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
-    println!("  {}{code}: {}", paint(BAD, failure.reason), failure.message);
+    out!("  {}{}: {}", paint(BAD, failure.reason), harmless(&code), harmless(&failure.message))?;
     let status = failure.http_status.map(|status| status.to_string());
     let wait = failure.retry_after_secs.map(|secs| format!("{secs} s"));
     for (name, value) in [
@@ -83,11 +81,13 @@ fn print_failure(failure: &Failure) {
         ("retry after", &wait),
     ] {
         if let Some(value) = value {
-            println!("  {} {value}", paint(DIM, format!("{name:<11}")));
+            out!("  {} {}", paint(DIM, format!("{name:<11}")), harmless(value))?;
         }
     }
+    Ok(())
 }
 
+/// Text of unknown origin, indented and made safe for a terminal.
 fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    harmless(text).lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }

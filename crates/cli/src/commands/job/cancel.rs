@@ -6,13 +6,14 @@ use redrive_store::contract::CancelJobs;
 use super::super::filter;
 use crate::args::CancelArgs;
 use crate::exit::Exit;
+use crate::output::print::out;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: CancelArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
     let params = CancelJobs { ids: args.ids.clone(), actor: filter::actor(), why: args.why, now: redrive.now() };
     let cancelled = redrive.store().cancel_jobs(params).await?;
-    println!("{} cancelled", cancelled.len());
+    out!("{} cancelled", cancelled.len())?;
     match args.ids.iter().find(|id| !cancelled.contains(id)) {
         Some(id) => match redrive.store().get_job(*id).await? {
             Some(detail) => bail!("job {id} is {}: only queued and leased jobs can be cancelled", detail.job.state),

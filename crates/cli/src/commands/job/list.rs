@@ -1,5 +1,7 @@
 //! `redrive job list`.
 
+use std::io;
+
 use anyhow::Result;
 use redrive_core::jobs::JobView;
 use redrive_core::state::JobState;
@@ -8,6 +10,7 @@ use redrive_store::contract::{JobFilter, ListJobs};
 use super::super::filter;
 use crate::args::{JobListArgs, State};
 use crate::exit::Exit;
+use crate::output::print::out;
 use crate::output::table;
 use crate::setting::Setting;
 
@@ -26,10 +29,9 @@ pub async fn run(setting: &Setting, args: JobListArgs) -> Result<Exit> {
     filter::print(&args.page, fetch, print).await
 }
 
-fn print(jobs: &[JobView]) {
+fn print(jobs: &[JobView]) -> io::Result<()> {
     if jobs.is_empty() {
-        println!("no jobs");
-        return;
+        return out!("no jobs");
     }
     let row = |job: &JobView| {
         let state = if job.held { "held".to_owned() } else { job.state.to_string() };
@@ -48,5 +50,5 @@ fn print(jobs: &[JobView]) {
     };
     let headings =
         ["id", "pipeline", "state", "due or ended (UTC)", ">tries", "last failure", "target", "input or key"];
-    table::print(&headings, &jobs.iter().map(row).collect::<Vec<_>>());
+    table::print(&headings, &jobs.iter().map(row).collect::<Vec<_>>())
 }

@@ -1,6 +1,5 @@
 //! `redrive job show`: a job in any state, with its history.
 
-use anstream::println;
 use anyhow::{Result, bail};
 use redrive_store::contract::JobDetail;
 
@@ -8,6 +7,7 @@ use super::super::dead::print_failures;
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::output::paint::{DIM, HEADING, of_state, paint};
+use crate::output::print::{harmless, out};
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
@@ -15,7 +15,7 @@ pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
         bail!("no job {} in {}", args.id, setting.location);
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&detail)?);
+        out!("{}", serde_json::to_string_pretty(&detail)?)?;
     } else {
         print(&detail)?;
     }
@@ -24,7 +24,7 @@ pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
 
 fn print(detail: &JobDetail) -> Result<()> {
     let job = &detail.job;
-    println!("{} {}  {}", paint(HEADING, "job"), job.id, paint(of_state(job.state), job.state));
+    out!("{} {}  {}", paint(HEADING, "job"), job.id, paint(of_state(job.state), job.state))?;
     let time = |time: Option<redrive_core::time::Timestamp>| time.map(|time| time.to_string());
     for (name, value) in [
         ("pipeline", Some(job.pipeline.to_string())),
@@ -38,20 +38,20 @@ fn print(detail: &JobDetail) -> Result<()> {
         ("discarded", detail.discard.as_ref().map(|record| format!("by {}: {}", record.actor, record.why))),
     ] {
         if let Some(value) = value {
-            println!("  {} {value}", paint(DIM, format!("{name:<9}")));
+            out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
         }
     }
     if let Some(input) = &job.input {
-        println!("{}\n    {}", paint(HEADING, "input"), serde_json::to_string_pretty(input)?.replace('\n', "\n    "));
+        out!("{}\n    {}", paint(HEADING, "input"), serde_json::to_string_pretty(input)?.replace('\n', "\n    "))?;
     }
-    print_failures(&detail.failures);
+    print_failures(&detail.failures)?;
     for late in &detail.late {
-        println!(
+        out!(
             "{} from worker {}: wanted {}, changed nothing",
             paint(HEADING, format!("late settlement at {}", late.at)),
             late.worker,
             late.destination
-        );
+        )?;
     }
     Ok(())
 }

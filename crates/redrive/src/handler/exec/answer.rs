@@ -3,10 +3,13 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use redrive_core::dead::Gate;
 use redrive_core::failures::{Disposition, FailureReport, Reason};
+use redrive_core::retry::retry_after;
 use serde_json::{Map, Value};
 
 use super::Command;
+use crate::clock::{Clock, SystemClock};
 use crate::handler::{HandlerError, Job};
 
 /// How a process ended.
@@ -135,9 +138,16 @@ fn read_report(fields: Map<String, Value>) -> FailureReport {
     }
     let mut kept = Map::new();
     for (name, value) in fields {
-        let value = match value {
-            Value::Number(number) if matches!(name.as_str(), "code" | "message" | "error") => number.to_string().into(),
-            other => other,
+        let value = match (name.as_str(), value) {
+            ("code" | "message" | "error", Value::Number(number)) => number.to_string().into(),
+            ("http_status" | "status", Value::String(text)) => {
+                text.trim().parse::<u16>().map_or(Value::Null, Into::into)
+            }
+            // A header's value as it came: seconds, or a date.
+            ("retry_after" | "retry_after_secs", Value::String(text)) => {
+                retry_after(&text, SystemClock.now()).map_or(Value::Null, |wait| wait.as_secs_f64().into())
+            }
+            (_, other) => other,
         };
         kept.insert(name.clone(), value);
         if serde_json::from_value::<FailureReport>(Value::Object(kept.clone())).is_err() {
@@ -187,6 +197,8 @@ fn unstated(code: i32, stdout: &str, stderr: &str) -> FailureReport {
     let is_trace = stderr.contains("Traceback (most recent call last)") || stderr.contains("\n    at ");
     FailureReport {
         disposition,
+        // What asks for another try may have it without a person's word.
+        gate: (code == 75).then_some(Gate::Auto),
         error_type: error_type(&message),
         stack: is_trace.then(|| stderr.trim().to_owned()),
         stderr: non_empty(stderr),
@@ -304,6 +316,14 @@ mod tests {
         assert_eq!(error.message, "ERROR_ZERO_BALANCE");
         let fatal = failed(65, r#"{"failure": {"message": "no url"}}"#, "");
         assert_eq!((fatal.reason, fatal.disposition), (Some(Reason::RejectedInput), Some(Disposition::Dead)));
+    }
+
+    #[test]
+    fn headers_may_be_passed_on_as_they_came() {
+        let report = failed(1, r#"{"failure": {"http_status": "429", "retry_after": "30"}}"#, "");
+        assert_eq!((report.http_status, report.retry_after_secs), (Some(429), Some(30.0)));
+        let dated = failed(1, r#"{"status": 503, "retry_after": "Wed, 21 Oct 2099 07:28:00 GMT"}"#, "");
+        assert!(dated.retry_after_secs > Some(1e9));
     }
 
     #[test]

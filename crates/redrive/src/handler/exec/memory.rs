@@ -3,19 +3,32 @@
 use std::fs;
 use std::time::Duration;
 
+use super::orphans;
+use crate::handler::Job;
+
 /// How often a child is looked at. A child that ends before the first look costs nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Returns, with what is used, once a process and its descendants use more than `limit` bytes together.
-pub(super) async fn exceeded(pid: u32, limit: Option<u64>) -> u64 {
+/// Every so many looks, those that left the child's family are looked for too, which costs more.
+const LOOK_WIDELY: u32 = 10;
+
+/// Returns, with what is used, once a process, its descendants and whatever else its job started use more than `limit`
+/// bytes together.
+pub(super) async fn exceeded(pid: u32, job: Option<&Job>, limit: Option<u64>) -> u64 {
     let Some(limit) = limit else { return std::future::pending().await };
-    loop {
+    for look in 1_u32.. {
         tokio::time::sleep(LOOK_EVERY).await;
-        let used = tree_bytes(pid);
+        let family = family(pid);
+        let mut used: u64 = family.iter().filter_map(|pid| resident_bytes(*pid)).sum();
+        if let Some(job) = job.filter(|_| look.is_multiple_of(LOOK_WIDELY)) {
+            let strangers = orphans::of_job(job.worker, job.id).into_iter().filter(|pid| !family.contains(pid));
+            used += strangers.filter_map(resident_bytes).sum::<u64>();
+        }
         if used > limit {
             return used;
         }
     }
+    std::future::pending().await
 }
 
 /// The memory of the whole machine.
@@ -26,14 +39,16 @@ pub(super) fn machine_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-fn tree_bytes(root: u32) -> u64 {
-    let mut total = 0;
+/// A process and its descendants.
+fn family(root: u32) -> Vec<u32> {
     let mut pids = vec![root];
-    while let Some(pid) = pids.pop() {
-        total += resident_bytes(pid).unwrap_or(0);
-        pids.extend(children(pid));
+    let mut next = 0;
+    while let Some(pid) = pids.get(next) {
+        let found = children(*pid);
+        pids.extend(found);
+        next += 1;
     }
-    total
+    pids
 }
 
 fn resident_bytes(pid: u32) -> Option<u64> {
@@ -54,7 +69,7 @@ mod tests {
 
     #[test]
     fn this_process_uses_some_memory() {
-        let used = tree_bytes(std::process::id());
+        let used: u64 = family(std::process::id()).into_iter().filter_map(resident_bytes).sum();
         let machine = machine_bytes().expect("a machine has memory");
         assert!(used > 100_000 && used < machine, "{used} of {machine}");
     }

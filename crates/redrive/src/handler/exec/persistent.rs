@@ -4,6 +4,7 @@
 //! killed and the next job gets a fresh one.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use redrive_core::failures::{FailureReport, Reason};
 use serde_json::Value;
@@ -15,6 +16,9 @@ use super::child::{self, Pipes, Running};
 use super::tail::Tail;
 use super::{Command, OUTPUT_BYTES_MAX, memory};
 use crate::handler::{HandlerError, Job};
+
+/// How long a process that closed its output, or was killed, may take to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The processes that wait for a job.
 #[derive(Debug, Default)]
@@ -40,11 +44,25 @@ enum Reply {
 
 impl Persistent {
     pub(super) async fn run(&self, command: &Command, job: &Job) -> Result<Value, HandlerError> {
-        let mut process = match self.take().await {
-            Some(idle) => idle,
-            None => Process::start(command, job).await?,
-        };
-        let reply = process.exchange(command, job).await;
+        if let Some(mut idle) = self.take().await {
+            let reply = idle.exchange(command, job).await;
+            // It may have ended of its own accord before it saw the job, which is then not to blame.
+            if !(matches!(reply, Reply::Closed) && idle.has_ended_well().await) {
+                return self.conclude(idle, reply, command, job).await;
+            }
+        }
+        let mut fresh = Process::start(command, job).await?;
+        let reply = fresh.exchange(command, job).await;
+        self.conclude(fresh, reply, command, job).await
+    }
+
+    async fn conclude(
+        &self,
+        mut process: Process,
+        reply: Reply,
+        command: &Command,
+        job: &Job,
+    ) -> Result<Value, HandlerError> {
         let (answer, healthy) = process.conclude(reply, command, job).await;
         if healthy {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(process);
@@ -73,6 +91,11 @@ impl Process {
         }
     }
 
+    async fn has_ended_well(&mut self) -> bool {
+        let ended = tokio::time::timeout(ENDS_WITHIN, self.running.wait()).await;
+        matches!(ended, Ok(Ok(status)) if status.success())
+    }
+
     async fn start(command: &Command, job: &Job) -> Result<Self, HandlerError> {
         let (running, Pipes { stdin, stdout, stderr }) = child::start(command, job, false).await?;
         let tail = Tail::default();
@@ -83,7 +106,7 @@ impl Process {
 
     async fn exchange(&mut self, command: &Command, job: &Job) -> Reply {
         self.stderr.clear();
-        let memory = memory::exceeded(self.running.pid, command.memory_bytes_max);
+        let memory = memory::exceeded(self.running.pid, None, command.memory_bytes_max);
         let (stdin, stdout) = (&mut self.stdin, &mut self.stdout);
         let talk = async {
             let mut line = serde_json::to_vec(job).unwrap_or_default();
@@ -109,7 +132,7 @@ impl Process {
         if !matches!(reply, Reply::Closed) {
             self.running.kill();
         }
-        let status = tokio::time::timeout(std::time::Duration::from_secs(1), self.running.wait()).await;
+        let status = tokio::time::timeout(ENDS_WITHIN, self.running.wait()).await;
         let stderr = self.stderr.text();
         let with_stderr = |report: FailureReport| FailureReport { stderr: answer::non_empty(&stderr), ..report };
         let broken = |message: String, code: &str| {

@@ -44,7 +44,7 @@ pub(super) async fn run(command: &Command, job: &Job) -> Result<Value, HandlerEr
 
 /// Waits for a child to end, and ends it if it takes too much. `streams` says whether its output fits.
 async fn watch(running: &mut Running, streams: impl Future<Output = bool>, command: &Command, job: &Job) -> End {
-    let memory = memory::exceeded(running.pid, command.memory_bytes_max);
+    let memory = memory::exceeded(running.pid, Some(job), command.memory_bytes_max);
     let deadline = tokio::time::sleep(job.deadline);
     tokio::pin!(streams, memory, deadline);
     let mut open = true;

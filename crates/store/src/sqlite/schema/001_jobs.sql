@@ -86,6 +86,7 @@ CREATE TABLE dead (
     target      TEXT,
     accepted_at INTEGER NOT NULL,
     died_at     INTEGER NOT NULL,
+    kept_from   INTEGER NOT NULL, -- retention counts from here: when it died, or was imported
     attempts    INTEGER NOT NULL,
     crashes     INTEGER NOT NULL,
     replays     INTEGER NOT NULL,
@@ -99,6 +100,7 @@ CREATE TABLE dead (
 ) STRICT;
 CREATE INDEX dead_by_time ON dead (died_at);
 CREATE INDEX dead_by_pipeline ON dead (pipeline, died_at);
+CREATE INDEX dead_by_age ON dead (pipeline, kept_from);
 CREATE INDEX dead_by_reason ON dead (reason, died_at);
 CREATE INDEX dead_by_code ON dead (code, died_at) WHERE code IS NOT NULL;
 CREATE INDEX dead_by_target ON dead (target, died_at) WHERE target IS NOT NULL;
