@@ -1,7 +1,7 @@
 //! Redrive's benchmarks. Every number stands beside the limit it is measured against, from the same run.
 //!
 //! ```text
-//! cargo build --release && cargo run --release -p redrive-bench
+//! cargo build --release && cargo run --release -p redrive-bench            # or: -- store, -- command
 //! ```
 //!
 //! - `store`: durable enqueue, and lease → settle, beside plain rusqlite with the same rows
@@ -23,17 +23,27 @@ const DEAD_LETTERS: u64 = 1_000_000;
 #[tokio::main]
 async fn main() -> Result<()> {
     let folder = tempfile::tempdir_in(".")?;
+    let only: Option<String> = std::env::args().nth(1);
     println!("| what | callers | dead letters | per second | limit | share of the limit |");
     println!("|---|--:|--:|--:|--:|--:|");
-    round(&folder.path().join("empty.db"), 0).await?;
-    let full = folder.path().join("full.db");
-    dead::fill(&full, DEAD_LETTERS)?;
-    round(&full, DEAD_LETTERS).await
+    round(&folder.path().join("empty.db"), 0, only.as_deref()).await?;
+    if only.is_none() {
+        let full = folder.path().join("full.db");
+        dead::fill(&full, DEAD_LETTERS)?;
+        round(&full, DEAD_LETTERS, None).await?;
+    }
+    Ok(())
 }
 
-async fn round(path: &Path, dead_letters: u64) -> Result<()> {
-    store::measure(path, dead_letters).await?;
-    command::measure(path, dead_letters)
+/// Everything, or only the part that is named.
+async fn round(path: &Path, dead_letters: u64, only: Option<&str>) -> Result<()> {
+    if only.is_none_or(|name| name == "store") {
+        store::measure(path, dead_letters).await?;
+    }
+    if only.is_none_or(|name| name == "command") {
+        command::measure(path, dead_letters)?;
+    }
+    Ok(())
 }
 
 /// Prints a measurement beside its limit.

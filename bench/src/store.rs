@@ -1,4 +1,4 @@
-//! Durable enqueue, and lease → settle, one job per call, from 1, 16 and 64 callers at once.
+//! Durable enqueue, and lease → settle, from 1, 16 and 64 callers at once, one job a call and sixteen.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use anyhow::Result;
 use redrive::{Pipeline, Redrive, json};
 use redrive_core::breakers::BreakerPolicy;
 use redrive_core::ids::{LeaseToken, PipelineName, WorkerId};
+use redrive_core::jobs::LeasedJob;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_store::Store;
@@ -16,32 +17,47 @@ use redrive_store::contract::{AttachWorker, LeaseJobs, SettleJobs};
 
 use crate::{raw, row};
 
-/// Jobs per caller; fewer callers pay for each flush alone and get fewer.
-const JOBS: [(usize, usize); 3] = [(1, 3_000), (16, 2_000), (64, 1_000)];
+/// Callers, jobs that each brings, and jobs per call. A lone caller pays for each flush alone and gets fewer.
+const LOADS: [(usize, usize, usize); 4] = [(1, 3_000, 1), (16, 2_000, 1), (64, 1_000, 1), (64, 2_048, 16)];
 
 pub async fn measure(path: &Path, dead_letters: u64) -> Result<()> {
     let redrive = Redrive::open(&format!("sqlite:{}", path.display()))?;
-    let enqueue_limit = raw::enqueue(path, 60_000)?;
-    let settle_limit = raw::lease_and_settle(path)?;
-    for (callers, jobs) in JOBS {
-        let name: PipelineName = format!("bench-{callers}").parse()?;
-        row("enqueue", callers, dead_letters, enqueue(&redrive, &name, callers, jobs).await?, enqueue_limit);
-        row("lease → settle", callers, dead_letters, settle(&redrive, &name, callers, jobs).await?, settle_limit);
+    let enqueue_limit = raw::enqueue(path, 60_000, 1_000)?;
+    let settle_limit = raw::lease_and_settle(path, 1_000)?;
+    row(
+        "enqueue, plain rusqlite, 64 rows a transaction",
+        1,
+        dead_letters,
+        raw::enqueue(path, 20_000, 64)?,
+        enqueue_limit,
+    );
+    let small = raw::lease_and_settle(path, 64)?;
+    row("lease → settle, plain rusqlite, 64 rows a transaction", 1, dead_letters, small, settle_limit);
+    for (callers, jobs, batch) in LOADS {
+        let name: PipelineName = format!("bench-{callers}-{batch}").parse()?;
+        let what = |verb: &str| match batch {
+            1 => verb.to_owned(),
+            batch => format!("{verb}, {batch} jobs a call"),
+        };
+        let rate = enqueue(&redrive, &name, callers, jobs, batch).await?;
+        row(&what("enqueue"), callers, dead_letters, rate, enqueue_limit);
+        let rate = settle(&redrive, &name, callers, jobs, batch).await?;
+        row(&what("lease → settle"), callers, dead_letters, rate, settle_limit);
     }
     Ok(())
 }
 
-async fn enqueue(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize) -> Result<f64> {
+async fn enqueue(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize, batch: usize) -> Result<f64> {
     let pipeline = Pipeline::new(name.as_str(), |_| async { Ok(json!(null)) })?;
     let begun = Instant::now();
     let tasks: Vec<_> = (0..callers)
         .map(|caller| {
             let (redrive, pipeline) = (redrive.clone(), pipeline.clone());
             tokio::spawn(async move {
-                for n in 0..jobs {
-                    let input =
-                        json!({"key": format!("{caller}-{n}"), "url": format!("https://example.com/products/{n}")});
-                    redrive.enqueue(&pipeline, [input]).await?;
+                let url = |n| format!("https://example.com/products/{n}");
+                for first in (0..jobs).step_by(batch) {
+                    let inputs = (first..first + batch).map(|n| json!({"key": format!("{caller}-{n}"), "url": url(n)}));
+                    redrive.enqueue(&pipeline, inputs).await?;
                 }
                 Ok::<_, redrive::Error>(())
             })
@@ -53,7 +69,7 @@ async fn enqueue(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: u
     Ok((callers * jobs) as f64 / begun.elapsed().as_secs_f64())
 }
 
-async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize) -> Result<f64> {
+async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize, batch: usize) -> Result<f64> {
     let worker = WorkerId::new(redrive.now(), fastrand::u128(..));
     redrive.store().attach_worker(AttachWorker { worker, pid: std::process::id(), now: redrive.now() }).await?;
     let settled = Arc::new(AtomicU64::new(0));
@@ -62,10 +78,13 @@ async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: us
         .map(|_| {
             let (redrive, name, settled) = (redrive.clone(), name.clone(), Arc::clone(&settled));
             tokio::spawn(async move {
-                while lease_and_settle(&redrive, &name, worker).await? {
-                    settled.fetch_add(1, Ordering::Relaxed);
+                loop {
+                    let jobs = lease_and_settle(&redrive, &name, worker, batch).await?;
+                    settled.fetch_add(jobs as u64, Ordering::Relaxed);
+                    if jobs == 0 {
+                        return anyhow::Ok(());
+                    }
                 }
-                anyhow::Ok(())
             })
         })
         .collect();
@@ -78,21 +97,26 @@ async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: us
     Ok(rate)
 }
 
-async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: WorkerId) -> Result<bool> {
+/// Leases and settles up to so many jobs; says how many.
+async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: WorkerId, batch: usize) -> Result<usize> {
     let (store, now, policy): (&Arc<dyn Store>, _, _) = (redrive.store(), redrive.now(), Policy::default());
     let lease = LeaseJobs {
         pipeline: name.clone(),
         worker,
         token: LeaseToken::new(now, fastrand::u128(..)),
-        limit: 1,
+        limit: u32::try_from(batch)?,
         until: now + policy.lease,
         breaker: BreakerPolicy::default(),
         now,
     };
-    let Some(job) = store.lease(lease).await?.jobs.pop() else { return Ok(false) };
+    let jobs = store.lease(lease).await?.jobs;
+    if jobs.is_empty() {
+        return Ok(0);
+    }
     let ending = Ending { at: now, duration: None, worker: Some(worker), chance: 0.0 };
-    let decision = decide(&policy, &job, Outcome::Done, ending);
-    let settlements = vec![Settlement { lease: job.lease, decision }];
-    store.settle(SettleJobs { settlements, worker, breaker: policy.breaker, keep_late: true, now }).await?;
-    Ok(true)
+    let settle =
+        |job: &LeasedJob| Settlement { lease: job.lease, decision: decide(&policy, job, Outcome::Done, ending) };
+    let settlements = jobs.iter().map(settle).collect();
+    store.settle(SettleJobs { settlements, worker, breaker: policy.breaker.clone(), keep_late: true, now }).await?;
+    Ok(jobs.len())
 }

@@ -95,8 +95,14 @@ pub async fn a_replayed_letter_counts_as_recovered(store: Shared) {
 pub async fn the_revision_changes_with_every_write(store: Shared) {
     let before = store.revision().await.expect("read");
     enqueue(&store, vec![job(1, plain())]).await;
-    let after = store.revision().await.expect("read");
-    assert_ne!(before, after);
+    let accepted = store.revision().await.expect("read");
+    assert_ne!(before, accepted);
+    attach(&store, 1).await;
+    lease_one(&store, at(0)).await;
+    let leased = store.revision().await.expect("read");
+    assert_ne!(accepted, leased);
     ledger(&store).await;
-    assert_eq!(store.revision().await.expect("read"), after, "reading changes nothing");
+    assert_eq!(store.revision().await.expect("read"), leased, "reading changes nothing");
+    lease_all(&store, 10, at(0)).await;
+    assert_eq!(store.revision().await.expect("read"), leased, "a lease of nothing changes nothing");
 }

@@ -47,12 +47,23 @@ pub(super) struct Batch<'c> {
     conn: &'c Connection,
     pipelines: &'c mut HashMap<PipelineName, i64>,
     ledgers: HashMap<i64, Ledger>,
+    /// The epoch of the last lease, for pipelines that were leased from.
+    epochs: HashMap<i64, u64>,
+    /// Whether any target of a pipeline has given trouble, once it was asked.
+    troubled: HashMap<i64, bool>,
     hours: HashMap<Hour, i64>,
 }
 
 impl<'c> Batch<'c> {
     pub(super) fn new(conn: &'c Connection, pipelines: &'c mut HashMap<PipelineName, i64>) -> Self {
-        Self { conn, pipelines, ledgers: HashMap::new(), hours: HashMap::new() }
+        Self {
+            conn,
+            pipelines,
+            ledgers: HashMap::new(),
+            epochs: HashMap::new(),
+            troubled: HashMap::new(),
+            hours: HashMap::new(),
+        }
     }
 
     pub(super) fn connection(&self) -> &'c Connection {
@@ -111,6 +122,39 @@ impl<'c> Batch<'c> {
         Ok(written + self.ledger(pipeline).queued)
     }
 
+    /// Begins the next epoch of a pipeline's leases.
+    pub(super) fn begin_epoch(&mut self, pipeline: i64) -> Result<(), Fault> {
+        let last = match self.epochs.get(&pipeline) {
+            Some(epoch) => *epoch,
+            None => {
+                let mut select = self.statement("SELECT epoch FROM pipeline WHERE id = ?1")?;
+                select.query_row([pipeline], |row| row.get(0))?
+            }
+        };
+        self.epochs.insert(pipeline, last + 1);
+        Ok(())
+    }
+
+    /// The epoch of a pipeline's leases.
+    pub(super) fn epoch(&self, pipeline: i64) -> u64 {
+        self.epochs.get(&pipeline).copied().unwrap_or_default()
+    }
+
+    /// Whether a pipeline has any breaker.
+    pub(super) fn is_troubled(&mut self, pipeline: i64) -> Result<bool, Fault> {
+        if let Some(troubled) = self.troubled.get(&pipeline) {
+            return Ok(*troubled);
+        }
+        let troubled = self.statement("SELECT 1 FROM breaker WHERE pipeline = ?1")?.exists([pipeline])?;
+        self.troubled.insert(pipeline, troubled);
+        Ok(troubled)
+    }
+
+    /// Notes that a pipeline has a breaker.
+    pub(super) fn set_troubled(&mut self, pipeline: i64) {
+        self.troubled.insert(pipeline, true);
+    }
+
     /// Writes the ledger and the roll-ups.
     pub(super) fn finish(self) -> Result<(), Fault> {
         let mut update = self.statement(
@@ -130,6 +174,10 @@ impl<'c> Batch<'c> {
                 l.retrying,
                 l.recovered
             ])?;
+        }
+        let mut update = self.statement("UPDATE pipeline SET epoch = ?2 WHERE id = ?1")?;
+        for (id, epoch) in &self.epochs {
+            update.execute(params![id, epoch])?;
         }
         let mut upsert = self.statement(
             "INSERT INTO hourly (pipeline, hour, event, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -69,7 +69,10 @@ pub(super) struct Kept {
 }
 
 /// The breakers of a pipeline that are not closed, or hold jobs still, by target.
-pub(super) fn waiting(batch: &Batch<'_>, pipeline: i64) -> Result<BTreeMap<String, Kept>, Fault> {
+pub(super) fn waiting(batch: &mut Batch<'_>, pipeline: i64) -> Result<BTreeMap<String, Kept>, Fault> {
+    if !batch.is_troubled(pipeline)? {
+        return Ok(BTreeMap::new());
+    }
     let mut select = batch.statement(
         "SELECT target, held, breaker FROM breaker INDEXED BY breaker_waiting WHERE pipeline = ?1 AND waiting = 1",
     )?;
@@ -80,13 +83,13 @@ pub(super) fn waiting(batch: &Batch<'_>, pipeline: i64) -> Result<BTreeMap<Strin
 
 /// Takes in what a settled attempt says about its target.
 pub(super) fn record(
-    batch: &Batch<'_>,
+    batch: &mut Batch<'_>,
     (pipeline, target): (i64, &str),
     signal: Signal,
     policy: &BreakerPolicy,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let kept = find(batch, pipeline, target)?;
+    let kept = if batch.is_troubled(pipeline)? { find(batch, pipeline, target)? } else { None };
     // A target without a row has given no trouble: nothing to note as long as it answers.
     let mut kept = match (kept, signal) {
         (None, Signal::Answered | Signal::Silent) => return Ok(()),
@@ -108,7 +111,8 @@ fn find(batch: &Batch<'_>, pipeline: i64, target: &str) -> Result<Option<Kept>, 
 }
 
 /// Writes a breaker back.
-pub(super) fn keep(batch: &Batch<'_>, pipeline: i64, target: &str, kept: &Kept) -> Result<(), Fault> {
+pub(super) fn keep(batch: &mut Batch<'_>, pipeline: i64, target: &str, kept: &Kept) -> Result<(), Fault> {
+    batch.set_troubled(pipeline);
     let waiting = kept.held > 0 || kept.breaker.state != BreakerState::Closed;
     let mut upsert = batch.statement(
         "INSERT INTO breaker (pipeline, target, held, waiting, breaker) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -21,7 +21,10 @@ use crate::error::{Result, StoreError};
 #[async_trait]
 impl JobStore for SqliteStore {
     async fn enqueue(&self, params: EnqueueJobs) -> Result<Vec<EnqueuedJob>> {
-        self.write(move |batch| enqueue(batch, &params)).await
+        // Written out here, not by the one thread that all callers share.
+        let written = |job: &NewJob| serde_json::to_string(&job.input).expect("a JSON object can be written");
+        let inputs: Vec<String> = params.jobs.iter().map(written).collect();
+        self.write(move |batch| enqueue(batch, &params, &inputs)).await
     }
 
     async fn list_jobs(&self, params: ListJobs) -> Result<Page<JobView>> {
@@ -37,12 +40,13 @@ impl JobStore for SqliteStore {
     }
 }
 
-fn enqueue(batch: &mut Batch<'_>, params: &EnqueueJobs) -> Result<Vec<EnqueuedJob>, Fault> {
+fn enqueue(batch: &mut Batch<'_>, params: &EnqueueJobs, inputs: &[String]) -> Result<Vec<EnqueuedJob>, Fault> {
     let pipeline = match params.queued_max {
         Some(max) => room_for(batch, params, max)?,
         None => batch.pipeline(&params.pipeline)?,
     };
-    params.jobs.iter().map(|job| accept(batch, pipeline, job, params.now)).collect()
+    let jobs = params.jobs.iter().zip(inputs);
+    jobs.map(|(job, input)| accept(batch, pipeline, job, input, params.now)).collect()
 }
 
 /// Refuses the batch if its new jobs do not fit. Nothing is written before that is known.
@@ -71,7 +75,13 @@ fn key_owner(batch: &Batch<'_>, pipeline: i64, key: &str) -> Result<Option<JobId
     Ok(select.query_row(params![pipeline, key], |row| rows::job_id(row, 0)).optional()?)
 }
 
-fn accept(batch: &mut Batch<'_>, pipeline: i64, job: &NewJob, now: Timestamp) -> Result<EnqueuedJob, Fault> {
+fn accept(
+    batch: &mut Batch<'_>,
+    pipeline: i64,
+    job: &NewJob,
+    input: &str,
+    now: Timestamp,
+) -> Result<EnqueuedJob, Fault> {
     if let Some(key) = &job.key {
         let mut claim = batch.statement("INSERT OR IGNORE INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
         if claim.execute(params![pipeline, key, job.id.as_bytes()])? == 0 {
@@ -92,7 +102,7 @@ fn accept(batch: &mut Batch<'_>, pipeline: i64, job: &NewJob, now: Timestamp) ->
             job.target,
             now.as_millis(),
             job.due_at.as_millis(),
-            serde_json::to_string(&job.input)?
+            input
         ])?;
     let seq = batch.connection().last_insert_rowid();
     push(batch, pipeline, seq, job.due_at)?;

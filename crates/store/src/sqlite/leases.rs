@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use redrive_core::breakers::Admission;
 use redrive_core::crashes::LostLease;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -28,7 +28,13 @@ const HELD_PER_LEASE_MAX: usize = 2_000;
 #[async_trait]
 impl LeaseStore for SqliteStore {
     async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs> {
-        self.write(move |batch| lease(batch, &params)).await
+        let Granted { mut jobs, inputs, next_due } = self.write(move |batch| lease(batch, &params)).await?;
+        // Read here, not by the one thread that all callers share.
+        for (job, input) in jobs.iter_mut().zip(inputs) {
+            let read = serde_json::from_str(&input).map_err(Fault::from);
+            job.input = read.map_err(|fault| fault.into_store_error(self.path()))?;
+        }
+        Ok(LeasedJobs { jobs, next_due })
     }
 
     async fn start(&self, params: StartJobs) -> Result<()> {
@@ -103,29 +109,36 @@ fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
     })
 }
 
+/// Jobs that were leased, and their inputs as they are kept.
+#[derive(Default)]
+struct Granted {
+    jobs: Vec<LeasedJob>,
+    inputs: Vec<String>,
+    next_due: Option<Timestamp>,
+}
+
 /// A lease under way.
 struct Leasing<'a, 'c> {
     batch: &'a mut Batch<'c>,
     params: &'a LeaseJobs,
     pipeline: i64,
-    epoch: u64,
-    jobs: Vec<LeasedJob>,
+    granted: Granted,
 }
 
-fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<LeasedJobs, Fault> {
-    let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(LeasedJobs::default()) };
+fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted, Fault> {
+    let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(Granted::default()) };
     let mut waiting = breakers::waiting(batch, pipeline)?;
-    let mut leasing = Leasing { batch, params, pipeline, epoch: 0, jobs: Vec::new() };
+    let mut leasing = Leasing { batch, params, pipeline, granted: Granted::default() };
     leasing.take_held(&mut waiting)?;
     leasing.take_queued(&mut waiting)?;
     // Whoever got all that was asked for comes back anyway.
     let next_due = if leasing.room() > 0 { leasing.next_due(&waiting)? } else { None };
-    Ok(LeasedJobs { jobs: leasing.jobs, next_due })
+    Ok(Granted { next_due, ..leasing.granted })
 }
 
 impl Leasing<'_, '_> {
     fn room(&self) -> usize {
-        usize::try_from(self.params.limit).unwrap_or(usize::MAX).saturating_sub(self.jobs.len())
+        usize::try_from(self.params.limit).unwrap_or(usize::MAX).saturating_sub(self.granted.jobs.len())
     }
 
     fn admission(&self, kept: &Kept) -> Admission {
@@ -155,11 +168,11 @@ impl Leasing<'_, '_> {
         }
         let sql = format!(
             "SELECT {JOB_COLUMNS} FROM held h JOIN job j ON j.seq = h.seq
-             WHERE h.pipeline = ?1 AND h.target = ?2 ORDER BY h.seq LIMIT ?3"
+             WHERE h.pipeline = ?1 AND h.target = ?2 ORDER BY h.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map(params![self.pipeline, target, limit as i64], queued_job)?;
-        let found = rows.collect::<RowResult<Vec<_>>>()?;
+        let rows = select.query_map(params![self.pipeline, target], queued_job)?;
+        let found = rows.take(limit).collect::<RowResult<Vec<_>>>()?;
         for job in &found {
             breakers::let_go(self.batch, self.pipeline, target, job.seq)?;
         }
@@ -204,7 +217,7 @@ impl Leasing<'_, '_> {
         Ok(())
     }
 
-    fn note_probes(&self, target: &str, kept: &mut Kept, probes: usize) -> Result<(), Fault> {
+    fn note_probes(&mut self, target: &str, kept: &mut Kept, probes: usize) -> Result<(), Fault> {
         if !matches!(self.admission(kept), Admission::All) {
             let probes = u32::try_from(probes).unwrap_or(u32::MAX);
             kept.breaker.probe(probes, &self.params.breaker, self.params.now);
@@ -212,15 +225,15 @@ impl Leasing<'_, '_> {
         breakers::keep(self.batch, self.pipeline, target, kept)
     }
 
+    /// The jobs that are due. They are not limited in SQL: a bound limit would have the statement prepared anew each time.
     fn due_jobs(&self) -> Result<Vec<QueuedJob>, Fault> {
         let sql = format!(
             "SELECT {JOB_COLUMNS} FROM queue q JOIN job j ON j.seq = q.seq
-             WHERE q.pipeline = ?1 AND q.due_at <= ?2 ORDER BY q.due_at, q.seq LIMIT ?3"
+             WHERE q.pipeline = ?1 AND q.due_at <= ?2 ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let limit = i64::try_from(self.room()).unwrap_or(i64::MAX);
-        let rows = select.query_map(params![self.pipeline, self.params.now.as_millis(), limit], queued_job)?;
-        Ok(rows.collect::<RowResult<_>>()?)
+        let rows = select.query_map(params![self.pipeline, self.params.now.as_millis()], queued_job)?;
+        Ok(rows.take(self.room()).collect::<RowResult<_>>()?)
     }
 
     /// When the next job is due, in the queue or held.
@@ -237,7 +250,10 @@ impl Leasing<'_, '_> {
 
     /// Gives a job that was taken from the queue to the worker.
     fn grant(&mut self, queued: QueuedJob) -> Result<(), Fault> {
-        let lease = Lease { job: queued.id, token: self.params.token, epoch: self.epoch()? };
+        if self.granted.jobs.is_empty() {
+            self.batch.begin_epoch(self.pipeline)?;
+        }
+        let lease = Lease { job: queued.id, token: self.params.token, epoch: self.batch.epoch(self.pipeline) };
         self.batch.shift(self.pipeline, JobState::Queued, Move::Lease)?;
         self.batch.ledger(self.pipeline).retrying -= i64::from(queued.tally.tried());
         self.batch
@@ -250,26 +266,17 @@ impl Leasing<'_, '_> {
                 lease.epoch,
                 self.params.until.as_millis()
             ])?;
-        self.jobs.push(LeasedJob {
+        self.granted.inputs.push(queued.input);
+        self.granted.jobs.push(LeasedJob {
             lease,
             pipeline: self.params.pipeline.clone(),
             key: queued.key,
             target: queued.target,
-            input: queued.input,
+            input: Input::default(),
             tally: queued.tally,
             accepted_at: queued.accepted_at,
         });
         Ok(())
-    }
-
-    /// The epoch of this lease: one more than the one before.
-    fn epoch(&mut self) -> Result<u64, Fault> {
-        if self.epoch == 0 {
-            let mut update =
-                self.batch.statement("UPDATE pipeline SET epoch = epoch + 1 WHERE id = ?1 RETURNING epoch")?;
-            self.epoch = update.query_row([self.pipeline], |row| row.get(0))?;
-        }
-        Ok(self.epoch)
     }
 }
 
@@ -277,9 +284,9 @@ struct QueuedJob {
     id: JobId,
     key: Option<String>,
     target: Option<String>,
-    input: redrive_core::jobs::Input,
+    input: String,
     accepted_at: Timestamp,
-    tally: redrive_core::jobs::Tally,
+    tally: Tally,
     seq: i64,
     due_at: i64,
 }
@@ -289,7 +296,7 @@ fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
         id: rows::job_id(row, 0)?,
         key: row.get(1)?,
         target: row.get(2)?,
-        input: rows::input(row, 3)?,
+        input: row.get(3)?,
         accepted_at: rows::time(row, 4)?,
         tally: rows::tally(row, 5)?,
         seq: row.get(10)?,

@@ -74,6 +74,14 @@ impl SqliteStore {
         Ok(Self { location: Location::Memory, writer, readers: None, presence: Presence::single_process() })
     }
 
+    /// The file, for messages.
+    fn path(&self) -> &Path {
+        match &self.location {
+            Location::Sqlite(path) => path,
+            Location::Memory => Path::new("memory:"),
+        }
+    }
+
     async fn write<T, F>(&self, run: F) -> Result<T>
     where
         T: Send + 'static,
