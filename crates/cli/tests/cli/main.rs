@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod dead;
+mod docs;
 mod exec;
 mod harness;
 mod job;

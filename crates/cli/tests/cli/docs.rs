@@ -1,0 +1,169 @@
+//! The documents are true: their commands run, their files are what they say, their keys exist.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::harness::Sandbox;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// A fenced block: what stands behind the fence, and what is in it.
+struct Block {
+    info: String,
+    text: String,
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(info) = line.strip_prefix("```") {
+            let inside: Vec<&str> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
+            blocks.push(Block { info: info.to_owned(), text: inside.join("\n") + "\n" });
+        }
+    }
+    blocks
+}
+
+impl Block {
+    fn file(&self) -> Option<&str> {
+        self.info.split_once("file=").map(|(_, name)| name.trim())
+    }
+}
+
+/// Runs a document from its beginning to its end, in a folder of its own.
+fn run(name: &str) {
+    let sandbox = Sandbox::new();
+    let examples = Command::new("cp").arg("-r").arg(root().join("examples")).arg(sandbox.path("")).status();
+    assert!(examples.expect("copied").success());
+    let mut commands = 0;
+    for block in blocks(&document(name)) {
+        if let Some(file) = block.file() {
+            sandbox.write(file, &block.text);
+        }
+        if block.info == "console" {
+            for command in block.text.lines().filter_map(|line| line.strip_prefix("$ ")) {
+                run_command(&sandbox, name, command);
+                commands += 1;
+            }
+        }
+    }
+    assert!(commands > 0, "{name} has no command");
+}
+
+fn run_command(sandbox: &Sandbox, document: &str, command: &str) {
+    let expected = command.split_once("# exits with ").map_or(0, |(_, code)| code.trim().parse().expect("a code"));
+    let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));
+    let command = command.replace("cargo run --release --", "redrive");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let folder = binary.parent().expect("a folder").display();
+    let output = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(sandbox.path(""))
+        .env("PATH", format!("{folder}:{path}"))
+        .output()
+        .expect("ran");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(expected), "{document}: {command}\n{stdout}\n{stderr}");
+}
+
+#[test]
+fn the_readme_runs() {
+    run("README.md");
+}
+
+#[test]
+fn running_runs() {
+    run("docs/running.md");
+}
+
+#[test]
+fn operating_runs() {
+    run("docs/operating.md");
+}
+
+#[test]
+fn the_readmes_picture_is_what_is_seen() {
+    let sandbox = Sandbox::new();
+    let folder = root().join("examples/quickstart");
+    let (tasks, script) = (folder.join("tasks.jsonl"), folder.join("shop.sh"));
+    let ran = sandbox.run(&[
+        "run",
+        &tasks.display().to_string(),
+        "--backoff",
+        "1ms",
+        "--",
+        "sh",
+        &script.display().to_string(),
+    ]);
+    let seen = ran.expect(3).stderr;
+    let picture =
+        blocks(&document("README.md")).into_iter().find(|block| block.text.starts_with("done:")).expect("a picture");
+    for line in picture.text.lines() {
+        let part = line.split_once("…  ").map_or(line, |(_, rest)| rest);
+        let part = part.split_once("  in ").map_or(part, |(before, _)| before);
+        assert!(seen.contains(part), "{part} in:\n{seen}");
+    }
+}
+
+#[test]
+fn files_that_stand_in_the_repository_are_quoted_as_they_are() {
+    for block in blocks(&document("docs/embedding.md")) {
+        if let Some(file) = block.file() {
+            assert!(document(file).contains(&block.text), "docs/embedding.md does not quote {file}");
+        }
+    }
+}
+
+/// Every key that the reference names is understood, and every key that is understood is in the reference.
+#[test]
+fn the_reference_has_every_key() {
+    let reference = document("docs/configuration.md");
+    let named: Vec<&str> = reference
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(key, _)| key))
+        .filter(|key| !key.starts_with('['))
+        .collect();
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{}\n");
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for key in named {
+        let (table, field) = key.rsplit_once('.').unwrap_or(("", key));
+        groups.entry(table.replace("NAME", "a")).or_default().push(field.to_owned());
+    }
+    for (table, fields) in groups {
+        let header = match table.as_str() {
+            "" => String::new(),
+            table if table.ends_with("rule") => format!("[[{table}]]\n"),
+            table => format!("[{table}]\n"),
+        };
+        sandbox.write("redrive.toml", format!("{header}no_such_key = 1\n"));
+        let said = sandbox.redrive("run tasks.jsonl -- true").expect(2).stderr;
+        let mut known: Vec<String> = said.split('`').skip(3).step_by(2).map(str::to_owned).collect();
+        known.retain(|key| key != "pipeline" && !["retry", "breaker", "rule"].contains(&key.as_str()));
+        known.sort();
+        known.dedup();
+        let mut fields: Vec<String> = fields.into_iter().filter(|field| field != "pipeline").collect();
+        fields.sort();
+        let known: Vec<String> = known.into_iter().filter(|key| key != "no_such_key").collect();
+        assert_eq!(known, fields, "[{table}]: {said}");
+    }
+}
+
+#[test]
+fn the_configuration_example_is_valid() {
+    let sandbox = Sandbox::new();
+    sandbox.write("scrape.py", "");
+    for block in blocks(&document("docs/configuration.md")).iter().filter(|block| block.info.starts_with("toml")) {
+        sandbox.write("redrive.toml", &block.text);
+        sandbox.redrive("doctor").expect(0);
+    }
+}
