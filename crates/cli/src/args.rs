@@ -58,6 +58,9 @@ pub enum Command {
     /// Look at jobs in any state, cancel them
     #[command(subcommand)]
     Job(JobCommand),
+    /// Look at the raw responses that were kept
+    #[command(subcommand)]
+    Payload(PayloadCommand),
     /// Recount everything and prove that nothing is missing
     Audit(JsonArgs),
     /// Check the store, the disk and the configuration
@@ -206,6 +209,45 @@ pub enum DeadCommand {
     /// Take in dead letters that another store exported; known ones are passed over
     #[command(after_help = "Example:\n  redrive dead import letters.jsonl")]
     Import(ImportArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PayloadCommand {
+    /// List the payloads of the vault
+    List(PageArgs),
+    /// Print the exact bytes of a payload
+    #[command(
+        after_help = "Examples:\n  redrive payload show ID > page.html       ID of a dead letter, or of a payload\n  redrive payload show ID --meta            status, headers, size"
+    )]
+    Show(PayloadShowArgs),
+    /// Write a payload to a temporary file and say where
+    Open {
+        /// A job's id, or a payload's hash or the beginning of one
+        id: String,
+    },
+    /// Read payloads back and check that they are what was kept
+    Verify {
+        /// Which; by default all
+        ids: Vec<String>,
+    },
+    /// Remove payloads that nothing refers to any more
+    Gc {
+        /// Spare what was wanted in this time
+        #[arg(long, value_name = "TIME", default_value = "1h", value_parser = crate::config::units::duration)]
+        grace: std::time::Duration,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct PayloadShowArgs {
+    /// A job's id, or a payload's hash or the beginning of one
+    pub id: String,
+    /// Print what came with it instead: status, headers, address, size
+    #[arg(long)]
+    pub meta: bool,
 }
 
 #[derive(Debug, Subcommand)]

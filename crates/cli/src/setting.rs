@@ -1,11 +1,13 @@
 //! Arguments and configuration together: which store, which pipelines, which handler.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
 use redrive::handler::exec::{Command, Exec, Mode};
+use redrive::pipeline::PAYLOAD_BYTES_MAX;
+use redrive::vault::Vault;
 use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
@@ -46,6 +48,25 @@ impl Setting {
     /// Opens the store, and makes it if need be.
     pub fn redrive(&self) -> Result<Redrive> {
         Ok(Redrive::over(redrive_store::open(&self.location, OpenMode::Create)?))
+    }
+
+    /// The vault: the configured one, or a folder beside the store; none for a store in memory.
+    pub fn vault(&self, redrive: &Redrive) -> Result<Option<Vault>> {
+        let beside = |path: &Path| path.with_file_name("payloads").display().to_string();
+        let address = match (&self.config.vault, &self.location) {
+            (Some(address), _) => address.clone(),
+            (None, Location::Sqlite(path)) => beside(path),
+            (None, Location::Memory) => return Ok(None),
+        };
+        Ok(Some(Vault::open(&address, redrive)?))
+    }
+
+    /// A pipeline with the vault for its payloads.
+    pub fn with_vault(&self, redrive: &Redrive, pipeline: Pipeline) -> Result<Pipeline> {
+        Ok(match self.vault(redrive)? {
+            Some(vault) => pipeline.vault(vault),
+            None => pipeline,
+        })
     }
 
     /// The one pipeline that is meant. A command of its own belongs to "default", not to a pipeline of the file.
@@ -114,6 +135,8 @@ impl Setting {
         };
         let mut pipeline =
             Pipeline::with_name(name, Arc::new(Exec::new(command, mode))).with_policy(policy(&config, args));
+        let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
+        pipeline = pipeline.keep_payloads(config.payload.into(), payload_max);
         if let Some(jobs) = args.concurrency.map(usize::from).or(config.concurrency) {
             pipeline = pipeline.concurrency(jobs);
         }

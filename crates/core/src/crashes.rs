@@ -42,6 +42,7 @@ pub fn judge(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
         tally: Tally { suspect: job.tally.suspect || died_in_it, ..job.tally },
         failure: None,
         signal: Signal::Silent,
+        kept: None,
     }
 }
 
@@ -57,7 +58,7 @@ pub(crate) fn convict(policy: &Policy, job: &LeasedJob, report: FailureReport, e
     } else {
         Destination::Queue { due_at: ending.at + policy.retry.delay(tally.crashes, None, ending.chance) }
     };
-    Decision { destination, tally, failure: Some(failure), signal: Signal::Silent }
+    Decision { destination, tally, failure: Some(failure), signal: Signal::Silent, kept: None }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::failures::{Failure, Reason};
 use crate::ids::{JobId, PipelineName};
 use crate::jobs::Input;
+use crate::payloads::PayloadHash;
 use crate::time::Timestamp;
 
 /// Whether a dead letter may be replayed.
@@ -83,6 +84,9 @@ pub struct DeadLetter {
     pub http_status: Option<u16>,
     /// The last failure's proxy label.
     pub proxy: Option<String>,
+    /// The address of the last failure's payload, if one was kept.
+    #[serde(default)]
+    pub payload: Option<PayloadHash>,
     /// Every failure, oldest first; only where the whole letter was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<Vec<Failure>>,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dead::Gate;
 use crate::ids::WorkerId;
+use crate::payloads::Payload;
 use crate::time::Timestamp;
 
 macro_rules! reasons {
@@ -243,6 +244,9 @@ pub struct Failure {
     pub worker: Option<WorkerId>,
     /// How long it ran.
     pub duration_ms: Option<u64>,
+    /// The raw response that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Payload>,
 }
 
 #[cfg(test)]

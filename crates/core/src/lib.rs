@@ -16,6 +16,7 @@
 //! - [`breakers`]: when the jobs of a failing target wait
 //! - [`dead`]: dead letters and their gates
 //! - [`ledger`]: the counters that must add up
+//! - [`payloads`]: what is kept of a response, and its address
 
 pub mod breakers;
 pub mod crashes;
@@ -24,6 +25,7 @@ pub mod failures;
 pub mod ids;
 pub mod jobs;
 pub mod ledger;
+pub mod payloads;
 pub mod policy;
 pub mod retry;
 pub mod rules;

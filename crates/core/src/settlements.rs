@@ -10,6 +10,7 @@ use crate::dead::Gate;
 use crate::failures::{Disposition, Failure, FailureReport, Reason};
 use crate::ids::WorkerId;
 use crate::jobs::{Lease, LeasedJob, Tally};
+use crate::payloads::Payload;
 use crate::policy::Policy;
 use crate::rules::{Verdict, classify};
 use crate::time::Timestamp;
@@ -68,6 +69,23 @@ pub struct Decision {
     pub failure: Option<Failure>,
     /// What it means for the breaker of the job's target.
     pub signal: Signal,
+    /// The payload that is kept of an attempt that succeeded.
+    pub kept: Option<Payload>,
+}
+
+impl Decision {
+    /// Adds the payload of the attempt: to its failure, or beside its success.
+    pub fn keep(&mut self, payload: Option<Payload>) {
+        match &mut self.failure {
+            Some(failure) => failure.payload = payload,
+            None => self.kept = payload.filter(|_| self.destination == Destination::Done),
+        }
+    }
+
+    /// The payload that goes with it, if there is one.
+    pub fn payload(&self) -> Option<&Payload> {
+        self.failure.as_ref().and_then(|failure| failure.payload.as_ref()).or(self.kept.as_ref())
+    }
 }
 
 /// A decision and the lease that gives the right to it.
@@ -87,12 +105,14 @@ pub fn decide(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending
             tally: Tally { attempts: job.attempt(), suspect: false, ..job.tally },
             failure: None,
             signal: Signal::Answered,
+            kept: None,
         },
         Outcome::Returned => Decision {
             destination: Destination::Queue { due_at: ending.at },
             tally: job.tally,
             failure: None,
             signal: Signal::Silent,
+            kept: None,
         },
         Outcome::Crashed(report) => crashes::convict(policy, job, report, ending),
         Outcome::Failed(report) => failed(policy, job, report, ending),
@@ -110,10 +130,10 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
     let failure = Some(record(job, report, verdict.reason, ending));
     if verdict.disposition == Disposition::Hold {
         let tally = Tally { suspect: false, ..job.tally };
-        return Decision { destination: Destination::Queue { due_at: ending.at }, tally, failure, signal };
+        return Decision { destination: Destination::Queue { due_at: ending.at }, tally, failure, signal, kept: None };
     }
     let tally = Tally { attempts: job.attempt(), suspect: false, ..job.tally };
-    Decision { destination: retry_or_bury(policy, verdict, tally, wait, ending), tally, failure, signal }
+    Decision { destination: retry_or_bury(policy, verdict, tally, wait, ending), tally, failure, signal, kept: None }
 }
 
 fn retry_or_bury(
@@ -154,6 +174,7 @@ pub(crate) fn record(job: &LeasedJob, report: FailureReport, reason: Reason, end
         stderr: report.stderr,
         worker: ending.worker,
         duration_ms: ending.duration.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+        payload: None,
     }
 }
 

@@ -25,6 +25,9 @@ pub enum Error {
         /// What went wrong.
         source: io::Error,
     },
+    /// The vault failed.
+    #[error(transparent)]
+    Vault(Box<crate::vault::VaultError>),
     /// A part of the engine failed in a way that should not be possible.
     #[error("internal error: {0}; please report it")]
     Internal(String),

@@ -22,6 +22,7 @@
 //! - [`pipeline`]: [`Pipeline`], a name, a handler and a policy
 //! - [`handler`]: what does the work: a closure, or any command
 //! - [`sink`]: where results go, before their jobs are settled
+//! - [`vault`]: raw responses, kept as evidence
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and retention
 //! - [`clock`] and [`chance`]: time and randomness, passed in
 //! - [`error`]: what can go wrong
@@ -33,6 +34,7 @@ pub mod error;
 pub mod handler;
 pub mod pipeline;
 pub mod sink;
+pub mod vault;
 pub mod worker;
 
 pub use engine::Redrive;

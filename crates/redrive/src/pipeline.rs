@@ -9,6 +9,7 @@ use redrive_core::policy::Policy;
 use crate::error::Error;
 use crate::handler::Handler;
 use crate::sink::{NoSink, Sink};
+use crate::vault::{Keep, Vault};
 
 /// A named stream of jobs with one handler and one policy. Cheap to clone.
 #[derive(Clone)]
@@ -18,7 +19,13 @@ pub struct Pipeline {
     pub(crate) policy: Arc<Policy>,
     pub(crate) concurrency: usize,
     pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) vault: Option<Vault>,
+    pub(crate) keep: Keep,
+    pub(crate) payload_bytes_max: u64,
 }
+
+/// The most that is kept of a payload unless something else is said, in bytes.
+pub const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 impl Pipeline {
     /// A pipeline with the default policy that runs as many jobs at once as the machine has cores.
@@ -29,7 +36,16 @@ impl Pipeline {
     /// The same, with a name that was checked already.
     pub fn with_name(name: PipelineName, handler: Arc<dyn Handler>) -> Self {
         let concurrency = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { name, handler, policy: Arc::default(), concurrency, sink: Arc::new(NoSink) }
+        Self {
+            name,
+            handler,
+            policy: Arc::default(),
+            concurrency,
+            sink: Arc::new(NoSink),
+            vault: None,
+            keep: Keep::default(),
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+        }
     }
 
     /// The pipeline's name.
@@ -64,6 +80,19 @@ impl Pipeline {
     /// The same with so many jobs at once.
     pub fn concurrency(mut self, jobs: usize) -> Self {
         self.concurrency = jobs.max(1);
+        self
+    }
+
+    /// The same with a vault for its payloads.
+    pub fn vault(mut self, vault: Vault) -> Self {
+        self.vault = Some(vault);
+        self
+    }
+
+    /// The same with another answer to when payloads are kept, and how much of each.
+    pub fn keep_payloads(mut self, keep: Keep, bytes_max: u64) -> Self {
+        self.keep = keep;
+        self.payload_bytes_max = bytes_max;
         self
     }
 

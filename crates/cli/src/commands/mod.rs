@@ -8,6 +8,7 @@ mod feed;
 mod filter;
 mod init;
 mod job;
+mod payload;
 mod push;
 mod run;
 mod signals;
@@ -32,6 +33,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Status(args) => status::run(&Setting::load(&cli.global)?, args.json).await,
         Command::Audit(args) => audit::run(&Setting::load(&cli.global)?, args.json).await,
         Command::Dead(command) => dead::run(&Setting::load(&cli.global)?, command).await,
+        Command::Payload(command) => payload::run(&Setting::load(&cli.global)?, command).await,
         Command::Job(command) => job::run(&Setting::load(&cli.global)?, command).await,
     }
 }

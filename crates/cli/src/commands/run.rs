@@ -34,7 +34,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let base = redrive.ledger(&name).await?;
     let buried_before = buried(&redrive, &name, begun).await?;
     let progress = Progress::start(base);
-    let pipeline = pipeline.sink(BesideProgress { progress: progress.clone(), sink });
+    let pipeline = setting.with_vault(&redrive, pipeline)?.sink(BesideProgress { progress: progress.clone(), sink });
     let stop = CancellationToken::new();
     let worked = work_through(&redrive, pipeline, tasks, &progress, &stop).await;
     progress.finish();

@@ -14,12 +14,13 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let pipelines = setting.pipelines(&args.handler)?;
+    let redrive = setting.redrive()?;
     let sinks = |(pipeline, out): (Pipeline, Option<PathBuf>)| -> Result<Pipeline> {
-        Ok(pipeline.sink(sink(args.out.clone().or(out))?))
+        Ok(setting.with_vault(&redrive, pipeline)?.sink(sink(args.out.clone().or(out))?))
     };
     let pipelines = pipelines.into_iter().map(sinks).collect::<Result<Vec<_>>>()?;
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();
-    let worker = setting.redrive()?.worker(pipelines);
+    let worker = redrive.worker(pipelines);
     let stop = CancellationToken::new();
     signals::watch(stop.clone(), worker.hurry(), |line| eprintln!("{line}"));
     eprintln!("working on {} in {}", names.join(", "), setting.location);

@@ -27,6 +27,8 @@ pub const FILE_NAME: &str = "redrive.toml";
 pub struct Config {
     /// Where the jobs are kept.
     pub store: Option<String>,
+    /// Where payloads are kept.
+    pub vault: Option<String>,
     /// The pipelines, by name.
     #[serde(default)]
     pub pipeline: BTreeMap<PipelineName, PipelineConfig>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use redrive::vault::Keep;
 use redrive_core::breakers::BreakerPolicy;
 use redrive_core::policy::Policy;
 use redrive_core::retry::RetryPolicy;
@@ -45,6 +46,10 @@ pub struct PipelineConfig {
     pub crashes: Option<u32>,
     /// Where results are appended.
     pub out: Option<PathBuf>,
+    /// When payloads are kept.
+    pub payload: KeepKind,
+    /// The most that is kept of a payload.
+    pub payload_max: Option<Size>,
     /// `[pipeline.NAME.retry]`.
     pub retry: RetryConfig,
     /// `[pipeline.NAME.breaker]`.
@@ -60,6 +65,29 @@ pub enum HandlerKind {
     /// Any command.
     #[default]
     Exec,
+}
+
+/// When payloads are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeepKind {
+    /// When an attempt failed.
+    #[default]
+    Failed,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl From<KeepKind> for Keep {
+    fn from(kind: KeepKind) -> Self {
+        match kind {
+            KeepKind::Failed => Self::Failed,
+            KeepKind::Always => Self::Always,
+            KeepKind::Never => Self::Never,
+        }
+    }
 }
 
 /// How a command is run.

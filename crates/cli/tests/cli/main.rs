@@ -7,6 +7,7 @@ mod exec;
 mod harness;
 mod job;
 mod killed;
+mod payload;
 mod poison;
 mod run;
 mod work;

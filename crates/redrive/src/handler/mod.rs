@@ -15,6 +15,8 @@ use redrive_core::jobs::{Input, LeasedJob};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::vault::Evidence;
+
 /// A job as its handler sees it. Its JSON form is what commands read.
 #[derive(Clone, Debug, Serialize)]
 pub struct Job {
@@ -40,10 +42,13 @@ pub struct Job {
     /// How long it may take.
     #[serde(skip)]
     pub deadline: Duration,
+    /// Where its payloads are kept.
+    #[serde(skip)]
+    pub evidence: Evidence,
 }
 
 impl Job {
-    pub(crate) fn new(leased: &LeasedJob, worker: WorkerId, deadline: Duration) -> Self {
+    pub(crate) fn new(leased: &LeasedJob, worker: WorkerId, deadline: Duration, evidence: Evidence) -> Self {
         Self {
             id: leased.lease.job,
             pipeline: leased.pipeline.clone(),
@@ -55,6 +60,7 @@ impl Job {
             replays: leased.tally.replays,
             worker,
             deadline,
+            evidence,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Retention: dead letters that are older than their pipeline keeps them are discarded, with a record; breakers that have
-//! nothing more to say are forgotten.
+//! nothing more to say are forgotten; payloads that nothing refers to are removed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,11 @@ const EVERY: Duration = Duration::from_secs(60);
 /// At most so many letters go in one transaction.
 const BATCH: u32 = 500;
 
+/// How often the vault is cleared, and how long what nothing refers to is spared.
+const COLLECT_EVERY: Duration = Duration::from_secs(3_600);
+
 pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
+    let mut collected_at = context.now();
     loop {
         for pipeline in &pipelines {
             if let Err(error) = expire(&context, pipeline).await {
@@ -25,6 +30,10 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
             if let Err(error) = sweep(&context, pipeline).await {
                 tracing::warn!(%error, pipeline = %pipeline.name, "old breakers could not be forgotten");
             }
+        }
+        if context.now().since(collected_at) >= COLLECT_EVERY {
+            collected_at = context.now();
+            collect(&pipelines).await;
         }
         context.redrive.clock.sleep_until(context.now() + EVERY).await;
     }
@@ -41,6 +50,17 @@ async fn expire(context: &Context, pipeline: &Pipeline) -> Result<(), Error> {
         }
         if expired < u64::from(BATCH) {
             return Ok(());
+        }
+    }
+}
+
+/// Clears each vault of what nothing refers to.
+async fn collect(pipelines: &[Pipeline]) {
+    let vaults: BTreeMap<_, _> = pipelines.iter().filter_map(|p| p.vault.as_ref()).map(|v| (v.address(), v)).collect();
+    for vault in vaults.into_values() {
+        match vault.collect(COLLECT_EVERY).await {
+            Ok(collected) => tracing::debug!(?collected, "vault cleared"),
+            Err(error) => tracing::warn!(%error, "the vault could not be cleared"),
         }
     }
 }

@@ -18,6 +18,7 @@ use super::settle::Ended;
 use crate::error::Error;
 use crate::handler::{HandlerError, Isolation, Job};
 use crate::pipeline::Pipeline;
+use crate::vault::Evidence;
 
 /// How much longer than its deadline a handler that keeps its own may take.
 const OWN_DEADLINE_SLACK: Duration = Duration::from_secs(5);
@@ -37,21 +38,28 @@ pub(super) async fn run(
     settler: UnboundedSender<Ended>,
 ) -> Duration {
     let begun = Instant::now();
+    let evidence = Evidence::new(pipeline.vault.clone(), pipeline.keep, pipeline.payload_bytes_max);
     let (outcome, result) = tokio::select! {
-        outcome = attempt(&context, &pipeline, &job) => outcome,
+        outcome = attempt(&context, &pipeline, &job, &evidence) => outcome,
         // Somebody else has the job, or it was cancelled: whatever came out of it would not count.
         () = ended.cancelled() => (Outcome::Returned, None),
         () = context.hurry.cancelled() => (Outcome::Returned, None),
     };
     let duration = begun.elapsed();
     // The settler only goes away after every job has ended.
-    let _ = settler.send(Ended { job, outcome, result, duration: Some(duration) });
+    let _ = settler.send(Ended { job, outcome, result, payload: evidence.take(), duration: Some(duration) });
     duration
 }
 
-async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob) -> (Outcome, Option<Value>) {
+async fn attempt(
+    context: &Context,
+    pipeline: &Pipeline,
+    job: &LeasedJob,
+    evidence: &Evidence,
+) -> (Outcome, Option<Value>) {
     if pipeline.handler.isolation() == Isolation::OwnProcess {
-        return handle(context, pipeline, job, OWN_DEADLINE_SLACK).await;
+        let work = Job::new(job, context.id, pipeline.policy.deadline, evidence.clone());
+        return handle(context, pipeline, work, OWN_DEADLINE_SLACK).await;
     }
     let (_alone, _together) = match job.tally.suspect {
         true => (Some(GATE.write().await), None),
@@ -66,13 +74,13 @@ async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob) -> (Ou
         context.fail(error.into());
         return (Outcome::Returned, None);
     }
-    handle(context, pipeline, job, Duration::ZERO).await
+    let work = Job::new(job, context.id, pipeline.policy.deadline, evidence.clone());
+    handle(context, pipeline, work, Duration::ZERO).await
 }
 
-async fn handle(context: &Context, pipeline: &Pipeline, job: &LeasedJob, slack: Duration) -> (Outcome, Option<Value>) {
+async fn handle(context: &Context, pipeline: &Pipeline, work: Job, slack: Duration) -> (Outcome, Option<Value>) {
     let deadline = pipeline.policy.deadline;
     let handler = Arc::clone(&pipeline.handler);
-    let work = Job::new(job, context.id, deadline);
     // A task of its own, so that a panic ends the job and not the worker.
     let task = AbortOnDropHandle::new(tokio::spawn(async move { handler.run(work).await }));
     match tokio::time::timeout(deadline + slack, task).await {

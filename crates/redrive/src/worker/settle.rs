@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redrive_core::jobs::LeasedJob;
+use redrive_core::payloads::Payload;
 use redrive_core::settlements::{Destination, Ending, Outcome, Settlement, decide};
 use redrive_store::contract::SettleJobs;
 use serde_json::Value;
@@ -25,13 +26,14 @@ pub(super) struct Ended {
     pub(super) job: LeasedJob,
     pub(super) outcome: Outcome,
     pub(super) result: Option<Value>,
+    pub(super) payload: Option<Payload>,
     pub(super) duration: Option<Duration>,
 }
 
 impl Ended {
     /// A job that was leased but not started.
     pub(super) const fn unstarted(job: LeasedJob) -> Self {
-        Self { job, outcome: Outcome::Returned, result: None, duration: None }
+        Self { job, outcome: Outcome::Returned, result: None, payload: None, duration: None }
     }
 }
 
@@ -166,7 +168,8 @@ impl Settling {
 
     fn decide(&self, ended: Ended) -> Settlement {
         let ending = Ending { duration: ended.duration, ..self.context.ending() };
-        let decision = decide(&self.pipeline.policy, &ended.job, ended.outcome, ending);
+        let mut decision = decide(&self.pipeline.policy, &ended.job, ended.outcome, ending);
+        decision.keep(ended.payload);
         Settlement { lease: ended.job.lease, decision }
     }
 

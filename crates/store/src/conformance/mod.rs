@@ -7,6 +7,7 @@ pub mod dead;
 pub mod jobs;
 pub mod leases;
 pub mod ledger;
+pub mod payloads;
 pub mod script;
 pub mod workers;
 
@@ -27,6 +28,8 @@ macro_rules! conformance_tests {
             ledger: [hours_are_counted, any_history_adds_up, a_replayed_letter_counts_as_recovered,
                      the_revision_changes_with_every_write]
             workers: [a_detached_workers_leases_are_lost, workers_are_listed]
+            payloads: [the_first_place_counts, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
+                       payloads_are_listed]
             breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,
                        a_failing_target_opens_its_breaker]
         );

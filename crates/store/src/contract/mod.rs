@@ -1,6 +1,6 @@
 //! The store contract: batch verbs of the domain, one file per noun, `now` always passed in.
 //!
-//! A backend implements the five traits and is then a [`Store`]. Everything it must hold to is written down as a test in
+//! A backend implements the traits and is then a [`Store`]. Everything it must hold to is written down as a test in
 //! the conformance suite.
 
 pub mod breakers;
@@ -9,6 +9,7 @@ pub mod jobs;
 pub mod leases;
 pub mod ledger;
 pub mod pages;
+pub mod payloads;
 pub mod workers;
 
 pub use breakers::{BreakerStore, BreakerView, SweepBreakers};
@@ -19,9 +20,16 @@ pub use jobs::{
 pub use leases::{ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, SettleJobs, Settled, StartJobs};
 pub use ledger::{Audit, AuditedPipeline, Health, HourlyCount, LedgerStore};
 pub use pages::Page;
+pub use payloads::{ListPayloads, PayloadStore, PayloadView, RegisterPayload, SweepPayloads};
 pub use workers::{AttachWorker, WorkerStore, WorkerView};
 
 /// All that a backend can do.
-pub trait Store: JobStore + LeaseStore + DeadStore + LedgerStore + WorkerStore + BreakerStore + Send + Sync {}
+pub trait Store:
+    JobStore + LeaseStore + DeadStore + LedgerStore + WorkerStore + BreakerStore + PayloadStore + Send + Sync
+{
+}
 
-impl<T: JobStore + LeaseStore + DeadStore + LedgerStore + WorkerStore + BreakerStore + Send + Sync> Store for T {}
+impl<T> Store for T where
+    T: JobStore + LeaseStore + DeadStore + LedgerStore + WorkerStore + BreakerStore + PayloadStore + Send + Sync
+{
+}

@@ -54,6 +54,15 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "SELECT count(*) FROM dead d WHERE NOT EXISTS (SELECT 1 FROM failure f WHERE f.job = d.id)",
     ),
     (
+        "a payload is referred to and not registered",
+        "SELECT count(*) FROM payload_use u WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = u.hash)",
+    ),
+    (
+        "a payload is referred to by a job that is nowhere",
+        "SELECT count(*) FROM payload_use u WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.id = u.job)
+         AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = u.job) AND NOT EXISTS (SELECT 1 FROM done x WHERE x.job = u.job)",
+    ),
+    (
         "a job belongs to no pipeline",
         "SELECT count(*) FROM (SELECT pipeline FROM job UNION ALL SELECT pipeline FROM done UNION ALL SELECT pipeline FROM dead
                                UNION ALL SELECT pipeline FROM discarded)

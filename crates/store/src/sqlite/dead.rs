@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::dead::DeadLetter;
 use redrive_core::ids::JobId;
+use redrive_core::payloads::PayloadHash;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -11,8 +12,8 @@ use super::SqliteStore;
 use super::batch::{Batch, Event};
 use super::conditions::Conditions;
 use super::fault::Fault;
-use super::jobs;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
+use super::{jobs, payloads};
 use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
 use crate::error::{Result, StoreError};
 
@@ -134,6 +135,7 @@ fn discard(batch: &mut Batch<'_>, id: JobId, record: Record<'_>) -> Result<bool,
         .execute(params![id.as_bytes(), record.now.as_millis(), record.actor, record.why])?;
     batch.statement("DELETE FROM dead WHERE id = ?1")?.execute([id.as_bytes()])?;
     batch.statement("DELETE FROM failure WHERE job = ?1")?.execute([id.as_bytes()])?;
+    payloads::let_go(batch, id)?;
     Ok(true)
 }
 
@@ -178,8 +180,8 @@ fn insert(batch: &Batch<'_>, pipeline: i64, letter: &DeadLetter, now: Timestamp)
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
-                               reason, code, http_status, proxy, message, input)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                               reason, code, http_status, proxy, message, payload, input)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -198,6 +200,7 @@ fn insert(batch: &Batch<'_>, pipeline: i64, letter: &DeadLetter, now: Timestamp)
             letter.http_status,
             letter.proxy,
             letter.message,
+            letter.payload.as_ref().map(PayloadHash::as_bytes),
             serde_json::to_string(&letter.input)?
         ])?;
     Ok(())

@@ -12,6 +12,7 @@ use super::batch::{Batch, Event};
 use super::breakers;
 use super::conditions::Conditions;
 use super::fault::Fault;
+use super::payloads;
 use super::rows::{self, RowResult};
 use crate::contract::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
@@ -350,5 +351,5 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
         }
     }
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
-    Ok(())
+    payloads::let_go(batch, id)
 }

@@ -17,6 +17,7 @@ mod fault;
 mod jobs;
 mod leases;
 mod ledger;
+mod payloads;
 mod presence;
 mod readers;
 mod rows;

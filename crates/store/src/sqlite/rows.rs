@@ -4,6 +4,7 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::failures::{Failure, Reason};
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{Input, Tally};
+use redrive_core::payloads::PayloadHash;
 use redrive_core::time::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
@@ -76,7 +77,7 @@ pub(super) fn tally(row: &Row<'_>, first: usize) -> RowResult<Tally> {
 
 /// The columns of [`dead_letter`], from `dead d` joined with `pipeline p`.
 pub(super) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.target, d.reason, d.code, d.message,
-    d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy";
+    d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload";
 
 pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
     Ok(DeadLetter {
@@ -96,6 +97,7 @@ pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
         died_at: time(row, 14)?,
         http_status: row.get(15)?,
         proxy: row.get(16)?,
+        payload: row.get::<_, Option<[u8; 32]>>(17)?.map(PayloadHash::from_bytes),
         failures: None,
     })
 }

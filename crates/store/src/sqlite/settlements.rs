@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, params};
 use super::batch::{Batch, Event};
 use super::breakers;
 use super::fault::Fault;
-use super::{jobs, rows};
+use super::{jobs, payloads, rows};
 use crate::contract::{SettleJobs, Settled};
 
 pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<Vec<Settled>, Fault> {
@@ -27,6 +27,12 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
     let decision = &settlement.decision;
     if let Some(failure) = &decision.failure {
         rows::add_failure(batch.connection(), settlement.lease.job, failure)?;
+    }
+    if decision.destination == Destination::Done {
+        payloads::let_go(batch, settlement.lease.job)?;
+    }
+    if let Some(payload) = decision.payload() {
+        payloads::refer(batch, settlement.lease.job, payload, params.now)?;
     }
     let Moved { pipeline, target } = match &decision.destination {
         Destination::Done => complete(batch, seq, decision, params.now)?,
@@ -151,8 +157,8 @@ fn bury(batch: &mut Batch<'_>, seq: i64, decision: &Decision, gate: Gate, now: T
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
-                               reason, code, http_status, proxy, message, input)
-             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, input
+                               reason, code, http_status, proxy, message, payload, input)
+             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, ?11, input
              FROM job WHERE seq = ?1",
         )?
         .execute(params![
@@ -165,7 +171,8 @@ fn bury(batch: &mut Batch<'_>, seq: i64, decision: &Decision, gate: Gate, now: T
             failure.code,
             failure.http_status,
             failure.proxy,
-            failure.message
+            failure.message,
+            failure.payload.as_ref().map(|payload| payload.hash.as_bytes())
         ])?;
     let mut delete = batch.statement("DELETE FROM job WHERE seq = ?1 RETURNING pipeline, target")?;
     let (pipeline, target) = delete.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;

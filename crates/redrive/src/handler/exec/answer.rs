@@ -356,6 +356,7 @@ mod tests {
             replays: 0,
             worker: redrive_core::ids::WorkerId::new(now, 2),
             deadline: std::time::Duration::from_secs(1),
+            evidence: crate::vault::Evidence::default(),
         }
     }
 

@@ -80,6 +80,7 @@ fn prepare(command: &Command, job: &Job, one_job: bool) -> tokio::process::Comma
         .process_group(0)
         .kill_on_drop(true);
     if one_job {
+        process.env("REDRIVE_PAYLOAD", super::payload_path(job));
         process.env(JOB_VARIABLE, job.id.to_string()).env("REDRIVE_ATTEMPT", job.attempt.to_string());
     }
     if let Some(folder) = &command.folder {

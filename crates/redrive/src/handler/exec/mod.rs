@@ -90,6 +90,27 @@ impl Command {
     }
 }
 
+/// The file that a command may write its raw response to. It is gone with the attempt.
+struct PayloadFile(PathBuf);
+
+impl PayloadFile {
+    fn of(job: &Job) -> Self {
+        Self(payload_path(job))
+    }
+}
+
+impl Drop for PayloadFile {
+    fn drop(&mut self) {
+        // Most commands never write it.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Where a job's command may write its raw response.
+fn payload_path(job: &Job) -> PathBuf {
+    std::env::temp_dir().join(format!("redrive-{}-{}.payload", job.id, job.attempt))
+}
+
 /// Half of the machine's memory: enough for any honest job, too little to take the machine down.
 fn default_memory_bytes_max() -> Option<u64> {
     memory::machine_bytes().map(|total| total / 2)
@@ -113,10 +134,15 @@ impl Exec {
 #[async_trait]
 impl Handler for Exec {
     async fn run(&self, job: Job) -> Result<Value, HandlerError> {
-        match &self.persistent {
+        let payload = PayloadFile::of(&job);
+        let answer = match &self.persistent {
             None => process::run(&self.command, &job).await,
             Some(pool) => pool.run(&self.command, &job).await,
+        };
+        if job.evidence.is_wanted(answer.is_err()) {
+            job.evidence.save_file(&payload.0).await?;
         }
+        answer
     }
 
     fn isolation(&self) -> Isolation {

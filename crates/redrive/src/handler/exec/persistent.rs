@@ -109,8 +109,7 @@ impl Process {
         let memory = memory::exceeded(self.running.pid, None, command.memory_bytes_max);
         let (stdin, stdout) = (&mut self.stdin, &mut self.stdout);
         let talk = async {
-            let mut line = serde_json::to_vec(job).unwrap_or_default();
-            line.push(b'\n');
+            let line = job_line(job);
             // If it is gone, its closed output says so.
             let (_, reply) = tokio::join!(stdin.write_all(&line), read_line(stdout));
             reply
@@ -163,4 +162,18 @@ async fn read_line(stdout: &mut BufReader<ChildStdout>) -> Reply {
         Ok(read) if read > OUTPUT_BYTES_MAX => Reply::TooLong,
         _ => Reply::Closed,
     }
+}
+
+/// The job, and where its payload may be written, which a process for many jobs cannot be told by its environment.
+fn job_line(job: &Job) -> Vec<u8> {
+    #[derive(serde::Serialize)]
+    struct Line<'a> {
+        #[serde(flatten)]
+        job: &'a Job,
+        payload_file: std::path::PathBuf,
+    }
+    let line = Line { job, payload_file: super::payload_path(job) };
+    let mut text = serde_json::to_vec(&line).unwrap_or_default();
+    text.push(b'\n');
+    text
 }

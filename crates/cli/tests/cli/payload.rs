@@ -1,0 +1,166 @@
+//! `redrive payload`: the raw responses of failed attempts, from the command that wrote them to the bytes that come back.
+
+use std::fs;
+use std::io::Write;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::harness::Sandbox;
+
+/// Writes a page for each job; fails for all but the first. Pages 2 and 3 are the same.
+const SCRAPE: &str = r#"
+read -r job
+n=$(printf %s "$job" | sed 's/.*"n":\([0-9]*\).*/\1/')
+case "$n" in 2|3) page="<html>the same\0page</html>" ;; *) page="<html>page $n</html>" ;; esac
+printf "$page" > "$REDRIVE_PAYLOAD"
+[ "$n" = 1 ] && { echo 1; exit 0; }
+exit 65
+"#;
+
+fn sandbox(config: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("scrape.sh", SCRAPE);
+    sandbox.write("redrive.toml", format!("{config}\n[pipeline.p]\ncommand = [\"sh\", \"scrape.sh\"]\n"));
+    sandbox.write("tasks.jsonl", (1..=4).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    sandbox
+}
+
+/// The dead letter of task `n`.
+fn letter(sandbox: &Sandbox, n: u64) -> serde_json::Value {
+    sandbox.dead().into_iter().find(|letter| letter["input"]["n"] == n).expect("a letter")
+}
+
+fn id_of(sandbox: &Sandbox, n: u64) -> String {
+    letter(sandbox, n)["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn what_broke_it_comes_back_byte_for_byte_and_is_kept_once() {
+    let sandbox = sandbox("");
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    assert_eq!(sandbox.run(&["payload", "show", &id_of(&sandbox, 2)]).expect(0).stdout, "<html>the same\0page</html>");
+    let (second, third) = (letter(&sandbox, 2), letter(&sandbox, 3));
+    assert_eq!(second["payload"], third["payload"], "the same bytes have the same address");
+    assert_eq!(second["failures"][0]["payload"]["size_bytes"], 26);
+    let listed = sandbox.redrive("payload list --json").expect(0).json_lines();
+    assert_eq!(listed.len(), 2, "equal payloads are kept once, and none of the job that is done");
+    let hash = second["payload"].as_str().expect("a hash");
+    assert_eq!(sandbox.run(&["payload", "show", &hash[..10]]).expect(0).stdout, "<html>the same\0page</html>");
+    let meta = sandbox.run(&["payload", "show", &id_of(&sandbox, 4), "--meta"]).expect(0).json();
+    assert_eq!(meta["size_bytes"], 19);
+    let path = sandbox.run(&["payload", "open", &id_of(&sandbox, 4)]).expect(0).stdout;
+    assert_eq!(fs::read_to_string(path.trim()).expect("written"), "<html>page 4</html>");
+    fs::remove_file(path.trim()).expect("removed");
+    sandbox.redrive("payload verify").expect(0);
+    sandbox.assert_sound();
+    sandbox.redrive("payload show zz").expect(2);
+    sandbox.redrive("payload show abcdef123456").expect(1).complains("no payload abcdef123456");
+}
+
+#[test]
+fn a_pipeline_may_keep_all_or_none() {
+    let all = sandbox("");
+    all.write("redrive.toml", "[pipeline.p]\ncommand = [\"sh\", \"scrape.sh\"]\npayload = \"always\"\n");
+    all.redrive("run tasks.jsonl").expect(3);
+    let done =
+        all.redrive("job list --state done --json").expect(0).json_lines()[0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(all.run(&["payload", "show", &done]).expect(0).stdout, "<html>page 1</html>");
+    let none = sandbox("");
+    none.write("redrive.toml", "[pipeline.p]\ncommand = [\"sh\", \"scrape.sh\"]\npayload = \"never\"\n");
+    none.redrive("run tasks.jsonl").expect(3);
+    assert_eq!(none.redrive("payload list").expect(0).stdout, "no payloads\n");
+    none.run(&["payload", "show", &id_of(&none, 2)]).expect(1).complains("has no payload");
+}
+
+#[test]
+fn what_nothing_refers_to_is_removed_and_nothing_else() {
+    let sandbox = sandbox("");
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    sandbox.run(&["dead", "discard", &id_of(&sandbox, 2), "--why", "test"]).expect(0);
+    assert_eq!(sandbox.redrive("payload gc --grace 0s --json").expect(0).json(), json!({"unused": 0, "strays": 0}));
+    sandbox.run(&["dead", "discard", &id_of(&sandbox, 3), "--why", "test"]).expect(0);
+    assert_eq!(sandbox.redrive("payload gc --json").expect(0).json()["unused"], 0, "what was wanted lately is spared");
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    assert_eq!(sandbox.redrive("payload gc --grace 1ms --json").expect(0).json()["unused"], 1);
+    fs::create_dir_all(sandbox.path(".redrive/payloads/zz")).expect("made");
+    sandbox.write(".redrive/payloads/zz/left-by-a-kill.zst", "half a payload");
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    assert_eq!(sandbox.redrive("payload gc --grace 1ms --json").expect(0).json()["strays"], 1);
+    assert_eq!(sandbox.run(&["payload", "show", &id_of(&sandbox, 4)]).expect(0).stdout, "<html>page 4</html>");
+    sandbox.redrive("payload verify").expect(0);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_missing_or_damaged_payload_is_never_an_empty_one() {
+    let sandbox = sandbox("");
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let place = |n: u64| {
+        let hash = letter(&sandbox, n)["payload"].clone();
+        let listed = sandbox.redrive("payload list --json").expect(0).json_lines();
+        let payload = listed.into_iter().find(|payload| payload["hash"] == hash).expect("listed");
+        sandbox.path(".redrive/payloads").join(payload["place"].as_str().expect("a place"))
+    };
+    fs::remove_file(place(4)).expect("removed");
+    let mut other = fs::OpenOptions::new().append(true).open(place(2)).expect("opened");
+    other.write_all(b"and more").expect("written");
+    sandbox.run(&["payload", "show", &id_of(&sandbox, 4)]).expect(1).complains("is not in the vault");
+    sandbox.run(&["payload", "show", &id_of(&sandbox, 2)]).expect(1).complains("is damaged");
+    let verified = sandbox.redrive("payload verify").expect(5);
+    assert!(verified.stdout.contains("0 payloads are whole, 2 are not"), "{}", verified.stdout);
+}
+
+#[test]
+fn a_huge_payload_is_cut_or_kept_with_little_memory() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.write("huge.sh", "cat > /dev/null; truncate -s 2G \"$REDRIVE_PAYLOAD\"; exit 65\n");
+    for (name, cap, kept) in [("cut", "1MiB", 1_u64 << 20), ("whole", "3GiB", 2 << 30)] {
+        let config = format!("[pipeline.{name}]\ncommand = [\"sh\", \"huge.sh\"]\npayload_max = \"{cap}\"\n");
+        sandbox.write("redrive.toml", config);
+        let peak = peak_kib(&sandbox, &["run", "tasks.jsonl"], 3);
+        assert!(peak < 150 * 1024, "{name}: {peak} KiB");
+        let letter = sandbox.dead().into_iter().find(|letter| letter["pipeline"] == name).expect("a letter");
+        let payload = &letter["failures"][0]["payload"];
+        assert_eq!(payload["size_bytes"], kept, "{name}");
+        assert_eq!(payload["truncated"] == json!(true), name == "cut");
+        assert_eq!(payload["total_bytes"].as_u64(), (name == "cut").then_some(2 << 30));
+        let peak = peak_kib(&sandbox, &["payload", "verify", letter["id"].as_str().expect("an id")], 0);
+        assert!(peak < 150 * 1024, "{name}: {peak} KiB to read it");
+    }
+}
+
+/// Runs `redrive` and gives the most memory it used, as the shell's own account of its children has it.
+fn peak_kib(sandbox: &Sandbox, args: &[&str], code: i32) -> u64 {
+    let script = "import resource, subprocess, sys\ncode = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode\nprint(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
+    let mut command = Command::new("python3");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_redrive")]).args(args).current_dir(sandbox.path(""));
+    let output = command.output().expect("python3 is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut words = text.split_whitespace().map(|word| word.parse::<u64>().expect("a number"));
+    assert_eq!(words.next(), Some(code as u64), "{text}");
+    words.next().expect("a peak")
+}
+
+#[test]
+fn without_its_evidence_there_is_no_verdict() {
+    let sandbox = sandbox("vault = \"/proc/no/such/vault\"");
+    sandbox.redrive("run tasks.jsonl").expect(1).complains("is not a vault");
+    let sandbox = self::sandbox("vault = \"disk\"");
+    let disk = sandbox.path("disk");
+    fs::create_dir(&disk).expect("made");
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "tmpfs"]).arg(&disk).status();
+    assert!(mount.expect("mount is installed").success());
+    fs::write(disk.join("filler"), vec![1; 14 << 10])
+        .or_else(|_| fs::write(disk.join("filler"), vec![1; 8 << 10]))
+        .expect("filled");
+    let fill = Command::new("sh").args(["-c", "cat /dev/zero > disk/rest"]).current_dir(sandbox.path("")).status();
+    fill.expect("filled");
+    let ran = sandbox.redrive("run tasks.jsonl");
+    Command::new("umount").arg("-l").arg(&disk).status().expect("unmounted");
+    ran.expect(1).complains("the payload cannot be kept");
+    let ledger = sandbox.ledger("p");
+    assert_eq!((&ledger["dead"], &ledger["leased"]), (&json!(0), &json!(0)), "nothing is buried without it: {ledger}");
+    sandbox.assert_sound();
+}

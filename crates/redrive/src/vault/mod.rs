@@ -1,0 +1,128 @@
+//! The vault: raw responses, kept as evidence.
+//!
+//! A payload is known by the BLAKE3 hash of its bytes, compressed with zstd, and streamed both ways: it is never whole in
+//! memory. Its bytes are written, then registered in the store, and only then does a settlement point at them. Equal
+//! payloads are kept once.
+//!
+//! - `capture`: taking bytes in, up to a cap
+//! - `read`: giving them back, checked
+//! - `collect`: removing what nothing refers to
+//! - `evidence`: what a handler gets to keep payloads with
+
+mod capture;
+mod collect;
+mod evidence;
+mod read;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use object_store::local::LocalFileSystem;
+use object_store::prefix::PrefixStore;
+use object_store::{ObjectStore, ObjectStoreExt};
+use redrive_store::Store;
+
+pub use self::capture::Capture;
+pub use self::collect::Collected;
+pub use self::evidence::{Evidence, Keep};
+
+use crate::clock::Clock;
+
+/// What can go wrong with the vault.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// The vault's address is wrong.
+    #[error("{address:?} is not a vault: {why}")]
+    Address {
+        /// What was given.
+        address: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The payload is not in the vault, and says why.
+    #[error("payload {0} is not in the vault: it has expired, or belongs to another one")]
+    Missing(String),
+    /// The bytes in the vault are not those that were kept.
+    #[error("payload {0} is damaged: what is in the vault does not have that hash")]
+    Damaged(String),
+    /// The object store failed.
+    #[error("the vault at {address} failed")]
+    Objects {
+        /// Where it is.
+        address: String,
+        /// What it said.
+        source: object_store::Error,
+    },
+    /// The local disk failed.
+    #[error("the vault at {address} failed")]
+    Io {
+        /// Where it is.
+        address: String,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] redrive_store::StoreError),
+}
+
+/// A vault over one object store. Cheap to clone.
+#[derive(Clone)]
+pub struct Vault {
+    address: Arc<str>,
+    objects: Arc<dyn ObjectStore>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for Vault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Vault({})", self.address)
+    }
+}
+
+impl Vault {
+    /// Opens the vault at an address: a folder, or a URL such as `s3://bucket/prefix`, whose options come from the
+    /// environment (`AWS_ACCESS_KEY_ID` and so on).
+    pub fn open(address: &str, redrive: &crate::Redrive) -> Result<Self, VaultError> {
+        let wrong = |why: String| VaultError::Address { address: address.to_owned(), why };
+        let objects: Arc<dyn ObjectStore> = if address.contains("://") {
+            let url = url::Url::parse(address).map_err(|error| wrong(error.to_string()))?;
+            let options = std::env::vars().map(|(name, value)| (name.to_ascii_lowercase(), value));
+            let (objects, prefix) =
+                object_store::parse_url_opts(&url, options).map_err(|error| wrong(error.to_string()))?;
+            Arc::new(PrefixStore::new(objects, prefix))
+        } else {
+            let folder = Path::new(address);
+            std::fs::create_dir_all(folder).map_err(|error| wrong(error.to_string()))?;
+            let local = LocalFileSystem::new_with_prefix(folder).map_err(|error| wrong(error.to_string()))?;
+            Arc::new(local.with_fsync(true))
+        };
+        Ok(Self {
+            address: address.into(),
+            objects,
+            store: Arc::clone(&redrive.store),
+            clock: Arc::clone(&redrive.clock),
+        })
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn objects_failed(&self, source: object_store::Error) -> VaultError {
+        VaultError::Objects { address: self.address.to_string(), source }
+    }
+
+    fn io_failed(&self, source: std::io::Error) -> VaultError {
+        VaultError::Io { address: self.address.to_string(), source }
+    }
+
+    async fn delete(&self, place: &str) -> Result<(), VaultError> {
+        match self.objects.delete(&place.into()).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.objects_failed(error)),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Giving bytes back as they were taken in, and checking that they are.
+
+use futures_util::StreamExt;
+use object_store::ObjectStoreExt;
+use redrive_core::payloads::PayloadHash;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+use super::{Vault, VaultError};
+
+impl Vault {
+    /// Writes a payload out. It is an error if it is not there, or not what was kept; bytes that were wrong may have been
+    /// written by then.
+    pub async fn copy(&self, hash: PayloadHash, out: &mut (impl AsyncWrite + Unpin)) -> Result<u64, VaultError> {
+        let missing = || VaultError::Missing(hash.to_string());
+        let place = self.store.touch_payload(hash, self.clock.now()).await?.ok_or_else(missing)?;
+        let object = match self.objects.get(&place.as_str().into()).await {
+            Ok(object) => object,
+            Err(object_store::Error::NotFound { .. }) => return Err(missing()),
+            Err(error) => return Err(self.objects_failed(error)),
+        };
+        let mut unpacked = Unpacking::begin(hash)?;
+        let mut stream = object.into_stream();
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk.map_err(|error| self.objects_failed(error))?;
+            let mut rest = InBuffer::around(&chunk);
+            while let Some(bytes) = unpacked.next(&mut rest)? {
+                out.write_all(bytes).await.map_err(|error| self.io_failed(error))?;
+            }
+        }
+        out.flush().await.map_err(|error| self.io_failed(error))?;
+        unpacked.finish()
+    }
+
+    /// Checks that a payload is there and what it was.
+    pub async fn verify(&self, hash: PayloadHash) -> Result<(), VaultError> {
+        self.copy(hash, &mut tokio::io::sink()).await.map(drop)
+    }
+}
+
+/// A payload on its way out: unpacked piece by piece, however much a piece becomes, and hashed.
+struct Unpacking {
+    hash: PayloadHash,
+    decoder: Decoder<'static>,
+    buffer: Vec<u8>,
+    hasher: blake3::Hasher,
+    size_bytes: u64,
+}
+
+impl Unpacking {
+    fn begin(hash: PayloadHash) -> Result<Self, VaultError> {
+        let decoder = Decoder::new().map_err(|_| VaultError::Damaged(hash.to_string()))?;
+        Ok(Self { hash, decoder, buffer: vec![0; 128 * 1024], hasher: blake3::Hasher::new(), size_bytes: 0 })
+    }
+
+    /// The next bytes that come of what is packed; nothing when all of it is used up.
+    fn next(&mut self, packed: &mut InBuffer<'_>) -> Result<Option<&[u8]>, VaultError> {
+        let mut unpacked = OutBuffer::around(self.buffer.as_mut_slice());
+        self.decoder.run(packed, &mut unpacked).map_err(|_| VaultError::Damaged(self.hash.to_string()))?;
+        let written = unpacked.pos();
+        if written == 0 && packed.pos() >= packed.src.len() {
+            return Ok(None);
+        }
+        let bytes = &self.buffer[..written];
+        self.hasher.update(bytes);
+        self.size_bytes += bytes.len() as u64;
+        Ok(Some(bytes))
+    }
+
+    fn finish(self) -> Result<u64, VaultError> {
+        match self.hasher.finalize().as_bytes() == self.hash.as_bytes() {
+            true => Ok(self.size_bytes),
+            false => Err(VaultError::Damaged(self.hash.to_string())),
+        }
+    }
+}
