@@ -8,13 +8,13 @@ use anyhow::Result;
 use redrive::handler::exec::{Command, Exec, Mode};
 use redrive::pipeline::PAYLOAD_BYTES_MAX;
 use redrive::vault::Vault;
-use redrive::{Pipeline, Redrive};
+use redrive::{Handler, Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
 use redrive_store::{Location, OpenMode, Store};
 
 use crate::args::{Global, HandlerArgs};
-use crate::config::{Config, ModeKind, PipelineConfig};
+use crate::config::{self, Config, HandlerKind, ModeKind, PipelineConfig};
 use crate::exit::usage;
 
 /// Where the jobs are kept unless something else is said.
@@ -91,6 +91,11 @@ impl Setting {
         self.config.pipeline.get(name).map_or_else(Policy::default, PipelineConfig::policy)
     }
 
+    /// The target that all jobs of a pipeline have, if the configuration names one.
+    pub fn fixed_target(&self, name: &PipelineName) -> Option<String> {
+        self.config.pipeline.get(name).and_then(PipelineConfig::fixed_target)
+    }
+
     /// The pipelines to work on: those that are named, or all of the configuration.
     pub fn pipelines(&self, args: &HandlerArgs) -> Result<Vec<(Pipeline, Option<PathBuf>)>> {
         let names = match (args.pipeline.as_slice(), args.command.is_empty()) {
@@ -109,6 +114,25 @@ impl Setting {
     /// A pipeline with its handler, and where its results go.
     pub fn pipeline(&self, name: PipelineName, args: &HandlerArgs) -> Result<(Pipeline, Option<PathBuf>)> {
         let config = self.config.pipeline.get(&name).cloned().unwrap_or_default();
+        let wrong = |why| usage(format!("pipeline {name}: {why}"));
+        let handler: Arc<dyn Handler> = match config.handler {
+            HandlerKind::Http if args.command.is_empty() => Arc::new(config::http::http(&config).map_err(wrong)?),
+            HandlerKind::SubmitPoll if args.command.is_empty() => {
+                Arc::new(config::http::submit_poll(&config).map_err(wrong)?)
+            }
+            _ => Arc::new(self.exec(&name, &config, args)?),
+        };
+        let mut pipeline = Pipeline::with_name(name, handler).with_policy(policy(&config, args));
+        let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
+        pipeline = pipeline.keep_payloads(config.payload.into(), payload_max);
+        if let Some(jobs) = args.concurrency.map(usize::from).or(config.concurrency) {
+            pipeline = pipeline.concurrency(jobs);
+        }
+        Ok((pipeline, config.out))
+    }
+
+    /// The handler that runs the pipeline's command, or the one that was given.
+    fn exec(&self, name: &PipelineName, config: &PipelineConfig, args: &HandlerArgs) -> Result<Exec> {
         let words: Vec<OsString> = match args.command.as_slice() {
             [] => config.command.iter().map(Into::into).collect(),
             command => command.to_vec(),
@@ -133,14 +157,7 @@ impl Setting {
             true => Mode::Persistent,
             false => Mode::Process,
         };
-        let mut pipeline =
-            Pipeline::with_name(name, Arc::new(Exec::new(command, mode))).with_policy(policy(&config, args));
-        let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
-        pipeline = pipeline.keep_payloads(config.payload.into(), payload_max);
-        if let Some(jobs) = args.concurrency.map(usize::from).or(config.concurrency) {
-            pipeline = pipeline.concurrency(jobs);
-        }
-        Ok((pipeline, config.out))
+        Ok(Exec::new(command, mode))
     }
 }
 

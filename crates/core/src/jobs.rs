@@ -117,6 +117,8 @@ pub struct LeasedJob {
     pub tally: Tally,
     /// When it was accepted.
     pub accepted_at: Timestamp,
+    /// How far an earlier attempt got, if it left word.
+    pub progress: Option<Value>,
 }
 
 impl LeasedJob {

@@ -17,6 +17,7 @@
 //! - [`dead`]: dead letters and their gates
 //! - [`ledger`]: the counters that must add up
 //! - [`payloads`]: what is kept of a response, and its address
+//! - [`secrets`]: what must not get out, and how it is masked
 
 pub mod breakers;
 pub mod crashes;
@@ -29,6 +30,7 @@ pub mod payloads;
 pub mod policy;
 pub mod retry;
 pub mod rules;
+pub mod secrets;
 pub mod settlements;
 pub mod state;
 pub mod time;

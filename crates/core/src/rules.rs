@@ -167,6 +167,13 @@ static BUILT_IN: LazyLock<Vec<Rule>> = LazyLock::new(|| {
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
+impl Pattern {
+    /// What it finds first in a text.
+    pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+        self.0.find(text).map(|found| found.as_str())
+    }
+}
+
 impl std::str::FromStr for Pattern {
     type Err = regex::Error;
 

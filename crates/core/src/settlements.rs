@@ -195,6 +195,7 @@ pub(crate) mod tests {
             input: Default::default(),
             tally,
             accepted_at: now,
+            progress: None,
         }
     }
 

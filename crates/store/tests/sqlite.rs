@@ -164,3 +164,23 @@ async fn people_can_read_it_with_any_sqlite_tool() {
         .expect("readable");
     assert_eq!(row, (id.to_string(), "suite".to_owned(), at(1).to_string()));
 }
+
+#[tokio::test]
+async fn a_store_of_an_older_version_is_brought_forward() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("sub")).expect("made");
+    let conn = Connection::open(folder.path().join("sub/redrive.db")).expect("opened");
+    conn.execute_batch(include_str!("../src/sqlite/schema/001_jobs.sql")).expect("the first schema");
+    conn.execute_batch(
+        "PRAGMA application_id = 0x52445256; PRAGMA user_version = 1;
+         INSERT INTO pipeline (id, name, accepted, queued) VALUES (1, 'suite', 1, 1);
+         INSERT INTO job (seq, id, pipeline, accepted_at, due_at, input) VALUES (1, randomblob(16), 1, 0, 0, '{\"old\":1}');
+         INSERT INTO queue VALUES (1, 0, 1);",
+    )
+    .expect("an old job");
+    drop(conn);
+    let store = open(folder.path());
+    attach(&store, 1).await;
+    assert_eq!(lease_one(&store, at(0)).await.input["old"], 1);
+    assert_sound(&store).await;
+}

@@ -78,6 +78,8 @@ pub struct Feed {
     pub pipeline: PipelineName,
     pub queued_max: Option<u64>,
     pub when_full: WhenFull,
+    /// The target that all jobs have, if not each its own.
+    pub target: Option<String>,
     pub stop: CancellationToken,
 }
 
@@ -103,8 +105,8 @@ impl Feed {
     /// Enqueues the whole file. `say` shows what people should know.
     pub async fn run(&self, tasks: Tasks, say: impl Fn(&str) + Send + 'static) -> Result<Fed> {
         let (sender, mut batches) = mpsc::channel::<Vec<NewJob>>(4);
-        let (tasks, redrive) = (Arc::new(tasks), self.redrive.clone());
-        let reading = tokio::task::spawn_blocking(move || read(&tasks, &redrive, &sender, say));
+        let (tasks, redrive, target) = (Arc::new(tasks), self.redrive.clone(), self.target.clone());
+        let reading = tokio::task::spawn_blocking(move || read(&tasks, &redrive, target.as_deref(), &sender, say));
         let begun = self.redrive.now();
         let mut fed = Fed::default();
         while let Some(batch) = batches.recv().await {
@@ -151,12 +153,18 @@ impl Feed {
 }
 
 /// Reads the file into batches; says how many lines were refused.
-fn read(tasks: &Tasks, redrive: &Redrive, batches: &mpsc::Sender<Vec<NewJob>>, say: impl Fn(&str)) -> Result<u64> {
+fn read(
+    tasks: &Tasks,
+    redrive: &Redrive,
+    target: Option<&str>,
+    batches: &mpsc::Sender<Vec<NewJob>>,
+    say: impl Fn(&str),
+) -> Result<u64> {
     let mut broken = 0;
     let mut batch = Vec::new();
     tasks.read(redrive, |task| {
         match task {
-            Ok(job) => batch.push(job),
+            Ok(job) => batch.push(NewJob { target: target.map(str::to_owned).or(job.target), ..job }),
             Err(line) => {
                 broken += 1;
                 if broken <= BROKEN_SHOWN {

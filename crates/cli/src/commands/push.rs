@@ -21,8 +21,10 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     if args.tasks.strict {
         check_strictly(&tasks, &redrive)?;
     }
+    let target = setting.fixed_target(&pipeline);
     let queued_max = setting.policy(&pipeline).queued_max;
-    let feed = Feed { redrive, pipeline, queued_max, when_full: WhenFull::Refuse, stop: CancellationToken::new() };
+    let feed =
+        Feed { redrive, pipeline, queued_max, when_full: WhenFull::Refuse, target, stop: CancellationToken::new() };
     let fed = feed.run(tasks, |line| eprintln!("{line}")).await?;
     out!(
         "pipeline {}: {} accepted, {} known already, {} broken",

@@ -36,7 +36,8 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let progress = Progress::start(base);
     let pipeline = setting.with_vault(&redrive, pipeline)?.sink(BesideProgress { progress: progress.clone(), sink });
     let stop = CancellationToken::new();
-    let worked = work_through(&redrive, pipeline, tasks, &progress, &stop).await;
+    let target = setting.fixed_target(&name);
+    let worked = work_through(&redrive, pipeline, (tasks, target), &progress, &stop).await;
     progress.finish();
     let (fed, signalled) = worked?;
     let end = redrive.ledger(&name).await?;
@@ -57,7 +58,7 @@ async fn buried(redrive: &Redrive, name: &PipelineName, since: Timestamp) -> Res
 async fn work_through(
     redrive: &Redrive,
     pipeline: Pipeline,
-    tasks: Tasks,
+    (tasks, target): (Tasks, Option<String>),
     progress: &Progress,
     stop: &CancellationToken,
 ) -> Result<(Fed, bool)> {
@@ -67,6 +68,7 @@ async fn work_through(
         pipeline: name.clone(),
         queued_max: pipeline.policy().queued_max,
         when_full: WhenFull::Wait,
+        target,
         stop: stop.clone(),
     };
     let worker = redrive.worker(vec![pipeline]);

@@ -1,10 +1,13 @@
 //! `redrive.toml`: pipelines, their handlers and their policies.
 //!
-//! - `pipeline`: one pipeline's keys; `units`: times and sizes; `mistake`: errors that name the nearest right key
+//! - `pipeline`: one pipeline's keys; `http` and `request`: those of one that fetches; `secrets`: values from outside; `units`: times and sizes; `mistake`: errors that name the nearest right key
 //! - `template`: the file that `redrive init` writes
 
+pub mod http;
 mod mistake;
 mod pipeline;
+mod request;
+mod secrets;
 pub mod template;
 pub mod units;
 
@@ -15,7 +18,7 @@ use anyhow::{Context, Result};
 use redrive_core::ids::PipelineName;
 use serde::Deserialize;
 
-pub use self::pipeline::{ModeKind, PipelineConfig};
+pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig};
 use crate::exit::usage;
 
 /// The name of the file that is looked for.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use redrive::handler::http::extract::Rules;
 use redrive::vault::Keep;
 use redrive_core::breakers::BreakerPolicy;
 use redrive_core::policy::Policy;
@@ -11,6 +12,8 @@ use redrive_core::retry::RetryPolicy;
 use redrive_core::rules::Rule;
 use serde::Deserialize;
 
+use super::http::{self, HttpSection, PollingSection};
+use super::request::RequestSection;
 use super::units::{Size, Time};
 
 /// Below this, leases and breakers would do nothing but expire.
@@ -56,6 +59,22 @@ pub struct PipelineConfig {
     pub breaker: BreakerConfig,
     /// `[[pipeline.NAME.rule]]`.
     pub rule: Vec<Rule>,
+    /// The target of all its jobs; by default each has its own.
+    pub target: Option<String>,
+    /// `[pipeline.NAME.http]`.
+    pub http: HttpSection,
+    /// `[pipeline.NAME.request]`.
+    pub request: Option<RequestSection>,
+    /// `[pipeline.NAME.submit]`.
+    pub submit: Option<RequestSection>,
+    /// `[pipeline.NAME.poll]`.
+    pub poll: Option<RequestSection>,
+    /// `[pipeline.NAME.polling]`.
+    pub polling: PollingSection,
+    /// `[pipeline.NAME.extract]`.
+    pub extract: Option<Rules>,
+    /// A file with the JSON Schema that records must fit.
+    pub schema: Option<PathBuf>,
 }
 
 /// The handlers there are.
@@ -65,6 +84,10 @@ pub enum HandlerKind {
     /// Any command.
     #[default]
     Exec,
+    /// Fetch a page and extract a record.
+    Http,
+    /// Submit a task and poll for its result.
+    SubmitPoll,
 }
 
 /// When payloads are kept.
@@ -150,7 +173,7 @@ pub struct BreakerConfig {
 impl PipelineConfig {
     /// Says what is wrong with values that each are valid.
     pub fn check(&self) -> Result<(), String> {
-        if self.command.first().is_none_or(String::is_empty) {
+        if self.handler == HandlerKind::Exec && self.command.first().is_none_or(String::is_empty) {
             return Err("it has no command: add one such as command = [\"python3\", \"scrape.py\"]".into());
         }
         if self.rule.iter().any(Rule::is_empty) {
@@ -179,6 +202,12 @@ impl PipelineConfig {
             Some((key, _)) => Err(format!("{key} must be at least 1")),
             None => Ok(()),
         }
+    }
+
+    /// The target that all jobs of the pipeline have: the one that is named, or the provider that tasks are submitted to.
+    pub fn fixed_target(&self) -> Option<String> {
+        let provider = || (self.handler == HandlerKind::SubmitPoll).then(|| http::provider(self)).flatten();
+        self.target.clone().or_else(provider)
     }
 
     /// The policy these keys make, with defaults for what is missing.

@@ -5,6 +5,9 @@
 
 mod closure;
 pub mod exec;
+pub mod http;
+mod progress;
+pub mod submit_poll;
 
 use std::time::Duration;
 
@@ -12,9 +15,11 @@ use async_trait::async_trait;
 use redrive_core::failures::FailureReport;
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{Input, LeasedJob};
+use redrive_core::secrets::Secrets;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use self::progress::Progress;
 use crate::vault::Evidence;
 
 /// A job as its handler sees it. Its JSON form is what commands read.
@@ -45,10 +50,19 @@ pub struct Job {
     /// Where its payloads are kept.
     #[serde(skip)]
     pub evidence: Evidence,
+    /// How far an earlier attempt got, and where to note how far this one does.
+    #[serde(skip)]
+    pub progress: Progress,
 }
 
 impl Job {
-    pub(crate) fn new(leased: &LeasedJob, worker: WorkerId, deadline: Duration, evidence: Evidence) -> Self {
+    pub(crate) fn new(
+        leased: &LeasedJob,
+        worker: WorkerId,
+        deadline: Duration,
+        evidence: Evidence,
+        progress: Progress,
+    ) -> Self {
         Self {
             id: leased.lease.job,
             pipeline: leased.pipeline.clone(),
@@ -61,6 +75,7 @@ impl Job {
             worker,
             deadline,
             evidence,
+            progress,
         }
     }
 }
@@ -83,6 +98,21 @@ impl From<FailureReport> for HandlerError {
 }
 
 impl HandlerError {
+    /// The same without secrets.
+    pub(crate) fn masked(self, secrets: &Secrets) -> Self {
+        match self {
+            Self::Failed(mut report) => {
+                secrets.mask_report(&mut report);
+                Self::Failed(report)
+            }
+            Self::Crashed(mut report) => {
+                secrets.mask_report(&mut report);
+                Self::Crashed(report)
+            }
+            Self::Unavailable(why) => Self::Unavailable(secrets.mask(&why)),
+        }
+    }
+
     /// The job took its own process down.
     pub fn crashed(report: FailureReport) -> Self {
         Self::Crashed(Box::new(report))

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::context::Context;
 use super::settle::Ended;
 use crate::error::Error;
-use crate::handler::{HandlerError, Isolation, Job};
+use crate::handler::{HandlerError, Isolation, Job, Progress};
 use crate::pipeline::Pipeline;
 use crate::vault::Evidence;
 
@@ -57,8 +57,9 @@ async fn attempt(
     job: &LeasedJob,
     evidence: &Evidence,
 ) -> (Outcome, Option<Value>) {
+    let progress = Progress::new(job.progress.clone(), Arc::clone(&context.redrive.store), job.lease);
+    let work = Job::new(job, context.id, pipeline.policy.deadline, evidence.clone(), progress);
     if pipeline.handler.isolation() == Isolation::OwnProcess {
-        let work = Job::new(job, context.id, pipeline.policy.deadline, evidence.clone());
         return handle(context, pipeline, work, OWN_DEADLINE_SLACK).await;
     }
     let (_alone, _together) = match job.tally.suspect {
@@ -74,7 +75,6 @@ async fn attempt(
         context.fail(error.into());
         return (Outcome::Returned, None);
     }
-    let work = Job::new(job, context.id, pipeline.policy.deadline, evidence.clone());
     handle(context, pipeline, work, Duration::ZERO).await
 }
 

@@ -7,12 +7,13 @@ use redrive_core::failures::Reason;
 use redrive_core::ids::LeaseToken;
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Outcome;
+use serde_json::json;
 
 use super::script::{
     Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, ledger, pipeline, plain, settle,
     timeout, worker,
 };
-use crate::contract::{ExtendLeases, FindLostLeases, Settled, StartJobs};
+use crate::contract::{ExtendLeases, FindLostLeases, NoteProgress, Settled, StartJobs};
 
 fn find_lost(secs: i64) -> FindLostLeases {
     FindLostLeases { pipelines: vec![pipeline()], limit: 100, now: at(secs) }
@@ -171,4 +172,22 @@ pub async fn epochs_grow(store: Shared) {
         last = leased.lease.epoch;
         settle(&store, &leased, Outcome::Returned, at(second)).await;
     }
+}
+
+/// What an attempt noted is there for the next one; who has lost the lease notes nothing.
+pub async fn progress_survives_a_lost_lease(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let first = lease_one(&store, at(0)).await;
+    assert_eq!(first.progress, None);
+    let note = |lease, progress| NoteProgress { lease, progress };
+    assert!(store.note_progress(note(first.lease, Some(json!({"task": "71823460"})))).await.expect("noted"));
+    let lost = store.lost_leases(find_lost(30)).await.expect("asked");
+    settle(&store, &lost[0].job, Outcome::Returned, at(30)).await;
+    let second = lease_one(&store, at(31)).await;
+    assert_eq!(second.progress, Some(json!({"task": "71823460"})));
+    assert!(!store.note_progress(note(first.lease, None)).await.expect("asked"), "the first has lost it");
+    assert!(store.note_progress(note(second.lease, None)).await.expect("noted"));
+    settle(&store, &second, timeout(), at(32)).await;
+    assert_eq!(lease_one(&store, at(40)).await.progress, None);
 }

@@ -7,6 +7,7 @@ use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
+use serde_json::Value;
 
 use crate::error::Result;
 
@@ -18,6 +19,9 @@ pub trait LeaseStore {
 
     /// Notes that a worker begins to run jobs inside its own process, so that they are suspects if it dies.
     async fn start(&self, params: StartJobs) -> Result<()>;
+
+    /// Notes how far the attempt under way got, for whoever runs the job next; says whether the lease still holds.
+    async fn note_progress(&self, params: NoteProgress) -> Result<bool>;
 
     /// Extends leases and says of which jobs the worker still has them. Shows others that the worker lives.
     async fn extend(&self, params: ExtendLeases) -> Result<Vec<JobId>>;
@@ -63,6 +67,15 @@ pub struct LeasedJobs {
 pub struct StartJobs {
     /// Their leases; stale ones are passed over.
     pub leases: Vec<Lease>,
+}
+
+/// Notes how far an attempt got.
+#[derive(Clone, Debug)]
+pub struct NoteProgress {
+    /// Whose attempt.
+    pub lease: Lease,
+    /// How far; nothing to begin anew.
+    pub progress: Option<Value>,
 }
 
 /// Asks for a worker's leases to be extended.

@@ -17,7 +17,9 @@ pub use dead::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListD
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
 };
-pub use leases::{ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, SettleJobs, Settled, StartJobs};
+pub use leases::{
+    ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
+};
 pub use ledger::{Audit, AuditedPipeline, Health, HourlyCount, LedgerStore};
 pub use pages::Page;
 pub use payloads::{ListPayloads, PayloadStore, PayloadView, RegisterPayload, SweepPayloads};

@@ -10,6 +10,7 @@ use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
+use serde_json::Value;
 
 use super::SqliteStore;
 use super::batch::Batch;
@@ -18,7 +19,7 @@ use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{settlements, workers};
 use crate::contract::{
-    ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, SettleJobs, Settled, StartJobs,
+    ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
 };
 use crate::error::Result;
 
@@ -44,6 +45,21 @@ impl LeaseStore for SqliteStore {
                 update.execute(params![lease.job.as_bytes(), lease.token.as_bytes()])?;
             }
             Ok(())
+        })
+        .await
+    }
+
+    async fn note_progress(&self, params: NoteProgress) -> Result<bool> {
+        let text = params.progress.as_ref().map(Value::to_string);
+        self.write(move |batch| {
+            let Lease { job, token, epoch } = &params.lease;
+            let noted = batch
+                .statement(
+                    "UPDATE job SET progress = ?4 WHERE seq =
+                     (SELECT seq FROM lease WHERE job = ?1 AND token = ?2 AND epoch = ?3)",
+                )?
+                .execute(params![job.as_bytes(), token.as_bytes(), epoch, text])?;
+            Ok(noted == 1)
         })
         .await
     }
@@ -90,22 +106,23 @@ impl LeaseStore for SqliteStore {
 
 /// The columns of [`leased_job`], from `job j`.
 const JOB_COLUMNS: &str = "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
-    j.replays, j.suspect, j.seq, j.due_at";
+    j.replays, j.suspect, j.seq, j.due_at, j.progress";
 
 fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
     Ok(LostLease {
         job: LeasedJob {
-            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 13)?, epoch: row.get(14)? },
-            pipeline: rows::parsed(row, 12)?,
+            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 14)?, epoch: row.get(15)? },
+            pipeline: rows::parsed(row, 13)?,
             key: row.get(1)?,
             target: row.get(2)?,
             input: rows::input(row, 3)?,
             accepted_at: rows::time(row, 4)?,
             tally: rows::tally(row, 5)?,
+            progress: rows::json_opt(row, 12)?,
         },
-        worker: rows::worker_id(row, 15)?,
-        started: row.get(16)?,
-        worker_gone: row.get(17)?,
+        worker: rows::worker_id(row, 16)?,
+        started: row.get(17)?,
+        worker_gone: row.get(18)?,
     })
 }
 
@@ -275,6 +292,7 @@ impl Leasing<'_, '_> {
             input: Input::default(),
             tally: queued.tally,
             accepted_at: queued.accepted_at,
+            progress: queued.progress,
         });
         Ok(())
     }
@@ -289,6 +307,7 @@ struct QueuedJob {
     tally: Tally,
     seq: i64,
     due_at: i64,
+    progress: Option<Value>,
 }
 
 fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
@@ -301,5 +320,6 @@ fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
         tally: rows::tally(row, 5)?,
         seq: row.get(10)?,
         due_at: row.get(11)?,
+        progress: rows::json_opt(row, 12)?,
     })
 }

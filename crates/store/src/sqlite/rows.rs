@@ -60,6 +60,13 @@ pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize)
     serde_json::from_str(text).map_err(|error| broken(column, error))
 }
 
+pub(super) fn json_opt<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> RowResult<Option<T>> {
+    match row.get_ref(column)? {
+        rusqlite::types::ValueRef::Null => Ok(None),
+        _ => json(row, column).map(Some),
+    }
+}
+
 pub(super) fn input(row: &Row<'_>, column: usize) -> RowResult<Input> {
     json(row, column)
 }

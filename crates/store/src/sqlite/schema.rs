@@ -11,7 +11,11 @@ use crate::error::StoreError;
 const APPLICATION_ID: i64 = 0x5244_5256;
 
 /// Each entry brings the schema forward by one version.
-const MIGRATIONS: &[&str] = &[include_str!("schema/001_jobs.sql"), include_str!("schema/002_payloads.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/001_jobs.sql"),
+    include_str!("schema/002_payloads.sql"),
+    include_str!("schema/003_progress.sql"),
+];
 
 /// The version this build writes.
 pub(super) fn newest_version() -> i64 {

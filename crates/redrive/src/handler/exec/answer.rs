@@ -357,6 +357,7 @@ mod tests {
             worker: redrive_core::ids::WorkerId::new(now, 2),
             deadline: std::time::Duration::from_secs(1),
             evidence: crate::vault::Evidence::default(),
+            progress: crate::handler::Progress::default(),
         }
     }
 

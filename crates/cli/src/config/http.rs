@@ -1,0 +1,167 @@
+//! The keys of how requests are sent, `[pipeline.NAME.http]`, and the handlers that send them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use redrive::handler::http::validate::Validator;
+use redrive::handler::http::{Http, HttpConfig, Proxy, Transport};
+use redrive::handler::submit_poll::codes::Codes;
+use redrive::handler::submit_poll::{SubmitPoll, SubmitPollConfig};
+use redrive_core::rules::Pattern;
+use redrive_core::secrets::Secrets;
+use serde::Deserialize;
+
+use super::pipeline::PipelineConfig;
+use super::request::RequestSection;
+use super::secrets::expand;
+use super::units::{Size, Time};
+
+/// Signs of a page that stands in for another, from the services that put them up.
+const CHALLENGES: &[&str] = &[
+    r"(?i)checking your browser before accessing",
+    r"(?i)cf-challenge|cf_chl_opt|challenge-platform",
+    r"(?i)<title>\s*(just a moment|attention required|access denied)",
+    r"(?i)captcha-delivery\.com|px-captcha|verify (that )?you are (a )?human",
+];
+
+/// `[pipeline.NAME.http]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpSection {
+    /// How long it may take to connect.
+    pub connect_timeout: Option<Time>,
+    /// How long nothing may come.
+    pub read_timeout: Option<Time>,
+    /// The longest body that is worked on.
+    pub body_max: Option<Size>,
+    /// Redirects that are followed.
+    pub redirects: Option<usize>,
+    /// Whether cookies are kept.
+    pub cookies: bool,
+    /// Proxies, taken in turn.
+    pub proxies: Vec<ProxySection>,
+    /// Requests to one target at once.
+    pub per_target: Option<usize>,
+    /// Requests to one target per second.
+    pub per_second: Option<f64>,
+    /// Signs of a page that is not the one that was asked for.
+    pub challenge: Option<Vec<Pattern>>,
+    /// More names whose values are secret.
+    pub secret_names: Vec<String>,
+}
+
+/// A proxy.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxySection {
+    /// What it is called.
+    pub label: String,
+    /// Where it is.
+    pub url: String,
+}
+
+/// `[pipeline.NAME.polling]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PollingSection {
+    /// The time between two polls.
+    pub every: Option<Time>,
+    /// Polls after which a task is out of time.
+    pub times: Option<u32>,
+    /// What the provider's codes mean: the name of a table that ships, or a file.
+    pub codes: Option<String>,
+}
+
+impl HttpSection {
+    fn transport(&self, mut secrets: Secrets) -> Result<Transport, String> {
+        self.secret_names.iter().for_each(|name| secrets.add_name(name));
+        let proxies = self.proxies.iter().map(|section| proxy(section, &mut secrets)).collect::<Result<_, _>>()?;
+        let time = |given: Option<Time>, default| given.map_or(Duration::from_secs(default), |time| time.0);
+        Ok(Transport {
+            connect_timeout: time(self.connect_timeout, 10),
+            read_timeout: time(self.read_timeout, 30),
+            body_bytes_max: self.body_max.map_or(16 << 20, |size| usize::try_from(size.0).unwrap_or(usize::MAX)),
+            redirects_max: self.redirects.unwrap_or(10),
+            cookies: self.cookies,
+            proxies,
+            per_target_max: self.per_target,
+            per_second_max: self.per_second,
+            secrets,
+        })
+    }
+}
+
+fn proxy(section: &ProxySection, secrets: &mut Secrets) -> Result<Proxy, String> {
+    let url = expand(&section.url, secrets)?;
+    let parts = url::Url::parse(&url).map_err(|_| format!("the address of proxy {:?} is not one", section.label))?;
+    secrets.add_value(parts.password().unwrap_or_default());
+    Ok(Proxy { label: section.label.clone(), url })
+}
+
+/// The handler that fetches pages.
+pub fn http(config: &PipelineConfig) -> Result<Http, String> {
+    let mut secrets = Secrets::default();
+    let request = config.request.clone().unwrap_or_default().request(&mut secrets)?;
+    let rules = config.extract.as_ref();
+    let compiled = rules.map(|rules| rules.clone().compile().map_err(|error| error.to_string())).transpose()?;
+    Http::new(HttpConfig {
+        transport: config.http.transport(secrets)?,
+        request,
+        challenges: config.http.challenge.clone().unwrap_or_else(built_in_challenges),
+        format: rules.and_then(|rules| rules.format),
+        extractor: compiled,
+        validator: config.schema.as_deref().map(validator).transpose()?,
+    })
+}
+
+/// The handler that submits and polls.
+pub fn submit_poll(config: &PipelineConfig) -> Result<SubmitPoll, String> {
+    let mut secrets = Secrets::default();
+    let mut exchange = |name: &str, section: &Option<RequestSection>| {
+        let section = section.as_ref().ok_or_else(|| format!("it has no section {name}, which submit-poll needs"))?;
+        let read = section
+            .read
+            .clone()
+            .ok_or_else(|| format!("{name} has no section read, which says what its answers mean"))?;
+        Ok::<_, String>((section.request(&mut secrets)?, read.into()))
+    };
+    let (submit, submit_reading) = exchange("submit", &config.submit)?;
+    let (poll, poll_reading) = exchange("poll", &config.poll)?;
+    let polling = &config.polling;
+    SubmitPoll::new(SubmitPollConfig {
+        transport: config.http.transport(secrets)?,
+        submit,
+        submit_reading,
+        poll,
+        poll_reading,
+        every: polling.every.map_or(Duration::from_secs(5), |time| time.0),
+        polls_max: polling.times.unwrap_or(24),
+        codes: polling.codes.as_deref().map(codes).transpose()?.unwrap_or_default(),
+    })
+}
+
+fn codes(name: &str) -> Result<Codes, String> {
+    if let Some(codes) = Codes::built_in(name) {
+        return Ok(codes);
+    }
+    let known = Codes::built_in_names().collect::<Vec<_>>().join(", ");
+    let text = std::fs::read_to_string(name)
+        .map_err(|error| format!("the codes {name:?} are neither a table that ships ({known}) nor a file: {error}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("the codes {name}: {error}"))
+}
+
+fn validator(path: &Path) -> Result<Validator, String> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("the schema {shown} cannot be read: {error}"))?;
+    let schema = serde_json::from_str(&text).map_err(|error| format!("the schema {shown} is not JSON: {error}"))?;
+    Validator::compile(&schema).map_err(|error| format!("the schema {shown}: {error}"))
+}
+
+fn built_in_challenges() -> Vec<Pattern> {
+    CHALLENGES.iter().map(|sign| sign.parse().expect("the built-in patterns are valid")).collect()
+}
+
+/// The host that tasks are submitted to, as far as it does not depend on the task.
+pub fn provider(config: &PipelineConfig) -> Option<String> {
+    redrive_core::jobs::host_of(&config.submit.as_ref()?.url).filter(|host| !host.contains(['{', '$']))
+}

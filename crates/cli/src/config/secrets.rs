@@ -1,0 +1,51 @@
+//! Values from outside the configuration: `${env:NAME}` and `${file:PATH}`. Each is a secret from then on.
+
+use redrive_core::secrets::Secrets;
+
+/// Puts the values in. Braces in them are doubled, so that templates take them as they are.
+pub fn expand(text: &str, secrets: &mut Secrets) -> Result<String, String> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        expanded.push_str(&rest[..at]);
+        let inside = &rest[at + 2..];
+        let end = inside.find('}').ok_or_else(|| format!("{text:?} has a ${{ without its }}"))?;
+        let value = value_of(&inside[..end])?;
+        secrets.add_value(&value);
+        expanded.push_str(&value.replace('{', "{{").replace('}', "}}"));
+        rest = &inside[end + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+fn value_of(place: &str) -> Result<String, String> {
+    match place.split_once(':') {
+        Some(("env", name)) => std::env::var(name)
+            .map_err(|_| format!("the environment has no variable {name}, which ${{env:{name}}} needs")),
+        Some(("file", path)) => match std::fs::read_to_string(path) {
+            Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+            Err(error) => Err(format!("{path}, which ${{file:{path}}} needs, cannot be read: {error}")),
+        },
+        _ => Err(format!("${{{place}}} is not a value: expected ${{env:NAME}} or ${{file:PATH}}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_from_outside_and_are_secret() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token");
+        std::fs::write(&path, "fil3-s3cr{t}\n").expect("written");
+        let mut secrets = Secrets::default();
+        let text = expand(&format!("Bearer ${{file:{}}} {{url}}", path.display()), &mut secrets);
+        assert_eq!(text.as_deref(), Ok("Bearer fil3-s3cr{{t}} {url}"));
+        assert_eq!(secrets.mask("x fil3-s3cr{t} y"), "x *** y");
+        for bad in ["${env:REDRIVE_NO_SUCH_VARIABLE}", "${file:/no/such/file}", "${nothing}", "${env:X"] {
+            assert!(expand(bad, &mut secrets).is_err(), "{bad}");
+        }
+    }
+}

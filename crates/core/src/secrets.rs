@@ -1,0 +1,206 @@
+//! Secrets: what must never reach the store, the vault, a log or a message, and how it is masked.
+//!
+//! A secret is known by its value (it came from the environment or a file) or by the name it goes under (a header, cookie,
+//! query or form field on a list).
+
+use serde_json::Value;
+
+use crate::failures::FailureReport;
+use crate::payloads::Response;
+
+/// What stands where a secret was.
+pub const MASK: &str = "***";
+
+/// Names whose values are secret unless something else is said. A name counts if one of these is part of it.
+pub const NAMES: &[&str] = &[
+    "authorization",
+    "cookie",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "api_key",
+    "apikey",
+    "api-key",
+    "access_key",
+    "clientkey",
+    "session",
+    "signature",
+];
+
+/// Names that are secret only if they are the whole name.
+const WHOLE_NAMES: &[&str] = &["key", "pass", "pwd", "auth", "sid", "sig"];
+
+/// Values shorter than this are too common to be looked for in other text.
+const VALUE_BYTES_MIN: usize = 4;
+
+/// The secrets of a pipeline.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets {
+    values: Vec<String>,
+    names: Vec<String>,
+}
+
+impl Secrets {
+    /// Adds a value that came from outside the configuration.
+    pub fn add_value(&mut self, value: &str) {
+        let value = value.trim();
+        if value.len() >= VALUE_BYTES_MIN && !self.values.iter().any(|known| known == value) {
+            self.values.push(value.to_owned());
+            // The longest first: one secret may be part of another.
+            self.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        }
+    }
+
+    /// Adds a name whose values are secret.
+    pub fn add_name(&mut self, name: &str) {
+        self.names.push(name.to_ascii_lowercase());
+    }
+
+    /// Whether what goes under a name is secret.
+    pub fn is_secret_name(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        NAMES.iter().any(|part| name.contains(part))
+            || WHOLE_NAMES.contains(&name.as_str())
+            || self.names.contains(&name)
+    }
+
+    /// The text without any secret value, and without secret parameters in what looks like a query.
+    pub fn mask(&self, text: &str) -> String {
+        let mut masked = mask_parameters(self, text);
+        for value in &self.values {
+            masked = masked.replace(value.as_str(), MASK);
+            let encoded = percent_encode(value);
+            if encoded != *value {
+                masked = masked.replace(&encoded, MASK);
+            }
+        }
+        mask_credentials(&masked)
+    }
+
+    /// A header's value, masked if its name says so.
+    pub fn mask_header(&self, name: &str, value: &str) -> String {
+        if self.is_secret_name(name) { MASK.to_owned() } else { self.mask(value) }
+    }
+
+    /// A response without secrets.
+    pub fn mask_response(&self, response: &mut Response) {
+        for (name, value) in &mut response.headers {
+            *value = self.mask_header(name, value);
+        }
+        if let Some(url) = &mut response.url {
+            *url = self.mask(url);
+        }
+    }
+
+    /// A failure without secrets.
+    pub fn mask_report(&self, report: &mut FailureReport) {
+        report.message = self.mask(&report.message);
+        let texts =
+            [&mut report.code, &mut report.error_type, &mut report.stack, &mut report.target, &mut report.stderr];
+        for text in texts.into_iter().flatten() {
+            *text = self.mask(text);
+        }
+    }
+
+    /// A JSON value without secrets: values of secret names, and secret values anywhere.
+    pub fn mask_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.mask(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_json(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.mask_json(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// Masks `name=value` where the name is secret and stands where a parameter does: after `?`, `&` or `;`.
+fn mask_parameters(secrets: &Secrets, text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['?', '&', ';']) {
+        masked.push_str(&rest[..=at]);
+        rest = &rest[at + 1..];
+        let end = rest.find(|c: char| "&;#\"'<> ?".contains(c) || c.is_whitespace()).unwrap_or(rest.len());
+        if let Some((name, value)) = rest[..end].split_once('=')
+            && !value.is_empty()
+            && secrets.is_secret_name(name)
+        {
+            masked.push_str(name);
+            masked.push('=');
+            masked.push_str(MASK);
+            rest = &rest[end..];
+        }
+    }
+    masked.push_str(rest);
+    masked
+}
+
+/// Masks the user and password of `scheme://user:password@host`.
+fn mask_credentials(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        masked.push_str(&rest[..at + 3]);
+        rest = &rest[at + 3..];
+        let end = rest.find(|c: char| "/?#\"'<> ".contains(c) || c.is_whitespace()).unwrap_or(rest.len());
+        if let Some(host) = rest[..end].rfind('@') {
+            masked.push_str(MASK);
+            rest = &rest[host..];
+        }
+    }
+    masked.push_str(rest);
+    masked
+}
+
+/// The value as it stands in a URL.
+pub fn percent_encode(value: &str) -> String {
+    let mut encoded = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(char::from(byte)),
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets() -> Secrets {
+        let mut secrets = Secrets::default();
+        secrets.add_value("s3cr3t/value");
+        secrets.add_value("s3cr3t/value-and-more");
+        secrets.add_value("ab");
+        secrets.add_name("X-Shop");
+        secrets
+    }
+
+    #[test]
+    fn values_are_found_wherever_they_stand() {
+        let secrets = secrets();
+        assert_eq!(secrets.mask("bad s3cr3t/value-and-more here"), "bad *** here");
+        assert_eq!(secrets.mask("q=s3cr3t%2Fvalue"), "q=***");
+        assert_eq!(secrets.mask("about nothing"), "about nothing", "short values are no secrets");
+    }
+
+    #[test]
+    fn names_are_masked_in_queries_and_headers() {
+        let secrets = secrets();
+        let url = "https://u:p@h.example/in.php?key=123&method=x&api_key=9#f and ?token=";
+        assert_eq!(secrets.mask(url), "https://***@h.example/in.php?key=***&method=x&api_key=***#f and ?token=");
+        assert_eq!(secrets.mask_header("Set-Cookie", "a=b"), MASK);
+        assert_eq!(secrets.mask_header("x-shop", "1"), MASK);
+        assert_eq!(secrets.mask_header("Content-Type", "text/html"), "text/html");
+        assert!(!secrets.is_secret_name("googlekey") && !secrets.is_secret_name("keyword"));
+    }
+
+    #[test]
+    fn masking_twice_changes_nothing() {
+        let secrets = secrets();
+        let once = secrets.mask("https://u:p@h/?key=1&x=s3cr3t/value");
+        assert_eq!(secrets.mask(&once), once);
+    }
+}

@@ -1,0 +1,366 @@
+//! Reading pages by CSS selectors.
+//!
+//! All plain selectors of a record are found in one walk over the page: the last part of each (an id, a class or a tag
+//! that the element itself must have) sorts out nearly every element before the selector engine has to look. Selectors
+//! with more to them (`:nth-child`, `[attr]`, lists) get a walk of their own, where the engine can use its caches.
+
+use scraper::{ElementRef, Html, Node, Selector};
+use serde_json::{Map, Value};
+
+use super::convert::Kind;
+use super::miss::{Head, Lack, Miss, MissKind};
+use super::pointer::JsonFields;
+
+/// Which elements a field is about.
+#[derive(Clone, Debug)]
+pub(super) enum Find {
+    /// The element that the fields are relative to.
+    Scope,
+    /// Those with the key for which the selector holds too.
+    Keyed(Key, Selector),
+    /// Those for which the selector holds.
+    Plain(Selector),
+}
+
+/// What an element must have for a selector to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Id(String),
+    Class(String),
+    Tag(String),
+}
+
+impl Key {
+    /// The key of a selector of only names, `.`, `#` and combinators; others have none that is easily seen.
+    fn of(css: &str) -> Option<Self> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_combinator = |c: char| matches!(c, '>' | '+' | '~') || c.is_ascii_whitespace();
+        if !css.chars().all(|c| is_name(c) || is_combinator(c) || matches!(c, '.' | '#')) {
+            return None;
+        }
+        let last = css.trim().rsplit(is_combinator).next()?;
+        let name_after = |mark: char| {
+            let (_, rest) = last.split_once(mark)?;
+            rest.split(['.', '#']).next().map(ToOwned::to_owned)
+        };
+        let tag = || last.split(['.', '#']).next().filter(|tag| !tag.is_empty()).map(ToOwned::to_owned);
+        name_after('#').map(Self::Id).or_else(|| name_after('.').map(Self::Class)).or_else(|| tag().map(Self::Tag))
+    }
+
+    fn fits(&self, names: &Names<'_>) -> bool {
+        match self {
+            Self::Id(id) => names.id == Some(id),
+            Self::Class(class) => names.class.split_ascii_whitespace().any(|name| name == class),
+            Self::Tag(tag) => names.tag.eq_ignore_ascii_case(tag),
+        }
+    }
+}
+
+/// What keys look at, read once per element.
+struct Names<'a> {
+    tag: &'a str,
+    id: Option<&'a str>,
+    class: &'a str,
+}
+
+impl<'a> Names<'a> {
+    fn of(element: ElementRef<'a>) -> Self {
+        let mut names = Self { tag: element.value().name(), id: None, class: "" };
+        for (name, value) in element.value().attrs() {
+            match name {
+                "id" => names.id = Some(value),
+                "class" => names.class = value,
+                _ => {}
+            }
+        }
+        names
+    }
+}
+
+impl Find {
+    /// Reads a selector without its suffix; nothing, or `:scope`, is the element itself.
+    pub(super) fn parse(css: &str) -> Result<Self, String> {
+        if css.is_empty() || css == ":scope" {
+            return Ok(Self::Scope);
+        }
+        let selector = Selector::parse(css).map_err(|error| error.to_string())?;
+        Ok(match Key::of(css) {
+            Some(key) => Self::Keyed(key, selector),
+            None => Self::Plain(selector),
+        })
+    }
+}
+
+/// What of an element is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Text,
+    Attribute(String),
+}
+
+/// What an element becomes.
+#[derive(Clone, Debug)]
+pub(super) enum Take {
+    /// One of its parts, as one of the types.
+    Part(Part, Kind),
+    /// The markup inside of it.
+    Html,
+    /// An object made of what these find inside of it.
+    Fields(PageFields),
+    /// An object made of what these find in the JSON that one of its parts holds.
+    JsonFields(Part, JsonFields),
+}
+
+/// A field that a selector finds.
+#[derive(Clone, Debug)]
+pub(super) struct PageField {
+    pub(super) head: Head,
+    pub(super) find: Find,
+    pub(super) take: Take,
+}
+
+/// The fields of an object.
+#[derive(Clone, Debug)]
+pub(super) struct PageFields(pub(super) Vec<PageField>);
+
+impl PageFields {
+    /// The record that a page gives; `None` stands for a document that is no page.
+    pub(super) fn extract(&self, page: Option<&Html>) -> Result<Map<String, Value>, Miss> {
+        let root = page.and_then(|page| page.tree.root().children().find_map(ElementRef::wrap));
+        match root {
+            Some(root) => self.read(root, true),
+            None => self.collect(self.0.iter().map(|_| Vec::new())),
+        }
+    }
+
+    fn read(&self, scope: ElementRef<'_>, is_root: bool) -> Result<Map<String, Value>, Miss> {
+        self.collect(self.find(scope, is_root).into_iter())
+    }
+
+    fn collect<'a>(&self, found: impl Iterator<Item = Vec<ElementRef<'a>>>) -> Result<Map<String, Value>, Miss> {
+        let value = |(field, elements): (&PageField, Vec<ElementRef<'a>>)| {
+            let values = elements.into_iter().map(|element| field.take.value(element));
+            Ok((field.head.name.clone(), field.head.settle(values, MissKind::SelectorNotFound)?))
+        };
+        self.0.iter().zip(found).map(value).collect()
+    }
+
+    /// The elements of each field, in the order of the page: all for a list, or else at most one.
+    fn find<'a>(&self, scope: ElementRef<'a>, is_root: bool) -> Vec<Vec<ElementRef<'a>>> {
+        let mut found: Vec<Vec<ElementRef<'a>>> = Vec::with_capacity(self.0.len());
+        let mut open = Vec::new();
+        for (index, field) in self.0.iter().enumerate() {
+            found.push(match &field.find {
+                Find::Scope => vec![scope],
+                Find::Plain(selector) => {
+                    // A page's rules may be about `<html>` itself, those of an element are about what is in it.
+                    let own = (is_root && selector.matches(&scope)).then_some(scope);
+                    let most = if field.head.list { usize::MAX } else { 1 };
+                    own.into_iter().chain(scope.select(selector)).take(most).collect()
+                }
+                Find::Keyed(key, selector) => {
+                    open.push((index, field.head.list, key, selector));
+                    Vec::new()
+                }
+            });
+        }
+        for element in scope.descendent_elements().skip(usize::from(!is_root)) {
+            if open.is_empty() {
+                break;
+            }
+            let names = Names::of(element);
+            open.retain(|(index, is_list, key, selector)| {
+                let holds = key.fits(&names) && selector.matches_with_scope(&element, Some(scope));
+                if holds {
+                    found[*index].push(element);
+                }
+                !holds || *is_list
+            });
+        }
+        found
+    }
+}
+
+impl Take {
+    fn value(&self, element: ElementRef<'_>) -> Result<Value, Lack> {
+        match self {
+            Self::Part(part, kind) => kind.of_text(part.read(element, *kind)?),
+            Self::Html => Kind::Html.of_text(element.inner_html().trim().to_owned()),
+            Self::Fields(fields) => fields.read(element, false).map(Value::Object).map_err(Lack::Inner),
+            Self::JsonFields(part, fields) => {
+                let json = Kind::Json.of_text(part.read(element, Kind::Json)?)?;
+                fields.extract(Some(&json)).map(Value::Object).map_err(Lack::Inner)
+            }
+        }
+    }
+}
+
+impl Part {
+    fn read(&self, element: ElementRef<'_>, kind: Kind) -> Result<String, Lack> {
+        match self {
+            // Blanks inside of JSON's own texts must stay.
+            Self::Text if kind == Kind::Json => Ok(element.text().collect()),
+            Self::Text => Ok(visible_text(element)),
+            Self::Attribute(name) => {
+                let mut attributes = element.value().attrs();
+                let found = attributes.find(|(other, _)| other.eq_ignore_ascii_case(name));
+                let (_, value) = found.ok_or(Lack::Absent(MissKind::SelectorNotFound))?;
+                Ok(value.trim().to_owned())
+            }
+        }
+    }
+}
+
+/// An element's whole text, with blanks collapsed and trimmed. Scripts and styles inside of it are no text, and where a
+/// block or a line ends there is a blank: `<li>a</li><li>b</li>` is `a b`, and `H<sub>2</sub>O` is `H2O`.
+fn visible_text(element: ElementRef<'_>) -> String {
+    let mut text = Collapsed::default();
+    let mut next = element.first_child();
+    // By hand and not recursive: a hostile page may be nested as deep as it is long.
+    while let Some(mut node) = next {
+        let mut is_open = true;
+        match node.value() {
+            Node::Text(piece) => text.push(piece),
+            Node::Element(inner) if is_unseen(inner.name()) => is_open = false,
+            Node::Element(inner) => text.gap |= is_block(inner.name()),
+            _ => {}
+        }
+        next = node.first_child().filter(|_| is_open);
+        while next.is_none() {
+            text.gap |= node.value().as_element().is_some_and(|inner| is_block(inner.name()));
+            next = node.next_sibling();
+            match node.parent() {
+                Some(parent) if next.is_none() && parent != *element => node = parent,
+                _ => break,
+            }
+        }
+    }
+    text.text
+}
+
+/// Text in which a run of blanks is one space.
+#[derive(Default)]
+struct Collapsed {
+    text: String,
+    gap: bool,
+}
+
+impl Collapsed {
+    fn push(&mut self, piece: &str) {
+        self.gap |= piece.starts_with(char::is_whitespace);
+        for word in piece.split_whitespace() {
+            if self.gap && !self.text.is_empty() {
+                self.text.push(' ');
+            }
+            self.text.push_str(word);
+            self.gap = true;
+        }
+        if !piece.is_empty() {
+            self.gap = piece.ends_with(char::is_whitespace);
+        }
+    }
+}
+
+fn is_unseen(tag: &str) -> bool {
+    matches!(tag, "script" | "style" | "noscript" | "template")
+}
+
+#[rustfmt::skip]
+fn is_block(tag: &str) -> bool {
+    matches!(
+        tag,
+        "address" | "article" | "aside" | "blockquote" | "br" | "caption" | "dd" | "details" | "div" | "dl" | "dt"
+            | "fieldset" | "figcaption" | "figure" | "footer" | "form" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6"
+            | "header" | "hr" | "legend" | "li" | "main" | "nav" | "ol" | "option" | "p" | "pre" | "section" | "summary"
+            | "table" | "tbody" | "td" | "tfoot" | "th" | "thead" | "tr" | "ul"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(html: &str) -> String {
+        visible_text(Html::parse_document(html).root_element())
+    }
+
+    #[test]
+    fn text_is_collapsed_and_trimmed() {
+        assert_eq!(text("<p>\n  A\u{a0} <b>big</b>\t lamp </p>"), "A big lamp");
+        assert_eq!(text("H<sub>2</sub>O"), "H2O");
+        assert_eq!(text("<b>a </b><i> b</i>"), "a b");
+        assert_eq!(text("<b>a</b> <i></i>b"), "a b");
+        assert_eq!(text("  "), "");
+    }
+
+    #[test]
+    fn blocks_and_lines_part_words() {
+        assert_eq!(text("<ul><li>One</li><li>Two</li></ul>"), "One Two");
+        assert_eq!(text("one<br>two"), "one two");
+        assert_eq!(text("<table><tr><td>1</td><td>2</td></tr></table>3"), "1 2 3");
+        assert_eq!(text("a<div></div>b"), "a b");
+    }
+
+    #[test]
+    fn scripts_are_no_text_unless_asked_for() {
+        assert_eq!(text("<p>a<script>var x;</script><style>p{}</style>b</p>"), "ab");
+        let page = Html::parse_document("<script>var x;</script>");
+        let script = page.select(&Selector::parse("script").expect("a selector")).next().expect("a script");
+        assert_eq!(visible_text(script), "var x;");
+    }
+
+    #[test]
+    fn deep_pages_do_not_overflow() {
+        let page = format!("{}x", "<b><p>".repeat(5_000));
+        assert_eq!(text(&page), "x");
+    }
+
+    #[test]
+    fn keys_are_the_last_part_of_plain_selectors() {
+        let key = Key::of;
+        assert_eq!(key("h1"), Some(Key::Tag("h1".into())));
+        assert_eq!(key("div > .offer .p"), Some(Key::Class("p".into())));
+        assert_eq!(key("a img.main.big"), Some(Key::Class("main".into())));
+        assert_eq!(key("p.x#top.y"), Some(Key::Id("top".into())));
+        assert_eq!(key("ul.tags>li"), Some(Key::Tag("li".into())));
+        for css in ["*", "a, b", "[href]", "p:first-child", ".a\\.b", ".é", ":is(a .b", "[title=\"a .b", "h1 /**/"] {
+            assert_eq!(key(css), None, "{css}");
+        }
+    }
+
+    #[test]
+    fn keys_never_lose_an_element() {
+        let html = "<html id=r><body class='a b'><div id=x class=\"offer  big\"><P CLASS='p Q'>1</P><svg><linearGradient id=g>\
+                    </linearGradient></svg></div><p class=p id=y>2<b><i class='p'>3</i></b></p>";
+        let page = Html::parse_document(html);
+        let css = [
+            "p",
+            "P",
+            ".p",
+            ".P",
+            ".q",
+            ".Q",
+            "#x",
+            "#X",
+            "div p",
+            "div > p",
+            ".offer.big .p",
+            "p.p#y",
+            "div ~ p",
+            "div+p",
+            "b i.p",
+            "html",
+            "#r",
+            "body.a",
+            "linearGradient",
+            "lineargradient",
+            ".offer  >  .Q",
+        ];
+        for css in css {
+            let Ok(Find::Keyed(key, selector)) = Find::parse(css) else { panic!("{css} has a key") };
+            let all: Vec<_> = page.select(&selector).collect();
+            let fit: Vec<_> = all.iter().filter(|element| key.fits(&Names::of(**element))).collect();
+            assert_eq!(all.len(), fit.len(), "{css}");
+        }
+    }
+}

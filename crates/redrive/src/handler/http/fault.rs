@@ -1,0 +1,97 @@
+//! From what the network, the page or the rules said to a failure.
+
+use std::error::Error;
+
+use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::retry::retry_after;
+use reqwest::header::RETRY_AFTER;
+
+use super::document::Malformed;
+use super::extract::Miss;
+use super::fetch::Answer;
+use super::validate::Violation;
+use crate::clock::{Clock, SystemClock};
+
+/// A failure of a stage.
+pub(crate) fn report(reason: Reason, code: &str, message: String, stage: &str) -> FailureReport {
+    FailureReport { stage: Some(stage.to_owned()), ..FailureReport::new(reason, message).with_code(code) }
+}
+
+/// An error with its sources, without saying anything twice.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// A request that got no whole answer.
+pub(crate) fn of_request(error: &reqwest::Error, stage: &str) -> FailureReport {
+    let text = chain(error);
+    let lower = text.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let (reason, code) = if error.is_timeout() {
+        (Reason::Timeout, "timeout")
+    } else if says(&["dns error", "failed to lookup address", "name or service not known"]) {
+        (Reason::Dns, "dns")
+    } else if says(&["certificate", "tls", "ssl", "handshake"]) {
+        (Reason::Tls, "tls")
+    } else if error.is_redirect() {
+        (Reason::ServerError, "redirect_loop")
+    } else if error.is_builder() {
+        (Reason::RejectedInput, "bad_request")
+    } else if says(&["refused"]) {
+        (Reason::Network, "connection_refused")
+    } else if says(&["reset", "broken pipe"]) {
+        (Reason::Network, "connection_reset")
+    } else if says(&["incomplete", "unexpected eof", "before message completed", "end of file"]) {
+        (Reason::Network, "broken_off")
+    } else if error.is_decode() || says(&["invalid gzip", "invalid deflate", "corrupt", "decompress", "invalid brotli"])
+    {
+        (Reason::MalformedPayload, "bad_encoding")
+    } else {
+        (Reason::Network, "network")
+    };
+    report(reason, code, text, stage)
+}
+
+/// An answer whose status says that it is not what was asked for. The rules find its reason.
+pub(crate) fn of_status(answer: &Answer, head: &str) -> FailureReport {
+    let wait = answer.header(RETRY_AFTER).and_then(|header| retry_after(header, SystemClock.now()));
+    FailureReport {
+        http_status: Some(answer.status.as_u16()),
+        code: Some(format!("http_{}", answer.status.as_u16())),
+        message: format!("the answer was {}", answer.status),
+        stage: Some("fetch".into()),
+        retry_after_secs: wait.map(|wait| wait.as_secs_f64()),
+        body: Some(head.to_owned()),
+        ..FailureReport::default()
+    }
+}
+
+/// A body that cannot be read.
+pub(crate) fn of_malformed(error: &Malformed) -> FailureReport {
+    FailureReport {
+        error_type: Some(error.code().to_owned()),
+        ..report(Reason::MalformedPayload, error.code(), error.to_string(), "parse")
+    }
+}
+
+/// A field that is not where it should be.
+pub(crate) fn of_miss(miss: &Miss) -> FailureReport {
+    FailureReport {
+        error_type: Some(miss.code().to_owned()),
+        ..report(Reason::SchemaValidation, miss.code(), miss.to_string(), "extract")
+    }
+}
+
+/// A record that is not what it should be.
+pub(crate) fn of_violation(violation: &Violation) -> FailureReport {
+    report(Reason::SchemaValidation, violation.code(), violation.to_string(), "validate")
+}

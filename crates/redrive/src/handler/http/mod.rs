@@ -1,0 +1,161 @@
+//! `http`: fetch a page, extract a record by rules, check it, give it back.
+//!
+//! - `request`: the request, made from a job's input by templates
+//! - `line`: the way out: proxies in turn, and `turns`: who may go when, per target
+//! - `fetch`: sending it and reading the answer, with caps and time-outs
+//! - `fault`: from what the network said to a failure
+//! - `document`, `extract`, `validate`: from the answer to a record
+
+pub mod document;
+pub mod extract;
+pub(super) mod fault;
+pub(super) mod fetch;
+pub(super) mod line;
+pub mod request;
+mod turns;
+pub mod validate;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::rules::Pattern;
+use redrive_core::secrets::Secrets;
+use serde_json::{Value, json};
+
+use self::document::{Document, Format};
+use self::extract::Extractor;
+use self::fetch::Answer;
+use self::line::Line;
+use self::request::Request;
+use self::validate::Validator;
+use super::{Handler, HandlerError, Job};
+
+/// How requests are sent.
+#[derive(Clone, Debug)]
+pub struct Transport {
+    /// How long it may take to connect.
+    pub connect_timeout: Duration,
+    /// How long nothing may come.
+    pub read_timeout: Duration,
+    /// The longest body that is worked on, in bytes.
+    pub body_bytes_max: usize,
+    /// Redirects that are followed.
+    pub redirects_max: usize,
+    /// Whether cookies are kept from one request to the next.
+    pub cookies: bool,
+    /// Proxies, taken in turn; none means a direct connection.
+    pub proxies: Vec<Proxy>,
+    /// Requests to one target at once.
+    pub per_target_max: Option<usize>,
+    /// Requests to one target per second.
+    pub per_second_max: Option<f64>,
+    /// What must not get out.
+    pub secrets: Secrets,
+}
+
+/// How pages are fetched and read.
+#[derive(Debug)]
+pub struct HttpConfig {
+    /// How requests are sent.
+    pub transport: Transport,
+    /// The request.
+    pub request: Request,
+    /// Signs, in the body, of a page that is not the one that was asked for.
+    pub challenges: Vec<Pattern>,
+    /// How the body is to be read; by default as its type says.
+    pub format: Option<Format>,
+    /// What is taken from it; nothing means the body itself.
+    pub extractor: Option<Extractor>,
+    /// What the record must look like.
+    pub validator: Option<Validator>,
+}
+
+/// A proxy: its label is recorded, its address never.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    /// What it is called.
+    pub label: String,
+    /// Where it is, with credentials if need be.
+    pub url: String,
+}
+
+/// The handler that fetches pages.
+#[derive(Debug)]
+pub struct Http {
+    config: HttpConfig,
+    line: Line,
+}
+
+impl Http {
+    /// A handler; says what is wrong if it cannot be set up.
+    pub fn new(config: HttpConfig) -> Result<Self, String> {
+        let line = Line::new(config.transport.clone())?;
+        Ok(Self { config, line })
+    }
+
+    /// Makes a record of an answer.
+    fn read(&self, answer: &Answer) -> Result<Value, FailureReport> {
+        let text = answer.text();
+        if let Some(sign) = self.config.challenges.iter().find_map(|sign| sign.find(head(&text))) {
+            let message = format!("the page is a challenge, not what was asked for: {sign:?}");
+            return Err(fault::report(Reason::Blocked, "challenge", message, "fetch"));
+        }
+        if !answer.status.is_success() {
+            return Err(fault::of_status(answer, head(&text)));
+        }
+        let format = self.config.format.or_else(|| answer.content_type().and_then(Format::of_content_type));
+        let Some(extractor) = &self.config.extractor else { return self.whole(answer, format, &text) };
+        let document =
+            Document::parse(format.unwrap_or(Format::Html), &text).map_err(|error| fault::of_malformed(&error))?;
+        let record = Value::Object(extractor.extract(&document).map_err(|miss| fault::of_miss(&miss))?);
+        self.check(&record)?;
+        Ok(record)
+    }
+
+    /// The body itself is the result.
+    fn whole(&self, answer: &Answer, format: Option<Format>, text: &str) -> Result<Value, FailureReport> {
+        if format == Some(Format::Json) {
+            // Read as a document first, so that a broken one is reported with its place.
+            Document::parse(Format::Json, text).map_err(|error| fault::of_malformed(&error))?;
+            let value: Value = serde_json::from_str(text).unwrap_or_default();
+            self.check(&value)?;
+            return Ok(value);
+        }
+        Ok(json!({"status": answer.status.as_u16(), "url": self.line.secrets().mask(&answer.url), "body": text}))
+    }
+
+    fn check(&self, record: &Value) -> Result<(), FailureReport> {
+        match &self.config.validator {
+            Some(validator) => validator.validate(record).map_err(|violation| fault::of_violation(&violation)),
+            None => Ok(()),
+        }
+    }
+
+    async fn attempt(&self, job: &Job) -> Result<Value, HandlerError> {
+        let request = self.config.request.fill(&job.input)?;
+        let target = job.target.clone().unwrap_or_else(|| request.host());
+        let (answer, proxy) = self.line.ask(request, &target, job).await?;
+        let read = self.read(&answer).map_err(|report| FailureReport { proxy, ..report });
+        if job.evidence.is_wanted(read.is_err()) {
+            self.line.keep(&answer, job).await?;
+        }
+        Ok(read?)
+    }
+}
+
+#[async_trait]
+impl Handler for Http {
+    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
+        self.attempt(&job).await.map_err(|error| error.masked(self.line.secrets()))
+    }
+}
+
+/// The beginning of a page, where signs are looked for.
+fn head(text: &str) -> &str {
+    let mut end = text.len().min(64 * 1024);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,235 @@
+//! The request, made from a job's input by templates.
+//!
+//! `{field}` and `{a.b}` stand for values of the input. A template that is nothing but one placeholder gives the value as it
+//! is; within other text of an address, values are percent-encoded.
+
+use std::collections::BTreeMap;
+
+use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::jobs::Input;
+use redrive_core::secrets::percent_encode;
+use serde_json::Value;
+
+/// A text with placeholders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Field(String),
+}
+
+impl Template {
+    /// Reads a template; `{{` and `}}` stand for the braces themselves.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..at]);
+            let brace = &rest[at..=at];
+            rest = &rest[at + 1..];
+            if let Some(after) = rest.strip_prefix(brace) {
+                literal.push_str(brace);
+                rest = after;
+                continue;
+            }
+            let end = rest.find('}').filter(|_| brace == "{");
+            let end =
+                end.ok_or_else(|| format!("{text:?} has a brace without its other: write {{{{ for the brace itself"))?;
+            let name = rest[..end].trim();
+            if name.is_empty() {
+                return Err(format!("{text:?} has a placeholder without a name"));
+            }
+            if !literal.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Field(name.to_owned()));
+            rest = &rest[end + 1..];
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Text(literal));
+        }
+        Ok(Self(parts))
+    }
+
+    /// Fills the placeholders in. A field that is missing means that the input cannot be worked on.
+    pub fn fill(&self, input: &Input) -> Result<String, FailureReport> {
+        self.fill_with(input, str::to_owned)
+    }
+
+    /// The same for an address: values within other text are percent-encoded.
+    pub fn fill_url(&self, input: &Input) -> Result<String, FailureReport> {
+        match self.0.as_slice() {
+            [Part::Field(_)] => self.fill(input),
+            _ => self.fill_with(input, percent_encode),
+        }
+    }
+
+    fn fill_with(&self, input: &Input, encode: impl Fn(&str) -> String) -> Result<String, FailureReport> {
+        let part = |part: &Part| match part {
+            Part::Text(text) => Ok(text.clone()),
+            Part::Field(name) => field(input, name).map(|value| encode(&value)),
+        };
+        self.0.iter().map(part).collect()
+    }
+}
+
+fn field(input: &Input, name: &str) -> Result<String, FailureReport> {
+    let pointer = format!("/{}", name.replace('.', "/"));
+    let mut steps = pointer.split('/').skip(1);
+    let first = steps.next().and_then(|step| input.get(step));
+    let found = steps.try_fold(first, |value, step| value.map(|value| value.get(step))).flatten();
+    match found {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Null) | None => {
+            let message = format!("the input has no field {name:?}, which the request needs");
+            Err(FailureReport { stage: Some("request".into()), ..FailureReport::new(Reason::RejectedInput, message) }
+                .with_code("MissingField"))
+        }
+        Some(other) => Ok(other.to_string()),
+    }
+}
+
+/// What is sent with a request.
+#[derive(Clone, Debug, Default)]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    None,
+    /// A text.
+    Text(Template),
+    /// Form fields.
+    Form(BTreeMap<String, Template>),
+    /// JSON whose texts are templates.
+    Json(Value),
+}
+
+/// A request with placeholders.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// GET, POST and so on.
+    pub method: reqwest::Method,
+    /// The address.
+    pub url: Template,
+    /// Parameters added to the address.
+    pub query: BTreeMap<String, Template>,
+    /// Headers.
+    pub headers: BTreeMap<String, Template>,
+    /// What is sent.
+    pub body: Body,
+}
+
+/// A request that is ready to go.
+#[derive(Clone, Debug)]
+pub struct Filled {
+    pub(super) method: reqwest::Method,
+    pub(super) url: url::Url,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) form: Option<Vec<(String, String)>>,
+    pub(super) body: Option<String>,
+}
+
+impl Filled {
+    /// The host it goes to.
+    pub fn host(&self) -> String {
+        self.url.host_str().unwrap_or_default().to_ascii_lowercase()
+    }
+}
+
+impl Request {
+    /// Fills the placeholders in.
+    pub fn fill(&self, input: &Input) -> Result<Filled, FailureReport> {
+        let address = self.url.fill_url(input)?;
+        let mut url = url::Url::parse(&address).map_err(|error| {
+            let message = format!("{address:?} is not an address: {error}");
+            FailureReport { stage: Some("request".into()), ..FailureReport::new(Reason::RejectedInput, message) }
+                .with_code("InvalidUrl")
+        })?;
+        let query = fill_all(&self.query, input)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut headers = fill_all(&self.headers, input)?;
+        let (mut form, mut body) = (None, None);
+        match &self.body {
+            Body::None => {}
+            Body::Text(text) => body = Some(text.fill(input)?),
+            Body::Form(fields) => form = Some(fill_all(fields, input)?),
+            Body::Json(value) => {
+                body = Some(fill_json(value, input)?.to_string());
+                if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+                    headers.push(("Content-Type".into(), "application/json".into()));
+                }
+            }
+        }
+        Ok(Filled { method: self.method.clone(), url, headers, form, body })
+    }
+}
+
+fn fill_all(templates: &BTreeMap<String, Template>, input: &Input) -> Result<Vec<(String, String)>, FailureReport> {
+    templates.iter().map(|(name, template)| Ok((name.clone(), template.fill(input)?))).collect()
+}
+
+/// Fills the placeholders of every text in a JSON value. A text that is one placeholder takes the value as it is.
+pub fn fill_json(value: &Value, input: &Input) -> Result<Value, FailureReport> {
+    Ok(match value {
+        Value::String(text) => {
+            let template = Template::parse(text).map_err(FailureReport::message)?;
+            match template.0.as_slice() {
+                [Part::Field(name)] if input.get(name).is_some_and(|value| !value.is_null()) => input[name].clone(),
+                _ => Value::String(template.fill(input)?),
+            }
+        }
+        Value::Array(items) => Value::Array(items.iter().map(|item| fill_json(item, input)).collect::<Result<_, _>>()?),
+        Value::Object(fields) => {
+            let filled = fields.iter().map(|(name, field)| Ok((name.clone(), fill_json(field, input)?)));
+            Value::Object(filled.collect::<Result<_, FailureReport>>()?)
+        }
+        other => other.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn input(value: Value) -> Input {
+        match value {
+            Value::Object(input) => input,
+            other => panic!("{other} is no input"),
+        }
+    }
+
+    fn filled(template: &str, value: Value) -> Result<String, FailureReport> {
+        Template::parse(template).expect("a template").fill_url(&input(value))
+    }
+
+    #[test]
+    fn a_lone_placeholder_is_taken_as_it_is_and_others_are_encoded() {
+        assert_eq!(filled("{url}", json!({"url": "https://a/b?c=d e"})).ok().as_deref(), Some("https://a/b?c=d e"));
+        let path = filled("https://shop/{id}?q={a.b}", json!({"id": 7, "a": {"b": "x&y z"}}));
+        assert_eq!(path.ok().as_deref(), Some("https://shop/7?q=x%26y%20z"));
+        assert_eq!(filled("{{{x}}}", json!({"x": "1"})).ok().as_deref(), Some("{1}"));
+    }
+
+    #[test]
+    fn what_is_missing_is_the_inputs_fault() {
+        let report = filled("{nothing}", json!({"x": 1})).expect_err("missing");
+        assert_eq!(report.reason, Some(Reason::RejectedInput));
+        assert!(report.message.contains("\"nothing\""), "{}", report.message);
+        for broken in ["{", "a } b", "{ }", "x{y"] {
+            assert!(Template::parse(broken).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn json_keeps_the_types_of_the_input() {
+        let template = json!({"id": "{id}", "list": ["n {id}", true], "deep": {"o": "{o}"}});
+        let value = fill_json(&template, &input(json!({"id": 7, "o": {"k": [1]}}))).expect("filled");
+        assert_eq!(value, json!({"id": 7, "list": ["n 7", true], "deep": {"o": {"k": [1]}}}));
+    }
+}

@@ -1,0 +1,46 @@
+//! How far an attempt got: noted on disk, so that a worker that is killed does not have to begin, and pay, again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use redrive_core::failures::FailureReport;
+use redrive_core::jobs::Lease;
+use redrive_store::Store;
+use redrive_store::contract::NoteProgress;
+use serde_json::Value;
+
+use super::HandlerError;
+
+/// A job's progress.
+#[derive(Clone, Default)]
+pub struct Progress {
+    value: Option<Value>,
+    noting: Option<(Arc<dyn Store>, Lease)>,
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.value, f)
+    }
+}
+
+impl Progress {
+    pub(crate) fn new(value: Option<Value>, store: Arc<dyn Store>, lease: Lease) -> Self {
+        Self { value, noting: Some((store, lease)) }
+    }
+
+    /// What an earlier attempt noted.
+    pub fn value(&self) -> Option<&Value> {
+        self.value.as_ref()
+    }
+
+    /// Notes how far this attempt got; it is on disk when this returns. Nothing means that the next one begins anew.
+    pub async fn note(&self, progress: Option<Value>) -> Result<(), HandlerError> {
+        let Some((store, lease)) = &self.noting else { return Ok(()) };
+        match store.note_progress(NoteProgress { lease: *lease, progress }).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(FailureReport::message("another worker has the job now").with_code("lease_lost").into()),
+            Err(error) => Err(HandlerError::Unavailable(format!("progress cannot be noted: {error}"))),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What a provider's codes mean: a table that ships as data, exact matches only. An unknown code goes to a person.
+
+use std::collections::BTreeMap;
+
+use redrive_core::dead::Gate;
+use redrive_core::failures::{Disposition, FailureReport, Reason};
+use serde::Deserialize;
+
+/// The tables that ship with Redrive, by name.
+const BUILT_IN: [(&str, &str); 2] =
+    [("in-res", include_str!("codes/in-res.json")), ("create-task", include_str!("codes/create-task.json"))];
+
+/// What one code means.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Meaning {
+    /// Why.
+    pub reason: Reason,
+    /// What to do; by default what the reason says.
+    pub disposition: Option<Disposition>,
+    /// Whether it may be replayed; by default what the reason says.
+    pub gate: Option<Gate>,
+    /// Seconds to wait at least.
+    pub wait_secs: Option<f64>,
+}
+
+/// A table of codes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Codes(BTreeMap<String, Meaning>);
+
+impl Codes {
+    /// A table that ships with Redrive.
+    pub fn built_in(name: &str) -> Option<Self> {
+        let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+        Some(serde_json::from_str(text).expect("the tables that ship are valid"))
+    }
+
+    /// The names of the tables that ship with Redrive.
+    pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// What a code means, as a failure.
+    pub fn report(&self, code: &str) -> FailureReport {
+        let report = match self.0.get(code) {
+            Some(meaning) => FailureReport {
+                reason: Some(meaning.reason),
+                disposition: meaning.disposition,
+                gate: meaning.gate,
+                retry_after_secs: meaning.wait_secs,
+                ..FailureReport::default()
+            },
+            None => FailureReport {
+                reason: Some(Reason::HandlerError),
+                disposition: Some(Disposition::Dead),
+                gate: Some(Gate::Review),
+                ..FailureReport::default()
+            },
+        };
+        report.with_code(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_that_ship_say_what_they_should() {
+        for name in Codes::built_in_names() {
+            let codes = Codes::built_in(name).expect("a table");
+            let meaning = |code: &str| {
+                let report = codes.report(code);
+                (report.reason.expect("a reason"), report.disposition)
+            };
+            assert_eq!(meaning("ERROR_NO_SLOT_AVAILABLE"), (Reason::NoCapacity, None), "{name}");
+            assert_eq!(meaning("ERROR_CAPTCHA_UNSOLVABLE"), (Reason::Unsolvable, None), "{name}");
+            for holding in ["ERROR_KEY_DOES_NOT_EXIST", "ERROR_ZERO_BALANCE"] {
+                assert_eq!(meaning(holding), (Reason::Misconfigured, Some(Disposition::Hold)), "{name} {holding}");
+            }
+            assert_eq!(meaning("ERROR_MOON_PHASE"), (Reason::HandlerError, Some(Disposition::Dead)), "{name}");
+            assert_eq!(codes.report("ERROR_MOON_PHASE").gate, Some(Gate::Review));
+        }
+    }
+}

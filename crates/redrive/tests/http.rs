@@ -1,0 +1,278 @@
+//! The `http` handler against a server that misbehaves for real: every reason that can come from HTTP.
+
+mod support;
+
+use std::time::Duration;
+
+use redrive::handler::http::extract::Rules;
+use redrive::handler::http::request::{Body, Request, Template};
+use redrive::handler::http::{Http, HttpConfig, Proxy, Transport};
+use redrive::vault::{Keep, Vault};
+use redrive::{Pipeline, Policy, Reason, Redrive, json};
+use redrive_core::dead::DeadLetter;
+use redrive_core::payloads::Payload;
+use redrive_core::secrets::Secrets;
+use redrive_store::contract::{DeadFilter, ListDead};
+use serde_json::Value;
+use support::misbehaving::{ClosedPort, FullPort, Misbehaving, bodies};
+use tempfile::TempDir;
+
+fn config() -> HttpConfig {
+    let mut secrets = Secrets::default();
+    secrets.add_value("pl4nted-s3cret");
+    HttpConfig {
+        transport: Transport {
+            connect_timeout: Duration::from_millis(500),
+            read_timeout: Duration::from_millis(500),
+            body_bytes_max: 4 << 20,
+            redirects_max: 5,
+            cookies: true,
+            proxies: Vec::new(),
+            per_target_max: None,
+            per_second_max: None,
+            secrets,
+        },
+        request: Request {
+            method: reqwest::Method::GET,
+            url: Template::parse("{url}").expect("a template"),
+            query: Default::default(),
+            headers: [("Authorization".to_owned(), Template::parse("Bearer pl4nted-s3cret").expect("a template"))]
+                .into(),
+            body: Body::None,
+        },
+        challenges: vec!["(?i)checking your browser".parse().expect("a pattern")],
+        format: None,
+        extractor: None,
+        validator: None,
+    }
+}
+
+fn rules(text: Value) -> Rules {
+    serde_json::from_value(text).expect("rules")
+}
+
+/// Redrive with a vault, in a folder of its own.
+struct Bench {
+    redrive: Redrive,
+    vault: Vault,
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let redrive = Redrive::open(&format!("sqlite:{}", folder.path().join("redrive.db").display())).expect("opened");
+        let vault = Vault::open(&folder.path().join("payloads").display().to_string(), &redrive).expect("opened");
+        Self { redrive, vault, folder }
+    }
+
+    /// Runs one job once, and gives its dead letter, if it died.
+    async fn run(&self, config: HttpConfig, input: Value) -> Option<DeadLetter> {
+        let policy = Policy { deadline: Duration::from_secs(3), ..Policy::default() };
+        let pipeline = Pipeline::new("p", Http::new(config).expect("a handler")).expect("a pipeline");
+        let pipeline = pipeline.with_policy(policy).attempts(1).vault(self.vault.clone());
+        let pipeline = pipeline.keep_payloads(Keep::Failed, 8 << 20);
+        self.redrive.enqueue(&pipeline, [input]).await.expect("accepted");
+        self.redrive.drain(pipeline).await.expect("drained");
+        let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
+        self.redrive.store().list_dead(params).await.expect("listed").items.pop()
+    }
+
+    async fn bytes(&self, payload: &Payload) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.vault.copy(payload.hash, &mut bytes).await.expect("kept");
+        bytes
+    }
+}
+
+fn payload(letter: &DeadLetter) -> Option<Payload> {
+    letter.failures.as_ref()?.last()?.payload.clone()
+}
+
+/// The reason and code of the failure of a path.
+async fn fails(server: &Misbehaving, path: &str) -> (Reason, String, Option<Payload>) {
+    let letter = Bench::new().run(config(), json!({"url": server.url(path)})).await;
+    let letter = letter.unwrap_or_else(|| panic!("{path} did not fail"));
+    (letter.reason, letter.code.clone().unwrap_or_default(), payload(&letter))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_way_to_misbehave_has_its_reason() {
+    let server = Misbehaving::start();
+    for (path, reason, code) in [
+        ("/reset", Reason::Network, "connection_reset"),
+        ("/hang", Reason::Timeout, "timeout"),
+        ("/headers-only-then-hang", Reason::Timeout, "timeout"),
+        ("/drip", Reason::Timeout, ""),
+        ("/short", Reason::Network, "broken_off"),
+        ("/badgzip", Reason::MalformedPayload, "bad_encoding"),
+        ("/loop", Reason::ServerError, "redirect_loop"),
+        ("/endless", Reason::MalformedPayload, "body_too_large"),
+        ("/status/401", Reason::Blocked, "http_401"),
+        ("/status/403", Reason::Blocked, "http_403"),
+        ("/status/404", Reason::NotFound, "http_404"),
+        ("/status/408", Reason::Timeout, "http_408"),
+        ("/status/422", Reason::RejectedInput, "http_422"),
+        ("/status/500", Reason::ServerError, "http_500"),
+        ("/status/504", Reason::Timeout, "http_504"),
+        ("/retry-after/7", Reason::RateLimited, "http_429"),
+        ("/challenge200", Reason::Blocked, "challenge"),
+        ("/truncjson", Reason::MalformedPayload, ""),
+    ] {
+        let (found, said, _) = fails(&server, path).await;
+        assert_eq!(found, reason, "{path} ({said})");
+        assert!(code.is_empty() || said == code, "{path}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_fails_before_any_http() {
+    let tls = Misbehaving::start_tls_self_signed();
+    let (closed, full) = (ClosedPort::reserve(), FullPort::fill());
+    for (url, reason) in [
+        (tls.url("/page"), Reason::Tls),
+        (closed.url("/"), Reason::Network),
+        (full.url("/"), Reason::Timeout),
+        ("http://no-such-host.invalid/".to_owned(), Reason::Dns),
+        ("nonsense".to_owned(), Reason::RejectedInput),
+    ] {
+        let letter = Bench::new().run(config(), json!({"url": url})).await.expect("it fails");
+        assert_eq!(letter.reason, reason, "{url}: {}", letter.message);
+    }
+    let letter = Bench::new().run(config(), json!({"link": 1})).await.expect("it fails");
+    assert_eq!(letter.code.as_deref(), Some("MissingField"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_evidence_is_what_came_and_has_no_secret() {
+    let server = Misbehaving::start();
+    let bench = Bench::new();
+    let url = format!("{}?api_key=pl4nted-s3cret", server.url("/short"));
+    let letter = bench.run(config(), json!({"url": server.url("/short"), "see": url})).await.expect("it fails");
+    let kept = payload(&letter).expect("what came is kept");
+    assert_eq!((kept.size_bytes, kept.truncated, kept.total_bytes), (10, true, Some(1_000)));
+    assert_eq!(kept.response.status, Some(200));
+    assert_eq!(bench.bytes(&kept).await.len(), 10);
+
+    let bench = Bench::new();
+    let url = format!("{}?token=pl4nted-s3cret", server.url("/status/500"));
+    let mut asked = config();
+    asked.request.url = Template::parse(&url).expect("a template");
+    let letter = bench.run(asked, json!({"n": 1})).await.expect("it fails");
+    let kept = payload(&letter).expect("kept");
+    assert!(kept.response.url.as_deref().is_some_and(|url| url.ends_with("?token=***")), "{:?}", kept.response.url);
+    assert_no_secret(bench.folder.path());
+}
+
+/// Looks for the planted secret in every file.
+fn assert_no_secret(folder: &std::path::Path) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            assert_no_secret(&path);
+        } else {
+            let bytes = std::fs::read(&path).expect("read");
+            let found = bytes.windows(14).any(|window| window == b"pl4nted-s3cret");
+            assert!(!found, "{} has the secret", path.display());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endless_body_is_cut_at_the_cap() {
+    let server = Misbehaving::start();
+    let (_, _, kept) = fails(&server, "/endless").await;
+    let kept = kept.expect("its head is kept");
+    assert_eq!((kept.size_bytes, kept.truncated), (8 << 20, true));
+    assert!(kept.total_bytes > Some(8 << 20));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_become_records() {
+    let server = Misbehaving::start();
+    let results = |extract: Value, path: &str| {
+        let url = server.url(path);
+        async move {
+            let mut asked = config();
+            let rules = rules(extract);
+            asked.format = rules.format;
+            asked.extractor = Some(rules.compile().expect("valid rules"));
+            let bench = Bench::new();
+            let sink = Caught::default();
+            let pipeline = Pipeline::new("p", Http::new(asked).expect("a handler")).expect("a pipeline");
+            let pipeline = pipeline.attempts(1).sink(sink.clone());
+            bench.redrive.enqueue(&pipeline, [json!({"url": url})]).await.expect("accepted");
+            bench.redrive.drain(pipeline).await.expect("drained");
+            let caught = sink.0.lock().expect("unpoisoned").clone();
+            caught.into_iter().next()
+        }
+    };
+    let json = results(json!({"fields": {"all": {"pointer": "", "type": "json"}}}), "/json").await;
+    let expected: Value = serde_json::from_str(bodies::JSON).expect("JSON");
+    assert_eq!(json.map(|record| record["all"].clone()), Some(expected));
+    for path in ["/latin1", "/metacharset"] {
+        let text = results(json!({"format": "html", "fields": {"body": "body::text"}}), path).await.expect("a record");
+        let words = text["body"].as_str().expect("a text").to_owned();
+        let expected = if path == "/latin1" { bodies::LATIN1_TEXT } else { bodies::WINDOWS1252_TEXT };
+        assert!(words.contains(expected), "{path}: {words}");
+    }
+    for path in ["/gzip", "/br", "/zstd"] {
+        let page = results(json!({"format": "html", "fields": {"body": "body::text"}}), path).await;
+        assert!(page.is_some(), "{path}");
+    }
+    assert!(results(json!({"format": "html", "fields": {"body": "body::text"}}), "/cookies/set").await.is_some());
+}
+
+#[derive(Clone, Default)]
+struct Caught(std::sync::Arc<std::sync::Mutex<Vec<Value>>>);
+
+#[async_trait::async_trait]
+impl redrive::sink::Sink for Caught {
+    async fn write(&self, results: Vec<redrive::sink::JobResult>) -> Result<(), redrive::Error> {
+        self.0.lock().expect("unpoisoned").extend(results.into_iter().map(|result| result.result));
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_field_is_fatal_and_names_its_selector() {
+    let server = Misbehaving::start();
+    let bench = Bench::new();
+    let mut asked = config();
+    let rules =
+        rules(json!({"format": "html", "fields": {"price": {"select": ".price-tag-main::text", "type": "number"}}}));
+    asked.format = rules.format;
+    asked.extractor = Some(rules.compile().expect("valid"));
+    let letter = bench.run(asked, json!({"url": server.url("/page")})).await.expect("it fails");
+    assert_eq!((letter.reason, letter.code.as_deref()), (Reason::SchemaValidation, Some("SelectorNotFound")));
+    assert!(letter.message.contains(".price-tag-main"), "{}", letter.message);
+    let kept = payload(&letter).expect("the page is kept");
+    assert_eq!(bench.bytes(&kept).await, bodies::PAGE.as_bytes());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_is_known_by_its_label_alone() {
+    let server = Misbehaving::start();
+    let closed = ClosedPort::reserve();
+    let bench = Bench::new();
+    let mut asked = config();
+    let address = closed.url("").replace("http://", "http://user:pl4nted-s3cret@");
+    asked.transport.proxies = vec![Proxy { label: "eu-1".into(), url: address }];
+    let letter = bench.run(asked, json!({"url": server.url("/page")})).await.expect("it fails");
+    assert_eq!((letter.reason, letter.proxy.as_deref()), (Reason::Network, Some("eu-1")));
+    assert_no_secret(bench.folder.path());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_is_asked_no_faster_than_allowed() {
+    let server = Misbehaving::start();
+    let mut asked = config();
+    asked.transport.per_second_max = Some(20.0);
+    let bench = Bench::new();
+    let pipeline = Pipeline::new("p", Http::new(asked).expect("a handler")).expect("a pipeline").concurrency(8);
+    let inputs = (0..11).map(|n| json!({"url": server.url("/page"), "n": n}));
+    bench.redrive.enqueue(&pipeline, inputs).await.expect("accepted");
+    let begun = std::time::Instant::now();
+    assert_eq!(bench.redrive.drain(pipeline).await.expect("drained").done, 11);
+    assert!(begun.elapsed() >= Duration::from_millis(500), "eleven requests, ten waits of 50 ms");
+}
