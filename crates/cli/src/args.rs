@@ -44,6 +44,8 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// See the whole story on this machine in a minute, without network or configuration
+    Demo(DemoArgs),
     /// Run every task of a file until all are done or dead
     Run(RunArgs),
     /// Enqueue the tasks of a file, for workers to work on
@@ -148,6 +150,13 @@ pub struct WorkArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Only serve the demo's site, to try things out against it
+    #[arg(long)]
+    pub serve: bool,
+}
+
+#[derive(Debug, Default, Args)]
 pub struct HandlerArgs {
     /// The pipeline; `work` takes several [default: those of redrive.toml; with a command of its own, "default"]
     #[arg(long, short, value_name = "NAME")]

@@ -3,6 +3,7 @@
 mod audit;
 mod completions;
 mod dead;
+mod demo;
 mod doctor;
 mod feed;
 mod filter;
@@ -24,6 +25,7 @@ use crate::setting::Setting;
 /// Runs what was typed.
 pub async fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
+        Command::Demo(args) => demo::run(&cli.global, &args).await,
         Command::Init(args) => init::run(&args),
         Command::Completions { shell } => completions::run(shell),
         Command::Doctor(args) => doctor::run(&cli.global, args.json).await,
