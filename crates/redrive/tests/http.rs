@@ -41,7 +41,6 @@ fn config() -> HttpConfig {
             body: Body::None,
         },
         challenges: vec!["(?i)checking your browser".parse().expect("a pattern")],
-        format: None,
         extractor: None,
         validator: None,
     }
@@ -194,9 +193,7 @@ async fn pages_become_records() {
         let url = server.url(path);
         async move {
             let mut asked = config();
-            let rules = rules(extract);
-            asked.format = rules.format;
-            asked.extractor = Some(rules.compile().expect("valid rules"));
+            asked.extractor = Some(rules(extract).compile().expect("valid rules"));
             let bench = Bench::new();
             let sink = Caught::default();
             let pipeline = Pipeline::new("p", Http::new(asked).expect("a handler")).expect("a pipeline");
@@ -241,7 +238,6 @@ async fn a_missing_field_is_fatal_and_names_its_selector() {
     let mut asked = config();
     let rules =
         rules(json!({"format": "html", "fields": {"price": {"select": ".price-tag-main::text", "type": "number"}}}));
-    asked.format = rules.format;
     asked.extractor = Some(rules.compile().expect("valid"));
     let letter = bench.run(asked, json!({"url": server.url("/page")})).await.expect("it fails");
     assert_eq!((letter.reason, letter.code.as_deref()), (Reason::SchemaValidation, Some("SelectorNotFound")));

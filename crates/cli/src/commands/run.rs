@@ -173,7 +173,9 @@ impl Run {
         let params = ListDead { filter, limit: DEAD_SHOWN, cursor: None, with_failures: false };
         let page = redrive.store().list_dead(params).await?;
         for letter in &page.items {
-            let code = letter.code.as_ref().map(|code| format!(" {}", cut(code, Some(40)))).unwrap_or_default();
+            let told = |code: &&String| !letter.message.starts_with(code.as_str());
+            let code =
+                letter.code.as_ref().filter(told).map(|code| format!(" {}", cut(code, Some(40)))).unwrap_or_default();
             let message = cut(&letter.message, Some(100));
             let crashes = if letter.crashes > 0 { format!(", crashes {}", letter.crashes) } else { String::new() };
             eprintln!("  {}  {}{code}: {message}  (attempts {}{crashes})", letter.id, letter.reason, letter.attempts);

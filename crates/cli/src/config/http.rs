@@ -102,14 +102,13 @@ fn proxy(section: &ProxySection, secrets: &mut Secrets) -> Result<Proxy, String>
 pub fn http(config: &PipelineConfig) -> Result<Http, String> {
     let mut secrets = Secrets::default();
     let request = config.request.clone().unwrap_or_default().request(&mut secrets)?;
-    let rules = config.extract.as_ref();
-    let compiled = rules.map(|rules| rules.clone().compile().map_err(|error| error.to_string())).transpose()?;
+    let extractor =
+        config.extract.clone().map(|rules| rules.compile().map_err(|error| error.to_string())).transpose()?;
     Http::new(HttpConfig {
         transport: config.http.transport(secrets)?,
         request,
         challenges: config.http.challenge.clone().unwrap_or_else(built_in_challenges),
-        format: rules.and_then(|rules| rules.format),
-        extractor: compiled,
+        extractor,
         validator: config.schema.as_deref().map(validator).transpose()?,
     })
 }

@@ -10,4 +10,5 @@ mod killed;
 mod payload;
 mod poison;
 mod run;
+mod solver;
 mod work;

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::breakers::BreakerState;
 use redrive_core::ids::LeaseToken;
 use redrive_core::jobs::LeasedJob;
 use redrive_core::time::Timestamp;
@@ -84,6 +85,9 @@ impl Fetcher {
         let mut changed = self.context.changed.subscribe();
         let stop = self.context.stop.clone();
         loop {
+            if self.settler.take_troubled() {
+                self.set_aside().await?;
+            }
             self.start_waiting();
             if leasing.is_none() && matches!(self.supply, Supply::Ready) && self.wanted() > 0 {
                 self.stirred = false;
@@ -128,6 +132,19 @@ impl Fetcher {
     fn stir(&mut self) {
         self.supply = Supply::Ready;
         self.stirred = true;
+    }
+
+    /// Returns the jobs of the local queue whose target's breaker has opened since they were leased.
+    async fn set_aside(&mut self) -> Result<(), Error> {
+        let breakers = self.context.redrive.store.list_breakers().await?;
+        let open = |job: &LeasedJob| {
+            let held = breakers.iter().filter(|b| b.pipeline == job.pipeline && b.breaker.state == BreakerState::Open);
+            job.target.as_ref().is_some_and(|target| held.into_iter().any(|breaker| breaker.target == *target))
+        };
+        let (returned, kept) = self.local.drain(..).partition::<Vec<_>, _>(|(job, _)| open(job));
+        self.local.extend(kept);
+        returned.into_iter().for_each(|(job, _)| self.settler.send(Ended::unstarted(job)));
+        Ok(())
     }
 
     /// Whether so much waits to be settled that nothing more should be begun.

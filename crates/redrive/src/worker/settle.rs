@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use redrive_core::breakers::Signal;
 use redrive_core::jobs::LeasedJob;
 use redrive_core::payloads::Payload;
 use redrive_core::settlements::{Destination, Ending, Outcome, Settlement, decide};
@@ -50,6 +51,7 @@ pub(super) struct Settler {
 struct Progress {
     outstanding: AtomicUsize,
     requeued: AtomicBool,
+    troubled: AtomicBool,
     settled: Notify,
 }
 
@@ -74,6 +76,11 @@ impl Settler {
     /// Whether jobs went back to the queue since it was last asked.
     pub(super) fn take_requeued(&self) -> bool {
         self.progress.requeued.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether a target gave trouble since it was last asked.
+    pub(super) fn take_troubled(&self) -> bool {
+        self.progress.troubled.swap(false, Ordering::Relaxed)
     }
 
     /// Returns when more jobs were settled.
@@ -134,8 +141,13 @@ impl Settling {
         self.write_results(&mut batch).await;
         let leases: Vec<_> = batch.iter().map(|ended| ended.job.lease).collect();
         let settlements: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
+        let troubled = |s: &Settlement| matches!(s.decision.signal, Signal::Failed | Signal::Blocked | Signal::Hold(_));
+        let any_troubled = settlements.iter().any(troubled);
         let requeued = settlements.iter().any(|s| matches!(s.decision.destination, Destination::Queue { .. }));
         self.store(settlements).await;
+        if any_troubled {
+            self.progress.troubled.store(true, Ordering::Relaxed);
+        }
         leases.iter().for_each(|lease| self.context.release(lease));
         requeued
     }

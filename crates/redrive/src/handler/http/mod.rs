@@ -15,6 +15,7 @@ pub mod request;
 mod turns;
 pub mod validate;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -63,9 +64,7 @@ pub struct HttpConfig {
     pub request: Request,
     /// Signs, in the body, of a page that is not the one that was asked for.
     pub challenges: Vec<Pattern>,
-    /// How the body is to be read; by default as its type says.
-    pub format: Option<Format>,
-    /// What is taken from it; nothing means the body itself.
+    /// What is taken from the body; nothing means the body itself.
     pub extractor: Option<Extractor>,
     /// What the record must look like.
     pub validator: Option<Validator>,
@@ -80,9 +79,15 @@ pub struct Proxy {
     pub url: String,
 }
 
+/// Pages longer than this are read beside the tasks that wait for the network, in bytes.
+const READ_ASIDE_BYTES: usize = 32 * 1024;
+
 /// The handler that fetches pages.
 #[derive(Debug)]
-pub struct Http {
+pub struct Http(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     config: HttpConfig,
     line: Line,
 }
@@ -91,9 +96,31 @@ impl Http {
     /// A handler; says what is wrong if it cannot be set up.
     pub fn new(config: HttpConfig) -> Result<Self, String> {
         let line = Line::new(config.transport.clone())?;
-        Ok(Self { config, line })
+        Ok(Self(Arc::new(Inner { config, line })))
     }
 
+    async fn attempt(&self, job: &Job) -> Result<Value, HandlerError> {
+        let inner = &self.0;
+        let request = inner.config.request.fill(&job.input)?;
+        let target = job.target.clone().unwrap_or_else(|| request.host());
+        let (answer, proxy) = inner.line.ask(request, &target, job).await?;
+        let status = Some(answer.status.as_u16());
+        let (read, answer) = if answer.body.len() > READ_ASIDE_BYTES {
+            let inner = Arc::clone(inner);
+            let aside = tokio::task::spawn_blocking(move || (inner.read(&answer), answer));
+            aside.await.map_err(|error| FailureReport::message(format!("the page could not be read: {error}")))?
+        } else {
+            (inner.read(&answer), answer)
+        };
+        let read = read.map_err(|report| FailureReport { proxy, http_status: status, ..report });
+        if job.evidence.is_wanted(read.is_err()) {
+            inner.line.keep(&answer, job).await?;
+        }
+        Ok(read?)
+    }
+}
+
+impl Inner {
     /// Makes a record of an answer.
     fn read(&self, answer: &Answer) -> Result<Value, FailureReport> {
         let text = answer.text();
@@ -104,25 +131,24 @@ impl Http {
         if !answer.status.is_success() {
             return Err(fault::of_status(answer, head(&text)));
         }
-        let format = self.config.format.or_else(|| answer.content_type().and_then(Format::of_content_type));
-        let Some(extractor) = &self.config.extractor else { return self.whole(answer, format, &text) };
-        let document =
-            Document::parse(format.unwrap_or(Format::Html), &text).map_err(|error| fault::of_malformed(&error))?;
+        let Some(extractor) = &self.config.extractor else { return self.whole(answer, &text) };
+        let format = extractor.format(answer.content_type());
+        let document = Document::parse(format, &text).map_err(|error| fault::of_malformed(&error))?;
         let record = Value::Object(extractor.extract(&document).map_err(|miss| fault::of_miss(&miss))?);
         self.check(&record)?;
         Ok(record)
     }
 
     /// The body itself is the result.
-    fn whole(&self, answer: &Answer, format: Option<Format>, text: &str) -> Result<Value, FailureReport> {
-        if format == Some(Format::Json) {
-            // Read as a document first, so that a broken one is reported with its place.
-            Document::parse(Format::Json, text).map_err(|error| fault::of_malformed(&error))?;
-            let value: Value = serde_json::from_str(text).unwrap_or_default();
-            self.check(&value)?;
-            return Ok(value);
+    fn whole(&self, answer: &Answer, text: &str) -> Result<Value, FailureReport> {
+        if answer.content_type().and_then(Format::of_content_type) != Some(Format::Json) {
+            let url = self.line.secrets().mask(&answer.url);
+            return Ok(json!({"status": answer.status.as_u16(), "url": url, "body": text}));
         }
-        Ok(json!({"status": answer.status.as_u16(), "url": self.line.secrets().mask(&answer.url), "body": text}))
+        match Document::parse(Format::Json, text).map_err(|error| fault::of_malformed(&error))? {
+            Document::Json(value) => self.check(&value).map(|()| value),
+            Document::Page(_) | Document::Text(_) => Ok(text.into()),
+        }
     }
 
     fn check(&self, record: &Value) -> Result<(), FailureReport> {
@@ -131,23 +157,12 @@ impl Http {
             None => Ok(()),
         }
     }
-
-    async fn attempt(&self, job: &Job) -> Result<Value, HandlerError> {
-        let request = self.config.request.fill(&job.input)?;
-        let target = job.target.clone().unwrap_or_else(|| request.host());
-        let (answer, proxy) = self.line.ask(request, &target, job).await?;
-        let read = self.read(&answer).map_err(|report| FailureReport { proxy, ..report });
-        if job.evidence.is_wanted(read.is_err()) {
-            self.line.keep(&answer, job).await?;
-        }
-        Ok(read?)
-    }
 }
 
 #[async_trait]
 impl Handler for Http {
     async fn run(&self, job: Job) -> Result<Value, HandlerError> {
-        self.attempt(&job).await.map_err(|error| error.masked(self.line.secrets()))
+        self.attempt(&job).await.map_err(|error| error.masked(self.0.line.secrets()))
     }
 }
 

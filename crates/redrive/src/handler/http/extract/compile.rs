@@ -1,4 +1,6 @@
-//! From rules as data to rules that run. All that can be wrong with them is said here, before the first request.
+//! From rules as data to rules that run.
+//!
+//! All that can be wrong with them is said here, before the first request, with the field and its selector.
 
 use crate::handler::http::document::Format;
 

@@ -1,4 +1,6 @@
 //! The types of fields, and the way from a text or a JSON value to each.
+//!
+//! Blank and null are absent in every type; what is there and does not fit is wrong, never dropped or guessed at.
 
 use serde_json::Value;
 

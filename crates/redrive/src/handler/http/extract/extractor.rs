@@ -1,4 +1,6 @@
 //! Rules that are ready to read documents.
+//!
+//! They say themselves how a body must be parsed; a document of another kind simply lacks all of their fields.
 
 use serde_json::{Map, Value};
 
@@ -33,8 +35,8 @@ impl Extractor {
 
     /// How a body is to be read: as the rules state it, or else as they need it, or else as its `Content-Type` says.
     ///
-    /// Pointers need JSON whatever a header claims: servers label JSON as text or HTML, and an HTML error page instead of
-    /// JSON should be a malformed document, not a missing field.
+    /// Pointers need JSON whatever a header claims: servers label JSON as text or HTML, and an HTML error page instead
+    /// of JSON should be a malformed document, not a missing field.
     pub fn format(&self, content_type: Option<&str>) -> Format {
         let named = content_type.and_then(Format::of_content_type);
         match (self.format, &self.source, named) {

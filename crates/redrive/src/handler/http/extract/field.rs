@@ -1,8 +1,8 @@
 //! The rules as a user writes them in `redrive.toml`.
 //!
-//! Only their shape is checked here; `compile` says what is wrong with their content, where it can name the field. Fields
-//! keep the order in which the deserializer gives them (for TOML, that of the file needs its `preserve_order`); it is the
-//! order of the record.
+//! Only their shape is checked here; `compile` says what is wrong with their content, where it can name the field.
+//! Fields keep the order in which the deserializer gives them (for TOML, that of the file needs its `preserve_order`);
+//! it is the order of the record.
 
 use std::fmt;
 
@@ -34,8 +34,8 @@ pub struct Field {
     pub select: Option<String>,
     /// A JSON pointer.
     pub pointer: Option<String>,
-    /// `string`, `number`, `integer`, `boolean`, `json` or `html`. By default a selected text is a string, and a JSON value
-    /// stays what it is.
+    /// `string`, `number`, `integer`, `boolean`, `json` or `html`. By default a selected text is a string, and a JSON
+    /// value stays what it is.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The decimal mark of a number, `"."` or `","`; by default it is guessed.

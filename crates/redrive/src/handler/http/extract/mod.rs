@@ -2,8 +2,7 @@
 //!
 //! - `field`: the rules as they stand in `redrive.toml`
 //! - `compile`: what is wrong with them, said when the configuration is read
-//! - `css` and `pointer`: reading pages and JSON
-//! - `convert` and `number`: from text to a type
+//! - `css`, `pointer`: reading pages and JSON; `convert`, `number`: from text to a type
 //! - `miss`: what a document lacks
 //!
 //! A required field that is missing or empty is an error, never a null.

@@ -1,9 +1,10 @@
 //! Numbers as people write them on pages: `1,234.50`, `€ 12.99`, `12,99 €`, `1 234,50 kr`, `-5 %`, `(12)`.
 //!
-//! There must be exactly one number; words, units and currencies around it are ignored. With both marks, the last one is
-//! the decimal mark; a mark that comes more than once groups digits. One comma before exactly three digits groups (`1,234`),
-//! one point is a decimal mark (`1.234`), except in an integer; `decimal` in the rule settles it where pages differ.
-//! What could mean something else (`1.5k`, `12-15`, `v2`, `< 5`) is refused: a failure can be mended, a wrong record not.
+//! There must be exactly one number; words, units and currencies around it are ignored. With both marks, the last one
+//! is the decimal mark; a mark that comes more than once groups digits. One comma before exactly three digits groups
+//! (`1,234`), one point is a decimal mark (`1.234`), except in an integer; `decimal` in the rule settles it where pages
+//! differ. What could mean something else (`1.5k`, `12-15`, `v2`, `< 5`) is refused: a failure can be mended, a wrong
+//! record not.
 
 use serde_json::Number;
 
@@ -61,7 +62,8 @@ fn sign(prefix: &str) -> Option<bool> {
     }
 }
 
-/// What follows a number, without the dash that stands for no cents in `12,-`; any other dash may be a minus or a range.
+/// What follows a number, without the dash that stands for no cents in `12,-`; any other dash may be a minus or a
+/// range.
 fn after_dash(suffix: &str) -> Option<&str> {
     let is_dash = |c: char| matches!(c, '-' | '−' | '–' | '—');
     if suffix.starts_with(['.', ',']) {

@@ -1,4 +1,6 @@
 //! Reading JSON by JSON pointers (RFC 6901), which are split into their steps once.
+//!
+//! They read whole documents as well as JSON that stands inside of a page.
 
 use serde_json::{Map, Value};
 

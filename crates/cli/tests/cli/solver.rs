@@ -1,0 +1,206 @@
+//! `submit-poll` with the configurations that ship, against the demo's solver.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Sandbox, eventually};
+
+/// The demo's site, as a process of its own.
+struct Site {
+    child: Child,
+    address: String,
+}
+
+impl Site {
+    fn start(sandbox: &Sandbox) -> Self {
+        let mut child = sandbox.command().args(["demo", "--serve"]).stdout(Stdio::piped()).spawn().expect("started");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("an address");
+        let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
+        Self { child, address }
+    }
+
+    /// How often a path was asked for.
+    fn count(&self, path: &str) -> u64 {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(&self.address).expect("connected");
+        write!(stream, "GET /counts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("asked");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("answered");
+        let body = text.split("\r\n\r\n").nth(1).expect("a body");
+        serde_json::from_str::<Value>(body).expect("JSON")[path].as_u64().unwrap_or(0)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A sandbox with a configuration that ships, pointed at the site and hurried.
+fn sandbox(form: &str) -> (Sandbox, Site) {
+    let sandbox = Sandbox::new();
+    let site = Site::start(&sandbox);
+    let shipped = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/solvers/{form}.toml"));
+    let config = std::fs::read_to_string(shipped).expect("it ships");
+    let config = config.replace("127.0.0.1:8000", &site.address).replace("every = \"5s\"", "every = \"100ms\"");
+    sandbox.write("redrive.toml", format!("{config}\n[pipeline.solver.retry]\nbase = \"10ms\"\nattempts = 2\n"));
+    (sandbox, site)
+}
+
+fn run(sandbox: &Sandbox, key: &str, sitekeys: &[&str]) -> std::process::Output {
+    let tasks: String = sitekeys
+        .iter()
+        .enumerate()
+        .map(|(n, sitekey)| {
+            format!("{}\n", json!({"googlekey": sitekey, "pageurl": format!("https://shop.example/{n}")}))
+        })
+        .collect();
+    sandbox.write("tasks.jsonl", tasks);
+    sandbox.command().args(["run", "tasks.jsonl"]).env("SOLVER_KEY", key).output().expect("ran")
+}
+
+const KEY: &str = "demo-api-key";
+
+#[test]
+fn every_end_of_a_task_has_its_reason() {
+    for form in ["in-res", "create-task"] {
+        let (sandbox, _site) = sandbox(form);
+        let sitekeys = [
+            "6Ldemo-solved-1",
+            "6Ldemo-no-slot",
+            "6Ldemo-unsolvable",
+            "6Ldemo-wrong-sitekey",
+            "6Ldemo-never-ready",
+            "6Ldemo-unknown-code",
+        ];
+        let output = run(&sandbox, KEY, &sitekeys);
+        assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2, "{form}: solved, at once and on retry");
+        let mut ends: Vec<String> = sandbox
+            .dead()
+            .iter()
+            .map(|letter| {
+                let word = |field: &str| letter[field].as_str().unwrap_or_default().to_owned();
+                let sitekey = letter["input"]["googlekey"].as_str().expect("a key").trim_start_matches("6Ldemo-");
+                format!("{sitekey}: {} {} {}", word("reason"), letter["attempts"], word("gate"))
+            })
+            .collect();
+        ends.sort();
+        assert_eq!(
+            ends,
+            [
+                "never-ready: timeout 2 auto",
+                "unknown-code: handler_error 1 review",
+                "unsolvable: unsolvable 2 review",
+                "wrong-sitekey: rejected_input 1 review",
+            ],
+            "{form}"
+        );
+        let late = sandbox.dead().into_iter().find(|letter| letter["reason"] == "timeout").expect("one is late");
+        let message = late["message"].as_str().expect("a message").to_owned();
+        assert!(message.starts_with("task ") && message.contains("timed out"), "{message}");
+        assert_no_secret(&sandbox, &output);
+        sandbox.assert_sound();
+    }
+}
+
+/// Neither what was printed nor anything that was kept has the key.
+fn assert_no_secret(sandbox: &Sandbox, output: &std::process::Output) {
+    let has_it = |bytes: &[u8]| bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes());
+    assert!(!has_it(&output.stdout) && !has_it(&output.stderr), "the key was printed");
+    let exported = sandbox.redrive("dead export").expect(0).stdout;
+    assert!(!has_it(exported.as_bytes()), "the key was exported");
+    let mut folders = vec![sandbox.path(".redrive")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                path => assert!(!has_it(&std::fs::read(&path).expect("read")), "{} has the key", path.display()),
+            }
+        }
+    }
+    for letter in sandbox.dead() {
+        let id = letter["id"].as_str().expect("an id");
+        if letter["payload"].is_string() {
+            assert!(!has_it(sandbox.run(&["payload", "show", id, "--meta"]).expect(0).stdout.as_bytes()));
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_is_killed_while_polling_goes_on_with_the_same_task() {
+    let (sandbox, site) = sandbox("in-res");
+    let config = sandbox.read("redrive.toml").replace("every = \"100ms\"", "every = \"400ms\"");
+    sandbox.write("redrive.toml", config);
+    sandbox.write("tasks.jsonl", "{\"googlekey\":\"6Ldemo-solved-1\",\"pageurl\":\"https://shop.example/\"}\n");
+    let start = || {
+        let mut command = sandbox.command();
+        command.args(["run", "tasks.jsonl", "--out", "out.jsonl"]).env("SOLVER_KEY", KEY);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started")
+    };
+    for _ in 0..3 {
+        let mut child = start();
+        eventually("it is submitted", || site.count("/in.php") == 1);
+        std::thread::sleep(Duration::from_millis(150));
+        child.kill().expect("killed");
+        child.wait().expect("waited");
+    }
+    assert_eq!(start().wait().expect("waited").code(), Some(0));
+    assert_eq!(site.count("/in.php"), 1, "it was submitted, and paid for, once");
+    assert_eq!(sandbox.read("out.jsonl").lines().count(), 1);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_wrong_key_holds_the_provider_and_burns_no_attempt() {
+    let (sandbox, site) = sandbox("in-res");
+    sandbox.write(
+        "tasks.jsonl",
+        (0..60).map(|n| format!("{{\"googlekey\":\"k\",\"pageurl\":\"{n}\"}}\n")).collect::<String>(),
+    );
+    let mut child = sandbox.command();
+    child
+        .args(["run", "tasks.jsonl", "-j", "1"])
+        .env("SOLVER_KEY", "a-wrong-key")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = child.spawn().expect("started");
+    eventually("all wait", || {
+        let status = sandbox.redrive("status --json");
+        status.code == Some(0) && status.json()["breakers"][0]["held"] == 60
+    });
+    let tried = site.count("/in.php");
+    assert!(tried <= 10, "{tried} were tried, where the others need not have been");
+    child.kill().expect("killed");
+    child.wait().expect("waited");
+    let jobs = sandbox.redrive("job list --json").expect(0).json_lines();
+    assert!(jobs.iter().all(|job| job["attempts"] == 0 && job["target"] == "127.0.0.1"), "{jobs:?}");
+    assert!(jobs.iter().any(|job| job["code"] == "ERROR_KEY_DOES_NOT_EXIST"));
+}
+
+#[test]
+fn the_demo_tells_its_story() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.redrive("demo").expect(0);
+    for part in [
+        "schema_validation",
+        "SelectorNotFound",
+        "blocked",
+        "timeout",
+        "unsolvable",
+        "<div class=\"price\">",
+        "redrive payload show",
+    ] {
+        assert!(shown.stdout.contains(part), "{part} in:\n{}", shown.stdout);
+    }
+    let audit = sandbox.command().arg("audit").current_dir(sandbox.path("redrive-demo")).status().expect("ran");
+    assert!(audit.success());
+    sandbox.redrive("demo").expect(0);
+    assert!(sandbox.path("redrive-demo-2").exists(), "it leaves what is there alone");
+}

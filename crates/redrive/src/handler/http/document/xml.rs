@@ -1,0 +1,111 @@
+//! XML becomes the same kind of tree as a page, so that one selector engine serves both.
+//!
+//! No external entity is ever loaded.
+
+use html5ever::interface::{NodeOrText, TreeSink};
+use html5ever::{Attribute, LocalName, Namespace, QualName};
+use roxmltree::Error::{NoRootNode, UnclosedRootNode, UnexpectedEndOfStream};
+use scraper::{Html, HtmlTreeSink};
+
+use super::{DEPTH_MAX, Format, Malformed, end_of};
+
+/// Parses XML and plants it node by node in the tree that selectors walk. Elements keep their case and their namespace.
+pub(super) fn parse(text: &str) -> Result<Html, Malformed> {
+    // Old feeds declare a DTD; the expansion of its entities is bounded.
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() };
+    let document = roxmltree::Document::parse_with_options(text, options).map_err(|error| malformed(&error, text))?;
+    let sink = HtmlTreeSink::new(Html::new_document());
+    // In document order, so a parent's handle is there before its children ask for it; indexed by node id.
+    let mut planted = vec![(sink.get_document(), 0)];
+    for node in document.descendants().skip(1) {
+        let (parent, depth) = node.parent().map_or(planted[0], |parent| planted[parent.id().get_usize()]);
+        let mut handle = parent;
+        if depth > DEPTH_MAX {
+            return Err(Malformed::too_deep(Format::Xml, &text[..node.range().start]));
+        } else if node.is_element() {
+            handle = sink.create_element(name(node), attributes(node), Default::default());
+            sink.append(&parent, NodeOrText::AppendNode(handle));
+        } else if let (true, Some(text)) = (node.is_text(), node.text()) {
+            sink.append(&parent, NodeOrText::AppendText(text.into()));
+        }
+        planted.push((handle, depth + 1));
+    }
+    Ok(sink.finish())
+}
+
+fn malformed(error: &roxmltree::Error, text: &str) -> Malformed {
+    let truncated = matches!(error, UnclosedRootNode | UnexpectedEndOfStream | NoRootNode);
+    // The parser has no position for these: it is the end of the text.
+    let (line, column) = if truncated { end_of(text) } else { (error.pos().row as usize, error.pos().col as usize) };
+    let said = error.to_string();
+    let message = said.rsplit_once(" at ").filter(|_| !truncated).map_or(said.as_str(), |(message, _)| message);
+    Malformed { format: Format::Xml, truncated, line, column, message: message.to_owned() }
+}
+
+fn name(node: roxmltree::Node<'_, '_>) -> QualName {
+    let tag = node.tag_name();
+    QualName::new(None, Namespace::from(tag.namespace().unwrap_or_default()), LocalName::from(tag.name()))
+}
+
+/// Attributes by their local names, as selectors write them; where two share one, the one without a prefix stays.
+fn attributes(node: roxmltree::Node<'_, '_>) -> Vec<Attribute> {
+    let is_plain = |name: &str| node.attributes().any(|other| other.namespace().is_none() && other.name() == name);
+    node.attributes()
+        .filter(|attribute| attribute.namespace().is_none() || !is_plain(attribute.name()))
+        .map(|attribute| Attribute {
+            name: QualName::new(None, Namespace::default(), LocalName::from(attribute.name())),
+            value: attribute.value().into(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scraper::Selector;
+
+    fn texts(page: &Html, css: &str) -> Vec<String> {
+        let selector = Selector::parse(css).expect("a selector");
+        page.select(&selector).map(|element| element.text().collect()).collect()
+    }
+
+    fn broken(text: &str) -> Malformed {
+        parse(text).expect_err("malformed")
+    }
+
+    #[test]
+    fn xml_keeps_case_and_what_html_would_break() {
+        let feed = "<?xml version=\"1.0\"?><rss xmlns:m=\"urn:m\"><channel><link>https://a.example/</link>\
+                    <pubDate>today</pubDate><m:thumb m:url=\"x\" m:id=\"1\" id=\"2\"/><![CDATA[<raw>]]></channel></rss>";
+        let page = parse(feed).expect("a feed");
+        assert_eq!(texts(&page, "channel > link"), ["https://a.example/"]);
+        assert_eq!(texts(&page, "pubDate"), ["today"]);
+        assert_eq!(texts(&page, "pubdate"), [""; 0]);
+        assert_eq!(texts(&page, "thumb[url=x][id='2']"), [""]);
+        assert_eq!(texts(&page, "channel"), ["https://a.example/today<raw>"]);
+    }
+
+    #[test]
+    fn broken_xml_says_where() {
+        let error = broken("<a>\n<b></c></a>");
+        assert_eq!((error.truncated, error.line, error.code()), (false, 2, "XmlInvalid"));
+        assert_eq!(error.to_string(), "invalid XML at line 2 column 4: expected 'b' tag, not 'c'");
+        let cut = broken("<a>\n<b>tex");
+        assert_eq!((cut.truncated, cut.line, cut.column, cut.code()), (true, 2, 7, "XmlTruncated"));
+        assert!(broken("<a>\n<b attr=\"x").truncated, "inside of a tag");
+        assert!(broken("").truncated);
+        assert_eq!(broken("<a>&nbsp;</a>").code(), "XmlInvalid");
+    }
+
+    #[test]
+    fn hostile_xml_neither_overflows_nor_explodes() {
+        let deep = |levels: usize| format!("{}{}", "<a>".repeat(levels), "</a>".repeat(levels));
+        assert!(parse(&deep(1_000)).is_ok());
+        assert!(broken(&deep(100_000)).message.ends_with("nested more than 1024 deep"));
+        let laughs = "<!DOCTYPE l [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">\
+            <!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\"><!ENTITY d \"&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;\">]><l>&d;</l>";
+        assert_eq!(broken(laughs).code(), "XmlInvalid");
+        let file = "<!DOCTYPE l [<!ENTITY x SYSTEM \"file:///etc/passwd\">]><l>&x;</l>";
+        assert_eq!(broken(file).code(), "XmlInvalid");
+    }
+}
