@@ -1,15 +1,17 @@
 //! Redrive's benchmarks. Every number stands beside the limit it is measured against, from the same run.
 //!
 //! ```text
-//! cargo build --release && cargo run --release -p redrive-bench            # or: -- store, -- command
+//! cargo build --release && cargo run --release -p redrive-bench            # or: -- store, -- command, -- payloads
 //! ```
 //!
 //! - `store`: durable enqueue, and lease → settle, beside plain rusqlite with the same rows
 //! - `command`: `redrive run` with a command that does nothing, beside `xargs -P`
+//! - `payloads`: keeping pages beside what the disk takes, extracting from them beside the bare parser
 //! - `dead`: a million dead letters, to see that they slow nothing down
 
 mod command;
 mod dead;
+mod payloads;
 mod raw;
 mod store;
 
@@ -27,6 +29,9 @@ async fn main() -> Result<()> {
     println!("| what | callers | dead letters | per second | limit | share of the limit |");
     println!("|---|--:|--:|--:|--:|--:|");
     round(&folder.path().join("empty.db"), 0, only.as_deref()).await?;
+    if only.as_deref().is_none_or(|name| name == "payloads") {
+        payloads::measure(folder.path()).await?;
+    }
     if only.is_none() {
         let full = folder.path().join("full.db");
         dead::fill(&full, DEAD_LETTERS)?;

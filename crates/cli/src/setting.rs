@@ -147,7 +147,11 @@ impl Setting {
             )));
         };
         let mut command = Command::new(program, rest.iter().cloned());
-        command.env = config.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        for (variable, value) in &config.env {
+            let value =
+                config::expand(value, &mut command.secrets).map_err(|why| usage(format!("pipeline {name}: {why}")))?;
+            command.env.push((variable.into(), value.into()));
+        }
         command.folder = config.folder.clone();
         if let Some(limit) = args.memory.or(config.memory_max.map(|size| size.0)) {
             command.memory_bytes_max = Some(limit);

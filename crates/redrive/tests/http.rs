@@ -125,6 +125,17 @@ async fn every_way_to_misbehave_has_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_that_is_asked_for_is_noted_and_broken_xml_is_fatal() {
+    let server = Misbehaving::start();
+    let letter = Bench::new().run(config(), json!({"url": server.url("/retry-after/7")})).await.expect("it fails");
+    assert_eq!(letter.failures.expect("failures")[0].retry_after_secs, Some(7.0));
+    let mut asked = config();
+    asked.extractor = Some(rules(json!({"format": "xml", "fields": {"x": "item::text"}})).compile().expect("valid"));
+    let letter = Bench::new().run(asked, json!({"url": server.url("/truncxml")})).await.expect("it fails");
+    assert_eq!((letter.reason, letter.attempts), (Reason::MalformedPayload, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_fails_before_any_http() {
     let tls = Misbehaving::start_tls_self_signed();
     let (closed, full) = (ClosedPort::reserve(), FullPort::fill());

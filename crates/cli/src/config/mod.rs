@@ -19,6 +19,7 @@ use redrive_core::ids::PipelineName;
 use serde::Deserialize;
 
 pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig};
+pub use self::secrets::expand;
 use crate::exit::usage;
 
 /// The name of the file that is looked for.

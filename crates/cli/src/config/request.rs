@@ -8,7 +8,7 @@ use redrive_core::secrets::Secrets;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::secrets::expand;
+use super::secrets::expand_template;
 
 /// A request with placeholders.
 #[derive(Clone, Debug, Deserialize)]
@@ -114,7 +114,7 @@ impl RequestSection {
 }
 
 fn template(text: &str, secrets: &mut Secrets) -> Result<Template, String> {
-    Template::parse(&expand(text, secrets)?)
+    Template::parse(&expand_template(text, secrets)?)
 }
 
 fn templates(texts: &BTreeMap<String, String>, secrets: &mut Secrets) -> Result<BTreeMap<String, Template>, String> {
@@ -123,7 +123,7 @@ fn templates(texts: &BTreeMap<String, String>, secrets: &mut Secrets) -> Result<
 
 fn expand_json(value: &Value, secrets: &mut Secrets) -> Result<Value, String> {
     Ok(match value {
-        Value::String(text) => Value::String(expand(text, secrets)?),
+        Value::String(text) => Value::String(expand_template(text, secrets)?),
         Value::Array(items) => items.iter().map(|item| expand_json(item, secrets)).collect::<Result<_, _>>()?,
         Value::Object(fields) => {
             let fields = fields.iter().map(|(name, field)| Ok((name.clone(), expand_json(field, secrets)?)));

@@ -2,17 +2,30 @@
 
 use redrive_core::secrets::Secrets;
 
-/// Puts the values in. Braces in them are doubled, so that templates take them as they are.
+/// Puts the values into a template: braces in them are doubled, so that it takes them as they are.
+pub fn expand_template(text: &str, secrets: &mut Secrets) -> Result<String, String> {
+    replace(text, |value| {
+        secrets.add_value(value);
+        value.replace('{', "{{").replace('}', "}}")
+    })
+}
+
+/// Puts the values into a text.
 pub fn expand(text: &str, secrets: &mut Secrets) -> Result<String, String> {
+    replace(text, |value| {
+        secrets.add_value(value);
+        value.to_owned()
+    })
+}
+
+fn replace(text: &str, mut each: impl FnMut(&str) -> String) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         expanded.push_str(&rest[..at]);
         let inside = &rest[at + 2..];
         let end = inside.find('}').ok_or_else(|| format!("{text:?} has a ${{ without its }}"))?;
-        let value = value_of(&inside[..end])?;
-        secrets.add_value(&value);
-        expanded.push_str(&value.replace('{', "{{").replace('}', "}}"));
+        expanded.push_str(&each(&value_of(&inside[..end])?));
         rest = &inside[end + 1..];
     }
     expanded.push_str(rest);
@@ -41,7 +54,7 @@ mod tests {
         let path = folder.path().join("token");
         std::fs::write(&path, "fil3-s3cr{t}\n").expect("written");
         let mut secrets = Secrets::default();
-        let text = expand(&format!("Bearer ${{file:{}}} {{url}}", path.display()), &mut secrets);
+        let text = expand_template(&format!("Bearer ${{file:{}}} {{url}}", path.display()), &mut secrets);
         assert_eq!(text.as_deref(), Ok("Bearer fil3-s3cr{{t}} {url}"));
         assert_eq!(secrets.mask("x fil3-s3cr{t} y"), "x *** y");
         for bad in ["${env:REDRIVE_NO_SUCH_VARIABLE}", "${file:/no/such/file}", "${nothing}", "${env:X"] {

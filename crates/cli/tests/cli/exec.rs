@@ -227,3 +227,16 @@ fn assert_nothing_runs_in(sandbox: &Sandbox) {
     let pattern = format!("PWD={}", folder.trim_end_matches('/'));
     eventually("nothing is left running", || processes_with(&pattern).is_empty());
 }
+
+#[test]
+fn secrets_of_the_environment_do_not_get_out() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.write("token", "pl4nted-s3cret\n");
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"sh\", \"-c\", \"echo refused: $TOKEN >&2; exit 65\"]\nenv = { TOKEN = \"${file:token}\" }\n");
+    let ran = sandbox.redrive("run tasks.jsonl").expect(3).complains("refused: ***");
+    assert!(!ran.stderr.contains("pl4nted-s3cret"));
+    assert!(!sandbox.redrive("dead export").expect(0).stdout.contains("pl4nted-s3cret"));
+    let kept = std::fs::read(sandbox.path(".redrive/redrive.db")).expect("read");
+    assert!(!kept.windows(14).any(|window| window == b"pl4nted-s3cret"));
+}

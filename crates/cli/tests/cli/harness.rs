@@ -1,6 +1,8 @@
 //! A folder of its own for each test, and the real `redrive` in it.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -121,6 +123,40 @@ fn ran(output: Output) -> Ran {
     }
 }
 
+/// The demo's site, as a process of its own.
+pub struct DemoSite {
+    child: Child,
+    /// Host and port.
+    pub address: String,
+}
+
+impl DemoSite {
+    pub fn start(sandbox: &Sandbox) -> Self {
+        let mut child = sandbox.command().args(["demo", "--serve"]).stdout(Stdio::piped()).spawn().expect("started");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("an address");
+        let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
+        Self { child, address }
+    }
+
+    /// How often a path was asked for.
+    pub fn count(&self, path: &str) -> u64 {
+        let mut stream = TcpStream::connect(&self.address).expect("connected");
+        write!(stream, "GET /counts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("asked");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("answered");
+        let body = text.split("\r\n\r\n").nth(1).expect("a body");
+        serde_json::from_str::<Value>(body).expect("JSON")[path].as_u64().unwrap_or(0)
+    }
+}
+
+impl Drop for DemoSite {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Waits until something holds, or fails after half a minute.
 #[track_caller]
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
@@ -155,4 +191,16 @@ pub fn zombies_of(pid: u32) -> usize {
         fields.next() == Some("Z") && fields.next() == Some(&pid.to_string())
     };
     fs::read_dir("/proc").expect("/proc").flatten().filter(|entry| is_zombie(stat(&entry.path()))).count()
+}
+
+/// Runs `redrive` and gives the most memory it used, as the shell's own account of its children has it.
+pub fn peak_kib(sandbox: &Sandbox, args: &[&str], code: i32) -> u64 {
+    let script = "import resource, subprocess, sys\ncode = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode\nprint(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
+    let mut command = Command::new("python3");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_redrive")]).args(args).current_dir(sandbox.path(""));
+    let output = command.output().expect("python3 is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut words = text.split_whitespace().map(|word| word.parse::<u64>().expect("a number"));
+    assert_eq!(words.next(), Some(code as u64), "{text}");
+    words.next().expect("a peak")
 }

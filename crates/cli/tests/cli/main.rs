@@ -4,6 +4,7 @@ mod bad_input;
 mod dead;
 mod docs;
 mod exec;
+mod guide;
 mod harness;
 mod job;
 mod killed;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::harness::Sandbox;
+use crate::harness::{Sandbox, peak_kib};
 
 /// Writes a page for each job; fails for all but the first. Pages 2 and 3 are the same.
 const SCRAPE: &str = r#"
@@ -131,18 +131,6 @@ fn a_huge_payload_is_cut_or_kept_with_little_memory() {
     }
 }
 
-/// Runs `redrive` and gives the most memory it used, as the shell's own account of its children has it.
-fn peak_kib(sandbox: &Sandbox, args: &[&str], code: i32) -> u64 {
-    let script = "import resource, subprocess, sys\ncode = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode\nprint(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
-    let mut command = Command::new("python3");
-    command.args(["-c", script, env!("CARGO_BIN_EXE_redrive")]).args(args).current_dir(sandbox.path(""));
-    let output = command.output().expect("python3 is installed");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut words = text.split_whitespace().map(|word| word.parse::<u64>().expect("a number"));
-    assert_eq!(words.next(), Some(code as u64), "{text}");
-    words.next().expect("a peak")
-}
-
 #[test]
 fn without_its_evidence_there_is_no_verdict() {
     let sandbox = sandbox("vault = \"/proc/no/such/vault\"");
@@ -162,5 +150,30 @@ fn without_its_evidence_there_is_no_verdict() {
     ran.expect(1).complains("the payload cannot be kept");
     let ledger = sandbox.ledger("p");
     assert_eq!((&ledger["dead"], &ledger["leased"]), (&json!(0), &json!(0)), "nothing is buried without it: {ledger}");
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_collection_that_is_killed_loses_nothing_that_is_wanted() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"sh\", \"-c\", \"cat > $REDRIVE_PAYLOAD; exit 65\"]\n");
+    sandbox.write("tasks.jsonl", (0..300).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    sandbox.run(&["dead", "discard", "--text", "\"n\":1", "--why", "test", "--yes"]).expect(0);
+    let left = sandbox.dead().len();
+    assert!(left > 50 && left < 250, "{left}");
+    for _ in 0..10 {
+        let mut child = sandbox.spawn(&["payload", "gc", "--grace", "1ms"]);
+        std::thread::sleep(std::time::Duration::from_millis(fastrand::u64(5..40)));
+        child.kill().expect("killed");
+        child.wait().expect("waited");
+        let verified = sandbox.redrive("payload verify").expect(0).stdout;
+        let whole: usize = verified.split(' ').next().expect("a number").parse().expect("a number");
+        assert!(whole >= left, "{verified}");
+    }
+    sandbox.redrive("payload gc --grace 1ms").expect(0);
+    let again = sandbox.redrive("payload gc --grace 1ms --json").expect(0).json();
+    assert_eq!(again, json!({"unused": 0, "strays": 0}), "nothing is left behind");
+    assert_eq!(sandbox.redrive("payload list --all --json").expect(0).json_lines().len(), left);
     sandbox.assert_sound();
 }

@@ -1,51 +1,16 @@
 //! `submit-poll` with the configurations that ship, against the demo's solver.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::harness::{Sandbox, eventually};
-
-/// The demo's site, as a process of its own.
-struct Site {
-    child: Child,
-    address: String,
-}
-
-impl Site {
-    fn start(sandbox: &Sandbox) -> Self {
-        let mut child = sandbox.command().args(["demo", "--serve"]).stdout(Stdio::piped()).spawn().expect("started");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("an address");
-        let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
-        Self { child, address }
-    }
-
-    /// How often a path was asked for.
-    fn count(&self, path: &str) -> u64 {
-        use std::io::{Read, Write};
-        let mut stream = std::net::TcpStream::connect(&self.address).expect("connected");
-        write!(stream, "GET /counts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("asked");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).expect("answered");
-        let body = text.split("\r\n\r\n").nth(1).expect("a body");
-        serde_json::from_str::<Value>(body).expect("JSON")[path].as_u64().unwrap_or(0)
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::harness::{DemoSite, Sandbox, eventually};
 
 /// A sandbox with a configuration that ships, pointed at the site and hurried.
-fn sandbox(form: &str) -> (Sandbox, Site) {
+fn sandbox(form: &str) -> (Sandbox, DemoSite) {
     let sandbox = Sandbox::new();
-    let site = Site::start(&sandbox);
+    let site = DemoSite::start(&sandbox);
     let shipped = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/solvers/{form}.toml"));
     let config = std::fs::read_to_string(shipped).expect("it ships");
     let config = config.replace("127.0.0.1:8000", &site.address).replace("every = \"5s\"", "every = \"100ms\"");
@@ -182,6 +147,18 @@ fn a_wrong_key_holds_the_provider_and_burns_no_attempt() {
     let jobs = sandbox.redrive("job list --json").expect(0).json_lines();
     assert!(jobs.iter().all(|job| job["attempts"] == 0 && job["target"] == "127.0.0.1"), "{jobs:?}");
     assert!(jobs.iter().any(|job| job["code"] == "ERROR_KEY_DOES_NOT_EXIST"));
+}
+
+#[test]
+fn a_body_without_end_is_cut_with_little_memory() {
+    let (sandbox, site) = sandbox("in-res");
+    let config = "[pipeline.huge]\nhandler = \"http\"\ntimeout = \"2m\"\npayload_max = \"200MiB\"\n[pipeline.huge.http]\nbody_max = \"1MiB\"\n";
+    sandbox.write("redrive.toml", config);
+    sandbox.write("tasks.jsonl", format!("{{\"url\":\"http://{}/huge\"}}\n", site.address));
+    let peak = crate::harness::peak_kib(&sandbox, &["run", "tasks.jsonl"], 3);
+    assert!(peak < 150 * 1024, "{peak} KiB");
+    let payload = &sandbox.dead()[0]["failures"][0]["payload"];
+    assert_eq!((&payload["size_bytes"], &payload["truncated"]), (&json!(200_u64 << 20), &json!(true)), "{payload}");
 }
 
 #[test]

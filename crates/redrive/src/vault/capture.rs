@@ -15,7 +15,7 @@ use super::{Vault, VaultError};
 const PART_BYTES: usize = 5 * 1024 * 1024;
 
 /// zstd's own default: most of what the higher levels save, at the speed of a disk.
-const LEVEL: i32 = 3;
+const LEVEL: i32 = 1;
 
 /// A payload on its way in.
 pub struct Capture {

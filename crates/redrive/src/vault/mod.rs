@@ -85,10 +85,19 @@ impl Vault {
     /// Opens the vault at an address: a folder, or a URL such as `s3://bucket/prefix`, whose options come from the
     /// environment (`AWS_ACCESS_KEY_ID` and so on).
     pub fn open(address: &str, redrive: &crate::Redrive) -> Result<Self, VaultError> {
+        Self::open_with(address, redrive, std::env::vars())
+    }
+
+    /// The same with the options of an object store given, by the names they have in the environment.
+    pub fn open_with(
+        address: &str,
+        redrive: &crate::Redrive,
+        options: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, VaultError> {
         let wrong = |why: String| VaultError::Address { address: address.to_owned(), why };
         let objects: Arc<dyn ObjectStore> = if address.contains("://") {
             let url = url::Url::parse(address).map_err(|error| wrong(error.to_string()))?;
-            let options = std::env::vars().map(|(name, value)| (name.to_ascii_lowercase(), value));
+            let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
             let (objects, prefix) =
                 object_store::parse_url_opts(&url, options).map_err(|error| wrong(error.to_string()))?;
             Arc::new(PrefixStore::new(objects, prefix))

@@ -45,6 +45,8 @@ pub async fn the_first_place_counts(store: Shared) {
     assert_eq!(register(&store, 1, "a").await, "a");
     assert_eq!(register(&store, 1, "b").await, "a");
     assert_eq!(store.touch_payload(hash(1), at(0)).await.expect("asked").as_deref(), Some("a"));
+    assert_eq!(store.place_of_payload(hash(1)).await.expect("asked").as_deref(), Some("a"));
+    assert_eq!(store.place_of_payload(hash(2)).await.expect("asked"), None);
     let known = store.known_places(vec!["a".into(), "b".into()]).await.expect("asked");
     assert_eq!(known, [true, false]);
 }

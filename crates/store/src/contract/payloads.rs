@@ -18,6 +18,9 @@ pub trait PayloadStore {
     /// Where a payload is, if it is registered. Keeps it from being swept for a while.
     async fn touch_payload(&self, hash: PayloadHash, now: Timestamp) -> Result<Option<String>>;
 
+    /// Where a payload is, if it is registered, only to read it.
+    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<String>>;
+
     /// Registers a payload whose bytes are written, and says which place counts: another may have been faster.
     async fn register_payload(&self, params: RegisterPayload) -> Result<String>;
 

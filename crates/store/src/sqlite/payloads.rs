@@ -19,6 +19,10 @@ impl PayloadStore for SqliteStore {
         self.write(move |batch| touch(batch, hash, now)).await
     }
 
+    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<String>> {
+        self.read(move |conn| place_of(conn, hash)).await
+    }
+
     async fn register_payload(&self, params: RegisterPayload) -> Result<String> {
         self.write(move |batch| {
             batch
@@ -67,7 +71,11 @@ impl PayloadStore for SqliteStore {
 fn touch(batch: &Batch<'_>, hash: PayloadHash, now: Timestamp) -> Result<Option<String>, Fault> {
     let mut update = batch.statement("UPDATE payload SET touched_at = max(touched_at, ?2) WHERE hash = ?1")?;
     update.execute(params![hash.as_bytes(), now.as_millis()])?;
-    let mut select = batch.statement("SELECT place FROM payload WHERE hash = ?1")?;
+    place_of(batch.connection(), hash)
+}
+
+fn place_of(conn: &Connection, hash: PayloadHash) -> Result<Option<String>, Fault> {
+    let mut select = conn.prepare_cached("SELECT place FROM payload WHERE hash = ?1")?;
     Ok(select.query_row([hash.as_bytes()], |row| row.get(0)).optional()?)
 }
 

@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use redrive_core::secrets::Secrets;
 use serde_json::Value;
 
 use self::persistent::Persistent;
@@ -53,6 +54,8 @@ pub struct Command {
     pub folder: Option<PathBuf>,
     /// The most memory it and its children may use together, in bytes.
     pub memory_bytes_max: Option<u64>,
+    /// What must not get out of what it prints when it fails.
+    pub secrets: Secrets,
 }
 
 impl Command {
@@ -64,6 +67,7 @@ impl Command {
             env: Vec::new(),
             folder: None,
             memory_bytes_max: default_memory_bytes_max(),
+            secrets: Secrets::default(),
         }
     }
 
@@ -142,7 +146,7 @@ impl Handler for Exec {
         if job.evidence.is_wanted(answer.is_err()) {
             job.evidence.save_file(&payload.0).await?;
         }
-        answer
+        answer.map_err(|error| error.masked(&self.command.secrets))
     }
 
     fn isolation(&self) -> Isolation {

@@ -1,0 +1,141 @@
+//! Payloads: keeping pages of 100 KB beside what the disk takes, and extracting records from kept ones beside the bare
+//! parser.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+use redrive::Redrive;
+use redrive::handler::http::document::Document;
+use redrive::handler::http::extract::Rules;
+use redrive::vault::{Capture, Vault};
+use redrive_core::payloads::{Payload, Response};
+use scraper::Html;
+use serde_json::json;
+
+use crate::row;
+
+const PAGES: usize = 400;
+const PAGE_BYTES: usize = 100 * 1024;
+const CALLERS: usize = 16;
+
+pub async fn measure(folder: &Path) -> Result<()> {
+    let redrive = Redrive::open(&format!("sqlite:{}", folder.join("payloads.db").display()))?;
+    let vault = Vault::open(&folder.join("payloads").display().to_string(), &redrive)?;
+    let pages: Vec<String> = (0..PAGES).map(page).collect();
+    let disk = write_files(&folder.join("files"), &pages)?;
+    let (kept, rate) = keep(&vault, &pages).await?;
+    row("keep payloads, MB/s (files, each flushed)", CALLERS, 0, rate, disk);
+    let bare = megabytes(&pages, |page| {
+        drop(Html::parse_document(page));
+        Ok(())
+    })?;
+    let mut read = Vec::new();
+    let begun = Instant::now();
+    let extractor = rules()?.compile()?;
+    for payload in &kept {
+        read.clear();
+        vault.copy(payload.hash, &mut read).await?;
+        let text = std::str::from_utf8(&read)?;
+        let document = Document::parse(extractor.format(Some("text/html")), text)?;
+        anyhow::ensure!(extractor.extract(&document)?.len() == 5, "every field is found");
+    }
+    let rate = (PAGES * PAGE_BYTES) as f64 / 1e6 / begun.elapsed().as_secs_f64();
+    row("extract from kept payloads, MB/s (the bare parser)", 1, 0, rate, bare);
+    Ok(())
+}
+
+fn rules() -> Result<Rules> {
+    Ok(serde_json::from_value(json!({"format": "html", "fields": {
+        "title": "h1.title::text",
+        "price": {"select": ".price-tag-main::text", "type": "number"},
+        "image": "img.photo::attr(src)",
+        "tags": {"select": "ul.tags li::text", "list": true},
+        "reviews": {"select": ".review", "list": true, "fields": {"by": ".by::text", "stars": {"select": ".stars::text", "type": "integer"}}},
+    }}))?)
+}
+
+/// A shop's page of 100 KB: one product, its reviews, and a long list of others.
+fn page(n: usize) -> String {
+    let mut page = format!(
+        "<!doctype html><html><head><title>Product {n}</title></head><body><h1 class=\"title\">Product {n}</h1>\
+         <span class=\"price-tag-main\">{n}.99</span><img class=\"photo\" src=\"/images/{n}.jpg\">\
+         <ul class=\"tags\"><li>home</li><li>gift</li></ul>"
+    );
+    let mut random = fastrand::Rng::with_seed(n as u64);
+    while page.len() < PAGE_BYTES - 400 {
+        let words: Vec<String> = (0..14).map(|_| format!("w{:x}", random.u16(..))).collect();
+        page += &format!(
+            "<div class=\"card\"><a href=\"/products/{}\" data-id=\"{}\"><b>{}</b></a><p>{}</p></div>\n",
+            random.u16(..),
+            random.u32(..),
+            words[0],
+            words.join(" ")
+        );
+        if random.u8(..) < 10 {
+            page += &format!(
+                "<div class=\"review\"><i class=\"by\">{}</i><span class=\"stars\">{}</span></div>\n",
+                words[1],
+                random.u8(1..6)
+            );
+        }
+    }
+    page += "<div class=\"review\"><i class=\"by\">last</i><span class=\"stars\">5</span></div>";
+    while page.len() < PAGE_BYTES - 14 {
+        page.push(' ');
+    }
+    page + "</body></html>"
+}
+
+fn megabytes(pages: &[String], mut each: impl FnMut(&str) -> Result<()>) -> Result<f64> {
+    let begun = Instant::now();
+    pages.iter().try_for_each(|page| each(page))?;
+    Ok(pages.iter().map(String::len).sum::<usize>() as f64 / 1e6 / begun.elapsed().as_secs_f64())
+}
+
+/// What the disk takes: each page a file of its own, flushed, from as many threads as there are callers.
+fn write_files(folder: &Path, pages: &[String]) -> Result<f64> {
+    std::fs::create_dir_all(folder)?;
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let write = |(caller, part): (usize, &[String])| -> Result<()> {
+            for (n, page) in part.iter().enumerate() {
+                let mut file = File::create(folder.join(format!("{caller}-{n}")))?;
+                file.write_all(page.as_bytes())?;
+                file.sync_all()?;
+            }
+            Ok(())
+        };
+        let threads: Vec<_> =
+            pages.chunks(PAGES / CALLERS).enumerate().map(|part| scope.spawn(move || write(part))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })?;
+    Ok(pages.iter().map(String::len).sum::<usize>() as f64 / 1e6 / begun.elapsed().as_secs_f64())
+}
+
+async fn keep(vault: &Vault, pages: &[String]) -> Result<(Vec<Payload>, f64)> {
+    let begun = Instant::now();
+    let tasks: Vec<_> = pages
+        .chunks(PAGES / CALLERS)
+        .map(|part| {
+            let (vault, part) = (vault.clone(), part.to_vec());
+            tokio::spawn(async move {
+                let mut kept = Vec::new();
+                for page in part {
+                    let mut capture = Capture::begin(u64::MAX)?;
+                    capture.write(page.as_bytes())?;
+                    kept.push(vault.save(capture, Response::default(), None).await?);
+                }
+                anyhow::Ok(kept)
+            })
+        })
+        .collect();
+    let mut kept = Vec::new();
+    for task in tasks {
+        kept.extend(task.await??);
+    }
+    let rate = pages.iter().map(String::len).sum::<usize>() as f64 / 1e6 / begun.elapsed().as_secs_f64();
+    Ok((kept, rate))
+}
