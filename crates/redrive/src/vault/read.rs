@@ -1,12 +1,15 @@
 //! Giving bytes back as they were taken in, and checking that they are.
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use object_store::ObjectStoreExt;
 use redrive_core::payloads::PayloadHash;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use super::{Vault, VaultError};
+
+/// Packed payloads up to this size are read at once, which takes fewer steps than a stream, in bytes.
+const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
 
 impl Vault {
     /// Writes a payload out. It is an error if it is not there, or not what was kept; bytes that were wrong may have been
@@ -20,7 +23,10 @@ impl Vault {
             Err(error) => return Err(self.objects_failed(error)),
         };
         let mut unpacked = Unpacking::begin(hash)?;
-        let mut stream = object.into_stream();
+        let mut stream = match object.meta.size <= WHOLE_BYTES_MAX {
+            true => stream::once(object.bytes()).boxed(),
+            false => object.into_stream(),
+        };
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|error| self.objects_failed(error))?;
             let mut rest = InBuffer::around(&chunk);
