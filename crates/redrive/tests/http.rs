@@ -125,6 +125,15 @@ async fn every_way_to_misbehave_has_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_dripped_in_before_the_deadline_is_kept() {
+    let server = Misbehaving::start();
+    let (reason, _, kept) = fails(&server, "/drip").await;
+    let kept = kept.expect("what came is kept");
+    assert_eq!(reason, Reason::Timeout);
+    assert!(kept.size_bytes > 0 && kept.size_bytes < 100, "{} bytes", kept.size_bytes);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_that_is_asked_for_is_noted_and_broken_xml_is_fatal() {
     let server = Misbehaving::start();
     let letter = Bench::new().run(config(), json!({"url": server.url("/retry-after/7")})).await.expect("it fails");

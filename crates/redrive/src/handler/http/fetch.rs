@@ -81,7 +81,8 @@ pub(crate) async fn fetch(
     job: &Job,
 ) -> Result<Answer, HandlerError> {
     let begun = Instant::now();
-    let mut builder = client.request(request.method, request.url).timeout(job.deadline);
+    // A little less than the job has, so that what came until then can still be kept.
+    let mut builder = client.request(request.method, request.url).timeout(job.deadline.mul_f64(0.9));
     for (name, value) in &request.headers {
         builder = builder.header(name, value);
     }

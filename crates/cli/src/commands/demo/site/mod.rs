@@ -3,8 +3,8 @@
 //! It ships in the binary, so that the demo needs neither network nor configuration. What it answers depends only on the
 //! path and on how often that was asked for: two runs of the demo see the same site. It must never listen beyond loopback.
 //!
-//! [`catalogue`] says what each product does, [`solver`] what each sitekey does, [`routes`] what each path answers,
-//! [`wire`] how that is written; [`goods`] invents the products, [`pages`] dresses them.
+//! `catalogue` says what each product does, `solver` what each sitekey does, `routes` what each path answers,
+//! `wire` how that is written; `goods` invents the products, `pages` dresses them.
 
 mod catalogue;
 mod goods;
