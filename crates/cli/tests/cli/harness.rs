@@ -139,6 +139,11 @@ impl DemoSite {
         Self { child, address }
     }
 
+    /// The address of a path of it.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.address)
+    }
+
     /// How often a path was asked for.
     pub fn count(&self, path: &str) -> u64 {
         let mut stream = TcpStream::connect(&self.address).expect("connected");

@@ -6,6 +6,7 @@ mod docs;
 mod exec;
 mod guide;
 mod harness;
+mod http;
 mod job;
 mod killed;
 mod payload;
