@@ -162,6 +162,9 @@ pub struct FailureReport {
     /// Seconds the target asked us to wait.
     #[serde(alias = "retry_after")]
     pub retry_after_secs: Option<f64>,
+    /// Whether the target's other jobs are to wait from now on, whatever becomes of this one: it is the target, or our
+    /// account with it, that needs a person.
+    pub hold: bool,
     /// The beginning of the response body, for rules that look for a marker in it; not kept.
     #[serde(skip_serializing)]
     pub body: Option<String>,

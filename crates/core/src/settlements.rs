@@ -126,7 +126,10 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
         verdict.disposition = Disposition::Retry;
     }
     let wait = report.retry_after();
-    let signal = Signal::of_failure(verdict.reason, verdict.disposition, wait);
+    let signal = match report.hold {
+        true => Signal::Hold(wait.unwrap_or_default()),
+        false => Signal::of_failure(verdict.reason, verdict.disposition, wait),
+    };
     let failure = Some(record(job, report, verdict.reason, ending));
     if verdict.disposition == Disposition::Hold {
         let tally = Tally { suspect: false, ..job.tally };
@@ -248,6 +251,14 @@ pub(crate) mod tests {
         assert_eq!(decision.tally.attempts, 0);
         assert_eq!(decision.signal, Signal::Hold(Duration::from_secs(60)));
         assert!(decision.failure.is_some(), "the evidence is kept");
+    }
+
+    #[test]
+    fn a_job_may_be_buried_and_its_target_held_at_once() {
+        let report = FailureReport { hold: true, ..FailureReport::new(Reason::Misconfigured, "wrong key") };
+        let decision = decide(&Policy::default(), &job(Tally::default()), Outcome::Failed(report), ending());
+        assert_eq!(decision.destination, Destination::Dead { gate: Gate::Review });
+        assert_eq!(decision.signal, Signal::Hold(Duration::ZERO));
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub struct Meaning {
     pub disposition: Option<Disposition>,
     /// Whether it may be replayed; by default what the reason says.
     pub gate: Option<Gate>,
+    /// Whether the whole provider is held: our account with it needs a person.
+    #[serde(default)]
+    pub hold: bool,
     /// Seconds to wait at least.
     pub wait_secs: Option<f64>,
 }
@@ -48,6 +51,7 @@ impl Codes {
                 reason: Some(meaning.reason),
                 disposition: meaning.disposition,
                 gate: meaning.gate,
+                hold: meaning.hold,
                 retry_after_secs: meaning.wait_secs,
                 ..FailureReport::default()
             },
@@ -72,14 +76,14 @@ mod tests {
             let codes = Codes::built_in(name).expect("a table");
             let meaning = |code: &str| {
                 let report = codes.report(code);
-                (report.reason.expect("a reason"), report.disposition)
+                (report.reason.expect("a reason"), report.disposition, report.hold)
             };
-            assert_eq!(meaning("ERROR_NO_SLOT_AVAILABLE"), (Reason::NoCapacity, None), "{name}");
-            assert_eq!(meaning("ERROR_CAPTCHA_UNSOLVABLE"), (Reason::Unsolvable, None), "{name}");
+            assert_eq!(meaning("ERROR_NO_SLOT_AVAILABLE"), (Reason::NoCapacity, None, false), "{name}");
+            assert_eq!(meaning("ERROR_CAPTCHA_UNSOLVABLE"), (Reason::Unsolvable, None, false), "{name}");
             for holding in ["ERROR_KEY_DOES_NOT_EXIST", "ERROR_ZERO_BALANCE"] {
-                assert_eq!(meaning(holding), (Reason::Misconfigured, Some(Disposition::Hold)), "{name} {holding}");
+                assert_eq!(meaning(holding), (Reason::Misconfigured, None, true), "{name} {holding}");
             }
-            assert_eq!(meaning("ERROR_MOON_PHASE"), (Reason::HandlerError, Some(Disposition::Dead)), "{name}");
+            assert_eq!(meaning("ERROR_MOON_PHASE"), (Reason::HandlerError, Some(Disposition::Dead), false), "{name}");
             assert_eq!(codes.report("ERROR_MOON_PHASE").gate, Some(Gate::Review));
         }
     }
