@@ -11,17 +11,19 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-fn document(name: &str) -> String {
+/// A file of the repository.
+pub fn document(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// A fenced block: what stands behind the fence, and what is in it.
-struct Block {
-    info: String,
-    text: String,
+pub struct Block {
+    pub info: String,
+    pub text: String,
 }
 
-fn blocks(text: &str) -> Vec<Block> {
+/// The fenced blocks of a text.
+pub fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -34,8 +36,17 @@ fn blocks(text: &str) -> Vec<Block> {
 }
 
 impl Block {
-    fn file(&self) -> Option<&str> {
+    /// The file it is, if it says so.
+    pub fn file(&self) -> Option<&str> {
         self.info.split_once("file=").map(|(_, name)| name.trim())
+    }
+
+    /// The commands it shows, each with the exit code it should have.
+    pub fn commands(&self) -> Vec<(&str, i32)> {
+        let lines = self.text.lines().filter(|_| self.info == "console").filter_map(|line| line.strip_prefix("$ "));
+        let code =
+            |line: &str| line.split_once("# exits with ").map_or(0, |(_, code)| code.trim().parse().expect("a code"));
+        lines.map(|line| (line, code(line))).collect()
     }
 }
 
@@ -49,18 +60,15 @@ fn run(name: &str) {
         if let Some(file) = block.file() {
             sandbox.write(file, &block.text);
         }
-        if block.info == "console" {
-            for command in block.text.lines().filter_map(|line| line.strip_prefix("$ ")) {
-                run_command(&sandbox, name, command);
-                commands += 1;
-            }
+        for (command, code) in block.commands() {
+            run_command(&sandbox, name, command, code);
+            commands += 1;
         }
     }
     assert!(commands > 0, "{name} has no command");
 }
 
-fn run_command(sandbox: &Sandbox, document: &str, command: &str) {
-    let expected = command.split_once("# exits with ").map_or(0, |(_, code)| code.trim().parse().expect("a code"));
+fn run_command(sandbox: &Sandbox, document: &str, command: &str, expected: i32) {
     let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));
     let command = command.replace("cargo run --release --", "redrive");
     let path = std::env::var("PATH").unwrap_or_default();

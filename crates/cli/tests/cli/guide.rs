@@ -2,7 +2,6 @@
 //! against the demo's shop.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::docs::{blocks, document};
 use crate::harness::{DemoSite, Ran, Sandbox, json_lines};
 
 const GUIDE: &str = "docs/from-a-retry-loop.md";
@@ -22,26 +22,15 @@ const DEAD: [(u32, &str, u64); 4] =
     [(23, "not_found", 1), (31, "blocked", 1), (42, "timeout", 4), (61, "schema_validation", 1)];
 const DONE: [u32; 5] = [1, 2, 3, 9, 14];
 
-fn read(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
 fn script(name: &str) -> String {
-    read(&format!("examples/retry-loop/{name}"))
+    document(&format!("examples/retry-loop/{name}"))
 }
 
 /// A section of the guide, without its heading.
 fn section(heading: &str) -> String {
-    let guide = read(GUIDE);
+    let guide = document(GUIDE);
     let found = guide.split("\n## ").find_map(|part| part.strip_prefix(heading)?.strip_prefix('\n'));
     found.unwrap_or_else(|| panic!("{GUIDE} has no section {heading:?}")).to_owned()
-}
-
-/// The fenced blocks of a text: what stands behind the fence, and what is in it.
-fn blocks(text: &str) -> Vec<(String, String)> {
-    let block = |part: &str| part.split_once('\n').map(|(info, text)| (info.to_owned(), format!("{text}\n")));
-    text.split("\n```").skip(1).step_by(2).map(|part| block(part).expect("a block has lines")).collect()
 }
 
 /// A shell in a sandbox that finds `redrive`, `requests` and `axios`.
@@ -93,9 +82,8 @@ impl Shell {
     /// Runs the commands of a section of the guide.
     fn follow(&self, heading: &str) {
         let mut commands = 0;
-        for (_, text) in blocks(&section(heading)).into_iter().filter(|(info, _)| info == "console") {
-            for line in text.lines().filter_map(|line| line.strip_prefix("$ ")) {
-                let code = line.split_once("# exits with ").map_or(0, |(_, code)| code.trim().parse().expect("a code"));
+        for block in blocks(&section(heading)) {
+            for (line, code) in block.commands() {
                 let ran = self.run(&line.replace(PLACEHOLDER, &self.site.address));
                 assert_eq!(ran.code, Some(code), "{heading}: {line}\n{}\n{}", ran.stdout, ran.stderr);
                 commands += 1;
@@ -168,12 +156,12 @@ fn assert_guide_works(language: &str) {
 /// The guide's last promise: its last command again changes nothing and asks for nothing.
 fn assert_again_asks_for_nothing(shell: &Shell, language: &str) {
     let blocks = blocks(&section(language));
-    let (_, last) = blocks.iter().rfind(|(info, _)| info == "console").expect("a command");
+    let (last, code) = blocks.iter().rev().find_map(|block| block.commands().pop()).expect("a command");
     let before = (shell.sandbox.ledger("default"), shell.sandbox.read("results.jsonl"));
     let pages = || DONE.into_iter().chain(DEAD.map(|(page, ..)| page));
     let asked = || pages().map(|page| shell.site.count(&format!("/products/{page}"))).sum::<u64>();
     let asked_before = asked();
-    shell.run(last.trim().trim_start_matches("$ ")).expect(3);
+    shell.run(last).expect(code);
     assert_eq!((shell.sandbox.ledger("default"), shell.sandbox.read("results.jsonl")), before);
     assert_eq!(asked(), asked_before);
 }
@@ -231,9 +219,9 @@ fn errors_of_axios_have_reasons() {
 #[test]
 fn the_guide_quotes_the_scripts_as_they_are() {
     let mut quoted: Vec<String> = Vec::new();
-    for (info, text) in blocks(&read(GUIDE)) {
-        if let Some((_, name)) = info.split_once("file=") {
-            assert_eq!(text, script(name), "{GUIDE} does not quote {name} as it is");
+    for block in blocks(&document(GUIDE)) {
+        if let Some(name) = block.file() {
+            assert_eq!(block.text, script(name), "{GUIDE} does not quote {name} as it is");
             quoted.push(name.to_owned());
         }
     }
