@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::state::JobState;
 
 /// A dead-letter queue that people operate: runs jobs, retries what is worth retrying, keeps what cannot be done.
 #[derive(Debug, Parser)]
@@ -323,24 +325,20 @@ pub struct DeadListArgs {
     pub page: PageArgs,
 }
 
+/// Reads a state, and shows which there are.
+fn state() -> impl TypedValueParser<Value = JobState> {
+    PossibleValuesParser::new(JobState::ALL.map(JobState::as_str)).try_map(|name| name.parse::<JobState>())
+}
+
 #[derive(Debug, Args)]
 pub struct JobListArgs {
     #[command(flatten)]
     pub filter: FilterArgs,
     /// Only in this state; may be given more than once
-    #[arg(long, value_enum)]
-    pub state: Vec<State>,
+    #[arg(long, value_parser = state())]
+    pub state: Vec<JobState>,
     #[command(flatten)]
     pub page: PageArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum State {
-    Queued,
-    Leased,
-    Done,
-    Dead,
-    Discarded,
 }
 
 #[derive(Debug, Args)]

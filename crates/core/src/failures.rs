@@ -199,14 +199,20 @@ impl FailureReport {
 impl<E: std::error::Error> From<E> for FailureReport {
     /// Any error becomes a failure whose message is the error and its sources.
     fn from(error: E) -> Self {
-        let mut message = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            message = format!("{message}: {cause}");
-            source = cause.source();
-        }
+        let message = with_sources(&error);
         Self { error_type: Some(std::any::type_name::<E>().to_owned()), message, ..Self::default() }
     }
+}
+
+/// What an error says, followed by what its sources say.
+pub fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    message
 }
 
 /// What is kept of an attempt that failed.

@@ -3,6 +3,7 @@
 //! A move that is not in the table does not exist: stores look each one up here before they write it.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,15 @@ impl JobState {
             .find(|(from, by, _)| (*from, *by) == (self, step))
             .map(|(_, _, to)| *to)
             .ok_or(IllegalMove { from: self, step })
+    }
+}
+
+impl FromStr for JobState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not the state of a job"))
     }
 }
 

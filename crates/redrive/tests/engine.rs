@@ -9,8 +9,10 @@ use redrive::clock::{Clock, TestClock};
 use redrive::sink::{JobResult, Sink};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Disposition, Error, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
+use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{CancelJobs, DeadFilter, FindLostLeases, JobFilter, ListDead, ListJobs};
+use tokio::task::JoinHandle;
 
 fn at_start() -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000)
@@ -39,6 +41,12 @@ async fn dead(redrive: &Redrive) -> Vec<redrive_core::dead::DeadLetter> {
     redrive.store().list_dead(params).await.expect("listed").items
 }
 
+/// Drains a pipeline in the background.
+fn drain(redrive: &Redrive, pipeline: Pipeline) -> JoinHandle<Result<Ledger, Error>> {
+    let redrive = redrive.clone();
+    tokio::spawn(async move { redrive.drain(pipeline).await })
+}
+
 async fn assert_sound(redrive: &Redrive) {
     assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
 }
@@ -54,10 +62,7 @@ async fn retries_wait_for_their_time() {
     })
     .expect("a pipeline");
     redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
-    let draining = tokio::spawn({
-        let redrive = redrive.clone();
-        async move { redrive.drain(pipeline).await }
-    });
+    let draining = drain(&redrive, pipeline);
     let name = "p".parse().expect("a name");
     for attempt in 1..=3 {
         eventually("the attempt is settled", async || {
@@ -176,10 +181,7 @@ async fn a_job_that_was_cancelled_stops_running() {
     })
     .expect("a pipeline");
     redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
-    let draining = tokio::spawn({
-        let redrive = redrive.clone();
-        async move { redrive.drain(pipeline).await }
-    });
+    let draining = drain(&redrive, pipeline);
     let name = "p".parse().expect("a name");
     eventually("it is leased", async || redrive.ledger(&name).await.expect("read").leased == 1).await;
     let params = ListJobs { filter: JobFilter::default(), limit: 1, cursor: None };
@@ -210,10 +212,7 @@ async fn a_long_job_keeps_its_lease() {
     })
     .expect("a pipeline");
     redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
-    let draining = tokio::spawn({
-        let redrive = redrive.clone();
-        async move { redrive.drain(pipeline).await }
-    });
+    let draining = drain(&redrive, pipeline);
     let name = "p".parse().expect("a name");
     eventually("it is leased", async || redrive.ledger(&name).await.expect("read").leased == 1).await;
     for _ in 0..10 {
@@ -250,10 +249,7 @@ async fn a_held_target_waits_without_losing_attempts() {
     .expect("a pipeline")
     .concurrency(1);
     redrive.enqueue(&pipeline, (0..5).map(|n| json!({"n": n, "target": "solver"}))).await.expect("accepted");
-    let draining = tokio::spawn({
-        let redrive = redrive.clone();
-        async move { redrive.drain(pipeline).await }
-    });
+    let draining = drain(&redrive, pipeline);
     eventually("all are held", async || {
         redrive.store().list_breakers().await.expect("listed").first().is_some_and(|breaker| breaker.held == 5)
     })

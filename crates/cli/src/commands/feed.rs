@@ -1,6 +1,5 @@
 //! Feeding a task file into a pipeline: in batches, past broken lines, with room to wait for.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -105,7 +104,7 @@ impl Feed {
     /// Enqueues the whole file. `say` shows what people should know.
     pub async fn run(&self, tasks: Tasks, say: impl Fn(&str) + Send + 'static) -> Result<Fed> {
         let (sender, mut batches) = mpsc::channel::<Vec<NewJob>>(4);
-        let (tasks, redrive, target) = (Arc::new(tasks), self.redrive.clone(), self.target.clone());
+        let (redrive, target) = (self.redrive.clone(), self.target.clone());
         let reading = tokio::task::spawn_blocking(move || read(&tasks, &redrive, target.as_deref(), &sender, say));
         let begun = self.redrive.now();
         let mut fed = Fed::default();

@@ -50,11 +50,6 @@ impl Capture {
         self.seen_bytes > self.kept_bytes
     }
 
-    /// Bytes that came so far.
-    pub const fn seen_bytes(&self) -> u64 {
-        self.seen_bytes
-    }
-
     /// Takes in a file from its beginning; of what lies beyond the cap only the length is read.
     pub fn read_file(&mut self, file: &mut File) -> io::Result<()> {
         let total = file.metadata()?.len();

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use redrive_core::failures::with_sources;
 use redrive_core::payloads::{Payload, Response};
 
 use super::{Capture, Vault, VaultError};
@@ -79,14 +80,9 @@ impl Evidence {
     }
 }
 
-fn unavailable(error: &dyn std::error::Error) -> HandlerError {
-    let mut why = format!("the payload cannot be kept: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        why = format!("{why}: {cause}");
-        source = cause.source();
-    }
-    HandlerError::Unavailable(why)
+/// Without the evidence there is no verdict: the attempt does not count.
+pub(crate) fn unavailable(error: &dyn std::error::Error) -> HandlerError {
+    HandlerError::Unavailable(format!("the payload cannot be kept: {}", with_sources(error)))
 }
 
 impl From<VaultError> for crate::Error {

@@ -24,6 +24,7 @@ use redrive_store::Store;
 
 pub use self::capture::Capture;
 pub use self::collect::Collected;
+pub(crate) use self::evidence::unavailable;
 pub use self::evidence::{Evidence, Keep};
 
 use crate::clock::Clock;

@@ -71,13 +71,11 @@ impl Fetcher {
         }
     }
 
-    pub(super) async fn run(mut self, until: Until) -> Result<(), Error> {
-        let worked = self.work(&until).await;
-        if let Err(error) = worked {
+    pub(super) async fn run(mut self, until: Until) {
+        if let Err(error) = self.work(&until).await {
             self.context.fail(error);
         }
         self.finish().await;
-        Ok(())
     }
 
     async fn work(&mut self, until: &Until) -> Result<(), Error> {
@@ -138,8 +136,8 @@ impl Fetcher {
     async fn set_aside(&mut self) -> Result<(), Error> {
         let breakers = self.context.redrive.store.list_breakers().await?;
         let open = |job: &LeasedJob| {
-            let held = breakers.iter().filter(|b| b.pipeline == job.pipeline && b.breaker.state == BreakerState::Open);
-            job.target.as_ref().is_some_and(|target| held.into_iter().any(|breaker| breaker.target == *target))
+            let mut open = breakers.iter().filter(|b| b.breaker.state == BreakerState::Open);
+            open.any(|b| b.pipeline == job.pipeline && Some(&b.target) == job.target.as_ref())
         };
         let (returned, kept) = self.local.drain(..).partition::<Vec<_>, _>(|(job, _)| open(job));
         self.local.extend(kept);

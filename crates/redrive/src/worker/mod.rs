@@ -28,6 +28,7 @@ use self::context::Context;
 use self::fetch::Fetcher;
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::handler::Isolation;
 use crate::pipeline::Pipeline;
 
 /// When a worker is finished.
@@ -84,7 +85,10 @@ impl Worker {
         upkeep.spawn(reaper::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(retention::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(watch::run(Arc::clone(&context)));
-        upkeep.spawn(strays::run(Arc::clone(&context)));
+        let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
+        if has_children {
+            upkeep.spawn(strays::run(Arc::clone(&context)));
+        }
         let stopper = Arc::clone(&context);
         upkeep.spawn(async move {
             stop.cancelled().await;
@@ -100,7 +104,9 @@ impl Worker {
             }
         }
         upkeep.shutdown().await;
-        strays::end_all(&context).await;
+        if has_children {
+            strays::end_all(&context).await;
+        }
         let detached = context.redrive.store.detach_worker(context.id).await;
         match context.take_failure() {
             Some(error) => Err(error),

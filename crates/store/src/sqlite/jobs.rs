@@ -212,16 +212,13 @@ impl Source {
 }
 
 fn view(row: &Row<'_>) -> RowResult<JobView> {
-    let state: String = row.get(2)?;
-    let state = JobState::ALL.into_iter().find(|s| s.as_str() == state).unwrap_or(JobState::Queued);
-    let text: Option<String> = row.get(5)?;
     Ok(JobView {
         id: rows::job_id(row, 0)?,
         pipeline: rows::parsed(row, 1)?,
-        state,
+        state: rows::parsed(row, 2)?,
         key: row.get(3)?,
         target: row.get(4)?,
-        input: text.is_some().then(|| rows::input(row, 5)).transpose()?,
+        input: rows::json_opt(row, 5)?,
         attempts: row.get(6)?,
         crashes: row.get(7)?,
         replays: row.get(8)?,
@@ -283,13 +280,12 @@ fn late(conn: &Connection, id: JobId) -> Result<Vec<LateSettlement>, Fault> {
     let mut select =
         conn.prepare_cached("SELECT at, worker, epoch, destination, failure FROM late WHERE job = ?1 ORDER BY at")?;
     let rows = select.query_map([id.as_bytes()], |row| {
-        let failure: Option<String> = row.get(4)?;
         Ok(LateSettlement {
             at: rows::time(row, 0)?,
             worker: rows::worker_id(row, 1)?,
             epoch: row.get(2)?,
             destination: row.get(3)?,
-            failure: failure.is_some().then(|| rows::json(row, 4)).transpose()?,
+            failure: rows::json_opt(row, 4)?,
         })
     })?;
     Ok(rows.collect::<RowResult<_>>()?)
@@ -299,12 +295,11 @@ fn discard_record(conn: &Connection, id: JobId) -> Result<Option<DiscardRecord>,
     let mut select =
         conn.prepare_cached("SELECT discarded_at, actor, why, was, reason, died_at FROM discarded WHERE job = ?1")?;
     let record = select.query_row([id.as_bytes()], |row| {
-        let was: String = row.get(3)?;
         Ok(DiscardRecord {
             at: rows::time(row, 0)?,
             actor: row.get(1)?,
             why: row.get(2)?,
-            was: JobState::ALL.into_iter().find(|s| s.as_str() == was).unwrap_or(JobState::Dead),
+            was: rows::parsed(row, 3)?,
             reason: rows::parsed_opt(row, 4)?,
             died_at: rows::time_opt(row, 5)?,
         })

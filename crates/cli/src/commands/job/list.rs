@@ -4,11 +4,10 @@ use std::io;
 
 use anyhow::Result;
 use redrive_core::jobs::JobView;
-use redrive_core::state::JobState;
 use redrive_store::contract::{JobFilter, ListJobs};
 
 use super::super::filter;
-use crate::args::{JobListArgs, State};
+use crate::args::JobListArgs;
 use crate::exit::Exit;
 use crate::output::print::out;
 use crate::output::table;
@@ -16,14 +15,7 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: JobListArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
-    let states = args.state.iter().map(|state| match state {
-        State::Queued => JobState::Queued,
-        State::Leased => JobState::Leased,
-        State::Done => JobState::Done,
-        State::Dead => JobState::Dead,
-        State::Discarded => JobState::Discarded,
-    });
-    let filter = JobFilter { states: states.collect(), ..filter::of_jobs(args.filter, redrive.now())? };
+    let filter = JobFilter { states: args.state, ..filter::of_jobs(args.filter, redrive.now())? };
     let fetch =
         async |limit, cursor| redrive.store().list_jobs(ListJobs { filter: filter.clone(), limit, cursor }).await;
     filter::print(&args.page, fetch, print).await

@@ -13,6 +13,7 @@ use reqwest::{Client, StatusCode};
 use super::request::Filled;
 use super::{Transport, fault};
 use crate::handler::{HandlerError, Job};
+use crate::vault::unavailable;
 
 /// An answer that was read to its end.
 pub(crate) struct Answer {
@@ -143,14 +144,13 @@ where
     let response = answer.response(&transport.secrets);
     let capture = async {
         let mut capture = job.evidence.capture()?;
-        let failed = |error: std::io::Error| HandlerError::Unavailable(format!("the payload cannot be kept: {error}"));
-        capture.write(&answer.body).map_err(failed)?;
+        capture.write(&answer.body).map_err(|error| unavailable(&error))?;
         drop(answer);
         // An end that does not come, or comes as an error, is no reason to lose what did.
         while !capture.is_full()
             && let Some(Ok(chunk)) = stream.next().await
         {
-            capture.write(chunk.as_ref()).map_err(failed)?;
+            capture.write(chunk.as_ref()).map_err(|error| unavailable(&error))?;
         }
         job.evidence.save(capture, response, total).await
     };
@@ -163,8 +163,7 @@ where
 /// Keeps an answer as evidence.
 pub(crate) async fn keep(answer: &Answer, secrets: &Secrets, job: &Job) -> Result<(), HandlerError> {
     let mut capture = job.evidence.capture()?;
-    let failed = |error: std::io::Error| HandlerError::Unavailable(format!("the payload cannot be kept: {error}"));
-    capture.write(&answer.body).map_err(failed)?;
+    capture.write(&answer.body).map_err(|error| unavailable(&error))?;
     // A length that was promised and did not come is part of the evidence, unless the body was packed on its way.
     let packed = answer.headers.contains_key(reqwest::header::CONTENT_ENCODING);
     let promised = answer.header(CONTENT_LENGTH).filter(|_| !packed).and_then(|length| length.parse().ok());

@@ -45,13 +45,6 @@ fn is_too_deep(page: &Html, seen: &mut usize) -> bool {
     nodes.rev().take(new).step_by(SAMPLE).any(|node| node.ancestors().nth(DEPTH_MAX).is_some())
 }
 
-/// Whether a page opens `<html` and never closes it. Only a hint: the closing tag may be left out by right.
-pub fn is_truncated_html(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let closed = bytes.windows(6).rev().any(|window| window.eq_ignore_ascii_case(b"</html"));
-    !closed && bytes.windows(5).any(|window| window.eq_ignore_ascii_case(b"<html"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,14 +66,6 @@ mod tests {
     fn what_stands_in_noscript_is_part_of_a_page() {
         let page = parse("<body><noscript><b>here</b></noscript>").expect("a page");
         assert_eq!(texts(&page, "noscript b"), ["here"]);
-    }
-
-    #[test]
-    fn a_page_that_never_closes_is_suspect() {
-        assert!(is_truncated_html("<!doctype html><HTML lang=en><body><p>half"));
-        assert!(!is_truncated_html("<html><body></body></HTML >"));
-        assert!(!is_truncated_html("<p>a fragment"));
-        assert!(!is_truncated_html(""));
     }
 
     #[test]

@@ -13,8 +13,6 @@ use scraper::Html;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use html::is_truncated_html;
-
 /// The deepest nesting that is read. Browsers stop at 512; far below, parsing and matching get slow without bound.
 const DEPTH_MAX: usize = 1024;
 
