@@ -13,7 +13,7 @@ use redrive_core::jobs::LeasedJob;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_store::Store;
-use redrive_store::contract::{AttachWorker, LeaseJobs, SettleJobs};
+use redrive_store::contract::{AttachWorker, Lane, LeaseJobs, SettleJobs};
 
 use crate::{raw, row};
 
@@ -101,6 +101,7 @@ async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: us
 async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: WorkerId, batch: usize) -> Result<usize> {
     let (store, now, policy): (&Arc<dyn Store>, _, _) = (redrive.store(), redrive.now(), Policy::default());
     let lease = LeaseJobs {
+        lane: Lane::Queue,
         pipeline: name.clone(),
         worker,
         token: LeaseToken::new(now, fastrand::u128(..)),

@@ -21,6 +21,8 @@ pub enum Exit {
     LinesRefused,
     /// `audit`: something does not add up.
     NotSound,
+    /// `replay`: too many letters failed again, and it paused itself.
+    Paused,
     /// Interrupted; what is left is queued.
     Interrupted,
 }
@@ -34,6 +36,7 @@ impl Exit {
             Self::Dead => 3,
             Self::LinesRefused => 4,
             Self::NotSound => 5,
+            Self::Paused => 6,
             Self::Interrupted => 130,
         }
     }

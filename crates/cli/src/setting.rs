@@ -124,7 +124,7 @@ impl Setting {
         };
         let mut pipeline = Pipeline::with_name(name, handler).with_policy(policy(&config, args));
         let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
-        pipeline = pipeline.keep_payloads(config.payload.into(), payload_max);
+        pipeline = pipeline.keep_payloads(config.payload.into(), payload_max).track(config.track);
         if let Some(jobs) = args.concurrency.map(usize::from).or(config.concurrency) {
             pipeline = pipeline.concurrency(jobs);
         }
@@ -153,6 +153,7 @@ impl Setting {
             command.env.push((variable.into(), value.into()));
         }
         command.folder = config.folder.clone();
+        command.pure = config.pure && args.command.is_empty();
         if let Some(limit) = args.memory.or(config.memory_max.map(|size| size.0)) {
             command.memory_bytes_max = Some(limit);
         }

@@ -11,6 +11,7 @@ use crate::ids::WorkerId;
 use crate::jobs::{LeasedJob, Tally};
 use crate::policy::Policy;
 use crate::settlements::{Decision, Destination, Ending, record};
+use crate::traffic::Facts;
 
 /// A lease whose worker died or fell silent.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +44,7 @@ pub fn judge(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
         failure: None,
         signal: Signal::Silent,
         kept: None,
+        facts: Facts::default(),
     }
 }
 
@@ -54,11 +56,11 @@ pub(crate) fn convict(policy: &Policy, job: &LeasedJob, report: FailureReport, e
     let mut failure = record(job, report, reason, ending);
     failure.crash = true;
     let destination = if poison {
-        Destination::Dead { gate: Gate::Review }
+        Destination::bury(Gate::Review, None)
     } else {
         Destination::Queue { due_at: ending.at + policy.retry.delay(tally.crashes, None, ending.chance) }
     };
-    Decision { destination, tally, failure: Some(failure), signal: Signal::Silent, kept: None }
+    Decision { destination, tally, failure: Some(failure), signal: Signal::Silent, kept: None, facts: Facts::default() }
 }
 
 #[cfg(test)]
@@ -81,7 +83,7 @@ mod tests {
             let decision = decide(&policy, &job(tally), Outcome::Crashed(FailureReport::message("SIGSEGV")), ending());
             tally = decision.tally;
             assert_eq!((tally.crashes, tally.attempts), (crashes, 0), "crashes are counted apart");
-            let dead = matches!(decision.destination, Destination::Dead { gate: Gate::Review });
+            let dead = matches!(decision.destination, Destination::Dead { gate: Gate::Review, .. });
             assert_eq!(dead, crashes == 3);
             let failure = decision.failure.expect("a crash leaves a failure");
             assert!(failure.crash);

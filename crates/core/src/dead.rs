@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::causes::CauseId;
 use crate::failures::{Failure, Reason};
 use crate::ids::{JobId, PipelineName};
 use crate::jobs::Input;
@@ -76,6 +77,15 @@ pub struct DeadLetter {
     pub replays: u32,
     /// Whether it may be replayed.
     pub gate: Gate,
+    /// What is to be said of it, if it was tried for the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+    /// The cause it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<CauseId>,
+    /// The input as it was accepted, if a replay changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Input>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
     /// When it died (last).

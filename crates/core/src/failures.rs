@@ -90,6 +90,13 @@ impl Reason {
     }
 }
 
+impl Reason {
+    /// Whether the reason is about what came, so that other rules may make something of the same payload.
+    pub const fn is_about_content(self) -> bool {
+        matches!(self, Self::SchemaValidation | Self::MalformedPayload | Self::HandlerError | Self::PoisonPill)
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())

@@ -79,6 +79,11 @@ uuid_id!(
     "worker id"
 );
 uuid_id!(
+    /// One replay of dead letters.
+    ReplayId,
+    "replay id"
+);
+uuid_id!(
     /// The secret half of a lease.
     LeaseToken,
     "lease token"
@@ -137,6 +142,12 @@ pub struct InvalidName {
     what: &'static str,
     text: String,
     want: &'static str,
+}
+
+impl InvalidName {
+    pub(crate) fn new(what: &'static str, text: &str, want: &'static str) -> Self {
+        Self { what, text: text.to_owned(), want }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::failures::Reason;
 use crate::ids::{JobId, LeaseToken, PipelineName};
+use crate::payloads::Payload;
 use crate::state::JobState;
 use crate::time::Timestamp;
 
@@ -67,6 +68,39 @@ pub fn host_of(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
+/// An input with fields changed: by name, or by JSON pointer for one inside another. If the target was the input's own, it
+/// is that of the new input.
+pub fn edited(input: &Input, edits: &Input, target: Option<&str>) -> (Input, Option<String>) {
+    let mut changed = Value::Object(input.clone());
+    for (field, value) in edits {
+        let names = field.strip_prefix('/').map_or_else(|| vec![field.as_str()], |path| path.split('/').collect());
+        set(&mut changed, &names, value);
+    }
+    let Value::Object(changed) = changed else { return (input.clone(), target.map(str::to_owned)) };
+    let own = own_target(input);
+    let target = if own.as_deref() == target { own_target(&changed) } else { target.map(str::to_owned) };
+    (changed, target)
+}
+
+/// Sets a value inside another; whatever is in the way of its path becomes an object.
+fn set(inside: &mut Value, names: &[&str], value: &Value) {
+    let [name, rest @ ..] = names else {
+        *inside = value.clone();
+        return;
+    };
+    if let (Value::Array(items), Ok(at)) = (&mut *inside, name.parse::<usize>())
+        && let Some(item) = items.get_mut(at)
+    {
+        return set(item, rest, value);
+    }
+    if !inside.is_object() {
+        *inside = Value::Object(Map::new());
+    }
+    if let Value::Object(fields) = inside {
+        set(fields.entry(*name).or_insert(Value::Null), rest, value);
+    }
+}
+
 /// How often a job has been tried, and what is suspected of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
@@ -119,6 +153,8 @@ pub struct LeasedJob {
     pub accepted_at: Timestamp,
     /// How far an earlier attempt got, if it left word.
     pub progress: Option<Value>,
+    /// The saved payload to work from, if it is replayed so.
+    pub saved: Option<Payload>,
 }
 
 impl LeasedJob {
@@ -182,6 +218,23 @@ mod tests {
         assert_eq!((plain.key.as_deref(), plain.target.as_deref()), (Some("7"), Some("shop.example.com")));
         let none = job(json!({"key": "", "url": "not a url"}));
         assert_eq!((none.key, none.target), (None, None));
+    }
+
+    #[test]
+    fn fields_are_changed_by_name_and_by_path() {
+        let object = |value: Value| match value {
+            Value::Object(input) => input,
+            _ => panic!("an object"),
+        };
+        let input = object(json!({"url": "https://old.example/p", "a": {"b": [1, 2]}}));
+        let edits = object(json!({"url": "https://new.example/p", "/a/b/1": 9, "/c/d": true}));
+        let (changed, target) = edited(&input, &edits, Some("old.example"));
+        assert_eq!(
+            Value::Object(changed),
+            json!({"url": "https://new.example/p", "a": {"b": [1, 9]}, "c": {"d": true}})
+        );
+        assert_eq!(target.as_deref(), Some("new.example"));
+        assert_eq!(edited(&input, &edits, Some("provider")).1.as_deref(), Some("provider"));
     }
 
     #[test]

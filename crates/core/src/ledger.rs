@@ -23,6 +23,9 @@ pub struct Ledger {
     pub retrying: i64,
     /// Of the done: those that were dead before.
     pub recovered: i64,
+    /// Of the queued and leased: those that a replay sent.
+    #[serde(default)]
+    pub replaying: i64,
 }
 
 impl Ledger {
@@ -51,6 +54,11 @@ impl Ledger {
     /// Jobs that are neither done, dead nor discarded.
     pub const fn open(&self) -> i64 {
         self.queued + self.leased
+    }
+
+    /// The same without those that a replay sent.
+    pub const fn open_by_itself(&self) -> i64 {
+        self.open() - self.replaying
     }
 }
 

@@ -15,22 +15,30 @@
 //! - [`crashes`]: who is to blame when a process dies
 //! - [`breakers`]: when the jobs of a failing target wait
 //! - [`dead`]: dead letters and their gates
+//! - [`fingerprint`]: what a failure is recognised by
+//! - [`causes`]: groups of dead letters with one root cause, and where they stand
+//! - [`replays`]: sending dead letters through their pipeline again, and at what pace
 //! - [`ledger`]: the counters that must add up
 //! - [`payloads`]: what is kept of a response, and its address
+//! - [`traffic`]: what is counted about attempts
 //! - [`secrets`]: what must not get out, and how it is masked
 
 pub mod breakers;
+pub mod causes;
 pub mod crashes;
 pub mod dead;
 pub mod failures;
+pub mod fingerprint;
 pub mod ids;
 pub mod jobs;
 pub mod ledger;
 pub mod payloads;
 pub mod policy;
+pub mod replays;
 pub mod retry;
 pub mod rules;
 pub mod secrets;
 pub mod settlements;
 pub mod state;
 pub mod time;
+pub mod traffic;

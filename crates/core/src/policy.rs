@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::breakers::BreakerPolicy;
+use crate::replays::AutoReplay;
 use crate::retry::RetryPolicy;
 use crate::rules::Rule;
 
@@ -21,6 +22,8 @@ pub struct Policy {
     pub queued_max: Option<u64>,
     /// How long dead letters are kept; `None` keeps them for ever.
     pub retention: Option<Duration>,
+    /// Which dead letters are replayed by themselves, and when.
+    pub auto_replays: Vec<AutoReplay>,
     /// How long a lease lasts unless it is extended.
     pub lease: Duration,
     /// How long one attempt may take, whatever its heartbeat says.
@@ -36,6 +39,7 @@ impl Default for Policy {
             breaker: BreakerPolicy::default(),
             queued_max: None,
             retention: Some(Duration::from_secs(14 * 86_400)),
+            auto_replays: Vec::new(),
             lease: Duration::from_secs(30),
             deadline: Duration::from_secs(300),
         }

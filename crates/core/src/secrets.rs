@@ -103,12 +103,26 @@ impl Secrets {
         }
     }
 
+    /// A text that may be JSON, without secrets.
+    pub fn mask_text(&self, text: &str) -> String {
+        match serde_json::from_str::<Value>(text) {
+            Ok(mut value @ (Value::Object(_) | Value::Array(_))) => {
+                self.mask_json(&mut value);
+                value.to_string()
+            }
+            _ => self.mask(text),
+        }
+    }
+
     /// A JSON value without secrets: values of secret names, and secret values anywhere.
     pub fn mask_json(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.mask(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.mask_json(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.mask_json(field)),
+            Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| match field {
+                Value::String(_) | Value::Number(_) if self.is_secret_name(name) => *field = MASK.into(),
+                field => self.mask_json(field),
+            }),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }

@@ -12,8 +12,10 @@ use crate::ids::WorkerId;
 use crate::jobs::{Lease, LeasedJob, Tally};
 use crate::payloads::Payload;
 use crate::policy::Policy;
+use crate::retry::RetryPolicy;
 use crate::rules::{Verdict, classify};
 use crate::time::Timestamp;
+use crate::traffic::Facts;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +57,16 @@ pub enum Destination {
     Dead {
         /// Whether it may be replayed.
         gate: Gate,
+        /// What is to be said of it, if this was the last that was tried.
+        verdict: Option<String>,
     },
+}
+
+impl Destination {
+    /// It becomes a dead letter.
+    pub const fn bury(gate: Gate, verdict: Option<String>) -> Self {
+        Self::Dead { gate, verdict }
+    }
 }
 
 /// What is to be written for a settled attempt.
@@ -71,6 +82,8 @@ pub struct Decision {
     pub signal: Signal,
     /// The payload that is kept of an attempt that succeeded.
     pub kept: Option<Payload>,
+    /// What is counted about the attempt.
+    pub facts: Facts,
 }
 
 impl Decision {
@@ -106,6 +119,7 @@ pub fn decide(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending
             failure: None,
             signal: Signal::Answered,
             kept: None,
+            facts: Facts::default(),
         },
         Outcome::Returned => Decision {
             destination: Destination::Queue { due_at: ending.at },
@@ -113,6 +127,7 @@ pub fn decide(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending
             failure: None,
             signal: Signal::Silent,
             kept: None,
+            facts: Facts::default(),
         },
         Outcome::Crashed(report) => crashes::convict(policy, job, report, ending),
         Outcome::Failed(report) => failed(policy, job, report, ending),
@@ -133,10 +148,12 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
     let failure = Some(record(job, report, verdict.reason, ending));
     if verdict.disposition == Disposition::Hold {
         let tally = Tally { suspect: false, ..job.tally };
-        return Decision { destination: Destination::Queue { due_at: ending.at }, tally, failure, signal, kept: None };
+        let destination = Destination::Queue { due_at: ending.at };
+        return Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() };
     }
     let tally = Tally { attempts: job.attempt(), suspect: false, ..job.tally };
-    Decision { destination: retry_or_bury(policy, verdict, tally, wait, ending), tally, failure, signal, kept: None }
+    let destination = retry_or_bury(policy, verdict, tally, wait, ending);
+    Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() }
 }
 
 fn retry_or_bury(
@@ -153,8 +170,16 @@ fn retry_or_bury(
     if retries {
         Destination::Queue { due_at: ending.at + retry.delay(in_run, wait, ending.chance) }
     } else {
-        Destination::Dead { gate: if worn_out { Gate::Never } else { verdict.gate } }
+        Destination::bury(
+            if worn_out { Gate::Never } else { verdict.gate },
+            worn_out.then(|| permanently(tally, retry)),
+        )
     }
+}
+
+/// What is said of a letter whose attempts are used up for good.
+fn permanently(tally: Tally, retry: &RetryPolicy) -> String {
+    format!("permanently failed: {} attempts of at most {}", tally.attempts, retry.attempts_total_max)
 }
 
 /// The failure to keep of an attempt.
@@ -199,6 +224,7 @@ pub(crate) mod tests {
             tally,
             accepted_at: now,
             progress: None,
+            saved: None,
         }
     }
 
@@ -219,14 +245,14 @@ pub(crate) mod tests {
             tally = decision.tally;
         }
         let last = fail(tally, Reason::Timeout);
-        assert_eq!(last.destination, Destination::Dead { gate: Gate::Auto });
+        assert!(matches!(last.destination, Destination::Dead { gate: Gate::Auto, .. }));
         assert_eq!((last.tally.attempts, last.failure.map(|f| f.attempt)), (4, Some(4)));
     }
 
     #[test]
     fn fatal_errors_skip_retries() {
         let decision = fail(Tally::default(), Reason::SchemaValidation);
-        assert_eq!(decision.destination, Destination::Dead { gate: Gate::Review });
+        assert!(matches!(decision.destination, Destination::Dead { gate: Gate::Review, .. }));
         assert_eq!(decision.tally.attempts, 1);
     }
 
@@ -236,7 +262,7 @@ pub(crate) mod tests {
         let fifth = fail(replayed, Reason::Timeout);
         assert!(matches!(fifth.destination, Destination::Queue { .. }));
         let sixth = fail(fifth.tally, Reason::Timeout);
-        assert_eq!(sixth.destination, Destination::Dead { gate: Gate::Never });
+        assert!(matches!(sixth.destination, Destination::Dead { gate: Gate::Never, .. }));
     }
 
     #[test]
@@ -257,7 +283,7 @@ pub(crate) mod tests {
     fn a_job_may_be_buried_and_its_target_held_at_once() {
         let report = FailureReport { hold: true, ..FailureReport::new(Reason::Misconfigured, "wrong key") };
         let decision = decide(&Policy::default(), &job(Tally::default()), Outcome::Failed(report), ending());
-        assert_eq!(decision.destination, Destination::Dead { gate: Gate::Review });
+        assert!(matches!(decision.destination, Destination::Dead { gate: Gate::Review, .. }));
         assert_eq!(decision.signal, Signal::Hold(Duration::ZERO));
     }
 

@@ -21,6 +21,9 @@
 //! - [`engine`]: [`Redrive`], the handle that users hold
 //! - [`pipeline`]: [`Pipeline`], a name, a handler and a policy
 //! - [`handler`]: what does the work: a closure, or any command
+//! - [`replays`]: sending dead letters through again, and what would recover
+//! - [`report`]: what fails, where, when, since when
+//! - [`export`]: dead letters in the formats of other tools
 //! - [`sink`]: where results go, before their jobs are settled
 //! - [`vault`]: raw responses, kept as evidence
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and retention
@@ -31,8 +34,11 @@ pub mod chance;
 pub mod clock;
 pub mod engine;
 pub mod error;
+pub mod export;
 pub mod handler;
 pub mod pipeline;
+pub mod replays;
+pub mod report;
 pub mod sink;
 pub mod vault;
 pub mod worker;

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::Input;
 use redrive_core::policy::Policy;
+use redrive_core::traffic::tracked_value;
 
 use crate::error::Error;
+use crate::export::HttpRequest;
 use crate::handler::Handler;
 use crate::sink::{NoSink, Sink};
 use crate::vault::{Keep, Vault};
@@ -22,6 +25,7 @@ pub struct Pipeline {
     pub(crate) vault: Option<Vault>,
     pub(crate) keep: Keep,
     pub(crate) payload_bytes_max: u64,
+    pub(crate) tracked: Arc<[String]>,
 }
 
 /// The most that is kept of a payload unless something else is said, in bytes.
@@ -45,6 +49,7 @@ impl Pipeline {
             vault: None,
             keep: Keep::default(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
+            tracked: Arc::default(),
         }
     }
 
@@ -94,6 +99,29 @@ impl Pipeline {
         self.keep = keep;
         self.payload_bytes_max = bytes_max;
         self
+    }
+
+    /// The same with fields of the input whose values are kept count of: how often jobs with each are done, and how often
+    /// they die.
+    pub fn track(mut self, fields: impl IntoIterator<Item = String>) -> Self {
+        self.tracked = fields.into_iter().collect();
+        self
+    }
+
+    /// The request its handler would send for an input, without secrets.
+    pub fn request(&self, input: &Input) -> Option<HttpRequest> {
+        self.handler.request(input)
+    }
+
+    /// Whether its handler can work from saved payloads.
+    pub fn works_from_saved(&self) -> bool {
+        self.vault.is_some() && self.handler.works_from_saved()
+    }
+
+    /// What its handler would find in a job's input of the fields it keeps count of.
+    pub(crate) fn tracked_in(&self, input: &Input) -> Vec<(String, String)> {
+        let value = |field: &String| Some((field.clone(), tracked_value(input.get(field)?)));
+        self.tracked.iter().filter_map(value).collect()
     }
 
     /// The same with a place for its results.

@@ -58,6 +58,33 @@ pub enum StoreError {
         /// Why not.
         why: String,
     },
+    /// There is no such cause.
+    #[error("no cause {0}: `redrive cause list --all` shows which there are")]
+    NoCause(String),
+    /// The beginning of an id fits several causes.
+    #[error("several causes begin with {0}: give more of the id")]
+    AmbiguousCause(String),
+    /// Two causes that cannot be one.
+    #[error("{from} cannot be merged into {into}: {why}")]
+    CannotMerge {
+        /// Which.
+        from: String,
+        /// Into which.
+        into: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A cause that cannot be split so.
+    #[error("{cause} cannot be split so: {why}")]
+    CannotSplit {
+        /// Which.
+        cause: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// There is no such replay.
+    #[error("no replay {0}: `redrive replay list` shows which there are")]
+    NoReplay(String),
     /// A text that is not the address of a store.
     #[error("{0:?} is not a store: expected sqlite:PATH or memory:")]
     InvalidLocation(String),

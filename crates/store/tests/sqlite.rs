@@ -81,7 +81,8 @@ async fn the_audit_notices_what_does_not_add_up() {
         "UPDATE pipeline SET accepted = accepted + 1, queued = queued + 1",
         "UPDATE pipeline SET retrying = 5",
         "INSERT INTO done SELECT id, pipeline, key, target, accepted_at, 0, 1, 0, 0 FROM job",
-        "INSERT INTO dead SELECT 1, id, pipeline, key, target, accepted_at, 0, 0, 1, 0, 0, 'auto', 'dns', NULL, NULL, NULL, '', '{}', NULL FROM job LIMIT 1",
+        "INSERT INTO dead (id, pipeline, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message, input)
+         SELECT id, pipeline, accepted_at, 0, 0, 1, 0, 0, 'auto', 'dns', '', '{}' FROM job LIMIT 1",
         "INSERT INTO identity VALUES (1, 'nobody', x'00')",
         "INSERT INTO lease VALUES (x'00', 99, x'00', x'00', 1, 0, 0)",
     ] {

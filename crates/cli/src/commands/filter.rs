@@ -8,7 +8,7 @@ use redrive_store::Result as StoreResult;
 use redrive_store::contract::{DeadFilter, JobFilter, Page};
 use serde::Serialize;
 
-use crate::args::{FilterArgs, PageArgs};
+use crate::args::{DeadFilterArgs, FilterArgs, PageArgs};
 use crate::config::units;
 use crate::exit::{Exit, usage};
 use crate::output::print::out;
@@ -20,10 +20,11 @@ fn bounds(args: &FilterArgs, now: Timestamp) -> Result<(Option<Timestamp>, Optio
 }
 
 /// The filter for dead letters.
-pub fn of_dead(args: FilterArgs, now: Timestamp) -> Result<DeadFilter> {
-    let (since, until) = bounds(&args, now)?;
-    let FilterArgs { pipeline, reason, code, target, text, .. } = args;
-    Ok(DeadFilter { pipeline, reason, code, target, gate: None, since, until, text })
+pub fn of_dead(args: DeadFilterArgs, now: Timestamp) -> Result<DeadFilter> {
+    let DeadFilterArgs { cause, proxy, gate, common } = args;
+    let (since, until) = bounds(&common, now)?;
+    let FilterArgs { pipeline, reason, code, target, text, .. } = common;
+    Ok(DeadFilter { pipeline, reason, code, target, cause, proxy, gate, since, until, text })
 }
 
 /// The filter for jobs.

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod audit;
+mod cause;
 mod completions;
 mod dead;
 mod demo;
@@ -11,6 +12,8 @@ mod init;
 mod job;
 mod payload;
 mod push;
+mod replay;
+mod report;
 mod run;
 mod signals;
 mod status;
@@ -34,7 +37,10 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Work(args) => work::run(&Setting::load(&cli.global)?, args).await,
         Command::Status(args) => status::run(&Setting::load(&cli.global)?, args.json).await,
         Command::Audit(args) => audit::run(&Setting::load(&cli.global)?, args.json).await,
+        Command::Report(args) => report::run(&Setting::load(&cli.global)?, args).await,
         Command::Dead(command) => dead::run(&Setting::load(&cli.global)?, command).await,
+        Command::Cause(command) => cause::run(&cli.global, command).await,
+        Command::Replay(command) => replay::run(&Setting::load(&cli.global)?, command).await,
         Command::Payload(command) => payload::run(&Setting::load(&cli.global)?, command).await,
         Command::Job(command) => job::run(&Setting::load(&cli.global)?, command).await,
     }

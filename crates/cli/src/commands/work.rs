@@ -20,7 +20,7 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     };
     let pipelines = pipelines.into_iter().map(sinks).collect::<Result<Vec<_>>>()?;
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();
-    let worker = redrive.worker(pipelines);
+    let worker = redrive.worker(pipelines).with_replays();
     let stop = CancellationToken::new();
     signals::watch(stop.clone(), worker.hurry(), |line| eprintln!("{line}"));
     eprintln!("working on {} in {}", names.join(", "), setting.location);

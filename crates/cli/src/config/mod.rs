@@ -1,11 +1,12 @@
 //! `redrive.toml`: pipelines, their handlers and their policies.
 //!
-//! - `pipeline`: one pipeline's keys; `http` and `request`: those of one that fetches; `secrets`: values from outside; `units`: times and sizes; `mistake`: errors that name the nearest right key
+//! - `pipeline`: one pipeline's keys; `http` and `request`: those of one that fetches; `replay`: when letters are replayed by themselves; `secrets`: values from outside; `units`: times and sizes; `mistake`: errors that name the nearest right key
 //! - `template`: the file that `redrive init` writes
 
 pub mod http;
 mod mistake;
 mod pipeline;
+mod replay;
 mod request;
 mod secrets;
 pub mod template;

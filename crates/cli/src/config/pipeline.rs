@@ -13,6 +13,7 @@ use redrive_core::rules::Rule;
 use serde::Deserialize;
 
 use super::http::{self, HttpSection, PollingSection};
+use super::replay::AutoReplayConfig;
 use super::request::RequestSection;
 use super::units::{Size, Time};
 
@@ -29,6 +30,12 @@ pub struct PipelineConfig {
     pub command: Vec<String>,
     /// A process per job, or one for many.
     pub mode: ModeKind,
+    /// Whether the command, given a saved payload, works from that alone.
+    pub pure: bool,
+    /// Fields of the input to keep count of.
+    pub track: Vec<String>,
+    /// When dead letters are replayed by themselves.
+    pub auto_replay: AutoReplayConfig,
     /// Variables added to the command's environment.
     pub env: BTreeMap<String, String>,
     /// The folder the command runs in.
@@ -229,6 +236,7 @@ impl PipelineConfig {
             rules: self.rule.clone(),
             breaker: self.breaker.policy(),
             queued_max: self.max_queued,
+            auto_replays: self.auto_replay.policies(),
             retention: self.retention.map_or(defaults.retention, |retention| retention.0),
             lease: time(self.lease, defaults.lease),
             deadline: time(self.timeout, defaults.deadline),

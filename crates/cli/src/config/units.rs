@@ -40,6 +40,38 @@ pub fn size(text: &str) -> Result<u64, String> {
     if bytes >= 1.0 && bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err(wrong()) }
 }
 
+/// Reads a rate such as `20/s`, `100/m` or `5/h`, per second.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let wrong = || format!("{text:?} is not a rate: expected one such as 20/s, 100/m or 500/h");
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let secs = match unit.trim() {
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    if number.is_finite() && number > 0.0 { Ok(number / secs) } else { Err(wrong()) }
+}
+
+/// Reads a share such as `25%` or `0.25`.
+pub fn share(text: &str) -> Result<f64, String> {
+    let wrong = || format!("{text:?} is not a share: expected one such as 25% or 0.25");
+    let number = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.trim().parse(),
+    };
+    number.ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(wrong)
+}
+
+/// Reads an instant to come: how long from now (`7d`), a day or a time.
+pub fn future(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+    match duration(text) {
+        Ok(ahead) => Ok(now + ahead),
+        Err(_) => instant(text, now),
+    }
+}
+
 /// Reads an instant: how long ago (`2h`), a day (`2026-11-15`) or a time (`2026-11-15T14:02:00Z`).
 pub fn instant(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(ago) = duration(text) {
@@ -97,6 +129,18 @@ mod tests {
         assert_eq!(size("4096"), Ok(4_096));
         for bad in ["", "lots", "-1", "0", "5 parsecs", "1e400GB"] {
             assert!(size(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn rates_and_shares() {
+        assert_eq!((rate("20/s"), rate("90/m"), rate("5")), (Ok(20.0), Ok(1.5), Ok(5.0)));
+        assert_eq!((share("25%"), share("0.1"), share("0")), (Ok(0.25), Ok(0.1), Ok(0.0)));
+        for bad in ["", "0/s", "x/s", "5/y", "-1/s"] {
+            assert!(rate(bad).is_err(), "{bad:?}");
+        }
+        for bad in ["", "101%", "-1", "x"] {
+            assert!(share(bad).is_err(), "{bad:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Progress of a run: a bar on a terminal, a plain line now and then otherwise. Both on standard error.
 
 use std::io::IsTerminal;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -25,11 +26,7 @@ pub struct Progress {
 impl Progress {
     /// Begins; `base` is the ledger before the first job.
     pub fn start(base: Ledger) -> Self {
-        let target = if is_bar() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let style = ProgressStyle::with_template("{bar:24.cyan/dim} {pos}/{len} {wide_msg}");
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
-        Self { bar, begun: Instant::now(), base }
+        Self { bar: bar(), begun: Instant::now(), base }
     }
 
     /// How often to show.
@@ -71,12 +68,62 @@ impl Progress {
     }
 }
 
+/// Counts towards a known end: a bar on a terminal, a plain line now and then otherwise.
+#[derive(Clone)]
+pub struct Counter {
+    bar: ProgressBar,
+    what: &'static str,
+    said_at: Arc<Mutex<Instant>>,
+}
+
+impl Counter {
+    /// Begins; `what` is what happens to the things that are counted.
+    pub fn start(what: &'static str) -> Self {
+        Self { bar: bar(), what, said_at: Arc::new(Mutex::new(Instant::now())) }
+    }
+
+    /// Shows how far it is.
+    pub fn show(&self, done: u64, of: u64) {
+        self.bar.set_length(of);
+        self.bar.set_position(done);
+        let Ok(mut said_at) = self.said_at.lock() else { return };
+        if !is_bar() && said_at.elapsed() >= LINE_EVERY {
+            *said_at = Instant::now();
+            eprintln!("{}: {done}/{of}", self.what);
+        }
+    }
+
+    /// Shows something beside the bar.
+    pub fn note(&self, text: String) {
+        self.bar.set_message(text);
+    }
+
+    /// Prints a line above the bar.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| anstream::eprintln!("{line}"));
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Jobs that wait for their target to get better.
 fn held(breakers: &[BreakerView], time: Timestamp) -> Option<String> {
     let next = breakers.iter().filter(|breaker| breaker.held > 0).min_by_key(|breaker| breaker.breaker.open_until)?;
     let jobs: u64 = breakers.iter().map(|breaker| breaker.held).sum();
     let secs = next.breaker.open_until.since(time).as_secs();
     Some(format!("  held {jobs} ({} fails, next try in {secs} s)", next.target))
+}
+
+/// A bar, seen only on a terminal.
+fn bar() -> ProgressBar {
+    let target = if is_bar() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template("{bar:24.cyan/dim} {pos}/{len} {wide_msg}");
+    let bar = ProgressBar::with_draw_target(Some(0), target);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+    bar
 }
 
 fn is_bar() -> bool {

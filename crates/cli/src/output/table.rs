@@ -34,7 +34,7 @@ pub fn print(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
 }
 
 /// The width of the terminal, if there is one.
-fn width() -> Option<usize> {
+pub fn width() -> Option<usize> {
     let stdout = std::io::stdout();
     let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok())??;
     Some(usize::from(size.ws_col))

@@ -6,7 +6,9 @@
 mod closure;
 pub mod exec;
 pub mod http;
+mod notes;
 mod progress;
+mod saved;
 pub mod submit_poll;
 
 use std::time::Duration;
@@ -19,7 +21,11 @@ use redrive_core::secrets::Secrets;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use self::notes::Notes;
 pub use self::progress::Progress;
+pub use self::saved::Saved;
+use crate::export::HttpRequest;
+use crate::pipeline::Pipeline;
 use crate::vault::Evidence;
 
 /// A job as its handler sees it. Its JSON form is what commands read.
@@ -41,6 +47,9 @@ pub struct Job {
     pub crashes: u32,
     /// How often it was replayed.
     pub replays: u32,
+    /// The saved payload to work from, without asking for anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved: Option<Saved>,
     /// The worker that runs it.
     #[serde(skip)]
     pub worker: WorkerId,
@@ -53,16 +62,20 @@ pub struct Job {
     /// How far an earlier attempt got, and where to note how far this one does.
     #[serde(skip)]
     pub progress: Progress,
+    /// What is noted about this attempt.
+    #[serde(skip)]
+    pub notes: Notes,
 }
 
 impl Job {
     pub(crate) fn new(
         leased: &LeasedJob,
         worker: WorkerId,
-        deadline: Duration,
+        pipeline: &Pipeline,
         evidence: Evidence,
         progress: Progress,
     ) -> Self {
+        let saved = leased.saved.clone().zip(pipeline.vault.clone());
         Self {
             id: leased.lease.job,
             pipeline: leased.pipeline.clone(),
@@ -72,10 +85,12 @@ impl Job {
             attempt: leased.attempt(),
             crashes: leased.tally.crashes,
             replays: leased.tally.replays,
+            saved: saved.map(|(payload, vault)| Saved::new(payload, vault)),
             worker,
-            deadline,
+            deadline: pipeline.policy.deadline,
             evidence,
             progress,
+            notes: Notes::default(),
         }
     }
 }
@@ -137,5 +152,15 @@ pub trait Handler: Send + Sync {
     /// Where it runs its jobs.
     fn isolation(&self) -> Isolation {
         Isolation::Shared
+    }
+
+    /// The request it would send for an input, without secrets; none if it sends none, or cannot make it.
+    fn request(&self, _input: &Input) -> Option<HttpRequest> {
+        None
+    }
+
+    /// Whether it can work from a saved payload, without the network and without any other effect.
+    fn works_from_saved(&self) -> bool {
+        false
     }
 }

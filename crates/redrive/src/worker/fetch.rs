@@ -1,4 +1,4 @@
-//! Leasing for one pipeline: keeps a local queue filled, starts jobs as slots become free, and knows when there is
+//! Leasing for one lane of a pipeline: keeps a local queue filled, starts jobs as slots become free, and knows when there is
 //! nothing left.
 
 use std::collections::VecDeque;
@@ -10,8 +10,9 @@ use std::time::Duration;
 use redrive_core::breakers::BreakerState;
 use redrive_core::ids::LeaseToken;
 use redrive_core::jobs::LeasedJob;
+use redrive_core::replays::ReplayState;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{LeaseJobs, LeasedJobs};
+use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs};
 use redrive_store::{Result as StoreResult, StoreError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,7 @@ enum Supply {
 pub(super) struct Fetcher {
     context: Arc<Context>,
     pipeline: Pipeline,
+    lane: Lane,
     local: VecDeque<Waiting>,
     running: JoinSet<Duration>,
     settler: Settler,
@@ -57,11 +59,12 @@ pub(super) struct Fetcher {
 }
 
 impl Fetcher {
-    pub(super) fn new(context: Arc<Context>, pipeline: Pipeline) -> Self {
+    pub(super) fn new(context: Arc<Context>, pipeline: Pipeline, lane: Lane) -> Self {
         let settler = Settler::start(Arc::clone(&context), pipeline.clone());
         Self {
             context,
             pipeline,
+            lane,
             local: VecDeque::new(),
             running: JoinSet::new(),
             settler,
@@ -180,6 +183,7 @@ impl Fetcher {
         let now = self.context.now();
         let params = LeaseJobs {
             pipeline: self.pipeline.name.clone(),
+            lane: self.lane,
             worker: self.context.id,
             token: LeaseToken::new(now, self.context.redrive.chance.bits()),
             limit: u32::try_from(self.wanted()).unwrap_or(u32::MAX),
@@ -226,7 +230,13 @@ impl Fetcher {
         if busy || matches!(self.supply, Supply::Ready) {
             return Ok(false);
         }
-        Ok(self.context.redrive.ledger(&self.pipeline.name).await?.open() == 0)
+        match self.lane {
+            Lane::Queue => Ok(self.context.redrive.ledger(&self.pipeline.name).await?.open_by_itself() == 0),
+            Lane::Replay(id) => {
+                let replay = self.context.redrive.store.get_replay(id).await?;
+                Ok(replay.is_none_or(|replay| !replay.is_open() || replay.state == ReplayState::Paused))
+            }
+        }
     }
 
     /// Takes in what a lease under way still brings, so that it can be returned.

@@ -2,7 +2,7 @@
 //!
 //! Per pipeline, `fetch` leases batches into a local queue and starts jobs, `run` runs one, `settle` writes the results
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
-//! dead workers, `strays` ends what jobs left running, `retention` lets old dead letters go, `watch` notices what other
+//! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `retention` lets old dead letters go, `watch` notices what other
 //! processes changed.
 
 mod context;
@@ -10,8 +10,9 @@ mod fetch;
 mod heartbeat;
 mod pace;
 mod reaper;
+mod replays;
 mod retention;
-mod run;
+pub(crate) mod run;
 mod settle;
 mod strays;
 mod watch;
@@ -19,13 +20,14 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::ids::WorkerId;
-use redrive_store::contract::AttachWorker;
+use redrive_core::ids::{ReplayId, WorkerId};
+use redrive_store::contract::{AttachWorker, Lane};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::context::Context;
 use self::fetch::Fetcher;
+use self::replays::Driver;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::Isolation;
@@ -59,11 +61,33 @@ const GRACE: Duration = Duration::from_secs(20);
 pub struct Worker {
     context: Arc<Context>,
     pipelines: Vec<Pipeline>,
+    task: Task,
+}
+
+/// What a worker works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    /// The queues of its pipelines.
+    Queues,
+    /// The same, and all replays of them.
+    All,
+    /// One replay.
+    Replay(ReplayId),
 }
 
 impl Worker {
     pub(crate) fn new(redrive: Redrive, id: WorkerId, pipelines: Vec<Pipeline>) -> Self {
-        Self { context: Arc::new(Context::new(redrive, id)), pipelines }
+        Self { context: Arc::new(Context::new(redrive, id)), pipelines, task: Task::Queues }
+    }
+
+    /// The same, but it also drives the replays of its pipelines and begins those that their policies ask for.
+    pub fn with_replays(self) -> Self {
+        Self { task: Task::All, ..self }
+    }
+
+    /// The same, but it works on one replay and nothing else. It is finished when the replay is, or is paused.
+    pub fn only_replay(self, id: ReplayId) -> Self {
+        Self { task: Task::Replay(id), ..self }
     }
 
     /// A token that, once cancelled after the worker was told to stop, makes it return running jobs at once.
@@ -74,7 +98,7 @@ impl Worker {
     /// Works until it is finished or `stop` is cancelled. Then it starts nothing more, lets running jobs end for a while
     /// and returns the rest without blame.
     pub async fn run(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
-        let Self { context, pipelines } = self;
+        let Self { context, pipelines, task } = self;
         let store = &context.redrive.store;
         let params = AttachWorker { worker: context.id, pid: std::process::id(), now: context.now() };
         store.attach_worker(params).await?;
@@ -95,8 +119,12 @@ impl Worker {
             stopper.stop.cancel();
         });
         let mut work = JoinSet::new();
-        for pipeline in pipelines {
-            work.spawn(Fetcher::new(Arc::clone(&context), pipeline).run(until.clone()));
+        if task != Task::Queues {
+            let only = if let Task::Replay(id) = task { Some(id) } else { None };
+            work.spawn(Driver::new(Arc::clone(&context), pipelines.clone(), only).run(until.clone()));
+        }
+        for pipeline in pipelines.into_iter().filter(|_| !matches!(task, Task::Replay(_))) {
+            work.spawn(Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue).run(until.clone()));
         }
         while let Some(ended) = work.join_next().await {
             if let Err(panic) = ended {

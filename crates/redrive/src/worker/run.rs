@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::Outcome;
+use redrive_core::traffic::Facts;
 use redrive_store::contract::StartJobs;
 use serde_json::Value;
 use tokio::sync::RwLock;
@@ -39,26 +40,23 @@ pub(super) async fn run(
 ) -> Duration {
     let begun = Instant::now();
     let evidence = Evidence::new(pipeline.vault.clone(), pipeline.keep, pipeline.payload_bytes_max);
+    let progress = Progress::new(job.progress.clone(), Arc::clone(&context.redrive.store), job.lease);
+    let work = Job::new(&job, context.id, &pipeline, evidence.clone(), progress);
+    let notes = work.notes.clone();
     let (outcome, result) = tokio::select! {
-        outcome = attempt(&context, &pipeline, &job, &evidence) => outcome,
+        outcome = attempt(&context, &pipeline, &job, work) => outcome,
         // Somebody else has the job, or it was cancelled: whatever came out of it would not count.
         () = ended.cancelled() => (Outcome::Returned, None),
         () = context.hurry.cancelled() => (Outcome::Returned, None),
     };
     let duration = begun.elapsed();
     // The settler only goes away after every job has ended.
-    let _ = settler.send(Ended { job, outcome, result, payload: evidence.take(), duration: Some(duration) });
+    let facts = Facts { tracked: pipeline.tracked_in(&job.input), ..notes.take() };
+    let _ = settler.send(Ended { job, outcome, result, payload: evidence.take(), facts, duration: Some(duration) });
     duration
 }
 
-async fn attempt(
-    context: &Context,
-    pipeline: &Pipeline,
-    job: &LeasedJob,
-    evidence: &Evidence,
-) -> (Outcome, Option<Value>) {
-    let progress = Progress::new(job.progress.clone(), Arc::clone(&context.redrive.store), job.lease);
-    let work = Job::new(job, context.id, pipeline.policy.deadline, evidence.clone(), progress);
+async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob, work: Job) -> (Outcome, Option<Value>) {
     if pipeline.handler.isolation() == Isolation::OwnProcess {
         return handle(context, pipeline, work, OWN_DEADLINE_SLACK).await;
     }
@@ -79,24 +77,38 @@ async fn attempt(
 }
 
 async fn handle(context: &Context, pipeline: &Pipeline, work: Job, slack: Duration) -> (Outcome, Option<Value>) {
-    let deadline = pipeline.policy.deadline;
-    let handler = Arc::clone(&pipeline.handler);
-    // A task of its own, so that a panic ends the job and not the worker.
-    let task = AbortOnDropHandle::new(tokio::spawn(async move { handler.run(work).await }));
-    match tokio::time::timeout(deadline + slack, task).await {
-        Ok(Ok(Ok(result))) => (Outcome::Done, Some(result)),
-        Ok(Ok(Err(HandlerError::Failed(report)))) => (Outcome::Failed(*report), None),
-        Ok(Ok(Err(HandlerError::Crashed(report)))) => (crashed(context, *report).await, None),
-        Ok(Ok(Err(HandlerError::Unavailable(why)))) => {
+    match guarded(pipeline, work, slack).await {
+        Ok((Outcome::Crashed(report), _)) => (crashed(context, report).await, None),
+        Ok(ended) => ended,
+        Err(why) => {
             context.fail(Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why });
             (Outcome::Returned, None)
         }
-        Ok(Err(ended)) => (panicked(ended), None),
+    }
+}
+
+/// Runs a handler in a task of its own, so that a panic ends the job and not the worker, and for no longer than it may
+/// take. It is an error if the handler cannot work at all.
+pub(crate) async fn guarded(
+    pipeline: &Pipeline,
+    work: Job,
+    slack: Duration,
+) -> Result<(Outcome, Option<Value>), String> {
+    let deadline = pipeline.policy.deadline;
+    let handler = Arc::clone(&pipeline.handler);
+    let task = AbortOnDropHandle::new(tokio::spawn(async move { handler.run(work).await }));
+    let outcome = match tokio::time::timeout(deadline + slack, task).await {
+        Ok(Ok(Ok(result))) => return Ok((Outcome::Done, Some(result))),
+        Ok(Ok(Err(HandlerError::Failed(report)))) => Outcome::Failed(*report),
+        Ok(Ok(Err(HandlerError::Crashed(report)))) => Outcome::Crashed(*report),
+        Ok(Ok(Err(HandlerError::Unavailable(why)))) => return Err(why),
+        Ok(Err(ended)) => panicked(ended),
         Err(_) => {
             let report = FailureReport::new(Reason::Timeout, format!("no result after {deadline:?}"));
-            (Outcome::Failed(report.with_code("deadline")), None)
+            Outcome::Failed(report.with_code("deadline"))
         }
-    }
+    };
+    Ok((outcome, None))
 }
 
 /// A signal that asks a process to end may have gone to the worker too, and then says nothing about the job.

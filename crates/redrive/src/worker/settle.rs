@@ -8,6 +8,7 @@ use redrive_core::breakers::Signal;
 use redrive_core::jobs::LeasedJob;
 use redrive_core::payloads::Payload;
 use redrive_core::settlements::{Destination, Ending, Outcome, Settlement, decide};
+use redrive_core::traffic::Facts;
 use redrive_store::contract::SettleJobs;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -28,13 +29,15 @@ pub(super) struct Ended {
     pub(super) outcome: Outcome,
     pub(super) result: Option<Value>,
     pub(super) payload: Option<Payload>,
+    pub(super) facts: Facts,
     pub(super) duration: Option<Duration>,
 }
 
 impl Ended {
     /// A job that was leased but not started.
-    pub(super) const fn unstarted(job: LeasedJob) -> Self {
-        Self { job, outcome: Outcome::Returned, result: None, payload: None, duration: None }
+    pub(super) fn unstarted(job: LeasedJob) -> Self {
+        let facts = Facts::default();
+        Self { job, outcome: Outcome::Returned, result: None, payload: None, facts, duration: None }
     }
 }
 
@@ -182,6 +185,7 @@ impl Settling {
         let ending = Ending { duration: ended.duration, ..self.context.ending() };
         let mut decision = decide(&self.pipeline.policy, &ended.job, ended.outcome, ending);
         decision.keep(ended.payload);
+        decision.facts = ended.facts;
         Settlement { lease: ended.job.lease, decision }
     }
 

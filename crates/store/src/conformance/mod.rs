@@ -3,12 +3,15 @@
 //! A backend's test file names a function that makes a fresh store and calls [`conformance_tests!`](crate::conformance_tests).
 
 pub mod breakers;
+pub mod causes;
 pub mod dead;
 pub mod jobs;
 pub mod leases;
 pub mod ledger;
 pub mod payloads;
+pub mod replays;
 pub mod script;
+pub mod traffic;
 pub mod workers;
 
 /// Makes one test per case of the suite. `$make` is an async function that gives a fresh, empty `Arc<dyn Store>` and
@@ -28,6 +31,15 @@ macro_rules! conformance_tests {
                    export_and_import_lose_nothing, importing_twice_adds_nothing]
             ledger: [hours_are_counted, any_history_adds_up, a_replayed_letter_counts_as_recovered,
                      the_revision_changes_with_every_write]
+            causes: [letters_are_grouped_as_they_die, discarding_is_counted, imported_letters_have_causes,
+                     people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
+                     a_split_holds_for_the_future, a_sudden_rise_escalates]
+            replays: [a_plan_changes_nothing, a_letter_recovers, a_letter_that_fails_again_is_the_same_letter,
+                      a_retry_stays_with_its_replay, a_letter_is_claimed_once, a_ramp_stops_by_itself,
+                      a_paused_replay_rests, a_cancelled_replay_lets_go, what_is_given_up_meanwhile_is_gone,
+                      an_edited_letter_keeps_its_original, by_itself_only_what_may_go_goes,
+                      replayed_letters_respect_breakers, replays_are_listed]
+            traffic: [every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything]
             workers: [a_detached_workers_leases_are_lost, workers_are_listed]
             payloads: [the_first_place_counts, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]

@@ -15,7 +15,7 @@ use redrive_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::contract::{
-    AttachWorker, DeadFilter, EnqueueJobs, EnqueuedJob, LeaseJobs, LeasedJobs, ListDead, SettleJobs, Settled,
+    AttachWorker, DeadFilter, EnqueueJobs, EnqueuedJob, Lane, LeaseJobs, LeasedJobs, ListDead, SettleJobs, Settled,
 };
 use crate::{Result, Store};
 
@@ -63,6 +63,7 @@ pub async fn attach(store: &Shared, n: u128) {
 pub async fn lease_all(store: &Shared, limit: u32, now: Timestamp) -> LeasedJobs {
     let params = LeaseJobs {
         pipeline: pipeline(),
+        lane: Lane::Queue,
         worker: worker(1),
         token: LeaseToken::new(now, u128::from(limit)),
         limit,
@@ -115,7 +116,7 @@ pub async fn bury(store: &Shared, new: NewJob, reason: Reason, message: &str, no
     assert_eq!(leased.lease.job, id, "nothing else is queued");
     let ending = Ending { at: now, duration: None, worker: None, chance: 0.0 };
     let mut decision = decide(&Policy::default(), &leased, fatal(reason, message), ending);
-    decision.destination = Destination::Dead { gate: Gate::Review };
+    decision.destination = Destination::bury(Gate::Review, None);
     settle_as(store, &leased, decision, now).await;
     id
 }

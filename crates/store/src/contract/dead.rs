@@ -1,10 +1,13 @@
 //! Dead letters: looking at them, giving them up, carrying them between stores.
 
 use async_trait::async_trait;
+use redrive_core::causes::CauseId;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::time::Timestamp;
+
+use serde::{Deserialize, Serialize};
 
 use super::pages::Page;
 use crate::error::Result;
@@ -29,23 +32,38 @@ pub trait DeadStore {
 }
 
 /// Which dead letters.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DeadFilter {
     /// Only of this pipeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineName>,
     /// Only those that died for this reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// Only with this code.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// Only of this target.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// Only of this cause; the beginning of its id is enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<CauseId>,
+    /// Only through this proxy, by its label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
     /// Only with this gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
     /// Only those that died at or after this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// Only those that died before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// Only those with this text in their key, message or input.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
@@ -56,6 +74,8 @@ impl DeadFilter {
             && self.reason.is_none()
             && self.code.is_none()
             && self.target.is_none()
+            && self.cause.is_none()
+            && self.proxy.is_none()
             && self.gate.is_none()
             && self.since.is_none()
             && self.until.is_none()

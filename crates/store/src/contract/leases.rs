@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::breakers::BreakerPolicy;
 use redrive_core::crashes::LostLease;
-use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
@@ -38,6 +38,8 @@ pub trait LeaseStore {
 pub struct LeaseJobs {
     /// The pipeline.
     pub pipeline: PipelineName,
+    /// Which of its jobs.
+    pub lane: Lane,
     /// The worker that asks.
     pub worker: WorkerId,
     /// The token the leases will have.
@@ -50,6 +52,16 @@ pub struct LeaseJobs {
     pub breaker: BreakerPolicy,
     /// The time.
     pub now: Timestamp,
+}
+
+/// Which jobs of a pipeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Those of its queue.
+    #[default]
+    Queue,
+    /// The letters that a replay sent.
+    Replay(ReplayId),
 }
 
 /// What a worker got.

@@ -4,34 +4,68 @@
 //! the conformance suite.
 
 pub mod breakers;
+pub mod causes;
 pub mod dead;
 pub mod jobs;
 pub mod leases;
 pub mod ledger;
 pub mod pages;
 pub mod payloads;
+pub mod replays;
+pub mod traffic;
 pub mod workers;
 
 pub use breakers::{BreakerStore, BreakerView, SweepBreakers};
+pub use causes::{
+    AlikeCause, CauseChange, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView, ChangeCause,
+    ListCauses, SplitBy,
+};
 pub use dead::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
 };
 pub use leases::{
-    ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
+    ExtendLeases, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
 };
 pub use ledger::{Audit, AuditedPipeline, Health, HourlyCount, LedgerStore};
 pub use pages::Page;
 pub use payloads::{ListPayloads, PayloadStore, PayloadView, RegisterPayload, SweepPayloads};
+pub use replays::{
+    Automatic, ChangeReplay, ClaimAutoReplay, ListReplayLetters, ListReplays, PlanReplay, ReplayChange, ReplayLetter,
+    ReplayPlan, ReplayStore, ReplayView, Selection, StartReplay,
+};
+pub use traffic::{CountDead, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficCount, TrafficStore};
 pub use workers::{AttachWorker, WorkerStore, WorkerView};
 
 /// All that a backend can do.
 pub trait Store:
-    JobStore + LeaseStore + DeadStore + LedgerStore + WorkerStore + BreakerStore + PayloadStore + Send + Sync
+    JobStore
+    + LeaseStore
+    + DeadStore
+    + CauseStore
+    + ReplayStore
+    + TrafficStore
+    + LedgerStore
+    + WorkerStore
+    + BreakerStore
+    + PayloadStore
+    + Send
+    + Sync
 {
 }
 
 impl<T> Store for T where
-    T: JobStore + LeaseStore + DeadStore + LedgerStore + WorkerStore + BreakerStore + PayloadStore + Send + Sync
+    T: JobStore
+        + LeaseStore
+        + DeadStore
+        + CauseStore
+        + ReplayStore
+        + TrafficStore
+        + LedgerStore
+        + WorkerStore
+        + BreakerStore
+        + PayloadStore
+        + Send
+        + Sync
 {
 }

@@ -13,7 +13,14 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "a hot job is neither queued, held nor leased",
         "SELECT count(*) FROM job j WHERE NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)
          AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.pipeline = j.pipeline AND q.due_at = j.due_at AND q.seq = j.seq)
-         AND NOT EXISTS (SELECT 1 FROM held h WHERE h.pipeline = j.pipeline AND h.target = j.target AND h.seq = j.seq)",
+         AND NOT EXISTS (SELECT 1 FROM held h WHERE h.pipeline = j.pipeline AND h.target = j.target AND h.seq = j.seq)
+         AND NOT EXISTS (SELECT 1 FROM replay_queue r WHERE r.replay = j.replay AND r.pipeline = j.pipeline
+                         AND r.due_at = j.due_at AND r.seq = j.seq)",
+    ),
+    (
+        "a place in a replay's queue has no job",
+        "SELECT count(*) FROM replay_queue r WHERE NOT EXISTS
+            (SELECT 1 FROM job j WHERE j.seq = r.seq AND j.pipeline = r.pipeline AND j.replay = r.replay)",
     ),
     (
         "a lease has no job",
@@ -32,6 +39,8 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "SELECT count(*) FROM lease l WHERE EXISTS
             (SELECT 1 FROM job j JOIN queue q ON q.pipeline = j.pipeline AND q.due_at = j.due_at AND q.seq = j.seq
              WHERE j.seq = l.seq)
+         OR EXISTS (SELECT 1 FROM job j JOIN replay_queue r ON r.replay = j.replay AND r.pipeline = j.pipeline
+             AND r.due_at = j.due_at AND r.seq = j.seq WHERE j.seq = l.seq)
          OR EXISTS (SELECT 1 FROM job j JOIN held h ON h.pipeline = j.pipeline AND h.target = j.target AND h.seq = j.seq
              WHERE j.seq = l.seq)",
     ),
@@ -67,6 +76,27 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "SELECT count(*) FROM (SELECT pipeline FROM job UNION ALL SELECT pipeline FROM done UNION ALL SELECT pipeline FROM dead
                                UNION ALL SELECT pipeline FROM discarded)
          WHERE pipeline NOT IN (SELECT id FROM pipeline)",
+    ),
+    (
+        "a dead letter belongs to no cause",
+        "SELECT count(*) FROM dead d WHERE d.cause_key IS NULL
+         OR NOT EXISTS (SELECT 1 FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key)",
+    ),
+    (
+        "a cause does not know how many letters are dead of it",
+        "SELECT count(*) FROM cause_key k WHERE k.dead <> (SELECT count(*) FROM dead d WHERE d.cause_key = k.id)",
+    ),
+    (
+        "a replay does not know how far it is",
+        "SELECT count(*) FROM replay r WHERE (r.total, r.pending, r.running, r.recovered, r.failed) <>
+            (SELECT count(*), ifnull(sum(state = 'pending'), 0), ifnull(sum(state = 'running'), 0),
+                    ifnull(sum(state = 'recovered'), 0), ifnull(sum(state = 'failed'), 0)
+             FROM replay_letter l WHERE l.replay = r.id)",
+    ),
+    (
+        "a letter that a replay sent is not under way",
+        "SELECT count(*) FROM replay_letter l WHERE l.state = 'running'
+         AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = l.job AND j.replay = l.replay)",
     ),
     (
         "a breaker does not know how many jobs it holds",
@@ -107,15 +137,17 @@ pub(super) fn damage(conn: &Connection) -> Result<Option<String>, Fault> {
 
 fn show(l: &Ledger) -> String {
     format!(
-        "accepted {} = queued {} + leased {} + done {} + dead {} + discarded {} (retrying {}, recovered {})",
-        l.accepted, l.queued, l.leased, l.done, l.dead, l.discarded, l.retrying, l.recovered
+        "accepted {} = queued {} + leased {} + done {} + dead {} + discarded {} (retrying {}, recovered {}, replaying {})",
+        l.accepted, l.queued, l.leased, l.done, l.dead, l.discarded, l.retrying, l.recovered, l.replaying
     )
 }
 
 fn count(conn: &Connection, pipeline: i64) -> Result<Ledger, Fault> {
     let one = |sql: &str| conn.query_row(sql, [pipeline], |row| row.get::<_, i64>(0));
-    let queued =
-        one("SELECT count(*) FROM queue WHERE pipeline = ?1")? + one("SELECT count(*) FROM held WHERE pipeline = ?1")?;
+    let queued = one("SELECT count(*) FROM queue WHERE pipeline = ?1")?
+        + one("SELECT count(*) FROM held WHERE pipeline = ?1")?
+        + one("SELECT count(*) FROM replay_queue WHERE pipeline = ?1")?;
+    let replaying = one("SELECT count(*) FROM job WHERE pipeline = ?1 AND replay IS NOT NULL")?;
     let leased = one("SELECT count(*) FROM lease l JOIN job j ON j.seq = l.seq WHERE j.pipeline = ?1")?;
     let retrying = one("SELECT count(*) FROM job j WHERE j.pipeline = ?1 AND j.attempts + j.crashes > 0
          AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)")?;
@@ -127,5 +159,5 @@ fn count(conn: &Connection, pipeline: i64) -> Result<Ledger, Fault> {
     let dead = one("SELECT count(*) FROM dead WHERE pipeline = ?1")?;
     let discarded = one("SELECT count(*) FROM discarded WHERE pipeline = ?1")?;
     let accepted = queued + leased + done + dead + discarded;
-    Ok(Ledger { accepted, queued, leased, done, dead, discarded, retrying, recovered })
+    Ok(Ledger { accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying })
 }

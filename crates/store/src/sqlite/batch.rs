@@ -13,34 +13,9 @@ use redrive_core::time::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::fault::Fault;
-
-/// What the hourly roll-ups count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Event {
-    Accepted,
-    Done,
-    Recovered,
-    Retried,
-    Crashed,
-    Buried,
-    Discarded,
-}
-
-impl Event {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Done => "done",
-            Self::Recovered => "recovered",
-            Self::Retried => "retried",
-            Self::Crashed => "crashed",
-            Self::Buried => "buried",
-            Self::Discarded => "discarded",
-        }
-    }
-}
-
-type Hour = (i64, i64, Event, Option<Reason>);
+use super::rows;
+pub(super) use super::tallies::Event;
+use super::tallies::Tallies;
 
 /// The transaction under way and what is to be written at its end.
 pub(super) struct Batch<'c> {
@@ -51,7 +26,9 @@ pub(super) struct Batch<'c> {
     epochs: HashMap<i64, u64>,
     /// Whether any target of a pipeline has given trouble, once it was asked.
     troubled: HashMap<i64, bool>,
-    hours: HashMap<Hour, i64>,
+    names: HashMap<i64, PipelineName>,
+    /// Counters that many operations share.
+    pub(super) tallies: Tallies,
 }
 
 impl<'c> Batch<'c> {
@@ -62,7 +39,8 @@ impl<'c> Batch<'c> {
             ledgers: HashMap::new(),
             epochs: HashMap::new(),
             troubled: HashMap::new(),
-            hours: HashMap::new(),
+            names: HashMap::new(),
+            tallies: Tallies::default(),
         }
     }
 
@@ -98,6 +76,17 @@ impl<'c> Batch<'c> {
         Ok(id)
     }
 
+    /// What a pipeline is called.
+    pub(super) fn pipeline_name(&mut self, id: i64) -> Result<PipelineName, Fault> {
+        if let Some(name) = self.names.get(&id) {
+            return Ok(name.clone());
+        }
+        let mut select = self.statement("SELECT name FROM pipeline WHERE id = ?1")?;
+        let name: PipelineName = select.query_row([id], |row| rows::parsed(row, 0))?;
+        self.names.insert(id, name.clone());
+        Ok(name)
+    }
+
     /// The change to a pipeline's ledger, so far.
     pub(super) fn ledger(&mut self, pipeline: i64) -> &mut Ledger {
         self.ledgers.entry(pipeline).or_default()
@@ -112,7 +101,7 @@ impl<'c> Batch<'c> {
 
     /// Counts an event in its hour.
     pub(super) fn count(&mut self, pipeline: i64, now: Timestamp, event: Event, reason: Option<Reason>) {
-        *self.hours.entry((pipeline, now.hour(), event, reason)).or_default() += 1;
+        self.tallies.count(pipeline, now, event, reason);
     }
 
     /// Jobs queued in a pipeline, as of now.
@@ -159,7 +148,8 @@ impl<'c> Batch<'c> {
     pub(super) fn finish(self) -> Result<(), Fault> {
         let mut update = self.statement(
             "UPDATE pipeline SET accepted = accepted + ?2, queued = queued + ?3, leased = leased + ?4, done = done + ?5,
-             dead = dead + ?6, discarded = discarded + ?7, retrying = retrying + ?8, recovered = recovered + ?9
+             dead = dead + ?6, discarded = discarded + ?7, retrying = retrying + ?8, recovered = recovered + ?9,
+             replaying = replaying + ?10
              WHERE id = ?1",
         )?;
         for (id, l) in self.ledgers.iter().filter(|(_, change)| **change != Ledger::default()) {
@@ -172,21 +162,19 @@ impl<'c> Batch<'c> {
                 l.dead,
                 l.discarded,
                 l.retrying,
-                l.recovered
+                l.recovered,
+                l.replaying
             ])?;
         }
         let mut update = self.statement("UPDATE pipeline SET epoch = ?2 WHERE id = ?1")?;
         for (id, epoch) in &self.epochs {
             update.execute(params![id, epoch])?;
         }
-        let mut upsert = self.statement(
-            "INSERT INTO hourly (pipeline, hour, event, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET count = count + excluded.count",
-        )?;
-        for ((pipeline, hour, event, reason), count) in &self.hours {
-            let reason = reason.map_or("", Reason::as_str);
-            upsert.execute(params![pipeline, hour, event.as_str(), reason, count])?;
-        }
-        Ok(())
+        self.tallies.write(self.conn)
+    }
+
+    /// Writes the shared counters now, for who must read them.
+    pub(super) fn settle_tallies(&mut self) -> Result<(), Fault> {
+        std::mem::take(&mut self.tallies).write(self.conn)
     }
 }

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use redrive_core::ids::JobId;
 use rusqlite::types::Value;
 use rusqlite::{ParamsFromIter, params_from_iter};
 
+use super::fault::Fault;
 use super::rows::like;
 
 /// Conditions that must all hold.
@@ -68,6 +70,36 @@ impl Conditions {
             let any: Vec<String> = columns.iter().map(|column| format!("{column} LIKE ?{n} ESCAPE '\\'")).collect();
             self.clauses.push(format!("({})", any.join(" OR ")));
         }
+    }
+
+    /// The column has one of the ids; no ids mean any.
+    pub(super) fn ids(&mut self, column: &str, ids: &[JobId]) -> Result<(), Fault> {
+        if !ids.is_empty() {
+            let hex: Vec<String> = ids.iter().map(|id| id.to_string().replace('-', "")).collect();
+            let place = self.bind(serde_json::to_string(&hex)?);
+            self.clauses.push(format!("{column} IN (SELECT unhex(value) FROM json_each({place}))"));
+        }
+        Ok(())
+    }
+
+    /// The column has one of the numbers.
+    pub(super) fn one_of_numbers(&mut self, column: &str, numbers: &[i64]) {
+        if let [number] = numbers {
+            return self.equal(column, Some(*number));
+        }
+        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        self.clauses.push(format!("{column} IN ({})", numbers.join(", ")));
+    }
+
+    /// A condition without a value.
+    pub(super) fn holds(&mut self, clause: &str) {
+        self.clauses.push(clause.to_owned());
+    }
+
+    /// Binds a value; says by what name.
+    pub(super) fn bind(&mut self, value: impl Into<Value>) -> String {
+        self.values.push(value.into());
+        format!("?{}", self.values.len())
     }
 
     pub(super) fn values(&self) -> ParamsFromIter<&[Value]> {

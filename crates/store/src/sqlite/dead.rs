@@ -13,7 +13,7 @@ use super::batch::{Batch, Event};
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
-use super::{jobs, payloads};
+use super::{causes, jobs, payloads};
 use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
 use crate::error::{Result, StoreError};
 
@@ -65,8 +65,8 @@ struct Record<'a> {
     now: Timestamp,
 }
 
-fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLetter>, Fault> {
-    let conditions = conditions(&params.filter, params.cursor.as_deref())?;
+pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLetter>, Fault> {
+    let conditions = conditions(conn, &params.filter, params.cursor.as_deref())?;
     let limit = params.limit.saturating_add(1);
     let sql = format!(
         "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
@@ -84,7 +84,8 @@ fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLetter>, Fault>
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
 }
 
-fn conditions(filter: &DeadFilter, cursor: Option<&str>) -> Result<Conditions, Fault> {
+/// The conditions of a filter, on `dead d`.
+pub(super) fn conditions(conn: &Connection, filter: &DeadFilter, cursor: Option<&str>) -> Result<Conditions, Fault> {
     let mut conditions = Conditions::default();
     if let Some(cursor) = cursor {
         let invalid = || StoreError::InvalidCursor(cursor.to_owned());
@@ -94,13 +95,21 @@ fn conditions(filter: &DeadFilter, cursor: Option<&str>) -> Result<Conditions, F
     }
     if let Some(name) = &filter.pipeline {
         // Any other filter finds fewer than a pipeline has: the `+` keeps its index out of the way.
-        let narrower = filter.reason.is_some() || filter.code.is_some() || filter.target.is_some();
+        let narrower = filter.reason.is_some()
+            || filter.code.is_some()
+            || filter.target.is_some()
+            || filter.cause.is_some()
+            || filter.proxy.is_some();
         let column = if narrower { "+d.pipeline" } else { "d.pipeline" };
         conditions.equal_to_query(column, "SELECT id FROM pipeline WHERE name =", name.as_str().to_owned());
+    }
+    if let Some(cause) = &filter.cause {
+        conditions.one_of_numbers("d.cause_key", &causes::keys_of(conn, cause)?);
     }
     conditions.equal("d.reason", filter.reason.map(|reason| reason.as_str().to_owned()));
     conditions.equal("d.code", filter.code.clone());
     conditions.equal("d.target", filter.target.clone());
+    conditions.equal("d.proxy", filter.proxy.clone());
     conditions.equal("d.gate", filter.gate.map(|gate| gate.as_str().to_owned()));
     conditions.at_least("d.died_at", filter.since.map(Timestamp::as_millis));
     conditions.less_than("d.died_at", filter.until.map(Timestamp::as_millis));
@@ -119,9 +128,16 @@ fn get(conn: &Connection, id: JobId) -> Result<Option<DeadLetter>, Fault> {
 }
 
 fn discard(batch: &mut Batch<'_>, id: JobId, record: Record<'_>) -> Result<bool, Fault> {
-    let mut select = batch.statement("SELECT pipeline, reason FROM dead WHERE id = ?1")?;
-    let found = select.query_row([id.as_bytes()], |row| Ok((row.get(0)?, rows::parsed(row, 1)?))).optional()?;
-    let Some((pipeline, reason)) = found else { return Ok(false) };
+    let mut select = batch.statement("SELECT pipeline, reason, cause_key FROM dead WHERE id = ?1")?;
+    let found = select
+        .query_row([id.as_bytes()], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, row.get::<_, Option<i64>>(2)?)))
+        .optional()?;
+    let Some((pipeline, reason, key)) = found else { return Ok(false) };
+    if let Some(key) = key {
+        let change = batch.tallies.key(key);
+        change.dead -= 1;
+        change.discarded += 1;
+    }
     batch.shift(pipeline, JobState::Dead, Move::Discard)?;
     batch.count(pipeline, record.now, Event::Discarded, Some(reason));
     batch
@@ -164,7 +180,11 @@ fn import(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<
         let mut claim = batch.statement("INSERT OR IGNORE INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
         claim.execute(params![pipeline, key, letter.id.as_bytes()])?;
     }
-    insert(batch, pipeline, letter, now)?;
+    let key = match letter.failures.as_ref().and_then(|failures| failures.last()) {
+        Some(last) => Some(causes::recognise(batch, pipeline, letter.target.as_deref(), last, letter.died_at)?),
+        None => None,
+    };
+    insert(batch, pipeline, letter, key, now)?;
     for failure in letter.failures.iter().flatten() {
         rows::add_failure(batch.connection(), letter.id, failure)?;
     }
@@ -176,12 +196,19 @@ fn import(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<
     Ok(true)
 }
 
-fn insert(batch: &Batch<'_>, pipeline: i64, letter: &DeadLetter, now: Timestamp) -> Result<(), Fault> {
+fn insert(
+    batch: &Batch<'_>,
+    pipeline: i64,
+    letter: &DeadLetter,
+    key: Option<i64>,
+    now: Timestamp,
+) -> Result<(), Fault> {
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
-                               reason, code, http_status, proxy, message, payload, input)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+                               reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
+                               payload_cut)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -201,7 +228,11 @@ fn insert(batch: &Batch<'_>, pipeline: i64, letter: &DeadLetter, now: Timestamp)
             letter.proxy,
             letter.message,
             letter.payload.as_ref().map(PayloadHash::as_bytes),
-            serde_json::to_string(&letter.input)?
+            serde_json::to_string(&letter.input)?,
+            key,
+            letter.verdict,
+            letter.original.as_ref().map(serde_json::to_string).transpose()?,
+            letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref()).any(|p| p.truncated)
         ])?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::{JobView, NewJob};
+use redrive_core::replays::LetterState;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -13,6 +14,7 @@ use super::breakers;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::payloads;
+use super::replays::{self, Ended};
 use super::rows::{self, RowResult};
 use crate::contract::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
@@ -320,10 +322,19 @@ fn cancel(batch: &mut Batch<'_>, params: &CancelJobs) -> Result<Vec<JobId>, Faul
 }
 
 fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &CancelJobs) -> Result<(), Fault> {
-    let mut select =
-        batch.statement("SELECT seq, pipeline, target, due_at, attempts + crashes > 0 FROM job WHERE id = ?1")?;
-    let (seq, pipeline, target, due_at, tried): (i64, i64, Option<String>, i64, bool) = select
-        .query_row([id.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))?;
+    let mut select = batch
+        .statement("SELECT seq, pipeline, target, due_at, attempts + crashes > 0, replay FROM job WHERE id = ?1")?;
+    let (seq, pipeline, target, due_at, tried, replay) = select.query_row([id.as_bytes()], |row| {
+        let (seq, pipeline, due_at): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(3)?);
+        Ok((
+            seq,
+            pipeline,
+            row.get::<_, Option<String>>(2)?,
+            due_at,
+            row.get::<_, bool>(4)?,
+            row.get::<_, Option<i64>>(5)?,
+        ))
+    })?;
     batch.shift(pipeline, state, Move::Discard)?;
     batch.count(pipeline, params.now, Event::Discarded, None);
     batch
@@ -341,9 +352,17 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
         let queued = batch
             .statement("DELETE FROM queue WHERE pipeline = ?1 AND due_at = ?2 AND seq = ?3")?
             .execute(params![pipeline, due_at, seq])?;
-        if queued == 0 {
+        if let Some(replay) = replay {
+            batch
+                .statement("DELETE FROM replay_queue WHERE replay = ?1 AND pipeline = ?2 AND due_at = ?3 AND seq = ?4")?
+                .execute([replay, pipeline, due_at, seq])?;
+        } else if queued == 0 {
             breakers::let_go(batch, pipeline, target.as_deref().unwrap_or_default(), seq)?;
         }
+    }
+    if let Some(replay) = replay {
+        let ended = Ended { replay, job: id, pipeline, state: LetterState::Gone, keys: (None, None) };
+        replays::note_end(batch, &ended, params.now)?;
     }
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     payloads::let_go(batch, id)

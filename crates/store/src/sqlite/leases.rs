@@ -1,12 +1,14 @@
 //! Leasing: from the queue to a worker, past the breakers; extending, and finding what was lost.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::breakers::Admission;
 use redrive_core::crashes::LostLease;
-use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
+use redrive_core::payloads::Payload;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -17,9 +19,9 @@ use super::batch::Batch;
 use super::breakers::{self, Kept};
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{settlements, workers};
+use super::{replays, settlements, workers};
 use crate::contract::{
-    ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
+    ExtendLeases, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
 };
 use crate::error::Result;
 
@@ -106,23 +108,24 @@ impl LeaseStore for SqliteStore {
 
 /// The columns of [`leased_job`], from `job j`.
 const JOB_COLUMNS: &str = "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
-    j.replays, j.suspect, j.seq, j.due_at, j.progress";
+    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved";
 
 fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
     Ok(LostLease {
         job: LeasedJob {
-            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 14)?, epoch: row.get(15)? },
-            pipeline: rows::parsed(row, 13)?,
+            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 15)?, epoch: row.get(16)? },
+            pipeline: rows::parsed(row, 14)?,
             key: row.get(1)?,
             target: row.get(2)?,
             input: rows::input(row, 3)?,
             accepted_at: rows::time(row, 4)?,
             tally: rows::tally(row, 5)?,
             progress: rows::json_opt(row, 12)?,
+            saved: None,
         },
-        worker: rows::worker_id(row, 16)?,
-        started: row.get(17)?,
-        worker_gone: row.get(18)?,
+        worker: rows::worker_id(row, 17)?,
+        started: row.get(18)?,
+        worker_gone: row.get(19)?,
     })
 }
 
@@ -146,6 +149,11 @@ fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted, Fault> {
     let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(Granted::default()) };
     let mut waiting = breakers::waiting(batch, pipeline)?;
     let mut leasing = Leasing { batch, params, pipeline, granted: Granted::default() };
+    if let Lane::Replay(replay) = params.lane {
+        let Some(replay) = leasing.open_replay(replay)? else { return Ok(leasing.granted) };
+        let next_due = leasing.take_replayed(replay, &mut waiting)?;
+        return Ok(Granted { next_due, ..leasing.granted });
+    }
     leasing.take_held(&mut waiting)?;
     leasing.take_queued(&mut waiting)?;
     // Whoever got all that was asked for comes back anyway.
@@ -234,6 +242,61 @@ impl Leasing<'_, '_> {
         Ok(())
     }
 
+    /// The row of a replay whose letters may be worked on.
+    fn open_replay(&self, id: ReplayId) -> Result<Option<i64>, Fault> {
+        let mut select =
+            self.batch.statement("SELECT id FROM replay WHERE uuid = ?1 AND state IN ('running', 'cancelled')")?;
+        Ok(select.query_row([id.as_bytes()], |row| row.get(0)).optional()?)
+    }
+
+    /// Takes letters that a replay sent. Those whose target's breaker does not let them through wait for it, unless they
+    /// need no target. Says when the next one is due.
+    fn take_replayed(&mut self, replay: i64, waiting: &mut BTreeMap<String, Kept>) -> Result<Option<Timestamp>, Fault> {
+        let sql = format!(
+            "SELECT {JOB_COLUMNS} FROM replay_queue q JOIN job j ON j.seq = q.seq
+             WHERE q.replay = ?1 AND q.pipeline = ?2 AND q.due_at <= ?3 ORDER BY q.due_at, q.seq"
+        );
+        let mut select = self.batch.statement(&sql)?;
+        let now = self.params.now;
+        let rows = select.query_map(params![replay, self.pipeline, now.as_millis()], queued_job)?;
+        let due = rows.take(self.room()).collect::<RowResult<Vec<_>>>()?;
+        for job in due {
+            self.batch
+                .statement("DELETE FROM replay_queue WHERE replay = ?1 AND pipeline = ?2 AND due_at = ?3 AND seq = ?4")?
+                .execute(params![replay, self.pipeline, job.due_at, job.seq])?;
+            let target = job.target.clone().filter(|_| job.saved.is_none()).unwrap_or_default();
+            let Some(kept) = waiting.get_mut(&target) else {
+                self.grant(job)?;
+                continue;
+            };
+            match self.admission(kept) {
+                Admission::All => self.grant(job)?,
+                Admission::Probes(_) => {
+                    self.note_probes(&target, kept, 1)?;
+                    self.grant(job)?;
+                }
+                Admission::NotBefore(due) => {
+                    // A little later than now, so that nobody asks again at once.
+                    let due = due.max(now + Duration::from_millis(100));
+                    let mut update = self.batch.statement("UPDATE job SET due_at = ?2 WHERE seq = ?1")?;
+                    update.execute(params![job.seq, due.as_millis()])?;
+                    replays::push(self.batch, replay, self.pipeline, job.seq, due)?;
+                }
+            }
+        }
+        let mut select = self
+            .batch
+            .statement("SELECT due_at FROM replay_queue WHERE replay = ?1 AND pipeline = ?2 ORDER BY due_at LIMIT 1")?;
+        Ok(select.query_row([replay, self.pipeline], |row| rows::time(row, 0)).optional()?)
+    }
+
+    /// The saved payload that a letter is to be worked from.
+    fn saved(&self, job: JobId, hash: Option<[u8; 32]>) -> Result<Option<Payload>, Fault> {
+        let Some(hash) = hash else { return Ok(None) };
+        let mut select = self.batch.statement("SELECT payload FROM payload_use WHERE job = ?1 AND hash = ?2")?;
+        Ok(select.query_row(params![job.as_bytes(), hash], |row| rows::json(row, 0)).optional()?)
+    }
+
     fn note_probes(&mut self, target: &str, kept: &mut Kept, probes: usize) -> Result<(), Fault> {
         if !matches!(self.admission(kept), Admission::All) {
             let probes = u32::try_from(probes).unwrap_or(u32::MAX);
@@ -283,6 +346,7 @@ impl Leasing<'_, '_> {
                 lease.epoch,
                 self.params.until.as_millis()
             ])?;
+        let saved = self.saved(queued.id, queued.saved)?;
         self.granted.inputs.push(queued.input);
         self.granted.jobs.push(LeasedJob {
             lease,
@@ -293,6 +357,7 @@ impl Leasing<'_, '_> {
             tally: queued.tally,
             accepted_at: queued.accepted_at,
             progress: queued.progress,
+            saved,
         });
         Ok(())
     }
@@ -308,6 +373,7 @@ struct QueuedJob {
     seq: i64,
     due_at: i64,
     progress: Option<Value>,
+    saved: Option<[u8; 32]>,
 }
 
 fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
@@ -321,5 +387,6 @@ fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
         seq: row.get(10)?,
         due_at: row.get(11)?,
         progress: rows::json_opt(row, 12)?,
+        saved: row.get(13)?,
     })
 }

@@ -26,7 +26,7 @@ impl LedgerStore for SqliteStore {
         self.read(move |conn| {
             let mut select = conn.prepare_cached(
                 "SELECT h.hour * 3600000, p.name, h.event, nullif(h.reason, ''), h.count
-                 FROM hourly h JOIN pipeline p ON p.id = h.pipeline WHERE h.hour >= ?1 ORDER BY h.hour, p.name, h.event",
+                 FROM pipeline p CROSS JOIN hourly h ON h.pipeline = p.id WHERE h.hour >= ?1 ORDER BY h.hour, p.name, h.event",
             )?;
             let rows = select.query_map([since.hour()], |row| {
                 Ok(HourlyCount {
@@ -64,7 +64,7 @@ impl LedgerStore for SqliteStore {
 /// Every pipeline's row, name and ledger.
 pub(super) fn ledgers(conn: &Connection) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
     let mut select = conn.prepare_cached(
-        "SELECT id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered FROM pipeline",
+        "SELECT id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying FROM pipeline",
     )?;
     let rows = select.query_map([], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, ledger(row)?)))?;
     Ok(rows.collect::<RowResult<_>>()?)
@@ -80,6 +80,7 @@ fn ledger(row: &Row<'_>) -> RowResult<Ledger> {
         discarded: row.get(7)?,
         retrying: row.get(8)?,
         recovered: row.get(9)?,
+        replaying: row.get(10)?,
     })
 }
 

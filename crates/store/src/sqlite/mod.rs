@@ -10,6 +10,8 @@
 mod audit;
 mod batch;
 mod breakers;
+mod cause_changes;
+mod causes;
 mod conditions;
 mod connect;
 mod dead;
@@ -20,9 +22,13 @@ mod ledger;
 mod payloads;
 mod presence;
 mod readers;
+mod replay_plans;
+mod replays;
 mod rows;
 mod schema;
 mod settlements;
+mod tallies;
+mod traffic;
 mod workers;
 mod writer;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::causes;
 use super::fault::Fault;
 use crate::error::StoreError;
 
@@ -15,7 +16,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/001_jobs.sql"),
     include_str!("schema/002_payloads.sql"),
     include_str!("schema/003_progress.sql"),
+    include_str!("schema/004_causes.sql"),
 ];
+
+/// The version that brought causes: letters of older stores are recognised once.
+const CAUSES_SINCE: usize = 4;
 
 /// The version this build writes.
 pub(super) fn newest_version() -> i64 {
@@ -33,6 +38,9 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
     let from = usize::try_from(check(&tx, path)?).unwrap_or(0);
     for migration in &MIGRATIONS[from..] {
         tx.execute_batch(migration)?;
+    }
+    if from > 0 && from < CAUSES_SINCE {
+        causes::recognise_all(&tx)?;
     }
     tx.pragma_update(None, "application_id", APPLICATION_ID)?;
     tx.pragma_update(None, "user_version", newest_version())?;

@@ -2,6 +2,8 @@
 
 use redrive_core::dead::Gate;
 use redrive_core::failures::Failure;
+use redrive_core::ids::JobId;
+use redrive_core::replays::LetterState;
 use redrive_core::settlements::{Decision, Destination, Settlement};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
@@ -10,7 +12,8 @@ use rusqlite::{OptionalExtension, params};
 use super::batch::{Batch, Event};
 use super::breakers;
 use super::fault::Fault;
-use super::{jobs, payloads, rows};
+use super::replays::Ended;
+use super::{causes, jobs, payloads, replays, rows};
 use crate::contract::{SettleJobs, Settled};
 
 pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<Vec<Settled>, Fault> {
@@ -34,15 +37,33 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
     if let Some(payload) = decision.payload() {
         payloads::refer(batch, settlement.lease.job, payload, params.now)?;
     }
+    let job = settlement.lease.job;
     let Moved { pipeline, target } = match &decision.destination {
         Destination::Done => complete(batch, seq, decision, params.now)?,
         Destination::Queue { due_at } => requeue(batch, seq, decision, *due_at, params.now)?,
-        Destination::Dead { gate } => bury(batch, seq, decision, *gate, params.now)?,
+        Destination::Dead { gate, verdict } => {
+            bury(batch, (seq, job), decision, (*gate, verdict.as_deref()), params.now)?
+        }
     };
+    count(batch, pipeline, target.as_deref(), decision, params.now);
     if let Some(target) = target {
         breakers::record(batch, (pipeline, &target), decision.signal, &params.breaker, params.now)?;
     }
     Ok(Settled::Applied)
+}
+
+/// Counts the attempt, if it was one.
+fn count(batch: &mut Batch<'_>, pipeline: i64, target: Option<&str>, decision: &Decision, now: Timestamp) {
+    let (failure, facts) = (decision.failure.as_ref(), &decision.facts);
+    if failure.is_none() && decision.destination != Destination::Done {
+        return;
+    }
+    let proxy = failure.and_then(|failure| failure.proxy.as_deref()).or(facts.proxy.as_deref());
+    let reason = failure.map(|failure| failure.reason);
+    batch.tallies.attempt(pipeline, target, (facts, proxy), reason, now);
+    if !matches!(decision.destination, Destination::Queue { .. }) {
+        batch.tallies.track(pipeline, facts, decision.destination == Destination::Done, now);
+    }
 }
 
 /// Ends the lease if it is the right one; says which row the job is.
@@ -86,9 +107,14 @@ struct Moved {
 }
 
 fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp) -> Result<Moved, Fault> {
-    let mut select = batch.statement("SELECT id, pipeline, key, target, accepted_at FROM job WHERE seq = ?1")?;
-    let (id, pipeline, key, target, accepted_at): ([u8; 16], i64, Option<String>, Option<String>, i64) =
-        select.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))?;
+    let mut select =
+        batch.statement("SELECT id, pipeline, key, target, accepted_at, replay, cause_key FROM job WHERE seq = ?1")?;
+    let (id, pipeline, key, target, accepted_at, replay, cause_key) = select.query_row([seq], |row| {
+        let id: [u8; 16] = row.get(0)?;
+        let key: Option<String> = row.get(2)?;
+        let replay: Option<i64> = row.get(5)?;
+        Ok((id, row.get(1)?, key, row.get(3)?, row.get::<_, i64>(4)?, replay, row.get(6)?))
+    })?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     let tally = decision.tally;
     batch
@@ -113,6 +139,11 @@ fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp
         batch.ledger(pipeline).recovered += 1;
         batch.count(pipeline, now, Event::Recovered, None);
     }
+    if let Some(replay) = replay {
+        let job = JobId::from_bytes(id);
+        let ended = Ended { replay, job, pipeline, state: LetterState::Recovered, keys: (cause_key, None) };
+        replays::note_end(batch, &ended, now)?;
+    }
     Ok(Moved { pipeline, target })
 }
 
@@ -127,9 +158,9 @@ fn requeue(
     let mut update = batch.statement(
         "UPDATE job SET due_at = ?2, attempts = ?3, crashes = ?4, suspect = ?5, reason = ifnull(?6, reason),
                         code = iif(?6 IS NULL, code, ?7)
-         WHERE seq = ?1 RETURNING pipeline, target",
+         WHERE seq = ?1 RETURNING pipeline, target, replay",
     )?;
-    let (pipeline, target) = update.query_row(
+    let (pipeline, target, replay) = update.query_row(
         params![
             seq,
             due_at.as_millis(),
@@ -139,9 +170,12 @@ fn requeue(
             failure.map(|f| f.reason.as_str()),
             failure.and_then(|f| f.code.as_deref())
         ],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)),
     )?;
-    jobs::push(batch, pipeline, seq, due_at)?;
+    match replay {
+        Some(replay) => replays::push(batch, replay, pipeline, seq, due_at)?,
+        None => jobs::push(batch, pipeline, seq, due_at)?,
+    }
     batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
     batch.ledger(pipeline).retrying += i64::from(tally.tried());
     if let Some(failure) = failure {
@@ -151,14 +185,26 @@ fn requeue(
     Ok(Moved { pipeline, target })
 }
 
-fn bury(batch: &mut Batch<'_>, seq: i64, decision: &Decision, gate: Gate, now: Timestamp) -> Result<Moved, Fault> {
+fn bury(
+    batch: &mut Batch<'_>,
+    (seq, job): (i64, JobId),
+    decision: &Decision,
+    (gate, verdict): (Gate, Option<&str>),
+    now: Timestamp,
+) -> Result<Moved, Fault> {
     let tally = decision.tally;
     let failure: &Failure = decision.failure.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
+    let mut select = batch.statement("SELECT pipeline, target, replay, cause_key FROM job WHERE seq = ?1")?;
+    let (pipeline, target, replay, before): (i64, Option<String>, Option<i64>, Option<i64>) =
+        select.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    let key = causes::recognise(batch, pipeline, target.as_deref(), failure, now)?;
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
-                               reason, code, http_status, proxy, message, payload, input)
-             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, ?11, input
+                               reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
+                               payload_cut, auto_replays)
+             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, ?11, input,
+                    ?12, ?13, original, ?14, auto_replays
              FROM job WHERE seq = ?1",
         )?
         .execute(params![
@@ -172,14 +218,20 @@ fn bury(batch: &mut Batch<'_>, seq: i64, decision: &Decision, gate: Gate, now: T
             failure.http_status,
             failure.proxy,
             failure.message,
-            failure.payload.as_ref().map(|payload| payload.hash.as_bytes())
+            failure.payload.as_ref().map(|payload| payload.hash.as_bytes()),
+            key,
+            verdict,
+            failure.payload.as_ref().is_some_and(|payload| payload.truncated)
         ])?;
-    let mut delete = batch.statement("DELETE FROM job WHERE seq = ?1 RETURNING pipeline, target")?;
-    let (pipeline, target) = delete.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     batch.shift(pipeline, JobState::Leased, Move::Bury)?;
     if failure.crash {
         batch.count(pipeline, now, Event::Crashed, Some(failure.reason));
     }
     batch.count(pipeline, now, Event::Buried, Some(failure.reason));
+    if let Some(replay) = replay {
+        let ended = Ended { replay, job, pipeline, state: LetterState::Failed, keys: (before, Some(key)) };
+        replays::note_end(batch, &ended, now)?;
+    }
     Ok(Moved { pipeline, target })
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use anyhow::Result;
 use redrive_core::dead::DeadLetter;
-use redrive_store::contract::{DeadFilter, ListDead};
+use redrive_store::contract::ListDead;
 
 use super::super::filter;
 use crate::args::DeadListArgs;
@@ -15,7 +15,7 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: DeadListArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
-    let filter = DeadFilter { gate: args.gate, ..filter::of_dead(args.filter, redrive.now())? };
+    let filter = filter::of_dead(args.filter, redrive.now())?;
     let fetch = async |limit, cursor| {
         let params = ListDead { filter: filter.clone(), limit, cursor, with_failures: false };
         redrive.store().list_dead(params).await

@@ -4,7 +4,10 @@ mod discard;
 mod export;
 mod import;
 mod list;
+mod request;
 mod show;
+mod top;
+mod warc;
 
 use anyhow::Result;
 
@@ -18,7 +21,9 @@ pub async fn run(setting: &Setting, command: DeadCommand) -> Result<Exit> {
     match command {
         DeadCommand::List(args) => list::run(setting, args).await,
         DeadCommand::Show(args) => show::run(setting, args).await,
+        DeadCommand::Top(args) => top::run(setting, args).await,
         DeadCommand::Discard(args) => discard::run(setting, args).await,
+        DeadCommand::Export(args) if args.warc => warc::run(setting, args).await,
         DeadCommand::Export(args) => export::run(setting, args).await,
         DeadCommand::Import(args) => import::run(setting, args).await,
     }

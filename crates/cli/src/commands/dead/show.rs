@@ -1,18 +1,26 @@
 //! `redrive dead show`: the original input and every attempt.
 
+use std::collections::HashMap;
 use std::io;
 
 use anyhow::{Result, bail};
+use redrive::export::{curl, har};
+use redrive::vault::VaultError;
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
+use redrive_core::payloads::PayloadHash;
 
-use crate::args::ShowArgs;
+use super::request::requests;
+use crate::args::DeadShowArgs;
 use crate::exit::Exit;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::{harmless, out};
 use crate::setting::Setting;
 
-pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
+/// The longest payload that is put into a network log, in bytes.
+const LOGGED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
     let store = setting.existing_store()?;
     let Some(letter) = store.get_dead(args.id).await? else {
         match store.get_job(args.id).await? {
@@ -22,10 +30,39 @@ pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
     };
     if args.json {
         out!("{}", serde_json::to_string_pretty(&letter)?)?;
+    } else if args.curl {
+        let Some(request) = requests(setting).of(&letter) else {
+            bail!(
+                "what job {} asked for is not known: its pipeline sends no request, and its input has no url",
+                args.id
+            );
+        };
+        out!("{}", curl(&request))?;
+    } else if args.har {
+        let bodies = bodies(setting, &letter).await?;
+        let request = requests(setting).of(&letter);
+        out!("{}", serde_json::to_string_pretty(&har(&letter, request.as_ref(), &bodies))?)?;
     } else {
         print(&letter)?;
     }
     Ok(Exit::Ok)
+}
+
+/// The payloads of a letter, as far as they are there and fit a log.
+async fn bodies(setting: &Setting, letter: &DeadLetter) -> Result<HashMap<PayloadHash, Vec<u8>>> {
+    let redrive = setting.redrive_existing()?;
+    let Some(vault) = setting.vault(&redrive)? else { return Ok(HashMap::new()) };
+    let mut bodies = HashMap::new();
+    let payloads = letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
+    for payload in payloads.filter(|payload| payload.size_bytes <= LOGGED_BYTES_MAX) {
+        let mut body = Vec::new();
+        match vault.copy(payload.hash, &mut body).await {
+            Ok(_) => drop(bodies.insert(payload.hash, body)),
+            Err(VaultError::Missing(_) | VaultError::Damaged(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(bodies)
 }
 
 fn print(letter: &DeadLetter) -> Result<()> {
@@ -36,7 +73,11 @@ fn print(letter: &DeadLetter) -> Result<()> {
         ("key", optional(&letter.key)),
         ("target", optional(&letter.target)),
         ("reason", letter.reason.to_string()),
-        ("gate", letter.gate.to_string()),
+        ("cause", letter.cause.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)),
+        (
+            "gate",
+            letter.verdict.as_ref().map_or_else(|| letter.gate.to_string(), |said| format!("{}: {said}", letter.gate)),
+        ),
         ("tried", format!("{} attempts, {} crashes, {} replays", letter.attempts, letter.crashes, letter.replays)),
         ("accepted", letter.accepted_at.to_string()),
         ("died", letter.died_at.to_string()),
@@ -45,6 +86,10 @@ fn print(letter: &DeadLetter) -> Result<()> {
     }
     out!("{}", paint(HEADING, "input"))?;
     out!("{}", indent(&serde_json::to_string_pretty(&letter.input)?))?;
+    if let Some(original) = &letter.original {
+        out!("{}", paint(HEADING, "input as it was accepted"))?;
+        out!("{}", indent(&serde_json::to_string_pretty(original)?))?;
+    }
     Ok(print_failures(letter.failures.as_deref().unwrap_or_default())?)
 }
 

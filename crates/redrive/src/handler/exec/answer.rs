@@ -356,6 +356,8 @@ mod tests {
             replays: 0,
             worker: redrive_core::ids::WorkerId::new(now, 2),
             deadline: std::time::Duration::from_secs(1),
+            saved: None,
+            notes: crate::handler::Notes::default(),
             evidence: crate::vault::Evidence::default(),
             progress: crate::handler::Progress::default(),
         }

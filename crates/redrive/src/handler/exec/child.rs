@@ -81,6 +81,9 @@ fn prepare(command: &Command, job: &Job, one_job: bool) -> tokio::process::Comma
         .kill_on_drop(true);
     if one_job {
         process.env("REDRIVE_PAYLOAD", super::payload_path(job));
+        if let Some(file) = job.saved.as_ref().and_then(|saved| saved.file.as_ref()) {
+            process.env("REDRIVE_SAVED", file);
+        }
         process.env(JOB_VARIABLE, job.id.to_string()).env("REDRIVE_ATTEMPT", job.attempt.to_string());
     }
     if let Some(folder) = &command.folder {

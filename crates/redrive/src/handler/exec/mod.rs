@@ -56,6 +56,8 @@ pub struct Command {
     pub memory_bytes_max: Option<u64>,
     /// What must not get out of what it prints when it fails.
     pub secrets: Secrets,
+    /// Whether, given a saved payload, it works from that alone: no network, no other effect.
+    pub pure: bool,
 }
 
 impl Command {
@@ -68,6 +70,7 @@ impl Command {
             folder: None,
             memory_bytes_max: default_memory_bytes_max(),
             secrets: Secrets::default(),
+            pure: false,
         }
     }
 
@@ -115,6 +118,22 @@ fn payload_path(job: &Job) -> PathBuf {
     std::env::temp_dir().join(format!("redrive-{}-{}.payload", job.id, job.attempt))
 }
 
+/// Where a job's command finds the saved payload it is to work from.
+fn saved_path(job: &Job) -> PathBuf {
+    std::env::temp_dir().join(format!("redrive-{}-{}-{}.saved", job.id, job.attempt, job.worker))
+}
+
+/// The key of a result by which a command says which proxy it used.
+const PROXY_KEY: &str = "_proxy";
+
+/// Takes the label of the proxy out of a result, where a command put it.
+fn without_proxy(mut result: Value, job: &Job) -> Value {
+    if let Some(Value::String(label)) = result.as_object_mut().and_then(|fields| fields.shift_remove(PROXY_KEY)) {
+        job.notes.proxy(&label);
+    }
+    result
+}
+
 /// Half of the machine's memory: enough for any honest job, too little to take the machine down.
 fn default_memory_bytes_max() -> Option<u64> {
     memory::machine_bytes().map(|total| total / 2)
@@ -137,19 +156,31 @@ impl Exec {
 
 #[async_trait]
 impl Handler for Exec {
-    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
+    async fn run(&self, mut job: Job) -> Result<Value, HandlerError> {
         let payload = PayloadFile::of(&job);
+        let saved = job.saved.as_ref().map(|_| PayloadFile(saved_path(&job)));
+        if let (Some(file), Some(saved)) = (&saved, &mut job.saved) {
+            saved.write(&file.0).await?;
+            saved.file = Some(file.0.clone());
+        }
         let answer = match &self.persistent {
             None => process::run(&self.command, &job).await,
             Some(pool) => pool.run(&self.command, &job).await,
         };
+        if let Some(saved) = &job.saved {
+            job.evidence.keep_again(saved.payload.clone());
+        }
         if job.evidence.is_wanted(answer.is_err()) {
             job.evidence.save_file(&payload.0).await?;
         }
-        answer.map_err(|error| error.masked(&self.command.secrets))
+        answer.map(|result| without_proxy(result, &job)).map_err(|error| error.masked(&self.command.secrets))
     }
 
     fn isolation(&self) -> Isolation {
         Isolation::OwnProcess
+    }
+
+    fn works_from_saved(&self) -> bool {
+        self.command.pure
     }
 }

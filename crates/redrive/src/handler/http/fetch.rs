@@ -7,12 +7,12 @@ use futures_util::StreamExt;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::payloads::Response;
 use redrive_core::secrets::Secrets;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode};
 
 use super::request::Filled;
 use super::{Transport, fault};
-use crate::handler::{HandlerError, Job};
+use crate::handler::{HandlerError, Job, Saved};
 use crate::vault::unavailable;
 
 /// An answer that was read to its end.
@@ -25,6 +25,25 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// An answer that came before and was saved.
+    pub(crate) async fn saved(saved: &Saved, bytes_max: usize) -> Result<Self, HandlerError> {
+        let body = saved.bytes(bytes_max).await?;
+        let response = &saved.payload.response;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &response.headers {
+            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+                headers.append(name, value);
+            }
+        }
+        Ok(Self {
+            status: response.status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(StatusCode::OK),
+            headers,
+            url: response.url.clone().unwrap_or_default(),
+            body,
+            elapsed: Duration::ZERO,
+        })
+    }
+
     pub(crate) fn header(&self, name: impl reqwest::header::AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }

@@ -41,7 +41,10 @@ impl Line {
         let _turn = self.turns.wait(target).await;
         let (client, label) = self.clients.next();
         match fetch::fetch(client, request, &self.transport, job).await {
-            Ok(answer) => Ok((answer, label.map(str::to_owned))),
+            Ok(answer) => {
+                label.iter().for_each(|label| job.notes.proxy(label));
+                Ok((answer, label.map(str::to_owned)))
+            }
             Err(HandlerError::Failed(report)) => {
                 Err(FailureReport { proxy: label.map(str::to_owned), ..*report }.into())
             }

@@ -22,7 +22,10 @@ use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::rules::Pattern;
 use redrive_core::secrets::Secrets;
+use redrive_core::traffic::Coverage;
 use serde_json::{Value, json};
+
+use redrive_core::jobs::Input;
 
 use self::document::{Document, Format};
 use self::extract::Extractor;
@@ -31,6 +34,7 @@ use self::line::Line;
 use self::request::Request;
 use self::validate::Validator;
 use super::{Handler, HandlerError, Job};
+use crate::export::HttpRequest;
 
 /// How requests are sent.
 #[derive(Clone, Debug)]
@@ -101,28 +105,48 @@ impl Http {
 
     async fn attempt(&self, job: &Job) -> Result<Value, HandlerError> {
         let inner = &self.0;
-        let request = inner.config.request.fill(&job.input)?;
-        let target = job.target.clone().unwrap_or_else(|| request.host());
-        let (answer, proxy) = inner.line.ask(request, &target, job).await?;
+        let (answer, proxy) = match &job.saved {
+            Some(saved) => (Answer::saved(saved, inner.config.transport.body_bytes_max).await?, None),
+            None => {
+                let request = inner.config.request.fill(&job.input)?;
+                let target = job.target.clone().unwrap_or_else(|| request.host());
+                inner.line.ask(request, &target, job).await?
+            }
+        };
         let status = Some(answer.status.as_u16());
-        let (read, answer) = if answer.body.len() > READ_ASIDE_BYTES {
+        let (Reading { coverage, record: read }, answer) = if answer.body.len() > READ_ASIDE_BYTES {
             let inner = Arc::clone(inner);
             let aside = tokio::task::spawn_blocking(move || (inner.read(&answer), answer));
             aside.await.map_err(|error| FailureReport::message(format!("the page could not be read: {error}")))?
         } else {
             (inner.read(&answer), answer)
         };
+        coverage.into_iter().for_each(|coverage| job.notes.coverage(coverage));
         let read = read.map_err(|report| FailureReport { proxy, http_status: status, ..report });
-        if job.evidence.is_wanted(read.is_err()) {
+        if let Some(saved) = &job.saved {
+            job.evidence.keep_again(saved.payload.clone());
+        } else if job.evidence.is_wanted(read.is_err()) {
             inner.line.keep(&answer, job).await?;
         }
         Ok(read?)
     }
 }
 
+/// What came of reading an answer.
+struct Reading {
+    coverage: Option<Coverage>,
+    record: Result<Value, FailureReport>,
+}
+
 impl Inner {
-    /// Makes a record of an answer.
-    fn read(&self, answer: &Answer) -> Result<Value, FailureReport> {
+    fn read(&self, answer: &Answer) -> Reading {
+        let mut coverage = None;
+        let record = self.record(answer, &mut coverage);
+        Reading { coverage, record }
+    }
+
+    /// Makes a record of an answer, and says which of its fields were found.
+    fn record(&self, answer: &Answer, coverage: &mut Option<Coverage>) -> Result<Value, FailureReport> {
         let text = answer.text();
         if let Some(sign) = self.config.challenges.iter().find_map(|sign| sign.find(head(&text))) {
             let message = format!("the page is a challenge, not what was asked for: {sign:?}");
@@ -134,7 +158,9 @@ impl Inner {
         let Some(extractor) = &self.config.extractor else { return self.whole(answer, &text) };
         let format = extractor.format(answer.content_type());
         let document = Document::parse(format, &text).map_err(|error| fault::of_malformed(&error))?;
-        let record = Value::Object(extractor.extract(&document).map_err(|miss| fault::of_miss(&miss))?);
+        let extracted = extractor.extract(&document);
+        *coverage = extractor.coverage(&extracted);
+        let record = Value::Object(extracted.map_err(|miss| fault::of_miss(&miss))?);
         self.check(&record)?;
         Ok(record)
     }
@@ -163,6 +189,14 @@ impl Inner {
 impl Handler for Http {
     async fn run(&self, job: Job) -> Result<Value, HandlerError> {
         self.attempt(&job).await.map_err(|error| error.masked(self.0.line.secrets()))
+    }
+
+    fn request(&self, input: &Input) -> Option<HttpRequest> {
+        Some(self.0.config.request.fill(input).ok()?.masked(self.0.line.secrets()))
+    }
+
+    fn works_from_saved(&self) -> bool {
+        true
     }
 }
 

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::jobs::Input;
-use redrive_core::secrets::percent_encode;
+use redrive_core::secrets::{MASK, Secrets, percent_encode};
 use serde_json::Value;
+
+use crate::export::HttpRequest;
 
 /// A text with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,6 +138,27 @@ impl Filled {
     /// The host it goes to.
     pub fn host(&self) -> String {
         self.url.host_str().unwrap_or_default().to_ascii_lowercase()
+    }
+
+    /// The request as others may see it.
+    pub(crate) fn masked(&self, secrets: &Secrets) -> HttpRequest {
+        let pair = |(name, value): &(String, String)| (name.clone(), secrets.mask_header(name, value));
+        let mut headers: Vec<_> = self.headers.iter().map(pair).collect();
+        let form = self.form.as_ref().map(|fields| {
+            headers.push(("Content-Type".into(), "application/x-www-form-urlencoded".into()));
+            let fields = fields.iter().map(pair).map(|(name, value)| match value == MASK {
+                true => format!("{}={MASK}", percent_encode(&name)),
+                false => format!("{}={}", percent_encode(&name), percent_encode(&value)),
+            });
+            fields.collect::<Vec<_>>().join("&")
+        });
+        let body = form.or_else(|| self.body.as_ref().map(|body| secrets.mask_text(body)));
+        HttpRequest {
+            method: self.method.to_string(),
+            url: secrets.mask(self.url.as_str()),
+            headers,
+            body: body.map(String::into_bytes),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::jobs::Input;
 use serde_json::{Value, json};
 
 use self::codes::Codes;
@@ -20,6 +21,7 @@ use super::http::line::Line;
 use super::http::request::Request;
 use super::http::{Transport, fault, fetch::Answer};
 use super::{Handler, HandlerError, Job};
+use crate::export::HttpRequest;
 
 /// The name by which the poll's templates know the task id.
 pub const TASK_ID: &str = "task_id";
@@ -95,12 +97,7 @@ impl SubmitPoll {
         Ok(id)
     }
 
-    async fn ask(
-        &self,
-        request: &Request,
-        input: &redrive_core::jobs::Input,
-        job: &Job,
-    ) -> Result<(Answer, Option<String>), HandlerError> {
+    async fn ask(&self, request: &Request, input: &Input, job: &Job) -> Result<(Answer, Option<String>), HandlerError> {
         let request = request.fill(input)?;
         let target = job.target.clone().unwrap_or_else(|| request.host());
         self.line.ask(request, &target, job).await
@@ -151,5 +148,9 @@ impl SubmitPoll {
 impl Handler for SubmitPoll {
     async fn run(&self, job: Job) -> Result<Value, HandlerError> {
         self.attempt(&job).await.map_err(|error| error.masked(self.line.secrets()))
+    }
+
+    fn request(&self, input: &Input) -> Option<HttpRequest> {
+        Some(self.config.submit.fill(input).ok()?.masked(self.line.secrets()))
     }
 }

@@ -71,6 +71,7 @@ pub enum Problem {
 impl Rules {
     /// Checks the rules and makes them ready for use.
     pub fn compile(self) -> Result<Extractor, RuleError> {
+        let rules = format!("{self:?}");
         let source = match (self.format, self.fields.0.first()) {
             (_, None) => Source::Whole,
             (Some(Format::Text), Some((name, field))) => return Err(field.refuse(name, Problem::FieldsOfText)),
@@ -79,7 +80,7 @@ impl Rules {
             (None, Some((_, first))) if first.pointer.is_some() => Source::Json(json_fields(self.fields)?),
             (None, Some(_)) => Source::Page(page_fields(self.fields)?),
         };
-        Ok(Extractor::new(self.format, source))
+        Ok(Extractor::new(self.format, source, &rules))
     }
 }
 

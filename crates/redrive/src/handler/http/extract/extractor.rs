@@ -2,6 +2,7 @@
 //!
 //! They say themselves how a body must be parsed; a document of another kind simply lacks all of their fields.
 
+use redrive_core::traffic::Coverage;
 use serde_json::{Map, Value};
 
 use crate::handler::http::document::{Document, Format};
@@ -15,6 +16,8 @@ use super::pointer::JsonFields;
 pub struct Extractor {
     format: Option<Format>,
     source: Source,
+    /// The beginning of the hash of the rules.
+    version: String,
 }
 
 /// What kind of document the rules are for.
@@ -29,8 +32,9 @@ pub(super) enum Source {
 }
 
 impl Extractor {
-    pub(super) const fn new(format: Option<Format>, source: Source) -> Self {
-        Self { format, source }
+    pub(super) fn new(format: Option<Format>, source: Source, rules: &str) -> Self {
+        let version = blake3::hash(rules.as_bytes()).to_hex()[..8].to_owned();
+        Self { format, source, version }
     }
 
     /// How a body is to be read: as the rules state it, or else as they need it, or else as its `Content-Type` says.
@@ -60,6 +64,26 @@ impl Extractor {
             (Source::Json(fields), _) => fields.extract(None),
             (Source::Whole, document) => whole(document),
         }
+    }
+}
+
+impl Extractor {
+    /// Which fields were found: all of a record, or the one that is missing.
+    pub fn coverage(&self, read: &Result<Map<String, Value>, Miss>) -> Option<Coverage> {
+        let is_found = |value: &Value| match value {
+            Value::Null => false,
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        };
+        let fields = match (&self.source, read) {
+            (Source::Whole, _) => return None,
+            (_, Ok(record)) => record.iter().map(|(name, value)| (name.clone(), is_found(value))).collect(),
+            (_, Err(miss)) => {
+                let name = miss.field.split(['.', '[']).next().unwrap_or_default();
+                vec![(name.to_owned(), false)]
+            }
+        };
+        Some(Coverage { version: self.version.clone(), fields })
     }
 }
 

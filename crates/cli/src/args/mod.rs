@@ -1,9 +1,19 @@
 //! What can be typed. Nothing here reads a file or opens a store.
 
+mod cause;
+mod replay;
+mod report;
+
 use std::path::PathBuf;
 
+pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
+pub use self::replay::{
+    ModeArgs, PlanArgs, ReplayCommand, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs, TryArgs,
+};
+pub use self::report::{ReportArgs, TopArgs, TopBy};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use redrive_core::causes::CauseId;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
@@ -25,11 +35,15 @@ Examples:
   redrive status                                  the ledger of every pipeline
   redrive dead list                               what died, why, how often tried
   redrive dead show ID                            the original input and every attempt
+  redrive cause list                              what fails, by cause
+  redrive replay try --cause CAUSE                would it work now? nothing happens
+  redrive replay start --cause CAUSE              bring them back, in growing steps
   redrive audit                                   recount everything
 
 Exit codes:
   0 all went well    1 something failed          2 wrong command line or configuration
-  3 a task is dead   4 a line was refused        5 the audit found something    130 interrupted";
+  3 a task is dead   4 a line was refused        5 the audit found something
+  6 a replay paused itself                       130 interrupted";
 
 #[derive(Clone, Debug, Args)]
 pub struct Global {
@@ -59,6 +73,14 @@ pub enum Command {
     /// Look at dead letters, give them up, carry them between stores
     #[command(subcommand)]
     Dead(DeadCommand),
+    /// See what fails and why: dead letters grouped by cause
+    #[command(subcommand)]
+    Cause(CauseCommand),
+    /// Bring dead letters back after a fix
+    #[command(subcommand)]
+    Replay(ReplayCommand),
+    /// See what fails, where, when, since when; as a page with charts, too
+    Report(ReportArgs),
     /// Look at jobs in any state, cancel them
     #[command(subcommand)]
     Job(JobCommand),
@@ -208,14 +230,24 @@ pub enum DeadCommand {
     )]
     List(DeadListArgs),
     /// Show a dead letter: its input and every attempt
-    Show(ShowArgs),
+    #[command(
+        after_help = "Examples:\n  redrive dead show ID\n  redrive dead show ID --curl            the request as a command line, secrets masked\n  redrive dead show ID --har > log.har   every attempt, for the tools that show network logs"
+    )]
+    Show(DeadShowArgs),
+    /// Count dead letters by what they have in common, with the denominator where there is one
+    #[command(
+        after_help = "Examples:\n  redrive dead top --by reason\n  redrive dead top --by input.sitekey --csv\n  redrive dead top --by proxy --reason network --since 24h"
+    )]
+    Top(TopArgs),
     /// Give dead letters up, with a record of who, when and why
     #[command(
         after_help = "Examples:\n  redrive dead discard ID --why 'page is gone'\n  redrive dead discard --reason not_found --why 'pages are gone' --yes"
     )]
     Discard(DiscardArgs),
-    /// Write dead letters, with all their failures, as JSON Lines
-    #[command(after_help = "Example:\n  redrive dead export --since 7d letters.jsonl")]
+    /// Write dead letters, with all their failures, as JSON Lines, or with their payloads as a web archive
+    #[command(
+        after_help = "Examples:\n  redrive dead export --since 7d letters.jsonl\n  redrive dead export --cause 3f9a1c2e --warc pages.warc.gz"
+    )]
     Export(ExportArgs),
     /// Take in dead letters that another store exported; known ones are passed over
     #[command(after_help = "Example:\n  redrive dead import letters.jsonl")]
@@ -298,6 +330,22 @@ pub struct FilterArgs {
     pub text: Option<String>,
 }
 
+/// Which dead letters.
+#[derive(Debug, Args)]
+pub struct DeadFilterArgs {
+    /// Only of this cause
+    #[arg(long, value_name = "CAUSE")]
+    pub cause: Option<CauseId>,
+    /// Only through this proxy, by its label
+    #[arg(long, value_name = "LABEL")]
+    pub proxy: Option<String>,
+    /// Only with this gate: auto, review or never
+    #[arg(long)]
+    pub gate: Option<Gate>,
+    #[command(flatten)]
+    pub common: FilterArgs,
+}
+
 #[derive(Debug, Args)]
 pub struct PageArgs {
     /// At most so many
@@ -317,10 +365,7 @@ pub struct PageArgs {
 #[derive(Debug, Args)]
 pub struct DeadListArgs {
     #[command(flatten)]
-    pub filter: FilterArgs,
-    /// Only with this gate: auto, review or never
-    #[arg(long)]
-    pub gate: Option<Gate>,
+    pub filter: DeadFilterArgs,
     #[command(flatten)]
     pub page: PageArgs,
 }
@@ -355,7 +400,7 @@ pub struct DiscardArgs {
     /// The ids; or filters
     pub ids: Vec<JobId>,
     #[command(flatten)]
-    pub filter: FilterArgs,
+    pub filter: DeadFilterArgs,
     /// Why, for the record
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub why: String,
@@ -380,7 +425,25 @@ pub struct ExportArgs {
     #[arg(default_value = "-")]
     pub file: PathBuf,
     #[command(flatten)]
-    pub filter: FilterArgs,
+    pub filter: DeadFilterArgs,
+    /// Write a web archive (WARC) with the payloads
+    #[arg(long)]
+    pub warc: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DeadShowArgs {
+    /// The id
+    pub id: JobId,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print the request as a command line for curl, with secrets masked
+    #[arg(long, conflicts_with = "json")]
+    pub curl: bool,
+    /// Print every attempt as a network log (HAR)
+    #[arg(long, conflicts_with_all = ["json", "curl"])]
+    pub har: bool,
 }
 
 #[derive(Debug, Args)]

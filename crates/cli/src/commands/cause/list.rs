@@ -1,0 +1,99 @@
+//! `redrive cause list`.
+
+use std::io;
+
+use anyhow::Result;
+use redrive_core::causes::CauseState;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{CauseView, ListCauses};
+
+use crate::args::CauseListArgs;
+use crate::exit::Exit;
+use crate::output::bars::spark;
+use crate::output::print::out;
+use crate::output::report::figures;
+use crate::output::table;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let now = redrive.now();
+    let CauseListArgs { pipeline, state, owner, all, limit, json } = args;
+    let asked = limit.saturating_add(1);
+    // Causes that were resolved are over, unless they are asked for.
+    let with_empty = all || state.contains(&CauseState::Resolved);
+    let params = ListCauses { pipeline, states: state, owner, with_empty, limit: asked, now };
+    let mut causes = redrive.store().list_causes(params).await?;
+    let more = causes.len() > limit as usize;
+    causes.truncate(limit as usize);
+    if json {
+        for cause in &causes {
+            out!("{}", serde_json::to_string(cause)?)?;
+        }
+    } else {
+        let dead: i64 = redrive.store().ledgers().await?.values().map(|ledger| ledger.dead).sum();
+        print(&causes, u64::try_from(dead).unwrap_or(0), now)?;
+    }
+    if more {
+        eprintln!("there are more: --limit shows them");
+    }
+    Ok(Exit::Ok)
+}
+
+/// Prints causes; `dead` is how many letters there are in all.
+pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> {
+    if causes.is_empty() {
+        return out!("no causes: nothing is dead");
+    }
+    let row = |cause: &CauseView| {
+        vec![
+            cause.id.to_string(),
+            cause.state.to_string(),
+            cause.dead.to_string(),
+            figures::percent(cause.dead as f64 / dead.max(1) as f64),
+            cause.total.to_string(),
+            spark(&cause.trend.0),
+            ago(cause.first_seen, now),
+            ago(cause.last_seen, now),
+            cause.pipeline.to_string(),
+            cause.reason.to_string(),
+            targets(cause),
+            table::cut(&cause.title, None),
+        ]
+    };
+    let headings = [
+        ">id",
+        "state",
+        ">dead",
+        ">share",
+        ">ever",
+        "last 24 h",
+        ">first",
+        ">last",
+        "pipeline",
+        "reason",
+        "where",
+        "what",
+    ];
+    table::print(&headings, &causes.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Where a cause hits: its target, or the first of several.
+fn targets(cause: &CauseView) -> String {
+    match (cause.targets.first(), cause.targets_count) {
+        (None, _) => "-".to_owned(),
+        (Some(target), 1) => table::cut(target, Some(28)),
+        (Some(target), n) => format!("{} +{}", table::cut(target, Some(24)), n - 1),
+    }
+}
+
+/// How long ago, in the largest unit.
+pub fn ago(then: Timestamp, now: Timestamp) -> String {
+    let secs = now.since(then).as_secs();
+    match secs {
+        0..60 => format!("{secs}s ago"),
+        60..3_600 => format!("{}m ago", secs / 60),
+        3_600..172_800 => format!("{}h ago", secs / 3_600),
+        _ => format!("{}d ago", secs / 86_400),
+    }
+}

@@ -1,0 +1,120 @@
+//! `redrive cause show`: why these letters belong together, what they look like, what was said.
+
+use anyhow::Result;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::CauseDetail;
+
+use super::list::ago;
+use crate::args::CauseShowArgs;
+use crate::exit::Exit;
+use crate::output::bars::spark;
+use crate::output::paint::{BAD, DIM, HEADING, paint};
+use crate::output::print::{harmless, out};
+use crate::output::table;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let now = redrive.now();
+    let detail = redrive.store().get_cause(args.id, now).await?;
+    match args.json {
+        true => out!("{}", serde_json::to_string_pretty(&detail)?)?,
+        false => print(&detail, now)?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
+    let cause = &detail.cause;
+    out!("{} {}  {}", paint(HEADING, "cause"), cause.id, paint(BAD, cause.state))?;
+    out!("  {}", harmless(&cause.title))?;
+    let owner = cause.owner.clone().unwrap_or_else(|| "nobody".to_owned());
+    let targets = match cause.targets_count {
+        0 => "-".to_owned(),
+        n if n as usize > cause.targets.len() => {
+            format!("{} and {} more", cause.targets.join(", "), n as usize - cause.targets.len())
+        }
+        _ => cause.targets.join(", "),
+    };
+    let seen = format!(
+        "first {} ({}), last {} ({})",
+        cause.first_seen,
+        ago(cause.first_seen, now),
+        cause.last_seen,
+        ago(cause.last_seen, now)
+    );
+    for (name, value) in [
+        ("pipeline", cause.pipeline.to_string()),
+        ("reason", cause.reason.to_string()),
+        (
+            "letters",
+            format!(
+                "{} dead, {} recovered, {} discarded; it killed {} times",
+                cause.dead, cause.recovered, cause.discarded, cause.total
+            ),
+        ),
+        ("trend", format!("{}  (24 hours, the last is now)", spark(&cause.trend.0))),
+        ("seen", seen),
+        ("where", targets),
+        ("owner", owner),
+    ] {
+        out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
+    }
+    print_keys(detail)?;
+    print_samples(detail)?;
+    print_notes(detail)?;
+    if cause.dead > 0 {
+        out!("{}", paint(HEADING, "what now"))?;
+        out!(
+            "  redrive replay try --cause {:<14}{}",
+            cause.id.as_str(),
+            paint(DIM, "would they recover? nothing happens")
+        )?;
+        out!("  redrive replay start --cause {:<12}{}", cause.id.as_str(), paint(DIM, "bring them back"))?;
+    }
+    Ok(())
+}
+
+fn print_keys(detail: &CauseDetail) -> Result<()> {
+    out!("{}", paint(HEADING, "why these belong together"))?;
+    for key in &detail.keys {
+        out!("  {} {}", key.key, paint(DIM, format!("{} dead, {} ever", key.dead, key.total)))?;
+        for part in &key.parts {
+            out!("    {} {}", paint(DIM, format!("{:<10}", part.name)), harmless(&part.value))?;
+        }
+    }
+    Ok(())
+}
+
+fn print_samples(detail: &CauseDetail) -> Result<()> {
+    if detail.samples.is_empty() {
+        return Ok(());
+    }
+    out!("{}", paint(HEADING, "for example"))?;
+    for letter in &detail.samples {
+        out!("  {}  {}", letter.id, table::cut(&letter.message, Some(140)))?;
+        let payload =
+            if letter.payload.is_some() { format!("  redrive payload show {}", letter.id) } else { String::new() };
+        let input = serde_json::to_string(&letter.input)?;
+        out!("    {}{}", table::cut(&harmless(&input), Some(120)), paint(DIM, payload))?;
+    }
+    Ok(())
+}
+
+fn print_notes(detail: &CauseDetail) -> Result<()> {
+    if !detail.notes.is_empty() {
+        out!("{}", paint(HEADING, "notes"))?;
+    }
+    for note in &detail.notes {
+        out!("  {} {}", paint(DIM, format!("{} {}", note.at, harmless(&note.actor))), harmless(&note.text))?;
+    }
+    if !detail.alike.is_empty() {
+        out!("{}", paint(HEADING, "looks like"))?;
+    }
+    for alike in &detail.alike {
+        let percent = (alike.similarity * 100.0).round();
+        out!("  {} {percent:.0} %  {}", alike.id, table::cut(&harmless(&alike.title), Some(110)))?;
+        out!("    {}", paint(DIM, format!("if they are one: redrive cause merge {} {}", alike.id, detail.cause.id)))?;
+    }
+    Ok(())
+}

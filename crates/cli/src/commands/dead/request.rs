@@ -1,0 +1,40 @@
+//! The request behind a dead letter, as its pipeline would send it, without secrets.
+
+use std::collections::HashMap;
+
+use redrive::Pipeline;
+use redrive::export::HttpRequest;
+use redrive_core::dead::DeadLetter;
+use redrive_core::ids::PipelineName;
+use redrive_core::secrets::Secrets;
+
+use crate::args::HandlerArgs;
+use crate::setting::Setting;
+
+/// Makes requests for letters of any pipeline.
+pub struct Requests<'a> {
+    setting: &'a Setting,
+    pipelines: HashMap<PipelineName, Option<Pipeline>>,
+}
+
+/// Makes requests for letters.
+pub fn requests(setting: &Setting) -> Requests<'_> {
+    Requests { setting, pipelines: HashMap::new() }
+}
+
+impl Requests<'_> {
+    /// The request that a letter is about: its pipeline's, or else a plain one of its input's address.
+    pub fn of(&mut self, letter: &DeadLetter) -> Option<HttpRequest> {
+        let setting = self.setting;
+        let pipeline = self.pipelines.entry(letter.pipeline.clone()).or_insert_with(|| {
+            // A pipeline that is not, or no longer, in the configuration leaves the plain request.
+            setting.pipeline(letter.pipeline.clone(), &HandlerArgs::default()).ok().map(|(pipeline, _)| pipeline)
+        });
+        pipeline.as_ref().and_then(|pipeline| pipeline.request(&letter.input)).or_else(|| plain(letter))
+    }
+}
+
+fn plain(letter: &DeadLetter) -> Option<HttpRequest> {
+    let url = letter.input.get("url")?.as_str().filter(|url| url.contains("://"))?;
+    Some(HttpRequest { method: "GET".into(), url: Secrets::default().mask(url), ..HttpRequest::default() })
+}

@@ -1,0 +1,168 @@
+//! `redrive dead top`: dead letters by whatever they have in common, with the denominator where there is one.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use redrive::Redrive;
+use redrive_core::failures::Reason;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{CountDead, DeadBy, DeadCount, DeadFilter, ListTracked};
+use serde::Serialize;
+
+use super::super::filter;
+use crate::args::{TopArgs, TopBy};
+use crate::exit::Exit;
+use crate::output::bars::{Row, rows};
+use crate::output::print::{harmless, out};
+use crate::output::report::figures::{count, part_of, percent, share};
+use crate::output::report::tone::Tone;
+use crate::output::table;
+use crate::setting::Setting;
+
+/// The width of lines that go to a file or a pipe.
+const WIDTH: usize = 110;
+
+/// A row of the answer.
+#[derive(Debug, Serialize)]
+struct Line {
+    /// What the letters have in common.
+    value: Option<String>,
+    /// The reason, where it is counted apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+    /// Dead letters.
+    dead: i64,
+    /// Their share of all that were counted.
+    share: f64,
+    /// How it went with everything that has this in common, dead or not, where that is known.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+}
+
+/// What went well and what not: attempts by target, proxy and hour; jobs by a field that is kept count of.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Outcome {
+    ok: i64,
+    failed: i64,
+}
+
+pub async fn run(setting: &Setting, args: TopArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let filter = filter::of_dead(args.filter, redrive.now())?;
+    let limit = if args.by.0 == DeadBy::Hour { u32::MAX } else { args.limit };
+    let params = CountDead { filter: filter.clone(), by: args.by.0.clone(), limit };
+    let counts = redrive.store().count_dead(params).await?;
+    let outcomes = outcomes(&redrive, &args.by, &filter).await?;
+    let lines = lines(counts, &outcomes);
+    if args.json {
+        for line in &lines {
+            out!("{}", serde_json::to_string(line)?)?;
+        }
+    } else if args.csv {
+        print_csv(&lines)?;
+    } else {
+        print(&lines, &args.by)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn lines(counts: Vec<DeadCount>, outcomes: &HashMap<String, Outcome>) -> Vec<Line> {
+    let all: i64 = counts.iter().map(|count| count.count).sum();
+    let line = |count: DeadCount| Line {
+        outcome: count.value.as_ref().and_then(|value| outcomes.get(value)).copied(),
+        share: share(count.count, all),
+        value: count.value,
+        reason: count.reason,
+        dead: count.count,
+    };
+    counts.into_iter().map(line).collect()
+}
+
+/// How it went with everything, by the same thing, where that is counted.
+async fn outcomes(redrive: &Redrive, by: &TopBy, filter: &DeadFilter) -> Result<HashMap<String, Outcome>> {
+    let mut outcomes: HashMap<String, Outcome> = HashMap::new();
+    if let DeadBy::Input(field) = &by.0 {
+        let params = ListTracked { pipeline: filter.pipeline.clone(), field: field.clone(), limit: u32::MAX };
+        for tracked in redrive.store().tracked(params).await? {
+            let outcome = outcomes.entry(tracked.value).or_default();
+            outcome.ok += tracked.ok;
+            outcome.failed += tracked.failed;
+        }
+        return Ok(outcomes);
+    }
+    if !matches!(by.0, DeadBy::Target | DeadBy::Proxy) {
+        return Ok(outcomes);
+    }
+    let since = filter.since.unwrap_or(Timestamp::from_millis(0));
+    for attempts in redrive.store().traffic(since).await? {
+        let name = if by.0 == DeadBy::Target { attempts.target } else { attempts.proxy };
+        let mine = filter.pipeline.as_ref().is_none_or(|pipeline| *pipeline == attempts.pipeline);
+        let Some(name) = name.filter(|_| mine) else { continue };
+        let outcome = outcomes.entry(name).or_default();
+        match attempts.reason {
+            None => outcome.ok += attempts.count,
+            Some(_) => outcome.failed += attempts.count,
+        }
+    }
+    Ok(outcomes)
+}
+
+fn print(lines: &[Line], by: &TopBy) -> Result<()> {
+    if lines.is_empty() {
+        out!("no dead letters")?;
+        return Ok(());
+    }
+    let names: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let value = line.value.as_deref().map_or_else(|| "(none)".to_owned(), harmless);
+            line.reason.map_or_else(|| value.clone(), |reason| format!("{value}h  {reason}"))
+        })
+        .collect();
+    let what = if matches!(by.0, DeadBy::Input(_)) { "jobs died" } else { "attempts failed" };
+    let mut table: Vec<Row<'_>> = Vec::new();
+    for (line, name) in lines.iter().zip(&names) {
+        let (value, remark) = (count(line.dead), remark(line, what));
+        table.push(Row { name, share: line.share, tone: Tone::Bad, value, remark });
+    }
+    for line in rows(&table, table::width().unwrap_or(WIDTH)) {
+        out!("{line}")?;
+    }
+    Ok(())
+}
+
+fn remark(line: &Line, what: &str) -> String {
+    let mut remark = percent(line.share);
+    if let Some(Outcome { ok, failed }) = line.outcome {
+        let always = if ok == 0 && failed > 1 { ", always" } else { "" };
+        remark +=
+            &format!("   {} {what} ({}{always})", part_of(failed, ok + failed), percent(share(failed, ok + failed)));
+    }
+    remark
+}
+
+fn print_csv(lines: &[Line]) -> Result<()> {
+    out!("value,reason,dead,share,ok,failed")?;
+    for line in lines {
+        let number = |of: fn(Outcome) -> i64| line.outcome.map_or(String::new(), |outcome| of(outcome).to_string());
+        out!(
+            "{},{},{},{:.6},{},{}",
+            quoted(line.value.as_deref().unwrap_or_default()),
+            line.reason.map_or("", Reason::as_str),
+            line.dead,
+            line.share,
+            number(|outcome| outcome.ok),
+            number(|outcome| outcome.failed)
+        )?;
+    }
+    Ok(())
+}
+
+/// A field of a CSV file. What a spreadsheet would take for a formula is made a text.
+fn quoted(text: &str) -> String {
+    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}

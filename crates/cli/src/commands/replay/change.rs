@@ -1,0 +1,35 @@
+//! `redrive replay pause` and `cancel`.
+
+use anyhow::{Result, bail};
+use redrive_core::ids::ReplayId;
+use redrive_store::contract::{ChangeReplay, ReplayChange};
+
+use super::super::filter::actor;
+use super::drive;
+use crate::exit::Exit;
+use crate::output::print::out;
+use crate::setting::Setting;
+
+pub async fn pause(setting: &Setting, id: ReplayId) -> Result<Exit> {
+    change(setting, id, ReplayChange::Pause).await?;
+    out!("replay {id} is paused: go on with `redrive replay resume {id}`")?;
+    Ok(Exit::Ok)
+}
+
+pub async fn cancel(setting: &Setting, id: ReplayId) -> Result<Exit> {
+    let replay = change(setting, id, ReplayChange::Cancel).await?;
+    let (waited, sent) = (replay.progress.pending, replay.progress.running);
+    out!("replay {id} is cancelled: {waited} letters stay dead as they were, {sent} that were sent come to their end")?;
+    Ok(Exit::Ok)
+}
+
+/// Changes a replay; gives it as it was before.
+async fn change(setting: &Setting, id: ReplayId, change: ReplayChange) -> Result<redrive_store::contract::ReplayView> {
+    let redrive = setting.redrive_existing()?;
+    let replay = drive::find(&redrive, id).await?;
+    let params = ChangeReplay { id, change, actor: actor(), now: redrive.now() };
+    match redrive.store().change_replay(params).await? {
+        true => Ok(replay),
+        false => bail!("replay {id} is {}", replay.state),
+    }
+}

@@ -1,0 +1,144 @@
+//! Working on a replay, or watching others do it, until it ends.
+
+use std::time::Duration;
+
+use anstream::eprintln;
+use anyhow::{Context, Result};
+use redrive::worker::Until;
+use redrive::{CancellationToken, Pipeline, Redrive};
+use redrive_core::ids::ReplayId;
+use redrive_core::replays::{LetterState, ReplayState};
+use redrive_store::contract::{ListReplayLetters, ReplayView};
+
+use super::super::signals;
+use crate::exit::Exit;
+use crate::output::paint::{BAD, GOOD, WAITING, paint};
+use crate::output::print::harmless;
+use crate::output::progress::Counter;
+use crate::output::table::cut;
+use crate::setting::Setting;
+
+/// How often the progress is read.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Letters that failed again and are shown.
+const FAILED_SHOWN: u32 = 5;
+
+/// A replay that must be there.
+pub async fn find(redrive: &Redrive, id: ReplayId) -> Result<ReplayView> {
+    redrive
+        .store()
+        .get_replay(id)
+        .await?
+        .with_context(|| format!("no replay {id}: `redrive replay list` shows which there are"))
+}
+
+/// Works on a replay until it ends, pauses or is interrupted.
+pub async fn drive(redrive: &Redrive, pipelines: Vec<Pipeline>, id: ReplayId) -> Result<Exit> {
+    let counter = Counter::start("replayed");
+    let worker = redrive.worker(pipelines).only_replay(id);
+    let stop = CancellationToken::new();
+    let said = counter.clone();
+    let signalled = signals::watch(stop.clone(), worker.hurry(), move |line| said.say(line));
+    let working = worker.run(Until::Drained, stop.clone());
+    tokio::pin!(working);
+    let worked = loop {
+        tokio::select! {
+            worked = &mut working => break worked,
+            () = tokio::time::sleep(EVERY) => show(&counter, &find(redrive, id).await?),
+        }
+    };
+    counter.finish();
+    worked?;
+    let replay = find(redrive, id).await?;
+    summarise(redrive, &replay).await?;
+    if signalled.is_cancelled() && replay.is_open() {
+        eprintln!("{} {}; go on with: redrive replay resume {id}", paint(WAITING, "left:"), left(&replay));
+        return Ok(Exit::Interrupted);
+    }
+    Ok(exit(&replay))
+}
+
+/// Follows a replay that others work on.
+pub async fn watch(setting: &Setting, id: ReplayId) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let counter = Counter::start("replayed");
+    loop {
+        let replay = find(&redrive, id).await?;
+        show(&counter, &replay);
+        if !replay.is_open() || replay.state == ReplayState::Paused {
+            counter.finish();
+            summarise(&redrive, &replay).await?;
+            return Ok(exit(&replay));
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+fn left(replay: &ReplayView) -> u64 {
+    replay.progress.pending + replay.progress.running
+}
+
+fn exit(replay: &ReplayView) -> Exit {
+    match replay.state {
+        ReplayState::Paused => Exit::Paused,
+        _ if replay.progress.failed > 0 => Exit::Dead,
+        _ => Exit::Ok,
+    }
+}
+
+fn show(counter: &Counter, replay: &ReplayView) {
+    let progress = &replay.progress;
+    counter.show(progress.recovered + progress.failed + progress.gone, progress.total);
+    counter.note(format!("recovered {}  failed again {}  step {}", progress.recovered, progress.failed, step(replay)));
+}
+
+/// The step of the ramp, in words.
+pub fn step(replay: &ReplayView) -> String {
+    let (number, steps) = (replay.progress.step.number, replay.pacing.ramp.len());
+    match usize::try_from(number) {
+        Ok(number) if number < steps => format!("{} of {}", number + 1, steps + 1),
+        _ => format!("{} of {}, all that is left", steps + 1, steps + 1),
+    }
+}
+
+async fn summarise(redrive: &Redrive, replay: &ReplayView) -> Result<()> {
+    let progress = &replay.progress;
+    eprintln!("{} {} of {}", paint(GOOD, "recovered:"), progress.recovered, progress.total);
+    if progress.failed > 0 {
+        eprintln!(
+            "{} {}, {} of them for the same cause as before",
+            paint(BAD, "failed again:"),
+            progress.failed,
+            progress.same_cause
+        );
+        show_failed(redrive, replay.id).await?;
+    }
+    if progress.gone > 0 {
+        eprintln!("discarded meanwhile: {}", progress.gone);
+    }
+    match replay.state {
+        ReplayState::Paused => {
+            let why = replay.why.as_deref().unwrap_or("by hand");
+            eprintln!("{} {why}; {} letters wait", paint(WAITING, "paused:"), left(replay));
+            eprintln!("go on with: redrive replay resume {0}    or give up: redrive replay cancel {0}", replay.id);
+        }
+        ReplayState::Cancelled => eprintln!("cancelled {}", replay.why.as_deref().unwrap_or_default()),
+        ReplayState::Running | ReplayState::Done => {}
+    }
+    Ok(())
+}
+
+async fn show_failed(redrive: &Redrive, id: ReplayId) -> Result<()> {
+    let params = ListReplayLetters { id, state: Some(LetterState::Failed), limit: FAILED_SHOWN, cursor: None };
+    let page = redrive.store().list_replay_letters(params).await?;
+    for failed in &page.items {
+        let Some(letter) = redrive.store().get_dead(failed.id).await? else { continue };
+        let verdict = letter.verdict.as_ref().map(|verdict| format!("  ({verdict})")).unwrap_or_default();
+        eprintln!("  {}  {}: {}{verdict}", letter.id, letter.reason, cut(&harmless(&letter.message), Some(100)));
+    }
+    if page.next.is_some() {
+        eprintln!("  …  all of them: redrive replay show {id} --letters --state failed");
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! `redrive replay plan`: what would be replayed, what not and why.
+
+use anyhow::Result;
+use redrive_core::replays::ReplayMode;
+use redrive_store::contract::ReplayPlan;
+use serde_json::json;
+
+use super::select;
+use crate::args::PlanArgs;
+use crate::exit::Exit;
+use crate::output::paint::{DIM, HEADING, paint};
+use crate::output::print::out;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let chosen = select::selection(args.select, redrive.now())?;
+    let force = chosen.force_why.is_some();
+    let mut plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
+    let none = crate::args::ReplayWorkArgs { concurrency: None, command: Vec::new() };
+    // A plan says what it can also where no handler is known.
+    let pipelines = select::pipelines(setting, &redrive, plan.pipelines.keys().cloned(), &none, None);
+    let mode = match &pipelines {
+        Ok(pipelines) => select::mode(&redrive, pipelines, &chosen, &args.mode).await?,
+        Err(_) if args.mode.saved => ReplayMode::Saved,
+        Err(_) => ReplayMode::Refetch,
+    };
+    if mode == ReplayMode::Saved {
+        plan = redrive.plan_replay(chosen.selection, mode, force).await?;
+    }
+    if args.json {
+        let mut document = serde_json::to_value(&plan)?;
+        document["mode"] = json!(mode);
+        out!("{document:#}")?;
+    } else {
+        print(&plan, mode)?;
+        out!(
+            "{}",
+            paint(DIM, "nothing has happened: `redrive replay try` tries it out, `redrive replay start` does it")
+        )?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Prints a plan.
+pub fn print(plan: &ReplayPlan, mode: ReplayMode) -> Result<()> {
+    let how = match mode {
+        ReplayMode::Saved => "from their saved payloads, without the network",
+        ReplayMode::Refetch => "doing everything anew",
+    };
+    out!("{} of {} letters would be replayed, {how}", paint(HEADING, plan.included), plan.matched)?;
+    for (pipeline, letters) in &plan.pipelines {
+        out!("  {letters:>8}  {pipeline}")?;
+    }
+    for (gate, letters) in &plan.gates {
+        out!("  {letters:>8}  gate {gate}")?;
+    }
+    if !plan.excluded.is_empty() {
+        out!("{} left out", plan.matched - plan.included)?;
+    }
+    for (exclusion, letters) in &plan.excluded {
+        out!("  {letters:>8}  {}", exclusion.meaning())?;
+    }
+    Ok(())
+}

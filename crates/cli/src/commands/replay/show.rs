@@ -1,0 +1,110 @@
+//! `redrive replay show`: a replay, or its letters and what became of each.
+
+use std::io;
+
+use anyhow::Result;
+use redrive_store::contract::{ListReplayLetters, ReplayLetter, ReplayView};
+use serde_json::json;
+
+use super::super::filter;
+use super::drive;
+use crate::args::ReplayShowArgs;
+use crate::exit::Exit;
+use crate::output::paint::{DIM, HEADING, paint};
+use crate::output::print::{harmless, out};
+use crate::output::table;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let replay = drive::find(&redrive, args.id).await?;
+    if args.letters {
+        let fetch = async |limit, cursor| {
+            let params = ListReplayLetters { id: args.id, state: args.state, limit, cursor };
+            redrive.store().list_replay_letters(params).await
+        };
+        return filter::print(&args.page, fetch, print_letters).await;
+    }
+    let joined = redrive.store().joined_since(args.id).await?;
+    if args.page.json {
+        let mut document = serde_json::to_value(&replay)?;
+        document["joined_since"] = json!(joined);
+        out!("{document:#}")?;
+    } else {
+        print(&replay, joined)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(replay: &ReplayView, joined: u64) -> Result<()> {
+    let progress = &replay.progress;
+    let why = replay.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    out!("{} {}  {}{}", paint(HEADING, "replay"), replay.id, replay.state, harmless(&why))?;
+    let rate = replay.pacing.per_second.map(|rate| format!(", at most {rate}/s")).unwrap_or_default();
+    let ramp: Vec<String> = replay.pacing.ramp.iter().map(ToString::to_string).collect();
+    let limit = replay.pacing.refail_max * 100.0;
+    let pace = match ramp.is_empty() {
+        true => format!("all at once{rate}, pauses when more than {limit:.0} % fail again"),
+        false => format!("{} then all{rate}, pauses when more than {limit:.0} % fail again", ramp.join(", ")),
+    };
+    let force = replay.force_why.as_ref().map(|why| format!("permanently failed ones too: {why}"));
+    let edits = (!replay.edits.is_empty()).then(|| serde_json::to_string(&replay.edits)).transpose()?;
+    for (name, value) in [
+        ("name", Some(replay.name.clone())),
+        ("by", Some(replay.actor.clone())),
+        (
+            "works",
+            Some(format!("from {}", if replay.mode.as_str() == "saved" { "saved payloads" } else { "the network" })),
+        ),
+        ("chosen", Some(serde_json::to_string(&replay.selection)?)),
+        ("changes", edits),
+        ("forced", force),
+        ("pace", Some(pace)),
+        ("step", replay.is_open().then(|| drive::step(replay))),
+        ("made", Some(replay.created_at.to_string())),
+        ("ended", replay.finished_at.map(|at| at.to_string())),
+    ] {
+        if let Some(value) = value {
+            out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
+        }
+    }
+    out!("{}", paint(HEADING, "letters"))?;
+    for (name, count) in [
+        ("chosen", progress.total),
+        ("pending", progress.pending),
+        ("running", progress.running),
+        ("recovered", progress.recovered),
+        ("failed again", progress.failed),
+        ("for the same cause", progress.same_cause),
+        ("discarded meanwhile", progress.gone),
+        ("joined since", joined),
+    ] {
+        if count > 0 || name == "chosen" || name == "recovered" {
+            out!("  {count:>8}  {name}")?;
+        }
+    }
+    for (exclusion, letters) in &replay.excluded {
+        out!("  {letters:>8}  left out: {}", exclusion.meaning())?;
+    }
+    Ok(())
+}
+
+fn print_letters(letters: &[ReplayLetter]) -> io::Result<()> {
+    if letters.is_empty() {
+        return out!("no letters");
+    }
+    let cause =
+        |cause: &Option<redrive_core::causes::CauseId>| cause.as_ref().map_or("-".to_owned(), ToString::to_string);
+    let row = |letter: &ReplayLetter| {
+        vec![
+            letter.id.to_string(),
+            letter.pipeline.to_string(),
+            letter.state.to_string(),
+            letter.ended_at.map_or("-".to_owned(), |at| at.to_string()),
+            cause(&letter.cause),
+            cause(&letter.cause_after),
+        ]
+    };
+    let rows: Vec<_> = letters.iter().map(row).collect();
+    table::print(&["id", "pipeline", "state", "ended at", "cause", "cause then"], &rows)
+}

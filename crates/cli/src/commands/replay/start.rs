@@ -1,0 +1,97 @@
+//! `redrive replay start` and `resume`: makes a replay, or finds one, and works on it until it ends.
+
+use anyhow::{Result, bail};
+use redrive::Redrive;
+use redrive::replays::NewReplay;
+use redrive_core::replays::{Pacing, ReplayMode, ReplayState};
+use redrive_store::contract::{ChangeReplay, ReplayChange, Selection};
+
+use super::super::filter::actor;
+use super::{drive, plan, select};
+use crate::args::{ResumeArgs, StartArgs};
+use crate::exit::{Exit, usage};
+use crate::output::print::out;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    start(setting, &redrive, args).await
+}
+
+/// Makes a replay and, unless it is left to others, works on it.
+pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Result<Exit> {
+    let chosen = select::selection(args.select, redrive.now())?;
+    let force = chosen.force_why.is_some();
+    let found = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
+    let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.work, args.out.clone())?;
+    let mode = select::mode(redrive, &pipelines, &chosen, &args.mode).await?;
+    let new = NewReplay {
+        name: args.name.unwrap_or_else(|| describe(&chosen.selection)),
+        actor: actor(),
+        selection: chosen.selection,
+        mode,
+        force_why: chosen.force_why,
+        pacing: Pacing { ramp: args.ramp.0, refail_max: args.refail_max, per_second: args.rate },
+        edits: select::edits(args.edits),
+    };
+    let (id, plan) = redrive.start_replay(new).await?;
+    if plan.included == 0 {
+        plan::print(&plan, mode)?;
+        return if plan.matched == 0 { bail!("no dead letters are like that") } else { Ok(Exit::Failed) };
+    }
+    out!(
+        "replay {id}: {} letters, {}",
+        plan.included,
+        if mode == ReplayMode::Saved { "from their saved payloads" } else { "anew" }
+    )?;
+    for (exclusion, letters) in &plan.excluded {
+        out!("  {letters} left out: {}", exclusion.meaning())?;
+    }
+    if args.detach {
+        out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;
+        return Ok(Exit::Ok);
+    }
+    drive::drive(redrive, pipelines, id).await
+}
+
+/// What a replay is called if nobody gave it a name.
+fn describe(selection: &Selection) -> String {
+    let filter = &selection.filter;
+    let parts = [
+        filter.cause.as_ref().map(|cause| format!("cause {cause}")),
+        filter.pipeline.as_ref().map(ToString::to_string),
+        filter.reason.map(|reason| reason.to_string()),
+        filter.code.clone(),
+        filter.target.clone(),
+        filter.proxy.as_ref().map(|proxy| format!("proxy {proxy}")),
+        filter.text.as_ref().map(|text| format!("{text:?}")),
+        (!selection.ids.is_empty()).then(|| format!("{} letters by id", selection.ids.len())),
+    ];
+    let said: Vec<String> = parts.into_iter().flatten().collect();
+    if said.is_empty() { "by time".to_owned() } else { said.join(", ") }
+}
+
+pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let replay = drive::find(&redrive, args.id).await?;
+    match replay.state {
+        ReplayState::Done => bail!("replay {} is done", args.id),
+        ReplayState::Cancelled if !replay.is_open() => bail!("replay {} was cancelled", args.id),
+        ReplayState::Paused => {
+            let now = redrive.now();
+            let params = ChangeReplay { id: args.id, change: ReplayChange::Resume, actor: actor(), now };
+            redrive.store().change_replay(params).await?;
+        }
+        ReplayState::Running | ReplayState::Cancelled => {}
+    }
+    if args.detach {
+        out!("replay {} goes on: `redrive work` does it", args.id)?;
+        return Ok(Exit::Ok);
+    }
+    let names = replay.pipelines.iter().cloned();
+    let pipelines = select::pipelines(setting, &redrive, names, &args.work, args.out)?;
+    if replay.mode == ReplayMode::Saved {
+        select::able(&pipelines).map_err(|error| usage(error.to_string()))?;
+    }
+    drive::drive(&redrive, pipelines, args.id).await
+}

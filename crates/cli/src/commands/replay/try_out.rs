@@ -1,0 +1,84 @@
+//! `redrive replay try`: what would recover, without settling anything.
+
+use anyhow::Result;
+use redrive::replays::Tried;
+use redrive::{CancellationToken, Redrive};
+use redrive_core::jobs::Input;
+use redrive_core::replays::ReplayMode;
+
+use super::super::signals;
+use super::select::{self, Chosen};
+use crate::args::{ReplayWorkArgs, TryArgs};
+use crate::exit::Exit;
+use crate::output::paint::{BAD, DIM, GOOD, paint};
+use crate::output::print::out;
+use crate::output::progress::Counter;
+use crate::output::table;
+use crate::setting::Setting;
+
+pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing()?;
+    let chosen = select::selection(args.select, redrive.now())?;
+    let tried = try_out(setting, &redrive, &chosen, select::edits(args.edits), &args.work).await?;
+    if args.json {
+        out!("{}", serde_json::to_string_pretty(&tried)?)?;
+    } else {
+        print(&tried)?;
+    }
+    Ok(match (tried.stopped, tried.remaining.is_empty()) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Ok,
+        (false, false) => Exit::Dead,
+    })
+}
+
+/// Tries letters and shows how far it is.
+pub async fn try_out(
+    setting: &Setting,
+    redrive: &Redrive,
+    chosen: &Chosen,
+    edits: Input,
+    args: &ReplayWorkArgs,
+) -> Result<Tried> {
+    let force = chosen.force_why.is_some();
+    let plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Saved, force).await?;
+    let pipelines = select::pipelines(setting, redrive, plan.pipelines.keys().cloned(), args, None)?;
+    select::able(&pipelines)?;
+    let stop = CancellationToken::new();
+    let counter = Counter::start("tried");
+    let said = counter.clone();
+    signals::watch(stop.clone(), CancellationToken::new(), move |_| {
+        said.say("stopping: what was tried so far is shown")
+    });
+    let told = |tried, of| counter.show(tried, of);
+    let tried = redrive.try_replay(&pipelines, (chosen.selection.clone(), force), &edits, &stop, told).await;
+    counter.finish();
+    Ok(tried?)
+}
+
+/// Prints what would recover and what would remain.
+pub fn print(tried: &Tried) -> Result<()> {
+    let style = if tried.recovered > 0 { GOOD } else { BAD };
+    out!("{} of {} would recover", paint(style, tried.recovered), tried.tried)?;
+    let failing = tried.tried - tried.recovered;
+    if failing > 0 {
+        out!("{} would still fail:", paint(BAD, failing))?;
+        let row = |remaining: &redrive::replays::Remaining| {
+            let cause = remaining.cause.as_ref().map_or_else(|| "new".to_owned(), ToString::to_string);
+            vec![
+                remaining.letters.to_string(),
+                cause,
+                remaining.reason.to_string(),
+                remaining.example.to_string(),
+                remaining.message.clone(),
+            ]
+        };
+        let rows: Vec<_> = tried.remaining.iter().map(row).collect();
+        table::print(&[">letters", "cause", "reason", "for example", "message"], &rows)?;
+    }
+    for (exclusion, letters) in &tried.excluded {
+        out!("{letters} not tried: {}", exclusion.meaning())?;
+    }
+    out!("{}", paint(DIM, "nothing was settled"))?;
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! The most important thing of a report, in one sentence: the pipeline that buries most, how much of its work that is,
+//! what for, and since when.
+
+use redrive_core::failures::Reason;
+use redrive_core::time::Timestamp;
+
+use crate::output::report::figures::{count, counted, moment, moment_near, part_of, percent, share};
+use crate::output::report::tone::Tone;
+use redrive::report::{PipelineReport, Report};
+
+/// A sentence, and how good or bad its news is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Headline {
+    /// How good or bad.
+    pub tone: Tone,
+    /// The sentence.
+    pub text: String,
+}
+
+/// What to say first about a report.
+pub fn headline(report: &Report) -> Headline {
+    match report.pipelines.iter().max_by_key(|pipeline| pipeline.buried) {
+        Some(worst) if worst.buried > 0 => failing(report, worst),
+        _ if report.settled() > 0 => Headline { tone: Tone::Good, text: nothing_buried(report) },
+        _ => Headline { tone: Tone::Plain, text: nothing_buried(report) },
+    }
+}
+
+fn failing(report: &Report, worst: &PipelineReport) -> Headline {
+    let were = if worst.buried == 1 { "was" } else { "were" };
+    let mut text = format!(
+        "{}: {} of settled jobs {were} buried ({})",
+        worst.pipeline,
+        percent(worst.dlq_rate()),
+        part_of(worst.buried, worst.settled())
+    );
+    if let Some(main) = main_reason(report, worst) {
+        let since = moment_near(main.since, report.until);
+        text += &format!("; {} for {}, since {since}", roughly(main.buried, worst.buried), main.reason);
+    }
+    text.push('.');
+    Headline { tone: Tone::of_dlq_rate(worst.dlq_rate()), text }
+}
+
+fn nothing_buried(report: &Report) -> String {
+    let mut text = match report.settled() {
+        0 => format!("No job was settled from {} to {}.", moment(report.since), moment(report.until)),
+        1 => "Nothing was buried: the one settled job is done.".to_owned(),
+        settled => format!("Nothing was buried: all {} settled jobs are done.", count(settled)),
+    };
+    if report.dead() > 0 {
+        text += &format!(" {} from before.", counted(report.dead(), "dead letter is left", "dead letters are left"));
+    }
+    text
+}
+
+/// The reason most jobs of a pipeline were buried for, as far as its causes tell.
+struct MainReason {
+    reason: Reason,
+    buried: i64,
+    since: Timestamp,
+}
+
+fn main_reason(report: &Report, pipeline: &PipelineReport) -> Option<MainReason> {
+    let causes = || report.causes.iter().filter(|cause| cause.pipeline == pipeline.pipeline && cause.buried > 0);
+    let of = |reason: Reason| causes().filter(move |cause| cause.reason == reason);
+    let buried = |reason: Reason| of(reason).map(|cause| cause.buried).sum::<i64>();
+    let reason = causes().map(|cause| cause.reason).max_by_key(|reason| buried(*reason))?;
+    let since = of(reason).max_by_key(|cause| cause.buried)?.first_seen;
+    Some(MainReason { reason, buried: buried(reason), since })
+}
+
+/// A part of a whole as people say it.
+fn roughly(part: i64, whole: i64) -> String {
+    match share(part, whole) {
+        share if share >= 1.0 => "all".to_owned(),
+        _ if whole < 20 => part_of(part, whole),
+        share if share >= 0.95 => "nearly all".to_owned(),
+        share => format!("{:.0} of 10", (share * 10.0).clamp(1.0, 9.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::report::sample;
+
+    #[test]
+    fn it_names_the_pipeline_the_share_the_reason_and_the_time() {
+        let headline = headline(&sample::busy());
+        let wanted =
+            "catalog: 14.3 % of settled jobs were buried (1,204 of 8,426); 9 of 10 for schema_validation, since 14:02.";
+        assert_eq!(headline, Headline { tone: Tone::Bad, text: wanted.to_owned() });
+    }
+
+    #[test]
+    fn without_failures_it_says_so() {
+        let mut report = sample::empty();
+        assert_eq!(headline(&report).text, "No job was settled from 2026-11-14 18:00 to 2026-11-15 18:00.");
+        report.pipelines = sample::busy().pipelines;
+        for pipeline in &mut report.pipelines {
+            (pipeline.buried, pipeline.ledger.dead) = (0, 1);
+        }
+        let text = headline(&report).text;
+        assert!(text.starts_with("Nothing was buried: all "), "{text}");
+        assert!(text.ends_with(" 4 dead letters are left from before."), "{text}");
+    }
+
+    #[test]
+    fn shares_as_people_say_them() {
+        let said = [(4, 4), (3, 4), (90, 100), (97, 100), (1, 1_000)].map(|(part, whole)| roughly(part, whole));
+        assert_eq!(said, ["all", "3 of 4", "9 of 10", "nearly all", "1 of 10"]);
+    }
+}

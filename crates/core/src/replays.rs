@@ -1,0 +1,512 @@
+//! Replays: sending dead letters through their pipeline again, in growing steps, and stopping when they fail again.
+//!
+//! A replay's progress is a small value; [`advance`] says what is to happen next. The store asks it inside the transaction
+//! that does it, so that any number of processes drive one replay.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failures::Reason;
+use crate::time::Timestamp;
+
+/// Letters that are under way at once, at most: enough to keep workers busy, few enough to be stopped.
+pub const IN_FLIGHT_MAX: u32 = 500;
+
+/// Settled letters below which the share that failed again says nothing, once the ramp is over.
+const SETTLED_MIN: u64 = 20;
+
+/// How far a rate may run ahead, so that letters go in small groups rather than one by one.
+const AHEAD: Duration = Duration::from_millis(100);
+
+/// What a replay works from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayMode {
+    /// The saved payload: no network.
+    Saved,
+    /// Everything anew.
+    Refetch,
+}
+
+impl ReplayMode {
+    /// The name in JSON, columns and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Saved => "saved",
+            Self::Refetch => "refetch",
+        }
+    }
+}
+
+impl fmt::Display for ReplayMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for ReplayMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Self::Saved, Self::Refetch].into_iter().find(|mode| mode.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not what a replay works from"))
+    }
+}
+
+/// Where a replay is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayState {
+    /// Letters are sent.
+    Running,
+    /// Nothing is sent until a person resumes it; what was sent is not worked on either.
+    Paused,
+    /// Every letter has come to its end.
+    Done,
+    /// Nothing more is sent; what was sent comes to its end.
+    Cancelled,
+}
+
+impl ReplayState {
+    /// The name in JSON, columns and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for ReplayState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for ReplayState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Running, Self::Paused, Self::Done, Self::Cancelled];
+        let found = all.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not the state of a replay"))
+    }
+}
+
+/// Why a dead letter is left out of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exclusion {
+    /// Another replay has it.
+    BeingReplayed,
+    /// Its gate is `never`.
+    GateNever,
+    /// Its gate is not `auto`, and nobody asked.
+    GateReview,
+    /// It is to be replayed from its saved payload and has none, or none that is left.
+    PayloadGone,
+    /// Only the beginning of its payload was kept.
+    PayloadCut,
+    /// It was replayed by itself as often as it may be.
+    ReplayedEnough,
+    /// Its target's breaker is not closed.
+    BreakerOpen,
+}
+
+impl Exclusion {
+    /// All of them, in the order they are looked for.
+    pub const ALL: [Self; 7] = [
+        Self::BeingReplayed,
+        Self::GateNever,
+        Self::GateReview,
+        Self::PayloadGone,
+        Self::PayloadCut,
+        Self::ReplayedEnough,
+        Self::BreakerOpen,
+    ];
+
+    /// The name in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BeingReplayed => "being_replayed",
+            Self::GateNever => "gate_never",
+            Self::GateReview => "gate_review",
+            Self::PayloadGone => "payload_gone",
+            Self::PayloadCut => "payload_cut",
+            Self::ReplayedEnough => "replayed_enough",
+            Self::BreakerOpen => "breaker_open",
+        }
+    }
+
+    /// What it means, and the way out.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::BeingReplayed => "another replay has them: `redrive replay list` shows which",
+            Self::GateNever => "permanently failed: --force with --why replays them all the same",
+            Self::GateReview => "a person decides about them",
+            Self::PayloadGone => "no saved payload: --refetch does them anew",
+            Self::PayloadCut => "only the beginning of the payload was kept: --refetch does them anew",
+            Self::ReplayedEnough => "replayed by themselves as often as they may be",
+            Self::BreakerOpen => "their target's breaker is not closed",
+        }
+    }
+}
+
+impl FromStr for Exclusion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|exclusion| exclusion.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} excludes nothing"))
+    }
+}
+
+/// What became of a letter in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LetterState {
+    /// It waits for its turn.
+    Pending,
+    /// It was sent.
+    Running,
+    /// It was processed successfully.
+    Recovered,
+    /// It failed again.
+    Failed,
+    /// It was discarded meanwhile.
+    Gone,
+    /// The replay was cancelled before its turn.
+    Cancelled,
+}
+
+impl LetterState {
+    /// The name in JSON, columns and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Recovered => "recovered",
+            Self::Failed => "failed",
+            Self::Gone => "gone",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for LetterState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for LetterState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Pending, Self::Running, Self::Recovered, Self::Failed, Self::Gone, Self::Cancelled];
+        let found = all.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not the state of a letter in a replay"))
+    }
+}
+
+/// How fast a replay goes, and when it stops by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pacing {
+    /// Letters per step; each step waits for the one before. After the last, all that is left goes.
+    pub ramp: Vec<u32>,
+    /// The share of letters that may fail again.
+    pub refail_max: f64,
+    /// Letters per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<f64>,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self { ramp: vec![1, 5, 20, 100], refail_max: 0.25, per_second: None }
+    }
+}
+
+/// How far a replay is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Letters that were chosen.
+    pub total: u64,
+    /// Letters that wait for their turn.
+    pub pending: u64,
+    /// Letters that were sent and have not come to their end.
+    pub running: u64,
+    /// Letters that were processed successfully.
+    pub recovered: u64,
+    /// Letters that failed again.
+    pub failed: u64,
+    /// Of those: letters that failed for the same cause as before.
+    pub same_cause: u64,
+    /// Letters that were discarded meanwhile.
+    pub gone: u64,
+    /// The step of the ramp.
+    pub step: Step,
+    /// When the rate lets the next letter go.
+    #[serde(skip)]
+    pub free_at: Timestamp,
+}
+
+/// How far a step of the ramp is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Which one, from 0; beyond the last, all that is left goes.
+    pub number: u32,
+    /// Letters that were sent in it.
+    pub sent: u64,
+    /// Letters of it that have come to their end.
+    pub settled: u64,
+    /// Of those: letters that failed again.
+    pub failed: u64,
+}
+
+/// What is to happen next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Advance {
+    /// Send so many letters.
+    Send {
+        /// How many.
+        letters: u32,
+        /// The step they belong to.
+        step: Step,
+        /// When the rate lets the next one go.
+        free_at: Timestamp,
+    },
+    /// Nothing, until a letter comes to its end, or until then.
+    Wait(Option<Timestamp>),
+    /// Stop: too many fail again.
+    Pause(String),
+    /// Every letter has come to its end.
+    Finish,
+}
+
+/// What is to happen next in a replay.
+pub fn next(state: ReplayState, pacing: &Pacing, progress: &Progress, now: Timestamp) -> Advance {
+    match state {
+        ReplayState::Running => advance(pacing, progress, now),
+        ReplayState::Paused | ReplayState::Cancelled if progress.pending + progress.running == 0 => Advance::Finish,
+        ReplayState::Paused | ReplayState::Cancelled | ReplayState::Done => Advance::Wait(None),
+    }
+}
+
+/// What is to happen next in a replay that runs.
+pub fn advance(pacing: &Pacing, progress: &Progress, now: Timestamp) -> Advance {
+    if progress.pending == 0 && progress.running == 0 {
+        return Advance::Finish;
+    }
+    let mut step = progress.step;
+    if let Some(why) = trouble(pacing, &step) {
+        return Advance::Pause(why);
+    }
+    if quota(pacing, &step).is_some_and(|quota| step.settled >= quota) {
+        step = Step { number: step.number + 1, ..Step::default() };
+    }
+    let left_in_step = quota(pacing, &step).map_or(u64::MAX, |quota| quota.saturating_sub(step.sent));
+    let room = u64::from(IN_FLIGHT_MAX).saturating_sub(progress.running);
+    let (by_rate, next_free) = allowed(pacing, progress.free_at, now);
+    let letters = progress.pending.min(left_in_step).min(room).min(by_rate);
+    if letters == 0 {
+        let rate_is_what_holds = progress.pending.min(left_in_step).min(room) > 0;
+        return Advance::Wait(rate_is_what_holds.then_some(next_free));
+    }
+    step.sent += letters;
+    let free_at = after(pacing, progress.free_at, letters, now);
+    Advance::Send { letters: u32::try_from(letters).unwrap_or(u32::MAX), step, free_at }
+}
+
+/// The step as it is when a person says that the replay is to go on: what failed is forgiven.
+pub const fn resumed(progress: &Progress) -> Step {
+    Step { number: progress.step.number, sent: progress.running, settled: 0, failed: 0 }
+}
+
+/// How many letters a step has; none if it is the last, which has all that is left.
+fn quota(pacing: &Pacing, step: &Step) -> Option<u64> {
+    pacing.ramp.get(usize::try_from(step.number).unwrap_or(usize::MAX)).map(|letters| u64::from(*letters).max(1))
+}
+
+/// Why a replay is to stop, if too many letters of the step have failed again.
+fn trouble(pacing: &Pacing, step: &Step) -> Option<String> {
+    let whole = match quota(pacing, step) {
+        Some(quota) => quota,
+        None if step.settled < SETTLED_MIN => return None,
+        None => step.settled,
+    };
+    let share = step.failed as f64 / whole as f64;
+    (share > pacing.refail_max).then(|| {
+        let limit = pacing.refail_max * 100.0;
+        format!("{} of {} letters failed again, more than {limit:.0} %", step.failed, step.settled)
+    })
+}
+
+fn interval_millis(pacing: &Pacing) -> Option<f64> {
+    pacing.per_second.filter(|rate| *rate > 0.0).map(|rate| 1_000.0 / rate)
+}
+
+/// How many letters the rate lets go now, and when it lets the next one go.
+fn allowed(pacing: &Pacing, free_at: Timestamp, now: Timestamp) -> (u64, Timestamp) {
+    let Some(interval) = interval_millis(pacing) else { return (u64::MAX, now) };
+    let from = free_at.max(now);
+    if from > now && from.since(now) >= AHEAD {
+        return (0, free_at - AHEAD.mul_f64(0.5));
+    }
+    let room = AHEAD.saturating_sub(from.since(now)).as_secs_f64() * 1_000.0;
+    ((room / interval).floor() as u64 + 1, free_at)
+}
+
+/// When the next letter may go after so many have gone now.
+fn after(pacing: &Pacing, free_at: Timestamp, letters: u64, now: Timestamp) -> Timestamp {
+    let Some(interval) = interval_millis(pacing) else { return now };
+    free_at.max(now) + Duration::from_secs_f64(interval * letters as f64 / 1_000.0)
+}
+
+/// When dead letters are replayed by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoReplay {
+    /// For which reason; none means every reason whose letters have the gate `auto`.
+    pub reason: Option<Reason>,
+    /// How often.
+    pub every: Duration,
+    /// How long a letter must have been dead.
+    pub delay: Duration,
+    /// How often a letter may be replayed so.
+    pub times_max: u32,
+    /// How many letters at once.
+    pub letters_max: u32,
+}
+
+impl AutoReplay {
+    /// Every so often, with the defaults for the rest.
+    pub const fn every(every: Duration) -> Self {
+        Self { reason: None, every, delay: Duration::ZERO, times_max: 2, letters_max: 1_000 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    fn progress(total: u64) -> Progress {
+        Progress { total, pending: total, ..Progress::default() }
+    }
+
+    /// Sends letters and ends them all, failing those that `fails` names; says how it ended and the sizes of the groups.
+    fn drive(pacing: &Pacing, total: u64, fails: impl Fn(u64) -> bool) -> (Advance, Vec<u32>, Progress) {
+        let (mut progress, mut sent, mut n) = (progress(total), Vec::new(), 0);
+        let mut now = NOW;
+        loop {
+            match advance(pacing, &progress, now) {
+                Advance::Send { letters, step, free_at } => {
+                    sent.push(letters);
+                    progress.pending -= u64::from(letters);
+                    progress.step = step;
+                    progress.free_at = free_at;
+                    for _ in 0..letters {
+                        let failed = u64::from(fails(n));
+                        n += 1;
+                        progress.step.settled += 1;
+                        progress.step.failed += failed;
+                        progress.failed += failed;
+                        progress.recovered += 1 - failed;
+                    }
+                }
+                Advance::Wait(Some(at)) => {
+                    assert!(at > now, "time goes on");
+                    now = at;
+                }
+                end => return (end, sent, progress),
+            }
+        }
+    }
+
+    #[test]
+    fn steps_grow_while_letters_recover() {
+        let (end, sent, progress) = drive(&Pacing::default(), 1_204, |_| false);
+        assert_eq!(end, Advance::Finish);
+        assert_eq!(sent, [1, 5, 20, 100, 500, 500, 78]);
+        assert_eq!(progress.recovered, 1_204);
+    }
+
+    #[test]
+    fn it_stops_when_letters_fail_again() {
+        let (end, sent, _) = drive(&Pacing::default(), 100, |_| true);
+        assert!(matches!(end, Advance::Pause(why) if why.contains("1 of 1 letters failed again, more than 25 %")));
+        assert_eq!(sent, [1]);
+        let (end, sent, _) = drive(&Pacing::default(), 100, |n| n > 5 && n % 2 == 0);
+        assert!(matches!(end, Advance::Pause(_)), "ten of twenty");
+        assert_eq!(sent, [1, 5, 20]);
+        let (end, ..) = drive(&Pacing::default(), 1_204, |n| n % 70 == 69);
+        assert_eq!(end, Advance::Finish, "few enough");
+        let (end, ..) = drive(&Pacing { ramp: Vec::new(), ..Pacing::default() }, 2_000, |n| n > 300);
+        assert!(matches!(end, Advance::Pause(_)), "also without a ramp");
+    }
+
+    #[test]
+    fn a_person_may_let_it_go_on() {
+        let pacing = Pacing::default();
+        let (end, _, mut progress) = drive(&pacing, 100, |_| true);
+        assert!(matches!(end, Advance::Pause(_)));
+        progress.step = resumed(&progress);
+        assert!(matches!(advance(&pacing, &progress, NOW), Advance::Send { letters: 1, .. }), "the same step again");
+    }
+
+    #[test]
+    fn a_step_waits_for_the_one_before() {
+        let mut progress = progress(100);
+        let Advance::Send { letters: 1, step, .. } = advance(&Pacing::default(), &progress, NOW) else { panic!("one") };
+        progress = Progress { pending: 99, running: 1, step, ..progress };
+        assert_eq!(advance(&Pacing::default(), &progress, NOW), Advance::Wait(None));
+    }
+
+    #[test]
+    fn a_rate_is_kept() {
+        let pacing = Pacing { ramp: Vec::new(), per_second: Some(20.0), ..Pacing::default() };
+        let (mut progress, mut now, mut sent) = (progress(200), NOW, 0);
+        while progress.pending > 0 {
+            match advance(&pacing, &progress, now) {
+                Advance::Send { letters, free_at, .. } => {
+                    assert!(letters <= 3, "small groups: {letters}");
+                    sent += u64::from(letters);
+                    progress.pending -= u64::from(letters);
+                    progress.free_at = free_at;
+                }
+                Advance::Wait(Some(at)) => {
+                    assert!(at > now, "time goes on");
+                    now = at;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(sent, 200);
+        let secs = now.since(NOW).as_secs_f64();
+        assert!((9.5..10.5).contains(&secs), "200 letters at 20 a second took {secs} s");
+    }
+
+    proptest! {
+        /// Whatever the pace, every letter goes once or the replay says why not.
+        #[test]
+        fn it_always_ends(ramp in prop::collection::vec(0_u32..50, 0..5), total in 1_u64..2_000, every in 1_u64..20,
+                          rate in prop::option::of(1.0_f64..5_000.0)) {
+            let pacing = Pacing { ramp, refail_max: 0.1, per_second: rate };
+            let (end, sent, progress) = drive(&pacing, total, |n| n % every == every - 1);
+            let all: u64 = sent.iter().map(|n| u64::from(*n)).sum();
+            prop_assert_eq!(all + progress.pending, total);
+            match end {
+                Advance::Finish => prop_assert_eq!(all, total),
+                Advance::Pause(why) => prop_assert!(why.contains("failed again")),
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A saved payload to work from, instead of asking for it again.
+
+use std::path::{Path, PathBuf};
+
+use redrive_core::failures::{FailureReport, Reason, with_sources};
+use redrive_core::payloads::Payload;
+use serde::Serialize;
+
+use super::HandlerError;
+use crate::vault::{Vault, VaultError};
+
+/// A saved payload, and the vault that has it. Its JSON form is what commands read.
+#[derive(Clone, Debug, Serialize)]
+pub struct Saved {
+    /// The payload and the response it came in.
+    #[serde(flatten)]
+    pub payload: Payload,
+    /// The file that a command finds it in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    #[serde(skip)]
+    vault: Vault,
+}
+
+impl Saved {
+    pub(crate) fn new(payload: Payload, vault: Vault) -> Self {
+        Self { payload, file: None, vault }
+    }
+
+    /// The whole payload, if it is no longer than that.
+    pub(crate) async fn bytes(&self, bytes_max: usize) -> Result<Vec<u8>, HandlerError> {
+        if self.payload.size_bytes > bytes_max as u64 {
+            let message = format!("the saved payload is longer than {bytes_max} bytes");
+            return Err(FailureReport::new(Reason::MalformedPayload, message).with_code("body_too_large").into());
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(self.payload.size_bytes).unwrap_or(0));
+        self.vault.copy(self.payload.hash, &mut bytes).await.map_err(|error| gone(&error))?;
+        Ok(bytes)
+    }
+
+    /// Writes the payload to a file.
+    pub(crate) async fn write(&self, path: &Path) -> Result<(), HandlerError> {
+        let unwritten =
+            |error: std::io::Error| HandlerError::Unavailable(format!("cannot write {}: {error}", path.display()));
+        let mut file = tokio::fs::File::create(path).await.map_err(unwritten)?;
+        self.vault.copy(self.payload.hash, &mut file).await.map_err(|error| gone(&error))?;
+        Ok(())
+    }
+}
+
+/// A payload that is not there fails its job; a vault that cannot be reached is nobody's fault.
+fn gone(error: &VaultError) -> HandlerError {
+    match error {
+        VaultError::Missing(_) | VaultError::Damaged(_) => {
+            FailureReport::new(Reason::PayloadExpired, error.to_string()).with_code("payload_gone").into()
+        }
+        _ => HandlerError::Unavailable(format!("the saved payload cannot be read: {}", with_sources(error))),
+    }
+}

@@ -1,0 +1,212 @@
+//! Drives replays: sends letters when it is their turn, works on what was sent, and begins those that policies ask for.
+//!
+//! Any number of processes may drive one replay: what is sent is decided inside the store's transaction.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::ids::{PipelineName, ReplayId};
+use redrive_core::jobs::Input;
+use redrive_core::replays::{Advance, AutoReplay, Pacing, ReplayMode, ReplayState, next};
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{
+    Automatic, ClaimAutoReplay, DeadFilter, Lane, ListReplays, PlanReplay, ReplayView, Selection, StartReplay,
+};
+use tokio::task::JoinSet;
+
+use super::Until;
+use super::context::Context;
+use super::fetch::Fetcher;
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+
+/// How long to wait at most before looking again.
+const LOOK_ANYWAY: Duration = Duration::from_secs(1);
+
+/// How often to ask for a turn that another process had.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
+
+/// Open replays that are looked at.
+const OPEN_MAX: u32 = 1_000;
+
+/// Drives all replays of its pipelines, or one.
+pub(super) struct Driver {
+    context: Arc<Context>,
+    pipelines: Vec<Pipeline>,
+    only: Option<ReplayId>,
+    lanes: JoinSet<(ReplayId, PipelineName)>,
+    busy: Vec<(ReplayId, PipelineName)>,
+    /// When each policy is to be looked at again.
+    turns: HashMap<(PipelineName, usize), Timestamp>,
+}
+
+/// What a look found.
+struct Found {
+    /// When to look again, if nothing changes.
+    again: Option<Timestamp>,
+    /// Whether any replay is to be worked on.
+    open: bool,
+}
+
+impl Driver {
+    pub(super) fn new(context: Arc<Context>, pipelines: Vec<Pipeline>, only: Option<ReplayId>) -> Self {
+        Self { context, pipelines, only, lanes: JoinSet::new(), busy: Vec::new(), turns: HashMap::new() }
+    }
+
+    pub(super) async fn run(mut self, until: Until) {
+        if let Err(error) = self.drive(&until).await {
+            self.context.fail(error);
+        }
+        // Lanes stop with the worker, or have nothing left to do.
+        while self.lanes.join_next().await.is_some() {}
+    }
+
+    async fn drive(&mut self, until: &Until) -> Result<(), Error> {
+        let mut changed = self.context.changed.subscribe();
+        let stop = self.context.stop.clone();
+        loop {
+            let found = self.look().await?;
+            let over = !found.open && self.lanes.is_empty();
+            if over && (self.only.is_some() || until.may_end()) {
+                return Ok(());
+            }
+            let again = async {
+                let clock = &self.context.redrive.clock;
+                match found.again {
+                    Some(at) => drop(tokio::time::timeout(LOOK_ANYWAY, clock.sleep_until(at)).await),
+                    None => tokio::time::sleep(LOOK_ANYWAY).await,
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                _ = changed.changed() => {}
+                Some(ended) = self.lanes.join_next() => {
+                    if let Ok(ended) = ended {
+                        self.busy.retain(|lane| *lane != ended);
+                    }
+                }
+                () = again => {}
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Result<Found, Error> {
+        if self.only.is_none() {
+            self.begin_automatic().await?;
+        }
+        let mut found = Found { again: None, open: false };
+        for replay in self.open_replays().await? {
+            let replay = self.advance(replay, &mut found).await?;
+            let works = matches!(replay.state, ReplayState::Running | ReplayState::Cancelled) && replay.is_open();
+            if works {
+                found.open = true;
+                self.work_on(&replay);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn open_replays(&self) -> Result<Vec<ReplayView>, Error> {
+        let store = &self.context.redrive.store;
+        if let Some(id) = self.only {
+            return Ok(store.get_replay(id).await?.into_iter().collect());
+        }
+        let open = store.list_replays(ListReplays { open_only: true, limit: OPEN_MAX, cursor: None }).await?.items;
+        let mine = |name: &PipelineName| self.pipelines.iter().any(|pipeline| pipeline.name == *name);
+        Ok(open.into_iter().filter(|replay| replay.pipelines.iter().any(mine)).collect())
+    }
+
+    /// Does what is to be done next, as long as there is something; gives the replay as it is then.
+    async fn advance(&self, mut replay: ReplayView, found: &mut Found) -> Result<ReplayView, Error> {
+        let store = &self.context.redrive.store;
+        while replay.is_open() {
+            let now = self.context.now();
+            match next(replay.state, &replay.pacing, &replay.progress, now) {
+                Advance::Wait(None) => break,
+                Advance::Wait(Some(at)) => {
+                    found.again = Some(found.again.map_or(at, |again| again.min(at)));
+                    break;
+                }
+                Advance::Send { .. } | Advance::Pause(_) | Advance::Finish => {
+                    let done = self.context.patiently(|| store.advance_replay(replay.id, now)).await?;
+                    tracing::debug!(replay = %replay.id, ?done, "replay advanced");
+                    let Some(new) = store.get_replay(replay.id).await? else { break };
+                    replay = new;
+                }
+            }
+        }
+        Ok(replay)
+    }
+
+    /// Has somebody work on the letters of a replay, for each of its pipelines that is ours.
+    fn work_on(&mut self, replay: &ReplayView) {
+        for pipeline in self.pipelines.iter().filter(|pipeline| replay.pipelines.contains(&pipeline.name)) {
+            let lane = (replay.id, pipeline.name.clone());
+            if !self.busy.contains(&lane) {
+                self.busy.push(lane.clone());
+                let fetcher = Fetcher::new(Arc::clone(&self.context), pipeline.clone(), Lane::Replay(replay.id));
+                self.lanes.spawn(async move {
+                    fetcher.run(Until::Drained).await;
+                    lane
+                });
+            }
+        }
+    }
+
+    /// Begins the replays that policies ask for, when it is their time.
+    async fn begin_automatic(&mut self) -> Result<(), Error> {
+        let now = self.context.now();
+        for pipeline in self.pipelines.clone() {
+            for (n, policy) in pipeline.policy.auto_replays.iter().enumerate() {
+                let turn = (pipeline.name.clone(), n);
+                if self.turns.get(&turn).is_some_and(|due| now < *due) {
+                    continue;
+                }
+                let claim = ClaimAutoReplay {
+                    pipeline: pipeline.name.clone(),
+                    reason: policy.reason,
+                    before: now - policy.every,
+                    now,
+                };
+                let mine = self.context.redrive.store.claim_auto_replay(claim).await?;
+                self.turns.insert(turn, now + if mine { policy.every } else { policy.every.min(ASK_AGAIN) });
+                if mine {
+                    self.begin(&pipeline, policy, now).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn begin(&self, pipeline: &Pipeline, policy: &AutoReplay, now: Timestamp) -> Result<(), Error> {
+        let filter = DeadFilter {
+            pipeline: Some(pipeline.name.clone()),
+            reason: policy.reason,
+            until: Some(now - policy.delay),
+            ..DeadFilter::default()
+        };
+        let limits = Automatic { times_max: policy.times_max, letters_max: policy.letters_max };
+        let plan = PlanReplay {
+            selection: Selection { filter, ids: Vec::new() },
+            mode: ReplayMode::Refetch,
+            force: false,
+            automatic: Some(limits),
+            now,
+        };
+        let what = policy.reason.map_or_else(|| "all that may be".to_owned(), |reason| reason.to_string());
+        let params = StartReplay {
+            id: ReplayId::new(now, self.context.redrive.chance.bits()),
+            name: format!("automatic: {what}"),
+            actor: "policy".to_owned(),
+            plan,
+            force_why: None,
+            // Breakers and the cap on attempts hold it back; nobody is there to resume it.
+            pacing: Pacing { ramp: Vec::new(), refail_max: 1.0, per_second: None },
+            edits: Input::new(),
+        };
+        let plan = self.context.redrive.store.start_replay(params).await?;
+        tracing::info!(pipeline = %pipeline.name, letters = plan.included, "dead letters are replayed by themselves");
+        Ok(())
+    }
+}

@@ -1,0 +1,368 @@
+//! What must hold of replays.
+
+use std::time::Duration;
+
+use redrive_core::breakers::BreakerPolicy;
+use redrive_core::causes::CauseState;
+use redrive_core::dead::Gate;
+use redrive_core::failures::Reason;
+use redrive_core::ids::{JobId, LeaseToken, ReplayId};
+use redrive_core::jobs::{Input, LeasedJob};
+use redrive_core::policy::Policy;
+use redrive_core::replays::{Advance, Exclusion, LetterState, Pacing, ReplayMode, ReplayState};
+use redrive_core::settlements::{Destination, Ending, Outcome, decide};
+use redrive_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::causes::causes;
+use super::script::{
+    Shared, assert_sound, at, attach, bury, dead, enqueue, fatal, job, lease_all, lease_one, ledger, pipeline, plain,
+    settle, settle_as, timeout, worker,
+};
+use crate::contract::{
+    Automatic, CancelJobs, ChangeReplay, ClaimAutoReplay, DeadFilter, DiscardDead, Lane, LeaseJobs, ListReplayLetters,
+    ListReplays, PlanReplay, ReplayChange, ReplayLetter, ReplayPlan, ReplayView, Selection, StartReplay,
+};
+
+fn replay_id(n: u128) -> ReplayId {
+    ReplayId::new(at(0), n)
+}
+
+fn all() -> Selection {
+    Selection { filter: DeadFilter { pipeline: Some(pipeline()), ..DeadFilter::default() }, ids: Vec::new() }
+}
+
+fn plan(selection: Selection) -> PlanReplay {
+    PlanReplay { selection, mode: ReplayMode::Refetch, force: false, automatic: None, now: at(100) }
+}
+
+fn at_once() -> Pacing {
+    Pacing { ramp: Vec::new(), ..Pacing::default() }
+}
+
+async fn start_as(store: &Shared, n: u128, plan: PlanReplay, pacing: Pacing, edits: Input) -> ReplayPlan {
+    let params = StartReplay {
+        id: replay_id(n),
+        name: format!("replay {n}"),
+        actor: "ada".into(),
+        plan,
+        force_why: None,
+        pacing,
+        edits,
+    };
+    store.start_replay(params).await.expect("started")
+}
+
+async fn start(store: &Shared, n: u128, pacing: Pacing) -> ReplayPlan {
+    start_as(store, n, plan(all()), pacing, Input::new()).await
+}
+
+async fn advance(store: &Shared, n: u128, now: Timestamp) -> Advance {
+    store.advance_replay(replay_id(n), now).await.expect("advanced")
+}
+
+async fn get(store: &Shared, n: u128) -> ReplayView {
+    store.get_replay(replay_id(n)).await.expect("read").expect("there")
+}
+
+async fn letters(store: &Shared, n: u128) -> Vec<ReplayLetter> {
+    let params = ListReplayLetters { id: replay_id(n), state: None, limit: 1_000, cursor: None };
+    store.list_replay_letters(params).await.expect("listed").items
+}
+
+async fn lease(store: &Shared, n: u128, now: Timestamp) -> Vec<LeasedJob> {
+    let params = LeaseJobs {
+        pipeline: pipeline(),
+        lane: Lane::Replay(replay_id(n)),
+        worker: worker(1),
+        token: LeaseToken::new(now, 77),
+        limit: 1_000,
+        until: now + Duration::from_secs(30),
+        breaker: BreakerPolicy::default(),
+        now,
+    };
+    store.lease(params).await.expect("leased").jobs
+}
+
+async fn change(store: &Shared, n: u128, change: ReplayChange) -> bool {
+    let params = ChangeReplay { id: replay_id(n), change, actor: "ada".into(), now: at(200) };
+    store.change_replay(params).await.expect("changed")
+}
+
+async fn bury_some(store: &Shared, letters: u128) -> Vec<JobId> {
+    attach(store, 1).await;
+    let mut ids = Vec::new();
+    for n in 1..=letters {
+        let input = json!({"url": format!("https://shop.example/{n}"), "n": n.to_string()});
+        ids.push(bury(store, job(n, input), Reason::HandlerError, "task 71823460 was lost", at(n as i64)).await);
+    }
+    ids
+}
+
+/// Buries a job with a gate of its own.
+async fn bury_as(store: &Shared, n: u128, gate: Gate, target: &str) -> JobId {
+    enqueue(store, vec![job(n, json!({"url": format!("https://{target}/")}))]).await;
+    let leased = lease_one(store, at(10)).await;
+    let ending = Ending { at: at(10), duration: None, worker: None, chance: 0.0 };
+    let mut decision = decide(&Policy::default(), &leased, timeout(), ending);
+    decision.destination = Destination::bury(gate, None);
+    settle_as(store, &leased, decision, at(10)).await;
+    leased.lease.job
+}
+
+/// A plan says what would go and what not, and changes nothing.
+pub async fn a_plan_changes_nothing(store: Shared) {
+    bury_some(&store, 3).await;
+    bury_as(&store, 10, Gate::Never, "shop.example").await;
+    let revision = store.revision().await.expect("read");
+    let planned = store.plan_replay(plan(all())).await.expect("planned");
+    assert_eq!((planned.matched, planned.included), (4, 3));
+    assert_eq!(planned.excluded.get(&Exclusion::GateNever), Some(&1));
+    assert_eq!(planned.pipelines.get(&pipeline()), Some(&3));
+    let forced = store.plan_replay(PlanReplay { force: true, ..plan(all()) }).await.expect("planned");
+    assert_eq!(forced.included, 4);
+    let saved = store.plan_replay(PlanReplay { mode: ReplayMode::Saved, ..plan(all()) }).await.expect("planned");
+    assert_eq!((saved.included, saved.excluded.get(&Exclusion::PayloadGone)), (0, Some(&3)));
+    assert_eq!(store.revision().await.expect("read"), revision);
+}
+
+/// A letter goes back with its id, its history and its replay number, and is recovered when it succeeds.
+pub async fn a_letter_recovers(store: Shared) {
+    let ids = bury_some(&store, 1).await;
+    start(&store, 1, at_once()).await;
+    assert_eq!(ledger(&store).await.dead, 1, "nothing happens before it is sent");
+    assert!(matches!(advance(&store, 1, at(101)).await, Advance::Send { letters: 1, .. }));
+    let sent = ledger(&store).await;
+    assert_eq!((sent.dead, sent.queued, sent.replaying), (0, 1, 1));
+    assert!(lease_all(&store, 10, at(102)).await.jobs.is_empty(), "it is not in the queue");
+    let leased = lease(&store, 1, at(102)).await.remove(0);
+    assert_eq!((leased.lease.job, leased.tally.replays), (ids[0], 1));
+    assert_eq!((leased.tally.attempts, leased.tally.attempts_before), (1, 1));
+    assert_sound(&store).await;
+    settle(&store, &leased, Outcome::Done, at(103)).await;
+    assert_eq!(advance(&store, 1, at(104)).await, Advance::Finish);
+    let done = get(&store, 1).await;
+    assert_eq!((done.state, done.progress.recovered, done.finished_at), (ReplayState::Done, 1, Some(at(104))));
+    assert_eq!(letters(&store, 1).await[0].state, LetterState::Recovered);
+    let ledger = ledger(&store).await;
+    assert_eq!((ledger.done, ledger.recovered, ledger.replaying), (1, 1, 0));
+    let cause = &causes(&store, at(110)).await[0];
+    assert_eq!((cause.dead, cause.recovered, cause.state), (0, 1, CauseState::Resolved));
+    assert_sound(&store).await;
+}
+
+/// A letter that fails again is the same letter, with one more attempt.
+pub async fn a_letter_that_fails_again_is_the_same_letter(store: Shared) {
+    let ids = bury_some(&store, 2).await;
+    start(&store, 1, at_once()).await;
+    advance(&store, 1, at(101)).await;
+    let leased = lease(&store, 1, at(102)).await;
+    for (leased, outcome) in leased
+        .iter()
+        .zip([fatal(Reason::RejectedInput, "another matter"), fatal(Reason::HandlerError, "task 55501234 was lost")])
+    {
+        let ending = Ending { at: at(103), duration: None, worker: None, chance: 0.0 };
+        let mut decision = decide(&Policy::default(), leased, outcome, ending);
+        decision.destination = Destination::bury(Gate::Review, None);
+        settle_as(&store, leased, decision, at(103)).await;
+    }
+    let left = dead(&store, DeadFilter::default()).await;
+    assert_eq!(left.len(), 2);
+    assert!(left.iter().all(|letter| ids.contains(&letter.id) && letter.replays == 1));
+    let progress = get(&store, 1).await.progress;
+    assert_eq!((progress.failed, progress.same_cause, progress.running), (2, 1, 0));
+    let after: Vec<_> = letters(&store, 1).await.into_iter().map(|l| (l.state, l.cause == l.cause_after)).collect();
+    assert_eq!(after, [(LetterState::Failed, false), (LetterState::Failed, true)]);
+    assert_sound(&store).await;
+}
+
+/// A retry of a replayed letter stays with its replay.
+pub async fn a_retry_stays_with_its_replay(store: Shared) {
+    bury_some(&store, 1).await;
+    start(&store, 1, at_once()).await;
+    advance(&store, 1, at(101)).await;
+    let leased = lease(&store, 1, at(102)).await.remove(0);
+    settle(&store, &leased, timeout(), at(103)).await;
+    assert_sound(&store).await;
+    assert!(lease_all(&store, 10, at(200)).await.jobs.is_empty());
+    let again = lease(&store, 1, at(200)).await;
+    assert_eq!(again.len(), 1);
+    settle(&store, &again[0], Outcome::Done, at(201)).await;
+    assert_eq!(get(&store, 1).await.progress.recovered, 1);
+    assert_sound(&store).await;
+}
+
+/// Of two replays one gets a letter.
+pub async fn a_letter_is_claimed_once(store: Shared) {
+    bury_some(&store, 3).await;
+    assert_eq!(start(&store, 1, at_once()).await.included, 3);
+    let second = start(&store, 2, at_once()).await;
+    assert_eq!((second.included, second.excluded.get(&Exclusion::BeingReplayed)), (0, Some(&3)));
+    assert!(store.get_replay(replay_id(2)).await.expect("read").is_none(), "a replay of nothing is none");
+    advance(&store, 1, at(101)).await;
+    bury(&store, job(9, plain()), Reason::HandlerError, "task 1 was lost", at(105)).await;
+    let later = PlanReplay { now: at(110), ..plan(all()) };
+    assert_eq!(start_as(&store, 3, later, at_once(), Input::new()).await.included, 1);
+    assert_eq!(store.joined_since(replay_id(1)).await.expect("counted"), 1, "it died after the choice was made");
+    assert_sound(&store).await;
+}
+
+/// The ramp goes on only while letters recover.
+pub async fn a_ramp_stops_by_itself(store: Shared) {
+    bury_some(&store, 10).await;
+    start(&store, 1, Pacing { ramp: vec![1, 3], ..Pacing::default() }).await;
+    assert!(matches!(advance(&store, 1, at(101)).await, Advance::Send { letters: 1, .. }));
+    assert_eq!(advance(&store, 1, at(101)).await, Advance::Wait(None));
+    let first = lease(&store, 1, at(102)).await;
+    settle(&store, &first[0], Outcome::Done, at(103)).await;
+    assert!(matches!(advance(&store, 1, at(104)).await, Advance::Send { letters: 3, .. }));
+    for leased in lease(&store, 1, at(105)).await {
+        settle(&store, &leased, fatal(Reason::RejectedInput, "no"), at(106)).await;
+    }
+    assert!(matches!(advance(&store, 1, at(107)).await, Advance::Pause(_)));
+    let paused = get(&store, 1).await;
+    assert_eq!((paused.state, paused.progress.pending), (ReplayState::Paused, 6));
+    assert!(paused.why.expect("a reason").contains("3 of 3"));
+    assert_eq!(advance(&store, 1, at(108)).await, Advance::Wait(None), "it stays where it is");
+    assert!(change(&store, 1, ReplayChange::Resume).await);
+    assert!(matches!(advance(&store, 1, at(109)).await, Advance::Send { letters: 3, .. }), "the same step again");
+    assert_sound(&store).await;
+}
+
+/// Nothing that was sent is worked on while a replay is paused.
+pub async fn a_paused_replay_rests(store: Shared) {
+    bury_some(&store, 2).await;
+    start(&store, 1, at_once()).await;
+    advance(&store, 1, at(101)).await;
+    assert!(change(&store, 1, ReplayChange::Pause).await);
+    assert!(!change(&store, 1, ReplayChange::Pause).await, "it is paused already");
+    assert!(lease(&store, 1, at(102)).await.is_empty());
+    assert!(change(&store, 1, ReplayChange::Resume).await);
+    assert_eq!(lease(&store, 1, at(102)).await.len(), 2);
+}
+
+/// Letters whose turn has not come stay dead when a replay is cancelled; the others come to their end.
+pub async fn a_cancelled_replay_lets_go(store: Shared) {
+    bury_some(&store, 5).await;
+    start(&store, 1, Pacing { ramp: vec![2], ..Pacing::default() }).await;
+    advance(&store, 1, at(101)).await;
+    assert!(change(&store, 1, ReplayChange::Cancel).await);
+    assert_eq!(ledger(&store).await.dead, 3);
+    assert!(get(&store, 1).await.is_open());
+    for leased in lease(&store, 1, at(102)).await {
+        settle(&store, &leased, Outcome::Done, at(103)).await;
+    }
+    assert_eq!(advance(&store, 1, at(104)).await, Advance::Finish);
+    assert!(!get(&store, 1).await.is_open());
+    assert_eq!(start(&store, 2, at_once()).await.included, 3, "they can be replayed again");
+    assert!(!change(&store, 1, ReplayChange::Resume).await);
+    assert_sound(&store).await;
+}
+
+/// A letter that is discarded before its turn, or cancelled after it was sent, is accounted for.
+pub async fn what_is_given_up_meanwhile_is_gone(store: Shared) {
+    let ids = bury_some(&store, 3).await;
+    start(&store, 1, at_once()).await;
+    let discard = DiscardDead { ids: vec![ids[0]], actor: "ada".into(), why: "x".into(), now: at(100) };
+    store.discard_dead(discard).await.expect("discarded");
+    advance(&store, 1, at(101)).await;
+    let cancel = CancelJobs { ids: vec![ids[1]], actor: "ada".into(), why: "x".into(), now: at(102) };
+    assert_eq!(store.cancel_jobs(cancel).await.expect("cancelled").len(), 1);
+    assert_sound(&store).await;
+    let leased = lease(&store, 1, at(103)).await;
+    assert_eq!(leased.len(), 1);
+    settle(&store, &leased[0], Outcome::Done, at(104)).await;
+    assert_eq!(advance(&store, 1, at(105)).await, Advance::Finish);
+    let progress = get(&store, 1).await.progress;
+    assert_eq!((progress.recovered, progress.gone, progress.running), (1, 2, 0));
+    assert_sound(&store).await;
+}
+
+/// Fields are changed before a letter goes; the input as it was accepted is kept.
+pub async fn an_edited_letter_keeps_its_original(store: Shared) {
+    bury_some(&store, 1).await;
+    let Value::Object(edits) = json!({"url": "https://new.example/1"}) else { panic!("an object") };
+    start_as(&store, 1, plan(all()), at_once(), edits).await;
+    advance(&store, 1, at(101)).await;
+    let leased = lease(&store, 1, at(102)).await.remove(0);
+    assert_eq!(leased.input["url"], "https://new.example/1");
+    assert_eq!(leased.target.as_deref(), Some("new.example"));
+    settle(&store, &leased, fatal(Reason::RejectedInput, "no"), at(103)).await;
+    let letter = dead(&store, DeadFilter::default()).await.remove(0);
+    assert_eq!(letter.input["url"], "https://new.example/1");
+    assert_eq!(letter.original.expect("kept")["url"], "https://shop.example/1");
+}
+
+/// By itself only what may go goes: gate `auto`, not too often, breaker closed; and one process has the turn.
+pub async fn by_itself_only_what_may_go_goes(store: Shared) {
+    attach(&store, 1).await;
+    bury_as(&store, 1, Gate::Auto, "good.example").await;
+    bury_as(&store, 2, Gate::Review, "good.example").await;
+    let hold = {
+        enqueue(&store, vec![job(3, json!({"url": "https://bad.example/"}))]).await;
+        let leased = lease_one(&store, at(10)).await;
+        let ending = Ending { at: at(10), duration: None, worker: None, chance: 0.0 };
+        let mut decision = decide(&Policy::default(), &leased, timeout(), ending);
+        decision.destination = Destination::bury(Gate::Auto, None);
+        decision.signal = redrive_core::breakers::Signal::Hold(Duration::from_secs(600));
+        settle_as(&store, &leased, decision, at(10)).await
+    };
+    assert_eq!(hold, crate::contract::Settled::Applied);
+    let automatic = || PlanReplay { automatic: Some(Automatic { times_max: 1, letters_max: 10 }), ..plan(all()) };
+    let first = start_as(&store, 1, automatic(), at_once(), Input::new()).await;
+    assert_eq!(first.included, 1);
+    assert_eq!(first.excluded.get(&Exclusion::GateReview), Some(&1));
+    assert_eq!(first.excluded.get(&Exclusion::BreakerOpen), Some(&1));
+    advance(&store, 1, at(101)).await;
+    let leased = lease(&store, 1, at(102)).await.remove(0);
+    let ending = Ending { at: at(103), duration: None, worker: None, chance: 0.0 };
+    let mut decision = decide(&Policy::default(), &leased, timeout(), ending);
+    decision.destination = Destination::bury(Gate::Auto, None);
+    settle_as(&store, &leased, decision, at(103)).await;
+    let again = PlanReplay { now: at(200), ..automatic() };
+    let second = start_as(&store, 2, again, at_once(), Input::new()).await;
+    assert_eq!((second.included, second.excluded.get(&Exclusion::ReplayedEnough)), (0, Some(&1)));
+
+    let claim =
+        |now| ClaimAutoReplay { pipeline: pipeline(), reason: None, before: now - Duration::from_secs(60), now };
+    assert!(store.claim_auto_replay(claim(at(100))).await.expect("claimed"));
+    assert!(!store.claim_auto_replay(claim(at(130))).await.expect("asked"));
+    assert!(store.claim_auto_replay(claim(at(161))).await.expect("claimed"));
+}
+
+/// Letters that a replay sent wait for their target's breaker, and those that need no target do not.
+pub async fn replayed_letters_respect_breakers(store: Shared) {
+    attach(&store, 1).await;
+    let id = bury_as(&store, 1, Gate::Auto, "bad.example").await;
+    enqueue(&store, vec![job(2, json!({"url": "https://bad.example/2"}))]).await;
+    let leased = lease_one(&store, at(20)).await;
+    let ending = Ending { at: at(20), duration: None, worker: None, chance: 0.0 };
+    let mut decision = decide(&Policy::default(), &leased, timeout(), ending);
+    decision.signal = redrive_core::breakers::Signal::Hold(Duration::from_secs(600));
+    settle_as(&store, &leased, decision, at(20)).await;
+    start_as(&store, 1, plan(Selection { ids: vec![id], ..Selection::default() }), at_once(), Input::new()).await;
+    advance(&store, 1, at(101)).await;
+    assert!(lease(&store, 1, at(102)).await.is_empty(), "the breaker is open");
+    assert_sound(&store).await;
+    assert_eq!(lease(&store, 1, at(2_000)).await.len(), 1, "it is let through as a probe");
+    assert_sound(&store).await;
+}
+
+/// Replays are listed newest first, and the open ones by themselves.
+pub async fn replays_are_listed(store: Shared) {
+    let ids = bury_some(&store, 3).await;
+    for (n, id) in ids.iter().enumerate() {
+        let chosen = Selection { ids: vec![*id], ..Selection::default() };
+        start_as(&store, n as u128 + 1, plan(chosen), at_once(), Input::new()).await;
+    }
+    change(&store, 2, ReplayChange::Cancel).await;
+    let list = async |open_only, limit, cursor| {
+        let page = store.list_replays(ListReplays { open_only, limit, cursor }).await.expect("listed");
+        (page.items.into_iter().map(|replay| replay.name).collect::<Vec<_>>(), page.next)
+    };
+    let (first, next) = list(false, 2, None).await;
+    assert_eq!(first, ["replay 3", "replay 2"]);
+    assert_eq!(list(false, 2, next).await, (vec!["replay 1".to_owned()], None));
+    assert_eq!(list(true, 10, None).await.0, ["replay 3", "replay 1"]);
+    assert_eq!(get(&store, 1).await.pipelines, [pipeline()]);
+}

@@ -1,0 +1,89 @@
+//! What must hold of the counts for analysis.
+
+use redrive_core::failures::Reason;
+use redrive_core::policy::Policy;
+use redrive_core::settlements::{Ending, Outcome, decide};
+use redrive_core::traffic::{Coverage, Facts};
+use serde_json::json;
+
+use super::script::{Shared, at, attach, bury, enqueue, fatal, job, lease_one, pipeline, settle_as};
+use crate::contract::{CountDead, DeadBy, DeadFilter, ListTracked};
+
+async fn end(store: &Shared, n: u128, outcome: Outcome, facts: Facts) {
+    enqueue(store, vec![job(n, json!({"url": "https://shop.example/", "sitekey": "k1"}))]).await;
+    let leased = lease_one(store, at(5)).await;
+    let ending = Ending { at: at(5), duration: None, worker: None, chance: 0.0 };
+    let mut decision = decide(&Policy::default(), &leased, outcome, ending);
+    decision.facts = facts;
+    settle_as(store, &leased, decision, at(5)).await;
+}
+
+/// Every attempt is counted with its target and its proxy, whether it failed or not.
+pub async fn every_rate_has_its_denominator(store: Shared) {
+    attach(&store, 1).await;
+    let by = |proxy: &str| Facts { proxy: Some(proxy.into()), ..Facts::default() };
+    end(&store, 1, Outcome::Done, by("p1")).await;
+    end(&store, 2, Outcome::Done, by("p1")).await;
+    end(&store, 3, fatal(Reason::Blocked, "no"), Facts::default()).await;
+    let mut counts = store.traffic(at(0)).await.expect("counted");
+    counts.sort_by_key(|count| count.reason);
+    let seen: Vec<_> = counts
+        .iter()
+        .map(|count| (count.target.as_deref(), count.proxy.as_deref(), count.reason, count.count))
+        .collect();
+    assert_eq!(
+        seen,
+        [(Some("shop.example"), Some("p1"), None, 2), (Some("shop.example"), Some("p1"), Some(Reason::Blocked), 1)]
+    );
+    assert!(counts.iter().all(|count| count.hour.hour() == at(5).hour()));
+}
+
+/// Fields of records are counted by version of the rules, and input fields that are kept count of by value.
+pub async fn fields_are_counted(store: Shared) {
+    attach(&store, 1).await;
+    let facts = |found| Facts {
+        coverage: Some(Coverage {
+            version: "v1".into(),
+            fields: vec![("title".into(), true), ("price".into(), found)],
+        }),
+        tracked: vec![("sitekey".into(), "k1".into())],
+        ..Facts::default()
+    };
+    end(&store, 1, Outcome::Done, facts(true)).await;
+    end(&store, 2, Outcome::Done, facts(false)).await;
+    end(&store, 3, fatal(Reason::SchemaValidation, "no"), facts(false)).await;
+    let mut coverage = store.coverage(at(0)).await.expect("counted");
+    coverage.sort_by(|a, b| a.field.cmp(&b.field));
+    let seen: Vec<_> = coverage.iter().map(|c| (c.field.as_str(), c.version.as_str(), c.found, c.missing)).collect();
+    assert_eq!(seen, [("price", "v1", 1, 2), ("title", "v1", 3, 0)]);
+    let params = ListTracked { pipeline: Some(pipeline()), field: "sitekey".into(), limit: 10 };
+    let tracked = store.tracked(params).await.expect("counted");
+    assert_eq!((tracked[0].value.as_str(), tracked[0].ok, tracked[0].failed), ("k1", 2, 1));
+}
+
+/// Dead letters are counted by whatever they have in common.
+pub async fn dead_letters_are_counted_by_anything(store: Shared) {
+    attach(&store, 1).await;
+    for (n, reason) in [Reason::Blocked, Reason::NotFound, Reason::Blocked].into_iter().enumerate() {
+        let input = json!({"url": format!("https://h{}/", n % 2), "sitekey": "a", "deep": {"n": n}});
+        bury(&store, job(n as u128 + 1, input), reason, "no", at(n as i64 * 3_600)).await;
+    }
+    let count = async |by| {
+        let params = CountDead { filter: DeadFilter::default(), by, limit: 10 };
+        let counts = store.count_dead(params).await.expect("counted");
+        counts.into_iter().map(|c| (c.value.unwrap_or_default(), c.count)).collect::<Vec<_>>()
+    };
+    let pair = |value: &str, count: i64| (value.to_owned(), count);
+    assert_eq!(count(DeadBy::Reason).await, [pair("blocked", 2), pair("not_found", 1)]);
+    assert_eq!(count(DeadBy::Pipeline).await, [pair("suite", 3)]);
+    assert_eq!(count(DeadBy::Target).await, [pair("h0", 2), pair("h1", 1)]);
+    assert_eq!(count(DeadBy::Proxy).await, [pair("p1", 3)]);
+    assert_eq!(count(DeadBy::Status).await, [pair("200", 3)]);
+    assert_eq!(count(DeadBy::Code).await, [pair("", 3)]);
+    assert_eq!(count(DeadBy::Cause).await.len(), 2);
+    assert_eq!(count(DeadBy::Input("sitekey".into())).await, [pair("a", 3)]);
+    assert_eq!(count(DeadBy::Input("deep.n".into())).await.len(), 3);
+    assert_eq!(count(DeadBy::Hour).await.len(), 3);
+    let oldest = store.oldest_dead().await.expect("read");
+    assert_eq!(oldest, [(pipeline(), at(0))]);
+}

@@ -1,0 +1,197 @@
+//! Causes: groups of dead letters, by impact, and what people say about them.
+
+use async_trait::async_trait;
+use redrive_core::causes::{CauseId, CauseState, Mute, Trend};
+use redrive_core::dead::DeadLetter;
+use redrive_core::failures::Reason;
+use redrive_core::fingerprint::Part;
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+use serde::Serialize;
+
+use crate::error::Result;
+
+/// Causes. They come into being when a job is buried, in the same transaction.
+#[async_trait]
+pub trait CauseStore {
+    /// Causes by impact: those with the most dead letters first. Nothing is counted, only read.
+    async fn list_causes(&self, params: ListCauses) -> Result<Vec<CauseView>>;
+
+    /// A cause, by its id or the beginning of it, with everything known of it.
+    async fn get_cause(&self, id: CauseId, now: Timestamp) -> Result<CauseDetail>;
+
+    /// The causes that keys belong to; keys that are not known are left out.
+    async fn causes_of_keys(&self, keys: Vec<String>) -> Result<Vec<(String, CauseId)>>;
+
+    /// How often each of some causes killed a job in each hour since a time.
+    async fn cause_hours(&self, ids: Vec<CauseId>, since: Timestamp) -> Result<Vec<CauseHour>>;
+
+    /// Does to a cause what a person asked for, with a note of it; says which cause it is then.
+    async fn change_cause(&self, params: ChangeCause) -> Result<CauseId>;
+}
+
+/// Asks for causes.
+#[derive(Clone, Debug)]
+pub struct ListCauses {
+    /// Only of this pipeline.
+    pub pipeline: Option<PipelineName>,
+    /// Only in one of these states; none means any.
+    pub states: Vec<CauseState>,
+    /// Only of this owner.
+    pub owner: Option<String>,
+    /// Whether causes without a dead letter are listed too.
+    pub with_empty: bool,
+    /// At most so many.
+    pub limit: u32,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A cause in a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CauseView {
+    /// Its id.
+    pub id: CauseId,
+    /// Where it stands.
+    pub state: CauseState,
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// The reason of its letters.
+    pub reason: Reason,
+    /// Their code, where they have one.
+    pub code: Option<String>,
+    /// Their message without what varies.
+    pub title: String,
+    /// Letters that are dead of it now.
+    pub dead: u64,
+    /// How often it has killed a job.
+    pub total: u64,
+    /// Letters that were replayed successfully.
+    pub recovered: u64,
+    /// Letters that were discarded.
+    pub discarded: u64,
+    /// How often it killed in each of the last hours.
+    pub trend: Trend,
+    /// The targets it hit most, at most three.
+    pub targets: Vec<String>,
+    /// How many targets it hit.
+    pub targets_count: u64,
+    /// When it was first seen.
+    pub first_seen: Timestamp,
+    /// When it was last seen.
+    pub last_seen: Timestamp,
+    /// Who looks after it.
+    pub owner: Option<String>,
+}
+
+/// How often a cause killed a job in an hour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CauseHour {
+    /// The cause.
+    pub cause: CauseId,
+    /// The beginning of the hour.
+    pub hour: Timestamp,
+    /// How often.
+    pub count: i64,
+}
+
+/// All that is known of a cause.
+#[derive(Clone, Debug, Serialize)]
+pub struct CauseDetail {
+    /// The cause.
+    #[serde(flatten)]
+    pub cause: CauseView,
+    /// What its letters have in common, for each of its keys.
+    pub keys: Vec<CauseKey>,
+    /// Until when it is muted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mute: Option<Mute>,
+    /// The newest of its letters.
+    pub samples: Vec<DeadLetter>,
+    /// What people did and said.
+    pub notes: Vec<CauseNote>,
+    /// Causes that look alike; whether they are one, a person decides.
+    pub alike: Vec<AlikeCause>,
+}
+
+/// A key of a cause: what its letters are recognised by.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CauseKey {
+    /// The key.
+    pub key: String,
+    /// The parts it was made of.
+    pub parts: Vec<Part>,
+    /// The message it was first seen with.
+    pub sample: String,
+    /// Letters that are dead of it now.
+    pub dead: u64,
+    /// How often it has killed a job.
+    pub total: u64,
+}
+
+/// Something that was done to a cause, or said about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CauseNote {
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub actor: String,
+    /// What.
+    pub text: String,
+}
+
+/// A cause that looks like another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AlikeCause {
+    /// Which.
+    pub id: CauseId,
+    /// How much alike, up to 1.
+    pub similarity: f64,
+    /// Its message without what varies.
+    pub title: String,
+}
+
+/// Asks for something to be done to a cause.
+#[derive(Clone, Debug)]
+pub struct ChangeCause {
+    /// Which; the beginning of its id is enough.
+    pub id: CauseId,
+    /// What.
+    pub change: CauseChange,
+    /// Who wants it.
+    pub actor: String,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What can be done to a cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CauseChange {
+    /// Somebody looks after it, or nobody.
+    Assign(Option<String>),
+    /// Something is said.
+    Note(String),
+    /// Nobody wants to hear of it for now.
+    Mute(Mute),
+    /// It is no longer muted.
+    Unmute,
+    /// It is over. If it comes back it is regressed.
+    Resolve(Option<String>),
+    /// It is not over.
+    Reopen,
+    /// It is the same as another: its keys, and all future failures of them, belong to that one.
+    MergeInto(CauseId),
+    /// Some of it is something else, now and in the future.
+    Split(SplitBy),
+}
+
+/// Which part of a cause is a cause of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SplitBy {
+    /// One of its keys: a merge taken back.
+    Key(String),
+    /// The failures of a target.
+    Target(String),
+    /// The failures with a text in their message.
+    Text(String),
+}

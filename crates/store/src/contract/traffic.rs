@@ -1,0 +1,133 @@
+//! Attempts by target, proxy and hour; dead letters by whatever they have in common; which fields records had.
+
+use async_trait::async_trait;
+use redrive_core::failures::Reason;
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+use serde::Serialize;
+
+use super::dead::DeadFilter;
+use crate::error::Result;
+
+/// Counts for analysis. All but [`count_dead`](TrafficStore::count_dead) are read as they were written.
+#[async_trait]
+pub trait TrafficStore {
+    /// Attempts in each hour since a time, by target, proxy and outcome.
+    async fn traffic(&self, since: Timestamp) -> Result<Vec<TrafficCount>>;
+
+    /// Dead letters by what they have in common, most first.
+    async fn count_dead(&self, params: CountDead) -> Result<Vec<DeadCount>>;
+
+    /// How often each field of a record was found in each hour since a time.
+    async fn coverage(&self, since: Timestamp) -> Result<Vec<CoverageCount>>;
+
+    /// How jobs ended by the value of an input field that their pipeline keeps count of, most failures first.
+    async fn tracked(&self, params: ListTracked) -> Result<Vec<TrackedCount>>;
+
+    /// When the oldest dead letter of each pipeline died.
+    async fn oldest_dead(&self) -> Result<Vec<(PipelineName, Timestamp)>>;
+}
+
+/// Attempts that ended in one way in an hour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TrafficCount {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// The beginning of the hour.
+    pub hour: Timestamp,
+    /// The target, if they had one.
+    pub target: Option<String>,
+    /// The label of the proxy, if they went by one.
+    pub proxy: Option<String>,
+    /// Why they failed; none if they did not.
+    pub reason: Option<Reason>,
+    /// How many.
+    pub count: i64,
+}
+
+/// What dead letters are counted by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeadBy {
+    /// The pipeline.
+    Pipeline,
+    /// The reason.
+    Reason,
+    /// The code.
+    Code,
+    /// The HTTP status.
+    Status,
+    /// The target.
+    Target,
+    /// The proxy's label.
+    Proxy,
+    /// The cause.
+    Cause,
+    /// The hour of the day (UTC) and the reason.
+    Hour,
+    /// A field of the input, by JSON pointer.
+    Input(String),
+}
+
+/// Asks for dead letters to be counted.
+#[derive(Clone, Debug)]
+pub struct CountDead {
+    /// Which.
+    pub filter: DeadFilter,
+    /// By what.
+    pub by: DeadBy,
+    /// At most so many rows.
+    pub limit: u32,
+}
+
+/// Dead letters that have something in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeadCount {
+    /// What; none if they lack it.
+    pub value: Option<String>,
+    /// The reason, where it is counted apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// How many.
+    pub count: i64,
+}
+
+/// How often a field was found in an hour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CoverageCount {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// The version of its rules.
+    pub version: String,
+    /// The beginning of the hour.
+    pub hour: Timestamp,
+    /// The field.
+    pub field: String,
+    /// Records that had it.
+    pub found: i64,
+    /// Records that did not.
+    pub missing: i64,
+}
+
+/// Asks how jobs ended by the value of an input field.
+#[derive(Clone, Debug)]
+pub struct ListTracked {
+    /// Only of this pipeline.
+    pub pipeline: Option<PipelineName>,
+    /// The field.
+    pub field: String,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// How jobs with one value of an input field ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TrackedCount {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// The value.
+    pub value: String,
+    /// Jobs that are done.
+    pub ok: i64,
+    /// Times a job was buried.
+    pub failed: i64,
+}

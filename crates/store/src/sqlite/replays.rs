@@ -1,0 +1,445 @@
+//! Replays: choosing and claiming letters, sending them, and noting what became of each.
+
+use async_trait::async_trait;
+use redrive_core::ids::{JobId, PipelineName, ReplayId};
+use redrive_core::jobs::{Input, edited};
+use redrive_core::replays::{Advance, LetterState, Progress, ReplayMode, ReplayState, Step, next, resumed};
+use redrive_core::state::{JobState, Move};
+use redrive_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::SqliteStore;
+use super::batch::{Batch, Event};
+use super::conditions::Conditions;
+use super::fault::Fault;
+use super::replay_plans::{self, Choice};
+use super::rows::{self, RowResult};
+use super::{cause_changes, dead};
+use crate::contract::{
+    ChangeReplay, ClaimAutoReplay, ListReplayLetters, ListReplays, Page, PlanReplay, ReplayChange, ReplayLetter,
+    ReplayPlan, ReplayStore, ReplayView, StartReplay,
+};
+use crate::error::{Result, StoreError};
+
+#[async_trait]
+impl ReplayStore for SqliteStore {
+    async fn plan_replay(&self, params: PlanReplay) -> Result<ReplayPlan> {
+        self.read(move |conn| replay_plans::plan(conn, &params)).await
+    }
+
+    async fn start_replay(&self, params: StartReplay) -> Result<ReplayPlan> {
+        self.write(move |batch| start(batch, &params)).await
+    }
+
+    async fn advance_replay(&self, id: ReplayId, now: Timestamp) -> Result<Advance> {
+        self.write(move |batch| advance(batch, id, now)).await
+    }
+
+    async fn list_replays(&self, params: ListReplays) -> Result<Page<ReplayView>> {
+        self.read(move |conn| list(conn, &params)).await
+    }
+
+    async fn get_replay(&self, id: ReplayId) -> Result<Option<ReplayView>> {
+        self.read(move |conn| Ok(get(conn, id)?.map(|(_, view)| view))).await
+    }
+
+    async fn joined_since(&self, id: ReplayId) -> Result<u64> {
+        self.read(move |conn| joined_since(conn, id)).await
+    }
+
+    async fn list_replay_letters(&self, params: ListReplayLetters) -> Result<Page<ReplayLetter>> {
+        self.read(move |conn| letters(conn, &params)).await
+    }
+
+    async fn change_replay(&self, params: ChangeReplay) -> Result<bool> {
+        self.write(move |batch| change(batch, &params)).await
+    }
+
+    async fn claim_auto_replay(&self, params: ClaimAutoReplay) -> Result<bool> {
+        self.write(move |batch| {
+            let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(false) };
+            let mut claim = batch.statement(
+                "INSERT INTO auto_replay (pipeline, reason, last_at) VALUES (?1, ?2, ?3)
+                 ON CONFLICT DO UPDATE SET last_at = excluded.last_at WHERE last_at <= ?4",
+            )?;
+            let reason = params.reason.map_or("", |reason| reason.as_str());
+            let (now, before) = (params.now.as_millis(), params.before.as_millis());
+            Ok(claim.execute(params![pipeline, reason, now, before])? == 1)
+        })
+        .await
+    }
+}
+
+fn start(batch: &mut Batch<'_>, params: &StartReplay) -> Result<ReplayPlan, Fault> {
+    let plan = replay_plans::plan(batch.connection(), &params.plan)?;
+    if plan.included == 0 {
+        return Ok(plan);
+    }
+    let StartReplay { id, name, actor, plan: asked, force_why, pacing, edits } = params;
+    let mut insert = batch.statement(
+        "INSERT INTO replay (uuid, name, actor, mode, state, force_why, automatic, selection, pacing, edits, excluded,
+                             created_at, total, pending)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13)",
+    )?;
+    let total = asked.automatic.map_or(plan.included, |limits| plan.included.min(u64::from(limits.letters_max)));
+    insert.execute(params![
+        id.as_bytes(),
+        name,
+        actor,
+        asked.mode.as_str(),
+        ReplayState::Running.as_str(),
+        force_why,
+        asked.automatic.is_some(),
+        serde_json::to_string(&asked.selection)?,
+        serde_json::to_string(pacing)?,
+        serde_json::to_string(edits)?,
+        serde_json::to_string(&plan.excluded)?,
+        asked.now.as_millis(),
+        total
+    ])?;
+    let replay = batch.connection().last_insert_rowid();
+    let choice = Choice::of(batch.connection(), asked)?;
+    let claimed = choice.claim(batch.connection(), replay, total)?;
+    debug_assert_eq!(claimed, total, "what was planned is what is claimed, in one transaction");
+    Ok(plan)
+}
+
+fn joined_since(conn: &Connection, id: ReplayId) -> Result<u64, Fault> {
+    let (row, view) = get(conn, id)?.ok_or_else(|| StoreError::NoReplay(id.to_string()))?;
+    let mut filter = view.selection.filter;
+    if !view.selection.ids.is_empty() {
+        return Ok(0);
+    }
+    filter.since = Some(view.created_at);
+    filter.until = None;
+    let conditions = dead::conditions(conn, &filter, None)?;
+    let sql = format!(
+        "SELECT count(*) FROM dead d {conditions}
+         AND NOT EXISTS (SELECT 1 FROM replay_letter r WHERE r.job = d.id AND r.replay = {row})"
+    );
+    Ok(conn.prepare_cached(&sql)?.query_row(conditions.values(), |row| row.get(0))?)
+}
+
+const COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
+    r.edits, r.excluded, r.created_at, r.finished_at, r.total, r.pending, r.running, r.recovered, r.failed, r.same_cause,
+    r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at";
+
+fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
+    let step = Step { number: row.get(22)?, sent: row.get(23)?, settled: row.get(24)?, failed: row.get(25)? };
+    let progress = Progress {
+        total: row.get(15)?,
+        pending: row.get(16)?,
+        running: row.get(17)?,
+        recovered: row.get(18)?,
+        failed: row.get(19)?,
+        same_cause: row.get(20)?,
+        gone: row.get(21)?,
+        step,
+        free_at: rows::time(row, 26)?,
+    };
+    let view = ReplayView {
+        id: row.get(1).map(ReplayId::from_bytes)?,
+        name: row.get(2)?,
+        actor: row.get(3)?,
+        state: rows::parsed(row, 4)?,
+        why: row.get(5)?,
+        mode: rows::parsed(row, 6)?,
+        force_why: row.get(7)?,
+        automatic: row.get(8)?,
+        selection: rows::json(row, 9)?,
+        pacing: rows::json(row, 10)?,
+        edits: rows::json(row, 11)?,
+        excluded: rows::json(row, 12)?,
+        progress,
+        pipelines: Vec::new(),
+        created_at: rows::time(row, 13)?,
+        finished_at: rows::time_opt(row, 14)?,
+    };
+    Ok((row.get(0)?, view))
+}
+
+fn with_pipelines(conn: &Connection, row: i64, view: ReplayView) -> Result<ReplayView, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT p.name FROM pipeline p WHERE EXISTS
+            (SELECT 1 FROM replay_letter l WHERE l.replay = ?1 AND l.pipeline = p.id) ORDER BY p.name",
+    )?;
+    let rows = select.query_map([row], |row| rows::parsed(row, 0))?;
+    Ok(ReplayView { pipelines: rows.collect::<RowResult<Vec<PipelineName>>>()?, ..view })
+}
+
+pub(super) fn get(conn: &Connection, id: ReplayId) -> Result<Option<(i64, ReplayView)>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM replay r WHERE r.uuid = ?1");
+    let found = conn.prepare_cached(&sql)?.query_row([id.as_bytes()], view).optional()?;
+    found.map(|(row, view)| Ok((row, with_pipelines(conn, row, view)?))).transpose()
+}
+
+fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fault> {
+    let mut conditions = Conditions::default();
+    if let Some(cursor) = &params.cursor {
+        let before: i64 = cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.clone()))?;
+        conditions.less_than("r.id", Some(before));
+    }
+    if params.open_only {
+        conditions.holds("r.finished_at IS NULL");
+    }
+    let limit = params.limit.saturating_add(1);
+    let sql = format!("SELECT {COLUMNS} FROM replay r {conditions} ORDER BY r.id DESC LIMIT {limit}");
+    let mut select = conn.prepare_cached(&sql)?;
+    let found = select.query_map(conditions.values(), view)?.collect::<RowResult<Vec<_>>>()?;
+    let page = Page::cut(found, params.limit, |(row, _)| row.to_string());
+    let items = page.items.into_iter().map(|(row, view)| with_pipelines(conn, row, view));
+    Ok(Page { items: items.collect::<Result<_, _>>()?, next: page.next })
+}
+
+fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayLetter>, Fault> {
+    let (replay, _) = get(conn, params.id)?.ok_or_else(|| StoreError::NoReplay(params.id.to_string()))?;
+    let mut conditions = Conditions::default();
+    conditions.equal("l.replay", Some(replay));
+    conditions.equal("l.state", params.state.map(|state| state.as_str().to_owned()));
+    if let Some(cursor) = &params.cursor {
+        let after: i64 = cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.clone()))?;
+        conditions.at_least("l.n", Some(after + 1));
+    }
+    let limit = params.limit.saturating_add(1);
+    let sql = format!(
+        "SELECT l.n, l.job, p.name, l.state, c.name, a.name, l.ended_at FROM replay_letter l
+         JOIN pipeline p ON p.id = l.pipeline
+         LEFT JOIN cause_key k ON k.id = l.cause_key LEFT JOIN cause c ON c.id = k.cause
+         LEFT JOIN cause_key m ON m.id = l.after_key LEFT JOIN cause a ON a.id = m.cause
+         {conditions} ORDER BY l.n LIMIT {limit}"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| {
+        let letter = ReplayLetter {
+            id: rows::job_id(row, 1)?,
+            pipeline: rows::parsed(row, 2)?,
+            state: rows::parsed(row, 3)?,
+            cause: rows::parsed_opt(row, 4)?,
+            cause_after: rows::parsed_opt(row, 5)?,
+            ended_at: rows::time_opt(row, 6)?,
+        };
+        Ok((row.get::<_, i64>(0)?, letter))
+    })?;
+    let page = Page::cut(rows.collect::<RowResult<Vec<_>>>()?, params.limit, |(n, _)| n.to_string());
+    Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
+}
+
+fn change(batch: &mut Batch<'_>, params: &ChangeReplay) -> Result<bool, Fault> {
+    let found = get(batch.connection(), params.id)?;
+    let (replay, view) = found.ok_or_else(|| StoreError::NoReplay(params.id.to_string()))?;
+    let by = format!("by {}", params.actor);
+    match (params.change, view.state) {
+        (ReplayChange::Pause, ReplayState::Running) => set_state(batch, replay, ReplayState::Paused, Some(&by))?,
+        (ReplayChange::Resume, ReplayState::Paused) => {
+            set_state(batch, replay, ReplayState::Running, None)?;
+            set_step(batch, replay, resumed(&view.progress), view.progress.free_at)?;
+        }
+        (ReplayChange::Cancel, ReplayState::Running | ReplayState::Paused) => {
+            set_state(batch, replay, ReplayState::Cancelled, Some(&by))?;
+            batch
+                .statement(
+                    "UPDATE replay_letter SET state = 'cancelled', claimed = 0, ended_at = ?2
+                     WHERE replay = ?1 AND state = 'pending'",
+                )?
+                .execute(params![replay, params.now.as_millis()])?;
+            batch.statement("UPDATE replay SET pending = 0 WHERE id = ?1")?.execute([replay])?;
+            if view.progress.running == 0 {
+                finish(batch, replay, ReplayState::Cancelled, params.now)?;
+            }
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn set_state(batch: &Batch<'_>, replay: i64, state: ReplayState, why: Option<&str>) -> Result<(), Fault> {
+    let mut update = batch.statement("UPDATE replay SET state = ?2, why = ?3 WHERE id = ?1")?;
+    update.execute(params![replay, state.as_str(), why])?;
+    Ok(())
+}
+
+fn set_step(batch: &Batch<'_>, replay: i64, step: Step, free_at: Timestamp) -> Result<(), Fault> {
+    let mut update = batch.statement(
+        "UPDATE replay SET step = ?2, step_sent = ?3, step_settled = ?4, step_failed = ?5, free_at = ?6 WHERE id = ?1",
+    )?;
+    update.execute(params![replay, step.number, step.sent, step.settled, step.failed, free_at.as_millis()])?;
+    Ok(())
+}
+
+fn advance(batch: &mut Batch<'_>, id: ReplayId, now: Timestamp) -> Result<Advance, Fault> {
+    // What other operations of this transaction counted belongs to the progress.
+    batch.settle_tallies()?;
+    let found = get(batch.connection(), id)?;
+    let (replay, view) = found.ok_or_else(|| StoreError::NoReplay(id.to_string()))?;
+    if !view.is_open() {
+        return Ok(Advance::Wait(None));
+    }
+    let advance = next(view.state, &view.pacing, &view.progress, now);
+    match &advance {
+        Advance::Send { letters, step, free_at } => {
+            set_step(batch, replay, *step, *free_at)?;
+            send(batch, replay, &view, *letters, now)?;
+        }
+        Advance::Pause(why) => set_state(batch, replay, ReplayState::Paused, Some(why))?,
+        Advance::Finish if view.state == ReplayState::Cancelled => finish(batch, replay, ReplayState::Cancelled, now)?,
+        Advance::Finish => {
+            finish(batch, replay, ReplayState::Done, now)?;
+            resolve_causes(batch, replay, &view, now)?;
+        }
+        Advance::Wait(_) => {}
+    }
+    Ok(advance)
+}
+
+fn finish(batch: &Batch<'_>, replay: i64, state: ReplayState, now: Timestamp) -> Result<(), Fault> {
+    let mut update = batch.statement("UPDATE replay SET state = ?2, finished_at = ?3 WHERE id = ?1")?;
+    update.execute(params![replay, state.as_str(), now.as_millis()])?;
+    Ok(())
+}
+
+/// A cause whose letters were replayed successfully, and that has none left, is over.
+fn resolve_causes(batch: &Batch<'_>, replay: i64, view: &ReplayView, now: Timestamp) -> Result<(), Fault> {
+    let mut select = batch.statement(
+        "SELECT DISTINCT k.cause FROM replay_letter l JOIN cause_key k ON k.id = l.cause_key
+         JOIN cause c ON c.id = k.cause
+         WHERE l.replay = ?1 AND l.state = 'recovered' AND c.resolved_at IS NULL
+           AND (SELECT sum(dead) FROM cause_key WHERE cause = k.cause) = 0",
+    )?;
+    let rows = select.query_map([replay], |row| row.get(0))?;
+    for cause in rows.collect::<RowResult<Vec<i64>>>()? {
+        cause_changes::resolve(batch, cause, now)?;
+        let said = format!("resolved: replay {:?} left none of its letters dead", view.name);
+        cause_changes::add_note(batch, cause, now, &view.actor, &said)?;
+    }
+    Ok(())
+}
+
+fn send(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, letters: u32, now: Timestamp) -> Result<(), Fault> {
+    let mut select =
+        batch.statement("SELECT n, job FROM replay_letter WHERE replay = ?1 AND state = 'pending' ORDER BY n")?;
+    let rows = select.query_map([replay], |row| Ok((row.get::<_, i64>(0)?, rows::job_id(row, 1)?)))?;
+    let turn = rows.take(letters as usize).collect::<RowResult<Vec<_>>>()?;
+    let mut gone = 0;
+    for (n, job) in &turn {
+        let sent = send_one(batch, replay, view, *job, now)?;
+        let (state, claimed) = if sent { (LetterState::Running, true) } else { (LetterState::Gone, false) };
+        gone += i64::from(!sent);
+        batch
+            .statement("UPDATE replay_letter SET state = ?3, claimed = ?4 WHERE replay = ?1 AND n = ?2")?
+            .execute(params![replay, n, state.as_str(), claimed])?;
+    }
+    let turn = i64::try_from(turn.len()).unwrap_or(0);
+    batch
+        .statement(
+            "UPDATE replay SET pending = pending - ?2, running = running + ?2 - ?3, gone = gone + ?3,
+                               step_settled = step_settled + ?3
+             WHERE id = ?1",
+        )?
+        .execute([replay, turn, gone])?;
+    Ok(())
+}
+
+/// A dead letter on its way back.
+struct Letter {
+    seq: i64,
+    pipeline: i64,
+    target: Option<String>,
+    cause_key: Option<i64>,
+    input: Input,
+    reason: redrive_core::failures::Reason,
+}
+
+/// Moves a dead letter into the replay's queue; says whether it was there.
+fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, now: Timestamp) -> Result<bool, Fault> {
+    let mut select =
+        batch.statement("SELECT seq, pipeline, target, cause_key, input, reason FROM dead WHERE id = ?1")?;
+    let found = select
+        .query_row([job.as_bytes()], |row| {
+            Ok(Letter {
+                seq: row.get(0)?,
+                pipeline: row.get(1)?,
+                target: row.get(2)?,
+                cause_key: row.get(3)?,
+                input: rows::input(row, 4)?,
+                reason: rows::parsed(row, 5)?,
+            })
+        })
+        .optional()?;
+    let Some(letter) = found else { return Ok(false) };
+    let change = (!view.edits.is_empty()).then(|| edited(&letter.input, &view.edits, letter.target.as_deref()));
+    let (input, target) = change.map_or((None, letter.target.clone()), |(input, target)| (Some(input), target));
+    let input = input.map(|input| serde_json::to_string(&input)).transpose()?;
+    batch
+        .statement(
+            "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
+                              reason, code, input, replay, saved, cause_key, original, auto_replays)
+             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, replays + 1, reason, code,
+                    ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
+                    iif(?4 IS NULL, original, ifnull(original, input)), auto_replays + ?7
+             FROM dead WHERE seq = ?1",
+        )?
+        .execute(params![
+            letter.seq,
+            now.as_millis(),
+            target,
+            input,
+            replay,
+            view.mode == ReplayMode::Saved,
+            view.automatic
+        ])?;
+    let seq = batch.connection().last_insert_rowid();
+    batch.statement("DELETE FROM dead WHERE seq = ?1")?.execute([letter.seq])?;
+    push(batch, replay, letter.pipeline, seq, now)?;
+    batch.shift(letter.pipeline, JobState::Dead, Move::Replay)?;
+    let ledger = batch.ledger(letter.pipeline);
+    ledger.retrying += 1;
+    ledger.replaying += 1;
+    batch.count(letter.pipeline, now, Event::Replayed, Some(letter.reason));
+    if let Some(key) = letter.cause_key {
+        batch.tallies.key(key).dead -= 1;
+    }
+    Ok(true)
+}
+
+/// Puts a letter into a replay's queue.
+pub(super) fn push(batch: &Batch<'_>, replay: i64, pipeline: i64, seq: i64, due_at: Timestamp) -> Result<(), Fault> {
+    let mut insert =
+        batch.statement("INSERT INTO replay_queue (replay, pipeline, due_at, seq) VALUES (?1, ?2, ?3, ?4)")?;
+    insert.execute(params![replay, pipeline, due_at.as_millis(), seq])?;
+    Ok(())
+}
+
+/// How a letter that a replay had sent came to its end.
+pub(super) struct Ended {
+    pub(super) replay: i64,
+    pub(super) job: JobId,
+    pub(super) pipeline: i64,
+    pub(super) state: LetterState,
+    /// The key it was dead of, and the one it failed for now.
+    pub(super) keys: (Option<i64>, Option<i64>),
+}
+
+/// Notes how a letter came to its end, and lets go of it.
+pub(super) fn note_end(batch: &mut Batch<'_>, ended: &Ended, now: Timestamp) -> Result<(), Fault> {
+    let Ended { replay, job, pipeline, state, keys: (before, after) } = ended;
+    batch
+        .statement(
+            "UPDATE replay_letter SET state = ?3, claimed = 0, ended_at = ?4, after_key = ?5
+             WHERE job = ?2 AND claimed = 1 AND replay = ?1",
+        )?
+        .execute(params![replay, job.as_bytes(), state.as_str(), now.as_millis(), after])?;
+    batch.ledger(*pipeline).replaying -= 1;
+    let counts = batch.tallies.replay(*replay);
+    match state {
+        LetterState::Recovered => counts.recovered += 1,
+        LetterState::Failed => {
+            counts.failed += 1;
+            counts.same_cause += i64::from(before.is_some() && before == after);
+        }
+        _ => counts.gone += 1,
+    }
+    if let (LetterState::Recovered, Some(key)) = (state, before) {
+        batch.tallies.key(*key).recovered += 1;
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! What a transaction has to add to counters that many operations share: hours, traffic, causes, replays. Each row is
+//! written once, at the end.
+
+use std::collections::HashMap;
+
+use redrive_core::failures::Reason;
+use redrive_core::time::Timestamp;
+use redrive_core::traffic::Facts;
+use rusqlite::{CachedStatement, Connection, params};
+
+use super::fault::Fault;
+
+/// What the hourly roll-ups count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Event {
+    Accepted,
+    Done,
+    Recovered,
+    Retried,
+    Crashed,
+    Buried,
+    Replayed,
+    Discarded,
+}
+
+impl Event {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Done => "done",
+            Self::Recovered => "recovered",
+            Self::Retried => "retried",
+            Self::Crashed => "crashed",
+            Self::Buried => "buried",
+            Self::Replayed => "replayed",
+            Self::Discarded => "discarded",
+        }
+    }
+}
+
+/// The changes to a key of a cause.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KeyChange {
+    pub(super) total: i64,
+    pub(super) dead: i64,
+    pub(super) recovered: i64,
+    pub(super) discarded: i64,
+    /// When it was seen first and last, if it was.
+    pub(super) seen: Option<(Timestamp, Timestamp)>,
+}
+
+/// The changes to a replay.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReplayCounts {
+    pub(super) recovered: i64,
+    pub(super) failed: i64,
+    pub(super) same_cause: i64,
+    pub(super) gone: i64,
+}
+
+type Hour = (i64, i64, Event, Option<Reason>);
+
+/// An attempt's place in the traffic: pipeline, hour, target, proxy, and why it failed if it did.
+type Way = (i64, i64, String, String, Option<Reason>);
+
+/// All of it.
+#[derive(Default)]
+pub(super) struct Tallies {
+    hours: HashMap<Hour, i64>,
+    traffic: HashMap<Way, i64>,
+    coverage: HashMap<(i64, String, i64, String), (i64, i64)>,
+    tracked: HashMap<(i64, String, String), (i64, i64, i64)>,
+    keys: HashMap<i64, KeyChange>,
+    key_hours: HashMap<(i64, i64), i64>,
+    key_targets: HashMap<(i64, String), (i64, i64)>,
+    replays: HashMap<i64, ReplayCounts>,
+}
+
+impl Tallies {
+    /// Counts an event in its hour.
+    pub(super) fn count(&mut self, pipeline: i64, now: Timestamp, event: Event, reason: Option<Reason>) {
+        *self.hours.entry((pipeline, now.hour(), event, reason)).or_default() += 1;
+    }
+
+    /// Counts an attempt that ended, for the reason it failed if it did.
+    pub(super) fn attempt(
+        &mut self,
+        pipeline: i64,
+        target: Option<&str>,
+        (facts, proxy): (&Facts, Option<&str>),
+        reason: Option<Reason>,
+        now: Timestamp,
+    ) {
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        *self.traffic.entry((pipeline, now.hour(), text(target), text(proxy), reason)).or_default() += 1;
+        for (field, found) in facts.coverage.iter().flat_map(|coverage| &coverage.fields) {
+            let version = facts.coverage.as_ref().map(|coverage| coverage.version.clone()).unwrap_or_default();
+            let (with, without) = self.coverage.entry((pipeline, version, now.hour(), field.clone())).or_default();
+            *(if *found { with } else { without }) += 1;
+        }
+    }
+
+    /// Counts a job that came to its end, by the fields its pipeline keeps count of.
+    pub(super) fn track(&mut self, pipeline: i64, facts: &Facts, done: bool, now: Timestamp) {
+        for (field, value) in &facts.tracked {
+            let (ok, failed, last) = self.tracked.entry((pipeline, field.clone(), value.clone())).or_default();
+            *(if done { ok } else { failed }) += 1;
+            *last = now.as_millis();
+        }
+    }
+
+    /// The change to a key of a cause, so far.
+    pub(super) fn key(&mut self, key: i64) -> &mut KeyChange {
+        self.keys.entry(key).or_default()
+    }
+
+    /// Counts a job that died of a key.
+    pub(super) fn killed(&mut self, key: i64, target: Option<&str>, now: Timestamp) {
+        let change = self.key(key);
+        change.total += 1;
+        change.dead += 1;
+        change.seen = Some(change.seen.map_or((now, now), |(first, last)| (first.min(now), last.max(now))));
+        *self.key_hours.entry((key, now.hour())).or_default() += 1;
+        if let Some(target) = target {
+            let (count, last) = self.key_targets.entry((key, target.to_owned())).or_default();
+            *count += 1;
+            *last = now.as_millis();
+        }
+    }
+
+    /// The change to a replay, so far.
+    pub(super) fn replay(&mut self, replay: i64) -> &mut ReplayCounts {
+        self.replays.entry(replay).or_default()
+    }
+
+    /// Writes all of it.
+    pub(super) fn write(self, conn: &Connection) -> Result<(), Fault> {
+        let statement = |sql: &str| -> Result<CachedStatement<'_>, Fault> { Ok(conn.prepare_cached(sql)?) };
+        let mut upsert = statement(
+            "INSERT INTO hourly (pipeline, hour, event, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        )?;
+        for ((pipeline, hour, event, reason), count) in &self.hours {
+            upsert.execute(params![pipeline, hour, event.as_str(), reason.map_or("", Reason::as_str), count])?;
+        }
+        let mut upsert = statement(
+            "INSERT INTO traffic (pipeline, hour, target, proxy, reason, count) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        )?;
+        for ((pipeline, hour, target, proxy, reason), count) in &self.traffic {
+            upsert.execute(params![pipeline, hour, target, proxy, reason.map_or("", Reason::as_str), count])?;
+        }
+        self.write_fields(conn)?;
+        self.write_causes(conn)?;
+        self.write_replays(conn)
+    }
+
+    fn write_fields(&self, conn: &Connection) -> Result<(), Fault> {
+        let mut upsert = conn.prepare_cached(
+            "INSERT INTO coverage (pipeline, version, hour, field, found, missing) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO UPDATE SET found = found + excluded.found, missing = missing + excluded.missing",
+        )?;
+        for ((pipeline, version, hour, field), (found, missing)) in &self.coverage {
+            upsert.execute(params![pipeline, version, hour, field, found, missing])?;
+        }
+        let mut upsert = conn.prepare_cached(
+            "INSERT INTO tracked (pipeline, field, value, ok, failed, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO UPDATE SET ok = ok + excluded.ok, failed = failed + excluded.failed,
+                                       last_at = max(last_at, excluded.last_at)",
+        )?;
+        for ((pipeline, field, value), (ok, failed, last)) in &self.tracked {
+            upsert.execute(params![pipeline, field, value, ok, failed, last])?;
+        }
+        Ok(())
+    }
+
+    fn write_causes(&self, conn: &Connection) -> Result<(), Fault> {
+        let mut update = conn.prepare_cached(
+            "UPDATE cause_key SET total = total + ?2, dead = dead + ?3, recovered = recovered + ?4,
+                                  discarded = discarded + ?5, first_seen = min(first_seen, ifnull(?6, first_seen)),
+                                  last_seen = max(last_seen, ifnull(?7, last_seen))
+             WHERE id = ?1",
+        )?;
+        let mut regress = conn.prepare_cached(
+            "UPDATE cause SET regressed_at = ?2, resolved_at = NULL
+             WHERE id = (SELECT cause FROM cause_key WHERE id = ?1) AND resolved_at IS NOT NULL",
+        )?;
+        for (key, change) in &self.keys {
+            let KeyChange { total, dead, recovered, discarded, seen } = change;
+            let (first, last) = seen.map(|(first, last)| (first.as_millis(), last.as_millis())).unzip();
+            update.execute(params![key, total, dead, recovered, discarded, first, last])?;
+            if last.is_some() {
+                regress.execute(params![key, last])?;
+            }
+        }
+        let mut upsert = conn.prepare_cached(
+            "INSERT INTO cause_hour (key, hour, count) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        )?;
+        for ((key, hour), count) in &self.key_hours {
+            upsert.execute(params![key, hour, count])?;
+        }
+        let mut upsert = conn.prepare_cached(
+            "INSERT INTO cause_target (key, target, count, last_seen) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count, last_seen = max(last_seen, excluded.last_seen)",
+        )?;
+        for ((key, target), (count, last)) in &self.key_targets {
+            upsert.execute(params![key, target, count, last])?;
+        }
+        Ok(())
+    }
+
+    fn write_replays(&self, conn: &Connection) -> Result<(), Fault> {
+        let mut update = conn.prepare_cached(
+            "UPDATE replay SET running = running - ?2, recovered = recovered + ?3, failed = failed + ?4,
+                    same_cause = same_cause + ?5, gone = gone + ?6, step_settled = step_settled + ?2,
+                    step_failed = step_failed + ?4
+             WHERE id = ?1",
+        )?;
+        for (replay, change) in &self.replays {
+            let ReplayCounts { recovered, failed, same_cause, gone } = change;
+            update.execute(params![replay, recovered + failed + gone, recovered, failed, same_cause, gone])?;
+        }
+        Ok(())
+    }
+}

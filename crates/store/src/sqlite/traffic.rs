@@ -1,0 +1,150 @@
+//! Counts for analysis: most are read as they were written; dead letters are counted through an index where there is one.
+
+use async_trait::async_trait;
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+use rusqlite::Connection;
+
+use super::SqliteStore;
+use super::conditions::Conditions;
+use super::dead;
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use crate::contract::{
+    CountDead, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficCount, TrafficStore,
+};
+use crate::error::Result;
+
+#[async_trait]
+impl TrafficStore for SqliteStore {
+    async fn traffic(&self, since: Timestamp) -> Result<Vec<TrafficCount>> {
+        self.read(move |conn| {
+            let mut select = conn.prepare_cached(
+                "SELECT p.name, t.hour * 3600000, nullif(t.target, ''), nullif(t.proxy, ''), nullif(t.reason, ''), t.count
+                 FROM pipeline p CROSS JOIN traffic t ON t.pipeline = p.id WHERE t.hour >= ?1",
+            )?;
+            let rows = select.query_map([since.hour()], |row| {
+                Ok(TrafficCount {
+                    pipeline: rows::parsed(row, 0)?,
+                    hour: rows::time(row, 1)?,
+                    target: row.get(2)?,
+                    proxy: row.get(3)?,
+                    reason: rows::parsed_opt(row, 4)?,
+                    count: row.get(5)?,
+                })
+            })?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+
+    async fn count_dead(&self, params: CountDead) -> Result<Vec<DeadCount>> {
+        self.read(move |conn| count_dead(conn, &params)).await
+    }
+
+    async fn coverage(&self, since: Timestamp) -> Result<Vec<CoverageCount>> {
+        self.read(move |conn| {
+            let mut select = conn.prepare_cached(
+                "SELECT p.name, c.version, c.hour * 3600000, c.field, c.found, c.missing
+                 FROM coverage c JOIN pipeline p ON p.id = c.pipeline WHERE c.hour >= ?1",
+            )?;
+            let rows = select.query_map([since.hour()], |row| {
+                Ok(CoverageCount {
+                    pipeline: rows::parsed(row, 0)?,
+                    version: row.get(1)?,
+                    hour: rows::time(row, 2)?,
+                    field: row.get(3)?,
+                    found: row.get(4)?,
+                    missing: row.get(5)?,
+                })
+            })?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+
+    async fn tracked(&self, params: ListTracked) -> Result<Vec<TrackedCount>> {
+        self.read(move |conn| tracked(conn, &params)).await
+    }
+
+    async fn oldest_dead(&self) -> Result<Vec<(PipelineName, Timestamp)>> {
+        self.read(|conn| {
+            let mut select = conn.prepare_cached(
+                "SELECT p.name, (SELECT min(d.died_at) FROM dead d WHERE d.pipeline = p.id) AS oldest FROM pipeline p
+                 WHERE oldest IS NOT NULL",
+            )?;
+            let rows = select.query_map([], |row| Ok((rows::parsed(row, 0)?, rows::time(row, 1)?)))?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+}
+
+fn tracked(conn: &Connection, params: &ListTracked) -> Result<Vec<TrackedCount>, Fault> {
+    let mut conditions = Conditions::default();
+    conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    conditions.equal("t.field", Some(params.field.clone()));
+    let sql = format!(
+        "SELECT p.name, t.value, t.ok, t.failed FROM tracked t JOIN pipeline p ON p.id = t.pipeline {conditions}
+         ORDER BY t.failed DESC, t.value LIMIT {}",
+        params.limit
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| {
+        Ok(TrackedCount { pipeline: rows::parsed(row, 0)?, value: row.get(1)?, ok: row.get(2)?, failed: row.get(3)? })
+    })?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+fn count_dead(conn: &Connection, params: &CountDead) -> Result<Vec<DeadCount>, Fault> {
+    let mut conditions = dead::conditions(conn, &params.filter, None)?;
+    let (value, reason) = match &params.by {
+        DeadBy::Pipeline => ("d.pipeline", "NULL"),
+        DeadBy::Reason => ("d.reason", "NULL"),
+        DeadBy::Code => ("d.code", "NULL"),
+        DeadBy::Status => ("d.http_status", "NULL"),
+        DeadBy::Target => ("d.target", "NULL"),
+        DeadBy::Proxy => ("d.proxy", "NULL"),
+        DeadBy::Cause => ("d.cause_key", "NULL"),
+        DeadBy::Hour => ("(d.died_at / 3600000) % 24", "d.reason"),
+        DeadBy::Input(field) => return count_inputs(conn, conditions, field, params.limit),
+    };
+    let named = match &params.by {
+        DeadBy::Pipeline => "(SELECT name FROM pipeline WHERE id = v)",
+        DeadBy::Cause => "(SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = v)",
+        DeadBy::Hour => "printf('%02d', v)",
+        _ => "v",
+    };
+    conditions.holds("true");
+    let sql = format!(
+        "SELECT CAST({named} AS TEXT), r, sum(n) FROM
+            (SELECT {value} AS v, {reason} AS r, count(*) AS n FROM dead d {conditions} GROUP BY 1, 2)
+         GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT {}",
+        params.limit
+    );
+    rows_of(conn, &sql, &conditions)
+}
+
+/// Counts by a field of the input: by its name, or `a.b` for one inside another.
+fn count_inputs(
+    conn: &Connection,
+    mut conditions: Conditions,
+    field: &str,
+    limit: u32,
+) -> Result<Vec<DeadCount>, Fault> {
+    let path: String = field.split('.').map(|name| format!(".\"{}\"", name.replace('"', ""))).collect();
+    let place = conditions.bind(format!("${path}"));
+    let sql = format!(
+        "SELECT CAST(d.input ->> {place} AS TEXT), NULL, count(*) FROM dead d {conditions}
+         GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT {limit}"
+    );
+    rows_of(conn, &sql, &conditions)
+}
+
+fn rows_of(conn: &Connection, sql: &str, conditions: &Conditions) -> Result<Vec<DeadCount>, Fault> {
+    let mut select = conn.prepare_cached(sql)?;
+    let rows = select.query_map(conditions.values(), |row| {
+        Ok(DeadCount { value: row.get(0)?, reason: rows::parsed_opt(row, 1)?, count: row.get(2)? })
+    })?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
