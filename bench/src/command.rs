@@ -30,7 +30,7 @@ pub fn measure(store: &Path, dead_letters: u64) -> Result<()> {
 }
 
 /// The release build of `redrive`, beside this program.
-fn binary() -> Result<PathBuf> {
+pub fn binary() -> Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("redrive");
     ensure!(path.exists(), "{} is missing: run `cargo build --release` first", path.display());
     Ok(path)

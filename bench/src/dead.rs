@@ -1,60 +1,111 @@
-//! Fills a store with dead letters, fast: plain inserts in large transactions, with the ledger kept right.
+//! Fills a store with dead letters, the way they come from another store: recognised, counted and indexed.
 
 use std::path::Path;
 
 use anyhow::Result;
 use redrive::Redrive;
-use rusqlite::{Connection, params};
-use uuid::Uuid;
+use redrive_core::dead::{DeadLetter, Gate};
+use redrive_core::failures::{Failure, Reason};
+use redrive_core::ids::JobId;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::ImportDead;
+use rusqlite::Connection;
+use serde_json::json;
 
-const PER_TRANSACTION: u64 = 50_000;
+const PER_CALL: u64 = 5_000;
 
-const FAILURE: &str = r#"{"at":"2026-11-15T14:02:00.000Z","attempt":1,"replay":0,"reason":"schema_validation","code":"SelectorNotFound","message":"SelectorNotFound: .price-tag-main","error_type":"SelectorNotFound","stack":null,"stage":"extract","http_status":200,"target":null,"proxy":null,"retry_after_secs":null,"stderr":null,"worker":null,"duration_ms":120}"#;
+/// Causes that the letters belong to.
+pub const CAUSES: u64 = 1_000;
 
-pub fn fill(path: &Path, letters: u64) -> Result<()> {
-    drop(Redrive::open(&format!("sqlite:{}", path.display()))?);
-    let mut conn = Connection::open(path)?;
-    conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000;")?;
-    conn.execute("INSERT INTO pipeline (name, accepted, dead) VALUES ('cemetery', ?1, ?1)", [i64::try_from(letters)?])?;
-    let pipeline = conn.last_insert_rowid();
-    for first in (0..letters).step_by(PER_TRANSACTION as usize) {
-        let tx = conn.transaction()?;
-        for n in first..(first + PER_TRANSACTION).min(letters) {
-            letter(&tx, pipeline, n)?;
-        }
-        tx.commit()?;
+/// Targets and proxies that they went to.
+const TARGETS: u64 = 50;
+const PROXIES: u64 = 8;
+
+/// Hours over which they died.
+const HOURS: i64 = 24 * 14;
+
+const REASONS: [Reason; 5] =
+    [Reason::SchemaValidation, Reason::Timeout, Reason::Blocked, Reason::ServerError, Reason::Unsolvable];
+
+/// Fills a store.
+pub async fn fill(path: &Path, letters: u64) -> Result<()> {
+    let redrive = Redrive::open(&format!("sqlite:{}", path.display()))?;
+    let now = redrive.now();
+    for first in (0..letters).step_by(PER_CALL as usize) {
+        let batch = (first..(first + PER_CALL).min(letters)).map(|n| letter(n, now)).collect::<Result<_>>()?;
+        redrive.store().import_dead(ImportDead { letters: batch, now }).await?;
     }
-    conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
+    drop(redrive);
+    attempts(path, now)?;
     Ok(())
 }
 
-fn letter(tx: &Connection, pipeline: i64, n: u64) -> Result<()> {
-    let id = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(n));
-    let (key, target) = (format!("page-{n}"), format!("shop{}.example", n % 50));
-    let reason = ["schema_validation", "timeout", "blocked", "server_error"][(n % 4) as usize];
-    let input = format!("{{\"key\":\"{key}\",\"url\":\"https://{target}/products/{n}\"}}");
-    tx.prepare_cached("INSERT INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?.execute(params![
-        pipeline,
-        key,
-        id.as_bytes()
-    ])?;
-    tx.prepare_cached(
-        "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, code,
-                           http_status, proxy, message, input)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 4, 0, 0, 'review', ?7, 'SelectorNotFound', 200, NULL, ?8, ?9)",
-    )?
-    .execute(params![
-        id.as_bytes(),
-        pipeline,
-        key,
-        target,
-        1_794_000_000_000_i64 + n as i64,
-        1_794_000_001_000_i64 + n as i64,
+fn letter(n: u64, now: Timestamp) -> Result<DeadLetter> {
+    let cause = n % CAUSES;
+    let reason = REASONS[(cause % REASONS.len() as u64) as usize];
+    let target = format!("shop{}.example", cause % TARGETS);
+    let hours_ago = (n / CAUSES) as i64 % HOURS;
+    let died_at = Timestamp::from_millis(now.as_millis() - hours_ago * 3_600_000 - (n % 3_600_000) as i64);
+    let code = format!("ERROR_{}", name(cause));
+    let message = format!("{code}: order {n} could not be read after {}.{} s", n % 30, n % 10);
+    let proxy = Some(format!("proxy-{}", n % PROXIES));
+    let failure: Failure = serde_json::from_value(json!({
+        "at": died_at, "attempt": 1, "replay": 0, "reason": reason, "code": code, "message": message,
+        "http_status": 200, "target": target, "proxy": proxy, "duration_ms": 120, "stage": "extract",
+    }))?;
+    let serde_json::Value::Object(input) =
+        json!({"url": format!("https://{target}/products/{n}"), "sitekey": format!("key-{}", n % 97)})
+    else {
+        anyhow::bail!("an input is an object")
+    };
+    Ok(DeadLetter {
+        id: JobId::new(died_at, u128::from(n)),
+        pipeline: format!("pipeline-{}", cause % 10).parse()?,
+        key: None,
+        input,
+        target: Some(target),
         reason,
-        "SelectorNotFound: .price-tag-main",
-        input
-    ])?;
-    tx.prepare_cached("INSERT INTO failure (job, n, failure) VALUES (?1, 1, ?2)")?
-        .execute(params![id.as_bytes(), FAILURE])?;
+        code: Some(code),
+        message,
+        attempts: 1,
+        crashes: 0,
+        replays: 0,
+        gate: if n.is_multiple_of(200) { Gate::Never } else { reason.defaults().1 },
+        verdict: None,
+        cause: None,
+        original: None,
+        accepted_at: died_at,
+        died_at,
+        http_status: Some(200),
+        proxy,
+        payload: None,
+        failures: Some(vec![failure]),
+    })
+}
+
+/// A number as letters: digits would be masked.
+fn name(mut n: u64) -> String {
+    let mut name = String::new();
+    for _ in 0..3 {
+        name.push(char::from(b'A' + u8::try_from(n % 26).unwrap_or(0)));
+        n /= 26;
+    }
+    name
+}
+
+/// Attempts of two weeks, as workers would have counted them.
+fn attempts(path: &Path, now: Timestamp) -> Result<()> {
+    let mut conn = Connection::open(path)?;
+    let tx = conn.transaction()?;
+    tx.execute_batch(&format!(
+        "WITH RECURSIVE hour(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM hour WHERE n < {HOURS}),
+              target(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM target WHERE n < {TARGETS} - 1)
+         INSERT INTO traffic (pipeline, hour, target, proxy, reason, count)
+         SELECT p.id, {} - hour.n, 'shop' || target.n || '.example', 'proxy-' || (target.n % {PROXIES}), r.value, 100
+         FROM pipeline p, hour, target, json_each('[\"\", \"timeout\"]') r WHERE p.id <= 4",
+        now.hour()
+    ))?;
+    tx.commit()?;
+    conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
     Ok(())
 }

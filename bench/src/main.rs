@@ -1,23 +1,30 @@
 //! Redrive's benchmarks. Every number stands beside the limit it is measured against, from the same run.
 //!
 //! ```text
-//! cargo build --release && cargo run --release -p redrive-bench            # or: -- store, -- command, -- payloads
+//! cargo build --release && cargo run --release -p redrive-bench            # or one part: -- store, -- scale, …
+//! cargo run --release -p redrive-bench -- grouping FOLDER                  # labelled failures
 //! ```
 //!
 //! - `store`: durable enqueue, and lease → settle, beside plain rusqlite with the same rows
 //! - `command`: `redrive run` with a command that does nothing, beside `xargs -P`
 //! - `payloads`: keeping pages beside what the disk takes, extracting from them beside the bare parser
-//! - `dead`: a million dead letters, to see that they slow nothing down
+//! - `replay`: replaying saved pages beside the bare handler
+//! - `scale`: how long commands take over a million dead letters in a thousand causes
+//! - `grouping`: how well failures are grouped, and how fast
+//! - `dead`: the million dead letters
 
 mod command;
 mod dead;
+mod grouping;
 mod payloads;
 mod raw;
+mod replay;
+mod scale;
 mod store;
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 /// Dead letters in the second half of the benchmark.
 const DEAD_LETTERS: u64 = 1_000_000;
@@ -25,17 +32,29 @@ const DEAD_LETTERS: u64 = 1_000_000;
 #[tokio::main]
 async fn main() -> Result<()> {
     let folder = tempfile::tempdir_in(".")?;
-    let only: Option<String> = std::env::args().nth(1);
+    let mut args = std::env::args().skip(1);
+    let only: Option<String> = args.next();
+    if only.as_deref() == Some("grouping") {
+        let samples = args.next().context("name the folder with the labelled failures")?;
+        return grouping::measure(Path::new(&samples));
+    }
+    let wanted = |part: &str| only.as_deref().is_none_or(|name| name == part);
     println!("| what | callers | dead letters | per second | limit | share of the limit |");
     println!("|---|--:|--:|--:|--:|--:|");
     round(&folder.path().join("empty.db"), 0, only.as_deref()).await?;
-    if only.as_deref().is_none_or(|name| name == "payloads") {
+    if wanted("payloads") {
         payloads::measure(folder.path()).await?;
     }
-    if only.is_none() {
+    if wanted("replay") {
+        replay::measure(folder.path()).await?;
+    }
+    if wanted("scale") {
         let full = folder.path().join("full.db");
-        dead::fill(&full, DEAD_LETTERS)?;
-        round(&full, DEAD_LETTERS, None).await?;
+        dead::fill(&full, DEAD_LETTERS).await?;
+        if only.is_none() {
+            round(&full, DEAD_LETTERS, None).await?;
+        }
+        scale::measure(&full, DEAD_LETTERS).await?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::row;
 
-const PAGES: usize = 400;
+pub const PAGES: usize = 400;
 const PAGE_BYTES: usize = 100 * 1024;
 const CALLERS: usize = 16;
 
@@ -33,7 +33,7 @@ pub async fn measure(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn cores() -> usize {
+pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -78,7 +78,7 @@ async fn extract(vault: &Vault, kept: Vec<Payload>) -> Result<f64> {
     Ok(rate(pages, begun))
 }
 
-fn rules() -> Result<Rules> {
+pub fn rules() -> Result<Rules> {
     Ok(serde_json::from_value(json!({"format": "html", "fields": {
         "title": "h1.title::text",
         "price": {"select": ".price-tag-main::text", "type": "number"},
@@ -89,7 +89,7 @@ fn rules() -> Result<Rules> {
 }
 
 /// A shop's page of 100 KB: one product, its reviews, and a long list of others.
-fn page(n: usize) -> String {
+pub fn page(n: usize) -> String {
     let mut page = format!(
         "<!doctype html><html><head><title>Product {n}</title></head><body><h1 class=\"title\">Product {n}</h1>\
          <span class=\"price-tag-main\">{n}.99</span><img class=\"photo\" src=\"/images/{n}.jpg\">\

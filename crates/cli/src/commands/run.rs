@@ -9,11 +9,11 @@ use redrive_core::time::Timestamp;
 use redrive_store::contract::{DeadFilter, ListDead};
 
 use super::feed::{Fed, Feed, WhenFull, check_strictly};
-use super::{signals, work};
+use super::signals;
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
-use crate::output::progress::{BesideProgress, Progress};
+use crate::output::progress::Progress;
 use crate::output::table::cut;
 use crate::setting::Setting;
 use crate::tasks::Tasks;
@@ -29,12 +29,12 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     if args.tasks.strict {
         check_strictly(&tasks, &redrive)?;
     }
-    let sink = work::sink(args.out.or(configured_out))?;
     let begun = redrive.now();
     let base = redrive.ledger(&name).await?;
     let buried_before = buried(&redrive, &name, begun).await?;
     let progress = Progress::start(base);
-    let pipeline = setting.with_vault(&redrive, pipeline)?.sink(BesideProgress { progress: progress.clone(), sink });
+    let sink = progress.sink(args.out.or(configured_out))?;
+    let pipeline = setting.with_vault(&redrive, pipeline)?.sink(sink);
     let stop = CancellationToken::new();
     let target = setting.fixed_target(&name);
     let worked = work_through(&redrive, pipeline, (tasks, target), &progress, &stop).await;

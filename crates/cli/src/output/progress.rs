@@ -1,6 +1,7 @@
 //! Progress of a run: a bar on a terminal, a plain line now and then otherwise. Both on standard error.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,11 @@ impl Progress {
         }
     }
 
+    /// Where results go: to a file, or to standard output beside the bar.
+    pub fn sink(&self, out: Option<PathBuf>) -> Result<Box<dyn Sink>, redrive::Error> {
+        sink(&self.bar, out)
+    }
+
     /// Prints a line above the bar.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| anstream::eprintln!("{line}"));
@@ -93,6 +99,11 @@ impl Counter {
         }
     }
 
+    /// Where results go: to a file, or to standard output beside the bar.
+    pub fn sink(&self, out: Option<PathBuf>) -> Result<Box<dyn Sink>, redrive::Error> {
+        sink(&self.bar, out)
+    }
+
     /// Shows something beside the bar.
     pub fn note(&self, text: String) {
         self.bar.set_message(text);
@@ -130,20 +141,28 @@ fn is_bar() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Results on the same terminal as the bar: the bar steps aside for each batch.
-pub struct BesideProgress {
-    pub progress: Progress,
-    pub sink: JsonLines,
+/// Results on the same terminal as a bar: the bar steps aside for each batch.
+pub struct BesideBar {
+    bar: ProgressBar,
+    sink: JsonLines,
 }
 
 #[async_trait]
-impl Sink for BesideProgress {
+impl Sink for BesideBar {
     async fn write(&self, results: Vec<JobResult>) -> Result<(), redrive::Error> {
+        let lines: Vec<String> = results.iter().filter_map(|result| serde_json::to_string(result).ok()).collect();
         if is_bar() && std::io::stdout().is_terminal() {
-            let lines: Vec<String> = results.iter().filter_map(|result| serde_json::to_string(result).ok()).collect();
-            let printed = self.progress.bar.suspend(|| super::print::line(format_args!("{}", lines.join("\n"))));
+            let printed = self.bar.suspend(|| super::print::line(format_args!("{}", lines.join("\n"))));
             return printed.map_err(|source| redrive::Error::Sink { place: "standard output".into(), source });
         }
         self.sink.write(results).await
     }
+}
+
+/// Where results go: to a file, or to standard output beside the bar.
+fn sink(bar: &ProgressBar, out: Option<PathBuf>) -> Result<Box<dyn Sink>, redrive::Error> {
+    Ok(match out {
+        Some(path) => Box::new(JsonLines::append(&path)?),
+        None => Box::new(BesideBar { bar: bar.clone(), sink: JsonLines::stdout() }),
+    })
 }

@@ -5,39 +5,84 @@ use std::io::{self, IsTerminal};
 use super::paint::{HEADING, paint};
 use super::print::out;
 
+/// Room that the last column of a titled table needs; with less it gets a line of its own.
+const TITLE_WIDTH_MIN: usize = 50;
+
 /// Prints rows under headings. Columns whose heading begins with `>` are aligned to the right.
 pub fn print(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-    let columns = headings.len();
-    let titles: Vec<&str> = headings.iter().map(|heading| heading.trim_start_matches('>')).collect();
-    let widest = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([titles[column].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(widest).collect();
-    let left =
-        width().map(|total| total.saturating_sub(widths[..columns - 1].iter().sum::<usize>() + 2 * (columns - 1)));
-    let pad = |column: usize, text: &str| {
-        let space = " ".repeat(widths[column].saturating_sub(text.chars().count()));
-        match headings[column].starts_with('>') {
-            true => format!("{space}{text}"),
-            false if column == columns - 1 => cut(text, left),
-            false => format!("{text}{space}"),
-        }
-    };
-    let heading: Vec<String> = titles.iter().enumerate().map(|(column, title)| pad(column, title)).collect();
-    out!("{}", paint(HEADING, heading.join("  ").trim_end()))?;
+    let columns = Columns::of(headings, rows);
+    columns.print_headings()?;
+    rows.iter().try_for_each(|row| columns.print_row(row))
+}
+
+/// The same, but where the last column has too little room, each row has it on a line of its own.
+pub fn print_titled(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+    let last = headings.len() - 1;
+    if Columns::of(headings, rows).room.is_none_or(|room| room >= TITLE_WIDTH_MIN) {
+        return print(headings, rows);
+    }
+    let columns = Columns::of(&headings[..last], rows);
+    columns.print_headings()?;
     for row in rows {
-        let cells: Vec<String> = row.iter().enumerate().map(|(column, cell)| pad(column, cell)).collect();
-        out!("{}", cells.join("  ").trim_end())?;
+        columns.print_row(&row[..last])?;
+        out!("    {}", cut(&row[last], width().map(|width| width.saturating_sub(4))))?;
     }
     Ok(())
+}
+
+/// How wide the columns are.
+struct Columns<'a> {
+    headings: &'a [&'a str],
+    widths: Vec<usize>,
+    /// What is left for the last column.
+    room: Option<usize>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(headings: &'a [&'a str], rows: &[Vec<String>]) -> Self {
+        let widest = |column: usize| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.chain([title(headings[column]).chars().count()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..headings.len()).map(widest).collect();
+        let last = headings.len() - 1;
+        let room = width().map(|total| total.saturating_sub(widths[..last].iter().sum::<usize>() + 2 * last));
+        Self { headings, widths, room }
+    }
+
+    fn print_headings(&self) -> io::Result<()> {
+        let titles: Vec<String> = self.headings.iter().map(|heading| title(heading).to_owned()).collect();
+        out!("{}", paint(HEADING, self.line(&titles)))
+    }
+
+    fn print_row(&self, row: &[String]) -> io::Result<()> {
+        out!("{}", self.line(row))
+    }
+
+    fn line(&self, row: &[String]) -> String {
+        let cells: Vec<String> = row.iter().enumerate().map(|(column, cell)| self.pad(column, cell)).collect();
+        cells.join("  ").trim_end().to_owned()
+    }
+
+    fn pad(&self, column: usize, text: &str) -> String {
+        let space = " ".repeat(self.widths[column].saturating_sub(text.chars().count()));
+        match self.headings[column].starts_with('>') {
+            true => format!("{space}{text}"),
+            false if column == self.headings.len() - 1 => cut(text, self.room),
+            false => format!("{text}{space}"),
+        }
+    }
+}
+
+fn title(heading: &str) -> &str {
+    heading.trim_start_matches('>')
 }
 
 /// The width of the terminal, if there is one.
 pub fn width() -> Option<usize> {
     let stdout = std::io::stdout();
     let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok())??;
-    Some(usize::from(size.ws_col))
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// The text in one line, cut to so many characters.

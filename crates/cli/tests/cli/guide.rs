@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::docs::{blocks, document};
-use crate::harness::{DemoSite, Ran, Sandbox, json_lines};
+use crate::harness::{DemoSite, Ran, Sandbox, json_lines, tools};
 
 const GUIDE: &str = "docs/from-a-retry-loop.md";
 const SCRIPTS: [&str; 4] = ["before.js", "before.py", "scrape.js", "scrape.py"];
@@ -57,7 +57,7 @@ impl Shell {
     fn run(&self, line: &str) -> Ran {
         let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));
         let folder = binary.parent().expect("a folder");
-        let tools: PathBuf = folder.parent().expect("the target folder").join("test-tools");
+        let tools = tools();
         let mut command = Command::new("sh");
         command.args(["-c", line]).current_dir(self.sandbox.path(""));
         for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG"] {

@@ -123,6 +123,21 @@ fn ran(output: Output) -> Ran {
     }
 }
 
+/// The folder that `scripts/test` installs tools into.
+pub fn tools() -> PathBuf {
+    let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));
+    binary.ancestors().nth(2).expect("the target folder").join("test-tools")
+}
+
+/// Runs a Python script in the sandbox, with what `scripts/test` installs for it.
+#[track_caller]
+pub fn python(sandbox: &Sandbox, script: &str) {
+    let mut command = Command::new("python3");
+    command.args(["-c", script]).current_dir(sandbox.path("")).env("PYTHONPATH", tools().join("python"));
+    let ran = ran(command.output().expect("python3 starts"));
+    assert_eq!(ran.code, Some(0), "scripts/test installs what is missing here\n{}{}", ran.stdout, ran.stderr);
+}
+
 /// The demo's site, as a process of its own.
 pub struct DemoSite {
     child: Child,

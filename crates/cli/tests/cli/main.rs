@@ -1,6 +1,7 @@
 //! `redrive` as a black box: the real binary, real processes, real files, real kills.
 
 mod bad_input;
+mod cause;
 mod dead;
 mod docs;
 mod exec;
@@ -11,6 +12,8 @@ mod job;
 mod killed;
 mod payload;
 mod poison;
+mod replay;
+mod report;
 mod run;
 mod solver;
 mod work;

@@ -7,7 +7,8 @@ use redrive_core::failures::Reason;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    CauseView, CountDead, CoverageCount, DeadBy, DeadFilter, HourlyCount, ListCauses, TrafficCount,
+    CauseView, CountDead, CountTraffic, CoverageCount, DeadBy, DeadFilter, HourlyCount, ListCauses, TrafficBy,
+    TrafficCount,
 };
 
 use super::{CauseLine, ClockCell, CodeCount, FieldCoverage, HourReport, PipelineReport, Rate, ReasonCount, Report};
@@ -16,6 +17,9 @@ use crate::error::Error;
 
 /// Entries of each list.
 const ENTRIES: usize = 20;
+
+/// Causes that are looked at to find those that killed most in the window.
+const CAUSES: u32 = 1_000;
 
 /// Parts of the window that the trend of a cause shows.
 const TREND_PARTS: usize = 24;
@@ -32,8 +36,9 @@ impl Redrive {
         let mine = |name: &PipelineName| pipeline.is_none_or(|wanted| wanted == name);
         let mut hourly = store.hourly(since).await?;
         hourly.retain(|count| mine(&count.pipeline));
-        let mut traffic = store.traffic(since).await?;
-        traffic.retain(|count| mine(&count.pipeline));
+        let attempts = async |by| {
+            store.traffic(CountTraffic { pipeline: pipeline.cloned(), since, by }).await.map(|counts| rates(&counts))
+        };
         let mut coverage = store.coverage(since).await?;
         coverage.retain(|count| mine(&count.pipeline));
         let filter = DeadFilter { pipeline: pipeline.cloned(), ..DeadFilter::default() };
@@ -52,8 +57,8 @@ impl Redrive {
                 .take(ENTRIES)
                 .collect(),
             clock: clock(&hourly),
-            targets: rates(&traffic, |count| count.target.as_deref()),
-            proxies: rates(&traffic, |count| count.proxy.as_deref()),
+            targets: attempts(TrafficBy::Target).await?,
+            proxies: attempts(TrafficBy::Proxy).await?,
             causes: self.causes(since, now, pipeline).await?,
             fields: fields(&coverage, now - RECENT),
         })
@@ -96,8 +101,9 @@ impl Redrive {
             pipeline: pipeline.cloned(),
             states: Vec::new(),
             owner: None,
-            with_empty: false,
-            limit: u32::try_from(ENTRIES).unwrap_or(u32::MAX),
+            // What was brought back meanwhile killed in the window all the same.
+            with_empty: true,
+            limit: CAUSES,
             now,
         };
         let causes = self.store.list_causes(params).await?;
@@ -124,7 +130,11 @@ impl Redrive {
                 targets: cause.targets,
             }
         };
-        Ok(causes.into_iter().map(line).collect())
+        let mut lines: Vec<CauseLine> = causes.into_iter().map(line).collect();
+        lines.retain(|line| line.buried > 0 || line.dead > 0);
+        lines.sort_by_key(|line| std::cmp::Reverse((line.buried, line.dead)));
+        lines.truncate(ENTRIES);
+        Ok(lines)
     }
 }
 
@@ -183,11 +193,10 @@ fn clock(hourly: &[HourlyCount]) -> Vec<ClockCell> {
 }
 
 /// Attempts by what they have in common, those that fail most often first.
-fn rates(traffic: &[TrafficCount], of: impl Fn(&TrafficCount) -> Option<&str>) -> Vec<Rate> {
+fn rates(traffic: &[TrafficCount]) -> Vec<Rate> {
     let mut found: HashMap<&str, (i64, BTreeMap<Reason, i64>)> = HashMap::new();
     for count in traffic {
-        let Some(name) = of(count) else { continue };
-        let (ok, reasons) = found.entry(name).or_default();
+        let (ok, reasons) = found.entry(&count.value).or_default();
         match count.reason {
             None => *ok += count.count,
             Some(reason) => *reasons.entry(reason).or_default() += count.count,

@@ -48,6 +48,13 @@ impl Sink for NoSink {
 }
 
 #[async_trait]
+impl<S: Sink + ?Sized> Sink for Box<S> {
+    async fn write(&self, results: Vec<JobResult>) -> Result<(), Error> {
+        (**self).write(results).await
+    }
+}
+
+#[async_trait]
 impl<S: Sink + ?Sized> Sink for std::sync::Arc<S> {
     async fn write(&self, results: Vec<JobResult>) -> Result<(), Error> {
         (**self).write(results).await

@@ -7,7 +7,7 @@ use redrive_core::traffic::{Coverage, Facts};
 use serde_json::json;
 
 use super::script::{Shared, at, attach, bury, enqueue, fatal, job, lease_one, pipeline, settle_as};
-use crate::contract::{CountDead, DeadBy, DeadFilter, ListTracked};
+use crate::contract::{CountDead, CountTraffic, DeadBy, DeadFilter, ListTracked, TrafficBy};
 
 async fn end(store: &Shared, n: u128, outcome: Outcome, facts: Facts) {
     enqueue(store, vec![job(n, json!({"url": "https://shop.example/", "sitekey": "k1"}))]).await;
@@ -25,17 +25,17 @@ pub async fn every_rate_has_its_denominator(store: Shared) {
     end(&store, 1, Outcome::Done, by("p1")).await;
     end(&store, 2, Outcome::Done, by("p1")).await;
     end(&store, 3, fatal(Reason::Blocked, "no"), Facts::default()).await;
-    let mut counts = store.traffic(at(0)).await.expect("counted");
-    counts.sort_by_key(|count| count.reason);
-    let seen: Vec<_> = counts
-        .iter()
-        .map(|count| (count.target.as_deref(), count.proxy.as_deref(), count.reason, count.count))
-        .collect();
-    assert_eq!(
-        seen,
-        [(Some("shop.example"), Some("p1"), None, 2), (Some("shop.example"), Some("p1"), Some(Reason::Blocked), 1)]
-    );
-    assert!(counts.iter().all(|count| count.hour.hour() == at(5).hour()));
+    let count = async |by| {
+        let params = CountTraffic { pipeline: Some(pipeline()), since: at(0), by };
+        let counts = store.traffic(params).await.expect("counted");
+        counts.into_iter().map(|count| (count.value, count.reason, count.count)).collect::<Vec<_>>()
+    };
+    let both = |value: &str| vec![(value.to_owned(), None, 2), (value.to_owned(), Some(Reason::Blocked), 1)];
+    assert_eq!(count(TrafficBy::Target).await, both("shop.example"));
+    assert_eq!(count(TrafficBy::Proxy).await, both("p1"));
+    assert_eq!(count(TrafficBy::Hour).await, both(&format!("{:02}", at(5).hour() % 24)));
+    let later = CountTraffic { pipeline: None, since: at(7_200), by: TrafficBy::Target };
+    assert!(store.traffic(later).await.expect("counted").is_empty());
 }
 
 /// Fields of records are counted by version of the rules, and input fields that are kept count of by value.

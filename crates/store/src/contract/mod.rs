@@ -34,7 +34,10 @@ pub use replays::{
     Automatic, ChangeReplay, ClaimAutoReplay, ListReplayLetters, ListReplays, PlanReplay, ReplayChange, ReplayLetter,
     ReplayPlan, ReplayStore, ReplayView, Selection, StartReplay,
 };
-pub use traffic::{CountDead, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficCount, TrafficStore};
+pub use traffic::{
+    CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,
+    TrafficStore,
+};
 pub use workers::{AttachWorker, WorkerStore, WorkerView};
 
 /// All that a backend can do.

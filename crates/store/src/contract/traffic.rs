@@ -12,8 +12,8 @@ use crate::error::Result;
 /// Counts for analysis. All but [`count_dead`](TrafficStore::count_dead) are read as they were written.
 #[async_trait]
 pub trait TrafficStore {
-    /// Attempts in each hour since a time, by target, proxy and outcome.
-    async fn traffic(&self, since: Timestamp) -> Result<Vec<TrafficCount>>;
+    /// Attempts by what they have in common and how they ended.
+    async fn traffic(&self, params: CountTraffic) -> Result<Vec<TrafficCount>>;
 
     /// Dead letters by what they have in common, most first.
     async fn count_dead(&self, params: CountDead) -> Result<Vec<DeadCount>>;
@@ -28,17 +28,33 @@ pub trait TrafficStore {
     async fn oldest_dead(&self) -> Result<Vec<(PipelineName, Timestamp)>>;
 }
 
-/// Attempts that ended in one way in an hour.
+/// Asks for attempts to be counted.
+#[derive(Clone, Debug)]
+pub struct CountTraffic {
+    /// Only of this pipeline.
+    pub pipeline: Option<PipelineName>,
+    /// Only from this hour on.
+    pub since: Timestamp,
+    /// By what.
+    pub by: TrafficBy,
+}
+
+/// What attempts are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrafficBy {
+    /// The target.
+    Target,
+    /// The proxy's label.
+    Proxy,
+    /// The hour of the day (UTC).
+    Hour,
+}
+
+/// Attempts that have something in common and ended in one way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrafficCount {
-    /// The pipeline.
-    pub pipeline: PipelineName,
-    /// The beginning of the hour.
-    pub hour: Timestamp,
-    /// The target, if they had one.
-    pub target: Option<String>,
-    /// The label of the proxy, if they went by one.
-    pub proxy: Option<String>,
+    /// What they have in common.
+    pub value: String,
     /// Why they failed; none if they did not.
     pub reason: Option<Reason>,
     /// How many.

@@ -11,31 +11,15 @@ use super::dead;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use crate::contract::{
-    CountDead, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficCount, TrafficStore,
+    CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,
+    TrafficStore,
 };
 use crate::error::Result;
 
 #[async_trait]
 impl TrafficStore for SqliteStore {
-    async fn traffic(&self, since: Timestamp) -> Result<Vec<TrafficCount>> {
-        self.read(move |conn| {
-            let mut select = conn.prepare_cached(
-                "SELECT p.name, t.hour * 3600000, nullif(t.target, ''), nullif(t.proxy, ''), nullif(t.reason, ''), t.count
-                 FROM pipeline p CROSS JOIN traffic t ON t.pipeline = p.id WHERE t.hour >= ?1",
-            )?;
-            let rows = select.query_map([since.hour()], |row| {
-                Ok(TrafficCount {
-                    pipeline: rows::parsed(row, 0)?,
-                    hour: rows::time(row, 1)?,
-                    target: row.get(2)?,
-                    proxy: row.get(3)?,
-                    reason: rows::parsed_opt(row, 4)?,
-                    count: row.get(5)?,
-                })
-            })?;
-            Ok(rows.collect::<RowResult<_>>()?)
-        })
-        .await
+    async fn traffic(&self, params: CountTraffic) -> Result<Vec<TrafficCount>> {
+        self.read(move |conn| traffic(conn, &params)).await
     }
 
     async fn count_dead(&self, params: CountDead) -> Result<Vec<DeadCount>> {
@@ -78,6 +62,27 @@ impl TrafficStore for SqliteStore {
         })
         .await
     }
+}
+
+fn traffic(conn: &Connection, params: &CountTraffic) -> Result<Vec<TrafficCount>, Fault> {
+    let value = match params.by {
+        TrafficBy::Target => "t.target",
+        TrafficBy::Proxy => "t.proxy",
+        TrafficBy::Hour => "printf('%02d', t.hour % 24)",
+    };
+    let mut conditions = Conditions::default();
+    conditions.at_least("t.hour", Some(params.since.hour()));
+    conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    let sql = format!(
+        "SELECT {value} AS value, nullif(t.reason, ''), sum(t.count)
+         FROM pipeline p CROSS JOIN traffic t ON t.pipeline = p.id {conditions} AND {value} <> ''
+         GROUP BY value, t.reason ORDER BY value, t.reason"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| {
+        Ok(TrafficCount { value: row.get(0)?, reason: rows::parsed_opt(row, 1)?, count: row.get(2)? })
+    })?;
+    Ok(rows.collect::<RowResult<_>>()?)
 }
 
 fn tracked(conn: &Connection, params: &ListTracked) -> Result<Vec<TrackedCount>, Fault> {

@@ -3,7 +3,7 @@
 use std::io;
 
 use anyhow::Result;
-use redrive_core::causes::CauseState;
+use redrive_core::causes::{CauseState, Trend};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{CauseView, ListCauses};
 
@@ -51,8 +51,7 @@ pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> 
             cause.state.to_string(),
             cause.dead.to_string(),
             figures::percent(cause.dead as f64 / dead.max(1) as f64),
-            cause.total.to_string(),
-            spark(&cause.trend.0),
+            spark(&two_by_two(&cause.trend)),
             ago(cause.first_seen, now),
             ago(cause.last_seen, now),
             cause.pipeline.to_string(),
@@ -61,21 +60,14 @@ pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> 
             table::cut(&cause.title, None),
         ]
     };
-    let headings = [
-        ">id",
-        "state",
-        ">dead",
-        ">share",
-        ">ever",
-        "last 24 h",
-        ">first",
-        ">last",
-        "pipeline",
-        "reason",
-        "where",
-        "what",
-    ];
-    table::print(&headings, &causes.iter().map(row).collect::<Vec<_>>())
+    let headings =
+        ["id", "state", ">dead", ">share", "last 24 h", ">first", ">last", "pipeline", "reason", "where", "what"];
+    table::print_titled(&headings, &causes.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The trend in half as many columns.
+fn two_by_two(trend: &Trend) -> Vec<i64> {
+    trend.0.chunks(2).map(|hours| hours.iter().sum()).collect()
 }
 
 /// Where a cause hits: its target, or the first of several.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use redrive::Redrive;
 use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{CountDead, DeadBy, DeadCount, DeadFilter, ListTracked};
+use redrive_store::contract::{CountDead, CountTraffic, DeadBy, DeadCount, DeadFilter, ListTracked, TrafficBy};
 use serde::Serialize;
 
 use super::super::filter;
@@ -90,15 +90,15 @@ async fn outcomes(redrive: &Redrive, by: &TopBy, filter: &DeadFilter) -> Result<
         }
         return Ok(outcomes);
     }
-    if !matches!(by.0, DeadBy::Target | DeadBy::Proxy) {
-        return Ok(outcomes);
-    }
+    let by = match by.0 {
+        DeadBy::Target => TrafficBy::Target,
+        DeadBy::Proxy => TrafficBy::Proxy,
+        _ => return Ok(outcomes),
+    };
     let since = filter.since.unwrap_or(Timestamp::from_millis(0));
-    for attempts in redrive.store().traffic(since).await? {
-        let name = if by.0 == DeadBy::Target { attempts.target } else { attempts.proxy };
-        let mine = filter.pipeline.as_ref().is_none_or(|pipeline| *pipeline == attempts.pipeline);
-        let Some(name) = name.filter(|_| mine) else { continue };
-        let outcome = outcomes.entry(name).or_default();
+    let params = CountTraffic { pipeline: filter.pipeline.clone(), since, by };
+    for attempts in redrive.store().traffic(params).await? {
+        let outcome = outcomes.entry(attempts.value).or_default();
         match attempts.reason {
             None => outcome.ok += attempts.count,
             Some(_) => outcome.failed += attempts.count,

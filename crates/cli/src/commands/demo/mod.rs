@@ -2,6 +2,8 @@
 //!
 //! - `site`: the small shop and solver that the demo works against
 //! - `story`: the files the demo leaves behind for its user to look at
+//!
+//! What it does it does by the commands that its user would type, and shows them.
 
 mod site;
 mod story;
@@ -9,20 +11,24 @@ mod story;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::Parser;
 use redrive_core::dead::DeadLetter;
 use redrive_store::contract::{DeadFilter, ListDead};
 
 use self::site::Site;
-use super::{run as run_command, signals};
-use crate::args::{DemoArgs, Format, Global, HandlerArgs, RunArgs, TaskArgs};
+use super::signals;
+use crate::args::{Cli, DemoArgs, Global};
 use crate::exit::Exit;
-use crate::output::paint::{BAD, DIM, HEADING, paint};
+use crate::output::paint::{BAD, DIM, GOOD, HEADING, paint};
 use crate::output::print::{harmless, out};
 use crate::output::table;
 use crate::setting::Setting;
 
 /// The folder that is left behind.
 const FOLDER: &str = "redrive-demo";
+
+/// The name of the page that is left behind.
+const REPORT: &str = "report.html";
 
 pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit> {
     let site = Site::start().context("the demo's site cannot be started")?;
@@ -32,21 +38,56 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit> {
     let folder = fresh_folder()?;
     story::write(&folder, &site).with_context(|| format!("cannot write to {}", folder.display()))?;
     std::env::set_current_dir(&folder).with_context(|| format!("cannot enter {}", folder.display()))?;
-    let global = Global { store: None, config: None, ..global.clone() };
-    let setting = Setting::load(&global)?;
+    let setting = Setting::load(&Global { store: None, config: None, ..global.clone() })?;
     heading(&format!("A shop of {} pages on {}, whose layout changes half-way", site::PRODUCTS, site.address()))?;
-    run_pipeline(&setting, "catalog", "products.jsonl").await?;
+    tell(global, &["run", "products.jsonl", "--pipeline", "catalog"]).await?;
     heading("A solver that takes tasks and is asked for their results")?;
-    run_pipeline(&setting, "solver", "puzzles.jsonl").await?;
+    tell(global, &["run", "puzzles.jsonl", "--pipeline", "solver"]).await?;
     out!(
         "{}",
         paint(DIM, format!("submitted {} times, polled {} times", site.count("/in.php"), site.count("/res.php")))
     )?;
     site.stop().await;
-    show_what_died(&setting).await?;
-    show_the_spot(&setting).await?;
+    heading("The site is switched off. What died, and why")?;
+    tell(global, &["cause", "list"]).await?;
+    bring_back(global, &setting).await?;
+    heading("What fails, where, when, since when")?;
+    tell(global, &["report", "--html", REPORT]).await?;
     show_what_to_try(&folder)?;
     Ok(Exit::Ok)
+}
+
+/// The rule is corrected, tried on the saved pages, and the letters are replayed from them.
+async fn bring_back(global: &Global, setting: &Setting) -> Result<()> {
+    let Some(letter) = letters(setting, "SelectorNotFound").await?.pop() else { return Ok(()) };
+    let cause = letter.cause.as_ref().context("a letter has a cause")?.to_string();
+    heading(&format!("The largest cause: the page that broke {}", letter.id))?;
+    show_the_spot(setting, &letter, "class=\"price").await?;
+    tell(global, &["cause", "assign", &cause, "you"]).await?;
+    heading("The rule is corrected in redrive.toml")?;
+    let (old, new) = story::correct().context("cannot correct redrive.toml")?;
+    out!("{}", paint(BAD, format!("- {old}")))?;
+    out!("{}", paint(GOOD, format!("+ {new}")))?;
+    heading("Would it work? Every saved page is read again; nothing is settled")?;
+    tell(global, &["replay", "try", "--cause", &cause]).await?;
+    heading("Then bring them back: one, five, twenty, all; from the saved pages")?;
+    tell(global, &["replay", "start", "--cause", &cause, "--name", "price selector corrected"]).await?;
+    heading("What still cannot be done stays dead, with a cause of its own")?;
+    tell(global, &["cause", "list"]).await?;
+    if let Some(letter) = letters(setting, "SelectorNotFound").await?.pop() {
+        show_the_spot(setting, &letter, "class=\"price").await?;
+    }
+    Ok(())
+}
+
+/// Shows a command and runs it. How it ends is part of the story.
+async fn tell(global: &Global, words: &[&str]) -> Result<Exit> {
+    let shown: Vec<String> =
+        words.iter().map(|word| if word.contains(' ') { format!("'{word}'") } else { (*word).to_owned() }).collect();
+    out!("{}", paint(DIM, format!("$ redrive {}", shown.join(" "))))?;
+    let mut cli = Cli::try_parse_from(std::iter::once("redrive").chain(words.iter().copied()))?;
+    cli.global = Global { store: None, config: None, ..global.clone() };
+    Box::pin(super::run(cli)).await
 }
 
 /// Only the site, for trying things out against it.
@@ -75,66 +116,27 @@ fn heading(text: &str) -> Result<()> {
     Ok(out!("\n{}", paint(HEADING, text))?)
 }
 
-async fn run_pipeline(setting: &Setting, name: &str, file: &str) -> Result<Exit> {
-    let args = RunArgs {
-        tasks: TaskArgs { file: file.into(), format: Format::Auto, strict: true },
-        out: None,
-        handler: HandlerArgs { pipeline: vec![name.parse()?], ..HandlerArgs::default() },
-    };
-    run_command::run(setting, args).await
-}
-
-async fn letters(setting: &Setting, filter: DeadFilter) -> Result<Vec<DeadLetter>> {
+/// The newest dead letters with a code.
+async fn letters(setting: &Setting, code: &str) -> Result<Vec<DeadLetter>> {
+    let filter = DeadFilter { code: Some(code.to_owned()), ..DeadFilter::default() };
     let params = ListDead { filter, limit: 1_000, cursor: None, with_failures: true };
     Ok(setting.existing_store()?.list_dead(params).await?.items)
 }
 
-/// The dead letters, by pipeline, reason and code.
-async fn show_what_died(setting: &Setting) -> Result<()> {
-    heading("What died, and why")?;
-    let mut groups: Vec<(DeadLetter, usize)> = Vec::new();
-    for letter in letters(setting, DeadFilter::default()).await? {
-        let alike = |other: &DeadLetter| {
-            (&other.pipeline, other.reason, &other.code) == (&letter.pipeline, letter.reason, &letter.code)
-        };
-        match groups.iter_mut().find(|(other, _)| alike(other)) {
-            Some((_, count)) => *count += 1,
-            None => groups.push((letter, 1)),
-        }
-    }
-    groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let row = |(letter, count): &(DeadLetter, usize)| {
-        vec![
-            count.to_string(),
-            letter.pipeline.to_string(),
-            letter.reason.to_string(),
-            letter.code.clone().unwrap_or_else(|| "-".into()),
-            letter.gate.to_string(),
-            letter.message.clone(),
-        ]
-    };
-    let headings = [">letters", "pipeline", "reason", "code", "gate", "for example"];
-    Ok(table::print(&headings, &groups.iter().map(row).collect::<Vec<_>>())?)
-}
-
-/// One saved page, at the very spot where the price was looked for.
-async fn show_the_spot(setting: &Setting) -> Result<()> {
-    let filter = DeadFilter { code: Some("SelectorNotFound".into()), ..DeadFilter::default() };
-    let Some(letter) = letters(setting, filter).await?.pop() else { return Ok(()) };
-    let Some(payload) = letter.failures.iter().flatten().find_map(|failure| failure.payload.clone()) else {
-        return Ok(());
-    };
+/// A saved page, at the very spot where something was looked for.
+async fn show_the_spot(setting: &Setting, letter: &DeadLetter, sign: &str) -> Result<()> {
+    let payload = letter.failures.iter().flatten().rev().find_map(|failure| failure.payload.clone());
+    let Some(payload) = payload else { return Ok(()) };
     let redrive = setting.redrive_existing()?;
     let vault = setting.vault(&redrive)?.context("the demo has a vault")?;
     let mut page = Vec::new();
     vault.copy(payload.hash, &mut page).await?;
     let page = String::from_utf8_lossy(&page);
-    heading(&format!("The page that broke {}", letter.id))?;
     out!("{}", paint(BAD, harmless(&letter.message)))?;
     out!("{}", paint(DIM, format!("{} bytes were kept; where the price is now:", payload.size_bytes)))?;
     let lines: Vec<&str> = page.lines().collect();
-    let at = lines.iter().position(|line| line.contains("class=\"price\"")).unwrap_or(0);
-    for (n, line) in lines.iter().enumerate().skip(at.saturating_sub(1)).take(4) {
+    let at = lines.iter().position(|line| line.contains(sign)).unwrap_or(0);
+    for (n, line) in lines.iter().enumerate().skip(at.saturating_sub(1)).take(3) {
         out!("{} {}", paint(DIM, format!("{:>5}", n + 1)), table::cut(harmless(line).trim_end(), Some(110)))?;
     }
     Ok(())
@@ -146,9 +148,11 @@ fn show_what_to_try(folder: &Path) -> Result<()> {
     out!("  cd {name}")?;
     for (command, what) in [
         ("redrive status", "the ledger of both pipelines"),
-        ("redrive dead list --reason schema_validation", "the pages whose price is not where it was"),
+        ("redrive cause show CAUSE", "why these letters belong together"),
+        ("redrive replay list", "what was brought back, by whom, with what result"),
         ("redrive dead show ID", "one of them, with every attempt"),
         ("redrive payload show ID > page.html", "the exact bytes that broke it"),
+        ("redrive report", "the report in the terminal; report.html has the charts"),
         ("redrive audit", "recount everything"),
     ] {
         out!("  {command:<48}{}", paint(DIM, what))?;

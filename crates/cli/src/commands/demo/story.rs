@@ -10,6 +10,20 @@ use super::site::{API_KEY, HUGE_PATH, Site, catalogue, puzzles};
 /// The configuration. `SITE` stands for the site's address, `KEY` for the solver's.
 const CONFIG: &str = include_str!("redrive.toml");
 
+/// The rule that breaks when the layout changes, and the one that reads the new layout.
+const RULES: (&str, &str) = (
+    r#"price = { select = ".price-tag-main::text", type = "number" }"#,
+    r#"price = { select = ".price data::attr(value)", type = "number" }"#,
+);
+
+/// Corrects the rule in the configuration of the current folder; gives the old line and the new one.
+pub fn correct() -> io::Result<(&'static str, &'static str)> {
+    let (old, new) = RULES;
+    let config = std::fs::read_to_string("redrive.toml")?;
+    std::fs::write("redrive.toml", config.replace(old, new))?;
+    Ok((old, new))
+}
+
 pub fn write(folder: &Path, site: &Site) -> io::Result<()> {
     let config = CONFIG.replace("SITE", &site.address().to_string());
     std::fs::write(folder.join("redrive.toml"), config)?;

@@ -34,8 +34,7 @@ pub async fn find(redrive: &Redrive, id: ReplayId) -> Result<ReplayView> {
 }
 
 /// Works on a replay until it ends, pauses or is interrupted.
-pub async fn drive(redrive: &Redrive, pipelines: Vec<Pipeline>, id: ReplayId) -> Result<Exit> {
-    let counter = Counter::start("replayed");
+pub async fn drive(redrive: &Redrive, pipelines: Vec<Pipeline>, id: ReplayId, counter: Counter) -> Result<Exit> {
     let worker = redrive.worker(pipelines).only_replay(id);
     let stop = CancellationToken::new();
     let said = counter.clone();

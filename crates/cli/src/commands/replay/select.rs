@@ -12,9 +12,10 @@ use redrive_core::time::Timestamp;
 use redrive_store::contract::Selection;
 use serde_json::Value;
 
-use super::super::{filter, work};
+use super::super::filter;
 use crate::args::{HandlerArgs, ModeArgs, ReplayWorkArgs, SelectArgs};
 use crate::exit::usage;
+use crate::output::progress::Counter;
 use crate::setting::Setting;
 
 /// Which letters are meant, and whether and why those that failed permanently are too.
@@ -41,19 +42,24 @@ pub fn edits(edits: Vec<(String, Value)>) -> Input {
     edits.into_iter().collect()
 }
 
-/// Pipelines that letters belong to, as the configuration or the given command has them.
+/// Pipelines that letters belong to, as the configuration or the given command has them. If there will be results, they
+/// go where was said, or where the pipeline says, or to standard output beside a counter.
 pub fn pipelines(
     setting: &Setting,
     redrive: &Redrive,
     names: impl Iterator<Item = PipelineName>,
     args: &ReplayWorkArgs,
-    out: Option<PathBuf>,
+    results: Option<(&Counter, Option<PathBuf>)>,
 ) -> Result<Vec<Pipeline>> {
     let handler =
         HandlerArgs { concurrency: args.concurrency, command: args.command.clone(), ..HandlerArgs::default() };
     let build = |name: PipelineName| -> Result<Pipeline> {
         let (pipeline, configured) = setting.pipeline(name, &handler)?;
-        Ok(setting.with_vault(redrive, pipeline)?.sink(work::sink(out.clone().or(configured))?))
+        let pipeline = setting.with_vault(redrive, pipeline)?;
+        Ok(match &results {
+            Some((counter, out)) => pipeline.sink(counter.sink(out.clone().or(configured))?),
+            None => pipeline,
+        })
     };
     names.map(build).collect()
 }

@@ -11,6 +11,7 @@ use super::{drive, plan, select};
 use crate::args::{ResumeArgs, StartArgs};
 use crate::exit::{Exit, usage};
 use crate::output::print::out;
+use crate::output::progress::Counter;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
@@ -23,7 +24,9 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
     let chosen = select::selection(args.select, redrive.now())?;
     let force = chosen.force_why.is_some();
     let found = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
-    let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.work, args.out.clone())?;
+    let counter = Counter::start("replayed");
+    let results = Some((&counter, args.out.clone()));
+    let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.work, results)?;
     let mode = select::mode(redrive, &pipelines, &chosen, &args.mode).await?;
     let new = NewReplay {
         name: args.name.unwrap_or_else(|| describe(&chosen.selection)),
@@ -51,7 +54,7 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
         out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;
         return Ok(Exit::Ok);
     }
-    drive::drive(redrive, pipelines, id).await
+    drive::drive(redrive, pipelines, id, counter).await
 }
 
 /// What a replay is called if nobody gave it a name.
@@ -89,9 +92,10 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let names = replay.pipelines.iter().cloned();
-    let pipelines = select::pipelines(setting, &redrive, names, &args.work, args.out)?;
+    let counter = Counter::start("replayed");
+    let pipelines = select::pipelines(setting, &redrive, names, &args.work, Some((&counter, args.out)))?;
     if replay.mode == ReplayMode::Saved {
         select::able(&pipelines).map_err(|error| usage(error.to_string()))?;
     }
-    drive::drive(&redrive, pipelines, args.id).await
+    drive::drive(&redrive, pipelines, args.id, counter).await
 }

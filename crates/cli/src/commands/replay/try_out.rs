@@ -41,7 +41,7 @@ pub async fn try_out(
     args: &ReplayWorkArgs,
 ) -> Result<Tried> {
     let force = chosen.force_why.is_some();
-    let plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Saved, force).await?;
+    let plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
     let pipelines = select::pipelines(setting, redrive, plan.pipelines.keys().cloned(), args, None)?;
     select::able(&pipelines)?;
     let stop = CancellationToken::new();
