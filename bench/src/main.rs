@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo build --release && cargo run --release -p redrive-bench            # or one part: -- store, -- scale, …
+//! cargo run --release -p redrive-bench -- scale STORE                      # a store that is filled once, and kept
 //! cargo run --release -p redrive-bench -- grouping FOLDER                  # labelled failures
 //! ```
 //!
@@ -22,7 +23,7 @@ mod replay;
 mod scale;
 mod store;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -49,8 +50,10 @@ async fn main() -> Result<()> {
         replay::measure(folder.path()).await?;
     }
     if wanted("scale") {
-        let full = folder.path().join("full.db");
-        dead::fill(&full, DEAD_LETTERS).await?;
+        let full = args.next().map_or_else(|| folder.path().join("full.db"), PathBuf::from);
+        if !full.exists() {
+            dead::fill(&full, DEAD_LETTERS).await?;
+        }
         if only.is_none() {
             round(&full, DEAD_LETTERS, None).await?;
         }

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::row;
 
-pub const PAGES: usize = 400;
+const PAGES: usize = 400;
 const PAGE_BYTES: usize = 100 * 1024;
 const CALLERS: usize = 16;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 use redrive::handler::http::document::Document;
 use redrive::handler::http::extract::Extractor;
@@ -21,8 +21,10 @@ use redrive_core::secrets::Secrets;
 use redrive_store::contract::{DeadFilter, Selection};
 use serde_json::{Value, json};
 
-use crate::payloads::{self, PAGES};
+use crate::payloads;
 use crate::row;
+
+const PAGES: usize = 2_000;
 
 pub async fn measure(folder: &Path) -> Result<()> {
     let redrive = Redrive::open(&format!("sqlite:{}", folder.join("replay.db").display()))?;
@@ -123,7 +125,8 @@ async fn replay(redrive: &Redrive, pipeline: Pipeline) -> Result<()> {
         pacing: Pacing { ramp: Vec::new(), ..Pacing::default() },
         edits: Input::new(),
     };
-    let (id, plan) = redrive.start_replay(new).await?;
+    let (started, plan) = redrive.start_replay(new).await?;
+    let id = started.context("a replay of something")?;
     ensure!(plan.included as usize == PAGES, "every letter is replayed");
     redrive.worker(vec![pipeline]).only_replay(id).run(Until::Drained, CancellationToken::new()).await?;
     let replay = redrive.store().get_replay(id).await?;

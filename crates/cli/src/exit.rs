@@ -61,7 +61,8 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 /// Prints an error and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     // Whoever read our output has seen enough.
-    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+    let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    if error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken)) {
         return Exit::Ok.into();
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));

@@ -153,7 +153,7 @@ impl Setting {
             command.env.push((variable.into(), value.into()));
         }
         command.folder = config.folder.clone();
-        command.pure = config.pure && args.command.is_empty();
+        command.pure = if args.command.is_empty() { config.pure } else { args.pure };
         if let Some(limit) = args.memory.or(config.memory_max.map(|size| size.0)) {
             command.memory_bytes_max = Some(limit);
         }

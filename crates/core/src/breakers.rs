@@ -52,6 +52,8 @@ pub enum Signal {
     Hold(Duration),
     /// The attempt says nothing about the target.
     Silent,
+    /// The target was not asked at all: a saved payload was worked on.
+    Unasked,
 }
 
 impl Signal {
@@ -161,6 +163,9 @@ impl Breaker {
 
     /// Takes in what a settled attempt said.
     pub fn record(&mut self, signal: Signal, policy: &BreakerPolicy, now: Timestamp) {
+        if signal == Signal::Unasked {
+            return;
+        }
         match self.state {
             BreakerState::Closed => self.record_closed(signal, policy, now),
             BreakerState::HalfOpen => self.record_probe(signal, policy, now),
@@ -178,7 +183,7 @@ impl Breaker {
             *self = Self { blocked: self.blocked, ..Self::closed(now) };
         }
         match signal {
-            Signal::Silent => return,
+            Signal::Silent | Signal::Unasked => return,
             Signal::Answered => self.blocked = 0,
             Signal::Failed => self.failures += 1,
             Signal::Blocked => {
@@ -198,7 +203,7 @@ impl Breaker {
     fn record_probe(&mut self, signal: Signal, policy: &BreakerPolicy, now: Timestamp) {
         self.probes_out = self.probes_out.saturating_sub(1);
         match signal {
-            Signal::Silent => {}
+            Signal::Silent | Signal::Unasked => {}
             Signal::Answered => {
                 self.probes_ok += 1;
                 if self.probes_ok >= policy.probes {

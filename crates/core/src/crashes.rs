@@ -29,6 +29,12 @@ pub struct LostLease {
 
 /// Decides what becomes of a job whose worker was lost.
 pub fn judge(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
+    let decision = judge_asked(policy, lost, ending);
+    let signal = if lost.job.saved.is_some() { Signal::Unasked } else { decision.signal };
+    Decision { signal, ..decision }
+}
+
+fn judge_asked(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
     let job = &lost.job;
     // A worker that is only silent has not died: its jobs are run again, and nobody is blamed.
     let died_in_it = lost.started && lost.worker_gone;

@@ -59,7 +59,7 @@ pub struct DeadLetter {
     pub pipeline: PipelineName,
     /// Its key, if it has one.
     pub key: Option<String>,
-    /// The original input.
+    /// The input, as it was accepted or as a replay changed it.
     pub input: Input,
     /// The host or provider.
     pub target: Option<String>,

@@ -68,13 +68,13 @@ pub fn host_of(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
-/// An input with fields changed: by name, or by JSON pointer for one inside another. If the target was the input's own, it
-/// is that of the new input.
+/// An input with fields changed: by name, by `a.b` for one inside another, or by JSON pointer. What does not fit the input
+/// (a place in a list that is not there, a field of a number) is left as it is. If the target was the input's own, it is
+/// that of the new input.
 pub fn edited(input: &Input, edits: &Input, target: Option<&str>) -> (Input, Option<String>) {
     let mut changed = Value::Object(input.clone());
     for (field, value) in edits {
-        let names = field.strip_prefix('/').map_or_else(|| vec![field.as_str()], |path| path.split('/').collect());
-        set(&mut changed, &names, value);
+        set(&mut changed, &path_of(field, input), value);
     }
     let Value::Object(changed) = changed else { return (input.clone(), target.map(str::to_owned)) };
     let own = own_target(input);
@@ -82,22 +82,51 @@ pub fn edited(input: &Input, edits: &Input, target: Option<&str>) -> (Input, Opt
     (changed, target)
 }
 
-/// Sets a value inside another; whatever is in the way of its path becomes an object.
-fn set(inside: &mut Value, names: &[&str], value: &Value) {
-    let [name, rest @ ..] = names else {
+/// The value of a field: by name, by `a.b` for one inside another, or by JSON pointer.
+pub fn field<'a>(input: &'a Input, field: &str) -> Option<&'a Value> {
+    let path = path_of(field, input);
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(input.get(first.as_str())?, |inside, name| match inside {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+        inside => inside.get(name.as_str()),
+    })
+}
+
+fn path_of(field: &str, input: &Input) -> Vec<String> {
+    if let Some(pointer) = field.strip_prefix('/') {
+        return pointer.split('/').map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
+    }
+    let inside = field.split('.').next().is_some_and(|first| input.get(first).is_some_and(Value::is_object));
+    match inside && !input.contains_key(field) {
+        true => field.split('.').map(str::to_owned).collect(),
+        false => vec![field.to_owned()],
+    }
+}
+
+/// Sets a value inside another.
+fn set(inside: &mut Value, names: &[String], value: &Value) {
+    let Some((name, rest)) = names.split_first() else {
         *inside = value.clone();
         return;
     };
-    if let (Value::Array(items), Ok(at)) = (&mut *inside, name.parse::<usize>())
-        && let Some(item) = items.get_mut(at)
-    {
-        return set(item, rest, value);
-    }
-    if !inside.is_object() {
-        *inside = Value::Object(Map::new());
-    }
-    if let Value::Object(fields) = inside {
-        set(fields.entry(*name).or_insert(Value::Null), rest, value);
+    match inside {
+        Value::Null => {
+            *inside = Value::Object(Map::new());
+            set(inside, names, value);
+        }
+        Value::Object(fields) => set(fields.entry(name.as_str()).or_insert(Value::Null), rest, value),
+        Value::Array(items) => {
+            let at = if name == "-" { Some(items.len()) } else { name.parse().ok() };
+            match at {
+                Some(at) if at < items.len() => set(&mut items[at], rest, value),
+                Some(at) if at == items.len() => {
+                    items.push(Value::Null);
+                    set(&mut items[at], rest, value);
+                }
+                _ => {}
+            }
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -235,6 +264,12 @@ mod tests {
         );
         assert_eq!(target.as_deref(), Some("new.example"));
         assert_eq!(edited(&input, &edits, Some("provider")).1.as_deref(), Some("provider"));
+        let odd = object(json!({"/a/b/7": 1, "/a/b/-": 3, "/url/x": 1, "a.c": 4}));
+        let (changed, _) = edited(&input, &odd, None);
+        assert_eq!(Value::Object(changed), json!({"url": "https://old.example/p", "a": {"b": [1, 2, 3], "c": 4}}));
+        assert_eq!(field(&input, "a.b"), Some(&json!([1, 2])));
+        assert_eq!(field(&input, "/a/b/1"), Some(&json!(2)));
+        assert_eq!(field(&input, "a.x"), None);
     }
 
     #[test]

@@ -85,6 +85,13 @@ pub struct Payload {
     pub response: Response,
 }
 
+impl Payload {
+    /// A payload of which nothing but its address and length is known.
+    pub fn bare(hash: PayloadHash, size_bytes: u64) -> Self {
+        Self { hash, size_bytes, truncated: false, total_bytes: None, response: Response::default() }
+    }
+}
+
 /// What came with a payload. Secrets are masked before they get here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -18,6 +18,10 @@ pub const IN_FLIGHT_MAX: u32 = 500;
 /// Settled letters below which the share that failed again says nothing, once the ramp is over.
 const SETTLED_MIN: u64 = 20;
 
+/// Settled letters after which the share is counted afresh, once the ramp is over: what went well long ago must not hide
+/// what goes wrong now.
+const SETTLED_WINDOW: u64 = 200;
+
 /// How far a rate may run ahead, so that letters go in small groups rather than one by one.
 const AHEAD: Duration = Duration::from_millis(100);
 
@@ -123,9 +127,9 @@ impl Exclusion {
     pub const ALL: [Self; 7] = [
         Self::BeingReplayed,
         Self::GateNever,
-        Self::GateReview,
         Self::PayloadGone,
         Self::PayloadCut,
+        Self::GateReview,
         Self::ReplayedEnough,
         Self::BreakerOpen,
     ];
@@ -140,19 +144,6 @@ impl Exclusion {
             Self::PayloadCut => "payload_cut",
             Self::ReplayedEnough => "replayed_enough",
             Self::BreakerOpen => "breaker_open",
-        }
-    }
-
-    /// What it means, and the way out.
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::BeingReplayed => "another replay has them: `redrive replay list` shows which",
-            Self::GateNever => "permanently failed: --force with --why replays them all the same",
-            Self::GateReview => "a person decides about them",
-            Self::PayloadGone => "no saved payload: --refetch does them anew",
-            Self::PayloadCut => "only the beginning of the payload was kept: --refetch does them anew",
-            Self::ReplayedEnough => "replayed by themselves as often as they may be",
-            Self::BreakerOpen => "their target's breaker is not closed",
         }
     }
 }
@@ -309,6 +300,8 @@ pub fn advance(pacing: &Pacing, progress: &Progress, now: Timestamp) -> Advance 
     }
     if quota(pacing, &step).is_some_and(|quota| step.settled >= quota) {
         step = Step { number: step.number + 1, ..Step::default() };
+    } else if quota(pacing, &step).is_none() && step.settled >= SETTLED_WINDOW {
+        step = Step { number: step.number, sent: progress.running, ..Step::default() };
     }
     let left_in_step = quota(pacing, &step).map_or(u64::MAX, |quota| quota.saturating_sub(step.sent));
     let room = u64::from(IN_FLIGHT_MAX).saturating_sub(progress.running);
@@ -450,6 +443,9 @@ mod tests {
         assert_eq!(end, Advance::Finish, "few enough");
         let (end, ..) = drive(&Pacing { ramp: Vec::new(), ..Pacing::default() }, 2_000, |n| n > 300);
         assert!(matches!(end, Advance::Pause(_)), "also without a ramp");
+        let (end, _, progress) = drive(&Pacing { ramp: Vec::new(), ..Pacing::default() }, 100_000, |n| n > 60_000);
+        assert!(matches!(end, Advance::Pause(_)), "also after much has gone well");
+        assert!(progress.failed < 1_500, "{progress:?}");
     }
 
     #[test]

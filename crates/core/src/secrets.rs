@@ -75,7 +75,7 @@ impl Secrets {
                 masked = masked.replace(&encoded, MASK);
             }
         }
-        mask_credentials(&masked)
+        mask_credentials(&mask_pairs(self, &masked))
     }
 
     /// A header's value, masked if its name says so.
@@ -96,8 +96,14 @@ impl Secrets {
     /// A failure without secrets.
     pub fn mask_report(&self, report: &mut FailureReport) {
         report.message = self.mask(&report.message);
-        let texts =
-            [&mut report.code, &mut report.error_type, &mut report.stack, &mut report.target, &mut report.stderr];
+        let texts = [
+            &mut report.code,
+            &mut report.error_type,
+            &mut report.stack,
+            &mut report.target,
+            &mut report.proxy,
+            &mut report.stderr,
+        ];
         for text in texts.into_iter().flatten() {
             *text = self.mask(text);
         }
@@ -150,6 +156,47 @@ fn mask_parameters(secrets: &Secrets, text: &str) -> String {
     masked
 }
 
+/// Names that are followed by a secret in a dump of headers or settings, and by nothing else.
+const HEADED_NAMES: &[&str] =
+    &["authorization", "cookie", "api-key", "api_key", "apikey", "password", "passwd", "secret"];
+
+/// Masks `name=value` and, for names that head nothing else, `name: value` to its end in any text; and what follows `Bearer`.
+fn mask_pairs(secrets: &Secrets, text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['=', ':', ' ']) {
+        let (before, sign) = (rest[..at].trim_end_matches(['"', '\'']), rest.as_bytes()[at]);
+        let name = before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c))).next().unwrap_or_default();
+        let lower = name.to_ascii_lowercase();
+        masked.push_str(&rest[..=at]);
+        rest = &rest[at + 1..];
+        let value = match sign {
+            b'=' if secrets.is_secret_name(name) => Some(value_in(rest, true)),
+            b':' if HEADED_NAMES.iter().any(|known| lower.ends_with(known)) => Some(value_in(rest, false)),
+            b' ' if lower == "bearer" => Some(value_in(rest, true)),
+            _ => None,
+        };
+        if let Some(value) = value.filter(|value| !rest[value.clone()].trim().is_empty()) {
+            masked.push_str(&rest[..value.start]);
+            masked.push_str(MASK);
+            rest = &rest[value.end..];
+        }
+    }
+    masked.push_str(rest);
+    masked
+}
+
+/// Where a value stands: between quotes, or up to what cannot be part of it.
+fn value_in(text: &str, one_word: bool) -> std::ops::Range<usize> {
+    let start = text.len() - text.trim_start_matches(' ').len();
+    let value = &text[start..];
+    if let Some(quote) = value.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        return start + 1..start + 1 + value[1..].find(quote).unwrap_or(value.len() - 1);
+    }
+    let ends = |c: char| "\"'<>)}]\r\n".contains(c) || (one_word && (c.is_whitespace() || "&;,#".contains(c)));
+    start..start + value.find(ends).unwrap_or(value.len())
+}
+
 /// Masks the user and password of `scheme://user:password@host`.
 fn mask_credentials(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
@@ -190,6 +237,24 @@ mod tests {
         secrets.add_value("ab");
         secrets.add_name("X-Shop");
         secrets
+    }
+
+    #[test]
+    fn secrets_in_any_text_are_masked() {
+        let secrets = Secrets::default();
+        let table = [
+            ("Authorization: Bearer eyJhbGciOi", "Authorization: ***"),
+            ("sent Bearer eyJhbGciOi and failed", "sent Bearer *** and failed"),
+            ("{'Cookie': 'sid=1; b=2', 'Accept': '*/*'}", "{'Cookie': '***', 'Accept': '*/*'}"),
+            ("password=hunter2 for user bob", "password=*** for user bob"),
+            ("api_key=AKIA777", "api_key=***"),
+            ("unexpected token: '}' at 7", "unexpected token: '}' at 7"),
+            ("the answer was 403: key price is missing", "the answer was 403: key price is missing"),
+            ("a = b, c: d", "a = b, c: d"),
+        ];
+        for (text, masked) in table {
+            assert_eq!(secrets.mask(text), masked);
+        }
     }
 
     #[test]

@@ -112,6 +112,13 @@ pub struct Settlement {
 
 /// Decides how an attempt ends.
 pub fn decide(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending) -> Decision {
+    let decision = decide_asked(policy, job, outcome, ending);
+    // A saved payload says nothing about its target as it is now.
+    let signal = if job.saved.is_some() { Signal::Unasked } else { decision.signal };
+    Decision { signal, ..decision }
+}
+
+fn decide_asked(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending) -> Decision {
     match outcome {
         Outcome::Done => Decision {
             destination: Destination::Done,
@@ -140,6 +147,10 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
         // There is no breaker to hold it: an attempt given back for nothing would never end.
         verdict.disposition = Disposition::Retry;
     }
+    if job.saved.is_some() {
+        // The same bytes give the same result: only other rules, or asking anew, can help.
+        verdict.disposition = Disposition::Dead;
+    }
     let wait = report.retry_after();
     let signal = match report.hold {
         true => Signal::Hold(wait.unwrap_or_default()),
@@ -149,6 +160,12 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
     if verdict.disposition == Disposition::Hold {
         let tally = Tally { suspect: false, ..job.tally };
         let destination = Destination::Queue { due_at: ending.at };
+        return Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() };
+    }
+    if job.saved.is_some() && verdict.reason == Reason::PayloadExpired {
+        // Nothing was tried: a vault that is away for a moment must not use a letter up.
+        let tally = Tally { suspect: false, ..job.tally };
+        let destination = Destination::bury(Gate::Review, None);
         return Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() };
     }
     let tally = Tally { attempts: job.attempt(), suspect: false, ..job.tally };
@@ -234,6 +251,18 @@ pub(crate) mod tests {
 
     fn fail(tally: Tally, reason: Reason) -> Decision {
         decide(&Policy::default(), &job(tally), Outcome::Failed(FailureReport::new(reason, "no")), ending())
+    }
+
+    #[test]
+    fn a_saved_payload_is_tried_once_and_says_nothing_about_its_target() {
+        let saved = Some(Payload::bare(crate::payloads::PayloadHash::from_bytes([1; 32]), 3));
+        let job = LeasedJob { saved, ..job(Tally::default()) };
+        for reason in [Reason::Timeout, Reason::RateLimited, Reason::SchemaValidation] {
+            let decision = decide(&Policy::default(), &job, Outcome::Failed(FailureReport::new(reason, "x")), ending());
+            assert!(matches!(decision.destination, Destination::Dead { .. }), "{reason}");
+            assert_eq!(decision.signal, Signal::Unasked);
+        }
+        assert_eq!(decide(&Policy::default(), &job, Outcome::Done, ending()).signal, Signal::Unasked);
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub enum Move {
     Bury,
     /// A dead letter is sent through its pipeline again.
     Replay,
+    /// A replay that had sent the job takes it back.
+    Withdraw,
     /// A person or retention gives the job up.
     Discard,
 }
@@ -82,13 +84,15 @@ impl fmt::Display for JobState {
 
 impl Move {
     /// All moves.
-    pub const ALL: [Self; 6] = [Self::Lease, Self::Complete, Self::Requeue, Self::Bury, Self::Replay, Self::Discard];
+    pub const ALL: [Self; 7] =
+        [Self::Lease, Self::Complete, Self::Requeue, Self::Bury, Self::Replay, Self::Withdraw, Self::Discard];
 }
 
 /// Every move there is. A cancelled job is discarded from the queue or from under its worker, whose late settlement
 /// then finds its lease stale.
 pub const TRANSITIONS: &[(JobState, Move, JobState)] = &[
     (JobState::Queued, Move::Lease, JobState::Leased),
+    (JobState::Queued, Move::Withdraw, JobState::Dead),
     (JobState::Queued, Move::Discard, JobState::Discarded),
     (JobState::Leased, Move::Complete, JobState::Done),
     (JobState::Leased, Move::Requeue, JobState::Queued),
@@ -118,13 +122,14 @@ mod tests {
         use JobState::*;
         let expected = |from: JobState, step: Move| match (from, step) {
             (Queued, Move::Lease) => Some(Leased),
+            (Queued, Move::Withdraw) => Some(Dead),
             (Queued, Move::Complete | Move::Requeue | Move::Bury | Move::Replay) => None,
             (Leased, Move::Complete) => Some(Done),
             (Leased, Move::Requeue) => Some(Queued),
             (Leased, Move::Bury) => Some(Dead),
-            (Leased, Move::Lease | Move::Replay) => None,
+            (Leased, Move::Lease | Move::Replay | Move::Withdraw) => None,
             (Dead, Move::Replay) => Some(Queued),
-            (Dead, Move::Lease | Move::Complete | Move::Requeue | Move::Bury) => None,
+            (Dead, Move::Lease | Move::Complete | Move::Requeue | Move::Bury | Move::Withdraw) => None,
             (Queued | Leased | Dead, Move::Discard) => Some(Discarded),
             (Done | Discarded, _) => None,
         };

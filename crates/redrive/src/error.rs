@@ -17,6 +17,12 @@ pub enum Error {
     /// A job whose input is not a JSON object.
     #[error("a job's input must be a JSON object, not {0}")]
     InputNotAnObject(String),
+    /// A replay of nothing in particular.
+    #[error("a replay needs a choice of dead letters: by cause, by filter or by id")]
+    NothingChosen,
+    /// A replay of letters by id and by filter at once.
+    #[error("dead letters are chosen by id or by filter, not both")]
+    ChosenTwice,
     /// The results could not be written; their jobs are queued again.
     #[error("cannot write results to {place}")]
     Sink {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
-use redrive_core::jobs::Input;
+use redrive_core::jobs::{Input, field};
 use redrive_core::policy::Policy;
 use redrive_core::traffic::tracked_value;
 
@@ -113,14 +113,14 @@ impl Pipeline {
         self.handler.request(input)
     }
 
-    /// Whether its handler can work from saved payloads.
-    pub fn works_from_saved(&self) -> bool {
-        self.vault.is_some() && self.handler.works_from_saved()
+    /// Whether its handler can work from saved payloads, also if inputs were changed since.
+    pub fn works_from_saved(&self, edited: bool) -> bool {
+        self.vault.is_some() && self.handler.works_from_saved(edited)
     }
 
     /// What its handler would find in a job's input of the fields it keeps count of.
     pub(crate) fn tracked_in(&self, input: &Input) -> Vec<(String, String)> {
-        let value = |field: &String| Some((field.clone(), tracked_value(input.get(field)?)));
+        let value = |name: &String| Some((name.clone(), tracked_value(field(input, name)?)));
         self.tracked.iter().filter_map(value).collect()
     }
 

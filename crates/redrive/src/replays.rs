@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use redrive_core::causes::CauseId;
-use redrive_core::dead::{DeadLetter, Gate};
+use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint;
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally, edited};
 use redrive_core::replays::{Exclusion, Pacing, ReplayMode};
 use redrive_core::settlements::{Ending, Outcome, decide};
-use redrive_store::contract::{
-    CountDead, DeadBy, DeadCount, DeadFilter, ListDead, PlanReplay, ReplayPlan, Selection, StartReplay,
-};
+use redrive_store::contract::{ListChosen, PlanReplay, Recognise, ReplayPlan, Selection, StartReplay};
 use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -84,6 +82,7 @@ pub struct Remaining {
 impl Redrive {
     /// What a replay would send, and what not; nothing happens.
     pub async fn plan_replay(&self, selection: Selection, mode: ReplayMode, force: bool) -> Result<ReplayPlan, Error> {
+        check(&selection)?;
         let params = PlanReplay { selection, mode, force, automatic: None, now: self.now() };
         Ok(self.store.plan_replay(params).await?)
     }
@@ -92,13 +91,15 @@ impl Redrive {
     /// [`Worker::with_replays`](crate::worker::Worker::with_replays). Without a letter to send there is no replay.
     ///
     /// [`Worker::only_replay`]: crate::worker::Worker::only_replay
-    pub async fn start_replay(&self, new: NewReplay) -> Result<(ReplayId, ReplayPlan), Error> {
+    pub async fn start_replay(&self, new: NewReplay) -> Result<(Option<ReplayId>, ReplayPlan), Error> {
+        check(&new.selection)?;
         let now = self.now();
         let id = ReplayId::new(now, self.chance.bits());
         let NewReplay { name, actor, selection, mode, force_why, pacing, edits } = new;
         let plan = PlanReplay { selection, mode, force: force_why.is_some(), automatic: None, now };
         let params = StartReplay { id, name, actor, plan, force_why, pacing, edits };
-        Ok((id, self.store.start_replay(params).await?))
+        let plan = self.store.start_replay(params).await?;
+        Ok(((plan.included > 0).then_some(id), plan))
     }
 
     /// Runs the handlers of letters over their saved payloads and settles nothing: what would recover, and what would still
@@ -113,17 +114,19 @@ impl Redrive {
     ) -> Result<Tried, Error> {
         let plan = self.plan_replay(selection.clone(), ReplayMode::Saved, force).await?;
         let mut trial = Trial::new(self.clone(), pipelines, edits.clone());
+        let chosen = PlanReplay { selection, mode: ReplayMode::Saved, force, automatic: None, now: self.now() };
         let mut cursor = None;
         loop {
-            let page = self.letters(&selection, cursor).await?;
-            for letter in page.0.into_iter().filter(|letter| force || letter.gate != Gate::Never) {
+            let params = ListChosen { plan: chosen.clone(), limit: PAGE, cursor };
+            let page = self.store.list_chosen(params).await?;
+            for letter in page.items {
                 if stop.is_cancelled() {
                     break;
                 }
                 trial.begin(letter).await?;
                 told(trial.tried.tried, plan.included);
             }
-            cursor = page.1;
+            cursor = page.next;
             if cursor.is_none() || stop.is_cancelled() {
                 break;
             }
@@ -131,25 +134,14 @@ impl Redrive {
         let tried = trial.finish().await?;
         Ok(Tried { excluded: plan.excluded, stopped: stop.is_cancelled(), ..tried })
     }
+}
 
-    /// A page of the letters that were chosen, with their failures.
-    async fn letters(
-        &self,
-        selection: &Selection,
-        cursor: Option<String>,
-    ) -> Result<(Vec<DeadLetter>, Option<String>), Error> {
-        if selection.ids.is_empty() {
-            let filter =
-                DeadFilter { until: Some(selection.filter.until.unwrap_or(self.now())), ..selection.filter.clone() };
-            let params = ListDead { filter, limit: PAGE, cursor, with_failures: true };
-            let page = self.store.list_dead(params).await?;
-            return Ok((page.items, page.next));
-        }
-        let mut letters = Vec::new();
-        for id in &selection.ids {
-            letters.extend(self.store.get_dead(*id).await?);
-        }
-        Ok((letters, None))
+/// A choice of nothing in particular would be everything.
+fn check(selection: &Selection) -> Result<(), Error> {
+    match (selection.is_empty(), selection.ids.is_empty() || selection.filter.is_empty()) {
+        (true, _) => Err(Error::NothingChosen),
+        (_, false) => Err(Error::ChosenTwice),
+        _ => Ok(()),
     }
 }
 
@@ -162,12 +154,14 @@ struct Trial {
     running: JoinSet<Result<Option<Refailed>, Error>>,
     at_once: usize,
     tried: Tried,
-    remaining: HashMap<String, Remaining>,
+    /// By key, with the target of the example.
+    remaining: HashMap<String, (Option<String>, Remaining)>,
 }
 
 /// A letter that would fail again.
 struct Refailed {
     key: String,
+    target: Option<String>,
     remaining: Remaining,
 }
 
@@ -188,13 +182,15 @@ impl Trial {
     }
 
     async fn begin(&mut self, letter: DeadLetter) -> Result<(), Error> {
-        let payload = letter.failures.iter().flatten().rev().find_map(|failure| failure.payload.clone());
-        let Some(payload) = payload.filter(|payload| !payload.truncated) else { return Ok(()) };
-        let Some(pipeline) = self.pipelines.get(&letter.pipeline).cloned() else { return Ok(()) };
-        let place = self.redrive.store.place_of_payload(payload.hash).await?;
-        if place.is_none() {
+        let kept = letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
+        let Some(payload) = kept.rev().find(|payload| Some(payload.hash) == letter.payload).cloned() else {
             return Ok(());
-        }
+        };
+        let able = |pipeline: &&Pipeline| pipeline.works_from_saved(!self.edits.is_empty());
+        let Some(pipeline) = self.pipelines.get(&letter.pipeline).filter(able).cloned() else {
+            let why = "it cannot work from saved payloads".to_owned();
+            return Err(Error::HandlerUnavailable { pipeline: letter.pipeline.clone(), why });
+        };
         while self.running.len() >= self.at_once {
             self.take_one().await?;
         }
@@ -226,8 +222,8 @@ impl Trial {
         let ended = ended.map_err(|panic| Error::Internal(format!("a trial ended: {panic}")))?;
         match ended? {
             None => self.tried.recovered += 1,
-            Some(Refailed { key, remaining }) => {
-                self.remaining.entry(key).and_modify(|known| known.letters += 1).or_insert(remaining);
+            Some(Refailed { key, target, remaining }) => {
+                self.remaining.entry(key).and_modify(|(_, known)| known.letters += 1).or_insert((target, remaining));
             }
         }
         Ok(())
@@ -237,20 +233,18 @@ impl Trial {
         while !self.running.is_empty() {
             self.take_one().await?;
         }
-        let known = self.known_causes().await?;
-        let mut remaining: Vec<Remaining> = self
+        let (asked, mut remaining): (Vec<_>, Vec<_>) = self
             .remaining
             .into_iter()
-            .map(|(key, remaining)| Remaining { cause: known.get(&key).cloned(), ..remaining })
-            .collect();
+            .map(|(key, (target, remaining))| {
+                (Recognise { key, target, message: remaining.message.clone() }, remaining)
+            })
+            .unzip();
+        for (remaining, cause) in remaining.iter_mut().zip(self.redrive.store.recognise(asked).await?) {
+            remaining.cause = cause;
+        }
         remaining.sort_by(|a, b| b.letters.cmp(&a.letters).then_with(|| a.title.cmp(&b.title)));
         Ok(Tried { remaining, ..self.tried })
-    }
-
-    /// The causes that the keys of what remains belong to already.
-    async fn known_causes(&self) -> Result<HashMap<String, CauseId>, Error> {
-        let keys: Vec<String> = self.remaining.keys().cloned().collect();
-        Ok(self.redrive.store.causes_of_keys(keys).await?.into_iter().collect())
     }
 }
 
@@ -279,33 +273,16 @@ async fn try_one(
         example: job.lease.job,
         message: failure.message,
     };
-    Ok(Some(Refailed { key: print.key, remaining }))
+    Ok(Some(Refailed { key: print.key, target: job.target, remaining }))
 }
 
-/// What to work from, where nobody said: the saved payloads if all of the letters have one and their handlers can, and if
-/// it was what came that could not be used; else everything anew.
-pub async fn choose_mode(
-    redrive: &Redrive,
-    pipelines: &[Pipeline],
-    selection: &Selection,
-    force: bool,
-) -> Result<ReplayMode, Error> {
-    let plan = redrive.plan_replay(selection.clone(), ReplayMode::Refetch, force).await?;
-    let able = plan
-        .pipelines
-        .keys()
-        .all(|name| pipelines.iter().any(|pipeline| pipeline.name == *name && pipeline.works_from_saved()));
-    if !able || plan.included == 0 || plan.with_payload < plan.included {
-        return Ok(ReplayMode::Refetch);
+/// What to work from, where nobody said: the saved payloads if it was what came that could not be used and handlers can
+/// work from it; letters without one are left out. Else everything anew. `plan` is that of doing everything anew.
+pub fn choose_mode(pipelines: &[Pipeline], plan: &ReplayPlan, edited: bool) -> ReplayMode {
+    let able = |name: &PipelineName| pipelines.iter().any(|p| p.name == *name && p.works_from_saved(edited));
+    let all_can = plan.pipelines.keys().all(able) && plan.with_payload > 0;
+    match all_can && plan.reasons.keys().all(|reason| reason.is_about_content()) {
+        true => ReplayMode::Saved,
+        false => ReplayMode::Refetch,
     }
-    let by_reason = CountDead { filter: selection.filter.clone(), by: DeadBy::Reason, limit: u32::MAX };
-    if !selection.ids.is_empty() {
-        return Ok(ReplayMode::Saved);
-    }
-    let reasons = redrive.store.count_dead(by_reason).await?;
-    let of_content = |count: &DeadCount| {
-        let reason = count.value.as_deref().and_then(|name| name.parse::<Reason>().ok());
-        reason.is_some_and(Reason::is_about_content)
-    };
-    Ok(if reasons.iter().all(of_content) { ReplayMode::Saved } else { ReplayMode::Refetch })
 }

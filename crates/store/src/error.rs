@@ -110,6 +110,14 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the verb was refused before it wrote anything, so that others in the same transaction may go on.
     pub(crate) const fn is_refusal(&self) -> bool {
-        matches!(self, Self::QueueFull { .. })
+        matches!(
+            self,
+            Self::QueueFull { .. }
+                | Self::NoCause(_)
+                | Self::AmbiguousCause(_)
+                | Self::CannotMerge { .. }
+                | Self::CannotSplit { .. }
+                | Self::NoReplay(_)
+        )
     }
 }

@@ -203,6 +203,9 @@ pub struct HandlerArgs {
     /// Keep the command running: one JSON line in, one out, for job after job
     #[arg(long)]
     pub persistent: bool,
+    /// Whether the command works from a saved payload alone.
+    #[arg(skip)]
+    pub pure: bool,
     /// The command that does a job
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,

@@ -86,11 +86,14 @@ pub struct PlanArgs {
 }
 
 /// How the work is done.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct ReplayWorkArgs {
     /// Letters to work on at once [default: as the pipeline says]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: Option<u16>,
+    /// The command works from a saved payload (REDRIVE_SAVED) alone: no network, no other effect
+    #[arg(long, requires = "command")]
+    pub pure: bool,
     /// The command that does a job, where redrive.toml has none
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,

@@ -1,7 +1,9 @@
 //! `redrive report`: what fails, where, when, since when.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs::Permissions;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -20,11 +22,11 @@ pub async fn run(setting: &Setting, args: ReportArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
     let since = units::instant(&args.since, redrive.now()).map_err(usage)?;
     let report = redrive.report(since, args.pipeline.as_ref()).await?;
+    if since > redrive.now() {
+        return Err(usage("--since names a time to come"));
+    }
     if let Some(path) = &args.html {
-        let place = path.display();
-        let write = || File::create(path).and_then(|mut file| file.write_all(html::page(&report).as_bytes()));
-        write().with_context(|| format!("cannot write {place}"))?;
-        eprintln!("written to {place}");
+        write(path, &html::page(&report)).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if args.json {
         out!("{}", serde_json::to_string_pretty(&report)?)?;
@@ -34,4 +36,17 @@ pub async fn run(setting: &Setting, args: ReportArgs) -> Result<Exit> {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Writes the page, whole or not at all; `-` is standard output.
+fn write(path: &Path, page: &str) -> io::Result<()> {
+    if path == Path::new("-") {
+        return io::stdout().write_all(page.as_bytes());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    file.write_all(page.as_bytes())?;
+    file.persist(path).map_err(|error| error.error)?;
+    eprintln!("written to {}", path.display());
+    Ok(())
 }

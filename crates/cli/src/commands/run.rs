@@ -42,8 +42,10 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let (fed, signalled) = worked?;
     let end = redrive.ledger(&name).await?;
     let died = buried(&redrive, &name, begun).await? - buried_before;
-    let interrupted = signalled && (end.open() > 0 || !fed.complete);
-    let run = Run { name, begun, done: end.done - base.done, died, left: end.open(), fed, interrupted };
+    let interrupted = signalled && (end.open_by_itself() > 0 || !fed.complete);
+    let replaying = end.replaying;
+    let run =
+        Run { name, begun, done: end.done - base.done, died, left: end.open_by_itself(), replaying, fed, interrupted };
     run.summarise(&redrive, &progress).await?;
     Ok(run.exit())
 }
@@ -117,6 +119,8 @@ struct Run {
     done: i64,
     died: i64,
     left: i64,
+    /// Jobs that a replay has.
+    replaying: i64,
     fed: Fed,
     interrupted: bool,
 }
@@ -129,6 +133,8 @@ impl Run {
             Exit::Dead
         } else if self.fed.broken > 0 {
             Exit::LinesRefused
+        } else if self.replaying > 0 && self.fed.known_open > 0 {
+            Exit::Paused
         } else {
             Exit::Ok
         }
@@ -158,6 +164,13 @@ impl Run {
             if count > 0 {
                 eprintln!("{what}: {count}");
             }
+        }
+        if self.replaying > 0 {
+            eprintln!(
+                "{} {} wait in a replay: `redrive replay list` shows it, `redrive replay resume` goes on with it",
+                paint(WAITING, "replaying:"),
+                self.replaying
+            );
         }
         if self.fed.broken > 0 {
             eprintln!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use redrive_core::ledger::Ledger;
+use redrive_store::contract::ListReplays;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -9,12 +10,16 @@ use crate::output::print::out;
 use crate::output::table;
 use crate::setting::Setting;
 
+/// Open replays that are shown.
+const REPLAYS_SHOWN: u32 = 20;
+
 pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
     let store = setting.existing_store()?;
     let (ledgers, breakers, workers) =
         (store.ledgers().await?, store.list_breakers().await?, store.list_workers().await?);
+    let replays = store.list_replays(ListReplays { open_only: true, limit: REPLAYS_SHOWN, cursor: None }).await?.items;
     if json {
-        let document = json!({"pipelines": ledgers, "breakers": breakers, "workers": workers});
+        let document = json!({"pipelines": ledgers, "replays": replays, "breakers": breakers, "workers": workers});
         out!("{document:#}")?;
         return Ok(Exit::Ok);
     }
@@ -45,6 +50,21 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
             })
             .collect();
         table::print(&["pipeline", "target", "breaker", ">held", "next try"], &rows)?;
+    }
+    if !replays.is_empty() {
+        out!("")?;
+        let rows: Vec<_> = replays
+            .iter()
+            .map(|replay| {
+                let progress = &replay.progress;
+                let counts = [progress.pending + progress.running, progress.recovered, progress.failed];
+                let mut row = vec![replay.id.to_string(), replay.state.to_string()];
+                row.extend(counts.map(|count| count.to_string()));
+                row.push(table::cut(&replay.name, None));
+                row
+            })
+            .collect();
+        table::print(&["replay", "state", ">left", ">recovered", ">failed", "name"], &rows)?;
     }
     if !workers.is_empty() {
         out!("")?;

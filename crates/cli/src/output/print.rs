@@ -26,11 +26,16 @@ pub fn harmless(text: &str) -> String {
         match c {
             '\n' | '\t' => safe.push(c),
             '\r' => {}
-            c if c.is_control() => safe.extend(c.escape_default()),
+            c if c.is_control() || is_invisible(c) => safe.extend(c.escape_unicode()),
             c => safe.push(c),
         }
     }
     safe
+}
+
+/// Whether a character changes the direction of writing, or cannot be seen.
+pub fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -41,5 +46,6 @@ mod tests {
     fn terminal_codes_are_shown_not_obeyed() {
         assert_eq!(harmless("a\u{1b}[2Jb\n\tc\r\n"), "a\\u{1b}[2Jb\n\tc\n");
         assert_eq!(harmless("zażółć 🦀"), "zażółć 🦀");
+        assert_eq!(harmless("a\u{202e}b"), "a\\u{202e}b");
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use super::paint::{HEADING, paint};
-use super::print::out;
+use super::print::{is_invisible, out};
 
 /// Room that the last column of a titled table needs; with less it gets a line of its own.
 const TITLE_WIDTH_MIN: usize = 50;
@@ -85,11 +85,16 @@ pub fn width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
+/// The longest text in a table that is not cut to a terminal.
+const CHARS_MAX: usize = 500;
+
 /// The text in one line, cut to so many characters.
 pub fn cut(text: &str, width: Option<usize>) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match width {
-        Some(width) if line.chars().count() > width && width > 1 => line.chars().take(width - 1).chain(['…']).collect(),
-        _ => line,
+    let width = width.unwrap_or(CHARS_MAX).max(2);
+    let shown = |c: char| if c.is_control() || is_invisible(c) { ' ' } else { c };
+    let mut line: String = text.chars().take(width + 1).map(shown).collect();
+    if line.chars().nth(width).is_some() {
+        line = line.chars().take(width - 1).chain(['…']).collect();
     }
+    line
 }

@@ -26,7 +26,7 @@ pub(super) fn is_quantity(word: &str) -> bool {
 /// Whether a number or code means something after this word: `errno 104`, `status code 403`, `SQLSTATE 42P01`, `HRESULT
 /// 0x80004005`.
 pub(super) fn means_something(code: &str, word: &str) -> bool {
-    if ["http", "response", "returned"].iter().any(|name| ends_with_name(word, name)) {
+    if ["http", "response", "returned", "got", "received"].iter().any(|name| ends_with_name(word, name)) {
         return is_failed_status(code);
     }
     let known = CODES.iter().any(|name| ends_with_name(word, name));
@@ -80,6 +80,7 @@ mod tests {
             ("status", "403"),
             ("exit_code", "137"),
             ("HTTP", "502"),
+            ("got", "502"),
             ("SQLSTATE", "42P01"),
             ("HRESULT", "0x80004005"),
             ("ConnectionResetError", "104"),

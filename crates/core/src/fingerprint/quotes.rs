@@ -2,7 +2,7 @@
 
 use super::numbers;
 use super::template::{Template, Token};
-use super::vocabulary::{FINDERS, NAMED_AFTER, NAMED_BEFORE, TELLING_KEYS, TYPES, VALUED_AFTER, has};
+use super::vocabulary::{FINDERS, MISSING, NAMED_AFTER, NAMED_BEFORE, TELLING_KEYS, TYPES, VALUED_AFTER, has};
 
 /// What to do with the text between two quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub(super) fn decide(text: &str, before: &Template<'_>, after: &str) -> Quoted {
     }
     match before.last() {
         None if after.trim().is_empty() => Quoted::Read,
+        Some(Token::Sign(":")) if after.trim().is_empty() && names_what_is_missing(before) && is_identifier(text) => {
+            Quoted::Read
+        }
         Some(Token::Sign("=" | ":")) => value(text, before),
         Some(Token::Sign("(")) => argument(text, before),
         Some(Token::Sign("[")) => Quoted::Read,
@@ -36,6 +39,11 @@ pub(super) fn decide(text: &str, before: &Template<'_>, after: &str) -> Quoted {
         Some(Token::Word(word)) if has(NAMED_AFTER, word) || word == "b" => Quoted::Read,
         _ => by_itself(text, after),
     }
+}
+
+/// `KeyError: 'price'` says which key, and nothing else.
+fn names_what_is_missing(before: &Template<'_>) -> bool {
+    before.name().is_some_and(|name| MISSING.iter().any(|part| name.contains(part)))
 }
 
 /// `'reason': 'Bad Gateway'` says something, `float: '12,5'` and `name="x"` do not; codes do wherever they stand in an
@@ -112,6 +120,9 @@ mod tests {
     fn names_are_kept_and_values_masked() {
         let table = [
             ("'seller'", "'seller'"),
+            ("KeyError: 'price'", "KeyError: 'price'"),
+            ("KeyError: '71823460'", "KeyError: <*>"),
+            ("ValueError: 'abc'", "ValueError: <*>"),
             ("no attribute 'text'", "no attribute 'text'"),
             ("'latin-1' codec", "'latin-1' codec"),
             ("Entity 'hellip' not defined", "Entity <*> not defined"),

@@ -61,6 +61,13 @@ pub(super) const NAMED_AFTER: &[&str] = &[
     "variable",
 ];
 
+/// Parts of the names of errors that say which name is missing.
+#[rustfmt::skip]
+pub(super) const MISSING: &[&str] = &[
+    "KeyError", "KeyNotFound", "AttributeError", "NameError", "LookupError", "MissingField", "FieldNotFound",
+    "ColumnNotFound", "NoSuchElement", "NoSuchKey", "SelectorNotFound",
+];
+
 /// What stands in quotes before these is a name.
 #[rustfmt::skip]
 pub(super) const NAMED_BEFORE: &[&str] = &[

@@ -75,7 +75,8 @@ impl Job {
         evidence: Evidence,
         progress: Progress,
     ) -> Self {
-        let saved = leased.saved.clone().zip(pipeline.vault.clone());
+        let able = pipeline.handler.works_from_saved(false);
+        let saved = leased.saved.clone().filter(|_| able).zip(pipeline.vault.clone());
         Self {
             id: leased.lease.job,
             pipeline: leased.pipeline.clone(),
@@ -159,8 +160,9 @@ pub trait Handler: Send + Sync {
         None
     }
 
-    /// Whether it can work from a saved payload, without the network and without any other effect.
-    fn works_from_saved(&self) -> bool {
+    /// Whether it can work from a saved payload, without the network and without any other effect; and also then if the
+    /// input was changed since the payload was saved.
+    fn works_from_saved(&self, _edited: bool) -> bool {
         false
     }
 }

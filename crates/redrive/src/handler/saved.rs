@@ -42,7 +42,9 @@ impl Saved {
     pub(crate) async fn write(&self, path: &Path) -> Result<(), HandlerError> {
         let unwritten =
             |error: std::io::Error| HandlerError::Unavailable(format!("cannot write {}: {error}", path.display()));
-        let mut file = tokio::fs::File::create(path).await.map_err(unwritten)?;
+        let mut options = tokio::fs::OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(path).await.map_err(unwritten)?;
         self.vault.copy(self.payload.hash, &mut file).await.map_err(|error| gone(&error))?;
         Ok(())
     }

@@ -75,11 +75,6 @@ impl Evidence {
         self.save(capture.map_err(|error| unavailable(&error))?, Response::default(), None).await
     }
 
-    /// Keeps the payload that the attempt worked from: it is in the vault already.
-    pub(crate) fn keep_again(&self, payload: Payload) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(payload);
-    }
-
     pub(crate) fn take(&self) -> Option<Payload> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

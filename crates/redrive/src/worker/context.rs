@@ -1,18 +1,19 @@
 //! What the tasks of one worker share.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redrive_core::ids::WorkerId;
+use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::settlements::Ending;
 use redrive_core::time::Timestamp;
 use redrive_store::{Result as StoreResult, StoreError};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::pipeline::Pipeline;
 
 pub(super) struct Context {
     pub(super) redrive: Redrive,
@@ -26,6 +27,8 @@ pub(super) struct Context {
     /// The jobs this worker has, each with the token that ends its run.
     held: Mutex<HashMap<Lease, CancellationToken>>,
     failure: Mutex<Option<Error>>,
+    /// What each pipeline may run at once, whatever lane its jobs come by.
+    slots: Mutex<HashMap<PipelineName, Arc<Semaphore>>>,
 }
 
 impl Context {
@@ -38,6 +41,7 @@ impl Context {
             changed: watch::channel(0).0,
             held: Mutex::default(),
             failure: Mutex::default(),
+            slots: Mutex::default(),
         }
     }
 
@@ -90,6 +94,20 @@ impl Context {
                 }
                 answer => return answer,
             }
+        }
+    }
+
+    /// Waits until a pipeline may run one more job; nothing if the worker is to stop.
+    pub(super) async fn slot(&self, pipeline: &Pipeline) -> Option<OwnedSemaphorePermit> {
+        let slots = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            let fresh = || Arc::new(Semaphore::new(pipeline.concurrency));
+            Arc::clone(slots.entry(pipeline.name.clone()).or_insert_with(fresh))
+        };
+        tokio::select! {
+            biased;
+            slot = slots.acquire_owned() => slot.ok(),
+            () = self.stop.cancelled() => None,
         }
     }
 

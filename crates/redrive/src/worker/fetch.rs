@@ -140,7 +140,7 @@ impl Fetcher {
         let breakers = self.context.redrive.store.list_breakers().await?;
         let open = |job: &LeasedJob| {
             let mut open = breakers.iter().filter(|b| b.breaker.state == BreakerState::Open);
-            open.any(|b| b.pipeline == job.pipeline && Some(&b.target) == job.target.as_ref())
+            job.saved.is_none() && open.any(|b| b.pipeline == job.pipeline && Some(&b.target) == job.target.as_ref())
         };
         let (returned, kept) = self.local.drain(..).partition::<Vec<_>, _>(|(job, _)| open(job));
         self.local.extend(kept);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::dead::Gate;
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Advance, AutoReplay, Pacing, ReplayMode, ReplayState, next};
@@ -82,9 +83,8 @@ impl Driver {
                 () = stop.cancelled() => return Ok(()),
                 _ = changed.changed() => {}
                 Some(ended) = self.lanes.join_next() => {
-                    if let Ok(ended) = ended {
-                        self.busy.retain(|lane| *lane != ended);
-                    }
+                    let ended = ended.map_err(|panic| Error::Internal(format!("work on a replay ended: {panic}")))?;
+                    self.busy.retain(|lane| *lane != ended);
                 }
                 () = again => {}
             }
@@ -114,7 +114,8 @@ impl Driver {
         }
         let open = store.list_replays(ListReplays { open_only: true, limit: OPEN_MAX, cursor: None }).await?.items;
         let mine = |name: &PipelineName| self.pipelines.iter().any(|pipeline| pipeline.name == *name);
-        Ok(open.into_iter().filter(|replay| replay.pipelines.iter().any(mine)).collect())
+        // Whoever knows only some of its pipelines would send letters that nobody works on.
+        Ok(open.into_iter().filter(|replay| replay.pipelines.iter().all(mine)).collect())
     }
 
     /// Does what is to be done next, as long as there is something; gives the replay as it is then.
@@ -169,7 +170,8 @@ impl Driver {
                     before: now - policy.every,
                     now,
                 };
-                let mine = self.context.redrive.store.claim_auto_replay(claim).await?;
+                let store = &self.context.redrive.store;
+                let mine = self.context.patiently(|| store.claim_auto_replay(claim.clone())).await?;
                 self.turns.insert(turn, now + if mine { policy.every } else { policy.every.min(ASK_AGAIN) });
                 if mine {
                     self.begin(&pipeline, policy, now).await?;
@@ -183,6 +185,7 @@ impl Driver {
         let filter = DeadFilter {
             pipeline: Some(pipeline.name.clone()),
             reason: policy.reason,
+            gate: Some(Gate::Auto),
             until: Some(now - policy.delay),
             ..DeadFilter::default()
         };
@@ -205,8 +208,11 @@ impl Driver {
             pacing: Pacing { ramp: Vec::new(), refail_max: 1.0, per_second: None },
             edits: Input::new(),
         };
-        let plan = self.context.redrive.store.start_replay(params).await?;
-        tracing::info!(pipeline = %pipeline.name, letters = plan.included, "dead letters are replayed by themselves");
+        let store = &self.context.redrive.store;
+        let plan = self.context.patiently(|| store.start_replay(params.clone())).await?;
+        if plan.included > 0 {
+            tracing::info!(pipeline = %pipeline.name, letters = plan.included, "dead letters are replayed by themselves");
+        }
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
 //! Retention: dead letters that are older than their pipeline keeps them are discarded, with a record; breakers that have
-//! nothing more to say are forgotten; payloads that nothing refers to are removed.
+//! nothing more to say, old counts and old replays are forgotten; payloads that nothing refers to are removed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +20,9 @@ const BATCH: u32 = 500;
 /// How often the vault is cleared, and how long what nothing refers to is spared.
 const COLLECT_EVERY: Duration = Duration::from_secs(3_600);
 
+/// How long counts and replays that ended are kept.
+const HISTORY: Duration = Duration::from_secs(90 * 86_400);
+
 pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     let mut collected_at = context.now();
     loop {
@@ -34,6 +37,9 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
         if context.now().since(collected_at) >= COLLECT_EVERY {
             collected_at = context.now();
             collect(&pipelines).await;
+            if let Err(error) = context.redrive.store.forget_history(context.now() - HISTORY).await {
+                tracing::warn!(%error, "old counts could not be forgotten");
+            }
         }
         context.redrive.clock.sleep_until(context.now() + EVERY).await;
     }

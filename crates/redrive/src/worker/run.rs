@@ -38,6 +38,10 @@ pub(super) async fn run(
     ended: CancellationToken,
     settler: UnboundedSender<Ended>,
 ) -> Duration {
+    let Some(_slot) = context.slot(&pipeline).await else {
+        let _ = settler.send(Ended::unstarted(job));
+        return Duration::ZERO;
+    };
     let begun = Instant::now();
     let evidence = Evidence::new(pipeline.vault.clone(), pipeline.keep, pipeline.payload_bytes_max);
     let progress = Progress::new(job.progress.clone(), Arc::clone(&context.redrive.store), job.lease);
@@ -51,12 +55,19 @@ pub(super) async fn run(
     };
     let duration = begun.elapsed();
     // The settler only goes away after every job has ended.
+    // What it worked from is the evidence of how it failed.
+    let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
+    let payload = evidence.take().or_else(|| job.saved.clone().filter(|_| failed));
     let facts = Facts { tracked: pipeline.tracked_in(&job.input), ..notes.take() };
-    let _ = settler.send(Ended { job, outcome, result, payload: evidence.take(), facts, duration: Some(duration) });
+    let _ = settler.send(Ended { job, outcome, result, payload, facts, duration: Some(duration) });
     duration
 }
 
 async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob, work: Job) -> (Outcome, Option<Value>) {
+    if job.saved.is_some() && work.saved.is_none() {
+        let message = "this pipeline cannot work from saved payloads: it has no vault, or its handler asks anew";
+        return (Outcome::Failed(FailureReport::new(Reason::Misconfigured, message)), None);
+    }
     if pipeline.handler.isolation() == Isolation::OwnProcess {
         return handle(context, pipeline, work, OWN_DEADLINE_SLACK).await;
     }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::context::Context;
-use crate::handler::exec::orphans;
+use crate::handler::exec::{self, orphans};
 
 /// How often it looks. A look reads the environment of every process on the machine.
 const EVERY: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(context: Arc<Context>) {
+    let _ = tokio::task::spawn_blocking(exec::sweep_files).await;
     let mut zombies = Zombies::default();
     loop {
         tokio::time::sleep(EVERY).await;

@@ -39,7 +39,7 @@ macro_rules! conformance_tests {
                       a_paused_replay_rests, a_cancelled_replay_lets_go, what_is_given_up_meanwhile_is_gone,
                       an_edited_letter_keeps_its_original, by_itself_only_what_may_go_goes,
                       replayed_letters_respect_breakers, replays_are_listed]
-            traffic: [every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything]
+            traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything]
             workers: [a_detached_workers_leases_are_lost, workers_are_listed]
             payloads: [the_first_place_counts, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]

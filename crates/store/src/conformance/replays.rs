@@ -71,12 +71,16 @@ async fn letters(store: &Shared, n: u128) -> Vec<ReplayLetter> {
 }
 
 async fn lease(store: &Shared, n: u128, now: Timestamp) -> Vec<LeasedJob> {
+    lease_some(store, n, 1_000, now).await
+}
+
+async fn lease_some(store: &Shared, n: u128, limit: u32, now: Timestamp) -> Vec<LeasedJob> {
     let params = LeaseJobs {
         pipeline: pipeline(),
         lane: Lane::Replay(replay_id(n)),
         worker: worker(1),
         token: LeaseToken::new(now, 77),
-        limit: 1_000,
+        limit,
         until: now + Duration::from_secs(30),
         breaker: BreakerPolicy::default(),
         now,
@@ -245,16 +249,20 @@ pub async fn a_paused_replay_rests(store: Shared) {
 pub async fn a_cancelled_replay_lets_go(store: Shared) {
     bury_some(&store, 5).await;
     start(&store, 1, Pacing { ramp: vec![2], ..Pacing::default() }).await;
+    let before = dead(&store, DeadFilter::default()).await;
     advance(&store, 1, at(101)).await;
+    let leased = lease_some(&store, 1, 1, at(102)).await.remove(0);
     assert!(change(&store, 1, ReplayChange::Cancel).await);
-    assert_eq!(ledger(&store).await.dead, 3);
+    assert_sound(&store).await;
+    let after = dead(&store, DeadFilter::default()).await;
+    assert_eq!(after.len(), 4, "what was sent and not begun is dead again");
+    assert!(after.iter().all(|letter| before.contains(letter)), "as it was");
     assert!(get(&store, 1).await.is_open());
-    for leased in lease(&store, 1, at(102)).await {
-        settle(&store, &leased, Outcome::Done, at(103)).await;
-    }
+    assert!(lease(&store, 1, at(102)).await.is_empty());
+    settle(&store, &leased, Outcome::Done, at(103)).await;
     assert_eq!(advance(&store, 1, at(104)).await, Advance::Finish);
     assert!(!get(&store, 1).await.is_open());
-    assert_eq!(start(&store, 2, at_once()).await.included, 3, "they can be replayed again");
+    assert_eq!(start(&store, 2, at_once()).await.included, 4, "they can be replayed again");
     assert!(!change(&store, 1, ReplayChange::Resume).await);
     assert_sound(&store).await;
 }
@@ -309,10 +317,11 @@ pub async fn by_itself_only_what_may_go_goes(store: Shared) {
     };
     assert_eq!(hold, crate::contract::Settled::Applied);
     let automatic = || PlanReplay { automatic: Some(Automatic { times_max: 1, letters_max: 10 }), ..plan(all()) };
+    let planned = store.plan_replay(automatic()).await.expect("planned");
+    assert_eq!(planned.excluded.get(&Exclusion::GateReview), Some(&1));
+    assert_eq!(planned.excluded.get(&Exclusion::BreakerOpen), Some(&1));
     let first = start_as(&store, 1, automatic(), at_once(), Input::new()).await;
     assert_eq!(first.included, 1);
-    assert_eq!(first.excluded.get(&Exclusion::GateReview), Some(&1));
-    assert_eq!(first.excluded.get(&Exclusion::BreakerOpen), Some(&1));
     advance(&store, 1, at(101)).await;
     let leased = lease(&store, 1, at(102)).await.remove(0);
     let ending = Ending { at: at(103), duration: None, worker: None, chance: 0.0 };
@@ -320,8 +329,10 @@ pub async fn by_itself_only_what_may_go_goes(store: Shared) {
     decision.destination = Destination::bury(Gate::Auto, None);
     settle_as(&store, &leased, decision, at(103)).await;
     let again = PlanReplay { now: at(200), ..automatic() };
-    let second = start_as(&store, 2, again, at_once(), Input::new()).await;
-    assert_eq!((second.included, second.excluded.get(&Exclusion::ReplayedEnough)), (0, Some(&1)));
+    let planned = store.plan_replay(again.clone()).await.expect("planned");
+    assert_eq!(planned.excluded.get(&Exclusion::ReplayedEnough), Some(&1));
+    assert_eq!(start_as(&store, 2, again, at_once(), Input::new()).await.included, 0);
+    assert!(store.get_replay(replay_id(2)).await.expect("read").is_none());
 
     let claim =
         |now| ClaimAutoReplay { pipeline: pipeline(), reason: None, before: now - Duration::from_secs(60), now };

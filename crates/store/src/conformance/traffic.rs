@@ -61,6 +61,21 @@ pub async fn fields_are_counted(store: Shared) {
     assert_eq!((tracked[0].value.as_str(), tracked[0].ok, tracked[0].failed), ("k1", 2, 1));
 }
 
+/// What was counted is kept for a while, not for ever.
+pub async fn history_is_forgotten(store: Shared) {
+    attach(&store, 1).await;
+    end(&store, 1, Outcome::Done, Facts { tracked: vec![("a".into(), "b".into())], ..Facts::default() }).await;
+    let count = async || {
+        let params = CountTraffic { pipeline: None, since: at(0), by: TrafficBy::Target };
+        store.traffic(params).await.expect("counted").len()
+    };
+    store.forget_history(at(5)).await.expect("forgotten");
+    assert_eq!(count().await, 1, "it is not old enough");
+    store.forget_history(at(7_200)).await.expect("forgotten");
+    assert_eq!(count().await, 0);
+    assert!(store.hourly(at(0)).await.expect("read").is_empty());
+}
+
 /// Dead letters are counted by whatever they have in common.
 pub async fn dead_letters_are_counted_by_anything(store: Shared) {
     attach(&store, 1).await;

@@ -20,14 +20,25 @@ pub trait CauseStore {
     /// A cause, by its id or the beginning of it, with everything known of it.
     async fn get_cause(&self, id: CauseId, now: Timestamp) -> Result<CauseDetail>;
 
-    /// The causes that keys belong to; keys that are not known are left out.
-    async fn causes_of_keys(&self, keys: Vec<String>) -> Result<Vec<(String, CauseId)>>;
+    /// The causes that failures would belong to, in the order asked, as far as they are known.
+    async fn recognise(&self, failures: Vec<Recognise>) -> Result<Vec<Option<CauseId>>>;
 
     /// How often each of some causes killed a job in each hour since a time.
     async fn cause_hours(&self, ids: Vec<CauseId>, since: Timestamp) -> Result<Vec<CauseHour>>;
 
     /// Does to a cause what a person asked for, with a note of it; says which cause it is then.
     async fn change_cause(&self, params: ChangeCause) -> Result<CauseId>;
+}
+
+/// A failure whose cause is asked for.
+#[derive(Clone, Debug)]
+pub struct Recognise {
+    /// Its key.
+    pub key: String,
+    /// Its target.
+    pub target: Option<String>,
+    /// Its message.
+    pub message: String,
 }
 
 /// Asks for causes.
@@ -60,6 +71,8 @@ pub struct CauseView {
     pub reason: Reason,
     /// Their code, where they have one.
     pub code: Option<String>,
+    /// The HTTP status they came with, where there was one.
+    pub http_status: Option<u16>,
     /// Their message without what varies.
     pub title: String,
     /// Letters that are dead of it now.

@@ -18,7 +18,7 @@ pub mod workers;
 pub use breakers::{BreakerStore, BreakerView, SweepBreakers};
 pub use causes::{
     AlikeCause, CauseChange, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView, ChangeCause,
-    ListCauses, SplitBy,
+    ListCauses, Recognise, SplitBy,
 };
 pub use dead::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use jobs::{
@@ -31,8 +31,8 @@ pub use ledger::{Audit, AuditedPipeline, Health, HourlyCount, LedgerStore};
 pub use pages::Page;
 pub use payloads::{ListPayloads, PayloadStore, PayloadView, RegisterPayload, SweepPayloads};
 pub use replays::{
-    Automatic, ChangeReplay, ClaimAutoReplay, ListReplayLetters, ListReplays, PlanReplay, ReplayChange, ReplayLetter,
-    ReplayPlan, ReplayStore, ReplayView, Selection, StartReplay,
+    Automatic, ChangeReplay, ClaimAutoReplay, ListChosen, ListReplayLetters, ListReplays, PlanReplay, ReplayChange,
+    ReplayLetter, ReplayPlan, ReplayStore, ReplayView, Selection, StartReplay,
 };
 pub use traffic::{
     CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,

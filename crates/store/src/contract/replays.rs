@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use redrive_core::causes::CauseId;
+use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Input;
@@ -20,6 +21,9 @@ use crate::error::Result;
 pub trait ReplayStore {
     /// Says what a replay would send and what not; nothing happens.
     async fn plan_replay(&self, params: PlanReplay) -> Result<ReplayPlan>;
+
+    /// A page of the letters that a plan would send, with their failures, newest first.
+    async fn list_chosen(&self, params: ListChosen) -> Result<Page<DeadLetter>>;
 
     /// Chooses the letters and claims each: no other replay gets them. Letters that die later are not among them.
     async fn start_replay(&self, params: StartReplay) -> Result<ReplayPlan>;
@@ -79,6 +83,17 @@ pub struct PlanReplay {
     pub now: Timestamp,
 }
 
+/// Asks for the letters that a plan would send.
+#[derive(Clone, Debug)]
+pub struct ListChosen {
+    /// The plan.
+    pub plan: PlanReplay,
+    /// At most so many.
+    pub limit: u32,
+    /// Where to go on.
+    pub cursor: Option<String>,
+}
+
 /// The limits of a replay that nobody asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Automatic {
@@ -101,6 +116,8 @@ pub struct ReplayPlan {
     pub pipelines: BTreeMap<PipelineName, u64>,
     /// Letters that would be sent, by gate.
     pub gates: BTreeMap<String, u64>,
+    /// Letters that would be sent, by the reason they died for.
+    pub reasons: BTreeMap<Reason, u64>,
     /// Letters that could be worked on from their saved payload.
     pub with_payload: u64,
 }

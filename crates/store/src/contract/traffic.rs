@@ -24,6 +24,9 @@ pub trait TrafficStore {
     /// How jobs ended by the value of an input field that their pipeline keeps count of, most failures first.
     async fn tracked(&self, params: ListTracked) -> Result<Vec<TrackedCount>>;
 
+    /// Forgets what was counted, and replays that ended, before a time.
+    async fn forget_history(&self, before: Timestamp) -> Result<()>;
+
     /// When the oldest dead letter of each pipeline died.
     async fn oldest_dead(&self) -> Result<Vec<(PipelineName, Timestamp)>>;
 }
@@ -105,6 +108,8 @@ pub struct DeadCount {
     pub reason: Option<Reason>,
     /// How many.
     pub count: i64,
+    /// How many were counted in all, those that the limit left out among them.
+    pub of: i64,
 }
 
 /// How often a field was found in an hour.

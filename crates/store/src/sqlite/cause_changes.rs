@@ -12,6 +12,7 @@ use crate::contract::{CauseChange, ChangeCause, SplitBy};
 use crate::error::StoreError;
 
 pub(super) fn change(batch: &mut Batch<'_>, params: &ChangeCause) -> Result<CauseId, Fault> {
+    batch.settle_tallies()?;
     let (cause, id) = find(batch.connection(), &params.id)?;
     let said = match &params.change {
         CauseChange::Assign(owner) => {
@@ -32,6 +33,7 @@ pub(super) fn change(batch: &mut Batch<'_>, params: &ChangeCause) -> Result<Caus
         }
         CauseChange::Resolve(why) => {
             resolve(batch, cause, params.now)?;
+            batch.statement("UPDATE cause SET mute = NULL WHERE id = ?1")?.execute([cause])?;
             why.as_ref().map_or_else(|| "resolved".to_owned(), |why| format!("resolved: {why}"))
         }
         CauseChange::Reopen => {
@@ -49,8 +51,7 @@ pub(super) fn change(batch: &mut Batch<'_>, params: &ChangeCause) -> Result<Caus
 
 /// Notes that a cause is over.
 pub(super) fn resolve(batch: &Batch<'_>, cause: i64, now: Timestamp) -> Result<(), Fault> {
-    let mut update =
-        batch.statement("UPDATE cause SET resolved_at = ?2, regressed_at = NULL, mute = NULL WHERE id = ?1")?;
+    let mut update = batch.statement("UPDATE cause SET resolved_at = ?2, regressed_at = NULL WHERE id = ?1")?;
     update.execute(params![cause, now.as_millis()])?;
     Ok(())
 }
@@ -73,23 +74,24 @@ fn merge(
     params: &ChangeCause,
 ) -> Result<CauseId, Fault> {
     let (target, target_id) = find(batch.connection(), into)?;
-    let pipeline = |cause: i64| -> Result<i64, Fault> {
-        let mut select = batch.statement("SELECT pipeline FROM cause WHERE id = ?1")?;
-        Ok(select.query_row([cause], |row| row.get(0))?)
-    };
-    if cause == target || pipeline(cause)? != pipeline(target)? {
+    if cause == target || pipeline_of(batch, cause)? != pipeline_of(batch, target)? {
         let why = if cause == target { "it is the same cause" } else { "they belong to different pipelines" };
         return Err(StoreError::CannotMerge { from: id.to_string(), into: target_id.to_string(), why }.into());
     }
     batch.statement("UPDATE cause_key SET cause = ?2 WHERE cause = ?1")?.execute([cause, target])?;
-    batch.statement("UPDATE cause_note SET cause = ?2 WHERE cause = ?1")?.execute([cause, target])?;
-    batch.statement("DELETE FROM cause WHERE id = ?1")?.execute([cause])?;
+    // What is not over does not become so by its name.
+    batch
+        .statement(
+            "UPDATE cause SET resolved_at = NULL WHERE id = ?2 AND (SELECT resolved_at FROM cause WHERE id = ?1) IS NULL",
+        )?
+        .execute([cause, target])?;
+    batch.statement("UPDATE cause SET merged_into = ?2 WHERE id = ?1 OR merged_into = ?1")?.execute([cause, target])?;
     note(batch, target, params, &format!("{id} merged into this one"))?;
     Ok(target_id)
 }
 
 fn split(
-    batch: &mut Batch<'_>,
+    batch: &Batch<'_>,
     (cause, id): (i64, &CauseId),
     by: &SplitBy,
     params: &ChangeCause,
@@ -112,15 +114,21 @@ fn split(
 /// A key becomes a cause of its own: a merge taken back.
 fn split_key(batch: &Batch<'_>, (cause, id): (i64, &CauseId), key: &str) -> Result<i64, Fault> {
     let refuse = |why| StoreError::CannotSplit { cause: id.to_string(), why };
-    let mut select = batch.statement("SELECT id FROM cause_key WHERE cause = ?1 AND key = ?2")?;
-    let found: Option<i64> = select.query_row(params![cause, key], |row| row.get(0)).optional()?;
-    let key_row = found.ok_or_else(|| refuse("it has no such key: `redrive cause show` lists them"))?;
+    let mut select = batch.statement("SELECT id, origin FROM cause_key WHERE cause = ?1 AND key = ?2")?;
+    let found =
+        select.query_row(params![cause, key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
+    let (key_row, origin) = found.ok_or_else(|| refuse("it has no such key: `redrive cause show` lists them"))?;
     let keys: i64 =
         batch.statement("SELECT count(*) FROM cause_key WHERE cause = ?1")?.query_row([cause], |row| row.get(0))?;
     if keys < 2 {
         return Err(refuse("it has one key only: split it by --target or --text").into());
     }
-    let new = make_cause(batch, pipeline_of(batch, cause)?, key)?;
+    // The cause that the key was made for is there again, with all that was said about it.
+    let revive = "UPDATE cause SET merged_into = NULL WHERE id = ?1 AND merged_into = ?2";
+    let new = match batch.statement(revive)?.execute([origin, cause])? {
+        0 => make_cause(batch, pipeline_of(batch, cause)?, key)?,
+        _ => origin,
+    };
     batch.statement("UPDATE cause_key SET cause = ?2 WHERE id = ?1")?.execute([key_row, new])?;
     Ok(new)
 }
@@ -131,7 +139,7 @@ fn pipeline_of(batch: &Batch<'_>, cause: i64) -> Result<i64, Fault> {
 
 /// Part of each key becomes a key of a new cause: the letters that are there move, and those to come follow.
 fn split_letters(
-    batch: &mut Batch<'_>,
+    batch: &Batch<'_>,
     (cause, id): (i64, &CauseId),
     target: Option<&str>,
     text: Option<&str>,
@@ -141,14 +149,27 @@ fn split_letters(
     let rows = select.query_map([cause], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let keys = rows.collect::<RowResult<Vec<(i64, String)>>>()?;
     let by = target.map_or_else(|| format!("text={}", text.unwrap_or_default()), |target| format!("target={target}"));
-    let first = keys.first().map(|(_, key)| format!("{key}/{by}")).unwrap_or_default();
-    let taken = batch.statement("SELECT 1 FROM cause_key WHERE key = ?1")?.exists([&first])?;
-    if taken {
-        return Err(StoreError::CannotSplit { cause: id.to_string(), why: "that was split off already" }.into());
-    }
-    let new = make_cause(batch, pipeline_of(batch, cause)?, &first)?;
+    let mut taken = batch.statement("SELECT 1 FROM cause_key WHERE key = ?1")?;
+    let mut whole = Vec::new();
     for (key, text_key) in keys {
-        let into = part_key(batch, key, (&format!("{text_key}/{by}"), &by), new, now)?;
+        let part = format!("{text_key}/{by}");
+        if !taken.exists([&part])? {
+            whole.push((key, part));
+        }
+    }
+    let refuse = |why| StoreError::CannotSplit { cause: id.to_string(), why };
+    let Some((_, first)) = whole.first() else { return Err(refuse("that was split off already").into()) };
+    let mut fits = batch.statement(
+        "SELECT 1 FROM dead WHERE cause_key = ?1 AND (target = ?2 OR instr(lower(message), lower(?3)) > 0)",
+    )?;
+    let fitting =
+        whole.iter().map(|(key, _)| fits.exists(params![key, target, text])).collect::<RowResult<Vec<_>>>()?;
+    if !fitting.contains(&true) {
+        return Err(refuse("none of its letters is like that").into());
+    }
+    let new = make_cause(batch, pipeline_of(batch, cause)?, first)?;
+    for (key, part) in whole {
+        let into = part_key(batch, key, (&part, &by), new, now)?;
         move_letters(batch, key, into, (target, text))?;
     }
     Ok(new)
@@ -165,11 +186,12 @@ fn part_key(
     let part = serde_json::json!({"name": "split", "value": by});
     batch
         .statement(
-            "INSERT INTO cause_key (key, cause, template, reason, code, parts, sample, first_seen, last_seen)
-             SELECT ?2, ?3, template, reason, code, json_insert(parts, '$[#]', json(?4)), sample, ?5, ?5
+            "INSERT INTO cause_key (key, cause, origin, template, reason, code, status, parts, sample, first_seen, last_seen)
+             SELECT ?2, ?3, ?3, template || ' [' || ?6 || ']', reason, code, status, json_insert(parts, '$[#]', json(?4)),
+                    sample, ?5, ?5
              FROM cause_key WHERE id = ?1",
         )?
-        .execute(params![key, new_key, cause, part.to_string(), now.as_millis()])?;
+        .execute(params![key, new_key, cause, part.to_string(), now.as_millis(), by])?;
     Ok(batch.connection().last_insert_rowid())
 }
 

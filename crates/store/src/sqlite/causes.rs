@@ -1,6 +1,6 @@
 //! Causes: recognising what a job died of, listing by impact, and what people do to them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use redrive_core::causes::{ALIKE_MIN, CauseId, Standing, TREND_HOURS, Trend, state};
@@ -17,7 +17,7 @@ use super::rows::{self, RowResult};
 use super::{cause_changes, dead};
 use crate::contract::{
     AlikeCause, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView, ChangeCause, DeadFilter,
-    ListCauses, ListDead,
+    ListCauses, ListDead, Recognise,
 };
 use crate::error::{Result, StoreError};
 
@@ -25,7 +25,7 @@ use crate::error::{Result, StoreError};
 const SAMPLES: u32 = 3;
 
 /// Targets that are named with a cause.
-const TARGETS: usize = 3;
+const TARGETS: u32 = 3;
 
 /// Causes that are named because they look alike.
 const ALIKE: usize = 5;
@@ -43,17 +43,8 @@ impl CauseStore for SqliteStore {
         self.read(move |conn| get(conn, &id, now)).await
     }
 
-    async fn causes_of_keys(&self, keys: Vec<String>) -> Result<Vec<(String, CauseId)>> {
-        self.read(move |conn| {
-            let mut select = conn.prepare_cached(
-                "SELECT k.key, c.name FROM cause_key k JOIN cause c ON c.id = k.cause
-                 WHERE k.key IN (SELECT value FROM json_each(?1))",
-            )?;
-            let keys = serde_json::to_string(&keys)?;
-            let rows = select.query_map([keys], |row| Ok((row.get(0)?, rows::parsed(row, 1)?)))?;
-            Ok(rows.collect::<RowResult<_>>()?)
-        })
-        .await
+    async fn recognise(&self, failures: Vec<Recognise>) -> Result<Vec<Option<CauseId>>> {
+        self.read(move |conn| failures.iter().map(|failure| cause_of(conn, failure)).collect()).await
     }
 
     async fn cause_hours(&self, ids: Vec<CauseId>, since: Timestamp) -> Result<Vec<CauseHour>> {
@@ -91,11 +82,21 @@ pub(super) fn recognise(
         None => adopt(batch, &print, failure, now)?,
     };
     let key = match known {
-        Some(key) => split_off(batch, key, target, &failure.message)?,
+        Some(key) => split_off(batch.connection(), key, target, &failure.message)?,
         None => make(batch, pipeline, &print, failure, now)?,
     };
     batch.tallies.killed(key, target, now);
     Ok(key)
+}
+
+/// The cause that a failure would belong to, if it is known.
+fn cause_of(conn: &Connection, failure: &Recognise) -> Result<Option<CauseId>, Fault> {
+    let mut select = conn.prepare_cached("SELECT id FROM cause_key WHERE key = ?1")?;
+    let Some(key) = select.query_row([&failure.key], |row| row.get(0)).optional()? else { return Ok(None) };
+    let key = split_off(conn, key, failure.target.as_deref(), &failure.message)?;
+    let mut select =
+        conn.prepare_cached("SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = ?1")?;
+    Ok(select.query_row([key], |row| rows::parsed(row, 0)).optional()?)
 }
 
 /// Recognises the dead letters of a store that knew no causes.
@@ -131,11 +132,15 @@ fn adopt(batch: &Batch<'_>, print: &Fingerprint, failure: &Failure, now: Timesta
 }
 
 /// The key that a person split off for failures like this one, if any.
-fn split_off(batch: &Batch<'_>, key: i64, target: Option<&str>, message: &str) -> Result<i64, Fault> {
-    let mut select = batch.statement(
+fn split_off(conn: &Connection, mut key: i64, target: Option<&str>, message: &str) -> Result<i64, Fault> {
+    let mut select = conn.prepare_cached(
         "SELECT into_key FROM cause_split WHERE key = ?1 AND (target = ?2 OR instr(lower(?3), lower(text)) > 0)",
     )?;
-    Ok(select.query_row(params![key, target, message], |row| row.get(0)).optional()?.unwrap_or(key))
+    // Part of a part is split off again; a key is never split into one that is older.
+    while let Some(into) = select.query_row(params![key, target, message], |row| row.get(0)).optional()? {
+        key = into;
+    }
+    Ok(key)
 }
 
 fn make(
@@ -172,8 +177,8 @@ fn insert_key(
     now: Timestamp,
 ) -> Result<i64, Fault> {
     let mut insert = batch.statement(
-        "INSERT INTO cause_key (key, cause, template, reason, code, parts, sample, first_seen, last_seen)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)",
+        "INSERT INTO cause_key (key, cause, origin, template, reason, code, status, parts, sample, first_seen, last_seen)
+         VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?9, ?6, ?7, ?8, ?8)",
     )?;
     insert.execute(params![
         print.key,
@@ -183,21 +188,30 @@ fn insert_key(
         failure.code,
         serde_json::to_string(&print.parts)?,
         failure.message,
-        now.as_millis()
+        now.as_millis(),
+        failure.http_status
     ])?;
     Ok(batch.connection().last_insert_rowid())
 }
 
-/// The row and the full id of a cause, by the beginning of its id.
+/// The row and the full id of a cause, by the beginning of its id. One that became part of another is found as that one.
 pub(super) fn find(conn: &Connection, id: &CauseId) -> Result<(i64, CauseId), Fault> {
-    let mut select = conn.prepare_cached("SELECT id, name FROM cause WHERE name >= ?1 AND name < ?1 || 'g' LIMIT 2")?;
-    let rows = select.query_map([id.as_str()], |row| Ok((row.get(0)?, rows::parsed(row, 1)?)))?;
-    let mut found = rows.collect::<RowResult<Vec<(i64, CauseId)>>>()?;
-    match found.iter().position(|(_, name)| name == id).or((found.len() == 1).then_some(0)) {
-        Some(at) => Ok(found.swap_remove(at)),
-        None if found.is_empty() => Err(StoreError::NoCause(id.to_string()).into()),
-        None => Err(StoreError::AmbiguousCause(id.to_string()).into()),
+    let mut select = conn.prepare_cached(
+        "SELECT id, name, merged_into FROM cause WHERE name >= ?1 AND name < ?1 || 'g' ORDER BY merged_into LIMIT 3",
+    )?;
+    let rows = select.query_map([id.as_str()], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, row.get(2)?)))?;
+    let mut found = rows.collect::<RowResult<Vec<(i64, CauseId, Option<i64>)>>>()?;
+    let (mut row, mut name, mut merged) =
+        match found.iter().position(|(_, name, _)| name == id).or((found.len() == 1).then_some(0)) {
+            Some(at) => found.swap_remove(at),
+            None if found.is_empty() => return Err(StoreError::NoCause(id.to_string()).into()),
+            None => return Err(StoreError::AmbiguousCause(id.to_string()).into()),
+        };
+    while let Some(into) = merged {
+        let mut select = conn.prepare_cached("SELECT id, name, merged_into FROM cause WHERE id = ?1")?;
+        (row, name, merged) = select.query_row([into], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, row.get(2)?)))?;
     }
+    Ok((row, name))
 }
 
 /// The rows of a cause's keys.
@@ -216,7 +230,7 @@ struct Found {
 }
 
 const COLUMNS: &str = "c.id, c.name, p.name, k.reason, k.code, k.template, sum(k.dead), sum(k.total), sum(k.recovered),
-    sum(k.discarded), min(k.first_seen), max(k.last_seen), c.owner, c.resolved_at, c.regressed_at, c.mute, max(k.total)";
+    sum(k.discarded), min(k.first_seen), max(k.last_seen), c.owner, c.resolved_at, c.regressed_at, c.mute, k.status, max(k.total)";
 
 fn select(conn: &Connection, conditions: &Conditions, having: &str) -> Result<Vec<Found>, Fault> {
     // Of several keys the one that killed most names the cause: SQLite takes plain columns from the row of the maximum.
@@ -241,6 +255,7 @@ fn found(row: &Row<'_>) -> RowResult<Found> {
         pipeline: rows::parsed(row, 2)?,
         reason: rows::parsed(row, 3)?,
         code: row.get(4)?,
+        http_status: row.get(16)?,
         title: row.get(5)?,
         dead: row.get(6)?,
         total: row.get(7)?,
@@ -266,14 +281,15 @@ impl Found {
 
     fn with_targets(mut self, conn: &Connection) -> Result<CauseView, Fault> {
         let mut select = conn.prepare_cached(
-            "SELECT t.target, sum(t.count) FROM cause_key k JOIN cause_target t ON t.key = k.id WHERE k.cause = ?1
-             GROUP BY t.target ORDER BY sum(t.count) DESC, t.target",
+            "SELECT t.target FROM cause_key k JOIN cause_target t ON t.key = k.id WHERE k.cause = ?1
+             GROUP BY t.target ORDER BY sum(t.count) DESC, t.target LIMIT ?2",
         )?;
-        let rows = select.query_map([self.row], |row| row.get(0))?;
-        let mut targets = rows.collect::<RowResult<Vec<String>>>()?;
-        self.view.targets_count = targets.len() as u64;
-        targets.truncate(TARGETS);
-        self.view.targets = targets;
+        let rows = select.query_map(params![self.row, TARGETS], |row| row.get(0))?;
+        self.view.targets = rows.collect::<RowResult<Vec<String>>>()?;
+        let mut count = conn.prepare_cached(
+            "SELECT count(DISTINCT t.target) FROM cause_key k JOIN cause_target t ON t.key = k.id WHERE k.cause = ?1",
+        )?;
+        self.view.targets_count = count.query_row([self.row], |row| row.get(0))?;
         Ok(self.view)
     }
 }
@@ -349,7 +365,9 @@ fn keys(conn: &Connection, cause: i64) -> Result<Vec<CauseKey>, Fault> {
 }
 
 fn notes(conn: &Connection, cause: i64) -> Result<Vec<CauseNote>, Fault> {
-    let mut select = conn.prepare_cached("SELECT at, actor, text FROM cause_note WHERE cause = ?1 ORDER BY rowid")?;
+    let mut select = conn.prepare_cached("SELECT at, actor, text FROM cause_note WHERE cause = ?1 OR cause IN (SELECT id FROM cause WHERE merged_into = ?1)
+         ORDER BY at, rowid",
+    )?;
     let rows = select
         .query_map([cause], |row| Ok(CauseNote { at: rows::time(row, 0)?, actor: row.get(1)?, text: row.get(2)? }))?;
     Ok(rows.collect::<RowResult<_>>()?)
@@ -359,7 +377,7 @@ fn notes(conn: &Connection, cause: i64) -> Result<Vec<CauseNote>, Fault> {
 fn alike(conn: &Connection, row: i64, cause: &CauseView) -> Result<Vec<AlikeCause>, Fault> {
     let mut select = conn.prepare_cached(
         "SELECT c.name, k.template FROM cause c JOIN cause_key k ON k.cause = c.id
-         WHERE c.pipeline = (SELECT pipeline FROM cause WHERE id = ?1) AND c.id <> ?1",
+         WHERE c.pipeline = (SELECT pipeline FROM cause WHERE id = ?1) AND c.id <> ?1 AND instr(k.key, '/') = 0",
     )?;
     let rows = select.query_map([row], |row| Ok((rows::parsed::<CauseId>(row, 0)?, row.get::<_, String>(1)?)))?;
     let mut alike = Vec::new();
@@ -371,7 +389,8 @@ fn alike(conn: &Connection, row: i64, cause: &CauseView) -> Result<Vec<AlikeCaus
         }
     }
     alike.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
-    alike.dedup_by(|a, b| a.id == b.id);
+    let mut named = HashSet::new();
+    alike.retain(|alike| named.insert(alike.id.clone()));
     alike.truncate(ALIKE);
     Ok(alike)
 }

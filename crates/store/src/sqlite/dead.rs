@@ -84,6 +84,11 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
 }
 
+/// The row that a cursor of another list stands for.
+pub(super) fn seq_of(cursor: &str) -> Result<i64, Fault> {
+    Ok(cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.to_owned()))?)
+}
+
 /// The conditions of a filter, on `dead d`.
 pub(super) fn conditions(conn: &Connection, filter: &DeadFilter, cursor: Option<&str>) -> Result<Conditions, Fault> {
     let mut conditions = Conditions::default();
@@ -232,7 +237,7 @@ fn insert(
             key,
             letter.verdict,
             letter.original.as_ref().map(serde_json::to_string).transpose()?,
-            letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref()).any(|p| p.truncated)
+            letter.failures.iter().flatten().last().and_then(|last| last.payload.as_ref()).is_some_and(|p| p.truncated)
         ])?;
     Ok(())
 }

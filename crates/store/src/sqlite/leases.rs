@@ -8,7 +8,7 @@ use redrive_core::breakers::Admission;
 use redrive_core::crashes::LostLease;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
-use redrive_core::payloads::Payload;
+use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -121,7 +121,7 @@ fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
             accepted_at: rows::time(row, 4)?,
             tally: rows::tally(row, 5)?,
             progress: rows::json_opt(row, 12)?,
-            saved: None,
+            saved: row.get::<_, Option<[u8; 32]>>(13)?.map(|hash| Payload::bare(PayloadHash::from_bytes(hash), 0)),
         },
         worker: rows::worker_id(row, 17)?,
         started: row.get(18)?,
@@ -294,7 +294,9 @@ impl Leasing<'_, '_> {
     fn saved(&self, job: JobId, hash: Option<[u8; 32]>) -> Result<Option<Payload>, Fault> {
         let Some(hash) = hash else { return Ok(None) };
         let mut select = self.batch.statement("SELECT payload FROM payload_use WHERE job = ?1 AND hash = ?2")?;
-        Ok(select.query_row(params![job.as_bytes(), hash], |row| rows::json(row, 0)).optional()?)
+        let kept = select.query_row(params![job.as_bytes(), hash], |row| rows::json(row, 0)).optional()?;
+        // If it is gone, whoever reads it says so; nothing is asked for instead.
+        Ok(Some(kept.unwrap_or_else(|| Payload::bare(PayloadHash::from_bytes(hash), 0))))
     }
 
     fn note_probes(&mut self, target: &str, kept: &mut Kept, probes: usize) -> Result<(), Fault> {

@@ -1,19 +1,22 @@
 //! Which dead letters a replay takes and which not, as one condition that planning and claiming share.
 
+use redrive_core::dead::DeadLetter;
 use redrive_core::replays::{Exclusion, ReplayMode};
 use rusqlite::{Connection, params_from_iter};
 
 use super::conditions::Conditions;
 use super::dead;
 use super::fault::Fault;
-use super::rows;
-use crate::contract::{PlanReplay, ReplayPlan};
+use super::rows::{self, DEAD_COLUMNS, RowResult};
+use crate::contract::{ListChosen, Page, PlanReplay, ReplayPlan};
 
 /// The letters that were asked for, and what is to be left out of them.
 pub(super) struct Choice {
     conditions: Conditions,
     /// Gives the name of the exclusion, or nothing.
     exclusion: String,
+    /// At most so many are claimed.
+    limit: Option<u32>,
 }
 
 impl Choice {
@@ -23,16 +26,19 @@ impl Choice {
         filter.until = Some(filter.until.unwrap_or(params.now + std::time::Duration::from_millis(1)));
         let mut conditions = dead::conditions(conn, &filter, None)?;
         conditions.ids("d.id", &params.selection.ids)?;
-        Ok(Self { conditions, exclusion: exclusion(params) })
+        let limit = params.automatic.map(|limits| limits.letters_max);
+        Ok(Self { conditions, exclusion: exclusion(params), limit })
     }
 
-    /// Claims so many letters, oldest first; says how many there were.
-    pub(super) fn claim(&self, conn: &Connection, replay: i64, limit: u64) -> Result<u64, Fault> {
-        let Self { conditions, exclusion } = self;
+    /// Claims the letters, oldest first; says how many there were.
+    pub(super) fn claim(&self, conn: &Connection, replay: i64) -> Result<u64, Fault> {
+        let Self { conditions, exclusion, limit } = self;
+        let limit = limit.map_or(-1, i64::from);
         let sql = format!(
             "INSERT INTO replay_letter (replay, n, job, pipeline, cause_key, state)
-             SELECT {replay}, row_number() OVER (ORDER BY d.died_at, d.seq), d.id, d.pipeline, d.cause_key, 'pending'
-             FROM dead d {conditions} AND ({exclusion}) IS NULL ORDER BY d.died_at, d.seq LIMIT {limit}"
+             SELECT {replay}, row_number() OVER (), id, pipeline, cause_key, 'pending' FROM
+                (SELECT d.id, d.pipeline, d.cause_key FROM dead d {conditions} AND ({exclusion}) IS NULL
+                 ORDER BY d.died_at, d.seq LIMIT {limit})"
         );
         let claimed = conn.prepare(&sql)?.execute(conditions.values())?;
         Ok(u64::try_from(claimed).unwrap_or(0))
@@ -64,18 +70,38 @@ fn exclusion(params: &PlanReplay) -> String {
     format!("CASE{cases} END")
 }
 
+/// A page of the letters that would be sent, with their failures.
+pub(super) fn list(conn: &Connection, params: &ListChosen) -> Result<Page<DeadLetter>, Fault> {
+    let mut choice = Choice::of(conn, &params.plan)?;
+    if let Some(cursor) = &params.cursor {
+        choice.conditions.less_than("d.seq", Some(dead::seq_of(cursor)?));
+    }
+    let Choice { conditions, exclusion, .. } = choice;
+    let limit = params.limit.saturating_add(1);
+    let sql = format!(
+        "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
+         {conditions} AND ({exclusion}) IS NULL ORDER BY d.seq DESC LIMIT {limit}"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
+    let page = Page::cut(rows.collect::<RowResult<Vec<_>>>()?, params.limit, |(seq, _)| seq.to_string());
+    let whole =
+        |(_, letter): (i64, DeadLetter)| Ok(DeadLetter { failures: Some(rows::failures(conn, letter.id)?), ..letter });
+    Ok(Page { items: page.items.into_iter().map(whole).collect::<Result<_, Fault>>()?, next: page.next })
+}
+
 pub(super) fn plan(conn: &Connection, params: &PlanReplay) -> Result<ReplayPlan, Fault> {
-    let Choice { conditions, exclusion } = Choice::of(conn, params)?;
+    let Choice { conditions, exclusion, .. } = Choice::of(conn, params)?;
     let sql = format!(
         "SELECT ({exclusion}) AS exclusion, d.pipeline, d.gate, d.payload IS NOT NULL AND NOT d.payload_cut AS saved,
-                count(*)
-         FROM dead d {conditions} GROUP BY 1, 2, 3, 4"
+                d.reason, count(*)
+         FROM dead d {conditions} GROUP BY 1, 2, 3, 4, 5"
     );
     let mut select = conn.prepare_cached(&sql)?;
     let mut rows = select.query(conditions.values())?;
     let mut plan = ReplayPlan::default();
     while let Some(row) = rows.next()? {
-        let count: u64 = row.get(4)?;
+        let count: u64 = row.get(5)?;
         plan.matched += count;
         if let Some(exclusion) = rows::parsed_opt::<Exclusion>(row, 0)? {
             *plan.excluded.entry(exclusion).or_default() += count;
@@ -84,6 +110,7 @@ pub(super) fn plan(conn: &Connection, params: &PlanReplay) -> Result<ReplayPlan,
         plan.included += count;
         plan.with_payload += if row.get(3)? { count } else { 0 };
         *plan.gates.entry(row.get(2)?).or_default() += count;
+        *plan.reasons.entry(rows::parsed(row, 4)?).or_default() += count;
         let pipeline = pipeline_name(conn, row.get(1)?)?;
         *plan.pipelines.entry(pipeline).or_default() += count;
     }

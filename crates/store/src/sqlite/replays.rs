@@ -1,7 +1,9 @@
 //! Replays: choosing and claiming letters, sending them, and noting what became of each.
 
 use async_trait::async_trait;
-use redrive_core::ids::{JobId, PipelineName, ReplayId};
+use redrive_core::dead::DeadLetter;
+use redrive_core::failures::Reason;
+use redrive_core::ids::{JobId, ReplayId};
 use redrive_core::jobs::{Input, edited};
 use redrive_core::replays::{Advance, LetterState, Progress, ReplayMode, ReplayState, Step, next, resumed};
 use redrive_core::state::{JobState, Move};
@@ -14,10 +16,10 @@ use super::conditions::Conditions;
 use super::fault::Fault;
 use super::replay_plans::{self, Choice};
 use super::rows::{self, RowResult};
-use super::{cause_changes, dead};
+use super::{cause_changes, causes, dead};
 use crate::contract::{
-    ChangeReplay, ClaimAutoReplay, ListReplayLetters, ListReplays, Page, PlanReplay, ReplayChange, ReplayLetter,
-    ReplayPlan, ReplayStore, ReplayView, StartReplay,
+    ChangeReplay, ClaimAutoReplay, ListChosen, ListReplayLetters, ListReplays, Page, PlanReplay, ReplayChange,
+    ReplayLetter, ReplayPlan, ReplayStore, ReplayView, StartReplay,
 };
 use crate::error::{Result, StoreError};
 
@@ -25,6 +27,10 @@ use crate::error::{Result, StoreError};
 impl ReplayStore for SqliteStore {
     async fn plan_replay(&self, params: PlanReplay) -> Result<ReplayPlan> {
         self.read(move |conn| replay_plans::plan(conn, &params)).await
+    }
+
+    async fn list_chosen(&self, params: ListChosen) -> Result<Page<DeadLetter>> {
+        self.read(move |conn| replay_plans::list(conn, &params)).await
     }
 
     async fn start_replay(&self, params: StartReplay) -> Result<ReplayPlan> {
@@ -71,17 +77,25 @@ impl ReplayStore for SqliteStore {
 }
 
 fn start(batch: &mut Batch<'_>, params: &StartReplay) -> Result<ReplayPlan, Fault> {
-    let plan = replay_plans::plan(batch.connection(), &params.plan)?;
-    if plan.included == 0 {
+    let StartReplay { id, name, actor, plan: asked, force_why, pacing, edits } = params;
+    let mut asked = asked.clone();
+    if let Some(cause) = &mut asked.selection.filter.cause {
+        // Whatever is called so later, it is this one that is meant.
+        *cause = causes::find(batch.connection(), cause)?.1;
+    }
+    // What nobody asked for need not be counted before it is known how much of it goes.
+    let mut plan = match asked.automatic {
+        None => replay_plans::plan(batch.connection(), &asked)?,
+        Some(_) => ReplayPlan::default(),
+    };
+    if asked.automatic.is_none() && plan.included == 0 {
         return Ok(plan);
     }
-    let StartReplay { id, name, actor, plan: asked, force_why, pacing, edits } = params;
     let mut insert = batch.statement(
         "INSERT INTO replay (uuid, name, actor, mode, state, force_why, automatic, selection, pacing, edits, excluded,
-                             created_at, total, pending)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13)",
+                             created_at, pipelines, total, pending)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, '[]', 0, 0)",
     )?;
-    let total = asked.automatic.map_or(plan.included, |limits| plan.included.min(u64::from(limits.letters_max)));
     insert.execute(params![
         id.as_bytes(),
         name,
@@ -94,13 +108,24 @@ fn start(batch: &mut Batch<'_>, params: &StartReplay) -> Result<ReplayPlan, Faul
         serde_json::to_string(pacing)?,
         serde_json::to_string(edits)?,
         serde_json::to_string(&plan.excluded)?,
-        asked.now.as_millis(),
-        total
+        asked.now.as_millis()
     ])?;
     let replay = batch.connection().last_insert_rowid();
-    let choice = Choice::of(batch.connection(), asked)?;
-    let claimed = choice.claim(batch.connection(), replay, total)?;
-    debug_assert_eq!(claimed, total, "what was planned is what is claimed, in one transaction");
+    let claimed = Choice::of(batch.connection(), &asked)?.claim(batch.connection(), replay)?;
+    if claimed == 0 {
+        batch.statement("DELETE FROM replay WHERE id = ?1")?.execute([replay])?;
+        return Ok(plan);
+    }
+    if asked.automatic.is_some() {
+        (plan.matched, plan.included) = (claimed, claimed);
+        plan.pipelines = asked.selection.filter.pipeline.iter().map(|name| (name.clone(), claimed)).collect();
+    }
+    let pipelines: Vec<_> = plan.pipelines.keys().collect();
+    batch.statement("UPDATE replay SET total = ?2, pending = ?2, pipelines = ?3 WHERE id = ?1")?.execute(params![
+        replay,
+        claimed,
+        serde_json::to_string(&pipelines)?
+    ])?;
     Ok(plan)
 }
 
@@ -110,9 +135,12 @@ fn joined_since(conn: &Connection, id: ReplayId) -> Result<u64, Fault> {
     if !view.selection.ids.is_empty() {
         return Ok(0);
     }
-    filter.since = Some(view.created_at);
-    filter.until = None;
-    let conditions = dead::conditions(conn, &filter, None)?;
+    filter.since = filter.since.max(Some(view.created_at));
+    let conditions = match dead::conditions(conn, &filter, None) {
+        // The cause has become part of another.
+        Err(Fault::Store(StoreError::NoCause(_))) => return Ok(0),
+        conditions => conditions?,
+    };
     let sql = format!(
         "SELECT count(*) FROM dead d {conditions}
          AND NOT EXISTS (SELECT 1 FROM replay_letter r WHERE r.job = d.id AND r.replay = {row})"
@@ -122,7 +150,7 @@ fn joined_since(conn: &Connection, id: ReplayId) -> Result<u64, Fault> {
 
 const COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
     r.edits, r.excluded, r.created_at, r.finished_at, r.total, r.pending, r.running, r.recovered, r.failed, r.same_cause,
-    r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at";
+    r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at, r.pipelines";
 
 fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
     let step = Step { number: row.get(22)?, sent: row.get(23)?, settled: row.get(24)?, failed: row.get(25)? };
@@ -151,26 +179,16 @@ fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
         edits: rows::json(row, 11)?,
         excluded: rows::json(row, 12)?,
         progress,
-        pipelines: Vec::new(),
+        pipelines: rows::json(row, 27)?,
         created_at: rows::time(row, 13)?,
         finished_at: rows::time_opt(row, 14)?,
     };
     Ok((row.get(0)?, view))
 }
 
-fn with_pipelines(conn: &Connection, row: i64, view: ReplayView) -> Result<ReplayView, Fault> {
-    let mut select = conn.prepare_cached(
-        "SELECT p.name FROM pipeline p WHERE EXISTS
-            (SELECT 1 FROM replay_letter l WHERE l.replay = ?1 AND l.pipeline = p.id) ORDER BY p.name",
-    )?;
-    let rows = select.query_map([row], |row| rows::parsed(row, 0))?;
-    Ok(ReplayView { pipelines: rows.collect::<RowResult<Vec<PipelineName>>>()?, ..view })
-}
-
 pub(super) fn get(conn: &Connection, id: ReplayId) -> Result<Option<(i64, ReplayView)>, Fault> {
     let sql = format!("SELECT {COLUMNS} FROM replay r WHERE r.uuid = ?1");
-    let found = conn.prepare_cached(&sql)?.query_row([id.as_bytes()], view).optional()?;
-    found.map(|(row, view)| Ok((row, with_pipelines(conn, row, view)?))).transpose()
+    Ok(conn.prepare_cached(&sql)?.query_row([id.as_bytes()], view).optional()?)
 }
 
 fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fault> {
@@ -183,12 +201,12 @@ fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fau
         conditions.holds("r.finished_at IS NULL");
     }
     let limit = params.limit.saturating_add(1);
-    let sql = format!("SELECT {COLUMNS} FROM replay r {conditions} ORDER BY r.id DESC LIMIT {limit}");
+    let index = if params.open_only { "INDEXED BY replay_open" } else { "" };
+    let sql = format!("SELECT {COLUMNS} FROM replay r {index} {conditions} ORDER BY r.id DESC LIMIT {limit}");
     let mut select = conn.prepare_cached(&sql)?;
     let found = select.query_map(conditions.values(), view)?.collect::<RowResult<Vec<_>>>()?;
     let page = Page::cut(found, params.limit, |(row, _)| row.to_string());
-    let items = page.items.into_iter().map(|(row, view)| with_pipelines(conn, row, view));
-    Ok(Page { items: items.collect::<Result<_, _>>()?, next: page.next })
+    Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
 }
 
 fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayLetter>, Fault> {
@@ -225,6 +243,7 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
 }
 
 fn change(batch: &mut Batch<'_>, params: &ChangeReplay) -> Result<bool, Fault> {
+    batch.settle_tallies()?;
     let found = get(batch.connection(), params.id)?;
     let (replay, view) = found.ok_or_else(|| StoreError::NoReplay(params.id.to_string()))?;
     let by = format!("by {}", params.actor);
@@ -243,7 +262,8 @@ fn change(batch: &mut Batch<'_>, params: &ChangeReplay) -> Result<bool, Fault> {
                 )?
                 .execute(params![replay, params.now.as_millis()])?;
             batch.statement("UPDATE replay SET pending = 0 WHERE id = ?1")?.execute([replay])?;
-            if view.progress.running == 0 {
+            let withdrawn = withdraw(batch, replay, params.now)?;
+            if view.progress.running == withdrawn {
                 finish(batch, replay, ReplayState::Cancelled, params.now)?;
             }
         }
@@ -297,13 +317,15 @@ fn finish(batch: &Batch<'_>, replay: i64, state: ReplayState, now: Timestamp) ->
     Ok(())
 }
 
-/// A cause whose letters were replayed successfully, and that has none left, is over.
+/// A cause whose letters were replayed successfully, and that has none left, is over, if somebody meant it to be.
 fn resolve_causes(batch: &Batch<'_>, replay: i64, view: &ReplayView, now: Timestamp) -> Result<(), Fault> {
+    if view.automatic {
+        return Ok(());
+    }
     let mut select = batch.statement(
-        "SELECT DISTINCT k.cause FROM replay_letter l JOIN cause_key k ON k.id = l.cause_key
-         JOIN cause c ON c.id = k.cause
-         WHERE l.replay = ?1 AND l.state = 'recovered' AND c.resolved_at IS NULL
-           AND (SELECT sum(dead) FROM cause_key WHERE cause = k.cause) = 0",
+        "SELECT DISTINCT k.cause FROM (SELECT DISTINCT cause_key FROM replay_letter WHERE replay = ?1 AND state = 'recovered') l
+         JOIN cause_key k ON k.id = l.cause_key JOIN cause c ON c.id = k.cause
+         WHERE c.resolved_at IS NULL AND (SELECT sum(dead) FROM cause_key WHERE cause = k.cause) = 0",
     )?;
     let rows = select.query_map([replay], |row| row.get(0))?;
     for cause in rows.collect::<RowResult<Vec<i64>>>()? {
@@ -315,8 +337,10 @@ fn resolve_causes(batch: &Batch<'_>, replay: i64, view: &ReplayView, now: Timest
 }
 
 fn send(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, letters: u32, now: Timestamp) -> Result<(), Fault> {
-    let mut select =
-        batch.statement("SELECT n, job FROM replay_letter WHERE replay = ?1 AND state = 'pending' ORDER BY n")?;
+    let mut select = batch.statement(
+        "SELECT n, job FROM replay_letter INDEXED BY replay_letter_pending
+         WHERE replay = ?1 AND state = 'pending' ORDER BY n",
+    )?;
     let rows = select.query_map([replay], |row| Ok((row.get::<_, i64>(0)?, rows::job_id(row, 1)?)))?;
     let turn = rows.take(letters as usize).collect::<RowResult<Vec<_>>>()?;
     let mut gone = 0;
@@ -325,8 +349,8 @@ fn send(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, letters: u32, now
         let (state, claimed) = if sent { (LetterState::Running, true) } else { (LetterState::Gone, false) };
         gone += i64::from(!sent);
         batch
-            .statement("UPDATE replay_letter SET state = ?3, claimed = ?4 WHERE replay = ?1 AND n = ?2")?
-            .execute(params![replay, n, state.as_str(), claimed])?;
+            .statement("UPDATE replay_letter SET state = ?3, claimed = ?4, ended_at = ?5 WHERE replay = ?1 AND n = ?2")?
+            .execute(params![replay, n, state.as_str(), claimed, (!claimed).then_some(now.as_millis())])?;
     }
     let turn = i64::try_from(turn.len()).unwrap_or(0);
     batch
@@ -346,13 +370,16 @@ struct Letter {
     target: Option<String>,
     cause_key: Option<i64>,
     input: Input,
-    reason: redrive_core::failures::Reason,
+    reason: Reason,
+    /// Whether any attempt of it ever came to a verdict.
+    tried: bool,
 }
 
 /// Moves a dead letter into the replay's queue; says whether it was there.
 fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, now: Timestamp) -> Result<bool, Fault> {
-    let mut select =
-        batch.statement("SELECT seq, pipeline, target, cause_key, input, reason FROM dead WHERE id = ?1")?;
+    let mut select = batch.statement(
+        "SELECT seq, pipeline, target, cause_key, input, reason, attempts + crashes > 0 FROM dead WHERE id = ?1",
+    )?;
     let found = select
         .query_row([job.as_bytes()], |row| {
             Ok(Letter {
@@ -362,6 +389,7 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
                 cause_key: row.get(3)?,
                 input: rows::input(row, 4)?,
                 reason: rows::parsed(row, 5)?,
+                tried: row.get(6)?,
             })
         })
         .optional()?;
@@ -372,8 +400,8 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
     batch
         .statement(
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
-                              reason, code, input, replay, saved, cause_key, original, auto_replays)
-             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, replays + 1, reason, code,
+                              suspect, reason, code, input, replay, saved, cause_key, original, auto_replays)
+             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, replays + 1, crashes > 0, reason, code,
                     ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
                     iif(?4 IS NULL, original, ifnull(original, input)), auto_replays + ?7
              FROM dead WHERE seq = ?1",
@@ -388,17 +416,81 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
             view.automatic
         ])?;
     let seq = batch.connection().last_insert_rowid();
+    batch
+        .statement(
+            "UPDATE replay_letter SET letter = (SELECT json_object('gate', gate, 'died_at', died_at, 'kept_from', kept_from,
+                    'http_status', http_status, 'proxy', proxy, 'message', message, 'verdict', verdict, 'cut', payload_cut,
+                    'payload', hex(payload)) FROM dead WHERE seq = ?1)
+             WHERE job = ?2 AND claimed = 1",
+        )?
+        .execute(params![letter.seq, job.as_bytes()])?;
     batch.statement("DELETE FROM dead WHERE seq = ?1")?.execute([letter.seq])?;
     push(batch, replay, letter.pipeline, seq, now)?;
     batch.shift(letter.pipeline, JobState::Dead, Move::Replay)?;
     let ledger = batch.ledger(letter.pipeline);
-    ledger.retrying += 1;
+    ledger.retrying += i64::from(letter.tried);
     ledger.replaying += 1;
     batch.count(letter.pipeline, now, Event::Replayed, Some(letter.reason));
     if let Some(key) = letter.cause_key {
         batch.tallies.key(key).dead -= 1;
     }
     Ok(true)
+}
+
+/// Takes back the letters that were sent and that nobody works on; says how many. They are dead letters again as they were,
+/// with what happened to them meanwhile.
+fn withdraw(batch: &mut Batch<'_>, replay: i64, now: Timestamp) -> Result<u64, Fault> {
+    let mut select = batch.statement(
+        "SELECT j.seq, j.id, j.pipeline, j.cause_key, j.attempts + j.crashes > 0,
+                j.attempts = j.attempts_before AND NOT j.suspect
+         FROM replay_queue q JOIN job j ON j.seq = q.seq WHERE q.replay = ?1",
+    )?;
+    let rows = select.query_map([replay], |row| {
+        let (seq, pipeline): (i64, i64) = (row.get(0)?, row.get(2)?);
+        Ok((
+            seq,
+            rows::job_id(row, 1)?,
+            pipeline,
+            row.get::<_, Option<i64>>(3)?,
+            row.get::<_, bool>(4)?,
+            row.get::<_, bool>(5)?,
+        ))
+    })?;
+    let waiting = rows.collect::<RowResult<Vec<_>>>()?;
+    batch.statement("DELETE FROM replay_queue WHERE replay = ?1")?.execute([replay])?;
+    for (seq, id, pipeline, key, tried, untouched) in &waiting {
+        batch
+            .statement(
+                "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
+                                   reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
+                                   payload_cut, auto_replays)
+                 SELECT j.id, j.pipeline, j.key, j.target, j.accepted_at, l.letter ->> 'died_at', l.letter ->> 'kept_from',
+                        j.attempts, j.crashes, j.replays - ?2, l.letter ->> 'gate', j.reason, j.code,
+                        l.letter ->> 'http_status', l.letter ->> 'proxy', l.letter ->> 'message',
+                        nullif(unhex(l.letter ->> 'payload'), x''), j.input, j.cause_key, l.letter ->> 'verdict', j.original,
+                        l.letter ->> 'cut', j.auto_replays - (?2 AND r.automatic)
+                 FROM job j JOIN replay r ON r.id = j.replay JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
+                 WHERE j.seq = ?1",
+            )?
+            .execute(params![seq, untouched])?;
+        batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
+        batch
+            .statement(
+                "UPDATE replay_letter SET state = 'cancelled', claimed = 0, ended_at = ?2, letter = NULL
+                 WHERE job = ?1 AND claimed = 1",
+            )?
+            .execute(params![id.as_bytes(), now.as_millis()])?;
+        batch.shift(*pipeline, JobState::Queued, Move::Withdraw)?;
+        let ledger = batch.ledger(*pipeline);
+        ledger.retrying -= i64::from(*tried);
+        ledger.replaying -= 1;
+        if let Some(key) = key {
+            batch.tallies.key(*key).dead += 1;
+        }
+    }
+    let withdrawn = waiting.len() as u64;
+    batch.statement("UPDATE replay SET running = running - ?2 WHERE id = ?1")?.execute(params![replay, withdrawn])?;
+    Ok(withdrawn)
 }
 
 /// Puts a letter into a replay's queue.
@@ -424,17 +516,23 @@ pub(super) fn note_end(batch: &mut Batch<'_>, ended: &Ended, now: Timestamp) -> 
     let Ended { replay, job, pipeline, state, keys: (before, after) } = ended;
     batch
         .statement(
-            "UPDATE replay_letter SET state = ?3, claimed = 0, ended_at = ?4, after_key = ?5
+            "UPDATE replay_letter SET state = ?3, claimed = 0, ended_at = ?4, after_key = ?5, letter = NULL
              WHERE job = ?2 AND claimed = 1 AND replay = ?1",
         )?
         .execute(params![replay, job.as_bytes(), state.as_str(), now.as_millis(), after])?;
     batch.ledger(*pipeline).replaying -= 1;
+    let same_cause = match (before, after) {
+        (Some(before), Some(after)) => batch
+            .statement("SELECT 1 FROM cause_key b JOIN cause_key a ON a.cause = b.cause WHERE b.id = ?1 AND a.id = ?2")?
+            .exists([before, after])?,
+        _ => false,
+    };
     let counts = batch.tallies.replay(*replay);
     match state {
         LetterState::Recovered => counts.recovered += 1,
         LetterState::Failed => {
             counts.failed += 1;
-            counts.same_cause += i64::from(before.is_some() && before == after);
+            counts.same_cause += i64::from(same_cause);
         }
         _ => counts.gone += 1,
     }

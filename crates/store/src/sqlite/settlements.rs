@@ -1,5 +1,6 @@
 //! Settling: the lease is checked, then the job goes where the decision says, with its failure and its ledger entry.
 
+use redrive_core::breakers::Signal;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
@@ -60,9 +61,13 @@ fn count(batch: &mut Batch<'_>, pipeline: i64, target: Option<&str>, decision: &
     }
     let proxy = failure.and_then(|failure| failure.proxy.as_deref()).or(facts.proxy.as_deref());
     let reason = failure.map(|failure| failure.reason);
-    batch.tallies.attempt(pipeline, target, (facts, proxy), reason, now);
+    if decision.signal != Signal::Unasked {
+        batch.tallies.attempt(pipeline, target, proxy, reason, now);
+    }
+    batch.tallies.cover(pipeline, facts, now);
     if !matches!(decision.destination, Destination::Queue { .. }) {
-        batch.tallies.track(pipeline, facts, decision.destination == Destination::Done, now);
+        let end = (decision.destination == Destination::Done, decision.tally.replays > 0);
+        batch.tallies.track(pipeline, facts, end, now);
     }
 }
 
@@ -203,7 +208,8 @@ fn bury(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
                                payload_cut, auto_replays)
-             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, ?11, input,
+             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, ifnull(?11, saved),
+                    input,
                     ?12, ?13, original, ?14, auto_replays
              FROM job WHERE seq = ?1",
         )?

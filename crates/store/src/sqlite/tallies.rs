@@ -87,12 +87,16 @@ impl Tallies {
         &mut self,
         pipeline: i64,
         target: Option<&str>,
-        (facts, proxy): (&Facts, Option<&str>),
+        proxy: Option<&str>,
         reason: Option<Reason>,
         now: Timestamp,
     ) {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         *self.traffic.entry((pipeline, now.hour(), text(target), text(proxy), reason)).or_default() += 1;
+    }
+
+    /// Counts which fields of a record were found.
+    pub(super) fn cover(&mut self, pipeline: i64, facts: &Facts, now: Timestamp) {
         for (field, found) in facts.coverage.iter().flat_map(|coverage| &coverage.fields) {
             let version = facts.coverage.as_ref().map(|coverage| coverage.version.clone()).unwrap_or_default();
             let (with, without) = self.coverage.entry((pipeline, version, now.hour(), field.clone())).or_default();
@@ -100,12 +104,18 @@ impl Tallies {
         }
     }
 
-    /// Counts a job that came to its end, by the fields its pipeline keeps count of.
-    pub(super) fn track(&mut self, pipeline: i64, facts: &Facts, done: bool, now: Timestamp) {
+    /// Counts a job that came to its end, by the fields its pipeline keeps count of. One that was replayed has been counted
+    /// as failed before.
+    pub(super) fn track(&mut self, pipeline: i64, facts: &Facts, (done, replayed): (bool, bool), now: Timestamp) {
+        let (ok, failed) = match (done, replayed) {
+            (true, false) => (1, 0),
+            (true, true) => (1, -1),
+            (false, false) => (0, 1),
+            (false, true) => (0, 0),
+        };
         for (field, value) in &facts.tracked {
-            let (ok, failed, last) = self.tracked.entry((pipeline, field.clone(), value.clone())).or_default();
-            *(if done { ok } else { failed }) += 1;
-            *last = now.as_millis();
+            let count = self.tracked.entry((pipeline, field.clone(), value.clone())).or_default();
+            *count = (count.0 + ok, count.1 + failed, now.as_millis());
         }
     }
 
@@ -183,7 +193,7 @@ impl Tallies {
         )?;
         let mut regress = conn.prepare_cached(
             "UPDATE cause SET regressed_at = ?2, resolved_at = NULL
-             WHERE id = (SELECT cause FROM cause_key WHERE id = ?1) AND resolved_at IS NOT NULL",
+             WHERE id = (SELECT cause FROM cause_key WHERE id = ?1) AND resolved_at < ?2",
         )?;
         for (key, change) in &self.keys {
             let KeyChange { total, dead, recovered, discarded, seen } = change;

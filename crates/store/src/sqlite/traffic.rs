@@ -11,8 +11,8 @@ use super::dead;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use crate::contract::{
-    CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,
-    TrafficStore,
+    CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, DeadFilter, ListTracked, TrackedCount, TrafficBy,
+    TrafficCount, TrafficStore,
 };
 use crate::error::Result;
 
@@ -49,6 +49,22 @@ impl TrafficStore for SqliteStore {
 
     async fn tracked(&self, params: ListTracked) -> Result<Vec<TrackedCount>> {
         self.read(move |conn| tracked(conn, &params)).await
+    }
+
+    async fn forget_history(&self, before: Timestamp) -> Result<()> {
+        self.write(move |batch| {
+            let (hour, millis) = (before.hour(), before.as_millis());
+            for table in ["hourly", "traffic", "coverage", "cause_hour"] {
+                batch.statement(&format!("DELETE FROM {table} WHERE hour < ?1"))?.execute([hour])?;
+            }
+            batch.statement("DELETE FROM tracked WHERE last_at < ?1")?.execute([millis])?;
+            batch.statement("DELETE FROM cause_target WHERE last_seen < ?1")?.execute([millis])?;
+            let old = "SELECT id FROM replay WHERE finished_at < ?1";
+            batch.statement(&format!("DELETE FROM replay_letter WHERE replay IN ({old})"))?.execute([millis])?;
+            batch.statement("DELETE FROM replay WHERE finished_at < ?1")?.execute([millis])?;
+            Ok(())
+        })
+        .await
     }
 
     async fn oldest_dead(&self) -> Result<Vec<(PipelineName, Timestamp)>> {
@@ -102,7 +118,10 @@ fn tracked(conn: &Connection, params: &ListTracked) -> Result<Vec<TrackedCount>,
 }
 
 fn count_dead(conn: &Connection, params: &CountDead) -> Result<Vec<DeadCount>, Fault> {
-    let mut conditions = dead::conditions(conn, &params.filter, None)?;
+    if let Some(counts) = count_by_causes(conn, params)? {
+        return Ok(counts);
+    }
+    let conditions = dead::conditions(conn, &params.filter, None)?;
     let (value, reason) = match &params.by {
         DeadBy::Pipeline => ("d.pipeline", "NULL"),
         DeadBy::Reason => ("d.reason", "NULL"),
@@ -120,14 +139,37 @@ fn count_dead(conn: &Connection, params: &CountDead) -> Result<Vec<DeadCount>, F
         DeadBy::Hour => "printf('%02d', v)",
         _ => "v",
     };
-    conditions.holds("true");
+    let group = if reason == "NULL" { "1" } else { "1, 2" };
     let sql = format!(
-        "SELECT CAST({named} AS TEXT), r, sum(n) FROM
-            (SELECT {value} AS v, {reason} AS r, count(*) AS n FROM dead d {conditions} GROUP BY 1, 2)
+        "SELECT CAST({named} AS TEXT), r, sum(n), sum(sum(n)) OVER () FROM
+            (SELECT {value} AS v, {reason} AS r, count(*) AS n FROM dead d {conditions} GROUP BY {group})
          GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT {}",
         params.limit
     );
     rows_of(conn, &sql, &conditions)
+}
+
+/// What causes count already need not be counted again: whole pipelines by reason, code or cause.
+fn count_by_causes(conn: &Connection, params: &CountDead) -> Result<Option<Vec<DeadCount>>, Fault> {
+    let value = match params.by {
+        DeadBy::Pipeline => "p.name",
+        DeadBy::Reason => "k.reason",
+        DeadBy::Code => "k.code",
+        DeadBy::Cause => "c.name",
+        _ => return Ok(None),
+    };
+    let DeadFilter { pipeline, .. } = &params.filter;
+    if params.filter != (DeadFilter { pipeline: pipeline.clone(), ..DeadFilter::default() }) {
+        return Ok(None);
+    }
+    let mut conditions = Conditions::default();
+    conditions.equal("p.name", pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    let sql = format!(
+        "SELECT {value}, NULL, sum(k.dead), sum(sum(k.dead)) OVER () FROM cause_key k JOIN cause c ON c.id = k.cause JOIN pipeline p ON p.id = c.pipeline
+         {conditions} GROUP BY 1 HAVING sum(k.dead) > 0 ORDER BY 3 DESC, 1 LIMIT {}",
+        params.limit
+    );
+    rows_of(conn, &sql, &conditions).map(Some)
 }
 
 /// Counts by a field of the input: by its name, or `a.b` for one inside another.
@@ -140,7 +182,7 @@ fn count_inputs(
     let path: String = field.split('.').map(|name| format!(".\"{}\"", name.replace('"', ""))).collect();
     let place = conditions.bind(format!("${path}"));
     let sql = format!(
-        "SELECT CAST(d.input ->> {place} AS TEXT), NULL, count(*) FROM dead d {conditions}
+        "SELECT CAST(d.input ->> {place} AS TEXT), NULL, count(*), sum(count(*)) OVER () FROM dead d {conditions}
          GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT {limit}"
     );
     rows_of(conn, &sql, &conditions)
@@ -149,7 +191,7 @@ fn count_inputs(
 fn rows_of(conn: &Connection, sql: &str, conditions: &Conditions) -> Result<Vec<DeadCount>, Fault> {
     let mut select = conn.prepare_cached(sql)?;
     let rows = select.query_map(conditions.values(), |row| {
-        Ok(DeadCount { value: row.get(0)?, reason: rows::parsed_opt(row, 1)?, count: row.get(2)? })
+        Ok(DeadCount { value: row.get(0)?, reason: rows::parsed_opt(row, 1)?, count: row.get(2)?, of: row.get(3)? })
     })?;
     Ok(rows.collect::<RowResult<_>>()?)
 }

@@ -1,7 +1,7 @@
 //! The verbs that change a cause: owner, notes, mute, resolve, merge, split.
 
 use anyhow::Result;
-use redrive_core::causes::Mute;
+use redrive_core::causes::{CauseState, Mute};
 use redrive_store::contract::{CauseChange, ChangeCause, SplitBy};
 
 use super::super::filter::actor;
@@ -15,7 +15,7 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
     let now = redrive.now();
     let (id, change) = match command {
-        CauseCommand::Assign { id, owner } => (id, CauseChange::Assign(owner)),
+        CauseCommand::Assign { id, owner } => (id, CauseChange::Assign(owner.filter(|owner| !owner.trim().is_empty()))),
         CauseCommand::Note { id, text } => (id, CauseChange::Note(text)),
         CauseCommand::Mute(args) => {
             let until = args.until.map(|text| units::future(&text, now)).transpose().map_err(usage)?;
@@ -41,9 +41,13 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
             unreachable!("they change nothing and are handled apart")
         }
     };
+    let muting = matches!(change, CauseChange::Mute(_));
     let params = ChangeCause { id, change, actor: actor(), now };
     let id = redrive.store().change_cause(params).await?;
     let cause = redrive.store().get_cause(id, now).await?.cause;
     out!("{} {}: {} dead  {}", cause.id, cause.state, cause.dead, crate::output::table::cut(&cause.title, Some(80)))?;
+    if muting && cause.state != CauseState::Muted {
+        eprintln!("it kills that many jobs an hour already: it is not muted until it kills fewer");
+    }
     Ok(Exit::Ok)
 }

@@ -43,7 +43,7 @@ pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
 /// Prints causes; `dead` is how many letters there are in all.
 pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> {
     if causes.is_empty() {
-        return out!("no causes: nothing is dead");
+        return out!("{}", if dead == 0 { "no causes: nothing is dead" } else { "no causes are like that" });
     }
     let row = |cause: &CauseView| {
         vec![
@@ -55,7 +55,7 @@ pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> 
             ago(cause.first_seen, now),
             ago(cause.last_seen, now),
             cause.pipeline.to_string(),
-            cause.reason.to_string(),
+            reason(cause),
             targets(cause),
             table::cut(&cause.title, None),
         ]
@@ -63,6 +63,14 @@ pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> 
     let headings =
         ["id", "state", ">dead", ">share", "last 24 h", ">first", ">last", "pipeline", "reason", "where", "what"];
     table::print_titled(&headings, &causes.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The reason, with the status that tells apart what else would look the same.
+fn reason(cause: &CauseView) -> String {
+    match cause.http_status {
+        Some(status) if status >= 400 => format!("{} {status}", cause.reason),
+        _ => cause.reason.to_string(),
+    }
 }
 
 /// The trend in half as many columns.

@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::output::bars::spark;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::{harmless, out};
+use crate::output::report::figures::counted;
 use crate::output::table;
 use crate::setting::Setting;
 
@@ -49,8 +50,11 @@ fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
         (
             "letters",
             format!(
-                "{} dead, {} recovered, {} discarded; it killed {} times",
-                cause.dead, cause.recovered, cause.discarded, cause.total
+                "{} dead, {} recovered, {} discarded; it killed {}",
+                cause.dead,
+                cause.recovered,
+                cause.discarded,
+                counted(i64::try_from(cause.total).unwrap_or(i64::MAX), "job", "jobs")
             ),
         ),
         ("trend", format!("{}  (24 hours, the last is now)", spark(&cause.trend.0))),

@@ -114,7 +114,8 @@ fn print_failure(failure: &Failure) -> io::Result<()> {
     let took = failure.duration_ms.map(|ms| format!(", took {ms} ms")).unwrap_or_default();
     out!("{} {}", paint(HEADING, format!("{what} {}", failure.attempt)), paint(DIM, format!("{}{took}", failure.at)))?;
     let code = failure.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
-    out!("  {}{}: {}", paint(BAD, failure.reason), harmless(&code), harmless(&failure.message))?;
+    let message = indent(&failure.message);
+    out!("  {}{}: {}", paint(BAD, failure.reason), harmless(&code), message.trim_start())?;
     let status = failure.http_status.map(|status| status.to_string());
     let wait = failure.retry_after_secs.map(|secs| format!("{secs} s"));
     for (name, value) in [
@@ -132,7 +133,14 @@ fn print_failure(failure: &Failure) -> io::Result<()> {
     Ok(())
 }
 
+/// The longest text that is shown whole, in characters; `--json` has all of it.
+const SHOWN_CHARS_MAX: usize = 20_000;
+
 /// Text of unknown origin, indented and made safe for a terminal.
 fn indent(text: &str) -> String {
-    harmless(text).lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    let text = match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}\n… {} more bytes: --json has all of it", &text[..end], text.len() - end),
+        None => text.to_owned(),
+    };
+    harmless(&text).lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }

@@ -14,7 +14,7 @@ use crate::args::{TopArgs, TopBy};
 use crate::exit::Exit;
 use crate::output::bars::{Row, rows};
 use crate::output::print::{harmless, out};
-use crate::output::report::figures::{count, part_of, percent, share};
+use crate::output::report::figures::{count, counted, part_of, percent, share};
 use crate::output::report::tone::Tone;
 use crate::output::table;
 use crate::setting::Setting;
@@ -53,6 +53,8 @@ pub async fn run(setting: &Setting, args: TopArgs) -> Result<Exit> {
     let params = CountDead { filter: filter.clone(), by: args.by.0.clone(), limit };
     let counts = redrive.store().count_dead(params).await?;
     let outcomes = outcomes(&redrive, &args.by, &filter).await?;
+    let (shown, all) =
+        (counts.iter().map(|count| count.count).sum::<i64>(), counts.first().map_or(0, |count| count.of));
     let lines = lines(counts, &outcomes);
     if args.json {
         for line in &lines {
@@ -62,15 +64,17 @@ pub async fn run(setting: &Setting, args: TopArgs) -> Result<Exit> {
         print_csv(&lines)?;
     } else {
         print(&lines, &args.by)?;
+        if shown < all {
+            out!("and {} with other values: --limit shows them", counted(all - shown, "letter", "letters"))?;
+        }
     }
     Ok(Exit::Ok)
 }
 
 fn lines(counts: Vec<DeadCount>, outcomes: &HashMap<String, Outcome>) -> Vec<Line> {
-    let all: i64 = counts.iter().map(|count| count.count).sum();
     let line = |count: DeadCount| Line {
         outcome: count.value.as_ref().and_then(|value| outcomes.get(value)).copied(),
-        share: share(count.count, all),
+        share: share(count.count, count.of),
         value: count.value,
         reason: count.reason,
         dead: count.count,
@@ -93,6 +97,7 @@ async fn outcomes(redrive: &Redrive, by: &TopBy, filter: &DeadFilter) -> Result<
     let by = match by.0 {
         DeadBy::Target => TrafficBy::Target,
         DeadBy::Proxy => TrafficBy::Proxy,
+        DeadBy::Hour => TrafficBy::Hour,
         _ => return Ok(outcomes),
     };
     let since = filter.since.unwrap_or(Timestamp::from_millis(0));

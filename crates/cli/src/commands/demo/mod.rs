@@ -87,7 +87,10 @@ async fn tell(global: &Global, words: &[&str]) -> Result<Exit> {
     out!("{}", paint(DIM, format!("$ redrive {}", shown.join(" "))))?;
     let mut cli = Cli::try_parse_from(std::iter::once("redrive").chain(words.iter().copied()))?;
     cli.global = Global { store: None, config: None, ..global.clone() };
-    Box::pin(super::run(cli)).await
+    match Box::pin(super::run(cli)).await? {
+        Exit::Interrupted => std::process::exit(130),
+        exit => Ok(exit),
+    }
 }
 
 /// Only the site, for trying things out against it.

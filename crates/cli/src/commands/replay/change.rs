@@ -17,9 +17,13 @@ pub async fn pause(setting: &Setting, id: ReplayId) -> Result<Exit> {
 }
 
 pub async fn cancel(setting: &Setting, id: ReplayId) -> Result<Exit> {
-    let replay = change(setting, id, ReplayChange::Cancel).await?;
-    let (waited, sent) = (replay.progress.pending, replay.progress.running);
-    out!("replay {id} is cancelled: {waited} letters stay dead as they were, {sent} that were sent come to their end")?;
+    change(setting, id, ReplayChange::Cancel).await?;
+    let replay = drive::find(&setting.redrive_existing()?, id).await?;
+    let left = replay.progress.total - replay.progress.recovered - replay.progress.failed - replay.progress.gone;
+    out!("replay {id} is cancelled: {} letters stay dead as they were", left - replay.progress.running)?;
+    if replay.progress.running > 0 {
+        out!("{} that are being worked on come to their end", replay.progress.running)?;
+    }
     Ok(Exit::Ok)
 }
 

@@ -11,6 +11,7 @@ use redrive_core::replays::{LetterState, ReplayState};
 use redrive_store::contract::{ListReplayLetters, ReplayView};
 
 use super::super::signals;
+use crate::args::ReplayWorkArgs;
 use crate::exit::Exit;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::harmless;
@@ -34,7 +35,13 @@ pub async fn find(redrive: &Redrive, id: ReplayId) -> Result<ReplayView> {
 }
 
 /// Works on a replay until it ends, pauses or is interrupted.
-pub async fn drive(redrive: &Redrive, pipelines: Vec<Pipeline>, id: ReplayId, counter: Counter) -> Result<Exit> {
+pub async fn drive(
+    redrive: &Redrive,
+    pipelines: Vec<Pipeline>,
+    id: ReplayId,
+    counter: Counter,
+    args: &ReplayWorkArgs,
+) -> Result<Exit> {
     let worker = redrive.worker(pipelines).only_replay(id);
     let stop = CancellationToken::new();
     let said = counter.clone();
@@ -50,9 +57,11 @@ pub async fn drive(redrive: &Redrive, pipelines: Vec<Pipeline>, id: ReplayId, co
     counter.finish();
     worked?;
     let replay = find(redrive, id).await?;
-    summarise(redrive, &replay).await?;
-    if signalled.is_cancelled() && replay.is_open() {
-        eprintln!("{} {}; go on with: redrive replay resume {id}", paint(WAITING, "left:"), left(&replay));
+    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let command = if words.is_empty() { String::new() } else { format!(" -- {}", words.join(" ")) };
+    summarise(redrive, &replay, &command).await?;
+    if signalled.is_cancelled() && replay.is_open() && replay.state != ReplayState::Paused {
+        eprintln!("{} {}; go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
         return Ok(Exit::Interrupted);
     }
     Ok(exit(&replay))
@@ -62,12 +71,18 @@ pub async fn drive(redrive: &Redrive, pipelines: Vec<Pipeline>, id: ReplayId, co
 pub async fn watch(setting: &Setting, id: ReplayId) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
     let counter = Counter::start("replayed");
+    let mut said = false;
     loop {
         let replay = find(&redrive, id).await?;
         show(&counter, &replay);
+        let alone = replay.is_open() && !redrive.store().list_workers().await?.iter().any(|worker| worker.alive);
+        if alone && !said {
+            said = true;
+            counter.say(&format!("nobody works on it: `redrive work` or `redrive replay resume {id}` does"));
+        }
         if !replay.is_open() || replay.state == ReplayState::Paused {
             counter.finish();
-            summarise(&redrive, &replay).await?;
+            summarise(&redrive, &replay, "").await?;
             return Ok(exit(&replay));
         }
         tokio::time::sleep(EVERY).await;
@@ -101,7 +116,7 @@ pub fn step(replay: &ReplayView) -> String {
     }
 }
 
-async fn summarise(redrive: &Redrive, replay: &ReplayView) -> Result<()> {
+async fn summarise(redrive: &Redrive, replay: &ReplayView, command: &str) -> Result<()> {
     let progress = &replay.progress;
     eprintln!("{} {} of {}", paint(GOOD, "recovered:"), progress.recovered, progress.total);
     if progress.failed > 0 {
@@ -120,7 +135,8 @@ async fn summarise(redrive: &Redrive, replay: &ReplayView) -> Result<()> {
         ReplayState::Paused => {
             let why = replay.why.as_deref().unwrap_or("by hand");
             eprintln!("{} {why}; {} letters wait", paint(WAITING, "paused:"), left(replay));
-            eprintln!("go on with: redrive replay resume {0}    or give up: redrive replay cancel {0}", replay.id);
+            eprintln!("go on with: redrive replay resume {}{command}", replay.id);
+            eprintln!("or give up: redrive replay cancel {}", replay.id);
         }
         ReplayState::Cancelled => eprintln!("cancelled {}", replay.why.as_deref().unwrap_or_default()),
         ReplayState::Running | ReplayState::Done => {}

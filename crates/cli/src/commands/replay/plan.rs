@@ -6,7 +6,7 @@ use redrive_store::contract::ReplayPlan;
 use serde_json::json;
 
 use super::select;
-use crate::args::PlanArgs;
+use crate::args::{PlanArgs, ReplayWorkArgs};
 use crate::exit::Exit;
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::out;
@@ -16,17 +16,21 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
     let chosen = select::selection(args.select, redrive.now())?;
     let force = chosen.force_why.is_some();
+    let ids = chosen.selection.clone();
     let mut plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
-    let none = crate::args::ReplayWorkArgs { concurrency: None, command: Vec::new() };
+    let none = ReplayWorkArgs::default();
     // A plan says what it can also where no handler is known.
     let pipelines = select::pipelines(setting, &redrive, plan.pipelines.keys().cloned(), &none, None);
     let mode = match &pipelines {
-        Ok(pipelines) => select::mode(&redrive, pipelines, &chosen, &args.mode).await?,
+        Ok(pipelines) => select::mode(pipelines, &plan, &args.mode, false)?,
         Err(_) if args.mode.saved => ReplayMode::Saved,
         Err(_) => ReplayMode::Refetch,
     };
     if mode == ReplayMode::Saved {
         plan = redrive.plan_replay(chosen.selection, mode, force).await?;
+    }
+    if let Some(why) = select::missing(&redrive, &ids).await? {
+        eprintln!("{why}");
     }
     if args.json {
         let mut document = serde_json::to_value(&plan)?;
@@ -45,10 +49,11 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
 /// Prints a plan.
 pub fn print(plan: &ReplayPlan, mode: ReplayMode) -> Result<()> {
     let how = match mode {
-        ReplayMode::Saved => "from their saved payloads, without the network",
-        ReplayMode::Refetch => "doing everything anew",
+        ReplayMode::Saved => ", from their saved payloads, without the network",
+        ReplayMode::Refetch => ", fetching everything anew",
     };
-    out!("{} of {} letters would be replayed, {how}", paint(HEADING, plan.included), plan.matched)?;
+    let how = if plan.included == 0 { "" } else { how };
+    out!("{} of {} letters would be replayed{how}", paint(HEADING, plan.included), plan.matched)?;
     for (pipeline, letters) in &plan.pipelines {
         out!("  {letters:>8}  {pipeline}")?;
     }
@@ -59,7 +64,7 @@ pub fn print(plan: &ReplayPlan, mode: ReplayMode) -> Result<()> {
         out!("{} left out", plan.matched - plan.included)?;
     }
     for (exclusion, letters) in &plan.excluded {
-        out!("  {letters:>8}  {}", exclusion.meaning())?;
+        out!("  {letters:>8}  {}", select::meaning(*exclusion))?;
     }
     Ok(())
 }

@@ -7,9 +7,9 @@ use redrive::replays::choose_mode;
 use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::Input;
-use redrive_core::replays::ReplayMode;
+use redrive_core::replays::{Exclusion, ReplayMode};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::Selection;
+use redrive_store::contract::{ReplayPlan, Selection};
 use serde_json::Value;
 
 use super::super::filter;
@@ -65,24 +65,47 @@ pub fn pipelines(
 }
 
 /// What to work from: as was said, or else as fits the letters.
-pub async fn mode(redrive: &Redrive, pipelines: &[Pipeline], chosen: &Chosen, args: &ModeArgs) -> Result<ReplayMode> {
+pub fn mode(pipelines: &[Pipeline], plan: &ReplayPlan, args: &ModeArgs, edited: bool) -> Result<ReplayMode> {
     match (args.saved, args.refetch) {
-        (true, _) => {
-            able(pipelines)?;
-            Ok(ReplayMode::Saved)
-        }
+        (true, _) => able(pipelines, edited).map(|()| ReplayMode::Saved),
         (_, true) => Ok(ReplayMode::Refetch),
-        _ => Ok(choose_mode(redrive, pipelines, &chosen.selection, chosen.force_why.is_some()).await?),
+        _ => Ok(choose_mode(pipelines, plan, edited)),
     }
 }
 
 /// Says which pipeline cannot work from saved payloads.
-pub fn able(pipelines: &[Pipeline]) -> Result<()> {
-    match pipelines.iter().find(|pipeline| !pipeline.works_from_saved()) {
-        Some(pipeline) => Err(usage(format!(
-            "pipeline {} cannot work from saved payloads: an http handler can, and a command that declares `pure = true`",
-            pipeline.name()
-        ))),
-        None => Ok(()),
+pub fn able(pipelines: &[Pipeline], edited: bool) -> Result<()> {
+    let Some(unable) = pipelines.iter().find(|pipeline| !pipeline.works_from_saved(edited)) else { return Ok(()) };
+    let why = match unable.works_from_saved(false) {
+        true => "its saved pages are those of the inputs as they were: --set needs --refetch",
+        false => "an http handler can, and a command that declares `pure = true` (or --pure)",
+    };
+    Err(usage(format!("pipeline {} cannot work from saved payloads: {why}", unable.name())))
+}
+
+/// Says what an id that was given is, where it is not a dead letter.
+pub async fn missing(redrive: &Redrive, selection: &Selection) -> Result<Option<String>> {
+    for id in &selection.ids {
+        if redrive.store().get_dead(*id).await?.is_some() {
+            continue;
+        }
+        return Ok(Some(match redrive.store().get_job(*id).await? {
+            Some(detail) => format!("job {id} is {}, not dead", detail.job.state),
+            None => format!("no dead letter {id}"),
+        }));
+    }
+    Ok(None)
+}
+
+/// What it means that letters are left out, and the way out.
+pub const fn meaning(exclusion: Exclusion) -> &'static str {
+    match exclusion {
+        Exclusion::BeingReplayed => "another replay has them: `redrive replay list` shows which",
+        Exclusion::GateNever => "permanently failed: --force with --why replays them all the same",
+        Exclusion::GateReview => "a person decides about them",
+        Exclusion::PayloadGone => "no saved payload: --refetch does them anew",
+        Exclusion::PayloadCut => "only the beginning of the payload was kept: --refetch does them anew",
+        Exclusion::ReplayedEnough => "replayed by themselves as often as they may be",
+        Exclusion::BreakerOpen => "their target's breaker is not closed",
     }
 }

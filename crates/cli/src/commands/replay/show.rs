@@ -3,11 +3,12 @@
 use std::io;
 
 use anyhow::Result;
+use redrive_core::replays::Progress;
 use redrive_store::contract::{ListReplayLetters, ReplayLetter, ReplayView};
 use serde_json::json;
 
 use super::super::filter;
-use super::drive;
+use super::{drive, select};
 use crate::args::ReplayShowArgs;
 use crate::exit::Exit;
 use crate::output::paint::{DIM, HEADING, paint};
@@ -72,11 +73,12 @@ fn print(replay: &ReplayView, joined: u64) -> Result<()> {
     for (name, count) in [
         ("chosen", progress.total),
         ("pending", progress.pending),
-        ("running", progress.running),
+        ("sent, not ended", progress.running),
         ("recovered", progress.recovered),
         ("failed again", progress.failed),
         ("for the same cause", progress.same_cause),
-        ("discarded meanwhile", progress.gone),
+        ("discarded meanwhile (gone)", progress.gone),
+        ("stayed dead (cancelled)", cancelled(progress)),
         ("joined since", joined),
     ] {
         if count > 0 || name == "chosen" || name == "recovered" {
@@ -84,9 +86,15 @@ fn print(replay: &ReplayView, joined: u64) -> Result<()> {
         }
     }
     for (exclusion, letters) in &replay.excluded {
-        out!("  {letters:>8}  left out: {}", exclusion.meaning())?;
+        out!("  {letters:>8}  left out: {}", select::meaning(*exclusion))?;
     }
     Ok(())
+}
+
+/// Letters whose turn never came.
+fn cancelled(progress: &Progress) -> u64 {
+    let Progress { total, pending, running, recovered, failed, gone, .. } = *progress;
+    total.saturating_sub(pending + running + recovered + failed + gone)
 }
 
 fn print_letters(letters: &[ReplayLetter]) -> io::Result<()> {

@@ -12,6 +12,7 @@ use crate::args::{ResumeArgs, StartArgs};
 use crate::exit::{Exit, usage};
 use crate::output::print::out;
 use crate::output::progress::Counter;
+use crate::output::report::figures::counted;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
@@ -22,12 +23,17 @@ pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
 /// Makes a replay and, unless it is left to others, works on it.
 pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Result<Exit> {
     let chosen = select::selection(args.select, redrive.now())?;
+    if args.detach && !args.work.command.is_empty() {
+        return Err(usage("--detach leaves the work to `redrive work`, which takes the command: leave it out here"));
+    }
     let force = chosen.force_why.is_some();
+    let wanted = chosen.selection.clone();
     let found = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
     let counter = Counter::start("replayed");
     let results = Some((&counter, args.out.clone()));
     let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.work, results)?;
-    let mode = select::mode(redrive, &pipelines, &chosen, &args.mode).await?;
+    let edits = select::edits(args.edits);
+    let mode = select::mode(&pipelines, &found, &args.mode, !edits.is_empty())?;
     let new = NewReplay {
         name: args.name.unwrap_or_else(|| describe(&chosen.selection)),
         actor: actor(),
@@ -35,26 +41,26 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
         mode,
         force_why: chosen.force_why,
         pacing: Pacing { ramp: args.ramp.0, refail_max: args.refail_max, per_second: args.rate },
-        edits: select::edits(args.edits),
+        edits,
     };
-    let (id, plan) = redrive.start_replay(new).await?;
-    if plan.included == 0 {
+    let (started, plan) = redrive.start_replay(new).await?;
+    let Some(id) = started else {
+        if let Some(why) = select::missing(redrive, &wanted).await? {
+            bail!("{why}");
+        }
         plan::print(&plan, mode)?;
         return if plan.matched == 0 { bail!("no dead letters are like that") } else { Ok(Exit::Failed) };
-    }
-    out!(
-        "replay {id}: {} letters, {}",
-        plan.included,
-        if mode == ReplayMode::Saved { "from their saved payloads" } else { "anew" }
-    )?;
+    };
+    let how = if mode == ReplayMode::Saved { "from their saved payloads" } else { "fetched anew" };
+    out!("replay {id}: {}, {how}", counted(i64::try_from(plan.included).unwrap_or(i64::MAX), "letter", "letters"))?;
     for (exclusion, letters) in &plan.excluded {
-        out!("  {letters} left out: {}", exclusion.meaning())?;
+        out!("  {letters} left out: {}", select::meaning(*exclusion))?;
     }
     if args.detach {
         out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;
         return Ok(Exit::Ok);
     }
-    drive::drive(redrive, pipelines, id, counter).await
+    drive::drive(redrive, pipelines, id, counter, &args.work).await
 }
 
 /// What a replay is called if nobody gave it a name.
@@ -68,7 +74,8 @@ fn describe(selection: &Selection) -> String {
         filter.target.clone(),
         filter.proxy.as_ref().map(|proxy| format!("proxy {proxy}")),
         filter.text.as_ref().map(|text| format!("{text:?}")),
-        (!selection.ids.is_empty()).then(|| format!("{} letters by id", selection.ids.len())),
+        filter.gate.map(|gate| format!("gate {gate}")),
+        (!selection.ids.is_empty()).then(|| counted(selection.ids.len() as i64, "letter by id", "letters by id")),
     ];
     let said: Vec<String> = parts.into_iter().flatten().collect();
     if said.is_empty() { "by time".to_owned() } else { said.join(", ") }
@@ -95,7 +102,7 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
     let counter = Counter::start("replayed");
     let pipelines = select::pipelines(setting, &redrive, names, &args.work, Some((&counter, args.out)))?;
     if replay.mode == ReplayMode::Saved {
-        select::able(&pipelines).map_err(|error| usage(error.to_string()))?;
+        select::able(&pipelines, !replay.edits.is_empty())?;
     }
-    drive::drive(&redrive, pipelines, args.id, counter).await
+    drive::drive(&redrive, pipelines, args.id, counter, &args.work).await
 }

@@ -1,6 +1,6 @@
 //! `redrive replay try`: what would recover, without settling anything.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use redrive::replays::Tried;
 use redrive::{CancellationToken, Redrive};
 use redrive_core::jobs::Input;
@@ -20,6 +20,13 @@ pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
     let chosen = select::selection(args.select, redrive.now())?;
     let tried = try_out(setting, &redrive, &chosen, select::edits(args.edits), &args.work).await?;
+    if tried.tried == 0 && !tried.stopped {
+        for (exclusion, letters) in &tried.excluded {
+            eprintln!("{letters} not tried: {}", select::meaning(*exclusion));
+        }
+        let missing = select::missing(&redrive, &chosen.selection).await?;
+        bail!("{}", missing.unwrap_or_else(|| "none of the letters has a saved payload to try".to_owned()));
+    }
     if args.json {
         out!("{}", serde_json::to_string_pretty(&tried)?)?;
     } else {
@@ -43,7 +50,7 @@ pub async fn try_out(
     let force = chosen.force_why.is_some();
     let plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
     let pipelines = select::pipelines(setting, redrive, plan.pipelines.keys().cloned(), args, None)?;
-    select::able(&pipelines)?;
+    select::able(&pipelines, !edits.is_empty())?;
     let stop = CancellationToken::new();
     let counter = Counter::start("tried");
     let said = counter.clone();
@@ -77,7 +84,7 @@ pub fn print(tried: &Tried) -> Result<()> {
         table::print(&[">letters", "cause", "reason", "for example", "message"], &rows)?;
     }
     for (exclusion, letters) in &tried.excluded {
-        out!("{letters} not tried: {}", exclusion.meaning())?;
+        out!("{letters} not tried: {}", select::meaning(*exclusion))?;
     }
     out!("{}", paint(DIM, "nothing was settled"))?;
     Ok(())

@@ -20,6 +20,7 @@ mod tail;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::secrets::Secrets;
@@ -115,7 +116,7 @@ impl Drop for PayloadFile {
 
 /// Where a job's command may write its raw response.
 fn payload_path(job: &Job) -> PathBuf {
-    std::env::temp_dir().join(format!("redrive-{}-{}.payload", job.id, job.attempt))
+    std::env::temp_dir().join(format!("redrive-{}-{}-{}.payload", job.id, job.attempt, job.worker))
 }
 
 /// Where a job's command finds the saved payload it is to work from.
@@ -123,13 +124,29 @@ fn saved_path(job: &Job) -> PathBuf {
     std::env::temp_dir().join(format!("redrive-{}-{}-{}.saved", job.id, job.attempt, job.worker))
 }
 
+/// How old a file must be to have been left behind by a kill.
+const LEFT_BEHIND: Duration = Duration::from_secs(3_600);
+
+/// Removes files that attempts left behind because their worker was killed.
+pub(crate) fn sweep_files() {
+    let Ok(files) = std::fs::read_dir(std::env::temp_dir()) else { return };
+    for file in files.flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        let ours = name.starts_with("redrive-") && (name.ends_with(".saved") || name.ends_with(".payload"));
+        let age = file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
+        if ours && age.is_some_and(|age| age > LEFT_BEHIND) {
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+}
+
 /// The key of a result by which a command says which proxy it used.
 const PROXY_KEY: &str = "_proxy";
 
 /// Takes the label of the proxy out of a result, where a command put it.
-fn without_proxy(mut result: Value, job: &Job) -> Value {
+fn without_proxy(mut result: Value, job: &Job, secrets: &Secrets) -> Value {
     if let Some(Value::String(label)) = result.as_object_mut().and_then(|fields| fields.shift_remove(PROXY_KEY)) {
-        job.notes.proxy(&label);
+        job.notes.proxy(&secrets.mask(&label));
     }
     result
 }
@@ -167,20 +184,19 @@ impl Handler for Exec {
             None => process::run(&self.command, &job).await,
             Some(pool) => pool.run(&self.command, &job).await,
         };
-        if let Some(saved) = &job.saved {
-            job.evidence.keep_again(saved.payload.clone());
-        }
         if job.evidence.is_wanted(answer.is_err()) {
             job.evidence.save_file(&payload.0).await?;
         }
-        answer.map(|result| without_proxy(result, &job)).map_err(|error| error.masked(&self.command.secrets))
+        answer
+            .map(|result| without_proxy(result, &job, &self.command.secrets))
+            .map_err(|error| error.masked(&self.command.secrets))
     }
 
     fn isolation(&self) -> Isolation {
         Isolation::OwnProcess
     }
 
-    fn works_from_saved(&self) -> bool {
+    fn works_from_saved(&self, _edited: bool) -> bool {
         self.command.pure
     }
 }

@@ -123,9 +123,7 @@ impl Http {
         };
         coverage.into_iter().for_each(|coverage| job.notes.coverage(coverage));
         let read = read.map_err(|report| FailureReport { proxy, http_status: status, ..report });
-        if let Some(saved) = &job.saved {
-            job.evidence.keep_again(saved.payload.clone());
-        } else if job.evidence.is_wanted(read.is_err()) {
+        if job.saved.is_none() && job.evidence.is_wanted(read.is_err()) {
             inner.line.keep(&answer, job).await?;
         }
         Ok(read?)
@@ -195,8 +193,9 @@ impl Handler for Http {
         Some(self.0.config.request.fill(input).ok()?.masked(self.0.line.secrets()))
     }
 
-    fn works_from_saved(&self) -> bool {
-        true
+    fn works_from_saved(&self, edited: bool) -> bool {
+        // A saved page is that of the input as it was.
+        !edited
     }
 }
 

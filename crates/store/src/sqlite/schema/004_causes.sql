@@ -6,8 +6,10 @@ CREATE TABLE cause (
     owner        TEXT,
     resolved_at  INTEGER,
     regressed_at INTEGER,
-    mute         TEXT
+    mute         TEXT,
+    merged_into  INTEGER               -- the cause that has its keys now
 ) STRICT;
+CREATE INDEX cause_merged ON cause (merged_into) WHERE merged_into IS NOT NULL;
 
 -- What failures are recognised by. A cause owns one key, or several once it was merged; letters point at the key, so that
 -- merging and splitting move keys and no letters. `total` counts burials, `dead` the letters that are there.
@@ -15,9 +17,11 @@ CREATE TABLE cause_key (
     id         INTEGER PRIMARY KEY,
     key        TEXT NOT NULL UNIQUE,
     cause      INTEGER NOT NULL,
+    origin     INTEGER NOT NULL,       -- the cause it was made for
     template   TEXT NOT NULL,
     reason     TEXT NOT NULL,
     code       TEXT,
+    status     INTEGER,
     parts      TEXT NOT NULL,
     sample     TEXT NOT NULL,
     first_seen INTEGER NOT NULL,
@@ -69,6 +73,7 @@ ALTER TABLE dead ADD COLUMN payload_cut INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE dead ADD COLUMN auto_replays INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX dead_by_cause ON dead (cause_key, died_at);
 CREATE INDEX dead_by_gate ON dead (gate, died_at);
+CREATE INDEX dead_by_auto ON dead (pipeline, died_at) WHERE gate = 'auto';
 CREATE INDEX dead_by_proxy ON dead (proxy, died_at) WHERE proxy IS NOT NULL;
 UPDATE dead SET payload_cut = 1 WHERE payload IS NOT NULL AND EXISTS
     (SELECT 1 FROM payload_use u WHERE u.job = dead.id AND u.hash = dead.payload AND u.payload ->> 'truncated' = 1);
@@ -85,6 +90,7 @@ CREATE TABLE replay (
     force_why   TEXT,
     automatic   INTEGER NOT NULL,
     selection   TEXT NOT NULL,
+    pipelines   TEXT NOT NULL,
     pacing      TEXT NOT NULL,
     edits       TEXT NOT NULL,
     excluded    TEXT NOT NULL,
@@ -103,7 +109,7 @@ CREATE TABLE replay (
     step_failed INTEGER NOT NULL DEFAULT 0,
     free_at     INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX replay_open ON replay (state) WHERE finished_at IS NULL;
+CREATE INDEX replay_open ON replay (id) WHERE finished_at IS NULL;
 
 -- The letters of a replay and what became of them. `claimed` until they have come to their end.
 CREATE TABLE replay_letter (
@@ -116,6 +122,7 @@ CREATE TABLE replay_letter (
     claimed   INTEGER NOT NULL DEFAULT 1,
     ended_at  INTEGER,
     after_key INTEGER,                 -- the cause it failed for then
+    letter    TEXT,                    -- what only its dead letter said, while it is under way
     PRIMARY KEY (replay, n)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX replay_letter_claim ON replay_letter (job) WHERE claimed = 1;

@@ -81,6 +81,11 @@ fn field_row(field: &FieldCoverage) -> Row<'_> {
         share: field.recent_share(),
         tone: if field.has_drifted() { Tone::Bad } else { Tone::Plain },
         value: percent(field.recent_share()),
-        remark: format!("{drift}{} · {}", field.pipeline, part_of(field.recent_filled, field.recent_records)),
+        remark: format!(
+            "{drift}{} · {} · rules {}",
+            field.pipeline,
+            part_of(field.recent_filled, field.recent_records),
+            field.version
+        ),
     }
 }

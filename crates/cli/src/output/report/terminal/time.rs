@@ -36,7 +36,7 @@ pub fn timeline(report: &Report, width: usize) -> Vec<String> {
         heading("over time", &format!("jobs per {}", hours::step_name(step)), width),
         line("buried", Tone::Bad, |hour| hour.buried),
         line("recovered", Tone::Good, |hour| hour.recovered),
-        line("done", Tone::Plain, |hour| hour.done),
+        line("done", Tone::Plain, |hour| hour.done - hour.recovered),
         axis(report, groups.len() * column),
     ]
 }
