@@ -19,6 +19,7 @@ const RUNS: usize = 5;
 pub async fn measure(path: &Path, letters: u64) -> Result<()> {
     let redrive = Redrive::open(&format!("sqlite:{}", path.display()))?;
     let params = ListCauses {
+        ids: Vec::new(),
         pipeline: None,
         states: Vec::new(),
         owner: None,

@@ -99,6 +99,11 @@ fn operating_runs() {
 }
 
 #[test]
+fn fixing_runs() {
+    run("docs/fixing.md");
+}
+
+#[test]
 fn the_readmes_picture_is_what_is_seen() {
     let sandbox = Sandbox::new();
     let folder = root().join("examples/quickstart");

@@ -21,7 +21,7 @@ print(json.dumps({"token": 1, "_proxy": job["via"]}))
         "[pipeline.p]\ncommand = [\"python3\", \"solve.py\"]\ntrack = [\"sitekey\"]\nout = \"out.jsonl\"\n",
     );
     let task = |n: u32| {
-        let sitekey = if n % 3 == 0 { "wrong" } else { "right" };
+        let sitekey = if n.is_multiple_of(3) { "wrong" } else { "right" };
         json!({"sitekey": sitekey, "via": format!("p{}", n % 2), "url": format!("https://h{}.example/", n % 2), "n": n})
     };
     let tasks: String = (0..12).map(|n| format!("{}\n", task(n))).collect();

@@ -33,9 +33,7 @@ impl Saved {
             let message = format!("the saved payload is longer than {bytes_max} bytes");
             return Err(FailureReport::new(Reason::MalformedPayload, message).with_code("body_too_large").into());
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(self.payload.size_bytes).unwrap_or(0));
-        self.vault.copy(self.payload.hash, &mut bytes).await.map_err(|error| gone(&error))?;
-        Ok(bytes)
+        self.vault.bytes(self.payload.hash, self.payload.size_bytes).await.map_err(|error| gone(&error))
     }
 
     /// Writes the payload to a file.

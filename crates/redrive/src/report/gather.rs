@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use redrive_core::causes::CauseId;
 use redrive_core::failures::Reason;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    CauseView, CountDead, CountTraffic, CoverageCount, DeadBy, DeadFilter, HourlyCount, ListCauses, TrafficBy,
-    TrafficCount,
+    BusiestCauses, CauseView, CountDead, CountTraffic, CoverageCount, DeadBy, DeadFilter, HourlyCount, ListCauses,
+    TrafficBy, TrafficCount,
 };
 
 use super::{CauseLine, ClockCell, CodeCount, FieldCoverage, HourReport, PipelineReport, Rate, ReasonCount, Report};
@@ -18,8 +19,8 @@ use crate::error::Error;
 /// Entries of each list.
 const ENTRIES: usize = 20;
 
-/// Causes that are looked at to find those that killed most in the window.
-const CAUSES: u32 = 1_000;
+/// Causes that are looked at: those with the most letters, and those that killed most in the window.
+const LISTED: u32 = 20;
 
 /// Parts of the window that the trend of a cause shows.
 const TREND_PARTS: usize = 24;
@@ -97,16 +98,27 @@ impl Redrive {
         now: Timestamp,
         pipeline: Option<&PipelineName>,
     ) -> Result<Vec<CauseLine>, Error> {
-        let params = ListCauses {
-            pipeline: pipeline.cloned(),
-            states: Vec::new(),
-            owner: None,
-            // What was brought back meanwhile killed in the window all the same.
-            with_empty: true,
-            limit: CAUSES,
-            now,
+        let list = async |ids: Vec<CauseId>| {
+            let params = ListCauses {
+                ids,
+                pipeline: pipeline.cloned(),
+                states: Vec::new(),
+                owner: None,
+                // What was brought back meanwhile killed in the window all the same.
+                with_empty: true,
+                limit: LISTED,
+                now,
+            };
+            self.store.list_causes(params).await
         };
-        let causes = self.store.list_causes(params).await?;
+        let busiest = BusiestCauses { pipeline: pipeline.cloned(), since, limit: LISTED };
+        let busiest = self.store.busiest_causes(busiest).await?;
+        let mut causes = list(Vec::new()).await?;
+        if !busiest.is_empty() {
+            causes.extend(list(busiest).await?);
+        }
+        causes.sort_by(|a, b| a.id.cmp(&b.id));
+        causes.dedup_by(|a, b| a.id == b.id);
         let ids = causes.iter().map(|cause| cause.id.clone()).collect();
         let mut trends: HashMap<_, _> = HashMap::new();
         for hour in self.store.cause_hours(ids, since).await? {

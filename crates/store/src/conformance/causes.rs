@@ -15,7 +15,15 @@ use crate::sqlite::SqliteStore;
 
 /// All causes.
 pub(super) async fn causes(store: &Shared, now: Timestamp) -> Vec<CauseView> {
-    let params = ListCauses { pipeline: None, states: Vec::new(), owner: None, with_empty: true, limit: 1_000, now };
+    let params = ListCauses {
+        ids: Vec::new(),
+        pipeline: None,
+        states: Vec::new(),
+        owner: None,
+        with_empty: true,
+        limit: 1_000,
+        now,
+    };
     store.list_causes(params).await.expect("listed")
 }
 
@@ -97,6 +105,7 @@ pub async fn people_have_their_say(store: Shared) {
     let later = store.get_cause(id.clone(), at(300)).await.expect("there");
     assert_eq!(later.cause.state, CauseState::New, "a mute ends");
     let of_bob = ListCauses {
+        ids: Vec::new(),
         pipeline: None,
         states: vec![CauseState::Muted],
         owner: Some("bob".into()),

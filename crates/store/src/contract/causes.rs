@@ -23,6 +23,9 @@ pub trait CauseStore {
     /// The causes that failures would belong to, in the order asked, as far as they are known.
     async fn recognise(&self, failures: Vec<Recognise>) -> Result<Vec<Option<CauseId>>>;
 
+    /// The causes that killed most since a time, the worst first.
+    async fn busiest_causes(&self, params: BusiestCauses) -> Result<Vec<CauseId>>;
+
     /// How often each of some causes killed a job in each hour since a time.
     async fn cause_hours(&self, ids: Vec<CauseId>, since: Timestamp) -> Result<Vec<CauseHour>>;
 
@@ -41,9 +44,22 @@ pub struct Recognise {
     pub message: String,
 }
 
+/// Asks for the causes that killed most.
+#[derive(Clone, Debug)]
+pub struct BusiestCauses {
+    /// Only of this pipeline.
+    pub pipeline: Option<PipelineName>,
+    /// Since this time.
+    pub since: Timestamp,
+    /// At most so many.
+    pub limit: u32,
+}
+
 /// Asks for causes.
 #[derive(Clone, Debug)]
 pub struct ListCauses {
+    /// Only these; none means any.
+    pub ids: Vec<CauseId>,
     /// Only of this pipeline.
     pub pipeline: Option<PipelineName>,
     /// Only in one of these states; none means any.

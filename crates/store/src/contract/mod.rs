@@ -17,8 +17,8 @@ pub mod workers;
 
 pub use breakers::{BreakerStore, BreakerView, SweepBreakers};
 pub use causes::{
-    AlikeCause, CauseChange, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView, ChangeCause,
-    ListCauses, Recognise, SplitBy,
+    AlikeCause, BusiestCauses, CauseChange, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
+    ChangeCause, ListCauses, Recognise, SplitBy,
 };
 pub use dead::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use jobs::{

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use redrive_core::causes::{ALIKE_MIN, CauseId, Standing, TREND_HOURS, Trend, state};
 use redrive_core::failures::Failure;
 use redrive_core::fingerprint::{self, Fingerprint, similarity};
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -16,8 +17,8 @@ use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{cause_changes, dead};
 use crate::contract::{
-    AlikeCause, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView, ChangeCause, DeadFilter,
-    ListCauses, ListDead, Recognise,
+    AlikeCause, BusiestCauses, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView, ChangeCause,
+    DeadFilter, ListCauses, ListDead, Recognise,
 };
 use crate::error::{Result, StoreError};
 
@@ -45,6 +46,24 @@ impl CauseStore for SqliteStore {
 
     async fn recognise(&self, failures: Vec<Recognise>) -> Result<Vec<Option<CauseId>>> {
         self.read(move |conn| failures.iter().map(|failure| cause_of(conn, failure)).collect()).await
+    }
+
+    async fn busiest_causes(&self, params: BusiestCauses) -> Result<Vec<CauseId>> {
+        self.read(move |conn| {
+            let mut conditions = Conditions::default();
+            conditions.at_least("h.hour", Some(params.since.hour()));
+            let sql = format!(
+                "SELECT c.name FROM (SELECT h.key, sum(h.count) AS count FROM cause_hour h {conditions} GROUP BY h.key) s
+                 JOIN cause_key k ON k.id = s.key JOIN cause c ON c.id = k.cause JOIN pipeline p ON p.id = c.pipeline
+                 WHERE ?2 IS NULL OR p.name = ?2 GROUP BY c.id ORDER BY sum(s.count) DESC, c.id DESC LIMIT {}",
+                params.limit
+            );
+            let mut select = conn.prepare_cached(&sql)?;
+            let name = params.pipeline.as_ref().map(PipelineName::as_str);
+            let rows = select.query_map(params![params.since.hour(), name], |row| rows::parsed(row, 0))?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
     }
 
     async fn cause_hours(&self, ids: Vec<CauseId>, since: Timestamp) -> Result<Vec<CauseHour>> {
@@ -314,6 +333,10 @@ fn list(conn: &Connection, params: &ListCauses) -> Result<Vec<CauseView>, Fault>
     let mut conditions = Conditions::default();
     conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
     conditions.equal("c.owner", params.owner.clone());
+    if !params.ids.is_empty() {
+        let place = conditions.bind(serde_json::to_string(&params.ids)?);
+        conditions.holds(&format!("c.name IN (SELECT value FROM json_each({place}))"));
+    }
     let having = if params.with_empty { "" } else { "HAVING sum(k.dead) > 0" };
     let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
     let mut listed = Vec::new();

@@ -27,7 +27,7 @@ impl Choice {
         let mut conditions = dead::conditions(conn, &filter, None)?;
         conditions.ids("d.id", &params.selection.ids)?;
         let limit = params.automatic.map(|limits| limits.letters_max);
-        Ok(Self { conditions, exclusion: exclusion(params), limit })
+        Ok(Self { conditions, exclusion: exclusion(params, any_claimed(conn)?), limit })
     }
 
     /// Claims the letters, oldest first; says how many there were.
@@ -46,12 +46,15 @@ impl Choice {
 }
 
 /// Says why a letter is left out, first reason first.
-fn exclusion(params: &PlanReplay) -> String {
+fn exclusion(params: &PlanReplay, any_claimed: bool) -> String {
     let mut cases = String::new();
     let mut when = |exclusion: Exclusion, condition: &str| {
         cases += &format!(" WHEN {condition} THEN '{}'", exclusion.as_str());
     };
-    when(Exclusion::BeingReplayed, "EXISTS (SELECT 1 FROM replay_letter r WHERE r.job = d.id AND r.claimed = 1)");
+    if any_claimed {
+        let claimed = "EXISTS (SELECT 1 FROM replay_letter r WHERE r.job = d.id AND r.claimed = 1)";
+        when(Exclusion::BeingReplayed, claimed);
+    }
     if !params.force {
         when(Exclusion::GateNever, "d.gate = 'never'");
     }
@@ -67,7 +70,13 @@ fn exclusion(params: &PlanReplay) -> String {
                             AND b.breaker ->> 'state' <> 'closed')";
         when(Exclusion::BreakerOpen, open);
     }
-    format!("CASE{cases} END")
+    if cases.is_empty() { "NULL".to_owned() } else { format!("CASE{cases} END") }
+}
+
+/// Whether any replay has a letter at all: else none need be asked for.
+fn any_claimed(conn: &Connection) -> Result<bool, Fault> {
+    let sql = "SELECT 1 FROM replay_letter INDEXED BY replay_letter_claim WHERE claimed = 1 LIMIT 1";
+    Ok(conn.prepare_cached(sql)?.exists([])?)
 }
 
 /// A page of the letters that would be sent, with their failures.
@@ -93,8 +102,7 @@ pub(super) fn list(conn: &Connection, params: &ListChosen) -> Result<Page<DeadLe
 pub(super) fn plan(conn: &Connection, params: &PlanReplay) -> Result<ReplayPlan, Fault> {
     let Choice { conditions, exclusion, .. } = Choice::of(conn, params)?;
     let sql = format!(
-        "SELECT ({exclusion}) AS exclusion, d.pipeline, d.gate, d.payload IS NOT NULL AND NOT d.payload_cut AS saved,
-                d.reason, count(*)
+        "SELECT ({exclusion}) AS exclusion, d.pipeline, d.gate, d.saved, d.reason, count(*)
          FROM dead d {conditions} GROUP BY 1, 2, 3, 4, 5"
     );
     let mut select = conn.prepare_cached(&sql)?;

@@ -22,7 +22,7 @@ pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
     let asked = limit.saturating_add(1);
     // Causes that were resolved are over, unless they are asked for.
     let with_empty = all || state.contains(&CauseState::Resolved);
-    let params = ListCauses { pipeline, states: state, owner, with_empty, limit: asked, now };
+    let params = ListCauses { ids: Vec::new(), pipeline, states: state, owner, with_empty, limit: asked, now };
     let mut causes = redrive.store().list_causes(params).await?;
     let more = causes.len() > limit as usize;
     causes.truncate(limit as usize);
