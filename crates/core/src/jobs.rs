@@ -68,18 +68,18 @@ pub fn host_of(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
-/// An input with fields changed: by name, by `a.b` for one inside another, or by JSON pointer. What does not fit the input
-/// (a place in a list that is not there, a field of a number) is left as it is. If the target was the input's own, it is
-/// that of the new input.
-pub fn edited(input: &Input, edits: &Input, target: Option<&str>) -> (Input, Option<String>) {
+/// An input with fields changed: by name, by `a.b` for one inside another, or by JSON pointer. Nothing if a change does not
+/// fit it: a place in a list that is not there, a field of a number. If the target was the input's own, it is that of the
+/// new input.
+pub fn edited(input: &Input, edits: &Input, target: Option<&str>) -> Option<(Input, Option<String>)> {
     let mut changed = Value::Object(input.clone());
     for (field, value) in edits {
-        set(&mut changed, &path_of(field, input), value);
+        set(&mut changed, &path_of(field, input), value)?;
     }
-    let Value::Object(changed) = changed else { return (input.clone(), target.map(str::to_owned)) };
+    let Value::Object(changed) = changed else { return None };
     let own = own_target(input);
     let target = if own.as_deref() == target { own_target(&changed) } else { target.map(str::to_owned) };
-    (changed, target)
+    Some((changed, target))
 }
 
 /// The value of a field: by name, by `a.b` for one inside another, or by JSON pointer.
@@ -103,30 +103,26 @@ fn path_of(field: &str, input: &Input) -> Vec<String> {
     }
 }
 
-/// Sets a value inside another.
-fn set(inside: &mut Value, names: &[String], value: &Value) {
+/// Sets a value inside another, if it fits.
+fn set(inside: &mut Value, names: &[String], value: &Value) -> Option<()> {
     let Some((name, rest)) = names.split_first() else {
         *inside = value.clone();
-        return;
+        return Some(());
     };
     match inside {
         Value::Null => {
             *inside = Value::Object(Map::new());
-            set(inside, names, value);
+            set(inside, names, value)
         }
         Value::Object(fields) => set(fields.entry(name.as_str()).or_insert(Value::Null), rest, value),
         Value::Array(items) => {
-            let at = if name == "-" { Some(items.len()) } else { name.parse().ok() };
-            match at {
-                Some(at) if at < items.len() => set(&mut items[at], rest, value),
-                Some(at) if at == items.len() => {
-                    items.push(Value::Null);
-                    set(&mut items[at], rest, value);
-                }
-                _ => {}
+            let at = if name == "-" { items.len() } else { name.parse().ok()? };
+            if at == items.len() {
+                items.push(Value::Null);
             }
+            set(items.get_mut(at)?, rest, value)
         }
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
@@ -257,16 +253,18 @@ mod tests {
         };
         let input = object(json!({"url": "https://old.example/p", "a": {"b": [1, 2]}}));
         let edits = object(json!({"url": "https://new.example/p", "/a/b/1": 9, "/c/d": true}));
-        let (changed, target) = edited(&input, &edits, Some("old.example"));
+        let (changed, target) = edited(&input, &edits, Some("old.example")).expect("it fits");
         assert_eq!(
             Value::Object(changed),
             json!({"url": "https://new.example/p", "a": {"b": [1, 9]}, "c": {"d": true}})
         );
         assert_eq!(target.as_deref(), Some("new.example"));
-        assert_eq!(edited(&input, &edits, Some("provider")).1.as_deref(), Some("provider"));
-        let odd = object(json!({"/a/b/7": 1, "/a/b/-": 3, "/url/x": 1, "a.c": 4}));
-        let (changed, _) = edited(&input, &odd, None);
+        assert_eq!(edited(&input, &edits, Some("provider")).expect("it fits").1.as_deref(), Some("provider"));
+        let (changed, _) = edited(&input, &object(json!({"/a/b/-": 3, "a.c": 4})), None).expect("it fits");
         assert_eq!(Value::Object(changed), json!({"url": "https://old.example/p", "a": {"b": [1, 2, 3], "c": 4}}));
+        for odd in [json!({"/a/b/7": 1}), json!({"/url/x": 1}), json!({"a.b.x": 1})] {
+            assert_eq!(edited(&input, &object(odd.clone()), None), None, "{odd}");
+        }
         assert_eq!(field(&input, "a.b"), Some(&json!([1, 2])));
         assert_eq!(field(&input, "/a/b/1"), Some(&json!(2)));
         assert_eq!(field(&input, "a.x"), None);

@@ -156,27 +156,34 @@ fn mask_parameters(secrets: &Secrets, text: &str) -> String {
     masked
 }
 
-/// Names that are followed by a secret in a dump of headers or settings, and by nothing else.
-const HEADED_NAMES: &[&str] =
-    &["authorization", "cookie", "api-key", "api_key", "apikey", "password", "passwd", "secret"];
+/// Names that people also use for what is no secret: `key=price`, `unexpected token: }`. What they stand before must look like
+/// a secret.
+const COMMON_NAMES: &[&str] = &["key", "token", "auth", "sid", "sig", "session", "signature", "cookie", "secret"];
 
-/// Masks `name=value` and, for names that head nothing else, `name: value` to its end in any text; and what follows `Bearer`.
+/// Values of common names that are shorter than this are words.
+const COMMON_BYTES_MIN: usize = 12;
+
+/// Masks `name=value` and `name: value` in any text where the name is a secret's, and what follows `Bearer`.
 fn mask_pairs(secrets: &Secrets, text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['=', ':', ' ']) {
-        let (before, sign) = (rest[..at].trim_end_matches(['"', '\'']), rest.as_bytes()[at]);
-        let name = before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c))).next().unwrap_or_default();
-        let lower = name.to_ascii_lowercase();
+        let (before, sign) = (&rest[..at], rest.as_bytes()[at]);
         masked.push_str(&rest[..=at]);
         rest = &rest[at + 1..];
-        let value = match sign {
-            b'=' if secrets.is_secret_name(name) => Some(value_in(rest, true)),
-            b':' if HEADED_NAMES.iter().any(|known| lower.ends_with(known)) => Some(value_in(rest, false)),
-            b' ' if lower == "bearer" => Some(value_in(rest, true)),
-            _ => None,
+        let name = match sign {
+            b' ' => last_name(before).filter(|name| name.eq_ignore_ascii_case("bearer")),
+            // With blanks before it the name was passed already: it is the end of what was written.
+            _ if before.trim().is_empty() => last_name(masked[..masked.len() - 1].trim_end()),
+            _ => last_name(before),
         };
-        if let Some(value) = value.filter(|value| !rest[value.clone()].trim().is_empty()) {
+        let Some(name) = name.filter(|name| sign == b' ' || secrets.is_secret_name(name)).map(str::to_owned) else {
+            continue;
+        };
+        let is_header =
+            sign == b':' && ["authorization", "cookie"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
+        let value = value_in(rest, !is_header);
+        if looks_secret(&name, &rest[value.clone()], is_header) {
             masked.push_str(&rest[..value.start]);
             masked.push_str(MASK);
             rest = &rest[value.end..];
@@ -186,12 +193,32 @@ fn mask_pairs(secrets: &Secrets, text: &str) -> String {
     masked
 }
 
+/// The name at the end of a text, in quotes or not.
+fn last_name(text: &str) -> Option<&str> {
+    let text = text.trim_end_matches(['"', '\'', '\\']);
+    let name = text.rsplit(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c))).next()?;
+    (!name.is_empty()).then_some(name)
+}
+
+/// Whether a value can be a secret of that name.
+fn looks_secret(name: &str, value: &str, is_header: bool) -> bool {
+    let value = value.trim();
+    let common = COMMON_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
+    match (value.is_empty(), common) {
+        (true, _) => false,
+        (_, true) if is_header => value.contains('='),
+        (_, true) => value.len() >= COMMON_BYTES_MIN && value.bytes().any(|b| b.is_ascii_digit()),
+        (_, false) => true,
+    }
+}
+
 /// Where a value stands: between quotes, or up to what cannot be part of it.
 fn value_in(text: &str, one_word: bool) -> std::ops::Range<usize> {
-    let start = text.len() - text.trim_start_matches(' ').len();
+    let start = text.len() - text.trim_start_matches([' ', '\\']).len();
     let value = &text[start..];
     if let Some(quote) = value.chars().next().filter(|c| matches!(c, '"' | '\'')) {
-        return start + 1..start + 1 + value[1..].find(quote).unwrap_or(value.len() - 1);
+        let end = value[1..].find(quote).unwrap_or(value.len() - 1);
+        return start + 1..start + 1 + value[1..=end].trim_end_matches('\\').len();
     }
     let ends = |c: char| "\"'<>)}]\r\n".contains(c) || (one_word && (c.is_whitespace() || "&;,#".contains(c)));
     start..start + value.find(ends).unwrap_or(value.len())
@@ -251,6 +278,14 @@ mod tests {
             ("unexpected token: '}' at 7", "unexpected token: '}' at 7"),
             ("the answer was 403: key price is missing", "the answer was 403: key price is missing"),
             ("a = b, c: d", "a = b, c: d"),
+            ("key=price not found in record", "key=price not found in record"),
+            ("expected token=EOF, got token=IDENT", "expected token=EOF, got token=IDENT"),
+            ("cookie: none were set by the server", "cookie: none were set by the server"),
+            ("password = 'SECRET'", "password = '***'"),
+            ("X-Auth-Token: abc", "X-Auth-Token: ***"),
+            ("{\"accessToken\": \"abc\", \"a\": 1}", "{\"accessToken\": \"***\", \"a\": 1}"),
+            ("{\\\"password\\\": \\\"X\\\"}", "{\\\"password\\\": \\\"***\\\"}"),
+            ("token=abcdef1234567890", "token=***"),
         ];
         for (text, masked) in table {
             assert_eq!(secrets.mask(text), masked);

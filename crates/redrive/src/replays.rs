@@ -194,8 +194,8 @@ impl Trial {
         while self.running.len() >= self.at_once {
             self.take_one().await?;
         }
+        let Some((input, target)) = edited(&letter.input, &self.edits, letter.target.as_deref()) else { return Ok(()) };
         self.tried.tried += 1;
-        let (input, target) = edited(&letter.input, &self.edits, letter.target.as_deref());
         let job = LeasedJob {
             lease: Lease { job: letter.id, token: LeaseToken::new(self.redrive.now(), 0), epoch: 0 },
             pipeline: letter.pipeline.clone(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use redrive_store::conformance::script::{
     Shared, assert_sound, at, attach, enqueue, job, lease_all, lease_one, pipeline, plain,
 };
+use redrive_store::contract::DeadFilter;
 use redrive_store::contract::FindLostLeases;
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{OpenMode, Store};
@@ -176,12 +177,21 @@ async fn a_store_of_an_older_version_is_brought_forward() {
         "PRAGMA application_id = 0x52445256; PRAGMA user_version = 1;
          INSERT INTO pipeline (id, name, accepted, queued) VALUES (1, 'suite', 1, 1);
          INSERT INTO job (seq, id, pipeline, accepted_at, due_at, input) VALUES (1, randomblob(16), 1, 0, 0, '{\"old\":1}');
-         INSERT INTO queue VALUES (1, 0, 1);",
+         INSERT INTO queue VALUES (1, 0, 1);
+         UPDATE pipeline SET accepted = 3, dead = 2;
+         INSERT INTO dead (seq, id, pipeline, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message, input)
+         VALUES (1, x'00000000000000000000000000000001', 1, 0, 5000, 5000, 1, 0, 0, 'review', 'handler_error', 'task 11 broke', '{}'),
+                (2, x'00000000000000000000000000000002', 1, 0, 6000, 6000, 1, 0, 0, 'review', 'handler_error', 'task 22 broke', '{}');
+         INSERT INTO failure SELECT id, 1, json_object('at', '2026-11-15T14:02:00Z', 'attempt', 1, 'replay', 0,
+                                                        'reason', reason, 'message', message) FROM dead;",
     )
-    .expect("an old job");
+    .expect("an old job and two old letters");
     drop(conn);
     let store = open(folder.path());
     attach(&store, 1).await;
     assert_eq!(lease_one(&store, at(0)).await.input["old"], 1);
+    let letters = redrive_store::conformance::script::dead(&store, DeadFilter::default()).await;
+    assert_eq!(letters.len(), 2);
+    assert!(letters[0].cause.is_some() && letters[0].cause == letters[1].cause, "old letters are recognised");
     assert_sound(&store).await;
 }

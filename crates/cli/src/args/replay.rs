@@ -41,7 +41,7 @@ pub enum ReplayCommand {
     },
     /// Go on with a replay that is paused, or whose process was killed
     Resume(ResumeArgs),
-    /// Send nothing more; what was sent comes to its end
+    /// Send nothing more; what nobody has begun is dead again as it was, the rest comes to its end
     Cancel {
         /// The replay
         id: ReplayId,

@@ -44,7 +44,9 @@ fn write(path: &Path, page: &str) -> io::Result<()> {
         return io::stdout().write_all(page.as_bytes());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    let mut builder = tempfile::Builder::new();
+    let file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder);
+    let mut file = file.map_err(|error| io::Error::from(error.kind()))?;
     file.write_all(page.as_bytes())?;
     file.persist(path).map_err(|error| error.error)?;
     eprintln!("written to {}", path.display());

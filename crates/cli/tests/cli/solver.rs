@@ -177,9 +177,17 @@ fn the_demo_tells_its_story() {
         "unsolvable",
         "<div class=\"price\">",
         "redrive payload show",
+        "57 of 60 would recover",
+        "60 letters, from their saved payloads",
+        "Price on request",
     ] {
         assert!(shown.stdout.contains(part), "{part} in:\n{}", shown.stdout);
     }
+    assert!(shown.stderr.contains("recovered: 57 of 60"), "{}", shown.stderr);
+    let records = crate::harness::json_lines(&sandbox.read("redrive-demo/records.jsonl"));
+    let fetched = records.iter().filter(|record| record["input"]["product"].as_u64().is_some_and(|n| n <= 60)).count();
+    assert_eq!(records.len() - fetched, 57, "the records reach the output as if nothing had happened");
+    assert!(sandbox.read("redrive-demo/report.html").contains("<svg"));
     let audit = sandbox.command().arg("audit").current_dir(sandbox.path("redrive-demo")).status().expect("ran");
     assert!(audit.success());
     sandbox.redrive("demo").expect(0);

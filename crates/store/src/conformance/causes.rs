@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::script::{Shared, assert_sound, at, attach, bury, dead, job, ledger, plain};
 use crate::contract::{
-    CauseChange, CauseDetail, CauseView, ChangeCause, DeadFilter, DiscardDead, ImportDead, ListCauses, SplitBy,
+    CauseChange, CauseDetail, CauseView, ChangeCause, DeadFilter, DiscardDead, ImportDead, ListCauses, Recognise,
+    SplitBy,
 };
 use crate::sqlite::SqliteStore;
 
@@ -178,6 +179,66 @@ pub async fn a_split_holds_for_the_future(store: Shared) {
     let by_text = change(&store, &id, CauseChange::Split(SplitBy::Text("9010".into()))).await;
     assert_eq!(detail(&store, &by_text).await.cause.dead, 1);
     assert_sound(&store).await;
+}
+
+/// A part that was split off can be split again, and what is still to come finds its way through both.
+pub async fn a_part_of_a_part_is_split_off(store: Shared) {
+    bury_four(&store).await;
+    let id = causes(&store, at(100)).await[0].id.clone();
+    let part = change(&store, &id, CauseChange::Split(SplitBy::Target("host1.example".into()))).await;
+    let deeper = change(&store, &part, CauseChange::Split(SplitBy::Text("7003".into()))).await;
+    let input = json!({"url": "https://host1.example/x"});
+    bury(&store, job(9, input), Reason::HandlerError, "task 7003 was lost", at(60)).await;
+    assert_eq!(detail(&store, &deeper).await.cause.dead, 2);
+    let nothing = ChangeCause {
+        id,
+        change: CauseChange::Split(SplitBy::Target("nobody.example".into())),
+        actor: "ada".into(),
+        now: at(61),
+    };
+    assert!(store.change_cause(nothing).await.is_err(), "an empty part is none");
+    assert_eq!(causes(&store, at(100)).await.len(), 4);
+    assert_sound(&store).await;
+}
+
+/// A cause that became part of another is found by its old id, and is itself again when the merge is taken back.
+pub async fn a_merge_taken_back(store: Shared) {
+    bury_four(&store).await;
+    let listed = causes(&store, at(100)).await;
+    let (most, other) = (&listed[0].id, &listed[1].id);
+    change(&store, other, CauseChange::Note("mine".into())).await;
+    change(&store, most, CauseChange::Resolve(None)).await;
+    change(&store, other, CauseChange::MergeInto(most.clone())).await;
+    let found = detail(&store, other).await;
+    assert_eq!((&found.cause.id, found.cause.state), (most, CauseState::New), "what is not over does not become so");
+    let key = found.keys.iter().find(|key| key.sample.contains("site key")).expect("a key").key.clone();
+    let split = change(&store, most, CauseChange::Split(SplitBy::Key(key))).await;
+    assert_eq!(&split, other, "it has its old name");
+    let notes = detail(&store, other).await.notes;
+    assert!(notes.iter().any(|note| note.text == "mine"), "and its notes: {notes:?}");
+}
+
+/// A letter that died before its cause was resolved does not bring it back, however late it comes.
+pub async fn an_old_letter_regresses_nothing(store: Shared) {
+    bury_four(&store).await;
+    let id = causes(&store, at(100)).await[0].id.clone();
+    let mut letters = dead(&store, DeadFilter { cause: Some(id.clone()), ..DeadFilter::default() }).await;
+    change(&store, &id, CauseChange::Resolve(None)).await;
+    let mut late = letters.remove(0);
+    late.id = job(77, plain()).id;
+    store.import_dead(ImportDead { letters: vec![late], now: at(70) }).await.expect("imported");
+    assert_eq!(detail(&store, &id).await.cause.state, CauseState::Resolved);
+}
+
+/// Asking which cause a failure would have writes nothing.
+pub async fn what_is_recognised_is_not_written(store: Shared) {
+    bury_four(&store).await;
+    let cause = &causes(&store, at(100)).await[0];
+    let key = detail(&store, &cause.id).await.keys[0].key.clone();
+    let asked = |key: &str| Recognise { key: key.to_owned(), target: None, message: String::new() };
+    let known = store.recognise(vec![asked(&key), asked("1-never-seen")]).await.expect("answered");
+    assert_eq!(known, [Some(cause.id.clone()), None]);
+    assert_eq!(causes(&store, at(100)).await.len(), 2);
 }
 
 /// A cause far above its usual hour escalates.

@@ -33,12 +33,14 @@ macro_rules! conformance_tests {
                      the_revision_changes_with_every_write]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, imported_letters_have_causes,
                      people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
-                     a_split_holds_for_the_future, a_sudden_rise_escalates]
+                     a_split_holds_for_the_future, a_part_of_a_part_is_split_off, a_merge_taken_back,
+                     an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates]
             replays: [a_plan_changes_nothing, a_letter_recovers, a_letter_that_fails_again_is_the_same_letter,
                       a_retry_stays_with_its_replay, a_letter_is_claimed_once, a_ramp_stops_by_itself,
                       a_paused_replay_rests, a_cancelled_replay_lets_go, what_is_given_up_meanwhile_is_gone,
                       an_edited_letter_keeps_its_original, by_itself_only_what_may_go_goes,
-                      replayed_letters_respect_breakers, replays_are_listed]
+                      replayed_letters_respect_breakers, replays_are_listed, a_saved_payload_stays_with_its_letter,
+                      what_is_chosen_can_be_listed, an_untried_letter_can_be_replayed]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything]
             workers: [a_detached_workers_leases_are_lost, workers_are_listed]
             payloads: [the_first_place_counts, only_what_nobody_wants_is_swept, letters_point_at_their_payload,

@@ -8,6 +8,7 @@ use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, LeaseToken, ReplayId};
 use redrive_core::jobs::{Input, LeasedJob};
+use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::policy::Policy;
 use redrive_core::replays::{Advance, Exclusion, LetterState, Pacing, ReplayMode, ReplayState};
 use redrive_core::settlements::{Destination, Ending, Outcome, decide};
@@ -20,8 +21,9 @@ use super::script::{
     settle, settle_as, timeout, worker,
 };
 use crate::contract::{
-    Automatic, CancelJobs, ChangeReplay, ClaimAutoReplay, DeadFilter, DiscardDead, Lane, LeaseJobs, ListReplayLetters,
-    ListReplays, PlanReplay, ReplayChange, ReplayLetter, ReplayPlan, ReplayView, Selection, StartReplay,
+    Automatic, CancelJobs, ChangeReplay, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, ImportDead, Lane,
+    LeaseJobs, ListChosen, ListReplayLetters, ListReplays, PlanReplay, RegisterPayload, ReplayChange, ReplayLetter,
+    ReplayPlan, ReplayView, Selection, StartReplay, TrafficBy,
 };
 
 fn replay_id(n: u128) -> ReplayId {
@@ -357,6 +359,81 @@ pub async fn replayed_letters_respect_breakers(store: Shared) {
     assert_sound(&store).await;
     assert_eq!(lease(&store, 1, at(2_000)).await.len(), 1, "it is let through as a probe");
     assert_sound(&store).await;
+}
+
+/// Buries a job with a payload that is registered.
+async fn bury_with_payload(store: &Shared, n: u128) -> (JobId, Payload) {
+    let hash = PayloadHash::from_bytes([u8::try_from(n).unwrap_or(0); 32]);
+    let place = format!("place-{n}");
+    let registered = RegisterPayload { hash, place, size_bytes: 3, stored_bytes: 2, now: at(1) };
+    store.register_payload(registered).await.expect("registered");
+    enqueue(store, vec![job(n, json!({"url": "https://shop.example/"}))]).await;
+    let leased = lease_one(store, at(10)).await;
+    let ending = Ending { at: at(10), duration: None, worker: None, chance: 0.0 };
+    let mut decision = decide(&Policy::default(), &leased, fatal(Reason::SchemaValidation, "no price"), ending);
+    let payload = Payload::bare(hash, 3);
+    decision.keep(Some(payload.clone()));
+    settle_as(store, &leased, decision, at(10)).await;
+    (leased.lease.job, payload)
+}
+
+/// A letter that is replayed from its saved payload gets it with its lease, keeps it when it fails again without a word
+/// about it, and moves neither its target's breaker nor its traffic.
+pub async fn a_saved_payload_stays_with_its_letter(store: Shared) {
+    attach(&store, 1).await;
+    let (id, payload) = bury_with_payload(&store, 1).await;
+    let traffic = async || {
+        let params = CountTraffic { pipeline: None, since: at(0), by: TrafficBy::Target };
+        store.traffic(params).await.expect("counted").iter().map(|count| count.count).sum::<i64>()
+    };
+    let before = traffic().await;
+    let saved = PlanReplay { mode: ReplayMode::Saved, ..plan(all()) };
+    assert_eq!(start_as(&store, 1, saved, at_once(), Input::new()).await.included, 1);
+    advance(&store, 1, at(101)).await;
+    let leased = lease(&store, 1, at(102)).await.remove(0);
+    assert_eq!(leased.saved.as_ref(), Some(&payload));
+    settle(&store, &leased, fatal(Reason::Blocked, "still no price"), at(103)).await;
+    let letter = dead(&store, DeadFilter::default()).await.remove(0);
+    assert_eq!((letter.id, letter.payload), (id, Some(payload.hash)));
+    assert!(store.list_breakers().await.expect("listed").is_empty());
+    assert_eq!(traffic().await, before, "nobody was asked");
+    assert_sound(&store).await;
+}
+
+/// What a plan would send is what is listed of it.
+pub async fn what_is_chosen_can_be_listed(store: Shared) {
+    attach(&store, 1).await;
+    let (id, _) = bury_with_payload(&store, 1).await;
+    bury(&store, job(5, plain()), Reason::SchemaValidation, "no page", at(11)).await;
+    let saved = PlanReplay { mode: ReplayMode::Saved, ..plan(all()) };
+    let list = async |plan: &PlanReplay, cursor| {
+        let page = store.list_chosen(ListChosen { plan: plan.clone(), limit: 1, cursor }).await.expect("listed");
+        (page.items, page.next)
+    };
+    let (items, next) = list(&saved, None).await;
+    assert_eq!((items.len(), items[0].id, next), (1, id, None));
+    assert!(items[0].failures.is_some());
+    let anew = plan(all());
+    let (first, next) = list(&anew, None).await;
+    let (second, end) = list(&anew, next).await;
+    assert_eq!((first.len(), second.len(), end), (1, 1, None));
+    assert_ne!(first[0].id, second[0].id);
+}
+
+/// A letter that never came to a verdict elsewhere can be replayed here, and the ledger adds up.
+pub async fn an_untried_letter_can_be_replayed(store: Shared) {
+    bury_some(&store, 1).await;
+    let mut letter = dead(&store, DeadFilter::default()).await.remove(0);
+    let other: Shared = std::sync::Arc::new(crate::sqlite::SqliteStore::in_memory().expect("opened"));
+    attach(&other, 1).await;
+    letter.attempts = 0;
+    other.import_dead(ImportDead { letters: vec![letter], now: at(50) }).await.expect("imported");
+    start(&other, 1, at_once()).await;
+    advance(&other, 1, at(101)).await;
+    assert_sound(&other).await;
+    let leased = lease(&other, 1, at(102)).await.remove(0);
+    settle(&other, &leased, Outcome::Done, at(103)).await;
+    assert_sound(&other).await;
 }
 
 /// Replays are listed newest first, and the open ones by themselves.

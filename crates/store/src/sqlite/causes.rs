@@ -417,3 +417,40 @@ fn alike(conn: &Connection, row: i64, cause: &CauseView) -> Result<Vec<AlikeCaus
     alike.truncate(ALIKE);
     Ok(alike)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_core::failures::Reason;
+
+    /// Rules that change make other keys of the same failures: their cause goes on.
+    #[test]
+    fn a_new_version_of_the_rules_finds_the_old_cause() {
+        let mut conn = Connection::open_in_memory().expect("opened");
+        super::super::schema::migrate(&mut conn, std::path::Path::new("memory:")).expect("made");
+        let mut pipelines = HashMap::new();
+        let mut batch = Batch::new(&conn, &mut pipelines);
+        let pipeline = batch.pipeline(&"p".parse().expect("a name")).expect("made");
+        let failure: Failure = serde_json::from_value(serde_json::json!({
+            "at": "2026-11-15T14:02:00Z", "attempt": 1, "replay": 0, "reason": Reason::HandlerError, "message": "x",
+        }))
+        .expect("a failure");
+        let print = |key: &str, former: &[&str]| Fingerprint {
+            key: key.to_owned(),
+            former: former.iter().map(ToString::to_string).collect(),
+            template: "x".to_owned(),
+            parts: Vec::new(),
+            masked: Vec::new(),
+        };
+        let now = Timestamp::from_millis(0);
+        let old = make(&batch, pipeline, &print("1-aaaaaaaaaa", &[]), &failure, now).expect("made");
+        let newer = print("2-bbbbbbbbbb", &["1-0000000000", "1-aaaaaaaaaa"]);
+        let adopted = adopt(&batch, &newer, &failure, now).expect("asked").expect("adopted");
+        assert_ne!(old, adopted, "it is a key of its own");
+        assert_eq!(find_key(&batch, "2-bbbbbbbbbb").expect("asked"), Some(adopted));
+        let causes: i64 =
+            conn.query_row("SELECT count(DISTINCT cause) FROM cause_key", [], |row| row.get(0)).expect("one");
+        assert_eq!(causes, 1);
+        assert_eq!(adopt(&batch, &print("2-c", &["1-zz"]), &failure, now).expect("asked"), None);
+    }
+}

@@ -58,6 +58,8 @@ impl ReplayStore for SqliteStore {
     }
 
     async fn change_replay(&self, params: ChangeReplay) -> Result<bool> {
+        // What a dead worker held is nobody's, and can be taken back.
+        self.bury_workers().await?;
         self.write(move |batch| change(batch, &params)).await
     }
 
@@ -375,7 +377,7 @@ struct Letter {
     tried: bool,
 }
 
-/// Moves a dead letter into the replay's queue; says whether it was there.
+/// Moves a dead letter into the replay's queue; says whether it was there and the changes to its input fit.
 fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, now: Timestamp) -> Result<bool, Fault> {
     let mut select = batch.statement(
         "SELECT seq, pipeline, target, cause_key, input, reason, attempts + crashes > 0 FROM dead WHERE id = ?1",
@@ -394,8 +396,13 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         })
         .optional()?;
     let Some(letter) = found else { return Ok(false) };
-    let change = (!view.edits.is_empty()).then(|| edited(&letter.input, &view.edits, letter.target.as_deref()));
-    let (input, target) = change.map_or((None, letter.target.clone()), |(input, target)| (Some(input), target));
+    let (input, target) = match view.edits.is_empty() {
+        true => (None, letter.target.clone()),
+        false => match edited(&letter.input, &view.edits, letter.target.as_deref()) {
+            Some((input, target)) => (Some(input), target),
+            None => return Ok(false),
+        },
+    };
     let input = input.map(|input| serde_json::to_string(&input)).transpose()?;
     batch
         .statement(
@@ -437,9 +444,29 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
     Ok(true)
 }
 
+/// Puts letters whose worker is gone back into the replay's queue, except those that may have taken it down.
+fn return_lost(batch: &mut Batch<'_>, replay: i64) -> Result<(), Fault> {
+    let mut select = batch.statement(
+        "SELECT j.seq, j.pipeline, j.due_at, j.attempts + j.crashes > 0, l.job FROM lease l JOIN job j ON j.seq = l.seq
+         WHERE j.replay = ?1 AND l.started = 0 AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = l.worker)",
+    )?;
+    let rows = select.query_map([replay], |row| {
+        let (seq, pipeline): (i64, i64) = (row.get(0)?, row.get(1)?);
+        Ok((seq, pipeline, rows::time(row, 2)?, row.get::<_, bool>(3)?, row.get::<_, [u8; 16]>(4)?))
+    })?;
+    for (seq, pipeline, due_at, tried, job) in rows.collect::<RowResult<Vec<_>>>()? {
+        batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job])?;
+        batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
+        batch.ledger(pipeline).retrying += i64::from(tried);
+        push(batch, replay, pipeline, seq, due_at)?;
+    }
+    Ok(())
+}
+
 /// Takes back the letters that were sent and that nobody works on; says how many. They are dead letters again as they were,
 /// with what happened to them meanwhile.
 fn withdraw(batch: &mut Batch<'_>, replay: i64, now: Timestamp) -> Result<u64, Fault> {
+    return_lost(batch, replay)?;
     let mut select = batch.statement(
         "SELECT j.seq, j.id, j.pipeline, j.cause_key, j.attempts + j.crashes > 0,
                 j.attempts = j.attempts_before AND NOT j.suspect

@@ -54,7 +54,7 @@ fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
                 cause.dead,
                 cause.recovered,
                 cause.discarded,
-                counted(i64::try_from(cause.total).unwrap_or(i64::MAX), "job", "jobs")
+                counted(i64::try_from(cause.total).unwrap_or(i64::MAX), "time", "times")
             ),
         ),
         ("trend", format!("{}  (24 hours, the last is now)", spark(&cause.trend.0))),

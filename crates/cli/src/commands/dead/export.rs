@@ -28,7 +28,9 @@ pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
         let params = ListDead { filter: filter.clone(), limit: PAGE, cursor, with_failures: true };
         let page = redrive.store().list_dead(params).await?;
         for letter in &page.items {
-            serde_json::to_writer(&mut out, letter).with_context(|| format!("cannot write {place}"))?;
+            serde_json::to_writer(&mut out, letter)
+                .map_err(std::io::Error::from)
+                .with_context(|| format!("cannot write {place}"))?;
             out.write_all(b"\n").with_context(|| format!("cannot write {place}"))?;
         }
         exported += page.items.len();

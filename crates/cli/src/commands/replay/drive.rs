@@ -58,7 +58,11 @@ pub async fn drive(
     worked?;
     let replay = find(redrive, id).await?;
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-    let command = if words.is_empty() { String::new() } else { format!(" -- {}", words.join(" ")) };
+    let command = if words.is_empty() {
+        String::new()
+    } else {
+        format!("{} -- {}", if args.pure { " --pure" } else { "" }, words.join(" "))
+    };
     summarise(redrive, &replay, &command).await?;
     if signalled.is_cancelled() && replay.is_open() && replay.state != ReplayState::Paused {
         eprintln!("{} {}; go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
@@ -129,7 +133,7 @@ async fn summarise(redrive: &Redrive, replay: &ReplayView, command: &str) -> Res
         show_failed(redrive, replay.id).await?;
     }
     if progress.gone > 0 {
-        eprintln!("discarded meanwhile: {}", progress.gone);
+        eprintln!("not sent, because discarded meanwhile or --set does not fit: {}", progress.gone);
     }
     match replay.state {
         ReplayState::Paused => {

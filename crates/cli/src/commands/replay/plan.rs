@@ -31,6 +31,9 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     }
     if let Some(why) = select::missing(&redrive, &ids).await? {
         eprintln!("{why}");
+        if plan.matched == 0 {
+            return Ok(Exit::Failed);
+        }
     }
     if args.json {
         let mut document = serde_json::to_value(&plan)?;

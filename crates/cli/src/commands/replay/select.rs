@@ -51,8 +51,12 @@ pub fn pipelines(
     args: &ReplayWorkArgs,
     results: Option<(&Counter, Option<PathBuf>)>,
 ) -> Result<Vec<Pipeline>> {
-    let handler =
-        HandlerArgs { concurrency: args.concurrency, command: args.command.clone(), ..HandlerArgs::default() };
+    let handler = HandlerArgs {
+        concurrency: args.concurrency,
+        command: args.command.clone(),
+        pure: args.pure,
+        ..HandlerArgs::default()
+    };
     let build = |name: PipelineName| -> Result<Pipeline> {
         let (pipeline, configured) = setting.pipeline(name, &handler)?;
         let pipeline = setting.with_vault(redrive, pipeline)?;

@@ -77,7 +77,7 @@ fn print(replay: &ReplayView, joined: u64) -> Result<()> {
         ("recovered", progress.recovered),
         ("failed again", progress.failed),
         ("for the same cause", progress.same_cause),
-        ("discarded meanwhile (gone)", progress.gone),
+        ("not sent: discarded meanwhile, or --set does not fit (gone)", progress.gone),
         ("stayed dead (cancelled)", cancelled(progress)),
         ("joined since", joined),
     ] {

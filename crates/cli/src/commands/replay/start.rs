@@ -53,6 +53,9 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
     };
     let how = if mode == ReplayMode::Saved { "from their saved payloads" } else { "fetched anew" };
     out!("replay {id}: {}, {how}", counted(i64::try_from(plan.included).unwrap_or(i64::MAX), "letter", "letters"))?;
+    if mode == ReplayMode::Refetch && !args.mode.refetch && plan.with_payload > 0 {
+        out!("  {} of them have a saved payload: --saved works from it, without the network", plan.with_payload)?;
+    }
     for (exclusion, letters) in &plan.excluded {
         out!("  {letters} left out: {}", select::meaning(*exclusion))?;
     }

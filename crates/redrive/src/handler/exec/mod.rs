@@ -19,12 +19,16 @@ mod process;
 mod tail;
 
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::secrets::Secrets;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use self::persistent::Persistent;
 use super::{Handler, HandlerError, Isolation, Job};
@@ -114,14 +118,29 @@ impl Drop for PayloadFile {
     }
 }
 
+/// A folder for what commands leave and are given: nobody else's business.
+static SCRATCH: LazyLock<PathBuf> = LazyLock::new(|| {
+    let uid = rustix::process::getuid().as_raw();
+    let folder = std::env::temp_dir().join(format!("redrive-{uid}"));
+    let _ = std::fs::DirBuilder::new().mode(0o700).create(&folder);
+    let ours = std::fs::symlink_metadata(&folder).is_ok_and(|found| found.is_dir() && found.uid() == uid);
+    match ours && std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).is_ok() {
+        true => folder,
+        // Somebody else has the name.
+        false => {
+            tempfile::Builder::new().prefix("redrive-").tempdir().map_or_else(|_| std::env::temp_dir(), TempDir::keep)
+        }
+    }
+});
+
 /// Where a job's command may write its raw response.
 fn payload_path(job: &Job) -> PathBuf {
-    std::env::temp_dir().join(format!("redrive-{}-{}-{}.payload", job.id, job.attempt, job.worker))
+    SCRATCH.join(format!("{}-{}-{}.payload", job.id, job.attempt, job.worker))
 }
 
 /// Where a job's command finds the saved payload it is to work from.
 fn saved_path(job: &Job) -> PathBuf {
-    std::env::temp_dir().join(format!("redrive-{}-{}-{}.saved", job.id, job.attempt, job.worker))
+    SCRATCH.join(format!("{}-{}-{}.saved", job.id, job.attempt, job.worker))
 }
 
 /// How old a file must be to have been left behind by a kill.
@@ -129,10 +148,10 @@ const LEFT_BEHIND: Duration = Duration::from_secs(3_600);
 
 /// Removes files that attempts left behind because their worker was killed.
 pub(crate) fn sweep_files() {
-    let Ok(files) = std::fs::read_dir(std::env::temp_dir()) else { return };
+    let Ok(files) = std::fs::read_dir(&*SCRATCH) else { return };
     for file in files.flatten() {
         let name = file.file_name().to_string_lossy().into_owned();
-        let ours = name.starts_with("redrive-") && (name.ends_with(".saved") || name.ends_with(".payload"));
+        let ours = name.ends_with(".saved") || name.ends_with(".payload");
         let age = file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
         if ours && age.is_some_and(|age| age > LEFT_BEHIND) {
             let _ = std::fs::remove_file(file.path());
