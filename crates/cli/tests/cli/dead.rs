@@ -29,6 +29,20 @@ fn list(sandbox: &Sandbox, filters: &str) -> Vec<Value> {
 }
 
 #[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let sandbox = Sandbox::new();
+    let tasks: String = (0..2_000).map(|n| format!("{{\"n\":{n},\"pad\":\"{}\"}}\n", "x".repeat(200))).collect();
+    sandbox.write("tasks.jsonl", tasks);
+    sandbox.write("fail.sh", "while read -r job; do echo '{\"failure\":{\"reason\":\"not_found\"}}'; done");
+    sandbox.redrive("run tasks.jsonl --persistent -- sh fail.sh").expect(3);
+    let script =
+        format!("{} dead export | head -1 > /dev/null; echo ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_redrive"));
+    let ran =
+        std::process::Command::new("bash").args(["-c", &script]).current_dir(sandbox.path("")).output().expect("ran");
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "0\n", "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
 fn filters_find_what_they_say() {
     let sandbox = sandbox();
     let count = |filters: &str| list(&sandbox, filters).len();

@@ -279,6 +279,53 @@ for line in sys.stdin:
     sandbox.assert_sound();
 }
 
+/// A cancelled replay leaves nothing behind: also what a killed worker held is dead again as it was.
+#[test]
+fn cancelling_takes_back_what_a_killed_worker_held() {
+    let sandbox = fresh();
+    sandbox.write("flaky.sh", "[ -e fixed ] || exit 65; sleep 30");
+    let tasks: String = (0..12).map(|n| format!("{}\n", json!({"n": n}))).collect();
+    sandbox.write("tasks.jsonl", tasks);
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let before = sandbox.redrive("dead export").expect(0).stdout;
+    sandbox.write("fixed", "");
+    let child = sandbox.spawn(&["replay", "start", "--pipeline", "p", "--ramp", "none"]);
+    let leased = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        sandbox.ledger("p")["leased"] != 0
+    });
+    assert!(leased, "it began");
+    assert!(kill_after(child, Duration::ZERO));
+    let id = newest_replay(&sandbox)["id"].as_str().expect("an id").to_owned();
+    let said = sandbox.redrive(&format!("replay cancel {id}")).expect(0).stdout;
+    assert!(said.contains("12 letters stay dead"), "{said}");
+    let mut after: Vec<_> = sandbox.redrive("dead export").expect(0).stdout.lines().map(str::to_owned).collect();
+    let mut was: Vec<_> = before.lines().map(str::to_owned).collect();
+    after.sort();
+    was.sort();
+    assert_eq!(after, was, "as they were");
+    sandbox.assert_sound();
+}
+
+/// Without a configuration a command can say on the spot that it is pure.
+#[test]
+fn a_command_can_be_pure_without_a_configuration() {
+    let sandbox = Sandbox::new();
+    let handler = r#"
+if [ -n "$REDRIVE_SAVED" ]; then cat "$REDRIVE_SAVED"; else echo '"a page"' > "$REDRIVE_PAYLOAD"; exit 65; fi
+"#;
+    sandbox.write("h.sh", handler);
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.redrive("run tasks.jsonl -- sh h.sh").expect(3);
+    sandbox.redrive("replay try --pipeline default -- sh h.sh").expect(2).complains("--pure");
+    let said = sandbox.redrive("replay try --pure --pipeline default -- sh h.sh").expect(0).stdout;
+    assert!(said.contains("1 of 1 would recover"), "{said}");
+    sandbox.redrive("replay start --detach --pipeline default -- sh h.sh").expect(2).complains("--detach");
+    let ran = sandbox.redrive("replay start --pure --saved --pipeline default --out out.jsonl -- sh h.sh").expect(0);
+    assert!(ran.stdout.contains("from their saved payloads"), "{}", ran.stdout);
+    assert_eq!(json_lines(&sandbox.read("out.jsonl"))[0]["result"], "a page");
+}
+
 const KILLS: usize = 50;
 const LETTERS: usize = 1_500;
 

@@ -14,7 +14,7 @@ use super::breakers;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::payloads;
-use super::replays::{self, Ended};
+use super::replay_letters::{self, Ended};
 use super::rows::{self, RowResult};
 use crate::contract::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
@@ -362,7 +362,7 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
     }
     if let Some(replay) = replay {
         let ended = Ended { replay, job: id, pipeline, state: LetterState::Gone, keys: (None, None) };
-        replays::note_end(batch, &ended, params.now)?;
+        replay_letters::note_end(batch, &ended, params.now)?;
     }
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     payloads::let_go(batch, id)

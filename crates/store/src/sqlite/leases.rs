@@ -19,7 +19,7 @@ use super::batch::Batch;
 use super::breakers::{self, Kept};
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{replays, settlements, workers};
+use super::{replay_letters, settlements, workers};
 use crate::contract::{
     ExtendLeases, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
 };
@@ -280,7 +280,7 @@ impl Leasing<'_, '_> {
                     let due = due.max(now + Duration::from_millis(100));
                     let mut update = self.batch.statement("UPDATE job SET due_at = ?2 WHERE seq = ?1")?;
                     update.execute(params![job.seq, due.as_millis()])?;
-                    replays::push(self.batch, replay, self.pipeline, job.seq, due)?;
+                    replay_letters::push(self.batch, replay, self.pipeline, job.seq, due)?;
                 }
             }
         }

@@ -22,6 +22,7 @@ mod ledger;
 mod payloads;
 mod presence;
 mod readers;
+mod replay_letters;
 mod replay_plans;
 mod replays;
 mod rows;

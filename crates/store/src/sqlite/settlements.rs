@@ -13,8 +13,8 @@ use rusqlite::{OptionalExtension, params};
 use super::batch::{Batch, Event};
 use super::breakers;
 use super::fault::Fault;
-use super::replays::Ended;
-use super::{causes, jobs, payloads, replays, rows};
+use super::replay_letters::{self, Ended};
+use super::{causes, jobs, payloads, rows};
 use crate::contract::{SettleJobs, Settled};
 
 pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<Vec<Settled>, Fault> {
@@ -147,7 +147,7 @@ fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp
     if let Some(replay) = replay {
         let job = JobId::from_bytes(id);
         let ended = Ended { replay, job, pipeline, state: LetterState::Recovered, keys: (cause_key, None) };
-        replays::note_end(batch, &ended, now)?;
+        replay_letters::note_end(batch, &ended, now)?;
     }
     Ok(Moved { pipeline, target })
 }
@@ -178,7 +178,7 @@ fn requeue(
         |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)),
     )?;
     match replay {
-        Some(replay) => replays::push(batch, replay, pipeline, seq, due_at)?,
+        Some(replay) => replay_letters::push(batch, replay, pipeline, seq, due_at)?,
         None => jobs::push(batch, pipeline, seq, due_at)?,
     }
     batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
@@ -237,7 +237,7 @@ fn bury(
     batch.count(pipeline, now, Event::Buried, Some(failure.reason));
     if let Some(replay) = replay {
         let ended = Ended { replay, job, pipeline, state: LetterState::Failed, keys: (before, Some(key)) };
-        replays::note_end(batch, &ended, now)?;
+        replay_letters::note_end(batch, &ended, now)?;
     }
     Ok(Moved { pipeline, target })
 }

@@ -1,0 +1,216 @@
+//! Replays: sending dead letters through their pipeline again, in growing steps, and stopping when they fail again.
+//!
+//! - `pace`: what is sent when, and when to stop
+
+mod pace;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::pace::{Advance, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed};
+use crate::failures::Reason;
+
+/// What a replay works from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayMode {
+    /// The saved payload: no network.
+    Saved,
+    /// Everything anew.
+    Refetch,
+}
+
+impl ReplayMode {
+    /// The name in JSON, columns and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Saved => "saved",
+            Self::Refetch => "refetch",
+        }
+    }
+}
+
+impl fmt::Display for ReplayMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for ReplayMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Self::Saved, Self::Refetch].into_iter().find(|mode| mode.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not what a replay works from"))
+    }
+}
+
+/// Where a replay is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayState {
+    /// Letters are sent.
+    Running,
+    /// Nothing is sent until a person resumes it; what was sent is not worked on either.
+    Paused,
+    /// Every letter has come to its end.
+    Done,
+    /// Nothing more is sent; what was sent comes to its end.
+    Cancelled,
+}
+
+impl ReplayState {
+    /// The name in JSON, columns and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for ReplayState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for ReplayState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Running, Self::Paused, Self::Done, Self::Cancelled];
+        let found = all.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not the state of a replay"))
+    }
+}
+
+/// Why a dead letter is left out of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exclusion {
+    /// Another replay has it.
+    BeingReplayed,
+    /// Its gate is `never`.
+    GateNever,
+    /// Its gate is not `auto`, and nobody asked.
+    GateReview,
+    /// It is to be replayed from its saved payload and has none, or none that is left.
+    PayloadGone,
+    /// Only the beginning of its payload was kept.
+    PayloadCut,
+    /// It was replayed by itself as often as it may be.
+    ReplayedEnough,
+    /// Its target's breaker is not closed.
+    BreakerOpen,
+}
+
+impl Exclusion {
+    /// All of them, in the order they are looked for.
+    pub const ALL: [Self; 7] = [
+        Self::BeingReplayed,
+        Self::GateNever,
+        Self::PayloadGone,
+        Self::PayloadCut,
+        Self::GateReview,
+        Self::ReplayedEnough,
+        Self::BreakerOpen,
+    ];
+
+    /// The name in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BeingReplayed => "being_replayed",
+            Self::GateNever => "gate_never",
+            Self::GateReview => "gate_review",
+            Self::PayloadGone => "payload_gone",
+            Self::PayloadCut => "payload_cut",
+            Self::ReplayedEnough => "replayed_enough",
+            Self::BreakerOpen => "breaker_open",
+        }
+    }
+}
+
+impl FromStr for Exclusion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|exclusion| exclusion.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} excludes nothing"))
+    }
+}
+
+/// What became of a letter in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LetterState {
+    /// It waits for its turn.
+    Pending,
+    /// It was sent.
+    Running,
+    /// It was processed successfully.
+    Recovered,
+    /// It failed again.
+    Failed,
+    /// It was discarded meanwhile.
+    Gone,
+    /// The replay was cancelled before its turn.
+    Cancelled,
+}
+
+impl LetterState {
+    /// The name in JSON, columns and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Recovered => "recovered",
+            Self::Failed => "failed",
+            Self::Gone => "gone",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for LetterState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for LetterState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Pending, Self::Running, Self::Recovered, Self::Failed, Self::Gone, Self::Cancelled];
+        let found = all.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not the state of a letter in a replay"))
+    }
+}
+
+/// When dead letters are replayed by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoReplay {
+    /// For which reason; none means every reason whose letters have the gate `auto`.
+    pub reason: Option<Reason>,
+    /// How often.
+    pub every: Duration,
+    /// How long a letter must have been dead.
+    pub delay: Duration,
+    /// How often a letter may be replayed so.
+    pub times_max: u32,
+    /// How many letters at once.
+    pub letters_max: u32,
+}
+
+impl AutoReplay {
+    /// Every so often, with the defaults for the rest.
+    pub const fn every(every: Duration) -> Self {
+        Self { reason: None, every, delay: Duration::ZERO, times_max: 2, letters_max: 1_000 }
+    }
+}

@@ -1,0 +1,252 @@
+//! The letters of a replay on their way: sent, taken back, come to their end.
+
+use redrive_core::failures::Reason;
+use redrive_core::ids::JobId;
+use redrive_core::jobs::{Input, edited};
+use redrive_core::replays::{LetterState, ReplayMode};
+use redrive_core::state::{JobState, Move};
+use redrive_core::time::Timestamp;
+use rusqlite::{OptionalExtension, params};
+
+use super::batch::{Batch, Event};
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use crate::contract::ReplayView;
+
+/// Sends so many letters, in their order.
+pub(super) fn send(
+    batch: &mut Batch<'_>,
+    replay: i64,
+    view: &ReplayView,
+    letters: u32,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let mut select = batch.statement(
+        "SELECT n, job FROM replay_letter INDEXED BY replay_letter_pending
+         WHERE replay = ?1 AND state = 'pending' ORDER BY n",
+    )?;
+    let rows = select.query_map([replay], |row| Ok((row.get::<_, i64>(0)?, rows::job_id(row, 1)?)))?;
+    let turn = rows.take(letters as usize).collect::<RowResult<Vec<_>>>()?;
+    let mut gone = 0;
+    for (n, job) in &turn {
+        let sent = send_one(batch, replay, view, *job, now)?;
+        let (state, claimed) = if sent { (LetterState::Running, true) } else { (LetterState::Gone, false) };
+        gone += i64::from(!sent);
+        batch
+            .statement("UPDATE replay_letter SET state = ?3, claimed = ?4, ended_at = ?5 WHERE replay = ?1 AND n = ?2")?
+            .execute(params![replay, n, state.as_str(), claimed, (!claimed).then_some(now.as_millis())])?;
+    }
+    let turn = i64::try_from(turn.len()).unwrap_or(0);
+    batch
+        .statement(
+            "UPDATE replay SET pending = pending - ?2, running = running + ?2 - ?3, gone = gone + ?3,
+                               step_settled = step_settled + ?3
+             WHERE id = ?1",
+        )?
+        .execute([replay, turn, gone])?;
+    Ok(())
+}
+
+/// A dead letter on its way back.
+struct Letter {
+    seq: i64,
+    pipeline: i64,
+    target: Option<String>,
+    cause_key: Option<i64>,
+    input: Input,
+    reason: Reason,
+    /// Whether any attempt of it ever came to a verdict.
+    tried: bool,
+}
+
+/// Moves a dead letter into the replay's queue; says whether it was there and the changes to its input fit.
+fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, now: Timestamp) -> Result<bool, Fault> {
+    let mut select = batch.statement(
+        "SELECT seq, pipeline, target, cause_key, input, reason, attempts + crashes > 0 FROM dead WHERE id = ?1",
+    )?;
+    let found = select
+        .query_row([job.as_bytes()], |row| {
+            Ok(Letter {
+                seq: row.get(0)?,
+                pipeline: row.get(1)?,
+                target: row.get(2)?,
+                cause_key: row.get(3)?,
+                input: rows::input(row, 4)?,
+                reason: rows::parsed(row, 5)?,
+                tried: row.get(6)?,
+            })
+        })
+        .optional()?;
+    let Some(letter) = found else { return Ok(false) };
+    let (input, target) = match view.edits.is_empty() {
+        true => (None, letter.target.clone()),
+        false => match edited(&letter.input, &view.edits, letter.target.as_deref()) {
+            Some((input, target)) => (Some(input), target),
+            None => return Ok(false),
+        },
+    };
+    let input = input.map(|input| serde_json::to_string(&input)).transpose()?;
+    batch
+        .statement(
+            "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
+                              suspect, reason, code, input, replay, saved, cause_key, original, auto_replays)
+             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, replays + 1, crashes > 0, reason, code,
+                    ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
+                    iif(?4 IS NULL, original, ifnull(original, input)), auto_replays + ?7
+             FROM dead WHERE seq = ?1",
+        )?
+        .execute(params![
+            letter.seq,
+            now.as_millis(),
+            target,
+            input,
+            replay,
+            view.mode == ReplayMode::Saved,
+            view.automatic
+        ])?;
+    let seq = batch.connection().last_insert_rowid();
+    batch
+        .statement(
+            "UPDATE replay_letter SET letter = (SELECT json_object('gate', gate, 'died_at', died_at, 'kept_from', kept_from,
+                    'http_status', http_status, 'proxy', proxy, 'message', message, 'verdict', verdict, 'cut', payload_cut,
+                    'payload', hex(payload)) FROM dead WHERE seq = ?1)
+             WHERE job = ?2 AND claimed = 1",
+        )?
+        .execute(params![letter.seq, job.as_bytes()])?;
+    batch.statement("DELETE FROM dead WHERE seq = ?1")?.execute([letter.seq])?;
+    push(batch, replay, letter.pipeline, seq, now)?;
+    batch.shift(letter.pipeline, JobState::Dead, Move::Replay)?;
+    let ledger = batch.ledger(letter.pipeline);
+    ledger.retrying += i64::from(letter.tried);
+    ledger.replaying += 1;
+    batch.count(letter.pipeline, now, Event::Replayed, Some(letter.reason));
+    if let Some(key) = letter.cause_key {
+        batch.tallies.key(key).dead -= 1;
+    }
+    Ok(true)
+}
+
+/// Puts letters whose worker is gone back into the replay's queue, except those that may have taken it down.
+fn return_lost(batch: &mut Batch<'_>, replay: i64) -> Result<(), Fault> {
+    let mut select = batch.statement(
+        "SELECT j.seq, j.pipeline, j.due_at, j.attempts + j.crashes > 0, l.job FROM lease l JOIN job j ON j.seq = l.seq
+         WHERE j.replay = ?1 AND l.started = 0 AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = l.worker)",
+    )?;
+    let rows = select.query_map([replay], |row| {
+        let (seq, pipeline): (i64, i64) = (row.get(0)?, row.get(1)?);
+        Ok((seq, pipeline, rows::time(row, 2)?, row.get::<_, bool>(3)?, row.get::<_, [u8; 16]>(4)?))
+    })?;
+    for (seq, pipeline, due_at, tried, job) in rows.collect::<RowResult<Vec<_>>>()? {
+        batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job])?;
+        batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
+        batch.ledger(pipeline).retrying += i64::from(tried);
+        push(batch, replay, pipeline, seq, due_at)?;
+    }
+    Ok(())
+}
+
+/// Takes back the letters that were sent and that nobody works on; says how many. They are dead letters again as they were,
+/// with what happened to them meanwhile.
+pub(super) fn withdraw(batch: &mut Batch<'_>, replay: i64, now: Timestamp) -> Result<u64, Fault> {
+    return_lost(batch, replay)?;
+    let mut select = batch.statement(
+        "SELECT j.seq, j.id, j.pipeline, j.cause_key, j.attempts + j.crashes > 0,
+                j.attempts = j.attempts_before AND NOT j.suspect
+         FROM replay_queue q JOIN job j ON j.seq = q.seq WHERE q.replay = ?1",
+    )?;
+    let rows = select.query_map([replay], |row| {
+        let (seq, pipeline): (i64, i64) = (row.get(0)?, row.get(2)?);
+        Ok((
+            seq,
+            rows::job_id(row, 1)?,
+            pipeline,
+            row.get::<_, Option<i64>>(3)?,
+            row.get::<_, bool>(4)?,
+            row.get::<_, bool>(5)?,
+        ))
+    })?;
+    let waiting = rows.collect::<RowResult<Vec<_>>>()?;
+    batch.statement("DELETE FROM replay_queue WHERE replay = ?1")?.execute([replay])?;
+    for (seq, id, pipeline, key, tried, untouched) in &waiting {
+        batch
+            .statement(
+                "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
+                                   reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
+                                   payload_cut, auto_replays)
+                 SELECT j.id, j.pipeline, j.key, j.target, j.accepted_at, l.letter ->> 'died_at', l.letter ->> 'kept_from',
+                        j.attempts, j.crashes, j.replays - ?2, l.letter ->> 'gate', j.reason, j.code,
+                        l.letter ->> 'http_status', l.letter ->> 'proxy', l.letter ->> 'message',
+                        nullif(unhex(l.letter ->> 'payload'), x''), j.input, j.cause_key, l.letter ->> 'verdict', j.original,
+                        l.letter ->> 'cut', j.auto_replays - (?2 AND r.automatic)
+                 FROM job j JOIN replay r ON r.id = j.replay JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
+                 WHERE j.seq = ?1",
+            )?
+            .execute(params![seq, untouched])?;
+        batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
+        batch
+            .statement(
+                "UPDATE replay_letter SET state = 'cancelled', claimed = 0, ended_at = ?2, letter = NULL
+                 WHERE job = ?1 AND claimed = 1",
+            )?
+            .execute(params![id.as_bytes(), now.as_millis()])?;
+        batch.shift(*pipeline, JobState::Queued, Move::Withdraw)?;
+        let ledger = batch.ledger(*pipeline);
+        ledger.retrying -= i64::from(*tried);
+        ledger.replaying -= 1;
+        if let Some(key) = key {
+            batch.tallies.key(*key).dead += 1;
+        }
+    }
+    let withdrawn = waiting.len() as u64;
+    batch.statement("UPDATE replay SET running = running - ?2 WHERE id = ?1")?.execute(params![replay, withdrawn])?;
+    Ok(withdrawn)
+}
+
+/// Puts a letter into a replay's queue.
+pub(super) fn push(batch: &Batch<'_>, replay: i64, pipeline: i64, seq: i64, due_at: Timestamp) -> Result<(), Fault> {
+    let mut insert =
+        batch.statement("INSERT INTO replay_queue (replay, pipeline, due_at, seq) VALUES (?1, ?2, ?3, ?4)")?;
+    insert.execute(params![replay, pipeline, due_at.as_millis(), seq])?;
+    Ok(())
+}
+
+/// How a letter that a replay had sent came to its end.
+pub(super) struct Ended {
+    pub(super) replay: i64,
+    pub(super) job: JobId,
+    pub(super) pipeline: i64,
+    pub(super) state: LetterState,
+    /// The key it was dead of, and the one it failed for now.
+    pub(super) keys: (Option<i64>, Option<i64>),
+}
+
+/// Notes how a letter came to its end, and lets go of it.
+pub(super) fn note_end(batch: &mut Batch<'_>, ended: &Ended, now: Timestamp) -> Result<(), Fault> {
+    let Ended { replay, job, pipeline, state, keys: (before, after) } = ended;
+    batch
+        .statement(
+            "UPDATE replay_letter SET state = ?3, claimed = 0, ended_at = ?4, after_key = ?5, letter = NULL
+             WHERE job = ?2 AND claimed = 1 AND replay = ?1",
+        )?
+        .execute(params![replay, job.as_bytes(), state.as_str(), now.as_millis(), after])?;
+    batch.ledger(*pipeline).replaying -= 1;
+    let same_cause = match (before, after) {
+        (Some(before), Some(after)) => batch
+            .statement("SELECT 1 FROM cause_key b JOIN cause_key a ON a.cause = b.cause WHERE b.id = ?1 AND a.id = ?2")?
+            .exists([before, after])?,
+        _ => false,
+    };
+    let counts = batch.tallies.replay(*replay);
+    match state {
+        LetterState::Recovered => counts.recovered += 1,
+        LetterState::Failed => {
+            counts.failed += 1;
+            counts.same_cause += i64::from(same_cause);
+        }
+        _ => counts.gone += 1,
+    }
+    if let (LetterState::Recovered, Some(key)) = (state, before) {
+        batch.tallies.key(*key).recovered += 1;
+    }
+    Ok(())
+}
