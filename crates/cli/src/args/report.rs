@@ -21,8 +21,11 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub json: bool,
+    /// Print CSV: a line for each number, with what it is part of
+    #[arg(long)]
+    pub csv: bool,
 }
 
 #[derive(Debug, Args)]

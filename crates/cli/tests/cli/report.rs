@@ -64,6 +64,9 @@ fn the_report_says_what_fails() {
     }
     let report = sandbox.redrive("report --json --since 1h").expect(0).json();
     assert_eq!((&report["pipelines"][0]["buried"], &report["reasons"][0]["count"]), (&json!(4), &json!(4)));
+    let csv = sandbox.redrive("report --csv").expect(0).stdout;
+    assert!(csv.starts_with("section,name,detail,count,of\nburied,p,,4,12\n"), "{csv}");
+    assert!(csv.contains("\ntarget,h0.example,,2,6\n"), "{csv}");
     sandbox.redrive("report --html report.html").expect(0);
     let page = sandbox.read("report.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<svg") && !page.contains("<script"), "a page");

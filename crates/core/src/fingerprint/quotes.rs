@@ -120,6 +120,8 @@ mod tests {
     fn names_are_kept_and_values_masked() {
         let table = [
             ("'seller'", "'seller'"),
+            ("product 'shoe' not found", "product <*> not found"),
+            ("column 'price' not found", "column 'price' not found"),
             ("KeyError: 'price'", "KeyError: 'price'"),
             ("KeyError: '71823460'", "KeyError: <*>"),
             ("ValueError: 'abc'", "ValueError: <*>"),

@@ -74,10 +74,11 @@ pub(super) const NAMED_BEFORE: &[&str] = &[
     "object", "codec", "attribute", "property", "field", "column", "parameter", "argument", "header", "is a required",
 ];
 
-/// What stands in quotes after these is a value.
+/// What stands in quotes after these is a value: a piece of data, or one of the many things that data is about.
 #[rustfmt::skip]
 pub(super) const VALUED_AFTER: &[&str] = &[
-    "byte", "character", "data", "entity", "entry", "file", "host", "input", "near", "string", "token", "url", "user",
+    "article", "author", "book", "brand", "byte", "category", "character", "city", "country", "customer", "data", "entity",
+    "entry", "file", "host", "input", "item", "near", "product", "seller", "string", "title", "token", "url", "user",
     "value",
 ];
 

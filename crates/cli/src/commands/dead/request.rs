@@ -27,8 +27,12 @@ impl Requests<'_> {
     pub fn of(&mut self, letter: &DeadLetter) -> Option<HttpRequest> {
         let setting = self.setting;
         let pipeline = self.pipelines.entry(letter.pipeline.clone()).or_insert_with(|| {
+            let built = setting.pipeline(letter.pipeline.clone(), &HandlerArgs::default());
             // A pipeline that is not, or no longer, in the configuration leaves the plain request.
-            setting.pipeline(letter.pipeline.clone(), &HandlerArgs::default()).ok().map(|(pipeline, _)| pipeline)
+            if let (Err(error), true) = (&built, setting.config.pipeline.contains_key(&letter.pipeline)) {
+                eprintln!("the request is a guess, because its pipeline cannot be set up: {error:#}");
+            }
+            built.ok().map(|(pipeline, _)| pipeline)
         });
         pipeline.as_ref().and_then(|pipeline| pipeline.request(&letter.input)).or_else(|| plain(letter))
     }

@@ -13,6 +13,7 @@ use super::super::filter;
 use crate::args::{TopArgs, TopBy};
 use crate::exit::Exit;
 use crate::output::bars::{Row, rows};
+use crate::output::csv;
 use crate::output::print::{harmless, out};
 use crate::output::report::figures::{count, counted, part_of, percent, share};
 use crate::output::report::tone::Tone;
@@ -150,24 +151,15 @@ fn print_csv(lines: &[Line]) -> Result<()> {
     out!("value,reason,dead,share,ok,failed")?;
     for line in lines {
         let number = |of: fn(Outcome) -> i64| line.outcome.map_or(String::new(), |outcome| of(outcome).to_string());
-        out!(
-            "{},{},{},{:.6},{},{}",
-            quoted(line.value.as_deref().unwrap_or_default()),
+        let fields = [
+            line.value.as_deref().unwrap_or_default(),
             line.reason.map_or("", Reason::as_str),
-            line.dead,
-            line.share,
-            number(|outcome| outcome.ok),
-            number(|outcome| outcome.failed)
-        )?;
+            &line.dead.to_string(),
+            &format!("{:.6}", line.share),
+            &number(|outcome| outcome.ok),
+            &number(|outcome| outcome.failed),
+        ];
+        out!("{}", csv::line(&fields))?;
     }
     Ok(())
-}
-
-/// A field of a CSV file. What a spreadsheet would take for a formula is made a text.
-fn quoted(text: &str) -> String {
-    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
-    match text.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
-    }
 }

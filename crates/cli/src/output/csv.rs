@@ -1,0 +1,25 @@
+//! Lines of comma-separated values, for spreadsheets.
+
+/// Fields as one line.
+pub fn line(fields: &[&str]) -> String {
+    fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
+}
+
+/// A field. What a spreadsheet would take for a formula is made a text.
+fn quoted(text: &str) -> String {
+    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_stay_apart_and_formulas_texts() {
+        assert_eq!(line(&["a", "b,c", "say \"x\"", "=1+1", ""]), "a,\"b,c\",\"say \"\"x\"\"\",'=1+1,");
+    }
+}
