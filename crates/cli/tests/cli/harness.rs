@@ -123,6 +123,15 @@ fn ran(output: Output) -> Ran {
     }
 }
 
+/// Lets a process live for a moment and kills it. Says whether it was still alive.
+pub fn kill_after(mut child: Child, moment: Duration) -> bool {
+    std::thread::sleep(moment);
+    let alive = child.try_wait().expect("asked").is_none();
+    child.kill().expect("killed");
+    child.wait().expect("waited");
+    alive
+}
+
 /// The folder that `scripts/test` installs tools into.
 pub fn tools() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));

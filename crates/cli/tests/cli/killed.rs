@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::process::Child;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Sandbox, json_lines};
+use crate::harness::{Sandbox, json_lines, kill_after};
 
 const TASKS: usize = 2_000;
 const KILLS: usize = 50;
@@ -44,15 +43,6 @@ fn tasks(range: std::ops::Range<usize>) -> String {
 
 fn dying(range: std::ops::Range<usize>) -> usize {
     range.filter(|n| task(*n)["do"] == "die").count()
-}
-
-/// Lets a process live for a moment and kills it. Says whether it was still alive.
-fn kill_after(mut child: Child, moment: Duration) -> bool {
-    std::thread::sleep(moment);
-    let alive = child.try_wait().expect("asked").is_none();
-    child.kill().expect("killed");
-    child.wait().expect("waited");
-    alive
 }
 
 fn moment() -> Duration {

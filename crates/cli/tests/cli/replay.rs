@@ -1,12 +1,11 @@
 //! Dead letters brought back: plans, what-ifs, ramps, gates, edits, and kills in the middle of it.
 
 use std::collections::BTreeMap;
-use std::process::Child;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{DemoSite, Sandbox, json_lines};
+use crate::harness::{DemoSite, Sandbox, json_lines, kill_after};
 
 /// Fails until the file `fixed` exists; the input may ask for more.
 const FLAKY: &str = r#"
@@ -328,14 +327,6 @@ if [ -n "$REDRIVE_SAVED" ]; then cat "$REDRIVE_SAVED"; else echo '"a page"' > "$
 
 const KILLS: usize = 50;
 const LETTERS: usize = 1_500;
-
-fn kill_after(mut child: Child, moment: Duration) -> bool {
-    std::thread::sleep(moment);
-    let alive = child.try_wait().expect("asked").is_none();
-    child.kill().expect("killed");
-    child.wait().expect("waited");
-    alive
-}
 
 /// Killed fifty times, a replay goes on where it was: no letter is lost, none is sent twice, the counters are right.
 #[test]
