@@ -10,7 +10,8 @@ use std::path::PathBuf;
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
 pub use self::dead::{DeadCommand, DeadFilterArgs, DeadListArgs, DeadShowArgs, DiscardArgs, ExportArgs, ImportArgs};
 pub use self::replay::{
-    ModeArgs, PlanArgs, ReplayCommand, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs, TryArgs,
+    ModeArgs, PlanArgs, ReplayCommand, ReplayRef, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs,
+    TryArgs,
 };
 pub use self::report::{ReportArgs, TopArgs, TopBy};
 use clap::builder::{PossibleValuesParser, TypedValueParser};

@@ -1,10 +1,11 @@
 //! What can be typed about replays.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use redrive_core::ids::{JobId, ReplayId};
+use redrive_core::ids::{InvalidName, JobId, ReplayId};
 use redrive_core::replays::LetterState;
 
 use super::{DeadFilterArgs, PageArgs};
@@ -31,20 +32,20 @@ pub enum ReplayCommand {
     Show(ReplayShowArgs),
     /// Follow a replay until it ends
     Watch {
-        /// The replay
-        id: ReplayId,
+        /// The replay: its id, or `last`
+        id: ReplayRef,
     },
     /// Send nothing more until it is resumed
     Pause {
-        /// The replay
-        id: ReplayId,
+        /// The replay: its id, or `last`
+        id: ReplayRef,
     },
     /// Go on with a replay that is paused, or whose process was killed
     Resume(ResumeArgs),
     /// Send nothing more; what nobody has begun is dead again as it was, the rest comes to its end
     Cancel {
-        /// The replay
-        id: ReplayId,
+        /// The replay: its id, or `last`
+        id: ReplayRef,
     },
 }
 
@@ -99,6 +100,19 @@ pub struct ReplayWorkArgs {
     pub command: Vec<std::ffi::OsString>,
 }
 
+/// Who does the work, and where results go.
+#[derive(Debug, Args)]
+pub struct DriveArgs {
+    /// Leave the work to `redrive work`
+    #[arg(long)]
+    pub detach: bool,
+    /// Append results to a file instead of where the pipeline says
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub work: ReplayWorkArgs,
+}
+
 #[derive(Debug, Args)]
 pub struct TryArgs {
     #[command(flatten)]
@@ -134,34 +148,22 @@ pub struct StartArgs {
     /// Change a field of the input first: FIELD=VALUE (VALUE is JSON, or else text); /a/b for one inside another
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = edit)]
     pub edits: Vec<(String, serde_json::Value)>,
-    /// Leave the work to `redrive work`
-    #[arg(long)]
-    pub detach: bool,
-    /// Append results to a file instead of where the pipeline says
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
     #[command(flatten)]
-    pub work: ReplayWorkArgs,
+    pub drive: DriveArgs,
 }
 
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The replay
-    pub id: ReplayId,
-    /// Leave the work to `redrive work`
-    #[arg(long)]
-    pub detach: bool,
-    /// Append results to a file instead of where the pipeline says
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    /// The replay: its id, or `last`
+    pub id: ReplayRef,
     #[command(flatten)]
-    pub work: ReplayWorkArgs,
+    pub drive: DriveArgs,
 }
 
 #[derive(Debug, Args)]
 pub struct ReplayShowArgs {
-    /// The replay
-    pub id: ReplayId,
+    /// The replay: its id, or `last`
+    pub id: ReplayRef,
     /// List its letters, with what became of each
     #[arg(long)]
     pub letters: bool,
@@ -170,6 +172,23 @@ pub struct ReplayShowArgs {
     pub state: Option<LetterState>,
     #[command(flatten)]
     pub page: PageArgs,
+}
+
+/// Which replay is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayRef {
+    /// The one with this id.
+    Id(ReplayId),
+    /// The newest.
+    Last,
+}
+
+impl FromStr for ReplayRef {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        if text == "last" { Ok(Self::Last) } else { text.parse().map(Self::Id) }
+    }
 }
 
 fn letter_state() -> impl TypedValueParser<Value = LetterState> {

@@ -1,24 +1,24 @@
 //! `redrive replay pause` and `cancel`.
 
 use anyhow::{Result, bail};
-use redrive_core::ids::ReplayId;
 use redrive_store::contract::{ChangeReplay, ReplayChange};
 
 use super::super::filter::actor;
 use super::drive;
+use crate::args::ReplayRef;
 use crate::exit::Exit;
 use crate::output::print::out;
 use crate::setting::Setting;
 
-pub async fn pause(setting: &Setting, id: ReplayId) -> Result<Exit> {
-    change(setting, id, ReplayChange::Pause).await?;
+pub async fn pause(setting: &Setting, which: ReplayRef) -> Result<Exit> {
+    let id = change(setting, which, ReplayChange::Pause).await?.id;
     out!("replay {id} is paused: go on with `redrive replay resume {id}`")?;
     Ok(Exit::Ok)
 }
 
-pub async fn cancel(setting: &Setting, id: ReplayId) -> Result<Exit> {
-    change(setting, id, ReplayChange::Cancel).await?;
-    let replay = drive::find(&setting.redrive_existing()?, id).await?;
+pub async fn cancel(setting: &Setting, which: ReplayRef) -> Result<Exit> {
+    let id = change(setting, which, ReplayChange::Cancel).await?.id;
+    let replay = drive::find(&setting.redrive_existing()?, ReplayRef::Id(id)).await?;
     let left = replay.progress.total - replay.progress.recovered - replay.progress.failed - replay.progress.gone;
     out!("replay {id} is cancelled: {} letters stay dead as they were", left - replay.progress.running)?;
     if replay.progress.running > 0 {
@@ -28,9 +28,14 @@ pub async fn cancel(setting: &Setting, id: ReplayId) -> Result<Exit> {
 }
 
 /// Changes a replay; gives it as it was before.
-async fn change(setting: &Setting, id: ReplayId, change: ReplayChange) -> Result<redrive_store::contract::ReplayView> {
+async fn change(
+    setting: &Setting,
+    which: ReplayRef,
+    change: ReplayChange,
+) -> Result<redrive_store::contract::ReplayView> {
     let redrive = setting.redrive_existing()?;
-    let replay = drive::find(&redrive, id).await?;
+    let replay = drive::find(&redrive, which).await?;
+    let id = replay.id;
     let params = ChangeReplay { id, change, actor: actor(), now: redrive.now() };
     match redrive.store().change_replay(params).await? {
         true => Ok(replay),

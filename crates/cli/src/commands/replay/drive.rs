@@ -8,10 +8,10 @@ use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_core::ids::ReplayId;
 use redrive_core::replays::{LetterState, ReplayState};
-use redrive_store::contract::{ListReplayLetters, ReplayView};
+use redrive_store::contract::{ListReplayLetters, ListReplays, ReplayView};
 
 use super::super::signals;
-use crate::args::ReplayWorkArgs;
+use crate::args::{ReplayRef, ReplayWorkArgs};
 use crate::exit::Exit;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::harmless;
@@ -25,13 +25,21 @@ const EVERY: Duration = Duration::from_millis(100);
 /// Letters that failed again and are shown.
 const FAILED_SHOWN: u32 = 5;
 
+/// The replay that is meant.
+pub async fn find(redrive: &Redrive, which: ReplayRef) -> Result<ReplayView> {
+    match which {
+        ReplayRef::Id(id) => get(redrive, id).await,
+        ReplayRef::Last => {
+            let newest = ListReplays { open_only: false, limit: 1, cursor: None };
+            redrive.store().list_replays(newest).await?.items.pop().context("there are no replays")
+        }
+    }
+}
+
 /// A replay that must be there.
-pub async fn find(redrive: &Redrive, id: ReplayId) -> Result<ReplayView> {
-    redrive
-        .store()
-        .get_replay(id)
-        .await?
-        .with_context(|| format!("no replay {id}: `redrive replay list` shows which there are"))
+async fn get(redrive: &Redrive, id: ReplayId) -> Result<ReplayView> {
+    let found = redrive.store().get_replay(id).await?;
+    found.with_context(|| format!("no replay {id}: `redrive replay list` shows which there are"))
 }
 
 /// Works on a replay until it ends, pauses or is interrupted.
@@ -51,12 +59,12 @@ pub async fn drive(
     let worked = loop {
         tokio::select! {
             worked = &mut working => break worked,
-            () = tokio::time::sleep(EVERY) => show(&counter, &find(redrive, id).await?),
+            () = tokio::time::sleep(EVERY) => show(&counter, &get(redrive, id).await?),
         }
     };
     counter.finish();
     worked?;
-    let replay = find(redrive, id).await?;
+    let replay = get(redrive, id).await?;
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let command = if words.is_empty() {
         String::new()
@@ -72,12 +80,13 @@ pub async fn drive(
 }
 
 /// Follows a replay that others work on.
-pub async fn watch(setting: &Setting, id: ReplayId) -> Result<Exit> {
+pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
+    let id = find(&redrive, which).await?.id;
     let counter = Counter::start("replayed");
     let mut said = false;
     loop {
-        let replay = find(&redrive, id).await?;
+        let replay = get(&redrive, id).await?;
         show(&counter, &replay);
         let alone = replay.is_open() && !redrive.store().list_workers().await?.iter().any(|worker| worker.alive);
         if alone && !said {

@@ -21,12 +21,12 @@ pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
     let replay = drive::find(&redrive, args.id).await?;
     if args.letters {
         let fetch = async |limit, cursor| {
-            let params = ListReplayLetters { id: args.id, state: args.state, limit, cursor };
+            let params = ListReplayLetters { id: replay.id, state: args.state, limit, cursor };
             redrive.store().list_replay_letters(params).await
         };
         return filter::print(&args.page, fetch, print_letters).await;
     }
-    let joined = redrive.store().joined_since(args.id).await?;
+    let joined = redrive.store().joined_since(replay.id).await?;
     if args.page.json {
         let mut document = serde_json::to_value(&replay)?;
         document["joined_since"] = json!(joined);

@@ -23,15 +23,15 @@ pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
 /// Makes a replay and, unless it is left to others, works on it.
 pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Result<Exit> {
     let chosen = select::selection(args.select, redrive.now())?;
-    if args.detach && !args.work.command.is_empty() {
+    if args.drive.detach && !args.drive.work.command.is_empty() {
         return Err(usage("--detach leaves the work to `redrive work`, which takes the command: leave it out here"));
     }
     let force = chosen.force_why.is_some();
     let wanted = chosen.selection.clone();
     let found = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
     let counter = Counter::start("replayed");
-    let results = Some((&counter, args.out.clone()));
-    let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.work, results)?;
+    let results = Some((&counter, args.drive.out.clone()));
+    let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.drive.work, results)?;
     let edits = select::edits(args.edits);
     let mode = select::mode(&pipelines, &found, &args.mode, !edits.is_empty())?;
     let new = NewReplay {
@@ -59,11 +59,11 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
     for (exclusion, letters) in &plan.excluded {
         out!("  {letters} left out: {}", select::meaning(*exclusion))?;
     }
-    if args.detach {
+    if args.drive.detach {
         out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;
         return Ok(Exit::Ok);
     }
-    drive::drive(redrive, pipelines, id, counter, &args.work).await
+    drive::drive(redrive, pipelines, id, counter, &args.drive.work).await
 }
 
 /// What a replay is called if nobody gave it a name.
@@ -87,25 +87,27 @@ fn describe(selection: &Selection) -> String {
 pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
     let replay = drive::find(&redrive, args.id).await?;
+    let id = replay.id;
     match replay.state {
-        ReplayState::Done => bail!("replay {} is done", args.id),
-        ReplayState::Cancelled if !replay.is_open() => bail!("replay {} was cancelled", args.id),
+        ReplayState::Done => bail!("replay {id} is done"),
+        ReplayState::Cancelled if !replay.is_open() => bail!("replay {id} was cancelled"),
         ReplayState::Paused => {
             let now = redrive.now();
-            let params = ChangeReplay { id: args.id, change: ReplayChange::Resume, actor: actor(), now };
+            let params = ChangeReplay { id, change: ReplayChange::Resume, actor: actor(), now };
             redrive.store().change_replay(params).await?;
         }
         ReplayState::Running | ReplayState::Cancelled => {}
     }
-    if args.detach {
-        out!("replay {} goes on: `redrive work` does it", args.id)?;
+    if args.drive.detach {
+        out!("replay {id} goes on: `redrive work` does it")?;
         return Ok(Exit::Ok);
     }
     let names = replay.pipelines.iter().cloned();
     let counter = Counter::start("replayed");
-    let pipelines = select::pipelines(setting, &redrive, names, &args.work, Some((&counter, args.out)))?;
+    let pipelines =
+        select::pipelines(setting, &redrive, names, &args.drive.work, Some((&counter, args.drive.out.clone())))?;
     if replay.mode == ReplayMode::Saved {
         select::able(&pipelines, !replay.edits.is_empty())?;
     }
-    drive::drive(&redrive, pipelines, args.id, counter, &args.work).await
+    drive::drive(&redrive, pipelines, id, counter, &args.drive.work).await
 }
