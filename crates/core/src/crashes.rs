@@ -29,9 +29,7 @@ pub struct LostLease {
 
 /// Decides what becomes of a job whose worker was lost.
 pub fn judge(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
-    let decision = judge_asked(policy, lost, ending);
-    let signal = if lost.job.saved.is_some() { Signal::Unasked } else { decision.signal };
-    Decision { signal, ..decision }
+    judge_asked(policy, lost, ending).of(&lost.job)
 }
 
 fn judge_asked(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {

@@ -95,6 +95,12 @@ impl Decision {
         }
     }
 
+    /// The same for a job that may have worked from a saved payload, which says nothing about its target as it is now.
+    pub(crate) fn of(self, job: &LeasedJob) -> Self {
+        let signal = if job.saved.is_some() { Signal::Unasked } else { self.signal };
+        Self { signal, ..self }
+    }
+
     /// The payload that goes with it, if there is one.
     pub fn payload(&self) -> Option<&Payload> {
         self.failure.as_ref().and_then(|failure| failure.payload.as_ref()).or(self.kept.as_ref())
@@ -112,10 +118,7 @@ pub struct Settlement {
 
 /// Decides how an attempt ends.
 pub fn decide(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending) -> Decision {
-    let decision = decide_asked(policy, job, outcome, ending);
-    // A saved payload says nothing about its target as it is now.
-    let signal = if job.saved.is_some() { Signal::Unasked } else { decision.signal };
-    Decision { signal, ..decision }
+    decide_asked(policy, job, outcome, ending).of(job)
 }
 
 fn decide_asked(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending) -> Decision {

@@ -112,9 +112,10 @@ impl Redrive {
         stop: &CancellationToken,
         told: impl Fn(u64, u64),
     ) -> Result<Tried, Error> {
-        let plan = self.plan_replay(selection.clone(), ReplayMode::Saved, force).await?;
-        let mut trial = Trial::new(self.clone(), pipelines, edits.clone());
+        check(&selection)?;
         let chosen = PlanReplay { selection, mode: ReplayMode::Saved, force, automatic: None, now: self.now() };
+        let plan = self.store.plan_replay(chosen.clone()).await?;
+        let mut trial = Trial::new(self.clone(), pipelines, edits.clone());
         let mut cursor = None;
         loop {
             let params = ListChosen { plan: chosen.clone(), limit: PAGE, cursor };

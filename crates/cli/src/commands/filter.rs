@@ -3,9 +3,11 @@
 use std::io;
 
 use anyhow::Result;
+use redrive::Redrive;
+use redrive_core::dead::DeadLetter;
 use redrive_core::time::Timestamp;
 use redrive_store::Result as StoreResult;
-use redrive_store::contract::{DeadFilter, JobFilter, Page};
+use redrive_store::contract::{DeadFilter, JobFilter, ListDead, Page};
 use serde::Serialize;
 
 use crate::args::{DeadFilterArgs, FilterArgs, PageArgs};
@@ -59,6 +61,23 @@ pub async fn print<T: Serialize>(
                 return Ok(Exit::Ok);
             }
             None => return Ok(Exit::Ok),
+        }
+    }
+}
+
+/// Goes through all dead letters that a filter finds, page by page.
+pub async fn each_page(
+    redrive: &Redrive,
+    page: ListDead,
+    mut each: impl AsyncFnMut(Vec<DeadLetter>) -> Result<()>,
+) -> Result<()> {
+    let mut params = page;
+    loop {
+        let page = redrive.store().list_dead(params.clone()).await?;
+        each(page.items).await?;
+        match page.next {
+            Some(next) => params.cursor = Some(next),
+            None => return Ok(()),
         }
     }
 }

@@ -18,9 +18,6 @@ use crate::output::report::{html, terminal};
 use crate::output::table;
 use crate::setting::Setting;
 
-/// The width of lines that go to a file or a pipe.
-const WIDTH: usize = 110;
-
 pub async fn run(setting: &Setting, args: ReportArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
     let since = units::instant(&args.since, redrive.now()).map_err(usage)?;
@@ -36,7 +33,7 @@ pub async fn run(setting: &Setting, args: ReportArgs) -> Result<Exit> {
     } else if args.csv {
         print_csv(&report)?;
     } else if args.html.is_none() {
-        for line in terminal::lines(&report, table::width().unwrap_or(WIDTH)) {
+        for line in terminal::lines(&report, table::line_width()) {
             out!("{line}")?;
         }
     }

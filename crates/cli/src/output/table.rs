@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal};
 
+use redrive_core::time::Timestamp;
+
 use super::paint::{HEADING, paint};
 use super::print::{is_invisible, out};
 
@@ -79,10 +81,24 @@ fn title(heading: &str) -> &str {
 }
 
 /// The width of the terminal, if there is one.
-pub fn width() -> Option<usize> {
+fn width() -> Option<usize> {
     let stdout = std::io::stdout();
     let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok())??;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// The width of lines that go to a file or a pipe.
+const PIPED_WIDTH: usize = 110;
+
+/// How wide lines may be.
+pub fn line_width() -> usize {
+    width().unwrap_or(PIPED_WIDTH)
+}
+
+/// An instant to the second, in UTC.
+pub fn second(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.get(..19).unwrap_or(&text).replace('T', " ")
 }
 
 /// The longest text in a table that is not cut to a terminal.

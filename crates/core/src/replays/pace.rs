@@ -63,6 +63,13 @@ pub struct Progress {
     pub free_at: Timestamp,
 }
 
+impl Progress {
+    /// Letters whose turn never came, because the replay was cancelled.
+    pub const fn cancelled(&self) -> u64 {
+        self.total - (self.pending + self.running + self.recovered + self.failed + self.gone)
+    }
+}
+
 /// How far a step of the ramp is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Step {

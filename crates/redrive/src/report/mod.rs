@@ -16,7 +16,7 @@ fn share(part: i64, whole: i64) -> f64 {
 }
 
 /// All there is to say about a window of time.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// When it was made.
     pub made_at: Timestamp,
@@ -277,34 +277,16 @@ impl FieldCoverage {
 mod tests {
     use super::*;
 
-    fn empty() -> Report {
-        let at = Timestamp::from_millis(0);
-        Report {
-            made_at: at,
-            since: at,
-            until: at,
-            pipelines: Vec::new(),
-            hours: Vec::new(),
-            reasons: Vec::new(),
-            codes: Vec::new(),
-            clock: Vec::new(),
-            targets: Vec::new(),
-            proxies: Vec::new(),
-            causes: Vec::new(),
-            fields: Vec::new(),
-        }
-    }
-
     #[test]
     fn an_empty_report_has_no_strange_numbers() {
-        let report = empty();
+        let report = Report::default();
         assert_eq!((report.settled(), report.dlq_rate(), report.oldest_dead()), (0, 0.0, None));
         assert!(report.clock_rows().is_empty());
     }
 
     #[test]
     fn the_clock_adds_up_and_survives_wrong_hours() {
-        let mut report = empty();
+        let mut report = Report::default();
         let cell = |hour, reason, count| ClockCell { hour, reason, count };
         report.clock = vec![
             cell(3, Reason::Dns, 1),

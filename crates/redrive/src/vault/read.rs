@@ -1,7 +1,7 @@
 //! Giving bytes back as they were taken in, and checking that they are.
 
 use futures_util::{StreamExt, stream};
-use object_store::ObjectStoreExt;
+use object_store::{GetResult, ObjectStoreExt};
 use redrive_core::payloads::PayloadHash;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
@@ -15,13 +15,7 @@ impl Vault {
     /// Writes a payload out. It is an error if it is not there, or not what was kept; bytes that were wrong may have been
     /// written by then.
     pub async fn copy(&self, hash: PayloadHash, out: &mut (impl AsyncWrite + Unpin)) -> Result<u64, VaultError> {
-        let missing = || VaultError::Missing(hash.to_string());
-        let place = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
-        let object = match self.objects.get(&place.as_str().into()).await {
-            Ok(object) => object,
-            Err(object_store::Error::NotFound { .. }) => return Err(missing()),
-            Err(error) => return Err(self.objects_failed(error)),
-        };
+        let object = self.object(hash).await?;
         let mut unpacked = Unpacking::begin(hash)?;
         let mut stream = match object.meta.size <= WHOLE_BYTES_MAX {
             true => stream::once(object.bytes()).boxed(),
@@ -40,24 +34,29 @@ impl Vault {
 
     /// A whole payload of that length. Shorter ways than [`copy`](Self::copy) for what is in memory anyway.
     pub async fn bytes(&self, hash: PayloadHash, size_bytes: u64) -> Result<Vec<u8>, VaultError> {
-        let mut bytes = Vec::new();
         if size_bytes > WHOLE_BYTES_MAX {
+            let mut bytes = Vec::new();
             self.copy(hash, &mut bytes).await?;
             return Ok(bytes);
         }
-        let missing = || VaultError::Missing(hash.to_string());
-        let place = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
-        let packed = match self.objects.get(&place.as_str().into()).await {
-            Ok(object) => object.bytes().await.map_err(|error| self.objects_failed(error))?,
-            Err(object_store::Error::NotFound { .. }) => return Err(missing()),
-            Err(error) => return Err(self.objects_failed(error)),
-        };
+        let packed = self.object(hash).await?.bytes().await.map_err(|error| self.objects_failed(error))?;
         let damaged = || VaultError::Damaged(hash.to_string());
         let length = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         let bytes = zstd::bulk::decompress(&packed, length).map_err(|_| damaged())?;
         match blake3::hash(&bytes).as_bytes() == hash.as_bytes() {
             true => Ok(bytes),
             false => Err(damaged()),
+        }
+    }
+
+    /// A payload as it lies in the vault, packed.
+    async fn object(&self, hash: PayloadHash) -> Result<GetResult, VaultError> {
+        let missing = || VaultError::Missing(hash.to_string());
+        let place = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
+        match self.objects.get(&place.as_str().into()).await {
+            Ok(object) => Ok(object),
+            Err(object_store::Error::NotFound { .. }) => Err(missing()),
+            Err(error) => Err(self.objects_failed(error)),
         }
     }
 

@@ -96,7 +96,7 @@ pub(super) fn recognise(
 ) -> Result<i64, Fault> {
     let name = batch.pipeline_name(pipeline)?;
     let print = fingerprint::of_failure(&name, target, failure);
-    let known = match find_key(batch, &print.key)? {
+    let known = match find_key(batch.connection(), &print.key)? {
         Some(key) => Some(key),
         None => adopt(batch, &print, failure, now)?,
     };
@@ -110,8 +110,7 @@ pub(super) fn recognise(
 
 /// The cause that a failure would belong to, if it is known.
 fn cause_of(conn: &Connection, failure: &Recognise) -> Result<Option<CauseId>, Fault> {
-    let mut select = conn.prepare_cached("SELECT id FROM cause_key WHERE key = ?1")?;
-    let Some(key) = select.query_row([&failure.key], |row| row.get(0)).optional()? else { return Ok(None) };
+    let Some(key) = find_key(conn, &failure.key)? else { return Ok(None) };
     let key = split_off(conn, key, failure.target.as_deref(), &failure.message)?;
     let mut select =
         conn.prepare_cached("SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = ?1")?;
@@ -134,8 +133,8 @@ pub(super) fn recognise_all(conn: &Connection) -> Result<(), Fault> {
     batch.finish()
 }
 
-fn find_key(batch: &Batch<'_>, key: &str) -> Result<Option<i64>, Fault> {
-    let mut select = batch.statement("SELECT id FROM cause_key WHERE key = ?1")?;
+fn find_key(conn: &Connection, key: &str) -> Result<Option<i64>, Fault> {
+    let mut select = conn.prepare_cached("SELECT id FROM cause_key WHERE key = ?1")?;
     Ok(select.query_row([key], |row| row.get(0)).optional()?)
 }
 
@@ -447,7 +446,7 @@ mod tests {
         let newer = print("2-bbbbbbbbbb", &["1-0000000000", "1-aaaaaaaaaa"]);
         let adopted = adopt(&batch, &newer, &failure, now).expect("asked").expect("adopted");
         assert_ne!(old, adopted, "it is a key of its own");
-        assert_eq!(find_key(&batch, "2-bbbbbbbbbb").expect("asked"), Some(adopted));
+        assert_eq!(find_key(&conn, "2-bbbbbbbbbb").expect("asked"), Some(adopted));
         let causes: i64 =
             conn.query_row("SELECT count(DISTINCT cause) FROM cause_key", [], |row| row.get(0)).expect("one");
         assert_eq!(causes, 1);

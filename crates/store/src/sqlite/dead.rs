@@ -84,11 +84,6 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
 }
 
-/// The row that a cursor of another list stands for.
-pub(super) fn seq_of(cursor: &str) -> Result<i64, Fault> {
-    Ok(cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.to_owned()))?)
-}
-
 /// The conditions of a filter, on `dead d`.
 pub(super) fn conditions(conn: &Connection, filter: &DeadFilter, cursor: Option<&str>) -> Result<Conditions, Fault> {
     let mut conditions = Conditions::default();

@@ -82,9 +82,7 @@ fn any_claimed(conn: &Connection) -> Result<bool, Fault> {
 /// A page of the letters that would be sent, with their failures.
 pub(super) fn list(conn: &Connection, params: &ListChosen) -> Result<Page<DeadLetter>, Fault> {
     let mut choice = Choice::of(conn, &params.plan)?;
-    if let Some(cursor) = &params.cursor {
-        choice.conditions.less_than("d.seq", Some(dead::seq_of(cursor)?));
-    }
+    choice.conditions.less_than("d.seq", rows::row_cursor(params.cursor.as_deref())?);
     let Choice { conditions, exclusion, .. } = choice;
     let limit = params.limit.saturating_add(1);
     let sql = format!(

@@ -44,7 +44,7 @@ impl ReplayStore for SqliteStore {
     }
 
     async fn get_replay(&self, id: ReplayId) -> Result<Option<ReplayView>> {
-        self.read(move |conn| Ok(get(conn, id)?.map(|(_, view)| view))).await
+        self.read(move |conn| Ok(find(conn, id)?.map(|(_, view)| view))).await
     }
 
     async fn joined_since(&self, id: ReplayId) -> Result<u64> {
@@ -130,7 +130,7 @@ fn start(batch: &mut Batch<'_>, params: &StartReplay) -> Result<ReplayPlan, Faul
 }
 
 fn joined_since(conn: &Connection, id: ReplayId) -> Result<u64, Fault> {
-    let (row, view) = get(conn, id)?.ok_or_else(|| StoreError::NoReplay(id.to_string()))?;
+    let (row, view) = get(conn, id)?;
     let mut filter = view.selection.filter;
     if !view.selection.ids.is_empty() {
         return Ok(0);
@@ -186,17 +186,19 @@ fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
     Ok((row.get(0)?, view))
 }
 
-pub(super) fn get(conn: &Connection, id: ReplayId) -> Result<Option<(i64, ReplayView)>, Fault> {
+fn find(conn: &Connection, id: ReplayId) -> Result<Option<(i64, ReplayView)>, Fault> {
     let sql = format!("SELECT {COLUMNS} FROM replay r WHERE r.uuid = ?1");
     Ok(conn.prepare_cached(&sql)?.query_row([id.as_bytes()], view).optional()?)
 }
 
+/// The row of a replay that must be there, and the replay.
+fn get(conn: &Connection, id: ReplayId) -> Result<(i64, ReplayView), Fault> {
+    Ok(find(conn, id)?.ok_or_else(|| StoreError::NoReplay(id.to_string()))?)
+}
+
 fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fault> {
     let mut conditions = Conditions::default();
-    if let Some(cursor) = &params.cursor {
-        let before: i64 = cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.clone()))?;
-        conditions.less_than("r.id", Some(before));
-    }
+    conditions.less_than("r.id", rows::row_cursor(params.cursor.as_deref())?);
     if params.open_only {
         conditions.holds("r.finished_at IS NULL");
     }
@@ -210,14 +212,11 @@ fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fau
 }
 
 fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayLetter>, Fault> {
-    let (replay, _) = get(conn, params.id)?.ok_or_else(|| StoreError::NoReplay(params.id.to_string()))?;
+    let (replay, _) = get(conn, params.id)?;
     let mut conditions = Conditions::default();
     conditions.equal("l.replay", Some(replay));
     conditions.equal("l.state", params.state.map(|state| state.as_str().to_owned()));
-    if let Some(cursor) = &params.cursor {
-        let after: i64 = cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.clone()))?;
-        conditions.at_least("l.n", Some(after + 1));
-    }
+    conditions.at_least("l.n", rows::row_cursor(params.cursor.as_deref())?.map(|after| after + 1));
     let limit = params.limit.saturating_add(1);
     let sql = format!(
         "SELECT l.n, l.job, p.name, l.state, c.name, a.name, l.ended_at FROM replay_letter l
@@ -244,8 +243,7 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
 
 fn change(batch: &mut Batch<'_>, params: &ChangeReplay) -> Result<bool, Fault> {
     batch.settle_tallies()?;
-    let found = get(batch.connection(), params.id)?;
-    let (replay, view) = found.ok_or_else(|| StoreError::NoReplay(params.id.to_string()))?;
+    let (replay, view) = get(batch.connection(), params.id)?;
     let by = format!("by {}", params.actor);
     match (params.change, view.state) {
         (ReplayChange::Pause, ReplayState::Running) => set_state(batch, replay, ReplayState::Paused, Some(&by))?,
@@ -289,8 +287,7 @@ fn set_step(batch: &Batch<'_>, replay: i64, step: Step, free_at: Timestamp) -> R
 fn advance(batch: &mut Batch<'_>, id: ReplayId, now: Timestamp) -> Result<Advance, Fault> {
     // What other operations of this transaction counted belongs to the progress.
     batch.settle_tallies()?;
-    let found = get(batch.connection(), id)?;
-    let (replay, view) = found.ok_or_else(|| StoreError::NoReplay(id.to_string()))?;
+    let (replay, view) = get(batch.connection(), id)?;
     if !view.is_open() {
         return Ok(Advance::Wait(None));
     }

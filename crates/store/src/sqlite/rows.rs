@@ -10,6 +10,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
 
 use super::fault::Fault;
+use crate::error::StoreError;
 
 pub(super) type RowResult<T> = rusqlite::Result<T>;
 
@@ -128,6 +129,12 @@ pub(super) fn add_failure(conn: &Connection, job: JobId, failure: &Failure) -> R
     )?
     .execute(params![job.as_bytes(), serde_json::to_string(failure)?])?;
     Ok(())
+}
+
+/// The row that the cursor of a list stands for.
+pub(super) fn row_cursor(cursor: Option<&str>) -> Result<Option<i64>, Fault> {
+    let row = |cursor: &str| cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.to_owned()));
+    Ok(cursor.map(row).transpose()?)
 }
 
 /// A `LIKE` pattern that finds the text itself.

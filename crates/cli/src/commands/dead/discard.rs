@@ -45,28 +45,26 @@ async fn discard_ids(redrive: &Redrive, ids: Vec<JobId>, why: String) -> Result<
 }
 
 async fn discard_found(redrive: &Redrive, filter: DeadFilter, why: String) -> Result<Exit> {
-    let (mut discarded, mut cursor) = (0, None);
-    loop {
-        let params = ListDead { filter: filter.clone(), limit: BATCH, cursor, with_failures: false };
-        let page = redrive.store().list_dead(params).await?;
-        discarded += discard(redrive, page.items.iter().map(|letter| letter.id).collect(), &why).await?.len();
-        cursor = page.next;
-        if cursor.is_none() {
-            out!("{discarded} discarded")?;
-            return Ok(Exit::Ok);
-        }
-    }
+    let mut discarded = 0;
+    filter::each_page(redrive, pages(filter), async |letters| {
+        discarded += discard(redrive, letters.iter().map(|letter| letter.id).collect(), &why).await?.len();
+        Ok(())
+    })
+    .await?;
+    out!("{discarded} discarded")?;
+    Ok(Exit::Ok)
 }
 
 async fn count(redrive: &Redrive, filter: DeadFilter) -> Result<usize> {
-    let (mut found, mut cursor) = (0, None);
-    loop {
-        let params = ListDead { filter: filter.clone(), limit: BATCH, cursor, with_failures: false };
-        let page = redrive.store().list_dead(params).await?;
-        found += page.items.len();
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(found);
-        }
-    }
+    let mut found = 0;
+    filter::each_page(redrive, pages(filter), async |letters| {
+        found += letters.len();
+        Ok(())
+    })
+    .await?;
+    Ok(found)
+}
+
+fn pages(filter: DeadFilter) -> ListDead {
+    ListDead { filter, limit: BATCH, cursor: None, with_failures: false }
 }

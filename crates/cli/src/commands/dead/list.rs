@@ -32,11 +32,10 @@ fn print(letters: &[DeadLetter]) -> io::Result<()> {
             0 => letter.attempts.to_string(),
             crashes => format!("{}+{crashes}", letter.attempts),
         };
-        let died_at = letter.died_at.to_string();
         vec![
             letter.id.to_string(),
             letter.pipeline.to_string(),
-            died_at.get(..19).unwrap_or(&died_at).replace('T', " "),
+            table::second(letter.died_at),
             letter.reason.to_string(),
             table::cut(letter.code.as_deref().unwrap_or("-"), Some(24)),
             tries,

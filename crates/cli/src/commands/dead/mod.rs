@@ -4,6 +4,7 @@ mod discard;
 mod export;
 mod import;
 mod list;
+mod output;
 mod request;
 mod show;
 mod top;

@@ -20,9 +20,6 @@ use crate::output::report::tone::Tone;
 use crate::output::table;
 use crate::setting::Setting;
 
-/// The width of lines that go to a file or a pipe.
-const WIDTH: usize = 110;
-
 /// A row of the answer.
 #[derive(Debug, Serialize)]
 struct Line {
@@ -131,7 +128,7 @@ fn print(lines: &[Line], by: &TopBy) -> Result<()> {
         let (value, remark) = (count(line.dead), remark(line, what));
         table.push(Row { name, share: line.share, tone: Tone::Bad, value, remark });
     }
-    for line in rows(&table, table::width().unwrap_or(WIDTH)) {
+    for line in rows(&table, table::line_width()) {
         out!("{line}")?;
     }
     Ok(())

@@ -1,8 +1,7 @@
 //! `redrive dead export --warc`: dead letters and their payloads as a web archive.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::Write;
 
 use anyhow::{Context, Result};
 use redrive::export::Warc;
@@ -12,6 +11,7 @@ use redrive_core::payloads::Payload;
 use redrive_store::contract::ListDead;
 
 use super::super::filter;
+use super::output::Output;
 use super::request::requests;
 use crate::args::ExportArgs;
 use crate::exit::{Exit, usage};
@@ -23,32 +23,21 @@ pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;
     let vault = setting.vault(&redrive)?.ok_or_else(|| usage("a store in memory has no payloads to archive"))?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
-    let to_stdout = args.file == Path::new("-");
-    let place = args.file.display().to_string();
-    let unwritten = || format!("cannot write {place}");
-    let out: Box<dyn Write> = match to_stdout {
-        true => Box::new(BufWriter::new(io::stdout())),
-        false => Box::new(BufWriter::new(File::create(&args.file).with_context(unwritten)?)),
-    };
-    let mut archive =
-        Archive { warc: Warc::begin(out, redrive.now()).with_context(unwritten)?, vault, letters: 0, missing: 0 };
+    let output = Output::to(args.file);
+    let unwritten = || output.unwritten();
+    let warc = Warc::begin(output.open()?, redrive.now()).with_context(unwritten)?;
+    let mut archive = Archive { warc, vault, letters: 0, missing: 0 };
     let mut requests = requests(setting);
-    let mut cursor = None;
-    loop {
-        let params = ListDead { filter: filter.clone(), limit: PAGE, cursor, with_failures: true };
-        let page = redrive.store().list_dead(params).await?;
-        for letter in &page.items {
+    let letters = ListDead { filter, limit: PAGE, cursor: None, with_failures: true };
+    filter::each_page(&redrive, letters, async |letters| {
+        for letter in &letters {
             archive.add(letter, requests.of(letter).as_ref()).await.with_context(unwritten)?;
         }
-        cursor = page.next;
-        if cursor.is_none() {
-            break;
-        }
-    }
+        Ok(())
+    })
+    .await?;
     archive.warc.finish().with_context(unwritten)?;
-    if !to_stdout {
-        File::open(&args.file).and_then(|file| file.sync_all()).with_context(unwritten)?;
-    }
+    output.sync()?;
     eprintln!("{} dead letters archived", archive.letters);
     if archive.missing > 0 {
         eprintln!("{} payloads are no longer in the vault and are not in the archive", archive.missing);

@@ -18,11 +18,10 @@ pub async fn pause(setting: &Setting, which: ReplayRef) -> Result<Exit> {
 
 pub async fn cancel(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     let id = change(setting, which, ReplayChange::Cancel).await?.id;
-    let replay = drive::find(&setting.redrive_existing()?, ReplayRef::Id(id)).await?;
-    let left = replay.progress.total - replay.progress.recovered - replay.progress.failed - replay.progress.gone;
-    out!("replay {id} is cancelled: {} letters stay dead as they were", left - replay.progress.running)?;
-    if replay.progress.running > 0 {
-        out!("{} that are being worked on come to their end", replay.progress.running)?;
+    let progress = drive::find(&setting.redrive_existing()?, ReplayRef::Id(id)).await?.progress;
+    out!("replay {id} is cancelled: {} letters stay dead as they were", progress.cancelled())?;
+    if progress.running > 0 {
+        out!("{} that are being worked on come to their end", progress.running)?;
     }
     Ok(Exit::Ok)
 }

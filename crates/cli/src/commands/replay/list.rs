@@ -25,11 +25,10 @@ fn print(replays: &[ReplayView]) -> io::Result<()> {
     }
     let row = |replay: &ReplayView| {
         let progress = &replay.progress;
-        let created_at = replay.created_at.to_string();
         let numbers = [progress.total, progress.pending, progress.running, progress.recovered, progress.failed];
         let mut row = vec![
             replay.id.to_string(),
-            created_at.get(..19).unwrap_or(&created_at).replace('T', " "),
+            table::second(replay.created_at),
             replay.state.to_string(),
             replay.mode.to_string(),
         ];

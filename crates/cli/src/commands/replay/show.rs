@@ -3,7 +3,6 @@
 use std::io;
 
 use anyhow::Result;
-use redrive_core::replays::Progress;
 use redrive_store::contract::{ListReplayLetters, ReplayLetter, ReplayView};
 use serde_json::json;
 
@@ -78,7 +77,7 @@ fn print(replay: &ReplayView, joined: u64) -> Result<()> {
         ("failed again", progress.failed),
         ("for the same cause", progress.same_cause),
         ("not sent: discarded meanwhile, or --set does not fit (gone)", progress.gone),
-        ("stayed dead (cancelled)", cancelled(progress)),
+        ("stayed dead (cancelled)", progress.cancelled()),
         ("joined since", joined),
     ] {
         if count > 0 || name == "chosen" || name == "recovered" {
@@ -89,12 +88,6 @@ fn print(replay: &ReplayView, joined: u64) -> Result<()> {
         out!("  {letters:>8}  left out: {}", select::meaning(*exclusion))?;
     }
     Ok(())
-}
-
-/// Letters whose turn never came.
-fn cancelled(progress: &Progress) -> u64 {
-    let Progress { total, pending, running, recovered, failed, gone, .. } = *progress;
-    total.saturating_sub(pending + running + recovered + failed + gone)
 }
 
 fn print_letters(letters: &[ReplayLetter]) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! Text of unknown origin (codes, targets, titles) made harmless: one line, of limited width, nothing in it that moves
 //! a cursor, changes a colour or turns the direction of writing. Escaping for HTML is not done here: `maud` does it.
 
+use crate::output::print::is_invisible;
 use unicode_width::UnicodeWidthChar;
 
 /// More characters than this per column are refused: accents can be piled up without taking any width.
@@ -48,12 +49,6 @@ fn one_line(text: &str, width: usize) -> String {
         }
     }
     line
-}
-
-/// Characters that show nothing but change what is shown around them: direction marks, zero-width ones, tags.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -1,0 +1,44 @@
+//! The file, or standard output, that an export goes to.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// Where an export goes.
+pub struct Output {
+    path: PathBuf,
+}
+
+impl Output {
+    /// `-` is standard output.
+    pub fn to(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// What is said if it cannot be written.
+    pub fn unwritten(&self) -> String {
+        format!("cannot write {}", self.path.display())
+    }
+
+    fn is_stdout(&self) -> bool {
+        self.path == Path::new("-")
+    }
+
+    /// Opens it.
+    pub fn open(&self) -> Result<Box<dyn Write>> {
+        Ok(match self.is_stdout() {
+            true => Box::new(BufWriter::new(io::stdout())),
+            false => Box::new(BufWriter::new(File::create(&self.path).with_context(|| self.unwritten())?)),
+        })
+    }
+
+    /// Makes sure that what was written is on disk.
+    pub fn sync(&self) -> Result<()> {
+        if self.is_stdout() {
+            return Ok(());
+        }
+        File::open(&self.path).and_then(|file| file.sync_all()).with_context(|| self.unwritten())
+    }
+}
