@@ -40,6 +40,7 @@ pub mod pipeline;
 pub mod replays;
 pub mod report;
 pub mod sink;
+mod tls;
 pub mod vault;
 pub mod worker;
 

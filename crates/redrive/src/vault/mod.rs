@@ -97,6 +97,7 @@ impl Vault {
     ) -> Result<Self, VaultError> {
         let wrong = |why: String| VaultError::Address { address: address.to_owned(), why };
         let objects: Arc<dyn ObjectStore> = if address.contains("://") {
+            crate::tls::ensure_provider();
             let url = url::Url::parse(address).map_err(|error| wrong(error.to_string()))?;
             let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
             let (objects, prefix) =

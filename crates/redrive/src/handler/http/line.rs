@@ -85,6 +85,7 @@ impl Clients {
 }
 
 fn client(transport: &Transport, proxy: Option<&Proxy>) -> Result<Client, String> {
+    crate::tls::ensure_provider();
     let mut builder = Client::builder()
         .connect_timeout(transport.connect_timeout)
         .read_timeout(transport.read_timeout)

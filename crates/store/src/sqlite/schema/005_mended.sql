@@ -1,0 +1,1 @@
+-- What hostile and real use asked for.
