@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 
+use crate::disk::Disk;
 use crate::harness::Sandbox;
 
 fn sandbox() -> Sandbox {
@@ -105,11 +106,7 @@ fn a_store_of_a_newer_version_is_left_alone() {
 #[test]
 fn a_full_disk_is_named_and_loses_nothing() {
     let sandbox = Sandbox::new();
-    let disk = sandbox.path("disk");
-    std::fs::create_dir(&disk).expect("made");
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=600k", "tmpfs"]).arg(&disk).status();
-    assert!(mount.expect("mount is installed").success(), "a small disk needs the right to mount one: run as root");
-    let _unmount = Unmount(disk);
+    let disk = Disk::mount(sandbox.path("disk"), "size=600k");
     let tasks: String =
         (0..2_000).map(|n| format!("{{\"key\":\"k{n}\",\"n\":{n},\"pad\":\"{}\"}}\n", "x".repeat(200))).collect();
     sandbox.write("tasks.jsonl", tasks);
@@ -120,19 +117,10 @@ fn a_full_disk_is_named_and_loses_nothing() {
     let ledger = sandbox.run(&["status", "--json", store[0], store[1]]).expect(0).json();
     let accepted = ledger["pipelines"]["default"]["accepted"].as_u64().unwrap_or(0);
 
-    let remount = Command::new("mount").args(["-o", "remount,size=64m"]).arg(sandbox.path("disk")).status();
-    assert!(remount.expect("mount is installed").success());
+    disk.remount("size=64m");
     let pushed = sandbox.run(&["push", "tasks.jsonl", store[0], store[1]]).expect(0);
     assert!(pushed.stdout.contains(&format!("{} accepted, {accepted} known", 2_000 - accepted)), "{}", pushed.stdout);
     sandbox.run(&["audit", store[0], store[1]]).expect(0);
-}
-
-struct Unmount(std::path::PathBuf);
-
-impl Drop for Unmount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
 }
 
 #[test]

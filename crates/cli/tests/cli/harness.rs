@@ -132,6 +132,11 @@ pub fn kill_after(mut child: Child, moment: Duration) -> bool {
     alive
 }
 
+/// How often a test that kills should do so: a few times in `scripts/test`, hundreds of times in `scripts/soak`.
+pub fn kills_wanted() -> usize {
+    std::env::var("REDRIVE_TEST_KILLS").map_or(20, |text| text.parse().expect("REDRIVE_TEST_KILLS is a number"))
+}
+
 /// The folder that `scripts/test` installs tools into.
 pub fn tools() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Sandbox, json_lines, kill_after};
+use crate::harness::{Sandbox, json_lines, kill_after, kills_wanted};
 
-const TASKS: usize = 2_000;
-const KILLS: usize = 50;
+/// Enough of them that none of the kills comes too late.
+const TASKS_PER_KILL: usize = 40;
 
 /// Notes that it ran, then does what the task says: 65 is fatal, 75 wants one more attempt.
 const HANDLER: &str = r#"
@@ -50,18 +50,18 @@ fn moment() -> Duration {
 }
 
 /// All tasks are done or dead, exactly once, each ran, and everything adds up.
-fn assert_nothing_is_missing(sandbox: &Sandbox) {
+fn assert_nothing_is_missing(sandbox: &Sandbox, tasks: usize) {
     sandbox.assert_sound();
     let ledger = sandbox.ledger("default");
-    let dead = dying(0..TASKS);
-    assert_eq!(ledger["accepted"], TASKS, "{ledger}");
+    let dead = dying(0..tasks);
+    assert_eq!(ledger["accepted"], tasks, "{ledger}");
     assert_eq!(ledger["dead"], dead, "{ledger}");
-    assert_eq!(ledger["done"], TASKS - dead, "{ledger}");
+    assert_eq!(ledger["done"], tasks - dead, "{ledger}");
 
     let jobs = sandbox.redrive("job list --all --json").expect(0).json_lines();
     let states: BTreeMap<&str, &str> =
         jobs.iter().map(|job| (job["id"].as_str().expect("an id"), job["state"].as_str().expect("a state"))).collect();
-    assert_eq!((jobs.len(), states.len()), (TASKS, TASKS), "each job is listed once");
+    assert_eq!((jobs.len(), states.len()), (tasks, tasks), "each job is listed once");
     let log = sandbox.read("ran.log");
     let ran: BTreeSet<&str> = log.lines().collect();
     assert!(states.keys().all(|id| ran.contains(id)), "every settled job ran");
@@ -78,37 +78,39 @@ fn assert_nothing_is_missing(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_run_that_is_killed_fifty_times_loses_nothing() {
+fn a_run_that_is_killed_again_and_again_loses_nothing() {
     let sandbox = Sandbox::new();
+    let wanted = kills_wanted();
+    let count = wanted * TASKS_PER_KILL;
     sandbox.write("handler.sh", HANDLER);
-    sandbox.write("tasks.jsonl", tasks(0..TASKS));
+    sandbox.write("tasks.jsonl", tasks(0..count));
     let args = ["run", "tasks.jsonl", "-j", "4", "--backoff", "10ms", "--out", "out.jsonl", "--", "sh", "handler.sh"];
     let mut kills = 0;
-    for _ in 0..KILLS * 4 {
+    for _ in 0..wanted * 4 {
         kills += usize::from(kill_after(sandbox.spawn(&args), moment()));
-        if kills >= KILLS {
+        if kills >= wanted {
             break;
         }
     }
-    assert!(kills >= KILLS, "only {kills} kills hit a living process");
+    assert!(kills >= wanted, "only {kills} kills hit a living process");
     sandbox.run(&args).expect(3);
-    assert_nothing_is_missing(&sandbox);
+    assert_nothing_is_missing(&sandbox, count);
     let again = sandbox.run(&args).expect(3);
     assert!(again.stderr.contains("done: 0"), "nothing done is done again: {}", again.stderr);
 }
 
 #[test]
 fn two_workers_that_are_killed_lose_nothing_that_was_acknowledged() {
-    const FILES: usize = 20;
     let sandbox = Sandbox::new();
+    let wanted = kills_wanted();
+    let (files, size) = (wanted, TASKS_PER_KILL);
     sandbox.write("handler.sh", HANDLER);
     let args = ["work", "-j", "2", "--backoff", "10ms", "--out", "out.jsonl", "--", "sh", "handler.sh"];
     let mut workers = [sandbox.spawn(&args), sandbox.spawn(&args)];
     let mut kills = 0;
     let mut pushed = 0;
-    while kills < KILLS || pushed < FILES {
-        if pushed < FILES {
-            let size = TASKS / FILES;
+    while kills < wanted || pushed < files {
+        if pushed < files {
             sandbox.write("part.jsonl", tasks(pushed * size..(pushed + 1) * size));
             // Killed in the middle, or left to be acknowledged.
             if fastrand::bool() {
@@ -128,7 +130,7 @@ fn two_workers_that_are_killed_lose_nothing_that_was_acknowledged() {
     }
     let drain = ["work", "--drain", "-j", "4", "--backoff", "10ms", "--out", "out.jsonl", "--", "sh", "handler.sh"];
     sandbox.run(&drain).expect(0);
-    assert_nothing_is_missing(&sandbox);
+    assert_nothing_is_missing(&sandbox, files * size);
 }
 
 #[test]

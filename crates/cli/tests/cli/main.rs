@@ -3,6 +3,7 @@
 mod bad_input;
 mod cause;
 mod dead;
+mod disk;
 mod docs;
 mod exec;
 mod guide;

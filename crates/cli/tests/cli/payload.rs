@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::Command;
 
 use serde_json::json;
 
+use crate::disk::Disk;
 use crate::harness::{Sandbox, peak_kib};
 
 /// Writes a page for each job; fails for all but the first. Pages 2 and 3 are the same.
@@ -136,17 +136,10 @@ fn without_its_evidence_there_is_no_verdict() {
     let sandbox = sandbox("vault = \"/proc/no/such/vault\"");
     sandbox.redrive("run tasks.jsonl").expect(1).complains("is not a vault");
     let sandbox = self::sandbox("vault = \"disk\"");
-    let disk = sandbox.path("disk");
-    fs::create_dir(&disk).expect("made");
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "tmpfs"]).arg(&disk).status();
-    assert!(mount.expect("mount is installed").success());
-    fs::write(disk.join("filler"), vec![1; 14 << 10])
-        .or_else(|_| fs::write(disk.join("filler"), vec![1; 8 << 10]))
-        .expect("filled");
-    let fill = Command::new("sh").args(["-c", "cat /dev/zero > disk/rest"]).current_dir(sandbox.path("")).status();
-    fill.expect("filled");
+    let disk = Disk::mount(sandbox.path("disk"), "size=16k");
+    disk.fill();
     let ran = sandbox.redrive("run tasks.jsonl");
-    Command::new("umount").arg("-l").arg(&disk).status().expect("unmounted");
+    drop(disk);
     ran.expect(1).complains("the payload cannot be kept");
     let ledger = sandbox.ledger("p");
     assert_eq!((&ledger["dead"], &ledger["leased"]), (&json!(0), &json!(0)), "nothing is buried without it: {ledger}");
