@@ -16,5 +16,7 @@ mod poison;
 mod replay;
 mod report;
 mod run;
+mod scripted;
 mod solver;
+mod submit_poll;
 mod work;

@@ -54,11 +54,13 @@ pub(super) async fn run(
         () = context.hurry.cancelled() => (Outcome::Returned, None),
     };
     let duration = begun.elapsed();
-    // The settler only goes away after every job has ended.
-    // What it worked from is the evidence of how it failed.
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
-    let payload = evidence.take().or_else(|| job.saved.clone().filter(|_| failed));
+    // What was kept on the way is of no use after all if the attempt went well.
+    let kept = evidence.take().filter(|_| evidence.is_wanted(failed));
+    // What it worked from is the evidence of how it failed.
+    let payload = kept.or_else(|| job.saved.clone().filter(|_| failed));
     let facts = Facts { tracked: pipeline.tracked_in(&job.input), ..notes.take() };
+    // The settler only goes away after every job has ended.
     let _ = settler.send(Ended { job, outcome, result, payload, facts, duration: Some(duration) });
     duration
 }

@@ -47,6 +47,13 @@ pub struct SubmitPollConfig {
     pub codes: Codes,
 }
 
+/// An answer and what it says; none if it was kept already because it could not be read whole.
+struct Reply {
+    said: Said,
+    answer: Option<Answer>,
+    proxy: Option<String>,
+}
+
 /// The handler that submits and polls.
 #[derive(Debug)]
 pub struct SubmitPoll {
@@ -67,28 +74,12 @@ impl SubmitPoll {
             Some(task) => task,
             None => self.submit(job).await?,
         };
-        let mut input = job.input.clone();
-        input.insert(TASK_ID.into(), task.as_str().into());
-        for _ in 0..self.config.polls_max {
-            tokio::time::sleep(self.config.every).await;
-            // What goes wrong on the way leaves the task as it is: the next attempt polls it again.
-            let (answer, proxy) = self.ask(&self.config.poll, &input, job).await?;
-            match self.config.poll_reading.read(&answer) {
-                Said::Value(result) => return Ok(result),
-                Said::Pending => {}
-                said => return Err(self.give_up(said, &answer, proxy, &task, job).await),
-            }
-        }
-        job.progress.note(None).await?;
-        let secs = (self.config.every * self.config.polls_max).as_secs_f64();
-        let message = format!("task {task} timed out: not ready after {} polls in {secs} s", self.config.polls_max);
-        Err(fault::report(Reason::Timeout, "out_of_polls", message, "poll").into())
+        self.poll(&task, job).await
     }
 
     async fn submit(&self, job: &Job) -> Result<String, HandlerError> {
-        let (answer, proxy) = self.ask(&self.config.submit, &job.input, job).await?;
-        let said = self.config.submit_reading.read(&answer);
-        let Said::Value(id) = said else { return Err(self.refuse(said, &answer, proxy, "submit", None, job).await) };
+        let reply = self.ask(&self.config.submit, &self.config.submit_reading, &job.input, job).await?;
+        let Said::Value(id) = reply.said else { return Err(self.refuse(reply, "submit", None, job).await) };
         let id = match id {
             Value::String(id) => id,
             other => other.to_string(),
@@ -97,33 +88,72 @@ impl SubmitPoll {
         Ok(id)
     }
 
-    async fn ask(&self, request: &Request, input: &Input, job: &Job) -> Result<(Answer, Option<String>), HandlerError> {
-        let request = request.fill(input)?;
-        let target = job.target.clone().unwrap_or_else(|| request.host());
-        self.line.ask(request, &target, job).await
+    /// Asks for the result until it is there. What goes wrong on the way leaves the task as it is: an answer that cannot be
+    /// used costs a poll, any other failure the attempt, and the next attempt asks for the same task.
+    async fn poll(&self, task: &str, job: &Job) -> Result<Value, HandlerError> {
+        let mut input = job.input.clone();
+        input.insert(TASK_ID.into(), task.into());
+        let (mut bad, mut bad_is_last) = (None, false);
+        for _ in 0..self.config.polls_max {
+            tokio::time::sleep(self.config.every).await;
+            let reply = self.ask(&self.config.poll, &self.config.poll_reading, &input, job).await?;
+            match reply.said {
+                Said::Value(result) => return Ok(result),
+                Said::Pending => bad_is_last = false,
+                Said::Unreadable(_) | Said::Unexpected(_) => (bad, bad_is_last) = (Some(reply), true),
+                Said::Code { .. } => {
+                    // The provider is done with the task, one way or another: the next attempt submits anew.
+                    job.progress.note(None).await?;
+                    return Err(self.refuse(reply, "poll", Some(task), job).await);
+                }
+                Said::Status => return Err(self.refuse(reply, "poll", Some(task), job).await),
+            }
+        }
+        match bad {
+            Some(reply) if bad_is_last => Err(self.refuse(reply, "poll", Some(task), job).await),
+            earlier => Err(self.out_of_polls(task, earlier, job).await),
+        }
     }
 
-    /// The provider is done with the task, one way or another: the next attempt submits anew.
-    async fn give_up(&self, said: Said, answer: &Answer, proxy: Option<String>, task: &str, job: &Job) -> HandlerError {
-        if matches!(said, Said::Code { .. })
-            && let Err(error) = job.progress.note(None).await
+    async fn out_of_polls(&self, task: &str, bad: Option<Reply>, job: &Job) -> HandlerError {
+        if let Err(error) = job.progress.note(None).await {
+            return error;
+        }
+        if let Some(answer) = bad.and_then(|reply| reply.answer)
+            && let Err(error) = self.keep(&answer, job).await
         {
             return error;
         }
-        self.refuse(said, answer, proxy, "poll", Some(task), job).await
+        let secs = (self.config.every * self.config.polls_max).as_secs_f64();
+        let message = format!("task {task} timed out: not ready after {} polls in {secs} s", self.config.polls_max);
+        fault::report(Reason::Timeout, "out_of_polls", message, "poll").into()
     }
 
-    async fn refuse(
-        &self,
-        said: Said,
-        answer: &Answer,
-        proxy: Option<String>,
-        stage: &str,
-        task: Option<&str>,
-        job: &Job,
-    ) -> HandlerError {
-        if job.evidence.is_wanted(true)
-            && let Err(error) = self.line.keep(answer, job).await
+    /// Sends a request and reads the answer. One that is too long or badly packed is an answer that cannot be read.
+    async fn ask(&self, request: &Request, reading: &Reading, input: &Input, job: &Job) -> Result<Reply, HandlerError> {
+        let request = request.fill(input)?;
+        let target = job.target.clone().unwrap_or_else(|| request.host());
+        match self.line.ask(request, &target, job).await {
+            Ok((answer, proxy)) => Ok(Reply { said: reading.read(&answer), answer: Some(answer), proxy }),
+            Err(HandlerError::Failed(report)) if report.reason == Some(Reason::MalformedPayload) => {
+                Ok(Reply { said: Said::Unreadable(report.message), answer: None, proxy: report.proxy })
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn keep(&self, answer: &Answer, job: &Job) -> Result<(), HandlerError> {
+        match job.evidence.is_wanted(true) {
+            true => self.line.keep(answer, job).await,
+            false => Ok(()),
+        }
+    }
+
+    /// The failure of an attempt whose last answer was this.
+    async fn refuse(&self, reply: Reply, stage: &str, task: Option<&str>, job: &Job) -> HandlerError {
+        let Reply { said, answer, proxy } = reply;
+        if let Some(answer) = &answer
+            && let Err(error) = self.keep(answer, job).await
         {
             return error;
         }
@@ -133,14 +163,15 @@ impl SubmitPoll {
                 let message = message.map_or_else(|| code.clone(), |message| format!("{code}: {message}"));
                 FailureReport { message: format!("{message}{about}"), ..self.config.codes.report(&code) }
             }
-            Said::Status => fault::of_status(answer, ""),
-            Said::Nonsense(why) => {
+            Said::Status => answer.as_ref().map(|answer| fault::of_status(answer, "")).unwrap_or_default(),
+            Said::Unreadable(why) => fault::report(Reason::ServerError, "bad_answer", format!("{why}{about}"), stage),
+            Said::Unexpected(why) => {
                 fault::report(Reason::MalformedPayload, "bad_answer", format!("{why}{about}"), stage)
             }
             Said::Value(_) | Said::Pending => fault::report(Reason::HandlerError, "bad_answer", about, stage),
         };
-        FailureReport { stage: Some(stage.to_owned()), proxy, http_status: Some(answer.status.as_u16()), ..report }
-            .into()
+        let http_status = answer.map(|answer| answer.status.as_u16());
+        FailureReport { stage: Some(stage.to_owned()), proxy, http_status, ..report }.into()
     }
 }
 

@@ -50,7 +50,10 @@ pub(super) enum Said {
     },
     /// Its status alone says that it is no answer.
     Status,
-    Nonsense(String),
+    /// It is no JSON: an error page, or cut short. The provider is at fault, and may be well again the next time.
+    Unreadable(String),
+    /// It is JSON of another shape than the configuration says: one of the two is wrong, and stays so.
+    Unexpected(String),
 }
 
 impl Reading {
@@ -61,7 +64,7 @@ impl Reading {
             Err(_) if !answer.status.is_success() => Said::Status,
             // Some providers answer errors as bare text, whatever was asked for.
             Err(_) if is_code(text.trim()) => Said::Code { code: text.trim().to_owned(), message: None },
-            Err(error) => Said::Nonsense(format!("the answer is not JSON: {error}")),
+            Err(error) => Said::Unreadable(format!("the answer is not JSON: {error}")),
         }
     }
 
@@ -70,7 +73,7 @@ impl Reading {
         if success && self.ready.holds(value) {
             return match value.pointer(&self.value) {
                 Some(found) if !found.is_null() => Said::Value(found.clone()),
-                _ => Said::Nonsense(format!("the answer has nothing at {}", self.value)),
+                _ => Said::Unexpected(format!("the answer has nothing at {}", self.value)),
             };
         }
         if self.pending.as_ref().is_some_and(|pending| pending.holds(value)) {
@@ -79,7 +82,9 @@ impl Reading {
         match text(&self.code) {
             Some(code) => Said::Code { code, message: self.message.as_ref().and_then(text) },
             None if !success => Said::Status,
-            None => Said::Nonsense(format!("the answer is neither ready nor pending and has no code at {}", self.code)),
+            None => {
+                Said::Unexpected(format!("the answer is neither ready nor pending and has no code at {}", self.code))
+            }
         }
     }
 }
