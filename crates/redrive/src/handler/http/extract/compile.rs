@@ -203,7 +203,7 @@ impl Field {
 
     fn kind(&self) -> Result<Option<Kind>, Problem> {
         let mark = match self.decimal.as_deref() {
-            None => Mark::Guessed,
+            None => Mark::Unstated,
             Some(".") => Mark::Point,
             Some(",") => Mark::Comma,
             Some(_) => return Err(Problem::Decimal),

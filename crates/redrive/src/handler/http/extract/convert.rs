@@ -2,10 +2,10 @@
 //!
 //! Blank and null are absent in every type; what is there and does not fit is wrong, never dropped or guessed at.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::miss::{Lack, MissKind};
-use super::number::{self, Mark};
+use super::number::{self, Mark, Unread};
 
 /// What a field becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,8 @@ impl Kind {
         }
         let value = match self {
             Self::Text | Self::Html => return Ok(Value::String(text)),
-            Self::Number(mark) => number::number(&text, mark).map(Value::Number),
-            Self::Integer(mark) => number::integer(&text, mark).map(Value::Number),
+            Self::Number(mark) => return self.quantity(number::number(&text, mark), &text),
+            Self::Integer(mark) => return self.quantity(number::integer(&text, mark), &text),
             Self::Boolean => boolean(&text).map(Value::Bool),
             Self::Json => serde_json::from_str(&text).ok(),
         };
@@ -82,10 +82,17 @@ impl Kind {
             (Self::Integer(_), Value::Number(found)) => {
                 // Its mark is a point, whatever those in texts are. `1e3` is left to the schema's `integer`.
                 let whole = number::integer(&found.to_string(), Mark::Point);
-                whole.map(Value::Number).ok_or_else(|| self.wrong(&found.to_string()))
+                self.quantity(whole, &found.to_string())
             }
             (_, other) => Err(self.wrong(&other.to_string())),
         }
+    }
+
+    fn quantity(self, read: Result<Number, Unread>, text: &str) -> Result<Value, Lack> {
+        read.map(Value::Number).map_err(|unread| match unread {
+            Unread::NotOne => self.wrong(text),
+            Unread::Ambiguous(readings) => Lack::Wrong(MissKind::ambiguous(text, readings)),
+        })
     }
 
     fn wrong(self, found: &str) -> Lack {
@@ -106,8 +113,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const NUMBER: Kind = Kind::Number(Mark::Guessed);
-    const INTEGER: Kind = Kind::Integer(Mark::Guessed);
+    const NUMBER: Kind = Kind::Number(Mark::Unstated);
+    const INTEGER: Kind = Kind::Integer(Mark::Unstated);
 
     fn text(kind: Kind, text: &str) -> Option<Value> {
         kind.of_text(text.to_owned()).ok()
@@ -121,7 +128,7 @@ mod tests {
     fn texts_become_what_is_asked_for() {
         assert_eq!(text(Kind::Text, "a b"), Some(json!("a b")));
         assert_eq!(text(NUMBER, "€ 1,234.50"), Some(exact("1234.50")));
-        assert_eq!(text(INTEGER, "(1,204)"), Some(json!(1204)));
+        assert_eq!(text(INTEGER, "(1 204)"), Some(json!(1204)));
         assert_eq!(text(Kind::Boolean, " Yes "), Some(json!(true)));
         assert_eq!(text(Kind::Boolean, "OFF"), Some(json!(false)));
         assert_eq!(text(Kind::Boolean, "maybe"), None);
@@ -148,6 +155,7 @@ mod tests {
         assert_eq!(of(NUMBER, "true"), None);
         assert_eq!(of(INTEGER, "12.0"), Some(json!(12)));
         assert_eq!(of(INTEGER, "-9007199254740993"), Some(exact("-9007199254740993")));
+        assert_eq!(of(NUMBER, "1.299"), Some(exact("1.299")), "a number of JSON is no text");
         assert_eq!(of(INTEGER, "1.234"), None, "in JSON a point is a decimal mark");
         assert_eq!(of(Kind::Text, "12.50"), Some(json!("12.50")));
         assert_eq!(of(Kind::Text, "[1]"), None);

@@ -162,6 +162,12 @@ mod tests {
         assert_eq!(miss.to_string(), "FieldEmpty: .p (field offers[1].price)");
         let miss = read(RULES, &PAGE.replace("€ 1,234.50", "Sold out")).expect_err("a miss");
         assert_eq!(miss.to_string(), "WrongType: .price-tag-main (field price): expected number, found \"Sold out\"");
+        let miss = read(RULES, &PAGE.replace("€ 1,234.50", "1.299 €")).expect_err("a miss");
+        assert_eq!(
+            miss.to_string(),
+            "AmbiguousNumber: .price-tag-main (field price): \"1.299 €\" is 1.299 with decimal = \".\" and 1299 with \
+             decimal = \",\": say which for this field"
+        );
         let miss = read(RULES, &PAGE.replace("data-id=\"8\"", "")).expect_err("a miss");
         assert_eq!(miss.to_string(), "SelectorNotFound: ::attr(data-id) (field offers[1].id)");
         let miss = read(RULES, "").expect_err("a miss");

@@ -38,7 +38,7 @@ pub struct Field {
     /// value stays what it is.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// The decimal mark of a number, `"."` or `","`; by default it is guessed.
+    /// The decimal mark of a number, `"."` or `","`; without it, `1.299` and `1,299` are refused as ambiguous.
     pub decimal: Option<String>,
     /// Whether it is an error if it is missing or empty; otherwise it is null then, or an empty list.
     #[serde(default = "yes")]

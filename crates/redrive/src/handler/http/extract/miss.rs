@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::number::Readings;
+
 /// The most of a wrong value that is quoted.
 const QUOTED_CHARS_MAX: usize = 80;
 
@@ -36,16 +38,31 @@ pub enum MissKind {
         /// The beginning of what is there.
         found: String,
     },
+    /// It is a number with two readings, and the rule does not say which.
+    Ambiguous {
+        /// The beginning of what is there.
+        found: String,
+        /// What it may be.
+        readings: Readings,
+    },
 }
 
 impl MissKind {
     /// A value that cannot be had as the type that was asked for.
     pub(super) fn wrong(expected: &'static str, found: &str) -> Self {
-        let found = match found.char_indices().nth(QUOTED_CHARS_MAX) {
-            Some((end, _)) => format!("{}…", &found[..end]),
-            None => found.to_owned(),
-        };
-        Self::WrongType { expected, found }
+        Self::WrongType { expected, found: quoted(found) }
+    }
+
+    /// A number that `decimal` would settle.
+    pub(super) fn ambiguous(found: &str, readings: Readings) -> Self {
+        Self::Ambiguous { found: quoted(found), readings }
+    }
+}
+
+fn quoted(found: &str) -> String {
+    match found.char_indices().nth(QUOTED_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &found[..end]),
+        None => found.to_owned(),
     }
 }
 
@@ -57,6 +74,7 @@ impl Miss {
             MissKind::PointerNotFound => "PointerNotFound",
             MissKind::Empty => "FieldEmpty",
             MissKind::WrongType { .. } => "WrongType",
+            MissKind::Ambiguous { .. } => "AmbiguousNumber",
         }
     }
 }
@@ -67,6 +85,10 @@ impl fmt::Display for Miss {
         write!(f, "{}: {rule} (field {})", self.code(), self.field)?;
         match &self.kind {
             MissKind::WrongType { expected, found } => write!(f, ": expected {expected}, found {found:?}"),
+            MissKind::Ambiguous { found, readings: Readings { point, comma } } => write!(
+                f,
+                ": {found:?} is {point} with decimal = \".\" and {comma} with decimal = \",\": say which for this field"
+            ),
             _ => Ok(()),
         }
     }

@@ -20,3 +20,4 @@ pub use compile::{Problem, RuleError};
 pub use extractor::Extractor;
 pub use field::{Field, Fields, Rules};
 pub use miss::{Miss, MissKind};
+pub use number::Readings;

@@ -1,10 +1,10 @@
 //! Numbers as people write them on pages: `1,234.50`, `€ 12.99`, `12,99 €`, `1 234,50 kr`, `-5 %`, `(12)`.
 //!
 //! There must be exactly one number; words, units and currencies around it are ignored. With both marks, the last one
-//! is the decimal mark; a mark that comes more than once groups digits. One comma before exactly three digits groups
-//! (`1,234`), one point is a decimal mark (`1.234`), except in an integer; `decimal` in the rule settles it where pages
-//! differ. What could mean something else (`1.5k`, `12-15`, `v2`, `< 5`) is refused: a failure can be mended, a wrong
-//! record not.
+//! is the decimal mark; a mark that comes more than once groups digits; `,-` stands for no cents. One mark before
+//! exactly three digits (`1.299`, `1,299`) is both a thousand and a fraction somewhere, and a wrong guess is wrong by a
+//! factor of 1000: it is refused unless `decimal` in the rule settles it. What could mean something else (`1.5k`,
+//! `12-15`, `v2`, `< 5`) is refused too: a failure can be mended, a wrong record not.
 
 use serde_json::Number;
 
@@ -19,42 +19,136 @@ const MAGNITUDES: [&str; 16] = [
 /// The decimal mark of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    Guessed,
+    /// Not stated: it is known where only one reading is possible.
+    Unstated,
     Point,
     Comma,
 }
 
-/// Reads the one number in a text, with the digits that are written; `None` if there is not exactly one.
-pub(super) fn number(text: &str, mark: Mark) -> Option<Number> {
-    let (negative, (whole, fraction)) = parts(text, mark, false)?;
-    let sign = if negative { "-" } else { "" };
+/// Why a text is not read as a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// There is none, more than one, or something that changes its meaning.
+    NotOne,
+    /// There is one, but it has two readings.
+    Ambiguous(Readings),
+}
+
+/// What an ambiguous number may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readings {
+    /// With `decimal = "."`.
+    pub point: String,
+    /// With `decimal = ","`.
+    pub comma: String,
+}
+
+/// Reads the one number in a text, with the digits that are written.
+pub(super) fn number(text: &str, mark: Mark) -> Result<Number, Unread> {
+    let Parts { sign, whole, fraction } = parts(text, mark)?;
     let point = if fraction.is_empty() { "" } else { "." };
-    format!("{sign}{whole}{point}{fraction}").parse().ok()
+    format!("{sign}{whole}{point}{fraction}").parse().map_err(|_| Unread::NotOne)
 }
 
 /// Reads the one integer in a text; a fraction may only be zeros.
-pub(super) fn integer(text: &str, mark: Mark) -> Option<Number> {
-    let (negative, (whole, fraction)) = parts(text, mark, true)?;
-    let sign = if negative && whole != "0" { "-" } else { "" };
-    fraction.bytes().all(|digit| digit == b'0').then(|| format!("{sign}{whole}").parse().ok())?
+pub(super) fn integer(text: &str, mark: Mark) -> Result<Number, Unread> {
+    let Parts { sign, whole, fraction } = parts(text, mark)?;
+    let sign = if whole == "0" { "" } else { sign };
+    let is_whole = fraction.bytes().all(|digit| digit == b'0');
+    let number = is_whole.then(|| format!("{sign}{whole}").parse().ok()).flatten();
+    number.ok_or(Unread::NotOne)
 }
 
-fn parts(text: &str, mark: Mark, is_integer: bool) -> Option<(bool, (String, String))> {
-    let is_digit = |c: char| c.is_ascii_digit();
-    let (mut start, end) = (text.find(is_digit)?, text.rfind(is_digit)? + 1);
-    // A bare fraction such as `.99`; in `Rs.500` the point ends a word.
-    let mut before = text[..start].chars().rev();
-    if matches!(before.next(), Some('.' | ',')) && !before.next().is_some_and(char::is_alphabetic) {
-        start -= 1;
+/// A number, taken apart.
+struct Parts {
+    sign: &'static str,
+    /// Without leading zeros.
+    whole: String,
+    fraction: String,
+}
+
+fn parts(text: &str, mark: Mark) -> Result<Parts, Unread> {
+    let written = Written::find(text).ok_or(Unread::NotOne)?;
+    if mark == Mark::Unstated
+        && let Some(readings) = written.readings()
+    {
+        return Err(Unread::Ambiguous(readings));
     }
-    let (prefix, digits, suffix) = (&text[..start], &text[start..end], after_dash(&text[end..])?);
-    let is_clear = stands_alone(prefix, suffix) && is_harmless(prefix) && is_harmless(suffix);
-    let parts = (sign(prefix)?, split(digits, mark, is_integer)?);
-    is_clear.then_some(parts)
+    let (whole, fraction) = written.split(mark).ok_or(Unread::NotOne)?;
+    Ok(Parts { sign: written.sign, whole, fraction })
+}
+
+/// The one number of a text as it is written.
+struct Written<'a> {
+    sign: &'static str,
+    /// From the first digit to the last, with the marks between them.
+    digits: &'a str,
+    /// Whether `,-` or `.-` follows: it has no fraction, so every mark groups.
+    has_dash: bool,
+}
+
+impl<'a> Written<'a> {
+    fn find(text: &'a str) -> Option<Self> {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let (mut start, end) = (text.find(is_digit)?, text.rfind(is_digit)? + 1);
+        // A bare fraction such as `.99`; in `Rs.500` the point ends a word.
+        let mut before = text[..start].chars().rev();
+        if matches!(before.next(), Some('.' | ',')) && !before.next().is_some_and(char::is_alphabetic) {
+            start -= 1;
+        }
+        let (suffix, has_dash) = after_dash(&text[end..])?;
+        let (prefix, digits) = (&text[..start], &text[start..end]);
+        let is_clear = stands_alone(prefix, suffix) && is_harmless(prefix) && is_harmless(suffix);
+        let sign = if is_negative(prefix)? { "-" } else { "" };
+        is_clear.then_some(Self { sign, digits, has_dash })
+    }
+
+    /// The two readings of one mark before exactly three digits. A group of thousands has one to three digits before it
+    /// and no leading zero, so that `0.125` and `1234.567` have only one.
+    fn readings(&self) -> Option<Readings> {
+        let (whole, group) = self.digits.split_once(['.', ',']).filter(|_| !self.has_dash)?;
+        let is_plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_thousands = group.len() == 3 && (1..=3).contains(&whole.len()) && !whole.starts_with('0');
+        if !is_thousands || !is_plain(whole) || !is_plain(group) {
+            return None;
+        }
+        let (grouped, fractional) = (format!("{}{whole}{group}", self.sign), format!("{}{whole}.{group}", self.sign));
+        let is_point = self.digits.as_bytes()[whole.len()] == b'.';
+        let (point, comma) = if is_point { (fractional, grouped) } else { (grouped, fractional) };
+        Some(Readings { point, comma })
+    }
+
+    /// The whole part, without leading zeros, and the fraction.
+    fn split(&self, mark: Mark) -> Option<(String, String)> {
+        let (whole, fraction) = match self.decimal_mark(mark) {
+            Some(mark) => self.digits.split_once(mark).filter(|(_, fraction)| !fraction.contains(mark))?,
+            None => (self.digits, ""),
+        };
+        let whole = ungroup(whole)?;
+        let is_plain = fraction.bytes().all(|byte| byte.is_ascii_digit()) && whole.len() + fraction.len() <= DIGITS_MAX;
+        let fits = is_plain && (fraction.is_empty() || !self.has_dash);
+        let trimmed = whole.trim_start_matches('0');
+        fits.then(|| (if trimmed.is_empty() { "0".into() } else { trimmed.into() }, fraction.to_owned()))
+    }
+
+    /// Which mark, if any, divides whole and fraction.
+    fn decimal_mark(&self, mark: Mark) -> Option<char> {
+        let digits = self.digits;
+        match mark {
+            Mark::Point => return digits.contains('.').then_some('.'),
+            Mark::Comma => return digits.contains(',').then_some(','),
+            Mark::Unstated if self.has_dash => return None,
+            Mark::Unstated => {}
+        }
+        let at = digits.rfind(['.', ','])?;
+        let (last, other) = if digits[at..].starts_with('.') { ('.', ',') } else { (',', '.') };
+        let groups = !digits.contains(other) && digits[..at].contains(last);
+        (!groups).then_some(last)
+    }
 }
 
 /// Whether a minus stands before the number; `None` if it may be a dash, as in `SKU-5` or `from - 5`.
-fn sign(prefix: &str) -> Option<bool> {
+fn is_negative(prefix: &str) -> Option<bool> {
     match prefix.find(['-', '−']) {
         None => Some(false),
         Some(at) if prefix[..at].contains(char::is_alphabetic) => None,
@@ -62,14 +156,15 @@ fn sign(prefix: &str) -> Option<bool> {
     }
 }
 
-/// What follows a number, without the dash that stands for no cents in `12,-`; any other dash may be a minus or a
-/// range.
-fn after_dash(suffix: &str) -> Option<&str> {
+/// What follows a number, and whether the dash that stands for no cents in `12,-` was taken off it; any other dash may
+/// be a minus or a range.
+fn after_dash(suffix: &str) -> Option<(&str, bool)> {
     let is_dash = |c: char| matches!(c, '-' | '−' | '–' | '—');
-    if suffix.starts_with(['.', ',']) {
-        return Some(suffix[1..].trim_start_matches(is_dash));
+    if let Some(rest) = suffix.strip_prefix(['.', ',']) {
+        let undashed = rest.trim_start_matches(is_dash);
+        return Some((undashed, undashed.len() < rest.len()));
     }
-    (!suffix.trim_start().starts_with(is_dash)).then_some(suffix)
+    (!suffix.trim_start().starts_with(is_dash)).then_some((suffix, false))
 }
 
 /// Whether no letter sticks to the digits that may be part of a name or multiply them.
@@ -91,40 +186,6 @@ fn is_harmless(affix: &str) -> bool {
     !affix.contains(changes) && minuses <= 1
 }
 
-/// Splits digits with marks into the whole part, without leading zeros, and the fraction.
-fn split(digits: &str, mark: Mark, is_integer: bool) -> Option<(String, String)> {
-    let (whole, fraction) = match decimal_mark(digits, mark, is_integer) {
-        Some(mark) => digits.split_once(mark).filter(|(_, fraction)| !fraction.contains(mark))?,
-        None => (digits, ""),
-    };
-    let whole = ungroup(whole)?;
-    let is_plain = fraction.bytes().all(|byte| byte.is_ascii_digit()) && whole.len() + fraction.len() <= DIGITS_MAX;
-    let trimmed = whole.trim_start_matches('0');
-    is_plain.then(|| (if trimmed.is_empty() { "0".into() } else { trimmed.into() }, fraction.to_owned()))
-}
-
-/// Which mark, if any, divides whole and fraction.
-fn decimal_mark(digits: &str, mark: Mark, is_integer: bool) -> Option<char> {
-    match mark {
-        Mark::Point => return digits.contains('.').then_some('.'),
-        Mark::Comma => return digits.contains(',').then_some(','),
-        Mark::Guessed => {}
-    }
-    let at = digits.rfind(['.', ','])?;
-    let (last, other) = if digits[at..].starts_with('.') { ('.', ',') } else { (',', '.') };
-    if digits.contains(other) {
-        return Some(last);
-    }
-    let (before, after) = (&digits[..at], &digits[at + 1..]);
-    let is_group = after.len() == 3
-        && (1..=3).contains(&before.len())
-        && before.bytes().all(|byte| byte.is_ascii_digit())
-        && !before.starts_with('0')
-        && (last == ',' || is_integer);
-    let groups = is_group || before.contains(last);
-    (!groups).then_some(last)
-}
-
 /// Joins groups of digits: one kind of mark, three digits each (two in the middle as in India, with commas).
 fn ungroup(whole: &str) -> Option<String> {
     let is_mark = |c: char| matches!(c, '.' | ',' | '\'' | '’' | '_') || c.is_whitespace();
@@ -132,6 +193,9 @@ fn ungroup(whole: &str) -> Option<String> {
         return whole.bytes().all(|byte| byte.is_ascii_digit()).then(|| whole.to_owned());
     };
     let groups: Vec<&str> = whole.split(mark).collect();
+    if whole.starts_with('0') {
+        return None;
+    }
     let (last, middle) = (groups.len() - 1, if mark == ',' { 2..=3 } else { 3..=3 });
     let fits = |(index, group): (usize, &&str)| {
         let right = match index {
@@ -148,12 +212,20 @@ fn ungroup(whole: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn told(read: Result<Number, Unread>) -> String {
+        match read {
+            Ok(number) => number.to_string(),
+            Err(Unread::NotOne) => "none".into(),
+            Err(Unread::Ambiguous(readings)) => format!("{} or {}", readings.point, readings.comma),
+        }
+    }
+
     fn read(text: &str) -> String {
-        number(text, Mark::Guessed).map_or_else(|| "none".into(), |number| number.to_string())
+        told(number(text, Mark::Unstated))
     }
 
     fn whole(text: &str) -> String {
-        integer(text, Mark::Guessed).map_or_else(|| "none".into(), |number| number.to_string())
+        told(integer(text, Mark::Unstated))
     }
 
     #[test]
@@ -177,7 +249,15 @@ mod tests {
             ("1’234.50", "1234.50"),
             ("CHF 1'234'567.-", "1234567"),
             ("₹ 1,23,456.00", "123456.00"),
-            ("US$1,299", "1299"),
+            ("1.299,00", "1299.00"),
+            ("1,299.00", "1299.00"),
+            ("1'299.00", "1299.00"),
+            ("1\u{a0}299,00", "1299.00"),
+            ("1 299.500", "1299.500"),
+            ("1,00,000", "100000"),
+            ("12,5", "12.5"),
+            ("1299.99", "1299.99"),
+            ("12345.678", "12345.678"),
             ("EUR12.99", "12.99"),
             ("12.99EUR", "12.99"),
             ("Rs.500", "500"),
@@ -188,12 +268,49 @@ mod tests {
             ("1.234.567", "1234567"),
             ("0,125", "0.125"),
             ("1234,567", "1234.567"),
-            ("1.234", "1.234"),
-            ("1,234", "1234"),
         ];
         for (text, expected) in cases {
             assert_eq!(read(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn one_mark_before_three_digits_has_two_readings() {
+        let cases = [
+            ("1.299", "1.299 or 1299"),
+            ("1,299", "1299 or 1.299"),
+            ("1.299 €", "1.299 or 1299"),
+            ("US$1,299", "1299 or 1.299"),
+            ("-12,345", "-12345 or -12.345"),
+            ("999.000 kg", "999.000 or 999000"),
+            ("Price: 1.299.", "1.299 or 1299"),
+            ("(1,204)", "1204 or 1.204"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(text), expected, "{text}");
+            assert_eq!(whole(text), expected, "{text} as an integer: the page may not write integers");
+        }
+        for text in ["v1.299", "1.299k", "< 1.299", "1.299–1.499", "1.299 - 1.499", "1.299e3"] {
+            assert_eq!(read(text), "none", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_dash_for_no_cents_says_that_marks_group() {
+        let cases = [
+            ("2.499,- €", "2499"),
+            ("1.299,–", "1299"),
+            ("1,299.-", "1299"),
+            ("CHF 1'299.—", "1299"),
+            ("1.299.-", "1299"),
+            ("1.299.000,--", "1299000"),
+            ("12.50,-", "none"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(text), expected, "{text}");
+        }
+        assert_eq!(told(number("2.499,-", Mark::Comma)), "2499");
+        assert_eq!(told(number("2.499,-", Mark::Point)), "none", "a fraction and no cents");
     }
 
     #[test]
@@ -203,7 +320,7 @@ mod tests {
             ("− 5", "-5"),
             ("-€5.00", "-5.00"),
             ("€-5", "-5"),
-            ("(1,204)", "1204"),
+            ("(204)", "204"),
             ("100+ sold", "100"),
             ("12 m²", "12"),
         ];
@@ -245,6 +362,8 @@ mod tests {
             "1,234,56",
             "1'234,567,8",
             "--5",
+            "0.125.000",
+            "0 125",
         ];
         for text in refused {
             assert_eq!(read(text), "none", "{text}");
@@ -255,7 +374,7 @@ mod tests {
     #[test]
     fn integers() {
         let cases =
-            [("1.234", "1234"), ("1,234", "1234"), ("12.00", "12"), ("12.5", "none"), ("(7)", "7"), ("-0", "0")];
+            [("1,234,567", "1234567"), ("1 234", "1234"), ("12.00", "12"), ("12.5", "none"), ("(7)", "7"), ("-0", "0")];
         for (text, expected) in cases {
             assert_eq!(whole(text), expected, "{text}");
         }
@@ -263,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_stated_mark_settles_it() {
-        let with = |text, mark| number(text, mark).map(|number| number.to_string());
+        let with = |text, mark| number(text, mark).ok().map(|number| number.to_string());
         assert_eq!(with("1.234", Mark::Comma).as_deref(), Some("1234"));
         assert_eq!(with("1,234", Mark::Comma).as_deref(), Some("1.234"));
         assert_eq!(with("1,234", Mark::Point).as_deref(), Some("1234"));
@@ -274,7 +393,7 @@ mod tests {
     #[test]
     fn any_text_is_survived() {
         for text in ["é1é", "1é", "💰1💰", "١1", ".", "1.", "..1", ",1,", "1,.2", "'1", "1 ", "\u{a0}1\u{a0}"] {
-            let _ = (number(text, Mark::Guessed), integer(text, Mark::Comma));
+            let _ = (number(text, Mark::Unstated), integer(text, Mark::Comma));
         }
     }
 }
