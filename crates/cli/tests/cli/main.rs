@@ -14,6 +14,7 @@ mod job;
 mod killed;
 mod pages;
 mod payload;
+mod payload_file;
 mod poison;
 mod replay;
 mod report;

@@ -129,6 +129,15 @@ impl HandlerError {
         }
     }
 
+    /// The same with a line below what the handler wrote to its error stream.
+    pub(crate) fn noting(mut self, line: &str) -> Self {
+        if let Self::Failed(report) | Self::Crashed(report) = &mut self {
+            let before = report.stderr.take().map(|text| text.trim_end().to_owned() + "\n").unwrap_or_default();
+            report.stderr = Some(before + line);
+        }
+        self
+    }
+
     /// The job took its own process down.
     pub fn crashed(report: FailureReport) -> Self {
         Self::Crashed(Box::new(report))

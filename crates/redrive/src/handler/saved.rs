@@ -1,5 +1,7 @@
 //! A saved payload to work from, instead of asking for it again.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use redrive_core::failures::{FailureReport, Reason, with_sources};
@@ -36,13 +38,10 @@ impl Saved {
         self.vault.bytes(self.payload.hash, self.payload.size_bytes).await.map_err(|error| gone(&error))
     }
 
-    /// Writes the payload to a file.
-    pub(crate) async fn write(&self, path: &Path) -> Result<(), HandlerError> {
-        let unwritten =
-            |error: std::io::Error| HandlerError::Unavailable(format!("cannot write {}: {error}", path.display()));
-        let mut options = tokio::fs::OpenOptions::new();
-        let mut file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(path).await.map_err(unwritten)?;
+    /// Writes the payload to a file that was made for it at a path.
+    pub(crate) async fn write(&self, made: io::Result<File>, path: &Path) -> Result<(), HandlerError> {
+        let unwritten = |error| HandlerError::Unavailable(format!("cannot write {}: {error}", path.display()));
+        let mut file = tokio::fs::File::from_std(made.map_err(unwritten)?);
         self.vault.copy(self.payload.hash, &mut file).await.map_err(|error| gone(&error))?;
         Ok(())
     }

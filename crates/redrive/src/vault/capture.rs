@@ -50,9 +50,11 @@ impl Capture {
         self.seen_bytes > self.kept_bytes
     }
 
-    /// Takes in a file from its beginning; of what lies beyond the cap only the length is read.
+    /// Takes in a file from its beginning; of what lies beyond the cap only the length is read. What is added to it meanwhile
+    /// is left out: somebody may write faster than we read.
     pub fn read_file(&mut self, file: &mut File) -> io::Result<()> {
         let total = file.metadata()?.len();
+        let mut file = file.take(total);
         let mut block = vec![0; 256 * 1024];
         while !self.is_full() {
             match file.read(&mut block)? {

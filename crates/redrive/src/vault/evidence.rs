@@ -1,7 +1,6 @@
 //! What a handler gets to keep payloads with: the vault, a cap, and when to keep anything at all.
 
 use std::fs::File;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redrive_core::failures::with_sources;
@@ -59,12 +58,8 @@ impl Evidence {
         Ok(())
     }
 
-    /// Keeps a file, if there is one and it is not empty.
-    pub async fn save_file(&self, path: &Path) -> Result<(), HandlerError> {
-        let Ok(mut file) = File::open(path) else { return Ok(()) };
-        if file.metadata().map_or(true, |metadata| !metadata.is_file() || metadata.len() == 0) {
-            return Ok(());
-        }
+    /// Keeps a regular file, as long as it is now.
+    pub async fn save_file(&self, mut file: File) -> Result<(), HandlerError> {
         let cap_bytes = self.cap_bytes;
         let read = tokio::task::spawn_blocking(move || {
             let mut capture = Capture::begin(cap_bytes)?;

@@ -1,6 +1,7 @@
 //! Starting a child as the leader of its own process group, and making sure that the group ends.
 
 use std::io;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -31,9 +32,13 @@ pub(super) struct Pipes {
     pub(super) stderr: ChildStderr,
 }
 
-/// Starts a command. `one_job` is told to it by its environment, where it has only one.
-pub(super) async fn start(command: &Command, job: &Job, one_job: bool) -> Result<(Running, Pipes), HandlerError> {
-    let mut process = prepare(command, job, one_job);
+/// Starts a command. Where it has only one job, its environment tells of it, and of the file for its payload.
+pub(super) async fn start(
+    command: &Command,
+    job: &Job,
+    payload: Option<&Path>,
+) -> Result<(Running, Pipes), HandlerError> {
+    let mut process = prepare(command, job, payload);
     let mut child = spawn(&mut process).await.map_err(|error| {
         HandlerError::Unavailable(format!("{} cannot be started: {error}", command.program.display()))
     })?;
@@ -67,7 +72,7 @@ async fn spawn(process: &mut tokio::process::Command) -> io::Result<Child> {
     }
 }
 
-fn prepare(command: &Command, job: &Job, one_job: bool) -> tokio::process::Command {
+fn prepare(command: &Command, job: &Job, payload: Option<&Path>) -> tokio::process::Command {
     let mut process = tokio::process::Command::new(&command.program);
     process
         .args(&command.args)
@@ -79,8 +84,8 @@ fn prepare(command: &Command, job: &Job, one_job: bool) -> tokio::process::Comma
         .stderr(Stdio::piped())
         .process_group(0)
         .kill_on_drop(true);
-    if one_job {
-        process.env("REDRIVE_PAYLOAD", super::payload_path(job));
+    if let Some(payload) = payload {
+        process.env("REDRIVE_PAYLOAD", payload);
         if let Some(file) = job.saved.as_ref().and_then(|saved| saved.file.as_ref()) {
             process.env("REDRIVE_SAVED", file);
         }

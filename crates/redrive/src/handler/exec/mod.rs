@@ -8,6 +8,7 @@
 //! - `persistent`: processes that take one job after the other
 //! - `answer`: from exit codes and output to a result or a failure
 //! - `child`: starting and killing; `memory`: what a child and its children use; `tail`: the end of a stream
+//! - `scratch`: the files that commands write and are given
 //! - [`orphans`]: children that outlived their worker
 
 mod answer;
@@ -16,21 +17,20 @@ mod memory;
 pub mod orphans;
 mod persistent;
 mod process;
+mod scratch;
 mod tail;
 
 use std::ffi::OsString;
-use std::fs::Permissions;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use redrive_core::secrets::Secrets;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use self::persistent::Persistent;
+pub(crate) use self::scratch::sweep as sweep_files;
+use self::scratch::{Purpose, ScratchFile};
 use super::{Handler, HandlerError, Isolation, Job};
 
 /// The most a command may print as its result, in bytes.
@@ -102,61 +102,25 @@ impl Command {
     }
 }
 
-/// The file that a command may write its raw response to. It is gone with the attempt.
-struct PayloadFile(PathBuf);
-
-impl PayloadFile {
-    fn of(job: &Job) -> Self {
-        Self(payload_path(job))
+/// Keeps what the command wrote as its payload, if it is wanted. What cannot be kept is said in the log and beside the failure.
+async fn keep_payload(
+    job: &Job,
+    payload: Arc<ScratchFile>,
+    answer: Result<Value, HandlerError>,
+) -> Result<Value, HandlerError> {
+    if !job.evidence.is_wanted(answer.is_err()) {
+        return answer;
     }
-}
-
-impl Drop for PayloadFile {
-    fn drop(&mut self) {
-        // Most commands never write it.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// A folder for what commands leave and are given: nobody else's business.
-static SCRATCH: LazyLock<PathBuf> = LazyLock::new(|| {
-    let uid = rustix::process::getuid().as_raw();
-    let folder = std::env::temp_dir().join(format!("redrive-{uid}"));
-    let _ = std::fs::DirBuilder::new().mode(0o700).create(&folder);
-    let ours = std::fs::symlink_metadata(&folder).is_ok_and(|found| found.is_dir() && found.uid() == uid);
-    match ours && std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).is_ok() {
-        true => folder,
-        // Somebody else has the name.
-        false => {
-            tempfile::Builder::new().prefix("redrive-").tempdir().map_or_else(|_| std::env::temp_dir(), TempDir::keep)
+    let opened = tokio::task::spawn_blocking(move || payload.open()).await;
+    match opened.unwrap_or_else(|panic| Err(panic.to_string())) {
+        Ok(Some(file)) => job.evidence.save_file(file).await?,
+        Ok(None) => {}
+        Err(why) => {
+            tracing::warn!(pipeline = %job.pipeline, job = %job.id, why, "the payload was not kept");
+            return answer.map_err(|error| error.noting(&format!("redrive: the payload was not kept: {why}")));
         }
     }
-});
-
-/// Where a job's command may write its raw response.
-fn payload_path(job: &Job) -> PathBuf {
-    SCRATCH.join(format!("{}-{}-{}.payload", job.id, job.attempt, job.worker))
-}
-
-/// Where a job's command finds the saved payload it is to work from.
-fn saved_path(job: &Job) -> PathBuf {
-    SCRATCH.join(format!("{}-{}-{}.saved", job.id, job.attempt, job.worker))
-}
-
-/// How old a file must be to have been left behind by a kill.
-const LEFT_BEHIND: Duration = Duration::from_secs(3_600);
-
-/// Removes files that attempts left behind because their worker was killed.
-pub(crate) fn sweep_files() {
-    let Ok(files) = std::fs::read_dir(&*SCRATCH) else { return };
-    for file in files.flatten() {
-        let name = file.file_name().to_string_lossy().into_owned();
-        let ours = name.ends_with(".saved") || name.ends_with(".payload");
-        let age = file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
-        if ours && age.is_some_and(|age| age > LEFT_BEHIND) {
-            let _ = std::fs::remove_file(file.path());
-        }
-    }
+    answer
 }
 
 /// The key of a result by which a command says which proxy it used.
@@ -193,22 +157,19 @@ impl Exec {
 #[async_trait]
 impl Handler for Exec {
     async fn run(&self, mut job: Job) -> Result<Value, HandlerError> {
-        let payload = PayloadFile::of(&job);
-        let saved = job.saved.as_ref().map(|_| PayloadFile(saved_path(&job)));
+        let payload = Arc::new(ScratchFile::of(&job, Purpose::Payload)?);
+        let saved = job.saved.as_ref().map(|_| ScratchFile::of(&job, Purpose::Saved)).transpose()?;
         if let (Some(file), Some(saved)) = (&saved, &mut job.saved) {
-            saved.write(&file.0).await?;
-            saved.file = Some(file.0.clone());
+            saved.write(file.create(), &file.path()).await?;
+            saved.file = Some(file.path());
         }
         let answer = match &self.persistent {
-            None => process::run(&self.command, &job).await,
-            Some(pool) => pool.run(&self.command, &job).await,
+            None => process::run(&self.command, &job, &payload.path()).await,
+            Some(pool) => pool.run(&self.command, &job, &payload.path()).await,
         };
-        if job.evidence.is_wanted(answer.is_err()) {
-            job.evidence.save_file(&payload.0).await?;
-        }
-        answer
-            .map(|result| without_proxy(result, &job, &self.command.secrets))
-            .map_err(|error| error.masked(&self.command.secrets))
+        let answer = answer.map_err(|error| error.masked(&self.command.secrets));
+        let answer = keep_payload(&job, payload, answer).await?;
+        Ok(without_proxy(answer, &job, &self.command.secrets))
     }
 
     fn isolation(&self) -> Isolation {

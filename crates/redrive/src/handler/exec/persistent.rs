@@ -3,6 +3,7 @@
 //! A process works on one job at a time, so its death is that job's. A process that answers nonsense, or not in time, is
 //! killed and the next job gets a fresh one.
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,16 +44,16 @@ enum Reply {
 }
 
 impl Persistent {
-    pub(super) async fn run(&self, command: &Command, job: &Job) -> Result<Value, HandlerError> {
+    pub(super) async fn run(&self, command: &Command, job: &Job, payload: &Path) -> Result<Value, HandlerError> {
         if let Some(mut idle) = self.take().await {
-            let reply = idle.exchange(command, job).await;
+            let reply = idle.exchange(command, job, payload).await;
             // It may have ended of its own accord before it saw the job, which is then not to blame.
             if !(matches!(reply, Reply::Closed) && idle.has_ended_well().await) {
                 return self.conclude(idle, reply, command, job).await;
             }
         }
         let mut fresh = Process::start(command, job).await?;
-        let reply = fresh.exchange(command, job).await;
+        let reply = fresh.exchange(command, job, payload).await;
         self.conclude(fresh, reply, command, job).await
     }
 
@@ -97,19 +98,19 @@ impl Process {
     }
 
     async fn start(command: &Command, job: &Job) -> Result<Self, HandlerError> {
-        let (running, Pipes { stdin, stdout, stderr }) = child::start(command, job, false).await?;
+        let (running, Pipes { stdin, stdout, stderr }) = child::start(command, job, None).await?;
         let tail = Tail::default();
         let filled = tail.clone();
         tokio::spawn(async move { filled.fill(stderr).await });
         Ok(Self { running, stdin, stdout: BufReader::new(stdout), stderr: tail })
     }
 
-    async fn exchange(&mut self, command: &Command, job: &Job) -> Reply {
+    async fn exchange(&mut self, command: &Command, job: &Job, payload: &Path) -> Reply {
         self.stderr.clear();
         let memory = memory::exceeded(self.running.pid, None, command.memory_bytes_max);
         let (stdin, stdout) = (&mut self.stdin, &mut self.stdout);
         let talk = async {
-            let line = job_line(job);
+            let line = job_line(job, payload);
             // If it is gone, its closed output says so.
             let (_, reply) = tokio::join!(stdin.write_all(&line), read_line(stdout));
             reply
@@ -165,14 +166,14 @@ async fn read_line(stdout: &mut BufReader<ChildStdout>) -> Reply {
 }
 
 /// The job, and where its payload may be written, which a process for many jobs cannot be told by its environment.
-fn job_line(job: &Job) -> Vec<u8> {
+fn job_line(job: &Job, payload: &Path) -> Vec<u8> {
     #[derive(serde::Serialize)]
     struct Line<'a> {
         #[serde(flatten)]
         job: &'a Job,
-        payload_file: std::path::PathBuf,
+        payload_file: &'a Path,
     }
-    let line = Line { job, payload_file: super::payload_path(job) };
+    let line = Line { job, payload_file: payload };
     let mut text = serde_json::to_vec(&line).unwrap_or_default();
     text.push(b'\n');
     text

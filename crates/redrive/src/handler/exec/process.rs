@@ -1,6 +1,7 @@
 //! One process per job.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -26,9 +27,9 @@ enum End {
     TooMuchOutput,
 }
 
-/// Runs a job in a process of its own.
-pub(super) async fn run(command: &Command, job: &Job) -> Result<Value, HandlerError> {
-    let (mut running, Pipes { stdin, stdout, stderr }) = child::start(command, job, true).await?;
+/// Runs a job in a process of its own, which may write its raw response to `payload`.
+pub(super) async fn run(command: &Command, job: &Job, payload: &Path) -> Result<Value, HandlerError> {
+    let (mut running, Pipes { stdin, stdout, stderr }) = child::start(command, job, Some(payload)).await?;
     let tail = Tail::default();
     let mut output = Vec::new();
     let end = {
