@@ -60,9 +60,10 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 
 /// Prints an error and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    // Whoever read our output has seen enough.
+    // Whoever read our output has seen enough; but results that nobody took are jobs that are not done.
     let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-    if error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken)) {
+    let output_closed = error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken));
+    if output_closed && !error.chain().any(|cause| cause.is::<redrive::Error>()) {
         return Exit::Ok.into();
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));

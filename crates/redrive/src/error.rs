@@ -31,6 +31,9 @@ pub enum Error {
         /// What went wrong.
         source: io::Error,
     },
+    /// Whoever read the results has gone, and nobody else can come; their jobs are queued again.
+    #[error("nobody reads {0} any more: it was closed before all results were written")]
+    SinkClosed(String),
     /// The vault failed.
     #[error(transparent)]
     Vault(Box<crate::vault::VaultError>),

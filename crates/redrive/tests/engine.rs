@@ -277,11 +277,11 @@ struct Moody {
 
 #[async_trait::async_trait]
 impl Sink for Moody {
-    async fn write(&self, results: Vec<JobResult>) -> Result<(), Error> {
+    async fn write(&self, results: &[JobResult]) -> Result<(), Error> {
         if !self.mended.is_cancelled() {
             return Err(Error::Sink { place: "nowhere".into(), source: std::io::Error::other("no space") });
         }
-        self.written.lock().expect("unpoisoned").extend(results);
+        self.written.lock().expect("unpoisoned").extend(results.iter().cloned());
         Ok(())
     }
 }

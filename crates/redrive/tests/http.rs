@@ -245,8 +245,8 @@ struct Caught(std::sync::Arc<std::sync::Mutex<Vec<Value>>>);
 
 #[async_trait::async_trait]
 impl redrive::sink::Sink for Caught {
-    async fn write(&self, results: Vec<redrive::sink::JobResult>) -> Result<(), redrive::Error> {
-        self.0.lock().expect("unpoisoned").extend(results.into_iter().map(|result| result.result));
+    async fn write(&self, results: &[redrive::sink::JobResult]) -> Result<(), redrive::Error> {
+        self.0.lock().expect("unpoisoned").extend(results.iter().map(|result| result.result.clone()));
         Ok(())
     }
 }

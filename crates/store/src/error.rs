@@ -58,6 +58,9 @@ pub enum StoreError {
         /// Why not.
         why: String,
     },
+    /// The file was removed or replaced while it was open. What was settled since may be nowhere.
+    #[error("the store {} was removed or replaced while it was in use: put it back if you can, then run the same command again", .0.display())]
+    Gone(PathBuf),
     /// There is no such cause.
     #[error("no cause {0}: `redrive cause list --all` shows which there are")]
     NoCause(String),

@@ -39,7 +39,13 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let target = setting.fixed_target(&name);
     let worked = work_through(&redrive, pipeline, (tasks, target), &progress, &stop).await;
     progress.finish();
-    let (fed, signalled) = worked?;
+    let (fed, signalled) = match worked {
+        Ok(worked) => worked,
+        Err(error) => {
+            say_what_is_left(&redrive, &name).await;
+            return Err(error);
+        }
+    };
     let end = redrive.ledger(&name).await?;
     let died = buried(&redrive, &name, begun).await? - buried_before;
     let interrupted = signalled && (end.open_by_itself() > 0 || !fed.complete);
@@ -48,6 +54,16 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
         Run { name, begun, done: end.done - base.done, died, left: end.open_by_itself(), replaying, fed, interrupted };
     run.summarise(&redrive, &progress).await?;
     Ok(run.exit())
+}
+
+/// Says how many jobs are left when a run ends early, if the store can still tell.
+async fn say_what_is_left(redrive: &Redrive, name: &PipelineName) {
+    match redrive.ledger(name).await {
+        Ok(ledger) if ledger.open_by_itself() > 0 => {
+            eprintln!("{} {} queued; the same command goes on", paint(WAITING, "left:"), ledger.open_by_itself());
+        }
+        _ => {}
+    }
 }
 
 /// How often a job of the pipeline was buried in the hours since a time; letters that are discarded meanwhile count.

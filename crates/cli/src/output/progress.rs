@@ -149,9 +149,9 @@ pub struct BesideBar {
 
 #[async_trait]
 impl Sink for BesideBar {
-    async fn write(&self, results: Vec<JobResult>) -> Result<(), redrive::Error> {
-        let lines: Vec<String> = results.iter().filter_map(|result| serde_json::to_string(result).ok()).collect();
+    async fn write(&self, results: &[JobResult]) -> Result<(), redrive::Error> {
         if is_bar() && std::io::stdout().is_terminal() {
+            let lines: Vec<String> = results.iter().filter_map(|result| serde_json::to_string(result).ok()).collect();
             let printed = self.bar.suspend(|| super::print::line(format_args!("{}", lines.join("\n"))));
             return printed.map_err(|source| redrive::Error::Sink { place: "standard output".into(), source });
         }

@@ -18,6 +18,7 @@ mod payload_file;
 mod poison;
 mod replay;
 mod report;
+mod results;
 mod run;
 mod scripted;
 mod solver;

@@ -3,6 +3,7 @@
 //! A result is written before its job is settled: a kill in between repeats it, but never loses it.
 
 mod json_lines;
+mod results_file;
 
 use async_trait::async_trait;
 use redrive_core::ids::{JobId, PipelineName};
@@ -32,8 +33,8 @@ pub struct JobResult {
 /// A place for results.
 #[async_trait]
 pub trait Sink: Send + Sync {
-    /// Writes results; when it returns they are safe.
-    async fn write(&self, results: Vec<JobResult>) -> Result<(), Error>;
+    /// Writes results; when it returns they are safe. It may be asked to write the same ones again after it failed.
+    async fn write(&self, results: &[JobResult]) -> Result<(), Error>;
 }
 
 /// Results are not kept.
@@ -42,21 +43,21 @@ pub struct NoSink;
 
 #[async_trait]
 impl Sink for NoSink {
-    async fn write(&self, _: Vec<JobResult>) -> Result<(), Error> {
+    async fn write(&self, _: &[JobResult]) -> Result<(), Error> {
         Ok(())
     }
 }
 
 #[async_trait]
 impl<S: Sink + ?Sized> Sink for Box<S> {
-    async fn write(&self, results: Vec<JobResult>) -> Result<(), Error> {
+    async fn write(&self, results: &[JobResult]) -> Result<(), Error> {
         (**self).write(results).await
     }
 }
 
 #[async_trait]
 impl<S: Sink + ?Sized> Sink for std::sync::Arc<S> {
-    async fn write(&self, results: Vec<JobResult>) -> Result<(), Error> {
+    async fn write(&self, results: &[JobResult]) -> Result<(), Error> {
         (**self).write(results).await
     }
 }

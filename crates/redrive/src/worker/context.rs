@@ -15,6 +15,14 @@ use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 
+/// A job that this worker has.
+struct Held {
+    /// Ends its run.
+    token: CancellationToken,
+    /// Until when the lease lasts, if nobody else extended it.
+    until: Timestamp,
+}
+
 pub(super) struct Context {
     pub(super) redrive: Redrive,
     pub(super) id: WorkerId,
@@ -24,8 +32,8 @@ pub(super) struct Context {
     pub(super) hurry: CancellationToken,
     /// Changes when any process has changed the store.
     pub(super) changed: watch::Sender<u64>,
-    /// The jobs this worker has, each with the token that ends its run.
-    held: Mutex<HashMap<Lease, CancellationToken>>,
+    /// The jobs this worker has.
+    held: Mutex<HashMap<Lease, Held>>,
     failure: Mutex<Option<Error>>,
     /// What each pipeline may run at once, whatever lane its jobs come by.
     slots: Mutex<HashMap<PipelineName, Arc<Semaphore>>>,
@@ -49,15 +57,27 @@ impl Context {
         self.redrive.now()
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
+    fn held(&self) -> MutexGuard<'_, HashMap<Lease, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that this worker has a job; the token is cancelled if it loses it.
-    pub(super) fn hold(&self, lease: Lease) -> CancellationToken {
+    pub(super) fn hold(&self, lease: Lease, until: Timestamp) -> CancellationToken {
         let token = CancellationToken::new();
-        self.held().insert(lease, token.clone());
+        self.held().insert(lease, Held { token: token.clone(), until });
         token
+    }
+
+    /// Notes that a lease was extended.
+    pub(super) fn keep(&self, lease: &Lease, until: Timestamp) {
+        if let Some(held) = self.held().get_mut(lease) {
+            held.until = until;
+        }
+    }
+
+    /// Whether a lease has run out, so that another worker may have the job.
+    pub(super) fn is_late(&self, lease: &Lease, now: Timestamp) -> bool {
+        self.held().get(lease).is_some_and(|held| held.until <= now)
     }
 
     /// Whether this worker still has a job.
@@ -77,8 +97,8 @@ impl Context {
 
     /// Ends the run of a job that this worker has lost.
     pub(super) fn lose(&self, lease: &Lease) {
-        if let Some(token) = self.held().remove(lease) {
-            token.cancel();
+        if let Some(held) = self.held().remove(lease) {
+            held.token.cancel();
         }
     }
 

@@ -218,7 +218,7 @@ impl Fetcher {
         };
         self.settler.expect(leased.jobs.len());
         for job in leased.jobs {
-            let ended = self.context.hold(job.lease);
+            let ended = self.context.hold(job.lease, now + self.pipeline.policy.lease);
             self.local.push_back((job, ended));
         }
         Ok(())

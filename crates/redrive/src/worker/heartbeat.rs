@@ -22,14 +22,20 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     }
 }
 
-async fn beat(context: &Context, lasts: Duration) {
+/// Extends the leases once, and learns which of them are lost.
+pub(super) async fn beat(context: &Context, lasts: Duration) {
     let leases = context.leases();
     let now = context.now();
     let extend = ExtendLeases { worker: context.id, leases: leases.clone(), until: now + lasts, now };
     match context.redrive.store.extend(extend).await {
         Ok(still) => {
             let still: HashSet<_> = still.into_iter().collect();
-            leases.iter().filter(|lease| !still.contains(&lease.job)).for_each(|lease| context.lose(lease));
+            for lease in &leases {
+                match still.contains(&lease.job) {
+                    true => context.keep(lease, now + lasts),
+                    false => context.lose(lease),
+                }
+            }
         }
         Err(error) => tracing::warn!(%error, "the leases could not be extended"),
     }

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use super::context::Context;
+use super::heartbeat;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 use crate::sink::JobResult;
@@ -155,12 +156,14 @@ impl Settling {
         requeued
     }
 
-    /// Writes the results of what is done. If that cannot be, the jobs are not done: they go back to the queue.
+    /// Writes the results of what is done. If that cannot be, the jobs are not done: they go back to the queue. What is
+    /// known to be another worker's by now has its result from there.
     async fn write_results(&self, batch: &mut [Ended]) {
+        self.look_after_late_leases(batch).await;
         let results: Vec<JobResult> = batch
             .iter_mut()
             .filter_map(|ended| {
-                let result = ended.result.take()?;
+                let result = ended.result.take().filter(|_| self.context.holds(&ended.job.lease))?;
                 Some(JobResult {
                     id: ended.job.lease.job,
                     pipeline: ended.job.pipeline.clone(),
@@ -173,11 +176,20 @@ impl Settling {
         if results.is_empty() {
             return;
         }
-        if let Err(error) = self.pipeline.sink.write(results).await {
+        if let Err(error) = self.pipeline.sink.write(&results).await {
             self.context.fail(error);
             for ended in batch.iter_mut().filter(|ended| ended.outcome == Outcome::Done) {
                 ended.outcome = Outcome::Returned;
             }
+        }
+    }
+
+    /// Asks whose the jobs are whose leases have run out by this worker's own account: it may have been suspended.
+    async fn look_after_late_leases(&self, batch: &[Ended]) {
+        let now = self.context.now();
+        let late = |ended: &Ended| ended.result.is_some() && self.context.is_late(&ended.job.lease, now);
+        if batch.iter().any(late) {
+            heartbeat::beat(&self.context, self.pipeline.policy.lease).await;
         }
     }
 

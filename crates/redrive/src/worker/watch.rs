@@ -1,7 +1,9 @@
-//! Notices what other processes, and other parts of this one, changed in the store.
+//! Notices what other processes, and other parts of this one, changed in the store, and that its file was taken away.
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use redrive_store::StoreError;
 
 use super::context::Context;
 
@@ -13,8 +15,13 @@ pub(super) async fn run(context: Arc<Context>) {
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        if let Ok(revision) = context.redrive.store.revision().await {
-            context.changed.send_if_modified(|known| std::mem::replace(known, revision) != revision);
+        match context.redrive.store.revision().await {
+            Ok(revision) => {
+                context.changed.send_if_modified(|known| std::mem::replace(known, revision) != revision);
+            }
+            Err(error @ StoreError::Gone(_)) => context.fail(error.into()),
+            // A moment's trouble, which those who need an answer run into themselves.
+            Err(error) => tracing::debug!(%error, "the store could not be looked at"),
         }
     }
 }

@@ -67,6 +67,7 @@ impl LeaseStore for SqliteStore {
     }
 
     async fn extend(&self, params: ExtendLeases) -> Result<Vec<JobId>> {
+        self.identity.check()?;
         self.show_presence(params.worker)?;
         self.write(move |batch| {
             workers::enlist(batch, params.worker, std::process::id(), params.now)?;

@@ -2,7 +2,7 @@
 //!
 //! - `connect`: opening connections; `schema`: tables and their versions
 //! - `writer`: the one thread that writes, with group commit; `batch`: one of its transactions
-//! - `readers`: reading beside the writer
+//! - `readers`: reading beside the writer; `identity`: whether the file is still the one at its path
 //! - `presence`: the lock files by which a dead worker is noticed at once
 //! - one file per noun of the contract; `rows`: from rows to types; `conditions`: from filters to SQL; `fault`: errors
 //!   on their way out
@@ -16,6 +16,7 @@ mod conditions;
 mod connect;
 mod dead;
 mod fault;
+mod identity;
 mod jobs;
 mod leases;
 mod ledger;
@@ -40,6 +41,7 @@ use rusqlite::Connection;
 use self::batch::Batch;
 use self::connect::{Patience, Place};
 use self::fault::Fault;
+use self::identity::Identity;
 use self::presence::Presence;
 use self::readers::Readers;
 use self::writer::Writer;
@@ -53,6 +55,7 @@ pub struct SqliteStore {
     /// `None` in memory, where the writer's connection is the only one.
     readers: Option<Readers>,
     presence: Presence,
+    identity: Identity,
 }
 
 impl SqliteStore {
@@ -65,11 +68,13 @@ impl SqliteStore {
         }
         let patience = Patience::default();
         let conn = prepare(Place::File(path), path, &patience)?;
+        let identity = Identity::of(path).map_err(|_| StoreError::Gone(path.to_owned()))?;
         Ok(Self {
             location: Location::Sqlite(path.to_owned()),
-            writer: Writer::start(conn, path, patience),
-            readers: Some(Readers::new(path)),
+            writer: Writer::start(conn, path, patience, identity.clone()),
+            readers: Some(Readers::new(path, identity.clone())),
             presence: Presence::beside(path),
+            identity,
         })
     }
 
@@ -78,8 +83,9 @@ impl SqliteStore {
         let path = PathBuf::from("memory:");
         let patience = Patience::default();
         let conn = prepare(Place::Memory, &path, &patience)?;
-        let writer = Writer::start(conn, &path, patience);
-        Ok(Self { location: Location::Memory, writer, readers: None, presence: Presence::single_process() })
+        let identity = Identity::none();
+        let writer = Writer::start(conn, &path, patience, identity.clone());
+        Ok(Self { location: Location::Memory, writer, readers: None, presence: Presence::single_process(), identity })
     }
 
     /// The file, for messages.

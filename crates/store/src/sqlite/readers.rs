@@ -9,6 +9,7 @@ use rusqlite::Connection;
 
 use super::connect;
 use super::fault::Fault;
+use super::identity::Identity;
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
 
@@ -16,6 +17,7 @@ use crate::error::{Result, StoreError};
 #[derive(Clone)]
 pub(super) struct Readers {
     path: PathBuf,
+    identity: Identity,
     idle: Arc<Mutex<Vec<Connection>>>,
     watcher: Arc<Mutex<Option<Connection>>>,
 }
@@ -24,8 +26,8 @@ pub(super) struct Readers {
 const IDLE_MAX: usize = 8;
 
 impl Readers {
-    pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), idle: Arc::default(), watcher: Arc::default() }
+    pub(super) fn new(path: &Path, identity: Identity) -> Self {
+        Self { path: path.to_owned(), identity, idle: Arc::default(), watcher: Arc::default() }
     }
 
     fn take(&self) -> Result<Connection, Fault> {
@@ -43,6 +45,7 @@ impl Readers {
     /// A number that changes when another process, or this one, has committed. Always asked on the same connection:
     /// the number means nothing on another.
     pub(super) fn data_version(&self) -> Result<u64> {
+        self.identity.check()?;
         let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ask = || {
             let conn = match watcher.take() {
@@ -57,6 +60,7 @@ impl Readers {
     }
 
     fn read<T>(&self, run: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T> {
+        self.identity.check()?;
         let read = || {
             let conn = self.take()?;
             // One transaction, so that everything read is of one moment.

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use super::batch::Batch;
 use super::connect::Patience;
 use super::fault::Fault;
+use super::identity::Identity;
 use crate::error::{Result, StoreError};
 
 /// At most so many operations share a transaction.
@@ -65,12 +66,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, path: &Path, patience: Patience) -> Self {
+    pub(super) fn start(conn: Connection, path: &Path, patience: Patience, identity: Identity) -> Self {
         let (operations, waiting) = channel();
         let changes = Arc::new(AtomicU64::new(0));
         let mut work = Work {
             conn,
             patience,
+            identity,
             path: path.to_owned(),
             pipelines: HashMap::new(),
             log_pages: Arc::new(AtomicI32::new(0)),
@@ -116,6 +118,7 @@ impl Drop for Writer {
 struct Work {
     conn: Connection,
     patience: Patience,
+    identity: Identity,
     path: PathBuf,
     pipelines: HashMap<PipelineName, i64>,
     /// Pages in the write-ahead log, and how many of them were there when it was last copied.
@@ -164,6 +167,7 @@ impl Work {
     }
 
     fn try_write(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<Option<StoreError>>, Fault> {
+        self.identity.check()?;
         self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let mut batch = Batch::new(&self.conn, &mut self.pipelines);
         let mut refusals = Vec::with_capacity(group.len());
@@ -177,6 +181,8 @@ impl Work {
         batch.finish()?;
         self.conn.prepare_cached("COMMIT")?.execute([])?;
         self.changes.store(self.conn.total_changes(), Ordering::Relaxed);
+        // What was written to a file that nobody can find is not durable.
+        self.identity.check()?;
         Ok(refusals)
     }
 

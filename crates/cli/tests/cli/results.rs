@@ -1,0 +1,197 @@
+//! No job is done whose result is nowhere: files that are taken away, pipes whose reader goes, stores that vanish.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Ran, Sandbox, eventually, json_lines};
+
+const TASKS: u64 = 20;
+
+/// Prints the number; those above five wait for the file `go`.
+const HANDLER: &str = r#"
+read -r job
+n=$(printf %s "$job" | sed 's/.*"n":\([0-9]*\).*/\1/')
+echo "$n" >> begun.log
+while [ "$n" -gt 5 ] && [ ! -e go ]; do sleep 0.02; done
+echo "$n"
+"#;
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("handler.sh", HANDLER);
+    sandbox.write("tasks.jsonl", (1..=TASKS).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    fs::create_dir(sandbox.path("results")).expect("made");
+    sandbox
+}
+
+/// Runs all tasks; after the first five `meddle` is called, then the others may go on.
+fn run(sandbox: &Sandbox, meddle: impl FnOnce()) -> Ran {
+    let args = ["run", "tasks.jsonl", "-j", "1", "--out", "results/out.jsonl", "--", "sh", "handler.sh"];
+    let child = sandbox.command().args(args).stderr(Stdio::piped()).spawn().expect("started");
+    eventually("five are done and the sixth runs", || {
+        sandbox.read("begun.log").lines().count() == 6 && sandbox.ledger("default")["done"] == 5
+    });
+    meddle();
+    sandbox.write("go", "");
+    ended(child)
+}
+
+fn ended(child: Child) -> Ran {
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("waited");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+}
+
+/// The numbers whose results are in a file.
+fn numbers(sandbox: &Sandbox, file: &str) -> BTreeSet<u64> {
+    json_lines(&sandbox.read(file)).iter().filter_map(|line| line["result"].as_u64()).collect()
+}
+
+#[test]
+fn a_rotated_file_of_results_goes_on_as_a_new_one() {
+    let sandbox = sandbox();
+    let (file, rotated) = (sandbox.path("results/out.jsonl"), sandbox.path("results/out.1.jsonl"));
+    run(&sandbox, || fs::rename(&file, &rotated).expect("renamed")).expect(0);
+    assert_eq!(numbers(&sandbox, "results/out.1.jsonl"), (1..=5).collect());
+    assert_eq!(numbers(&sandbox, "results/out.jsonl"), (6..=TASKS).collect());
+    assert_eq!(sandbox.ledger("default")["done"], TASKS);
+}
+
+#[test]
+fn a_file_of_results_that_is_removed_is_made_again() {
+    let sandbox = sandbox();
+    let file = sandbox.path("results/out.jsonl");
+    let ran = run(&sandbox, || fs::remove_file(&file).expect("removed")).expect(0);
+    ran.complains("moved or removed");
+    assert_eq!(numbers(&sandbox, "results/out.jsonl"), (6..=TASKS).collect());
+}
+
+#[test]
+fn a_file_of_results_that_is_replaced_is_appended_to() {
+    let sandbox = sandbox();
+    let (file, other) = (sandbox.path("results/out.jsonl"), sandbox.write("other.jsonl", "{\"result\":0}\n"));
+    run(&sandbox, || fs::rename(&other, &file).expect("replaced")).expect(0);
+    assert_eq!(numbers(&sandbox, "results/out.jsonl"), std::iter::once(0).chain(6..=TASKS).collect());
+}
+
+#[test]
+fn results_without_a_place_leave_their_jobs_queued() {
+    let sandbox = sandbox();
+    let folder = sandbox.path("results");
+    let ran = run(&sandbox, || fs::remove_dir_all(&folder).expect("removed")).expect(1);
+    ran.complains("cannot write results to results/out.jsonl").complains("left: 15 queued");
+    let ledger = sandbox.ledger("default");
+    assert_eq!((&ledger["done"], &ledger["queued"]), (&5.into(), &15.into()), "{ledger}");
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_pipe_whose_reader_goes_loses_nothing() {
+    let sandbox = sandbox();
+    sandbox.write("go", "");
+    let made = Command::new("mkfifo").arg(sandbox.path("pipe")).status().expect("mkfifo is installed");
+    assert!(made.success());
+    let args = ["run", "tasks.jsonl", "-j", "1", "--out", "pipe", "--", "sh", "handler.sh"];
+    let start = || sandbox.command().args(args).stderr(Stdio::piped()).spawn().expect("started");
+
+    let mut child = start();
+    let mut said = String::new();
+    BufReader::new(child.stderr.as_mut().expect("piped")).read_line(&mut said).expect("read");
+    assert!(said.contains("waiting for its reader"), "{said}");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("signalled");
+    assert!(!child.wait().expect("waited").success(), "Ctrl-C ends the wait");
+    assert!(!sandbox.path("begun.log").exists(), "nothing was begun");
+
+    let child = start();
+    let mut reader = BufReader::new(fs::File::open(sandbox.path("pipe")).expect("opened"));
+    let mut read = 0;
+    for _ in 0..3 {
+        read += reader.read_line(&mut String::new()).expect("a line");
+    }
+    assert!(read > 0);
+    drop(reader);
+    ended(child).expect(1).complains("cannot write results to pipe").complains("left: ");
+    let ledger = sandbox.ledger("default");
+    assert_eq!(ledger["leased"], 0, "{ledger}");
+    assert!(ledger["done"].as_u64() < Some(TASKS), "what nobody could read is not done: {ledger}");
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_leaves_the_rest_queued_and_says_so() {
+    let sandbox = sandbox();
+    sandbox.write("go", "");
+    let line = format!(
+        "{} run tasks.jsonl -j 1 -- sh handler.sh 2> said.txt | head -n 5 > first.txt; exit ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_redrive")
+    );
+    let status = Command::new("bash").args(["-c", &line]).current_dir(sandbox.path("")).status().expect("bash runs");
+    assert_eq!(status.code(), Some(1), "{}", sandbox.read("said.txt"));
+    assert_eq!(sandbox.read("first.txt").lines().count(), 5);
+    let left = sandbox.ledger("default")["queued"].as_u64().expect("a number");
+    assert!(left > 0);
+    let said = sandbox.read("said.txt");
+    assert!(said.contains("nobody reads standard output any more"), "{said}");
+    assert!(said.contains(&format!("left: {left} queued")), "{said}");
+}
+
+#[test]
+fn standard_output_that_is_a_removed_file_is_no_place_for_results() {
+    let sandbox = sandbox();
+    let out = fs::File::create(sandbox.path("out.jsonl")).expect("made");
+    let mut command = sandbox.command();
+    command.args(["run", "tasks.jsonl", "--", "sh", "handler.sh"]).stdout(out).stderr(Stdio::piped());
+    fs::remove_file(sandbox.path("out.jsonl")).expect("removed");
+    sandbox.write("go", "");
+    ended(command.spawn().expect("started")).expect(1).complains("the file it goes to was removed");
+    assert_eq!(sandbox.ledger("default")["done"], 0);
+}
+
+#[test]
+fn a_store_that_is_deleted_or_replaced_is_noticed() {
+    for replaced in [false, true] {
+        let sandbox = sandbox();
+        let store = sandbox.path(".redrive/redrive.db");
+        let other = sandbox.path("other.db");
+        let ran = run(&sandbox, || {
+            if replaced {
+                sandbox.redrive("push tasks.jsonl --store sqlite:other.db").expect(0);
+                fs::rename(&other, &store).expect("replaced");
+            } else {
+                fs::remove_dir_all(sandbox.path(".redrive")).expect("removed");
+            }
+        });
+        ran.expect(1).complains(".redrive/redrive.db was removed or replaced while it was in use");
+        assert_eq!(sandbox.path(".redrive").exists(), replaced, "nothing was made in its place");
+    }
+}
+
+#[test]
+fn what_another_worker_took_over_is_not_written_twice() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    let script = "echo x >> begun.log; while [ ! -e go ]; do sleep 0.02; done; echo \\\"$REDRIVE_WORKER\\\"";
+    sandbox.write(
+        "redrive.toml",
+        format!("[pipeline.p]\ncommand = [\"sh\", \"-c\", '''{script}''']\nlease = \"300ms\"\n"),
+    );
+    let begun = |times| eventually("it runs", || sandbox.read("begun.log").lines().count() == times);
+    let args = ["run", "tasks.jsonl", "--out", "out.jsonl"];
+    let mut first = sandbox.spawn(&args);
+    begun(1);
+    kill_process(Pid::from_child(&first), Signal::STOP).expect("suspended");
+    let mut second = sandbox.spawn(&args);
+    begun(2);
+    sandbox.write("go", "");
+    assert_eq!(second.wait().expect("waited").code(), Some(0));
+    let result = sandbox.read("out.jsonl");
+    assert_eq!(result.lines().count(), 1);
+    kill_process(Pid::from_child(&first), Signal::CONT).expect("woken");
+    first.wait().expect("waited");
+    assert_eq!(sandbox.read("out.jsonl"), result);
+    sandbox.assert_sound();
+}

@@ -1,0 +1,236 @@
+//! A file of results that people may rename, remove or replace while it is being appended to: log rotation does.
+//!
+//! Before and after every write the open file is compared with the one at its path. If it is another one by now, the path
+//! is opened anew and the lines are written there: a line may then stand in both files, but it is never only in a file
+//! that has no name any more. A named pipe is opened for writing only, so that its reader's going is noticed.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// How often a file may be replaced under one write.
+const REPLACED_MAX: u32 = 8;
+
+#[derive(Debug)]
+pub(super) struct ResultsFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl ResultsFile {
+    /// Opens the file, which is made if need be and mended if its last line is torn. Waits for the reader of a named pipe.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = match open(path) {
+            Err(error) if is_unread(&error) => {
+                tracing::warn!(path = %path.display(), "nobody reads this named pipe yet: waiting for its reader");
+                OpenOptions::new().write(true).open(path)?
+            }
+            opened => opened?,
+        };
+        Ok(Self { path: path.to_owned(), file: Some(file) })
+    }
+
+    /// Appends lines; when it returns they are on disk, in the file that is at the path.
+    pub(super) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        for _ in 0..REPLACED_MAX {
+            let mut file = match self.file.take() {
+                Some(file) if is_at(&file, &self.path)? => file,
+                Some(_) => {
+                    tracing::warn!(path = %self.path.display(), "the file of results was moved or removed: opened anew");
+                    open(&self.path)?
+                }
+                None => open(&self.path)?,
+            };
+            if !file.metadata()?.is_file() {
+                file.write_all(lines)?;
+                self.file = Some(file);
+                return Ok(());
+            }
+            let written = append(&mut file, lines);
+            let still_there = is_at(&file, &self.path);
+            self.file = Some(file);
+            written?;
+            if still_there? {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("it is replaced faster than it can be written"))
+    }
+}
+
+/// Whether the file at a path is the one that is open.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let id = |found: &Metadata| (found.dev(), found.ino());
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(id(&found) == id(&file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens a file to append to, and makes sure that its name is on disk; or a named pipe that has a reader.
+fn open(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let pipe = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+        // Only opening must not wait: a slow reader is waited for.
+        rustix::fs::fcntl_setfl(&pipe, rustix::fs::fcntl_getfl(&pipe)? & !OFlags::NONBLOCK)?;
+        return Ok(pipe);
+    }
+    let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+    if file.metadata()?.is_file() {
+        locked(&mut file, mend)?;
+        sync_folder(path)?;
+    }
+    Ok(file)
+}
+
+/// Whether a named pipe could not be opened because nobody reads it.
+fn is_unread(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+}
+
+/// Flushes the folder of a file, so that a file that is new has its name after a power cut.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Some file systems cannot flush a folder, and some folders may be used but not read.
+        Err(error)
+            if matches!(error.raw_os_error().map(Errno::from_raw_os_error), Some(Errno::INVAL | Errno::ACCESS)) =>
+        {
+            Ok(())
+        }
+        flushed => flushed,
+    }
+}
+
+/// Runs `run` while no other process may append to the file.
+fn locked<T>(file: &mut File, run: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
+    file.lock()?;
+    let done = run(file);
+    file.unlock()?;
+    done
+}
+
+/// Appends lines and flushes them. Other processes may append to the same file, and may have been killed in the middle of a
+/// line.
+fn append(file: &mut File, lines: &[u8]) -> io::Result<()> {
+    locked(file, |file| {
+        mend(file)?;
+        let before = file.metadata()?.len();
+        let written = file.write_all(lines).and_then(|()| file.sync_data());
+        if written.is_err() {
+            // A full disk may have taken half a line.
+            let _ = file.set_len(before);
+        }
+        written
+    })
+}
+
+/// Makes the file end with a whole line: adds the end of line to a last line that is whole JSON, cuts off one that is not.
+fn mend(file: &mut File) -> io::Result<()> {
+    let length = file.seek(SeekFrom::End(0))?;
+    let start = last_line_start(file, length)?;
+    if start == length {
+        return Ok(());
+    }
+    file.seek(SeekFrom::Start(start))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    if serde_json::from_slice::<serde::de::IgnoredAny>(&tail).is_ok() {
+        file.write_all(b"\n")
+    } else {
+        file.set_len(start)
+    }
+}
+
+/// Where the text after the last end of line begins.
+fn last_line_start(file: &mut File, length: u64) -> io::Result<u64> {
+    let mut end = length;
+    let mut block = vec![0; 64 * 1024];
+    while end > 0 {
+        let begin = end.saturating_sub(block.len() as u64);
+        let part = &mut block[..(end - begin) as usize];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(part)?;
+        if let Some(at) = part.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(begin + at as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mended(text: &str) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out.jsonl");
+        std::fs::write(&path, text).expect("written");
+        ResultsFile::open(&path).expect("opened");
+        std::fs::read_to_string(&path).expect("read")
+    }
+
+    #[test]
+    fn a_torn_line_is_cut_off_and_a_whole_one_is_ended() {
+        assert_eq!(mended(""), "");
+        assert_eq!(mended("{\"a\":1}\n"), "{\"a\":1}\n");
+        assert_eq!(mended("{\"a\":1}\n{\"b\""), "{\"a\":1}\n");
+        assert_eq!(mended("{\"a\":1}\n{\"b\":2}"), "{\"a\":1}\n{\"b\":2}\n");
+        assert_eq!(mended("{\"tor"), "");
+        let long = format!("{{\"a\":1}}\n{{\"b\":\"{}", "x".repeat(200_000));
+        assert_eq!(mended(&long), "{\"a\":1}\n");
+    }
+
+    #[test]
+    fn lines_go_to_the_file_that_is_at_the_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out.jsonl");
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+        let mut file = ResultsFile::open(&path).expect("opened");
+        file.write(b"1\n").expect("written");
+        std::fs::rename(&path, folder.path().join("old.jsonl")).expect("renamed");
+        file.write(b"2\n").expect("written");
+        assert_eq!((read("old.jsonl"), read("out.jsonl")), ("1\n".into(), "2\n".into()));
+        std::fs::write(folder.path().join("other.jsonl"), "3\n").expect("written");
+        std::fs::rename(folder.path().join("other.jsonl"), &path).expect("replaced");
+        file.write(b"4\n").expect("written");
+        assert_eq!(read("out.jsonl"), "3\n4\n");
+        std::fs::remove_file(&path).expect("removed");
+        file.write(b"5\n").expect("written");
+        assert_eq!(read("out.jsonl"), "5\n");
+        std::fs::remove_dir_all(folder.path()).expect("removed");
+        file.write(b"6\n").expect_err("there is no place for it");
+    }
+
+    /// The file is taken away while the write is under way: it waits for a lock that the test holds.
+    #[test]
+    fn lines_that_went_to_a_removed_file_are_written_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out.jsonl");
+        let mut file = ResultsFile::open(&path).expect("opened");
+        let other = File::open(&path).expect("opened");
+        other.lock().expect("locked");
+        let writing = std::thread::spawn(move || file.write(b"1\n"));
+        while !waits_for_lock() {
+            std::thread::yield_now();
+        }
+        std::fs::remove_file(&path).expect("removed");
+        other.unlock().expect("unlocked");
+        writing.join().expect("no panic").expect("written");
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there again"), "1\n");
+    }
+
+    /// Whether a thread of this process waits for a file lock, as the system lists them.
+    fn waits_for_lock() -> bool {
+        let locks = std::fs::read_to_string("/proc/locks").expect("read");
+        let pid = format!(" {} ", std::process::id());
+        locks.lines().any(|line| line.contains("->") && line.contains(&pid))
+    }
+}
