@@ -9,7 +9,7 @@ use crate::causes::CauseId;
 use crate::failures::{Failure, Reason};
 use crate::ids::{JobId, PipelineName};
 use crate::jobs::Input;
-use crate::payloads::PayloadHash;
+use crate::payloads::{Payload, PayloadHash};
 use crate::time::Timestamp;
 
 /// Whether a dead letter may be replayed.
@@ -94,10 +94,18 @@ pub struct DeadLetter {
     pub http_status: Option<u16>,
     /// The last failure's proxy label.
     pub proxy: Option<String>,
-    /// The address of the last failure's payload, if one was kept.
+    /// The address of the newest payload that was kept of any attempt.
     #[serde(default)]
     pub payload: Option<PayloadHash>,
     /// Every failure, oldest first; only where the whole letter was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<Vec<Failure>>,
+}
+
+impl DeadLetter {
+    /// Its newest payload with the response it came in, where the whole letter was asked for.
+    pub fn saved_payload(&self) -> Option<&Payload> {
+        let kept = self.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
+        kept.rev().find(|payload| Some(payload.hash) == self.payload)
+    }
 }

@@ -183,10 +183,7 @@ impl Trial {
     }
 
     async fn begin(&mut self, letter: DeadLetter) -> Result<(), Error> {
-        let kept = letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
-        let Some(payload) = kept.rev().find(|payload| Some(payload.hash) == letter.payload).cloned() else {
-            return Ok(());
-        };
+        let Some(payload) = letter.saved_payload().cloned() else { return Ok(()) };
         let able = |pipeline: &&Pipeline| pipeline.works_from_saved(!self.edits.is_empty());
         let Some(pipeline) = self.pipelines.get(&letter.pipeline).filter(able).cloned() else {
             let why = "it cannot work from saved payloads".to_owned();

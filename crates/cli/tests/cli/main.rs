@@ -23,4 +23,5 @@ mod run;
 mod scripted;
 mod solver;
 mod submit_poll;
+mod vault;
 mod work;

@@ -232,7 +232,7 @@ fn insert(
             key,
             letter.verdict,
             letter.original.as_ref().map(serde_json::to_string).transpose()?,
-            letter.failures.iter().flatten().last().and_then(|last| last.payload.as_ref()).is_some_and(|p| p.truncated)
+            letter.saved_payload().is_some_and(|payload| payload.truncated)
         ])?;
     Ok(())
 }

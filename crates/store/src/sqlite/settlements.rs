@@ -203,14 +203,18 @@ fn bury(
     let (pipeline, target, replay, before): (i64, Option<String>, Option<i64>, Option<i64>) =
         select.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let key = causes::recognise(batch, pipeline, target.as_deref(), failure, now)?;
+    // Without a newer payload the letter keeps the newest that any of its attempts brought.
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
                                payload_cut, auto_replays)
-             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, ifnull(?11, saved),
-                    input,
-                    ?12, ?13, original, ?14, auto_replays
+             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10,
+                    coalesce(?11, (SELECT hash FROM payload_use u WHERE u.job = job.id ORDER BY at DESC LIMIT 1), saved), input,
+                    ?12, ?13, original,
+                    iif(?11 IS NOT NULL, ?14, ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = job.id
+                                                      ORDER BY at DESC LIMIT 1), 0)),
+                    auto_replays
              FROM job WHERE seq = ?1",
         )?
         .execute(params![
