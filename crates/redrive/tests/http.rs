@@ -5,87 +5,16 @@ mod support;
 use std::time::Duration;
 
 use redrive::handler::http::extract::Rules;
-use redrive::handler::http::request::{Body, Request, Template};
-use redrive::handler::http::{Http, HttpConfig, Proxy, Transport};
-use redrive::vault::{Keep, Vault};
-use redrive::{Pipeline, Policy, Reason, Redrive, json};
-use redrive_core::dead::DeadLetter;
+use redrive::handler::http::request::Template;
+use redrive::handler::http::{Http, Proxy};
+use redrive::{Pipeline, Reason, json};
 use redrive_core::payloads::Payload;
-use redrive_core::secrets::Secrets;
-use redrive_store::contract::{DeadFilter, ListDead};
 use serde_json::Value;
+use support::bench::{Bench, Caught, assert_no_secret, config, payload};
 use support::misbehaving::{ClosedPort, FullPort, Misbehaving, bodies};
-use tempfile::TempDir;
-
-fn config() -> HttpConfig {
-    let mut secrets = Secrets::default();
-    secrets.add_value("pl4nted-s3cret");
-    HttpConfig {
-        transport: Transport {
-            connect_timeout: Duration::from_millis(500),
-            read_timeout: Duration::from_millis(500),
-            body_bytes_max: 4 << 20,
-            redirects_max: 5,
-            cookies: true,
-            proxies: Vec::new(),
-            per_target_max: None,
-            per_second_max: None,
-            secrets,
-        },
-        request: Request {
-            method: reqwest::Method::GET,
-            url: Template::parse("{url}").expect("a template"),
-            query: Default::default(),
-            headers: [("Authorization".to_owned(), Template::parse("Bearer pl4nted-s3cret").expect("a template"))]
-                .into(),
-            body: Body::None,
-        },
-        challenges: vec!["(?i)checking your browser".parse().expect("a pattern")],
-        extractor: None,
-        validator: None,
-    }
-}
 
 fn rules(text: Value) -> Rules {
     serde_json::from_value(text).expect("rules")
-}
-
-/// Redrive with a vault, in a folder of its own.
-struct Bench {
-    redrive: Redrive,
-    vault: Vault,
-    folder: TempDir,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let redrive = Redrive::open(&format!("sqlite:{}", folder.path().join("redrive.db").display())).expect("opened");
-        let vault = Vault::open(&folder.path().join("payloads").display().to_string(), &redrive).expect("opened");
-        Self { redrive, vault, folder }
-    }
-
-    /// Runs one job once, and gives its dead letter, if it died.
-    async fn run(&self, config: HttpConfig, input: Value) -> Option<DeadLetter> {
-        let policy = Policy { deadline: Duration::from_secs(3), ..Policy::default() };
-        let pipeline = Pipeline::new("p", Http::new(config).expect("a handler")).expect("a pipeline");
-        let pipeline = pipeline.with_policy(policy).attempts(1).vault(self.vault.clone());
-        let pipeline = pipeline.keep_payloads(Keep::Failed, 8 << 20);
-        self.redrive.enqueue(&pipeline, [input]).await.expect("accepted");
-        self.redrive.drain(pipeline).await.expect("drained");
-        let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
-        self.redrive.store().list_dead(params).await.expect("listed").items.pop()
-    }
-
-    async fn bytes(&self, payload: &Payload) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.vault.copy(payload.hash, &mut bytes).await.expect("kept");
-        bytes
-    }
-}
-
-fn payload(letter: &DeadLetter) -> Option<Payload> {
-    letter.failures.as_ref()?.last()?.payload.clone()
 }
 
 /// The reason and code of the failure of a path.
@@ -183,20 +112,6 @@ async fn the_evidence_is_what_came_and_has_no_secret() {
     assert_no_secret(bench.folder.path());
 }
 
-/// Looks for the planted secret in every file.
-fn assert_no_secret(folder: &std::path::Path) {
-    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            assert_no_secret(&path);
-        } else {
-            let bytes = std::fs::read(&path).expect("read");
-            let found = bytes.windows(14).any(|window| window == b"pl4nted-s3cret");
-            assert!(!found, "{} has the secret", path.display());
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endless_body_is_cut_at_the_cap() {
     let server = Misbehaving::start();
@@ -238,17 +153,6 @@ async fn pages_become_records() {
         assert!(page.is_some(), "{path}");
     }
     assert!(results(json!({"format": "html", "fields": {"body": "body::text"}}), "/cookies/set").await.is_some());
-}
-
-#[derive(Clone, Default)]
-struct Caught(std::sync::Arc<std::sync::Mutex<Vec<Value>>>);
-
-#[async_trait::async_trait]
-impl redrive::sink::Sink for Caught {
-    async fn write(&self, results: &[redrive::sink::JobResult]) -> Result<(), redrive::Error> {
-        self.0.lock().expect("unpoisoned").extend(results.iter().map(|result| result.result.clone()));
-        Ok(())
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

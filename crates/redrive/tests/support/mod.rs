@@ -1,3 +1,4 @@
 //! What several test binaries need.
 
+pub mod bench;
 pub mod misbehaving;

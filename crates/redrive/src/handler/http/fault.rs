@@ -42,8 +42,6 @@ pub(crate) fn of_request(error: &reqwest::Error, stage: &str) -> FailureReport {
         (Reason::Dns, "dns")
     } else if says(&["certificate", "tls", "ssl", "handshake"]) {
         (Reason::Tls, "tls")
-    } else if error.is_redirect() {
-        (Reason::ServerError, "redirect_loop")
     } else if error.is_builder() {
         (Reason::RejectedInput, "bad_request")
     } else if says(&["refused"]) {
@@ -65,13 +63,26 @@ pub(crate) fn of_request(error: &reqwest::Error, stage: &str) -> FailureReport {
 pub(crate) fn of_status(answer: &Answer, head: &str) -> FailureReport {
     let wait = answer.header(RETRY_AFTER).and_then(|header| retry_after(header, SystemClock.now()));
     FailureReport {
+        reason: super::redirects::is_redirect(answer.status).then_some(Reason::ServerError),
         http_status: Some(answer.status.as_u16()),
         code: Some(format!("http_{}", answer.status.as_u16())),
-        message: format!("the answer was {}", answer.status),
+        message: format!("the answer was {}{}", answer.status, about_redirects(answer)),
         stage: Some("fetch".into()),
         retry_after_secs: wait.map(|wait| wait.as_secs_f64()),
         body: Some(head.to_owned()),
         ..FailureReport::default()
+    }
+}
+
+/// What redirects have to do with an answer that is no success.
+fn about_redirects(answer: &Answer) -> &'static str {
+    match answer.status.as_u16() {
+        _ if super::redirects::is_redirect(answer.status) => ", without a Location to follow",
+        401 | 403 if answer.strayed => {
+            " after a redirect to another origin, to which nothing configured is sent: if it is the right one, put it in \
+             `url`"
+        }
+        _ => "",
     }
 }
 

@@ -11,7 +11,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, Heade
 use reqwest::{Client, StatusCode};
 
 use super::request::Filled;
-use super::{Transport, fault};
+use super::{Transport, fault, redirects};
 use crate::handler::{HandlerError, Job, Saved};
 use crate::vault::unavailable;
 
@@ -22,6 +22,8 @@ pub(crate) struct Answer {
     pub(crate) url: String,
     pub(crate) body: Vec<u8>,
     pub(crate) elapsed: Duration,
+    /// Whether a redirect led to another origin, where nothing configured was sent.
+    pub(crate) strayed: bool,
 }
 
 impl Answer {
@@ -41,6 +43,7 @@ impl Answer {
             url: response.url.clone().unwrap_or_default(),
             body,
             elapsed: Duration::ZERO,
+            strayed: false,
         })
     }
 
@@ -93,7 +96,7 @@ fn declared_charset(body: &[u8]) -> Option<String> {
     (end > 0).then(|| value[..end].to_owned())
 }
 
-/// Sends a request and reads the whole answer.
+/// Sends a request, follows redirects, and reads the whole answer.
 pub(crate) async fn fetch(
     client: &Client,
     request: Filled,
@@ -101,19 +104,9 @@ pub(crate) async fn fetch(
     job: &Job,
 ) -> Result<Answer, HandlerError> {
     let begun = Instant::now();
-    // A little less than the job has, so that what came until then can still be kept.
-    let mut builder = client.request(request.method, request.url).timeout(job.deadline.mul_f64(0.9));
-    for (name, value) in &request.headers {
-        builder = builder.header(name, value);
-    }
-    builder = match (request.form, request.body) {
-        (Some(form), _) => builder.form(&form),
-        (None, Some(body)) => builder.body(body),
-        (None, None) => builder,
-    };
-    let response = builder.send().await.map_err(|error| HandlerError::from(fault::of_request(&error, "connect")))?;
+    let (response, strayed) = send(client, request, transport, begun, job.deadline).await?;
     let (status, headers, url) = (response.status(), response.headers().clone(), response.url().to_string());
-    let mut answer = Answer { status, headers, url, body: Vec::new(), elapsed: begun.elapsed() };
+    let mut answer = Answer { status, headers, url, body: Vec::new(), elapsed: begun.elapsed(), strayed };
     let mut stream = response.bytes_stream();
     while let Some(chunk) = stream.next().await {
         let chunk = match chunk {
@@ -132,6 +125,43 @@ pub(crate) async fn fetch(
     }
     answer.elapsed = begun.elapsed();
     Ok(answer)
+}
+
+/// Sends a request until an answer is no redirect; says also whether it came to another origin on its way.
+async fn send(
+    client: &Client,
+    mut request: Filled,
+    transport: &Transport,
+    begun: Instant,
+    deadline: Duration,
+) -> Result<(reqwest::Response, bool), FailureReport> {
+    let (origin, mut strayed, mut followed) = (request.url.origin(), false, 0);
+    loop {
+        // A little less than the job has, so that what came until then can still be kept.
+        let left = deadline.mul_f64(0.9).saturating_sub(begun.elapsed());
+        let sent = prepared(client, &request).timeout(left).send().await;
+        let response = sent.map_err(|error| fault::of_request(&error, "connect"))?;
+        let status = response.status();
+        let Some(location) = redirects::location(status, response.headers()) else { return Ok((response, strayed)) };
+        if followed == transport.redirects_max {
+            return Err(redirects::too_many(status, &location, transport.redirects_max));
+        }
+        request = redirects::follow(request, status, &location, &transport.secrets)?;
+        strayed |= request.url.origin() != origin;
+        followed += 1;
+    }
+}
+
+fn prepared(client: &Client, request: &Filled) -> reqwest::RequestBuilder {
+    let mut builder = client.request(request.method.clone(), request.url.clone());
+    for (name, value) in &request.headers {
+        builder = builder.header(name, value);
+    }
+    match (&request.form, &request.body) {
+        (Some(form), _) => builder.form(form),
+        (None, Some(body)) => builder.body(body.clone()),
+        (None, None) => builder,
+    }
 }
 
 /// Keeps what came of an answer that broke off.

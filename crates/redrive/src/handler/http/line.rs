@@ -89,7 +89,9 @@ fn client(transport: &Transport, proxy: Option<&Proxy>) -> Result<Client, String
     let mut builder = Client::builder()
         .connect_timeout(transport.connect_timeout)
         .read_timeout(transport.read_timeout)
-        .redirect(reqwest::redirect::Policy::limited(transport.redirects_max))
+        // They are followed in `fetch`, which knows what may go where.
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
         .cookie_store(transport.cookies)
         .user_agent(concat!("redrive/", env!("CARGO_PKG_VERSION")))
         // Proxies are what the configuration names, nothing else.

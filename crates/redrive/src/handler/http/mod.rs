@@ -2,7 +2,7 @@
 //!
 //! - `request`: the request, made from a job's input by templates
 //! - `line`: the way out: proxies in turn, and `turns`: who may go when, per target
-//! - `fetch`: sending it and reading the answer, with caps and time-outs
+//! - `fetch`: sending it and reading the answer, with caps and time-outs; `redirects`: what goes along to where
 //! - `fault`: from what the network said to a failure
 //! - `document`, `extract`, `validate`: from the answer to a record
 
@@ -11,6 +11,7 @@ pub mod extract;
 pub(super) mod fault;
 pub(super) mod fetch;
 pub(super) mod line;
+mod redirects;
 pub mod request;
 mod turns;
 pub mod validate;

@@ -17,15 +17,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 #[allow(unused_imports, reason = "each test binary needs a part of it")]
 pub use paths::RETRY_DATE;
+#[allow(unused_imports, reason = "each test binary needs a part of it")]
 pub use ports::{ClosedPort, FullPort};
 
 use tls::Tls;
+use wire::Request;
 
 /// The running server. Dropping it closes all its connections.
 pub struct Misbehaving {
@@ -35,9 +38,15 @@ pub struct Misbehaving {
     thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
-/// Requests so far, by path without the query.
+/// Requests so far: how many by path without the query, and each of them as JSON.
 #[derive(Clone, Default)]
-struct Counts(Arc<Mutex<HashMap<String, u32>>>);
+struct Counts(Arc<Mutex<Visits>>);
+
+#[derive(Default)]
+struct Visits {
+    by_path: HashMap<String, u32>,
+    requests: Vec<Value>,
+}
 
 impl Misbehaving {
     /// Starts the server.
@@ -86,7 +95,12 @@ impl Misbehaving {
 
     /// How many requests a path has had.
     pub fn count(&self, path: &str) -> u32 {
-        self.counts.0.lock().expect("not poisoned").get(path).copied().unwrap_or_default()
+        self.counts.0.lock().expect("not poisoned").by_path.get(path).copied().unwrap_or_default()
+    }
+
+    /// All requests it has had, in the order they came: `method`, `target`, `headers` (names in lower case) and `body`.
+    pub fn requests(&self) -> Vec<Value> {
+        self.counts.0.lock().expect("not poisoned").requests.clone()
     }
 }
 
@@ -101,10 +115,11 @@ impl Drop for Misbehaving {
 }
 
 impl Counts {
-    /// Counts a request and says the how manyth of its path it is.
-    fn visit(&self, path: &str) -> u32 {
-        let mut counts = self.0.lock().expect("not poisoned");
-        let count = counts.entry(path.to_owned()).or_default();
+    /// Records a request and says the how manyth of its path it is.
+    fn visit(&self, request: &Request) -> u32 {
+        let mut visits = self.0.lock().expect("not poisoned");
+        visits.requests.push(request.as_json());
+        let count = visits.by_path.entry(request.path().to_owned()).or_default();
         *count += 1;
         *count
     }

@@ -21,7 +21,7 @@ const XML: (&str, &str) = ("Content-Type", "application/xml");
 /// Serves one request.
 pub(super) async fn serve(mut socket: impl Socket, counts: &Counts) -> io::Result<()> {
     let request = Request::read(&mut socket).await?;
-    let visit = counts.visit(request.path());
+    let visit = counts.visit(&request);
     let socket = &mut socket;
     match request.path() {
         "/reset" => return reset(socket),
@@ -75,6 +75,10 @@ async fn plain(socket: &mut impl Socket, request: &Request) -> io::Result<()> {
 async fn with_argument(socket: &mut impl Socket, request: &Request, visit: u32) -> io::Result<()> {
     if let Some(url) = request.target.strip_prefix("/redirect-to/") {
         return redirect(socket, url).await;
+    }
+    // Without the query, which is the client's own.
+    if let Some((status, url)) = request.path().strip_prefix("/redirect-by/").and_then(|rest| rest.split_once('/')) {
+        return respond(socket, number(status), &[("Location", url)], "").await;
     }
     match request.path().rsplit_once('/').unwrap_or_default() {
         ("/status", status) => status_only(socket, number(status)).await,
