@@ -147,9 +147,11 @@ impl Setting {
             )));
         };
         let mut command = Command::new(program, rest.iter().cloned());
+        command.secrets = config.secrets();
         for (variable, value) in &config.env {
             let value =
                 config::expand(value, &mut command.secrets).map_err(|why| usage(format!("pipeline {name}: {why}")))?;
+            command.secrets.add_sent(variable, &value);
             command.env.push((variable.into(), value.into()));
         }
         command.folder = config.folder.clone();

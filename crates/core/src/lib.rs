@@ -21,11 +21,12 @@
 //! - [`ledger`]: the counters that must add up
 //! - [`payloads`]: what is kept of a response, and its address
 //! - [`traffic`]: what is counted about attempts
-//! - [`secrets`]: what must not get out, and how it is masked
+//! - [`secrets`]: what must not get out, and how it is masked (`credentials`: the forms it may have)
 
 pub mod breakers;
 pub mod causes;
 pub mod crashes;
+mod credentials;
 pub mod dead;
 pub mod failures;
 pub mod fingerprint;

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::credentials;
 use crate::failures::FailureReport;
 use crate::payloads::Response;
 
@@ -37,6 +38,7 @@ const VALUE_BYTES_MIN: usize = 4;
 /// The secrets of a pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
+    /// Values in all the forms they may come back in, the longest first: one may be part of another.
     values: Vec<String>,
     names: Vec<String>,
 }
@@ -46,9 +48,24 @@ impl Secrets {
     pub fn add_value(&mut self, value: &str) {
         let value = value.trim();
         if value.len() >= VALUE_BYTES_MIN && !self.values.iter().any(|known| known == value) {
-            self.values.push(value.to_owned());
-            // The longest first: one secret may be part of another.
-            self.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+            self.values.extend(credentials::forms(value));
+            self.values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+            self.values.dedup();
+        }
+    }
+
+    /// Adds what is sent under a name, if the name says that it is secret: the token of `Authorization`, the password that
+    /// its Base64 hides.
+    pub fn add_sent(&mut self, name: &str, value: &str) {
+        if self.is_secret_name(name) {
+            credentials::parts(name, value).iter().for_each(|part| self.add_value(part));
+        }
+    }
+
+    /// Adds the user and password of an address.
+    pub fn add_user(&mut self, user: &str, password: &str) {
+        if !password.is_empty() {
+            credentials::user_parts(user, password).iter().for_each(|part| self.add_value(part));
         }
     }
 
@@ -70,10 +87,6 @@ impl Secrets {
         let mut masked = mask_parameters(self, text);
         for value in &self.values {
             masked = masked.replace(value.as_str(), MASK);
-            let encoded = percent_encode(value);
-            if encoded != *value {
-                masked = masked.replace(&encoded, MASK);
-            }
         }
         mask_credentials(&mask_pairs(self, &masked))
     }
@@ -100,6 +113,7 @@ impl Secrets {
             &mut report.code,
             &mut report.error_type,
             &mut report.stack,
+            &mut report.stage,
             &mut report.target,
             &mut report.proxy,
             &mut report.stderr,
@@ -125,12 +139,22 @@ impl Secrets {
         match value {
             Value::String(text) => *text = self.mask(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.mask_json(item)),
-            Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| match field {
-                Value::String(_) | Value::Number(_) if self.is_secret_name(name) => *field = MASK.into(),
-                field => self.mask_json(field),
+            Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| match self.is_secret_name(name) {
+                true => mask_leaves(field),
+                false => self.mask_json(field),
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+}
+
+/// Masks every text and number in a value that goes under a secret name.
+fn mask_leaves(value: &mut Value) {
+    match value {
+        Value::String(_) | Value::Number(_) => *value = MASK.into(),
+        Value::Array(items) => items.iter_mut().for_each(mask_leaves),
+        Value::Object(fields) => fields.values_mut().for_each(mask_leaves),
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -212,16 +236,39 @@ fn looks_secret(name: &str, value: &str, is_header: bool) -> bool {
     }
 }
 
-/// Where a value stands: between quotes, or up to what cannot be part of it.
+/// Where a value stands: between brackets or quotes, or up to what cannot be part of it.
 fn value_in(text: &str, one_word: bool) -> std::ops::Range<usize> {
     let start = text.len() - text.trim_start_matches([' ', '\\']).len();
     let value = &text[start..];
+    if value.starts_with(['[', '{', '(']) {
+        return start..start + bracketed(value);
+    }
     if let Some(quote) = value.chars().next().filter(|c| matches!(c, '"' | '\'')) {
         let end = value[1..].find(quote).unwrap_or(value.len() - 1);
         return start + 1..start + 1 + value[1..=end].trim_end_matches('\\').len();
     }
     let ends = |c: char| "\"'<>)}]\r\n".contains(c) || (one_word && (c.is_whitespace() || "&;,#".contains(c)));
     start..start + value.find(ends).unwrap_or(value.len())
+}
+
+/// The length of a list or an object, with its brackets; without its end, that of the line.
+fn bracketed(text: &str) -> usize {
+    let (mut depth, mut quote) = (0, None);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (_, '\n') => return at,
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '[' | '{' | '(') => depth += 1,
+            (None, ']' | '}' | ')') => depth -= 1,
+            (None, _) => {}
+        }
+        if depth == 0 {
+            return at + c.len_utf8();
+        }
+    }
+    text.len()
 }
 
 /// Masks the user and password of `scheme://user:password@host`.
@@ -286,6 +333,9 @@ mod tests {
             ("{\"accessToken\": \"abc\", \"a\": 1}", "{\"accessToken\": \"***\", \"a\": 1}"),
             ("{\\\"password\\\": \\\"X\\\"}", "{\\\"password\\\": \\\"***\\\"}"),
             ("token=abcdef1234567890", "token=***"),
+            ("{\"tokens\": [\"abc\", \"d]e\"], \"a\": [1]}", "{\"tokens\": ***, \"a\": [1]}"),
+            ("passwords={'me': ['x', 'y']} and more", "passwords=*** and more"),
+            ("unexpected token: [1, 2]", "unexpected token: [1, 2]"),
         ];
         for (text, masked) in table {
             assert_eq!(secrets.mask(text), masked);
@@ -309,6 +359,40 @@ mod tests {
         assert_eq!(secrets.mask_header("x-shop", "1"), MASK);
         assert_eq!(secrets.mask_header("Content-Type", "text/html"), "text/html");
         assert!(!secrets.is_secret_name("googlekey") && !secrets.is_secret_name("keyword"));
+    }
+
+    #[test]
+    fn what_is_sent_under_a_secret_name_is_known_when_it_comes_back() {
+        let mut secrets = Secrets::default();
+        secrets.add_sent("Authorization", "Bearer tok3n-abc/d");
+        secrets.add_sent("Accept", "text/html");
+        secrets.add_user("me", "p%40ssword");
+        let echoes = "got tok3n-abc/d, tok3n-abc%2fd, dG9rM24tYWJjL2Q=, p@ssword, bWU6cEBzc3dvcmQ= as text/html";
+        assert_eq!(secrets.mask(echoes), "got ***, ***, ***=, ***, *** as text/html");
+    }
+
+    #[test]
+    fn everything_under_a_secret_name_is_masked_and_every_part_of_a_failure() {
+        let secrets = secrets();
+        let mut value = serde_json::json!({"tokens": ["a", {"b": 7, "ok": true}], "cookies": {"c": null}, "n": [1]});
+        secrets.mask_json(&mut value);
+        let masked = serde_json::json!({"tokens": [MASK, {"b": MASK, "ok": true}], "cookies": {"c": null}, "n": [1]});
+        assert_eq!(value, masked);
+        let text = || Some("x s3cr3t/value".to_owned());
+        let mut report = FailureReport {
+            message: "s3cr3t/value".into(),
+            code: text(),
+            error_type: text(),
+            stack: text(),
+            stage: text(),
+            target: text(),
+            proxy: text(),
+            stderr: text(),
+            ..FailureReport::default()
+        };
+        secrets.mask_report(&mut report);
+        let kept = serde_json::to_string(&report).expect("JSON");
+        assert_eq!((kept.contains("s3cr3t"), kept.matches(MASK).count()), (false, 8), "{kept}");
     }
 
     #[test]

@@ -113,6 +113,24 @@ async fn the_evidence_is_what_came_and_has_no_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_literal_token_that_a_server_gives_back_is_masked() {
+    let server = Misbehaving::start();
+    for (name, value) in [("Authorization", "Bearer pl4nted-s3cret"), ("X-Api-Key", "pl4nted-s3cret")] {
+        let mut asked = config();
+        asked.transport.secrets = Default::default();
+        asked.request.headers = [(name.to_owned(), Template::parse(value).expect("a template"))].into();
+        let pointer = format!("/headers/{}", name.to_lowercase());
+        let fields = json!({"n": {"pointer": pointer, "type": "integer"}});
+        asked.extractor = Some(rules(json!({"fields": fields})).compile().expect("valid"));
+        let bench = Bench::new();
+        let letter = bench.run(asked, json!({"url": server.url("/echo")})).await.expect("it fails");
+        assert_eq!(letter.reason, Reason::SchemaValidation);
+        assert!(letter.message.contains("***"), "{}", letter.message);
+        assert_no_secret(bench.folder.path());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endless_body_is_cut_at_the_cap() {
     let server = Misbehaving::start();
     let (_, _, kept) = fails(&server, "/endless").await;

@@ -46,7 +46,7 @@ pub struct HttpSection {
     pub per_second: Option<f64>,
     /// Signs of a page that is not the one that was asked for.
     pub challenge: Option<Vec<Pattern>>,
-    /// More names whose values are secret.
+    /// More names whose values are secret; the same as `secret_names` of the pipeline.
     pub secret_names: Vec<String>,
 }
 
@@ -74,7 +74,6 @@ pub struct PollingSection {
 
 impl HttpSection {
     fn transport(&self, mut secrets: Secrets) -> Result<Transport, String> {
-        self.secret_names.iter().for_each(|name| secrets.add_name(name));
         let proxies = self.proxies.iter().map(|section| proxy(section, &mut secrets)).collect::<Result<_, _>>()?;
         let time = |given: Option<Time>, default| given.map_or(Duration::from_secs(default), |time| time.0);
         Ok(Transport {
@@ -93,14 +92,13 @@ impl HttpSection {
 
 fn proxy(section: &ProxySection, secrets: &mut Secrets) -> Result<Proxy, String> {
     let url = expand(&section.url, secrets)?;
-    let parts = url::Url::parse(&url).map_err(|_| format!("the address of proxy {:?} is not one", section.label))?;
-    secrets.add_value(parts.password().unwrap_or_default());
+    url::Url::parse(&url).map_err(|_| format!("the address of proxy {:?} is not one", section.label))?;
     Ok(Proxy { label: section.label.clone(), url })
 }
 
 /// The handler that fetches pages.
 pub fn http(config: &PipelineConfig) -> Result<Http, String> {
-    let mut secrets = Secrets::default();
+    let mut secrets = config.secrets();
     let request = config.request.clone().unwrap_or_default().request(&mut secrets)?;
     let extractor =
         config.extract.clone().map(|rules| rules.compile().map_err(|error| error.to_string())).transpose()?;
@@ -115,7 +113,7 @@ pub fn http(config: &PipelineConfig) -> Result<Http, String> {
 
 /// The handler that submits and polls.
 pub fn submit_poll(config: &PipelineConfig) -> Result<SubmitPoll, String> {
-    let mut secrets = Secrets::default();
+    let mut secrets = config.secrets();
     let mut exchange = |name: &str, section: &Option<RequestSection>| {
         let section = section.as_ref().ok_or_else(|| format!("it has no section {name}, which submit-poll needs"))?;
         let read = section

@@ -10,6 +10,7 @@ use redrive_core::breakers::BreakerPolicy;
 use redrive_core::policy::Policy;
 use redrive_core::retry::RetryPolicy;
 use redrive_core::rules::Rule;
+use redrive_core::secrets::Secrets;
 use serde::Deserialize;
 
 use super::http::{self, HttpSection, PollingSection};
@@ -38,6 +39,8 @@ pub struct PipelineConfig {
     pub auto_replay: AutoReplayConfig,
     /// Variables added to the command's environment.
     pub env: BTreeMap<String, String>,
+    /// More names whose values are secret.
+    pub secret_names: Vec<String>,
     /// The folder the command runs in.
     pub folder: Option<PathBuf>,
     /// Jobs to run at once.
@@ -209,6 +212,13 @@ impl PipelineConfig {
             Some((key, _)) => Err(format!("{key} must be at least 1")),
             None => Ok(()),
         }
+    }
+
+    /// Its secrets, as far as they are known by name.
+    pub fn secrets(&self) -> Secrets {
+        let mut secrets = Secrets::default();
+        self.secret_names.iter().chain(&self.http.secret_names).for_each(|name| secrets.add_name(name));
+        secrets
     }
 
     /// The target that all jobs of the pipeline have: the one that is named, or the provider that tasks are submitted to.

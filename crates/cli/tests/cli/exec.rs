@@ -240,3 +240,20 @@ fn secrets_of_the_environment_do_not_get_out() {
     let kept = std::fs::read(sandbox.path(".redrive/redrive.db")).expect("read");
     assert!(!kept.windows(14).any(|window| window == b"pl4nted-s3cret"));
 }
+
+#[test]
+fn what_goes_under_a_name_of_ones_own_is_masked_in_every_part_of_a_failure() {
+    let sandbox = Sandbox::new();
+    let failure = r#"{"failure": {"message": "shop_pin: pl4nted-1, tokens: ['pl4nted-2', 'pl4nted-3']", "stage": "pl4nted-4", "code": "pl4nted-4", "error_type": "shop_pin=pl4nted-5", "target": "h?shop_pin=pl4nted-6"}}"#;
+    sandbox.write("failure.json", failure);
+    let config =
+        "[pipeline.p]\ncommand = [\"sh\", \"-c\", \"cat failure.json; exit 65\"]\nenv = { SHOP_PIN = \"pl4nted-4\" }\n";
+    for names in ["secret_names = [\"shop_pin\"]\n", "http.secret_names = [\"Shop_Pin\"]\n"] {
+        sandbox.write("redrive.toml", format!("{config}{names}"));
+        sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+        sandbox.redrive("run tasks.jsonl").expect(3);
+        let letter = sandbox.redrive("dead export").expect(0).stdout;
+        assert!(!letter.contains("pl4nted") && letter.contains("\"stage\":\"***\""), "{names}: {letter}");
+        std::fs::remove_dir_all(sandbox.path(".redrive")).expect("removed");
+    }
+}

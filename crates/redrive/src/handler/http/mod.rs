@@ -1,6 +1,6 @@
 //! `http`: fetch a page, extract a record by rules, check it, give it back.
 //!
-//! - `request`: the request, made from a job's input by templates
+//! - `request`: the request, made from a job's input by templates; `sent`: which secrets it carries
 //! - `line`: the way out: proxies in turn, and `turns`: who may go when, per target
 //! - `fetch`: sending it and reading the answer, with caps and time-outs; `redirects`: what goes along to where
 //! - `fault`: from what the network said to a failure
@@ -13,6 +13,7 @@ pub(super) mod fetch;
 pub(super) mod line;
 mod redirects;
 pub mod request;
+pub(super) mod sent;
 mod turns;
 pub mod validate;
 
@@ -100,7 +101,9 @@ struct Inner {
 impl Http {
     /// A handler; says what is wrong if it cannot be set up.
     pub fn new(config: HttpConfig) -> Result<Self, String> {
-        let line = Line::new(config.transport.clone())?;
+        let mut transport = config.transport.clone();
+        sent::learn(&mut transport, &[&config.request]);
+        let line = Line::new(transport)?;
         Ok(Self(Arc::new(Inner { config, line })))
     }
 

@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use crate::export::HttpRequest;
 
+/// What stands for a placeholder in an outline: a character that no configuration has a use for.
+pub(super) const FIELD: char = '\u{fffc}';
+
 /// A text with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
@@ -68,6 +71,15 @@ impl Template {
             [Part::Field(_)] => self.fill(input),
             _ => self.fill_with(input, percent_encode),
         }
+    }
+
+    /// The text with [`FIELD`] for each placeholder.
+    pub(super) fn outline(&self) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Field(_) => FIELD.to_string(),
+        };
+        self.0.iter().map(part).collect()
     }
 
     fn fill_with(&self, input: &Input, encode: impl Fn(&str) -> String) -> Result<String, FailureReport> {

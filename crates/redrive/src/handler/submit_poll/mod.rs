@@ -19,7 +19,7 @@ use self::reply::Said;
 pub use self::reply::{Condition, Reading};
 use super::http::line::Line;
 use super::http::request::Request;
-use super::http::{Transport, fault, fetch::Answer};
+use super::http::{Transport, fault, fetch::Answer, sent};
 use super::{Handler, HandlerError, Job};
 use crate::export::HttpRequest;
 
@@ -64,7 +64,9 @@ pub struct SubmitPoll {
 impl SubmitPoll {
     /// A handler; says what is wrong if it cannot be set up.
     pub fn new(config: SubmitPollConfig) -> Result<Self, String> {
-        let line = Line::new(config.transport.clone())?;
+        let mut transport = config.transport.clone();
+        sent::learn(&mut transport, &[&config.submit, &config.poll]);
+        let line = Line::new(transport)?;
         Ok(Self { config, line })
     }
 
