@@ -2,6 +2,8 @@
 //!
 //! A rule matches on what a handler reported and says the reason, what to do and whether a person must look.
 
+mod clients;
+
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -111,11 +113,7 @@ pub fn classify(rules: &[Rule], report: &FailureReport) -> Verdict {
     }
     let verdict = match report.reason {
         Some(reason) => Rule::for_reason(reason).verdict(),
-        None => BUILT_IN
-            .iter()
-            .find(|rule| rule.matches(report))
-            .unwrap_or(&Rule::for_reason(Reason::HandlerError))
-            .verdict(),
+        None => built_in(report).unwrap_or_else(|| Rule::for_reason(Reason::HandlerError).verdict()),
     };
     Verdict {
         disposition: report.disposition.unwrap_or(verdict.disposition),
@@ -124,8 +122,17 @@ pub fn classify(rules: &[Rule], report: &FailureReport) -> Verdict {
     }
 }
 
-/// The built-in rules, most specific first.
-static BUILT_IN: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+/// What is known without anybody having said so, most specific first: a status, a name that a client gave the error, and what
+/// the name of a type sounds like.
+fn built_in(report: &FailureReport) -> Option<Verdict> {
+    let (by_status, by_type) = &*BUILT_IN;
+    let first = |rules: &[Rule]| rules.iter().find(|rule| rule.matches(report)).map(Rule::verdict);
+    let by_name = || clients::reason(report).map(|reason| Rule::for_reason(reason).verdict());
+    first(by_status).or_else(by_name).or_else(|| first(by_type))
+}
+
+/// The built-in rules: by status and by type.
+static BUILT_IN: LazyLock<(Vec<Rule>, Vec<Rule>)> = LazyLock::new(|| {
     let by_status = [
         (Reason::Blocked, &[(401, 401), (403, 403), (407, 407), (451, 451)][..]),
         (Reason::NotFound, &[(404, 404), (410, 410)]),
@@ -133,12 +140,6 @@ static BUILT_IN: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         (Reason::RateLimited, &[(429, 429)]),
         (Reason::ServerError, &[(500, 599)]),
         (Reason::RejectedInput, &[(400, 499)]),
-    ];
-    let by_code = [
-        (Reason::Timeout, &["ETIMEDOUT", "ESOCKETTIMEDOUT", "ECONNABORTED", "UND_ERR_CONNECT_TIMEOUT"][..]),
-        (Reason::Dns, &["ENOTFOUND", "EAI_AGAIN", "EAI_NONAME", "NXDOMAIN"]),
-        (Reason::Network, &["ECONNREFUSED", "ECONNRESET", "EPIPE", "EHOSTUNREACH", "ENETUNREACH", "ERR_NETWORK"]),
-        (Reason::Tls, &["CERT_HAS_EXPIRED", "DEPTH_ZERO_SELF_SIGNED_CERT", "ERR_TLS_CERT_ALTNAME_INVALID"]),
     ];
     let by_type = [
         (Reason::Timeout, r"(?i)time(d)?_?out"),
@@ -152,15 +153,11 @@ static BUILT_IN: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         status: ranges.iter().map(|(low, high)| StatusRange(*low, *high)).collect(),
         ..Rule::for_reason(reason)
     });
-    let code = by_code.into_iter().map(|(reason, codes)| Rule {
-        code: codes.iter().map(ToString::to_string).collect(),
-        ..Rule::for_reason(reason)
-    });
     let error_type = by_type.into_iter().map(|(reason, pattern)| Rule {
         error_type: Some(pattern.parse().expect("the built-in patterns are valid")),
         ..Rule::for_reason(reason)
     });
-    status.chain(code).chain(error_type).collect()
+    (status.collect(), error_type.collect())
 });
 
 /// A regular expression, matched in linear time.

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod cause;
+mod clients;
 mod dead;
 mod disk;
 mod docs;

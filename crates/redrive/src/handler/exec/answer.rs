@@ -9,6 +9,7 @@ use redrive_core::retry::retry_after;
 use serde_json::{Map, Value};
 
 use super::Command;
+use super::uncaught::{self, Uncaught, last_line};
 use crate::clock::{Clock, SystemClock};
 use crate::handler::{HandlerError, Job};
 
@@ -186,24 +187,27 @@ fn sysexit(code: i32) -> Option<(Reason, Disposition, &'static str)> {
     })
 }
 
-/// A failure of which only the exit code and the error stream are known.
+/// A failure of which only the exit code and the error stream are known. What the exit code leaves open, the rules find.
 fn unstated(code: i32, stdout: &str, stderr: &str) -> FailureReport {
-    let (reason, disposition) = match sysexit(code) {
-        Some((reason, disposition, _)) => (reason, Some(disposition)),
-        None => (Reason::HandlerError, None),
-    };
-    let said = last_line(stderr).or_else(|| last_line(stdout));
-    let message = said.unwrap_or_else(|| format!("the command ended with exit code {code}"));
-    let is_trace = stderr.contains("Traceback (most recent call last)") || stderr.contains("\n    at ");
+    let meaning = sysexit(code);
+    let uncaught = uncaught::read(stderr).unwrap_or_else(|| {
+        let said = last_line(stderr).or_else(|| last_line(stdout));
+        let message = said.unwrap_or_else(|| format!("the command ended with exit code {code}"));
+        Uncaught { error_type: uncaught::error_type(&message), message, code: None }
+    });
+    let named = meaning.map(|(_, _, name)| name.to_owned()).or(uncaught.code);
+    let trace_signs = ["Traceback (most recent call last)", "\n    at ", "\n\tat ", "\n\tfrom ", "\ngoroutine "];
     FailureReport {
-        disposition,
+        reason: meaning.map(|(reason, _, _)| reason),
+        disposition: meaning.map(|(_, disposition, _)| disposition),
         // What asks for another try may have it without a person's word.
         gate: (code == 75).then_some(Gate::Auto),
-        error_type: error_type(&message),
-        stack: is_trace.then(|| stderr.trim().to_owned()),
+        code: Some(named.unwrap_or_else(|| format!("exit_{code}"))),
+        message: uncaught.message,
+        error_type: uncaught.error_type,
+        stack: trace_signs.iter().any(|sign| stderr.contains(sign)).then(|| stderr.trim().to_owned()),
         stderr: non_empty(stderr),
-        ..FailureReport::new(reason, message)
-            .with_code(sysexit(code).map_or_else(|| format!("exit_{code}"), |(_, _, name)| name.to_owned()))
+        ..FailureReport::default()
     }
 }
 
@@ -240,22 +244,6 @@ fn ran_out_of_memory(stderr: &str) -> bool {
         .any(|sign| last.contains(sign))
 }
 
-fn last_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-    Some(line.chars().take(2_000).collect())
-}
-
-/// The type of an error in a line such as `requests.exceptions.Timeout: it took too long`.
-fn error_type(line: &str) -> Option<String> {
-    let name = line.split(':').next()?.trim();
-    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_'));
-    let last = name.rsplit('.').next()?;
-    let capital = last.chars().next()?.is_ascii_uppercase();
-    let is_type =
-        ["Error", "Exception", "Timeout", "Exit", "Interrupt", "NotFound"].iter().any(|end| last.ends_with(end));
-    (plain && capital && is_type).then(|| name.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,13 +269,13 @@ mod tests {
     fn exit_codes_mean_what_sysexits_says() {
         let verdict = |code| {
             let report = failed(code, "", "");
-            (report.reason.expect("a reason"), report.disposition)
+            (report.reason, report.disposition)
         };
-        assert_eq!(verdict(64), (Reason::Misconfigured, Some(Disposition::Dead)));
-        assert_eq!(verdict(65), (Reason::RejectedInput, Some(Disposition::Dead)));
-        assert_eq!(verdict(78), (Reason::Misconfigured, Some(Disposition::Dead)));
-        assert_eq!(verdict(75), (Reason::HandlerError, Some(Disposition::Retry)));
-        assert_eq!(verdict(1), (Reason::HandlerError, None));
+        assert_eq!(verdict(64), (Some(Reason::Misconfigured), Some(Disposition::Dead)));
+        assert_eq!(verdict(65), (Some(Reason::RejectedInput), Some(Disposition::Dead)));
+        assert_eq!(verdict(78), (Some(Reason::Misconfigured), Some(Disposition::Dead)));
+        assert_eq!(verdict(75), (Some(Reason::HandlerError), Some(Disposition::Retry)));
+        assert_eq!(verdict(1), (None, None), "the rules look at what was said");
         assert_eq!(failed(3, "", "").code.as_deref(), Some("exit_3"));
     }
 
