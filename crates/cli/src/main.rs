@@ -16,7 +16,12 @@ mod output;
 mod setting;
 mod tasks;
 
+use std::time::Duration;
+
 use clap::Parser;
+
+/// How long the process waits for threads that are still busy when its work is over.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 fn main() -> std::process::ExitCode {
     let cli = args::Cli::parse();
@@ -25,8 +30,12 @@ fn main() -> std::process::ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("cannot start")),
     };
-    match runtime.block_on(commands::run(cli)) {
+    let ended = match runtime.block_on(commands::run(cli)) {
         Ok(exit) => exit.into(),
         Err(error) => exit::report(&error),
-    }
+    };
+    // What was begun is done or given back. A thread that is still busy (with a pipe that nobody writes to, say) would
+    // keep the process for ever otherwise.
+    runtime.shutdown_timeout(LAST_MOMENT);
+    ended
 }

@@ -10,6 +10,7 @@ mod exec;
 mod extraction;
 mod guide;
 mod harness;
+mod hostile_pages;
 mod http;
 mod job;
 mod killed;

@@ -18,7 +18,7 @@ mod turns;
 pub mod validate;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
@@ -26,6 +26,8 @@ use redrive_core::rules::Pattern;
 use redrive_core::secrets::Secrets;
 use redrive_core::traffic::Coverage;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use redrive_core::jobs::Input;
 
@@ -85,8 +87,8 @@ pub struct Proxy {
     pub url: String,
 }
 
-/// Pages longer than this are read beside the tasks that wait for the network, in bytes.
-const READ_ASIDE_BYTES: usize = 32 * 1024;
+/// What is left of an attempt's time, if possible, when a page is given up, so that it can still be kept.
+const KEEPING: Duration = Duration::from_secs(1);
 
 /// The handler that fetches pages.
 #[derive(Debug)]
@@ -109,6 +111,7 @@ impl Http {
 
     async fn attempt(&self, job: &Job) -> Result<Value, HandlerError> {
         let inner = &self.0;
+        let begun = Instant::now();
         let (answer, proxy) = match &job.saved {
             Some(saved) => (Answer::saved(saved, inner.config.transport.body_bytes_max).await?, None),
             None => {
@@ -117,16 +120,13 @@ impl Http {
                 inner.line.ask(request, &target, job).await?
             }
         };
-        let status = Some(answer.status.as_u16());
-        let (Reading { coverage, record: read }, answer) = if answer.body.len() > READ_ASIDE_BYTES {
-            let inner = Arc::clone(inner);
-            let aside = tokio::task::spawn_blocking(move || (inner.read(&answer), answer));
-            aside.await.map_err(|error| FailureReport::message(format!("the page could not be read: {error}")))?
-        } else {
-            (inner.read(&answer), answer)
-        };
+        let answer = Arc::new(answer);
+        let left = job.deadline.saturating_sub(begun.elapsed());
+        let most = left.saturating_sub(KEEPING).max(left / 2);
+        let Reading { coverage, record } = inner.clone().read_aside(Arc::clone(&answer), most).await;
         coverage.into_iter().for_each(|coverage| job.notes.coverage(coverage));
-        let read = read.map_err(|report| FailureReport { proxy, http_status: status, ..report });
+        let status = Some(answer.status.as_u16());
+        let read = record.map_err(|report| FailureReport { proxy, http_status: status, ..report });
         if job.saved.is_none() && job.evidence.is_wanted(read.is_err()) {
             inner.line.keep(&answer, job).await?;
         }
@@ -140,15 +140,47 @@ struct Reading {
     record: Result<Value, FailureReport>,
 }
 
+impl Reading {
+    fn failed(report: FailureReport) -> Self {
+        Self { coverage: None, record: Err(report) }
+    }
+}
+
 impl Inner {
-    fn read(&self, answer: &Answer) -> Reading {
-        let mut coverage = None;
-        let record = self.record(answer, &mut coverage);
-        Reading { coverage, record }
+    /// Reads an answer on a thread of its own, for so long at most.
+    ///
+    /// Neither a deadline, nor a worker that is to stop, nor the end of a runtime waits for a page that keeps a parser
+    /// busy. The thread is told when nobody waits for it any more and then ends by itself: at once while it parses, and
+    /// else with the selector that it is at.
+    async fn read_aside(self: Arc<Self>, answer: Arc<Answer>, most: Duration) -> Reading {
+        let (told, reading) = oneshot::channel();
+        let stop = CancellationToken::new();
+        let _stops_it = stop.clone().drop_guard();
+        let read = move || {
+            let mut coverage = None;
+            let record = self.record(&answer, &mut coverage, &stop);
+            let _ = told.send(Reading { coverage, record });
+        };
+        if let Err(error) = std::thread::Builder::new().name("redrive-page".into()).spawn(read) {
+            return Reading::failed(FailureReport::message(format!("no thread to read the page: {error}")));
+        }
+        match tokio::time::timeout(most, reading).await {
+            Ok(Ok(reading)) => reading,
+            Ok(Err(_)) => Reading::failed(FailureReport::message("the page could not be read: its reader panicked")),
+            Err(_) => {
+                let message = "the attempt's time was over before the page was read";
+                Reading::failed(fault::report(Reason::Timeout, "deadline", message.into(), "extract"))
+            }
+        }
     }
 
     /// Makes a record of an answer, and says which of its fields were found.
-    fn record(&self, answer: &Answer, coverage: &mut Option<Coverage>) -> Result<Value, FailureReport> {
+    fn record(
+        &self,
+        answer: &Answer,
+        coverage: &mut Option<Coverage>,
+        stop: &CancellationToken,
+    ) -> Result<Value, FailureReport> {
         let text = answer.text();
         if let Some(sign) = self.config.challenges.iter().find_map(|sign| sign.find(head(&text))) {
             let message = format!("the page is a challenge, not what was asked for: {sign:?}");
@@ -159,8 +191,8 @@ impl Inner {
         }
         let Some(extractor) = &self.config.extractor else { return self.whole(answer, &text) };
         let format = extractor.format(answer.content_type());
-        let document = Document::parse(format, &text).map_err(|error| fault::of_malformed(&error))?;
-        let extracted = extractor.extract(&document);
+        let document = Document::parse_until(format, &text, stop).map_err(|error| fault::of_malformed(&error))?;
+        let extracted = extractor.extract_until(&document, stop);
         *coverage = extractor.coverage(&extracted);
         let record = Value::Object(extracted.map_err(|miss| fault::of_miss(&miss))?);
         self.check(&record)?;

@@ -1,10 +1,13 @@
 //! A response's body, parsed once so that every rule can read it.
 //!
 //! HTML parses as in a browser, whatever it is; JSON and XML either are well-formed or are refused with the spot that
-//! broke. Nothing may be nested without bound. A document is not `Send`: parse it, read it and drop it between two
+//! broke. Everything that a hostile document could have without bound is capped, see `caps`. A document is not `Send`: parse it, read it and drop it between two
 //! awaits.
 
+mod caps;
+mod entities;
 mod html;
+mod tags;
 mod xml;
 
 use std::fmt;
@@ -12,9 +15,9 @@ use std::fmt;
 use scraper::Html;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-/// The deepest nesting that is read. Browsers stop at 512; far below, parsing and matching get slow without bound.
-const DEPTH_MAX: usize = 1024;
+pub use self::caps::Cap;
 
 /// How a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -71,9 +74,14 @@ pub enum Document<'a> {
 impl<'a> Document<'a> {
     /// Parses a body whose charset is already decoded.
     pub fn parse(format: Format, text: &'a str) -> Result<Self, Malformed> {
+        Self::parse_until(format, text, &CancellationToken::new())
+    }
+
+    /// The same, given up once nobody wants the document any more; what is given back then is not whole.
+    pub(super) fn parse_until(format: Format, text: &'a str, stop: &CancellationToken) -> Result<Self, Malformed> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match format {
-            Format::Html => html::parse(text).map(Self::Page),
+            Format::Html => html::parse(text, stop).map(Self::Page),
             Format::Json => serde_json::from_str(text).map(Self::Json).map_err(|error| Malformed::json(&error)),
             Format::Xml => xml::parse(text).map(Self::Page),
             Format::Text => Ok(Self::Text(text)),
@@ -89,6 +97,8 @@ pub struct Malformed {
     pub format: Format,
     /// Whether it simply stops too early.
     pub truncated: bool,
+    /// The cap that it is above, if that is what is wrong.
+    pub cap: Option<Cap>,
     /// The line that broke it, from 1.
     pub line: usize,
     /// The column that broke it, from 1.
@@ -100,12 +110,12 @@ pub struct Malformed {
 impl Malformed {
     /// A stable name to group failures by.
     pub const fn code(&self) -> &'static str {
-        match (self.format, self.truncated) {
-            (Format::Xml, true) => "XmlTruncated",
-            (Format::Xml, false) => "XmlInvalid",
-            (Format::Html, _) => "HtmlTooDeep",
-            (_, true) => "JsonTruncated",
-            (_, false) => "JsonInvalid",
+        match (self.cap, self.format, self.truncated) {
+            (Some(cap), format, _) => cap.code(format),
+            (None, Format::Xml, true) => "XmlTruncated",
+            (None, Format::Xml, false) => "XmlInvalid",
+            (None, _, true) => "JsonTruncated",
+            (None, _, false) => "JsonInvalid",
         }
     }
 
@@ -113,13 +123,7 @@ impl Malformed {
         let (line, column) = (error.line().max(1), error.column().max(1));
         let text = error.to_string();
         let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message).to_owned();
-        Self { format: Format::Json, truncated: error.is_eof(), line, column, message }
-    }
-
-    /// A document that is nested too deep at the end of what was read of it.
-    fn too_deep(format: Format, read: &str) -> Self {
-        let (line, column) = end_of(read);
-        Self { format, truncated: false, line, column, message: format!("nested more than {DEPTH_MAX} deep") }
+        Self { format: Format::Json, truncated: error.is_eof(), cap: None, line, column, message }
     }
 }
 

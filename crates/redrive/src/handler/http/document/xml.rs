@@ -4,15 +4,21 @@
 
 use html5ever::interface::{NodeOrText, TreeSink};
 use html5ever::{Attribute, LocalName, Namespace, QualName};
-use roxmltree::Error::{NoRootNode, UnclosedRootNode, UnexpectedEndOfStream};
+use roxmltree::Error::{NoRootNode, NodesLimitReached, UnclosedRootNode, UnexpectedEndOfStream};
 use scraper::{Html, HtmlTreeSink};
 
-use super::{DEPTH_MAX, Format, Malformed, end_of};
+use super::caps::{ATTRIBUTES_MAX, ATTRIBUTES_PER_ELEMENT_MAX, Cap, DEPTH_MAX, NODES_MAX};
+use super::{Format, Malformed, end_of, entities};
 
 /// Parses XML and plants it node by node in the tree that selectors walk. Elements keep their case and their namespace.
 pub(super) fn parse(text: &str) -> Result<Html, Malformed> {
+    check(text)?;
     // Old feeds declare a DTD; the expansion of its entities is bounded.
-    let options = roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() };
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        nodes_limit: NODES_MAX as u32,
+        ..roxmltree::ParsingOptions::default()
+    };
     let document = roxmltree::Document::parse_with_options(text, options).map_err(|error| malformed(&error, text))?;
     let sink = HtmlTreeSink::new(Html::new_document());
     // In document order, so a parent's handle is there before its children ask for it; indexed by node id.
@@ -21,7 +27,7 @@ pub(super) fn parse(text: &str) -> Result<Html, Malformed> {
         let (parent, depth) = node.parent().map_or(planted[0], |parent| planted[parent.id().get_usize()]);
         let mut handle = parent;
         if depth > DEPTH_MAX {
-            return Err(Malformed::too_deep(Format::Xml, &text[..node.range().start]));
+            return Err(Cap::Depth.exceeded(Format::Xml, &text[..node.range().start]));
         } else if node.is_element() {
             handle = sink.create_element(name(node), attributes(node), Default::default());
             sink.append(&parent, NodeOrText::AppendNode(handle));
@@ -33,13 +39,55 @@ pub(super) fn parse(text: &str) -> Result<Html, Malformed> {
     Ok(sink.finish())
 }
 
+/// Counts before anything is parsed: the parser compares each attribute with all others of its element.
+///
+/// A tag of XML has no `<` in it, not even in quotes. So what looks like a tag is counted up to the next `<`, wherever it
+/// stands: nothing can hide one, and what is in a comment or a CDATA section counts too.
+fn check(text: &str) -> Result<(), Malformed> {
+    let refused = |cap: Cap, at: usize| cap.exceeded(Format::Xml, &text[..at]);
+    let (mut at, mut all) = (0, 0);
+    for piece in text.split('<') {
+        let attributes = attributes_in(piece.as_bytes());
+        (at, all) = (at + piece.len() + 1, all + attributes);
+        if attributes > ATTRIBUTES_PER_ELEMENT_MAX {
+            return Err(refused(Cap::ElementAttributes, at - 1));
+        }
+        if all > ATTRIBUTES_MAX {
+            return Err(refused(Cap::Attributes, at - 1));
+        }
+    }
+    entities::check(text).map_err(|cap| refused(cap, 0))
+}
+
+/// The attributes of what stands behind a `<`: each has one `=` that is not in quotes.
+fn attributes_in(piece: &[u8]) -> usize {
+    if piece.first().is_none_or(|byte| matches!(byte, b'!' | b'?' | b'/') || byte.is_ascii_whitespace()) {
+        return 0;
+    }
+    let (mut count, mut quote) = (0, None);
+    for byte in piece {
+        match (quote, byte) {
+            (Some(open), byte) if byte == open => quote = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'=') => count += 1,
+            (None, b'>') => break,
+            (None, _) => {}
+        }
+    }
+    count
+}
+
 fn malformed(error: &roxmltree::Error, text: &str) -> Malformed {
+    if matches!(error, NodesLimitReached) {
+        return Cap::Nodes.exceeded(Format::Xml, text);
+    }
     let truncated = matches!(error, UnclosedRootNode | UnexpectedEndOfStream | NoRootNode);
     // The parser has no position for these: it is the end of the text.
     let (line, column) = if truncated { end_of(text) } else { (error.pos().row as usize, error.pos().col as usize) };
     let said = error.to_string();
     let message = said.rsplit_once(" at ").filter(|_| !truncated).map_or(said.as_str(), |(message, _)| message);
-    Malformed { format: Format::Xml, truncated, line, column, message: message.to_owned() }
+    Malformed { format: Format::Xml, truncated, cap: None, line, column, message: message.to_owned() }
 }
 
 fn name(node: roxmltree::Node<'_, '_>) -> QualName {
@@ -98,13 +146,30 @@ mod tests {
     }
 
     #[test]
+    fn many_attributes_are_refused_wherever_they_hide() {
+        let attributes: String = (0..5_000).map(|n| format!(" x{n}='y'")).collect();
+        for before in ["", "<?xml version='1.0'?>", "<!-- ' -->", "<!DOCTYPE a [<!ENTITY x \"<b c='\">]>"] {
+            let error = broken(&format!("{before}<a{attributes}/>"));
+            assert_eq!(error.code(), "TooManyAttributes", "{before}");
+            assert!(error.message.ends_with("more than 1000 attributes on one element"), "{error}");
+        }
+        let text: String = (0..5_000).map(|n| format!("x{n}='y' ")).collect();
+        assert!(parse(&format!("<a b='{}'>{text}</a>", text.replace('\'', ""))).is_ok(), "text is no attribute");
+    }
+
+    #[test]
     fn hostile_xml_neither_overflows_nor_explodes() {
         let deep = |levels: usize| format!("{}{}", "<a>".repeat(levels), "</a>".repeat(levels));
-        assert!(parse(&deep(1_000)).is_ok());
-        assert!(broken(&deep(100_000)).message.ends_with("nested more than 1024 deep"));
+        assert!(parse(&deep(500)).is_ok());
+        assert_eq!(broken(&deep(100_000)).code(), "XmlTooDeep");
+        assert_eq!(broken(&format!("<a>{}</a>", "<b/>".repeat(NODES_MAX))).code(), "TooManyNodes");
         let laughs = "<!DOCTYPE l [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">\
             <!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\"><!ENTITY d \"&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;\">]><l>&d;</l>";
         assert_eq!(broken(laughs).code(), "XmlInvalid");
+        let quadratic = format!("<!DOCTYPE l [<!ENTITY a '{}'>]><l>{}</l>", "x".repeat(50_000), "&a;".repeat(50_000));
+        assert_eq!(broken(&quadratic).code(), "TooManyEntities");
+        let markup = "<!DOCTYPE l [<!ENTITY a '<b/>'>]><l>&a;</l>";
+        assert_eq!(broken(markup).code(), "TooManyEntities");
         let file = "<!DOCTYPE l [<!ENTITY x SYSTEM \"file:///etc/passwd\">]><l>&x;</l>";
         assert_eq!(broken(file).code(), "XmlInvalid");
     }

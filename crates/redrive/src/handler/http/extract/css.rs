@@ -6,6 +6,7 @@
 
 use scraper::{ElementRef, Html, Node, Selector};
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
 use super::convert::Kind;
 use super::miss::{Head, Lack, Miss, MissKind};
@@ -124,29 +125,35 @@ pub(super) struct PageField {
 pub(super) struct PageFields(pub(super) Vec<PageField>);
 
 impl PageFields {
-    /// The record that a page gives; `None` stands for a document that is no page.
-    pub(super) fn extract(&self, page: Option<&Html>) -> Result<Map<String, Value>, Miss> {
+    /// The record that a page gives; `None` stands for a document that is no page. Once `stop` is cancelled nobody wants
+    /// it any more, and the search ends.
+    pub(super) fn extract(&self, page: Option<&Html>, stop: &CancellationToken) -> Result<Map<String, Value>, Miss> {
         let root = page.and_then(|page| page.tree.root().children().find_map(ElementRef::wrap));
         match root {
-            Some(root) => self.read(root, true),
-            None => self.collect(self.0.iter().map(|_| Vec::new())),
+            Some(root) => self.read(root, true, stop),
+            None => self.collect(self.0.iter().map(|_| Vec::new()), stop),
         }
     }
 
-    fn read(&self, scope: ElementRef<'_>, is_root: bool) -> Result<Map<String, Value>, Miss> {
-        self.collect(self.find(scope, is_root).into_iter())
+    fn read(&self, scope: ElementRef<'_>, is_root: bool, stop: &CancellationToken) -> Result<Map<String, Value>, Miss> {
+        self.collect(self.find(scope, is_root, stop).into_iter(), stop)
     }
 
-    fn collect<'a>(&self, found: impl Iterator<Item = Vec<ElementRef<'a>>>) -> Result<Map<String, Value>, Miss> {
+    fn collect<'a>(
+        &self,
+        found: impl Iterator<Item = Vec<ElementRef<'a>>>,
+        stop: &CancellationToken,
+    ) -> Result<Map<String, Value>, Miss> {
         let value = |(field, elements): (&PageField, Vec<ElementRef<'a>>)| {
-            let values = elements.into_iter().map(|element| field.take.value(element));
+            let wanted = elements.into_iter().take_while(|_| !stop.is_cancelled());
+            let values = wanted.map(|element| field.take.value(element, stop));
             Ok((field.head.name.clone(), field.head.settle(values, MissKind::SelectorNotFound)?))
         };
         self.0.iter().zip(found).map(value).collect()
     }
 
     /// The elements of each field, in the order of the page: all for a list, or else at most one.
-    fn find<'a>(&self, scope: ElementRef<'a>, is_root: bool) -> Vec<Vec<ElementRef<'a>>> {
+    fn find<'a>(&self, scope: ElementRef<'a>, is_root: bool, stop: &CancellationToken) -> Vec<Vec<ElementRef<'a>>> {
         let mut found: Vec<Vec<ElementRef<'a>>> = Vec::with_capacity(self.0.len());
         let mut open = Vec::new();
         for (index, field) in self.0.iter().enumerate() {
@@ -156,7 +163,8 @@ impl PageFields {
                     // A page's rules may be about `<html>` itself, those of an element are about what is in it.
                     let own = (is_root && selector.matches(&scope)).then_some(scope);
                     let most = if field.head.list { usize::MAX } else { 1 };
-                    own.into_iter().chain(scope.select(selector)).take(most).collect()
+                    let wanted = own.into_iter().chain(scope.select(selector)).take_while(|_| !stop.is_cancelled());
+                    wanted.take(most).collect()
                 }
                 Find::Keyed(key, selector) => {
                     open.push((index, field.head.list, key, selector));
@@ -165,7 +173,7 @@ impl PageFields {
             });
         }
         for element in scope.descendent_elements().skip(usize::from(!is_root)) {
-            if open.is_empty() {
+            if open.is_empty() || stop.is_cancelled() {
                 break;
             }
             let names = Names::of(element);
@@ -182,11 +190,11 @@ impl PageFields {
 }
 
 impl Take {
-    fn value(&self, element: ElementRef<'_>) -> Result<Value, Lack> {
+    fn value(&self, element: ElementRef<'_>, stop: &CancellationToken) -> Result<Value, Lack> {
         match self {
             Self::Part(part, kind) => kind.of_text(part.read(element, *kind)?),
             Self::Html => Kind::Html.of_text(element.inner_html().trim().to_owned()),
-            Self::Fields(fields) => fields.read(element, false).map(Value::Object).map_err(Lack::Inner),
+            Self::Fields(fields) => fields.read(element, false, stop).map(Value::Object).map_err(Lack::Inner),
             Self::JsonFields(part, fields) => {
                 let json = Kind::Json.of_text(part.read(element, Kind::Json)?)?;
                 fields.extract(Some(&json)).map(Value::Object).map_err(Lack::Inner)

@@ -4,6 +4,7 @@
 
 use redrive_core::traffic::Coverage;
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
 use crate::handler::http::document::{Document, Format};
 
@@ -57,9 +58,18 @@ impl Extractor {
     /// The record, with its fields in the order of the rules. Without rules a JSON object is the record itself, and
     /// anything else is its one field: `json`, `html` or `text`.
     pub fn extract(&self, document: &Document<'_>) -> Result<Map<String, Value>, Miss> {
+        self.extract_until(document, &CancellationToken::new())
+    }
+
+    /// The same, given up once nobody wants the record any more; what is given back then means nothing.
+    pub(in crate::handler::http) fn extract_until(
+        &self,
+        document: &Document<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Map<String, Value>, Miss> {
         match (&self.source, document) {
-            (Source::Page(fields), Document::Page(page)) => fields.extract(Some(page)),
-            (Source::Page(fields), _) => fields.extract(None),
+            (Source::Page(fields), Document::Page(page)) => fields.extract(Some(page), stop),
+            (Source::Page(fields), _) => fields.extract(None, stop),
             (Source::Json(fields), Document::Json(value)) => fields.extract(Some(value)),
             (Source::Json(fields), _) => fields.extract(None),
             (Source::Whole, document) => whole(document),
