@@ -7,7 +7,7 @@ use redrive_core::retry::retry_after;
 use reqwest::header::RETRY_AFTER;
 
 use super::document::Malformed;
-use super::extract::Miss;
+use super::extract::Misses;
 use super::fetch::Answer;
 use super::validate::Violation;
 use crate::clock::{Clock, SystemClock};
@@ -94,11 +94,12 @@ pub(crate) fn of_malformed(error: &Malformed) -> FailureReport {
     }
 }
 
-/// A field that is not where it should be.
-pub(crate) fn of_miss(miss: &Miss) -> FailureReport {
+/// Fields that are not where they should be. The first gives the failure its code.
+pub(crate) fn of_misses(misses: &Misses) -> FailureReport {
+    let code = misses.first.code();
     FailureReport {
-        error_type: Some(miss.code().to_owned()),
-        ..report(Reason::SchemaValidation, miss.code(), miss.to_string(), "extract")
+        error_type: Some(code.to_owned()),
+        ..report(Reason::SchemaValidation, code, misses.to_string(), "extract")
     }
 }
 

@@ -11,7 +11,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, Heade
 use reqwest::{Client, StatusCode};
 
 use super::request::Filled;
-use super::{Transport, fault, redirects};
+use super::{Transport, charset, fault, redirects};
 use crate::handler::{HandlerError, Job, Saved};
 use crate::vault::unavailable;
 
@@ -55,16 +55,9 @@ impl Answer {
         self.header(CONTENT_TYPE)
     }
 
-    /// The body as text, in the charset that the header, the document's own beginning or the bytes themselves say.
+    /// The body as text.
     pub(crate) fn text(&self) -> Cow<'_, str> {
-        let charset = self.content_type().and_then(charset_of).or_else(|| declared_charset(&self.body));
-        let encoding = charset.and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
-        match encoding {
-            Some(encoding) => encoding.decode(&self.body).0,
-            None if std::str::from_utf8(&self.body).is_ok() => encoding_rs::UTF_8.decode(&self.body).0,
-            // What is neither declared nor UTF-8 is, on the web, most often this.
-            None => encoding_rs::WINDOWS_1252.decode(&self.body).0,
-        }
+        charset::decode(&self.body, self.content_type())
     }
 
     fn response(&self, secrets: &Secrets) -> Response {
@@ -80,20 +73,6 @@ impl Answer {
         secrets.mask_response(&mut response);
         response
     }
-}
-
-fn charset_of(content_type: &str) -> Option<String> {
-    let (_, rest) = content_type.split_once("charset=")?;
-    Some(rest.split(';').next()?.trim().trim_matches(['"', '\'']).to_owned())
-}
-
-/// The charset that a page declares in its first kilobyte.
-fn declared_charset(body: &[u8]) -> Option<String> {
-    let head = String::from_utf8_lossy(&body[..body.len().min(1024)]).to_ascii_lowercase();
-    let at = head.find("charset=").map(|at| at + 8).or_else(|| head.find("encoding=").map(|at| at + 9))?;
-    let value = head[at..].trim_start_matches(['"', '\'']);
-    let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | ':')).unwrap_or(value.len());
-    (end > 0).then(|| value[..end].to_owned())
 }
 
 /// Sends a request, follows redirects, and reads the whole answer.

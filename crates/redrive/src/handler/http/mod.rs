@@ -3,9 +3,11 @@
 //! - `request`: the request, made from a job's input by templates; `sent`: which secrets it carries
 //! - `line`: the way out: proxies in turn, and `turns`: who may go when, per target
 //! - `fetch`: sending it and reading the answer, with caps and time-outs; `redirects`: what goes along to where
+//! - `charset`: from bytes to text
 //! - `fault`: from what the network said to a failure
 //! - `document`, `extract`, `validate`: from the answer to a record
 
+mod charset;
 pub mod document;
 pub mod extract;
 pub(super) mod fault;
@@ -194,7 +196,7 @@ impl Inner {
         let document = Document::parse_until(format, &text, stop).map_err(|error| fault::of_malformed(&error))?;
         let extracted = extractor.extract_until(&document, stop);
         *coverage = extractor.coverage(&extracted);
-        let record = Value::Object(extracted.map_err(|miss| fault::of_miss(&miss))?);
+        let record = Value::Object(extracted.map_err(|partial| fault::of_misses(&partial.misses))?);
         self.check(&record)?;
         Ok(record)
     }

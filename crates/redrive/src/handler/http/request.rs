@@ -1,7 +1,8 @@
 //! The request, made from a job's input by templates.
 //!
 //! `{field}` and `{a.b}` stand for values of the input. A template that is nothing but one placeholder gives the value as it
-//! is; within other text of an address, values are percent-encoded.
+//! is; within other text of an address, values are percent-encoded. `{+field}` keeps what has a meaning in addresses, as
+//! in RFC 6570: slashes, question marks and so on; but it does not move a request to another host.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,8 @@ pub struct Template(Vec<Part>);
 enum Part {
     Text(String),
     Field(String),
+    /// A field whose value is part of an address as it is.
+    Reserved(String),
 }
 
 impl Template {
@@ -50,7 +53,11 @@ impl Template {
             if !literal.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut literal)));
             }
-            parts.push(Part::Field(name.to_owned()));
+            parts.push(match name.strip_prefix('+') {
+                Some(name) if !name.is_empty() => Part::Reserved(name.to_owned()),
+                Some(_) => return Err(format!("{text:?} has a placeholder without a name")),
+                None => Part::Field(name.to_owned()),
+            });
             rest = &rest[end + 1..];
         }
         literal.push_str(rest);
@@ -62,14 +69,17 @@ impl Template {
 
     /// Fills the placeholders in. A field that is missing means that the input cannot be worked on.
     pub fn fill(&self, input: &Input) -> Result<String, FailureReport> {
-        self.fill_with(input, str::to_owned)
+        self.fill_with(input, str::to_owned, str::to_owned)
     }
 
-    /// The same for an address: values within other text are percent-encoded.
+    /// The same for an address: values within other text are percent-encoded, some of them only where they must be.
     pub fn fill_url(&self, input: &Input) -> Result<String, FailureReport> {
         match self.0.as_slice() {
-            [Part::Field(_)] => self.fill(input),
-            _ => self.fill_with(input, percent_encode),
+            [Part::Field(_) | Part::Reserved(_)] => self.fill(input),
+            _ => {
+                self.check_host(input)?;
+                self.fill_with(input, percent_encode, encode_reserved)
+            }
         }
     }
 
@@ -77,18 +87,60 @@ impl Template {
     pub(super) fn outline(&self) -> String {
         let part = |part: &Part| match part {
             Part::Text(text) => text.clone(),
-            Part::Field(_) => FIELD.to_string(),
+            Part::Field(_) | Part::Reserved(_) => FIELD.to_string(),
         };
         self.0.iter().map(part).collect()
     }
 
-    fn fill_with(&self, input: &Input, encode: impl Fn(&str) -> String) -> Result<String, FailureReport> {
+    fn fill_with(
+        &self,
+        input: &Input,
+        encode: fn(&str) -> String,
+        reserved: fn(&str) -> String,
+    ) -> Result<String, FailureReport> {
         let part = |part: &Part| match part {
             Part::Text(text) => Ok(text.clone()),
             Part::Field(name) => field(input, name).map(|value| encode(&value)),
+            Part::Reserved(name) => field(input, name).map(|value| reserved(&value)),
         };
         self.0.iter().map(part).collect()
     }
+
+    /// In `https://host{+path}` the value must not go on with the host: `.evil.example`, `@evil.example`, `:8080`.
+    fn check_host(&self, input: &Input) -> Result<(), FailureReport> {
+        let [Part::Text(start), Part::Reserved(name), ..] = self.0.as_slice() else { return Ok(()) };
+        let is_host =
+            start.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains(['/', '?', '#']));
+        let value = field(input, name)?;
+        if !is_host || value.is_empty() || value.starts_with(['/', '?', '#']) {
+            return Ok(());
+        }
+        let message = format!("{value:?} would change the host of {start}{{+{name}}}: it must begin with a slash");
+        Err(FailureReport { stage: Some("request".into()), ..FailureReport::new(Reason::RejectedInput, message) }
+            .with_code("InvalidUrl"))
+    }
+
+    /// What to write if an address is none because the slashes of a value were encoded.
+    fn hint(&self, input: &Input) -> String {
+        let has_slash = |part: &&Part| matches!(part, Part::Field(name) if field(input, name).is_ok_and(|value| value.contains('/')));
+        match self.0.iter().find(has_slash).filter(|_| self.0.len() > 1) {
+            Some(Part::Field(name)) => format!(": write {{+{name}}} to keep the slashes of its value"),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Percent-encodes what no address has, and leaves what has a meaning in addresses.
+fn encode_reserved(value: &str) -> String {
+    let is_reserved = |c: char| ":/?#[]@!$&'()*+,;=%".contains(c);
+    let mut encoded = String::with_capacity(value.len());
+    for c in value.chars() {
+        match is_reserved(c) {
+            true => encoded.push(c),
+            false => encoded.push_str(&percent_encode(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    encoded
 }
 
 fn field(input: &Input, name: &str) -> Result<String, FailureReport> {
@@ -179,7 +231,7 @@ impl Request {
     pub fn fill(&self, input: &Input) -> Result<Filled, FailureReport> {
         let address = self.url.fill_url(input)?;
         let mut url = url::Url::parse(&address).map_err(|error| {
-            let message = format!("{address:?} is not an address: {error}");
+            let message = format!("{address:?} is not an address: {error}{}", self.url.hint(input));
             FailureReport { stage: Some("request".into()), ..FailureReport::new(Reason::RejectedInput, message) }
                 .with_code("InvalidUrl")
         })?;
@@ -214,7 +266,9 @@ pub fn fill_json(value: &Value, input: &Input) -> Result<Value, FailureReport> {
         Value::String(text) => {
             let template = Template::parse(text).map_err(FailureReport::message)?;
             match template.0.as_slice() {
-                [Part::Field(name)] if input.get(name).is_some_and(|value| !value.is_null()) => input[name].clone(),
+                [Part::Field(name) | Part::Reserved(name)] if input.get(name).is_some_and(|value| !value.is_null()) => {
+                    input[name].clone()
+                }
                 _ => Value::String(template.fill(input)?),
             }
         }
@@ -249,6 +303,41 @@ mod tests {
         let path = filled("https://shop/{id}?q={a.b}", json!({"id": 7, "a": {"b": "x&y z"}}));
         assert_eq!(path.ok().as_deref(), Some("https://shop/7?q=x%26y%20z"));
         assert_eq!(filled("{{{x}}}", json!({"x": "1"})).ok().as_deref(), Some("{1}"));
+    }
+
+    #[test]
+    fn a_reserved_placeholder_keeps_its_slashes_but_not_the_host() {
+        let path =
+            |template: &str, path: &str| filled(template, json!({"path": path})).map_err(|report| report.message);
+        assert_eq!(path("http://h{+path}", "/a b/c?d=é%20#x").as_deref(), Ok("http://h/a%20b/c?d=%C3%A9%20#x"));
+        assert_eq!(path("http://h/{+path}", "a/b").as_deref(), Ok("http://h/a/b"));
+        assert_eq!(path("http://h/{path}", "a/b").as_deref(), Ok("http://h/a%2Fb"));
+        assert_eq!(path("{+path}", "https://a/b?c=d e").as_deref(), Ok("https://a/b?c=d e"));
+        assert_eq!(path("http://{+path}/x", "h:80").as_deref(), Ok("http://h:80/x"));
+        for elsewhere in [".evil.example/", "@evil.example", ":1@evil.example", "\\evil"] {
+            let said = path("http://h{+path}", elsewhere).expect_err("refused");
+            assert!(said.ends_with("would change the host of http://h{+path}: it must begin with a slash"), "{said}");
+        }
+        assert!(Template::parse("{+}").is_err());
+        let plain = Template::parse("a {+path}").expect("a template").fill(&input(json!({"path": "x/y z"})));
+        assert_eq!(plain.ok().as_deref(), Some("a x/y z"));
+    }
+
+    #[test]
+    fn an_address_that_is_none_says_what_to_write() {
+        let request = Request {
+            method: reqwest::Method::GET,
+            url: Template::parse("http://127.0.0.1:80{path}").expect("a template"),
+            query: BTreeMap::new(),
+            headers: BTreeMap::new(),
+            body: Body::None,
+        };
+        let said = request.fill(&input(json!({"path": "/products/1"}))).expect_err("refused").message;
+        assert_eq!(
+            said,
+            "\"http://127.0.0.1:80%2Fproducts%2F1\" is not an address: invalid port number: write {+path} to keep the \
+             slashes of its value"
+        );
     }
 
     #[test]

@@ -286,8 +286,8 @@ mod tests {
     #[test]
     fn what_the_parser_multiplies_is_counted() {
         // Every paragraph opens all formatting elements again, with their attributes.
-        let attributes: String = (0..100).map(|n| format!(" x{n}")).collect();
-        let formats: String = (0..400).map(|n| format!("<b i{n}{attributes}>")).collect();
+        let attributes: String = (0..800).map(|n| format!(" x{n}")).collect();
+        let formats: String = (0..50).map(|n| format!("<b i{n}{attributes}>")).collect();
         let error = page(&format!("<p>{formats}</p>{}", "<p>x</p>".repeat(20_000))).expect_err("refused");
         assert!(error.message.contains("attributes in all"), "{error}");
     }

@@ -256,6 +256,8 @@ mod tests {
             assert_eq!(problem(&format!("{css:?}")), Problem::Suffix, "{css}");
         }
         assert!(matches!(problem("{ select = \"/a/b\" }"), Problem::Selector(_)));
+        let xpath = refused("[fields]\ntitle = \"//h1\"").to_string();
+        assert_eq!(xpath, "field title (//h1): not a CSS selector: it is XPath; in CSS it is `h1`");
     }
 
     #[test]

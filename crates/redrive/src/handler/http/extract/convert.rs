@@ -91,7 +91,7 @@ impl Kind {
     fn quantity(self, read: Result<Number, Unread>, text: &str) -> Result<Value, Lack> {
         read.map(Value::Number).map_err(|unread| match unread {
             Unread::NotOne => self.wrong(text),
-            Unread::Ambiguous(readings) => Lack::Wrong(MissKind::ambiguous(text, readings)),
+            Unread::Ambiguous(readings) => Lack::Unclear(MissKind::ambiguous(text, readings)),
         })
     }
 

@@ -4,13 +4,16 @@
 //! that the element itself must have) sorts out nearly every element before the selector engine has to look. Selectors
 //! with more to them (`:nth-child`, `[attr]`, lists) get a walk of their own, where the engine can use its caches.
 
-use scraper::{ElementRef, Html, Node, Selector};
+use scraper::{ElementRef, Html, Selector};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::convert::Kind;
-use super::miss::{Head, Lack, Miss, MissKind};
+use super::miss::{Head, Lack, MissKind};
+use super::mistakes;
 use super::pointer::JsonFields;
+use super::record::{self, Partial};
+use super::text::visible_text;
 
 /// Which elements a field is about.
 #[derive(Clone, Debug)]
@@ -84,7 +87,7 @@ impl Find {
         if css.is_empty() || css == ":scope" {
             return Ok(Self::Scope);
         }
-        let selector = Selector::parse(css).map_err(|error| error.to_string())?;
+        let selector = Selector::parse(css).map_err(|error| mistakes::explain(css, &error))?;
         Ok(match Key::of(css) {
             Some(key) => Self::Keyed(key, selector),
             None => Self::Plain(selector),
@@ -120,6 +123,29 @@ pub(super) struct PageField {
     pub(super) take: Take,
 }
 
+impl PageField {
+    /// Takes an element that its selector found; says whether it looks for more.
+    ///
+    /// A list takes all, others the first. If an attribute is asked for, that is the first that has it; until one comes,
+    /// the first without it stands in, so that the failure can say what is missing.
+    fn wants_more<'a>(&self, found: &mut Vec<ElementRef<'a>>, element: ElementRef<'a>) -> bool {
+        let part = match &self.take {
+            Take::Part(part, _) | Take::JsonFields(part, _) => Some(part),
+            Take::Html | Take::Fields(_) => None,
+        };
+        let has_it = match part {
+            Some(Part::Attribute(name)) => attribute(element, name).is_some(),
+            Some(Part::Text) | None => true,
+        };
+        if self.head.list {
+            found.push(element);
+        } else if has_it || found.is_empty() {
+            *found = vec![element];
+        }
+        self.head.list || !has_it
+    }
+}
+
 /// The fields of an object.
 #[derive(Clone, Debug)]
 pub(super) struct PageFields(pub(super) Vec<PageField>);
@@ -127,7 +153,7 @@ pub(super) struct PageFields(pub(super) Vec<PageField>);
 impl PageFields {
     /// The record that a page gives; `None` stands for a document that is no page. Once `stop` is cancelled nobody wants
     /// it any more, and the search ends.
-    pub(super) fn extract(&self, page: Option<&Html>, stop: &CancellationToken) -> Result<Map<String, Value>, Miss> {
+    pub(super) fn extract(&self, page: Option<&Html>, stop: &CancellationToken) -> Result<Map<String, Value>, Partial> {
         let root = page.and_then(|page| page.tree.root().children().find_map(ElementRef::wrap));
         match root {
             Some(root) => self.read(root, true, stop),
@@ -135,7 +161,12 @@ impl PageFields {
         }
     }
 
-    fn read(&self, scope: ElementRef<'_>, is_root: bool, stop: &CancellationToken) -> Result<Map<String, Value>, Miss> {
+    fn read(
+        &self,
+        scope: ElementRef<'_>,
+        is_root: bool,
+        stop: &CancellationToken,
+    ) -> Result<Map<String, Value>, Partial> {
         self.collect(self.find(scope, is_root, stop).into_iter(), stop)
     }
 
@@ -143,13 +174,13 @@ impl PageFields {
         &self,
         found: impl Iterator<Item = Vec<ElementRef<'a>>>,
         stop: &CancellationToken,
-    ) -> Result<Map<String, Value>, Miss> {
-        let value = |(field, elements): (&PageField, Vec<ElementRef<'a>>)| {
+    ) -> Result<Map<String, Value>, Partial> {
+        let fields = self.0.iter().zip(found).map(|(field, elements)| {
             let wanted = elements.into_iter().take_while(|_| !stop.is_cancelled());
             let values = wanted.map(|element| field.take.value(element, stop));
-            Ok((field.head.name.clone(), field.head.settle(values, MissKind::SelectorNotFound)?))
-        };
-        self.0.iter().zip(found).map(value).collect()
+            (field.head.name.as_str(), field.head.settle(values, MissKind::SelectorNotFound))
+        });
+        record::collect(fields)
     }
 
     /// The elements of each field, in the order of the page: all for a list, or else at most one.
@@ -162,12 +193,16 @@ impl PageFields {
                 Find::Plain(selector) => {
                     // A page's rules may be about `<html>` itself, those of an element are about what is in it.
                     let own = (is_root && selector.matches(&scope)).then_some(scope);
-                    let most = if field.head.list { usize::MAX } else { 1 };
-                    let wanted = own.into_iter().chain(scope.select(selector)).take_while(|_| !stop.is_cancelled());
-                    wanted.take(most).collect()
+                    let mut elements = Vec::new();
+                    for element in own.into_iter().chain(scope.select(selector)) {
+                        if stop.is_cancelled() || !field.wants_more(&mut elements, element) {
+                            break;
+                        }
+                    }
+                    elements
                 }
                 Find::Keyed(key, selector) => {
-                    open.push((index, field.head.list, key, selector));
+                    open.push((index, field, key, selector));
                     Vec::new()
                 }
             });
@@ -177,12 +212,9 @@ impl PageFields {
                 break;
             }
             let names = Names::of(element);
-            open.retain(|(index, is_list, key, selector)| {
+            open.retain(|(index, field, key, selector)| {
                 let holds = key.fits(&names) && selector.matches_with_scope(&element, Some(scope));
-                if holds {
-                    found[*index].push(element);
-                }
-                !holds || *is_list
+                !holds || field.wants_more(&mut found[*index], element)
             });
         }
         found
@@ -194,10 +226,10 @@ impl Take {
         match self {
             Self::Part(part, kind) => kind.of_text(part.read(element, *kind)?),
             Self::Html => Kind::Html.of_text(element.inner_html().trim().to_owned()),
-            Self::Fields(fields) => fields.read(element, false, stop).map(Value::Object).map_err(Lack::Inner),
+            Self::Fields(fields) => fields.read(element, false, stop).map(Value::Object).map_err(Lack::from),
             Self::JsonFields(part, fields) => {
                 let json = Kind::Json.of_text(part.read(element, Kind::Json)?)?;
-                fields.extract(Some(&json)).map(Value::Object).map_err(Lack::Inner)
+                fields.extract(Some(&json)).map(Value::Object).map_err(Lack::from)
             }
         }
     }
@@ -210,118 +242,21 @@ impl Part {
             Self::Text if kind == Kind::Json => Ok(element.text().collect()),
             Self::Text => Ok(visible_text(element)),
             Self::Attribute(name) => {
-                let mut attributes = element.value().attrs();
-                let found = attributes.find(|(other, _)| other.eq_ignore_ascii_case(name));
-                let (_, value) = found.ok_or(Lack::Absent(MissKind::SelectorNotFound))?;
+                let value = attribute(element, name).ok_or(Lack::Absent(MissKind::AttributeNotFound))?;
                 Ok(value.trim().to_owned())
             }
         }
     }
 }
 
-/// An element's whole text, with blanks collapsed and trimmed. Scripts and styles inside of it are no text, and where a
-/// block or a line ends there is a blank: `<li>a</li><li>b</li>` is `a b`, and `H<sub>2</sub>O` is `H2O`.
-fn visible_text(element: ElementRef<'_>) -> String {
-    let mut text = Collapsed::default();
-    let mut next = element.first_child();
-    // By hand and not recursive: a hostile page may be nested as deep as it is long.
-    while let Some(mut node) = next {
-        let mut is_open = true;
-        match node.value() {
-            Node::Text(piece) => text.push(piece),
-            Node::Element(inner) if is_unseen(inner.name()) => is_open = false,
-            Node::Element(inner) => text.gap |= is_block(inner.name()),
-            _ => {}
-        }
-        next = node.first_child().filter(|_| is_open);
-        while next.is_none() {
-            text.gap |= node.value().as_element().is_some_and(|inner| is_block(inner.name()));
-            next = node.next_sibling();
-            match node.parent() {
-                Some(parent) if next.is_none() && parent != *element => node = parent,
-                _ => break,
-            }
-        }
-    }
-    text.text
-}
-
-/// Text in which a run of blanks is one space.
-#[derive(Default)]
-struct Collapsed {
-    text: String,
-    gap: bool,
-}
-
-impl Collapsed {
-    fn push(&mut self, piece: &str) {
-        self.gap |= piece.starts_with(char::is_whitespace);
-        for word in piece.split_whitespace() {
-            if self.gap && !self.text.is_empty() {
-                self.text.push(' ');
-            }
-            self.text.push_str(word);
-            self.gap = true;
-        }
-        if !piece.is_empty() {
-            self.gap = piece.ends_with(char::is_whitespace);
-        }
-    }
-}
-
-fn is_unseen(tag: &str) -> bool {
-    matches!(tag, "script" | "style" | "noscript" | "template")
-}
-
-#[rustfmt::skip]
-fn is_block(tag: &str) -> bool {
-    matches!(
-        tag,
-        "address" | "article" | "aside" | "blockquote" | "br" | "caption" | "dd" | "details" | "div" | "dl" | "dt"
-            | "fieldset" | "figcaption" | "figure" | "footer" | "form" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6"
-            | "header" | "hr" | "legend" | "li" | "main" | "nav" | "ol" | "option" | "p" | "pre" | "section" | "summary"
-            | "table" | "tbody" | "td" | "tfoot" | "th" | "thead" | "tr" | "ul"
-    )
+fn attribute<'a>(element: ElementRef<'a>, name: &str) -> Option<&'a str> {
+    let mut attributes = element.value().attrs();
+    attributes.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn text(html: &str) -> String {
-        visible_text(Html::parse_document(html).root_element())
-    }
-
-    #[test]
-    fn text_is_collapsed_and_trimmed() {
-        assert_eq!(text("<p>\n  A\u{a0} <b>big</b>\t lamp </p>"), "A big lamp");
-        assert_eq!(text("H<sub>2</sub>O"), "H2O");
-        assert_eq!(text("<b>a </b><i> b</i>"), "a b");
-        assert_eq!(text("<b>a</b> <i></i>b"), "a b");
-        assert_eq!(text("  "), "");
-    }
-
-    #[test]
-    fn blocks_and_lines_part_words() {
-        assert_eq!(text("<ul><li>One</li><li>Two</li></ul>"), "One Two");
-        assert_eq!(text("one<br>two"), "one two");
-        assert_eq!(text("<table><tr><td>1</td><td>2</td></tr></table>3"), "1 2 3");
-        assert_eq!(text("a<div></div>b"), "a b");
-    }
-
-    #[test]
-    fn scripts_are_no_text_unless_asked_for() {
-        assert_eq!(text("<p>a<script>var x;</script><style>p{}</style>b</p>"), "ab");
-        let page = Html::parse_document("<script>var x;</script>");
-        let script = page.select(&Selector::parse("script").expect("a selector")).next().expect("a script");
-        assert_eq!(visible_text(script), "var x;");
-    }
-
-    #[test]
-    fn deep_pages_do_not_overflow() {
-        let page = format!("{}x", "<b><div>".repeat(3_000));
-        assert_eq!(text(&page), "x");
-    }
 
     #[test]
     fn keys_are_the_last_part_of_plain_selectors() {

@@ -11,6 +11,7 @@ use crate::handler::http::document::{Document, Format};
 use super::css::PageFields;
 use super::miss::{Miss, MissKind};
 use super::pointer::JsonFields;
+use super::record::Partial;
 
 /// Makes a record out of a document. It holds no document and can be shared between threads.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ impl Extractor {
 
     /// The record, with its fields in the order of the rules. Without rules a JSON object is the record itself, and
     /// anything else is its one field: `json`, `html` or `text`.
-    pub fn extract(&self, document: &Document<'_>) -> Result<Map<String, Value>, Miss> {
+    pub fn extract(&self, document: &Document<'_>) -> Result<Map<String, Value>, Partial> {
         self.extract_until(document, &CancellationToken::new())
     }
 
@@ -66,7 +67,7 @@ impl Extractor {
         &self,
         document: &Document<'_>,
         stop: &CancellationToken,
-    ) -> Result<Map<String, Value>, Miss> {
+    ) -> Result<Map<String, Value>, Partial> {
         match (&self.source, document) {
             (Source::Page(fields), Document::Page(page)) => fields.extract(Some(page), stop),
             (Source::Page(fields), _) => fields.extract(None, stop),
@@ -78,26 +79,29 @@ impl Extractor {
 }
 
 impl Extractor {
-    /// Which fields were found: all of a record, or the one that is missing.
-    pub fn coverage(&self, read: &Result<Map<String, Value>, Miss>) -> Option<Coverage> {
+    /// Which fields were found and which not.
+    pub fn coverage(&self, read: &Result<Map<String, Value>, Partial>) -> Option<Coverage> {
         let is_found = |value: &Value| match value {
             Value::Null => false,
             Value::Array(items) => !items.is_empty(),
             _ => true,
         };
-        let fields = match (&self.source, read) {
-            (Source::Whole, _) => return None,
-            (_, Ok(record)) => record.iter().map(|(name, value)| (name.clone(), is_found(value))).collect(),
-            (_, Err(miss)) => {
-                let name = miss.field.split(['.', '[']).next().unwrap_or_default();
-                vec![(name.to_owned(), false)]
+        if matches!(self.source, Source::Whole) {
+            return None;
+        }
+        let record = read.as_ref().unwrap_or_else(|partial| &partial.found);
+        let mut fields: Vec<_> = record.iter().map(|(name, value)| (name.clone(), is_found(value))).collect();
+        for miss in read.as_ref().err().into_iter().flat_map(|partial| partial.misses.iter()) {
+            let name = miss.field.split(['.', '[']).next().unwrap_or_default();
+            if !fields.iter().any(|(known, _)| known == name) {
+                fields.push((name.to_owned(), false));
             }
-        };
+        }
         Some(Coverage { version: self.version.clone(), fields })
     }
 }
 
-fn whole(document: &Document<'_>) -> Result<Map<String, Value>, Miss> {
+fn whole(document: &Document<'_>) -> Result<Map<String, Value>, Partial> {
     let (name, value) = match document {
         Document::Json(Value::Object(fields)) => return Ok(fields.clone()),
         Document::Json(value) => ("json", value.clone()),
@@ -106,14 +110,15 @@ fn whole(document: &Document<'_>) -> Result<Map<String, Value>, Miss> {
     };
     let is_blank = value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
     if is_blank {
-        return Err(Miss { field: name.into(), rule: String::new(), kind: MissKind::Empty });
+        let misses = Miss { field: name.into(), rule: String::new(), kind: MissKind::Empty }.into();
+        return Err(Partial { misses, found: Map::new() });
     }
     Ok(Map::from_iter([(name.to_owned(), value)]))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Rules;
+    use super::super::{Misses, Rules};
     use super::*;
     use serde_json::json;
 
@@ -121,10 +126,10 @@ mod tests {
         toml::from_str::<Rules>(toml).expect("rules").compile().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn read(toml: &str, text: &str) -> Result<Value, Miss> {
+    fn read(toml: &str, text: &str) -> Result<Value, Misses> {
         let extractor = extractor(toml);
         let document = Document::parse(extractor.format(None), text).expect("a document");
-        extractor.extract(&document).map(Value::Object)
+        extractor.extract(&document).map(Value::Object).map_err(|partial| partial.misses)
     }
 
     fn exact(text: &str) -> Value {
@@ -179,9 +184,10 @@ mod tests {
              decimal = \",\": say which for this field"
         );
         let miss = read(RULES, &PAGE.replace("data-id=\"8\"", "")).expect_err("a miss");
-        assert_eq!(miss.to_string(), "SelectorNotFound: ::attr(data-id) (field offers[1].id)");
-        let miss = read(RULES, "").expect_err("a miss");
-        assert_eq!(miss.code(), "SelectorNotFound");
+        assert_eq!(miss.to_string(), "AttributeNotFound: ::attr(data-id) (field offers[1].id)");
+        let misses = read(RULES, "").expect_err("misses");
+        let fields: Vec<_> = misses.iter().map(|miss| miss.field.as_str()).collect();
+        assert_eq!((misses.first.code(), fields), ("SelectorNotFound", vec!["title", "price", "tags", "offers"]));
     }
 
     #[test]
@@ -190,7 +196,38 @@ mod tests {
         assert_eq!(record["image"], Value::Null);
         let object = "fields = { a = { select = \".a\", required = false, fields = { b = \".b\" } } }";
         assert_eq!(read(object, "<p>"), Ok(json!({"a": null})));
-        assert_eq!(read(object, "<p class=a>").expect_err("a miss").field, "a.b");
+        assert_eq!(read(object, "<p class=a>").expect_err("a miss").first.field, "a.b");
+    }
+
+    #[test]
+    fn all_that_is_missing_is_told_and_counted() {
+        let rules = r#"fields = { title = "h1", price = { select = "b", type = "number" }, sku = "i", note = { select = "u", required = false } }"#;
+        let extractor = extractor(rules);
+        let document = Document::parse(Format::Html, "<b>Sold out</b><i>7</i>").expect("a page");
+        let read = extractor.extract(&document);
+        let fields = extractor.coverage(&read).map(|coverage| coverage.fields).unwrap_or_default();
+        let counted: Vec<_> = fields.iter().map(|(name, found)| (name.as_str(), *found)).collect();
+        assert_eq!(counted, [("sku", true), ("note", false), ("title", false), ("price", false)]);
+        assert_eq!(
+            read.expect_err("misses").misses.to_string(),
+            "SelectorNotFound: h1 (field title)\n\
+             DETAIL: also WrongType: b (field price): expected number, found \"Sold out\""
+        );
+    }
+
+    #[test]
+    fn the_first_with_the_attribute_is_taken() {
+        let page = "<time>now</time><time datetime='2024-01-02'>then</time><time datetime='2025-01-02'></time>";
+        for select in ["time", "time:not(.x)"] {
+            let rules = format!("fields = {{ at = \"{select}::attr(datetime)\", text = \"{select}\" }}");
+            assert_eq!(read(&rules, page), Ok(json!({"at": "2024-01-02", "text": "now"})));
+        }
+        let list = "fields = { at = { select = \"time::attr(datetime)\", list = true } }";
+        assert_eq!(read(list, page), Ok(json!({"at": ["2024-01-02", "2025-01-02"]})));
+        let rules = "fields = { at = \"time::attr(datetime)\" }";
+        let miss = |page: &str| read(rules, page).expect_err("a miss").to_string();
+        assert_eq!(miss("<time>now</time><time></time>"), "AttributeNotFound: time::attr(datetime) (field at)");
+        assert_eq!(miss("<p>"), "SelectorNotFound: time::attr(datetime) (field at)");
     }
 
     #[test]
@@ -226,14 +263,14 @@ mod tests {
         let miss = read(rules, &page.replace("\"sku\"", "\"mpn\"")).expect_err("a miss");
         assert_eq!(miss.to_string(), "PointerNotFound: /sku (field product.sku)");
         let miss = read(rules, &page.replace("{\"sku", "x{\"sku")).expect_err("a miss");
-        assert_eq!((miss.code(), miss.rule.as_str()), ("WrongType", "script#ld"));
+        assert_eq!((miss.first.code(), miss.first.rule.as_str()), ("WrongType", "script#ld"));
     }
 
     #[test]
     fn markup_can_be_kept() {
         let rules = "fields = { body = { select = \".body\", type = \"html\" } }";
         assert_eq!(read(rules, "<div class=body> <p>a<br>b </div>"), Ok(json!({"body": "<p>a<br>b </p>"})));
-        assert_eq!(read(rules, "<div class=body> </div>").expect_err("a miss").code(), "FieldEmpty");
+        assert_eq!(read(rules, "<div class=body> </div>").expect_err("a miss").first.code(), "FieldEmpty");
     }
 
     const JSON_RULES: &str = r#"
@@ -317,9 +354,9 @@ mod tests {
     fn rules_for_another_kind_of_document_find_nothing() {
         let page = extractor("fields = { a = \"p\" }");
         let miss = page.extract(&Document::Json(json!({}))).expect_err("a miss");
-        assert_eq!(miss.to_string(), "SelectorNotFound: p (field a)");
+        assert_eq!(miss.misses.to_string(), "SelectorNotFound: p (field a)");
         let json = extractor("fields = { a = \"/p\" }");
-        assert_eq!(json.extract(&Document::Text("x")).expect_err("a miss").code(), "PointerNotFound");
+        assert_eq!(json.extract(&Document::Text("x")).expect_err("a miss").misses.first.code(), "PointerNotFound");
     }
 
     #[test]

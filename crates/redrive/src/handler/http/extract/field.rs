@@ -40,7 +40,7 @@ pub struct Field {
     pub kind: Option<String>,
     /// The decimal mark of a number, `"."` or `","`; without it, `1.299` and `1,299` are refused as ambiguous.
     pub decimal: Option<String>,
-    /// Whether it is an error if it is missing or empty; otherwise it is null then, or an empty list.
+    /// Whether it is an error if it is missing, empty or of another type; otherwise it is null then, or an empty list.
     #[serde(default = "yes")]
     pub required: bool,
     /// Whether all that is found is taken, instead of the first.
@@ -58,7 +58,8 @@ impl Field {
     /// The short form.
     fn short(rule: &str) -> Self {
         let rule = rule.to_owned();
-        let is_pointer = rule.starts_with('/');
+        // `//h1` could be a pointer to an empty name, but is XPath, and refused as such.
+        let is_pointer = rule.starts_with('/') && !rule.starts_with("//");
         let (select, pointer) = if is_pointer { (None, Some(rule)) } else { (Some(rule), None) };
         Self { select, pointer, kind: None, decimal: None, required: true, list: false, fields: None }
     }

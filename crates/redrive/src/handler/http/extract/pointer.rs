@@ -5,7 +5,8 @@
 use serde_json::{Map, Value};
 
 use super::convert::Kind;
-use super::miss::{Head, Lack, Miss, MissKind};
+use super::miss::{Head, Lack, MissKind, Misses};
+use super::record::{self, Partial};
 
 /// The steps to a value; none lead to the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,13 +68,13 @@ pub(super) struct JsonFields(pub(super) Vec<JsonField>);
 
 impl JsonFields {
     /// The record that a value gives; `None` stands for a document that is not JSON.
-    pub(super) fn extract(&self, root: Option<&Value>) -> Result<Map<String, Value>, Miss> {
-        self.0.iter().map(|field| Ok((field.head.name.clone(), field.read(root)?))).collect()
+    pub(super) fn extract(&self, root: Option<&Value>) -> Result<Map<String, Value>, Partial> {
+        record::collect(self.0.iter().map(|field| (field.head.name.as_str(), field.read(root))))
     }
 }
 
 impl JsonField {
-    fn read(&self, root: Option<&Value>) -> Result<Value, Miss> {
+    fn read(&self, root: Option<&Value>) -> Result<Value, Misses> {
         let Some(found) = root.and_then(|root| self.pointer.find(root)) else {
             return self.head.absent(MissKind::PointerNotFound);
         };
@@ -81,7 +82,7 @@ impl JsonField {
         match (self.head.list, found) {
             (true, Value::Array(items)) => self.head.settle(items.iter().map(|item| self.take.value(item)), none),
             (true, Value::Null) => self.head.absent(none),
-            (true, other) => Err(self.head.wrong(MissKind::wrong("list", &other.to_string()))),
+            (true, other) => self.head.absent(MissKind::wrong("list", &other.to_string())),
             (false, value) => self.head.settle(std::iter::once_with(|| self.take.value(value)), none),
         }
     }
@@ -100,10 +101,10 @@ impl Take {
         match self {
             Self::Value => Ok(found.clone()),
             Self::Kind(kind) => kind.of_json(found),
-            Self::Fields(fields) => fields.extract(Some(found)).map(Value::Object).map_err(Lack::Inner),
+            Self::Fields(fields) => fields.extract(Some(found)).map(Value::Object).map_err(Lack::from),
             Self::TextFields(fields) => {
                 let inner = Kind::Json.of_json(found)?;
-                fields.extract(Some(&inner)).map(Value::Object).map_err(Lack::Inner)
+                fields.extract(Some(&inner)).map(Value::Object).map_err(Lack::from)
             }
         }
     }
