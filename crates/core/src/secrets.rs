@@ -84,11 +84,11 @@ impl Secrets {
 
     /// The text without any secret value, and without secret parameters in what looks like a query.
     pub fn mask(&self, text: &str) -> String {
-        let mut masked = mask_parameters(self, text);
+        let mut masked = text.to_owned();
         for value in &self.values {
             masked = masked.replace(value.as_str(), MASK);
         }
-        mask_credentials(&mask_pairs(self, &masked))
+        mask_credentials(&mask_pairs(self, &mask_parameters(self, &masked)))
     }
 
     /// A header's value, masked if its name says so.
@@ -165,15 +165,15 @@ fn mask_parameters(secrets: &Secrets, text: &str) -> String {
     while let Some(at) = rest.find(['?', '&', ';']) {
         masked.push_str(&rest[..=at]);
         rest = &rest[at + 1..];
-        let end = rest.find(|c: char| "&;#\"'<> ?".contains(c) || c.is_whitespace()).unwrap_or(rest.len());
+        let end = rest.find(|c: char| c == '?' || ends_value(c)).unwrap_or(rest.len());
         if let Some((name, value)) = rest[..end].split_once('=')
-            && !value.is_empty()
             && secrets.is_secret_name(name)
+            && let value @ 1.. = without_punctuation(value)
         {
             masked.push_str(name);
             masked.push('=');
             masked.push_str(MASK);
-            rest = &rest[end..];
+            rest = &rest[name.len() + 1 + value..];
         }
     }
     masked.push_str(rest);
@@ -247,8 +247,21 @@ fn value_in(text: &str, one_word: bool) -> std::ops::Range<usize> {
         let end = value[1..].find(quote).unwrap_or(value.len() - 1);
         return start + 1..start + 1 + value[1..=end].trim_end_matches('\\').len();
     }
-    let ends = |c: char| "\"'<>)}]\r\n".contains(c) || (one_word && (c.is_whitespace() || "&;,#".contains(c)));
-    start..start + value.find(ends).unwrap_or(value.len())
+    if !one_word {
+        return start..start + value.find(|c: char| "\"'<>)}]\r\n".contains(c)).unwrap_or(value.len());
+    }
+    start..start + without_punctuation(&value[..value.find(ends_value).unwrap_or(value.len())])
+}
+
+/// Whether a character ends a value of one word. What follows is not secret, and belongs to what a failure is
+/// recognised by.
+fn ends_value(c: char) -> bool {
+    c.is_whitespace() || "\"'<>)}]&;,#".contains(c)
+}
+
+/// The length of a value without what ends the sentence or the quote that it stands in.
+fn without_punctuation(value: &str) -> usize {
+    value.trim_end_matches(['.', ':', '!', '…', '\\']).len()
 }
 
 /// The length of a list or an object, with its brackets; without its end, that of the line.
@@ -336,6 +349,12 @@ mod tests {
             ("{\"tokens\": [\"abc\", \"d]e\"], \"a\": [1]}", "{\"tokens\": ***, \"a\": [1]}"),
             ("passwords={'me': ['x', 'y']} and more", "passwords=*** and more"),
             ("unexpected token: [1, 2]", "unexpected token: [1, 2]"),
+            ("GET https://h/in.php?key=abc123: 502", "GET https://h/in.php?key=***: 502"),
+            ("failed (https://h/in.php?key=abc123), again", "failed (https://h/in.php?key=***), again"),
+            ("[https://h/?a=1&api_key=abc]: refused.", "[https://h/?a=1&api_key=***]: refused."),
+            ("{\\\"url\\\": \\\"https://h/?key=abc\\\"}", "{\\\"url\\\": \\\"https://h/?key=***\\\"}"),
+            ("login failed: password=hunter2: wrong", "login failed: password=***: wrong"),
+            ("api_key=abc,user=bob", "api_key=***,user=bob"),
         ];
         for (text, masked) in table {
             assert_eq!(secrets.mask(text), masked);
