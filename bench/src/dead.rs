@@ -79,6 +79,7 @@ fn letter(n: u64, now: Timestamp) -> Result<DeadLetter> {
         http_status: Some(200),
         proxy,
         payload: None,
+        payload_missing: false,
         failures: Some(vec![failure]),
     })
 }

@@ -3,7 +3,7 @@
 //! - `args`: what can be typed
 //! - `config`: `redrive.toml`
 //! - `setting`: arguments and configuration together: which store, which pipeline, which handler
-//! - `tasks`: reading task files
+//! - `tasks`: reading task files; `lines`: reading any file by lines
 //! - `commands`: one file per command
 //! - `output`: tables, progress, colours
 //! - `exit`: exit codes and how errors end the program
@@ -12,6 +12,7 @@ mod args;
 mod commands;
 mod config;
 mod exit;
+mod lines;
 mod output;
 mod setting;
 mod tasks;

@@ -4,7 +4,7 @@
 //! content of its file and its line, so that the same file enqueues nothing twice.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -14,9 +14,7 @@ use serde_json::Value;
 
 use crate::args::Format;
 use crate::exit::usage;
-
-/// The longest line that is read, in bytes.
-const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+use crate::lines::{Lines, without_place};
 
 /// A file of tasks, opened and identified.
 pub struct Tasks {
@@ -70,7 +68,7 @@ impl Tasks {
     pub fn read(&self, redrive: &Redrive, mut each: impl FnMut(Result<NewJob, BrokenLine>) -> bool) -> Result<()> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))?;
-        let mut lines = Lines { reader: BufReader::with_capacity(256 * 1024, file), number: 0, line: Vec::new() };
+        let mut lines = Lines::of(BufReader::with_capacity(256 * 1024, file));
         while let Some((number, line)) = lines.next().with_context(|| format!("cannot read {}", self.name))? {
             let task = line.and_then(|line| self.task(redrive, line, number)).map_err(|why| BrokenLine { number, why });
             let Some(task) = task.transpose() else { continue };
@@ -116,13 +114,6 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The error with its column; its line is always 1 and would confuse.
-fn without_place(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let what = text.split(" at line ").next().unwrap_or(&text);
-    format!("{what} at column {}", error.column())
-}
-
 fn check_key(input: &Input) -> Result<(), String> {
     match input.get("key") {
         Some(Value::String(key)) if key.len() > KEY_BYTES_MAX => {
@@ -130,46 +121,6 @@ fn check_key(input: &Input) -> Result<(), String> {
         }
         None | Some(Value::String(_) | Value::Number(_) | Value::Null) => Ok(()),
         Some(other) => Err(format!("its key must be a string or a number, not {}", kind(other))),
-    }
-}
-
-/// A line with its number; why not, if it is too long.
-type NumberedLine<'a> = (u64, Result<&'a [u8], String>);
-
-/// Lines with their numbers, none longer than allowed.
-struct Lines<R> {
-    reader: R,
-    number: u64,
-    line: Vec<u8>,
-}
-
-impl<R: BufRead> Lines<R> {
-    fn next(&mut self) -> io::Result<Option<NumberedLine<'_>>> {
-        self.line.clear();
-        let read = (&mut self.reader).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line)?;
-        if read == 0 {
-            return Ok(None);
-        }
-        self.number += 1;
-        if read > LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
-            self.skip_line()?;
-            return Ok(Some((self.number, Err(format!("longer than {LINE_BYTES_MAX} bytes")))));
-        }
-        Ok(Some((self.number, Ok(&self.line))))
-    }
-
-    fn skip_line(&mut self) -> io::Result<()> {
-        loop {
-            let buffer = self.reader.fill_buf()?;
-            let (used, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (buffer.len(), buffer.is_empty()),
-            };
-            self.reader.consume(used);
-            if ended {
-                return Ok(());
-            }
-        }
     }
 }
 

@@ -54,7 +54,7 @@ fn judge_asked(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
 
 /// Counts a crash against a job that is proven to have caused it, and quarantines it when it was the last straw.
 pub(crate) fn convict(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Ending) -> Decision {
-    let tally = Tally { crashes: job.tally.crashes + 1, suspect: false, ..job.tally };
+    let tally = Tally { crashes: job.tally.crashes.saturating_add(1), suspect: false, ..job.tally };
     let poison = tally.crashes >= policy.crashes_max;
     let reason = if poison { Reason::PoisonPill } else { Reason::HandlerError };
     let mut failure = record(job, report, reason, ending);

@@ -144,7 +144,7 @@ pub struct Tally {
 impl Tally {
     /// Whether anything has gone wrong with the job before.
     pub const fn tried(&self) -> bool {
-        self.attempts + self.crashes > 0
+        self.attempts > 0 || self.crashes > 0
     }
 }
 
@@ -185,7 +185,7 @@ pub struct LeasedJob {
 impl LeasedJob {
     /// The number of the attempt under way, counted over all replays from 1.
     pub const fn attempt(&self) -> u32 {
-        self.tally.attempts + 1
+        self.tally.attempts.saturating_add(1)
     }
 }
 

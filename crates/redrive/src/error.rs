@@ -3,6 +3,7 @@
 use std::io;
 
 use redrive_core::ids::{InvalidName, PipelineName};
+use redrive_core::jobs::KEY_BYTES_MAX;
 use redrive_store::StoreError;
 
 /// Why the engine stopped, or did not begin. No job is lost by any of these.
@@ -17,6 +18,9 @@ pub enum Error {
     /// A job whose input is not a JSON object.
     #[error("a job's input must be a JSON object, not {0}")]
     InputNotAnObject(String),
+    /// A job whose key is too long to be known by.
+    #[error("a job's key of {0} bytes is too long: at most {KEY_BYTES_MAX} are allowed")]
+    KeyTooLong(usize),
     /// A replay of nothing in particular.
     #[error("a replay needs a choice of dead letters: by cause, by filter or by id")]
     NothingChosen,

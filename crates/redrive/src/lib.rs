@@ -23,7 +23,7 @@
 //! - [`handler`]: what does the work: a closure, or any command
 //! - [`replays`]: sending dead letters through again, and what would recover
 //! - [`report`]: what fails, where, when, since when
-//! - [`export`]: dead letters in the formats of other tools
+//! - [`export`]: dead letters in the formats of other tools; `import`: those of another store
 //! - [`sink`]: where results go, before their jobs are settled
 //! - [`vault`]: raw responses, kept as evidence
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and retention
@@ -36,6 +36,7 @@ pub mod engine;
 pub mod error;
 pub mod export;
 pub mod handler;
+mod import;
 pub mod pipeline;
 pub mod replays;
 pub mod report;

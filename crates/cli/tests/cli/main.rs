@@ -12,6 +12,7 @@ mod guide;
 mod harness;
 mod hostile_pages;
 mod http;
+mod import;
 mod job;
 mod killed;
 mod pages;

@@ -1,12 +1,20 @@
 //! What must hold of dead letters.
 
+use redrive_core::dead::DeadLetter;
+use redrive_core::dead::import::Arrival;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
+use redrive_core::payloads::PayloadHash;
+use redrive_core::replays::{Exclusion, ReplayMode};
+use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
 use serde_json::json;
 
-use super::script::{Shared, assert_sound, at, attach, bury, dead, enqueue, job, ledger, pipeline, plain};
-use crate::contract::{DeadFilter, DiscardDead, ExpireDead, ImportDead, ListDead};
+use super::replays::replay_one;
+use super::script::{Shared, assert_sound, at, attach, bury, dead, enqueue, job, ledger, pipeline, plain, settle};
+use crate::contract::{
+    DeadFilter, DiscardDead, ExpireDead, ImportDead, ListDead, PlanReplay, RegisterPayload, Selection,
+};
 use crate::sqlite::SqliteStore;
 
 async fn bury_five(store: &Shared) {
@@ -91,28 +99,118 @@ pub async fn export_and_import_lose_nothing(store: Shared) {
     let read = text.iter().map(|line| serde_json::from_str(line).expect("JSON is a letter")).collect();
     let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     let new = other.import_dead(ImportDead { letters: read, now: at(70) }).await.expect("imported");
-    assert_eq!(new, 5);
+    assert_eq!(new, vec![Arrival::New; 5]);
     let expire = ExpireDead { pipeline: pipeline(), before: at(70), limit: 9, now: at(71) };
     assert_eq!(other.expire_dead(expire).await.expect("expired"), 0, "they are kept from now on, however old they are");
     assert_eq!(dead(&other, DeadFilter::default()).await, letters);
     assert_sound(&other).await;
 }
 
-/// What is known, in whatever state, is not taken in again; a key that is taken does not keep a letter out.
+/// What is known, in whatever state, is not taken in again.
 pub async fn importing_twice_adds_nothing(store: Shared) {
     bury_five(&store).await;
     let letters = dead(&store, DeadFilter::default()).await;
     let import = ImportDead { letters: letters.clone(), now: at(70) };
-    assert_eq!(store.import_dead(import.clone()).await.expect("imported"), 0);
+    let revision = store.revision().await.expect("read");
+    assert_eq!(store.import_dead(import.clone()).await.expect("imported"), vec![Arrival::Known; 5]);
+    assert_eq!(store.revision().await.expect("read"), revision, "nothing was written");
     let ids = vec![letters[0].id];
     let discard = DiscardDead { ids, actor: "ada".into(), why: "gone".into(), now: at(71) };
     store.discard_dead(discard).await.expect("discarded");
-    assert_eq!(store.import_dead(import.clone()).await.expect("imported"), 0, "it was given up here");
+    let again = store.import_dead(import).await.expect("imported");
+    assert_eq!(again, vec![Arrival::Known; 5], "one was given up here");
+    assert_sound(&store).await;
+}
 
+/// A key that is there already never becomes a second letter: a letter that is dead here, and died again later elsewhere, has
+/// one failure more; in any other state, or if it is older, what arrives is passed over.
+pub async fn a_known_key_is_not_taken_in_again(store: Shared) {
+    attach(&store, 1).await;
+    let input = |n: u32| json!({"key": format!("k{n}"), "url": "https://h/"});
+    let here = bury(&store, job(1, input(1)), Reason::Blocked, "first", at(1)).await;
+    enqueue(&store, vec![job(2, input(2))]).await;
+    let whole = dead(&store, DeadFilter::default()).await.remove(0);
+    let arrive = |n: u128, key: u32, secs: i64| {
+        let mut letter = DeadLetter { id: job(n, plain()).id, key: Some(format!("k{key}")), ..whole.clone() };
+        letter.died_at = at(secs);
+        let failure = letter.failures.as_mut().and_then(|failures| failures.last_mut()).expect("a failure");
+        (failure.at, failure.reason, failure.message) = (at(secs), Reason::Tls, format!("at {secs}"));
+        (letter.reason, letter.message) = (Reason::Tls, format!("at {secs}"));
+        letter
+    };
+    let letters = vec![arrive(11, 1, 0), arrive(12, 1, 50), arrive(13, 2, 50), arrive(14, 3, 40), arrive(15, 3, 45)];
+    let import = ImportDead { letters, now: at(70) };
+    let third = job(14, plain()).id;
+    let arrived = store.import_dead(import.clone()).await.expect("imported");
+    let taken = |id, state| Arrival::KeyTaken { id, state };
+    assert_eq!(
+        arrived,
+        [
+            taken(here, JobState::Dead),
+            Arrival::FailedAgain(here),
+            taken(job(2, plain()).id, JobState::Queued),
+            Arrival::New,
+            Arrival::FailedAgain(third),
+        ]
+    );
+    let letters = dead(&store, DeadFilter::default()).await;
+    assert_eq!(letters.len(), 2);
+    let grown = letters.iter().find(|letter| letter.id == here).expect("there");
+    assert_eq!((grown.reason, grown.message.as_str(), grown.died_at), (Reason::Tls, "at 50", at(50)));
+    assert_eq!((grown.attempts, grown.failures.as_ref().map(Vec::len)), (2, Some(2)));
+    assert_sound(&store).await;
+    let before = dead(&store, DeadFilter::default()).await;
+    let again = store.import_dead(import).await.expect("imported");
+    assert!(again.iter().all(|arrival| matches!(arrival, Arrival::Known | Arrival::KeyTaken { .. })), "{again:?}");
+    assert_eq!(dead(&store, DeadFilter::default()).await, before, "the same letters again change nothing");
+    assert_sound(&store).await;
+}
+
+/// Numbers as large as they can be neither stop a replay nor break the ledger.
+pub async fn counts_of_an_imported_letter_saturate(store: Shared) {
+    attach(&store, 1).await;
+    bury(&store, job(1, plain()), Reason::Blocked, "no", at(1)).await;
+    let whole = dead(&store, DeadFilter::default()).await.remove(0);
     let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
-    enqueue(&other, vec![job(40, json!({"key": "k1"}))]).await;
-    assert_eq!(other.import_dead(import.clone()).await.expect("imported"), 5);
-    assert_eq!(other.import_dead(import).await.expect("imported"), 0);
-    assert_eq!(ledger(&other).await.dead, 5);
+    attach(&other, 1).await;
+    let most = u32::MAX;
+    let letter = DeadLetter { attempts: most, crashes: most, replays: most, ..whole };
+    other.import_dead(ImportDead { letters: vec![letter], now: at(50) }).await.expect("imported");
+    let leased = replay_one(&other).await;
+    assert_eq!((leased.tally.replays, leased.attempt()), (most, most));
+    assert!(leased.tally.tried());
+    assert_sound(&other).await;
+    settle(&other, &leased, Outcome::Done, at(103)).await;
+    assert_sound(&other).await;
+}
+
+/// A payload whose bytes did not come along is not counted as one that can be worked from, and says that it is missing.
+pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
+    attach(&store, 1).await;
+    bury(&store, job(1, plain()), Reason::SchemaValidation, "no price", at(1)).await;
+    let whole = dead(&store, DeadFilter::default()).await.remove(0);
+    let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
+    let (here, gone) = (PayloadHash::from_bytes([1; 32]), PayloadHash::from_bytes([2; 32]));
+    let register = RegisterPayload { hash: here, place: "x".into(), size_bytes: 3, stored_bytes: 3, now: at(2) };
+    other.register_payload(register).await.expect("registered");
+    let with = |n: u128, payload| DeadLetter { id: job(n, plain()).id, payload: Some(payload), ..whole.clone() };
+    let letters = vec![with(1, here), with(2, gone)];
+    other.import_dead(ImportDead { letters, now: at(50) }).await.expect("imported");
+    let missing: Vec<_> =
+        dead(&other, DeadFilter::default()).await.iter().map(|l| (l.payload, l.payload_missing)).collect();
+    assert_eq!(missing, [(Some(gone), true), (Some(here), false)]);
+    let plan = |mode| PlanReplay {
+        selection: Selection {
+            filter: DeadFilter { pipeline: Some(pipeline()), ..DeadFilter::default() },
+            ids: Vec::new(),
+        },
+        mode,
+        force: false,
+        automatic: None,
+        now: at(100),
+    };
+    assert_eq!(other.plan_replay(plan(ReplayMode::Refetch)).await.expect("planned").with_payload, 1);
+    let saved = other.plan_replay(plan(ReplayMode::Saved)).await.expect("planned");
+    assert_eq!((saved.included, saved.excluded.get(&Exclusion::PayloadGone)), (1, Some(&1)));
     assert_sound(&other).await;
 }

@@ -95,6 +95,13 @@ async fn change(store: &Shared, n: u128, change: ReplayChange) -> bool {
     store.change_replay(params).await.expect("changed")
 }
 
+/// Replays all dead letters and leases one of them.
+pub(super) async fn replay_one(store: &Shared) -> LeasedJob {
+    start(store, 1, at_once()).await;
+    advance(store, 1, at(101)).await;
+    lease(store, 1, at(102)).await.remove(0)
+}
+
 async fn bury_some(store: &Shared, letters: u128) -> Vec<JobId> {
     attach(store, 1).await;
     let mut ids = Vec::new();

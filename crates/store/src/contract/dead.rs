@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use redrive_core::causes::CauseId;
+use redrive_core::dead::import::Arrival;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
@@ -27,8 +28,9 @@ pub trait DeadStore {
     /// Discards dead letters that were kept (since they died, or were imported) for longer than they may be, oldest first, with a record; says how many.
     async fn expire_dead(&self, params: ExpireDead) -> Result<u64>;
 
-    /// Takes in dead letters of another store; those whose id is known are passed over. Says how many were new.
-    async fn import_dead(&self, params: ImportDead) -> Result<u64>;
+    /// Takes in dead letters of another store, as `redrive_core::dead::import` decides; says what became of each. Taking in the
+    /// same letters again changes nothing.
+    async fn import_dead(&self, params: ImportDead) -> Result<Vec<Arrival>>;
 }
 
 /// Which dead letters.
@@ -125,7 +127,7 @@ pub struct ExpireDead {
 /// Brings dead letters of another store.
 #[derive(Clone, Debug)]
 pub struct ImportDead {
-    /// The letters, with their failures.
+    /// The letters, with their failures, checked at the door.
     pub letters: Vec<DeadLetter>,
     /// The time.
     pub now: Timestamp,

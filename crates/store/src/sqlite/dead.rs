@@ -1,9 +1,9 @@
-//! Dead letters: listing, showing, discarding, expiring and importing them.
+//! Dead letters: listing, showing, discarding and expiring them.
 
 use async_trait::async_trait;
 use redrive_core::dead::DeadLetter;
+use redrive_core::dead::import::Arrival;
 use redrive_core::ids::JobId;
-use redrive_core::payloads::PayloadHash;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -13,7 +13,7 @@ use super::batch::{Batch, Event};
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
-use super::{causes, jobs, payloads};
+use super::{causes, dead_imports, payloads};
 use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
 use crate::error::{Result, StoreError};
 
@@ -45,13 +45,9 @@ impl DeadStore for SqliteStore {
         self.write(move |batch| expire(batch, &params)).await
     }
 
-    async fn import_dead(&self, params: ImportDead) -> Result<u64> {
+    async fn import_dead(&self, params: ImportDead) -> Result<Vec<Arrival>> {
         self.write(move |batch| {
-            let mut new = 0;
-            for letter in &params.letters {
-                new += u64::from(import(batch, letter, params.now)?);
-            }
-            Ok(new)
+            params.letters.iter().map(|letter| dead_imports::import(batch, letter, params.now)).collect()
         })
         .await
     }
@@ -117,7 +113,7 @@ pub(super) fn conditions(conn: &Connection, filter: &DeadFilter, cursor: Option<
     Ok(conditions)
 }
 
-fn get(conn: &Connection, id: JobId) -> Result<Option<DeadLetter>, Fault> {
+pub(super) fn get(conn: &Connection, id: JobId) -> Result<Option<DeadLetter>, Fault> {
     let sql = format!("SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline WHERE d.id = ?1");
     let mut select = conn.prepare_cached(&sql)?;
     let found = select.query_row([id.as_bytes()], rows::dead_letter).optional()?;
@@ -168,71 +164,4 @@ fn expire(batch: &mut Batch<'_>, params: &ExpireDead) -> Result<u64, Fault> {
         expired += u64::from(discard(batch, id, record)?);
     }
     Ok(expired)
-}
-
-fn import(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<bool, Fault> {
-    if jobs::state_of(batch.connection(), letter.id)?.is_some() {
-        return Ok(false);
-    }
-    let pipeline = batch.pipeline(&letter.pipeline)?;
-    if let Some(key) = &letter.key {
-        // Another job may have the key here: the letter is taken in all the same.
-        let mut claim = batch.statement("INSERT OR IGNORE INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
-        claim.execute(params![pipeline, key, letter.id.as_bytes()])?;
-    }
-    let key = match letter.failures.as_ref().and_then(|failures| failures.last()) {
-        Some(last) => Some(causes::recognise(batch, pipeline, letter.target.as_deref(), last, letter.died_at)?),
-        None => None,
-    };
-    insert(batch, pipeline, letter, key, now)?;
-    for failure in letter.failures.iter().flatten() {
-        rows::add_failure(batch.connection(), letter.id, failure)?;
-    }
-    let ledger = batch.ledger(pipeline);
-    ledger.accepted += 1;
-    ledger.dead += 1;
-    batch.count(pipeline, now, Event::Accepted, None);
-    batch.count(pipeline, now, Event::Buried, Some(letter.reason));
-    Ok(true)
-}
-
-fn insert(
-    batch: &Batch<'_>,
-    pipeline: i64,
-    letter: &DeadLetter,
-    key: Option<i64>,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    batch
-        .statement(
-            "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
-                               reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
-        )?
-        .execute(params![
-            letter.id.as_bytes(),
-            pipeline,
-            letter.key,
-            letter.target,
-            letter.accepted_at.as_millis(),
-            letter.died_at.as_millis(),
-            now.as_millis(),
-            letter.attempts,
-            letter.crashes,
-            letter.replays,
-            letter.gate.as_str(),
-            letter.reason.as_str(),
-            letter.code,
-            letter.http_status,
-            letter.proxy,
-            letter.message,
-            letter.payload.as_ref().map(PayloadHash::as_bytes),
-            serde_json::to_string(&letter.input)?,
-            key,
-            letter.verdict,
-            letter.original.as_ref().map(serde_json::to_string).transpose()?,
-            letter.saved_payload().is_some_and(|payload| payload.truncated)
-        ])?;
-    Ok(())
 }

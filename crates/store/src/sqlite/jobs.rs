@@ -73,7 +73,7 @@ fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64
     batch.pipeline(&params.pipeline)
 }
 
-fn key_owner(batch: &Batch<'_>, pipeline: i64, key: &str) -> Result<Option<JobId>, Fault> {
+pub(super) fn key_owner(batch: &Batch<'_>, pipeline: i64, key: &str) -> Result<Option<JobId>, Fault> {
     let mut select = batch.statement("SELECT job FROM identity WHERE pipeline = ?1 AND key = ?2")?;
     Ok(select.query_row(params![pipeline, key], |row| rows::job_id(row, 0)).optional()?)
 }
@@ -124,7 +124,7 @@ pub(super) fn push(batch: &Batch<'_>, pipeline: i64, seq: i64, due_at: Timestamp
 }
 
 /// The state of a job, told by the table that has it, and when it came to its end.
-fn place_of(conn: &Connection, id: JobId) -> Result<Option<(JobState, Option<Timestamp>)>, Fault> {
+pub(super) fn place_of(conn: &Connection, id: JobId) -> Result<Option<(JobState, Option<Timestamp>)>, Fault> {
     for (state, sql) in [
         (JobState::Leased, "SELECT NULL FROM lease WHERE job = ?1"),
         (JobState::Queued, "SELECT NULL FROM job WHERE id = ?1"),

@@ -15,6 +15,7 @@ mod causes;
 mod conditions;
 mod connect;
 mod dead;
+mod dead_imports;
 mod fault;
 mod identity;
 mod jobs;

@@ -74,7 +74,7 @@ fn touch(batch: &Batch<'_>, hash: PayloadHash, now: Timestamp) -> Result<Option<
     place_of(batch.connection(), hash)
 }
 
-fn place_of(conn: &Connection, hash: PayloadHash) -> Result<Option<String>, Fault> {
+pub(super) fn place_of(conn: &Connection, hash: PayloadHash) -> Result<Option<String>, Fault> {
     let mut select = conn.prepare_cached("SELECT place FROM payload WHERE hash = ?1")?;
     Ok(select.query_row([hash.as_bytes()], |row| row.get(0)).optional()?)
 }

@@ -90,9 +90,9 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         .statement(
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
                               suspect, reason, code, input, replay, saved, cause_key, original, auto_replays)
-             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, replays + 1, crashes > 0, reason, code,
+             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), crashes > 0, reason, code,
                     ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
-                    iif(?4 IS NULL, original, ifnull(original, input)), auto_replays + ?7
+                    iif(?4 IS NULL, original, ifnull(original, input)), min(auto_replays + ?7, 4294967295)
              FROM dead WHERE seq = ?1",
         )?
         .execute(params![

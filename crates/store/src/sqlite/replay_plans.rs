@@ -59,7 +59,8 @@ fn exclusion(params: &PlanReplay, any_claimed: bool) -> String {
         when(Exclusion::GateNever, "d.gate = 'never'");
     }
     if params.mode == ReplayMode::Saved {
-        let gone = "d.payload IS NULL OR NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload)";
+        let gone = "d.payload IS NULL OR d.payload_cut = 2
+                    OR NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload)";
         when(Exclusion::PayloadGone, gone);
         when(Exclusion::PayloadCut, "d.payload_cut");
     }

@@ -86,7 +86,8 @@ pub(super) fn tally(row: &Row<'_>, first: usize) -> RowResult<Tally> {
 /// The columns of [`dead_letter`], from `dead d` joined with `pipeline p`.
 pub(super) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.target, d.reason, d.code, d.message,
     d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload, d.verdict, d.original,
-    (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key)";
+    (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key),
+    d.payload_cut = 2";
 
 pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
     Ok(DeadLetter {
@@ -110,6 +111,7 @@ pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
         verdict: row.get(18)?,
         original: json_opt(row, 19)?,
         cause: parsed_opt(row, 20)?,
+        payload_missing: row.get(21)?,
         failures: None,
     })
 }

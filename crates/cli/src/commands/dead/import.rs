@@ -1,17 +1,19 @@
-//! `redrive dead import`: takes in what another store exported.
+//! `redrive dead import`: takes in what another store exported, and says which lines it did not take and why.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use redrive::Redrive;
 use redrive_core::dead::DeadLetter;
-use redrive_store::contract::ImportDead;
+use redrive_core::dead::import::Arrival;
 
 use crate::args::ImportArgs;
 use crate::exit::Exit;
-use crate::output::print::out;
+use crate::lines::{Lines, without_place};
+use crate::output::print::{harmless, out};
+use crate::output::table::cut;
 use crate::setting::Setting;
 
 /// Letters that are taken in in one transaction.
@@ -23,40 +25,88 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
         true => Box::new(std::io::stdin()),
         false => Box::new(File::open(&args.file).with_context(|| format!("cannot open {place}"))?),
     };
-    let redrive = setting.redrive()?;
-    let (mut read, mut new, mut broken) = (0, 0, 0);
-    let mut batch = Vec::new();
-    for (number, line) in BufReader::new(reader).split(b'\n').enumerate() {
-        let line = line.with_context(|| format!("cannot read {place}"))?;
-        if line.trim_ascii().is_empty() {
-            continue;
+    let mut import =
+        Import { redrive: setting.redrive()?, place: place.clone(), batch: Vec::new(), counts: Counts::default() };
+    let mut lines = Lines::of(BufReader::new(reader));
+    while let Some((number, line)) = lines.next().with_context(|| format!("cannot read {place}"))? {
+        match line.and_then(letter) {
+            Ok(Some(letter)) => import.batch.push((number, letter)),
+            Ok(None) => {}
+            Err(why) => import.refuse(number, &why),
         }
-        match serde_json::from_slice::<DeadLetter>(&line).map_err(|error| error.to_string()).and_then(whole) {
-            Ok(letter) => batch.push(letter),
-            Err(why) => {
-                broken += 1;
-                eprintln!("{place}:{}: not a dead letter: {why}", number + 1);
+        if import.batch.len() >= BATCH {
+            import.take_in().await?;
+        }
+    }
+    import.take_in().await?;
+    out!("{}", import.counts.say())?;
+    Ok(if import.counts.broken > 0 { Exit::LinesRefused } else { Exit::Ok })
+}
+
+/// The letter on a line; nothing for an empty line.
+fn letter(line: &[u8]) -> Result<Option<DeadLetter>, String> {
+    match line.trim_ascii() {
+        [] => Ok(None),
+        line => serde_json::from_slice(line).map(Some).map_err(|error| without_place(&error)),
+    }
+}
+
+/// An import under way.
+struct Import {
+    redrive: Redrive,
+    place: String,
+    /// Letters with the numbers of their lines.
+    batch: Vec<(u64, DeadLetter)>,
+    counts: Counts,
+}
+
+/// What became of the lines.
+#[derive(Default)]
+struct Counts {
+    new: u64,
+    failed_again: u64,
+    known: u64,
+    skipped: u64,
+    broken: u64,
+}
+
+impl Counts {
+    fn say(&self) -> String {
+        let also = |count: u64, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
+        format!(
+            "{} imported, {} known already, {} broken{}{}",
+            self.new,
+            self.known,
+            self.broken,
+            also(self.failed_again, "failed again: added to the letters that are here"),
+            also(self.skipped, "skipped: their keys belong to other jobs"),
+        )
+    }
+}
+
+impl Import {
+    fn refuse(&mut self, number: u64, why: &str) {
+        self.counts.broken += 1;
+        eprintln!("{}:{number}: not a dead letter: {why}", self.place);
+    }
+
+    async fn take_in(&mut self) -> Result<()> {
+        let (numbers, letters): (Vec<_>, Vec<_>) = std::mem::take(&mut self.batch).into_iter().unzip();
+        let keys: Vec<_> = letters.iter().map(|letter| letter.key.clone().unwrap_or_default()).collect();
+        let arrivals = self.redrive.import_dead(letters).await?;
+        for ((number, key), arrival) in numbers.into_iter().zip(keys).zip(arrivals) {
+            match arrival {
+                Ok(Arrival::New) => self.counts.new += 1,
+                Ok(Arrival::FailedAgain(_)) => self.counts.failed_again += 1,
+                Ok(Arrival::Known) => self.counts.known += 1,
+                Ok(Arrival::KeyTaken { id, state }) => {
+                    self.counts.skipped += 1;
+                    let key = cut(&harmless(&key), Some(80));
+                    eprintln!("{}:{number}: skipped: its key {key} belongs to job {id}, which is {state}", self.place);
+                }
+                Err(unfit) => self.refuse(number, &unfit.to_string()),
             }
         }
-        if batch.len() >= BATCH {
-            read += batch.len() as u64;
-            new += import(&redrive, std::mem::take(&mut batch)).await?;
-        }
+        Ok(())
     }
-    read += batch.len() as u64;
-    new += import(&redrive, batch).await?;
-    out!("{new} imported, {} known already, {broken} broken", read - new)?;
-    Ok(if broken > 0 { Exit::LinesRefused } else { Exit::Ok })
-}
-
-/// A letter of a plain list has lost its failures, and would look as if it never failed.
-fn whole(letter: DeadLetter) -> Result<DeadLetter, String> {
-    match &letter.failures {
-        Some(failures) if !failures.is_empty() => Ok(letter),
-        _ => Err("it has no failures: use what `redrive dead export` wrote".to_owned()),
-    }
-}
-
-async fn import(redrive: &Redrive, letters: Vec<DeadLetter>) -> Result<u64> {
-    Ok(redrive.store().import_dead(ImportDead { letters, now: redrive.now() }).await?)
 }

@@ -81,6 +81,7 @@ fn print(letter: &DeadLetter) -> Result<()> {
         ("tried", format!("{} attempts, {} crashes, {} replays", letter.attempts, letter.crashes, letter.replays)),
         ("accepted", letter.accepted_at.to_string()),
         ("died", letter.died_at.to_string()),
+        ("payload", payload(letter)),
     ] {
         out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
     }
@@ -91,6 +92,15 @@ fn print(letter: &DeadLetter) -> Result<()> {
         out!("{}", indent(&serde_json::to_string_pretty(original)?))?;
     }
     Ok(print_failures(letter.failures.as_deref().unwrap_or_default())?)
+}
+
+/// The payload of a letter, and whether it can be worked from.
+fn payload(letter: &DeadLetter) -> String {
+    match (&letter.payload, letter.payload_missing) {
+        (None, _) => "-".to_owned(),
+        (Some(hash), false) => hash.to_string(),
+        (Some(hash), true) => format!("{hash}, missing: the letter was imported without its bytes"),
+    }
 }
 
 /// Prints every failed attempt; what one says again in the same words is not repeated.

@@ -1,4 +1,8 @@
 //! Dead letters: jobs that are no longer tried, with everything needed to understand them and do them later.
+//!
+//! - [`import`]: taking in those of another store
+
+pub mod import;
 
 use std::fmt;
 use std::str::FromStr;
@@ -97,6 +101,9 @@ pub struct DeadLetter {
     /// The address of the newest payload that was kept of any attempt.
     #[serde(default)]
     pub payload: Option<PayloadHash>,
+    /// Whether that payload's bytes were never here: the letter was imported without them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub payload_missing: bool,
     /// Every failure, oldest first; only where the whole letter was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<Vec<Failure>>,

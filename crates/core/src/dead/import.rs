@@ -1,0 +1,213 @@
+//! Taking in dead letters of another store: what is refused at the door, and what becomes of a letter whose id or key is
+//! known here already. A job is worked on once: a known key never becomes a second letter, and the same letters taken in
+//! again change nothing.
+
+use std::time::Duration;
+
+use super::{DeadLetter, Gate};
+use crate::failures::Failure;
+use crate::ids::JobId;
+use crate::jobs::KEY_BYTES_MAX;
+use crate::state::JobState;
+use crate::time::Timestamp;
+
+/// The most attempts, crashes or replays that a letter may have had elsewhere.
+pub const COUNT_MAX: u32 = 1_000_000;
+
+/// How far the clock of another machine may be ahead.
+const AHEAD_MAX: Duration = Duration::from_secs(86_400);
+
+/// Why a letter is not taken in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// A letter of a plain list has lost its failures, and would look as if it never failed.
+    #[error("it has no failures: only a whole export can be taken in, not a list")]
+    NoFailures,
+    /// A key that no job here could have.
+    #[error("key is longer than {KEY_BYTES_MAX} bytes")]
+    KeyTooLong,
+    /// A key that says nothing.
+    #[error("key is empty: leave it out, or give one")]
+    KeyEmpty,
+    /// A number that cannot be a count of one job.
+    #[error("{field} is {found}: at most {COUNT_MAX} is believed")]
+    TooMany {
+        /// Which.
+        field: &'static str,
+        /// The number.
+        found: u32,
+    },
+    /// A death that has not happened.
+    #[error("died_at is {0}, which is in the future")]
+    DiesLater(Timestamp),
+}
+
+/// Checks a letter at the door.
+pub fn check(letter: &DeadLetter, now: Timestamp) -> Result<(), Unfit> {
+    if letter.failures.as_ref().is_none_or(Vec::is_empty) {
+        return Err(Unfit::NoFailures);
+    }
+    match letter.key.as_deref() {
+        Some("") => return Err(Unfit::KeyEmpty),
+        Some(key) if key.len() > KEY_BYTES_MAX => return Err(Unfit::KeyTooLong),
+        _ => {}
+    }
+    let counts = [("attempts", letter.attempts), ("crashes", letter.crashes), ("replays", letter.replays)];
+    if let Some((field, found)) = counts.into_iter().find(|(_, found)| *found > COUNT_MAX) {
+        return Err(Unfit::TooMany { field, found });
+    }
+    if letter.died_at.since(now) > AHEAD_MAX {
+        return Err(Unfit::DiesLater(letter.died_at));
+    }
+    Ok(())
+}
+
+/// The job that has a letter's id, or else its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its id.
+    pub id: JobId,
+    /// Where it is.
+    pub state: JobState,
+    /// When it came to its end, if it did.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// What becomes of a letter that arrives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is taken in.
+    New,
+    /// The letter that is here failed once more since.
+    FailedAgain(JobId),
+    /// It is here already, and nothing of it is news.
+    Known,
+    /// Its key belongs to another job: it is passed over.
+    KeyTaken {
+        /// That job.
+        id: JobId,
+        /// Where it is.
+        state: JobState,
+    },
+}
+
+/// Decides what becomes of a letter.
+pub fn arrival(letter: &DeadLetter, holder: Option<&Holder>) -> Arrival {
+    let Some(Holder { id, state, ended_at }) = holder else { return Arrival::New };
+    if *state == JobState::Dead && ended_at.is_some_and(|died_at| letter.died_at > died_at) {
+        return Arrival::FailedAgain(*id);
+    }
+    match *id == letter.id {
+        true => Arrival::Known,
+        false => Arrival::KeyTaken { id: *id, state: *state },
+    }
+}
+
+/// What a letter says after it failed again elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grown<'a> {
+    /// What is added to its history.
+    pub failures: Vec<&'a Failure>,
+    /// Its attempts then.
+    pub attempts: u32,
+    /// Its crashes then.
+    pub crashes: u32,
+    /// Its replays then.
+    pub replays: u32,
+    /// Its gate then: what may be done only by force stays so.
+    pub gate: Gate,
+    /// What is to be said of it then.
+    pub verdict: Option<&'a str>,
+}
+
+/// The letter that is here, after the one that arrived. If it is the same letter, its own counts hold and all that is new of
+/// its history is added; if another job elsewhere had its key, that job's last failure is one failure more.
+pub fn grown<'a>(here: &'a DeadLetter, arrived: &'a DeadLetter) -> Grown<'a> {
+    let same = here.id == arrived.id;
+    let history = arrived.failures.as_deref().unwrap_or_default();
+    let mut failures: Vec<_> = history.iter().filter(|failure| same && failure.at > here.died_at).collect();
+    if failures.is_empty() {
+        failures.extend(history.last());
+    }
+    let crashed = failures.last().is_some_and(|last| last.crash);
+    let (attempts, crashes) = match same {
+        true => (arrived.attempts.max(here.attempts), arrived.crashes.max(here.crashes)),
+        false => (here.attempts.saturating_add(u32::from(!crashed)), here.crashes.saturating_add(u32::from(crashed))),
+    };
+    let source = if here.gate == Gate::Never { here } else { arrived };
+    Grown {
+        failures,
+        attempts,
+        crashes,
+        replays: if same { arrived.replays.max(here.replays) } else { here.replays },
+        gate: source.gate,
+        verdict: source.verdict.as_deref(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn letter(n: u128, died_at: i64) -> DeadLetter {
+        let time = |secs: i64| Timestamp::from_millis(secs * 1_000);
+        let failure = json!({"at": time(died_at), "attempt": 1, "replay": 0, "reason": "timeout", "message": "slow"});
+        serde_json::from_value(json!({
+            "id": JobId::new(time(0), n), "pipeline": "p", "key": "k", "input": {}, "reason": "timeout", "message": "slow",
+            "attempts": 4, "crashes": 1, "replays": 0, "gate": "auto", "accepted_at": time(0), "died_at": time(died_at),
+            "failures": [failure],
+        }))
+        .expect("a letter")
+    }
+
+    fn holder(letter: &DeadLetter, state: JobState) -> Holder {
+        Holder { id: letter.id, state, ended_at: Some(letter.died_at) }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let now = Timestamp::from_millis(10_000);
+        assert_eq!(check(&letter(1, 5), now), Ok(()));
+        let long = DeadLetter { key: Some("x".repeat(KEY_BYTES_MAX + 1)), ..letter(1, 5) };
+        assert_eq!(check(&long, now), Err(Unfit::KeyTooLong));
+        assert_eq!(check(&DeadLetter { key: Some(String::new()), ..letter(1, 5) }, now), Err(Unfit::KeyEmpty));
+        assert_eq!(check(&DeadLetter { failures: Some(Vec::new()), ..letter(1, 5) }, now), Err(Unfit::NoFailures));
+        let worn = DeadLetter { replays: u32::MAX, ..letter(1, 5) };
+        assert_eq!(check(&worn, now), Err(Unfit::TooMany { field: "replays", found: u32::MAX }));
+        assert!(matches!(check(&letter(1, 86_400 * 3), now), Err(Unfit::DiesLater(_))));
+    }
+
+    #[test]
+    fn a_known_key_never_becomes_a_second_letter() {
+        let (old, new) = (letter(1, 5), letter(2, 9));
+        assert_eq!(arrival(&new, None), Arrival::New);
+        assert_eq!(arrival(&new, Some(&holder(&old, JobState::Dead))), Arrival::FailedAgain(old.id));
+        let taken = |state| Arrival::KeyTaken { id: new.id, state };
+        assert_eq!(arrival(&old, Some(&holder(&new, JobState::Dead))), taken(JobState::Dead));
+        for state in [JobState::Queued, JobState::Leased, JobState::Done, JobState::Discarded] {
+            assert_eq!(arrival(&letter(3, 99), Some(&holder(&new, state))), taken(state), "{state}");
+        }
+        assert_eq!(arrival(&old, Some(&holder(&old, JobState::Dead))), Arrival::Known);
+    }
+
+    #[test]
+    fn counts_saturate_and_force_stays_needed() {
+        let here = DeadLetter { attempts: u32::MAX, gate: Gate::Never, ..letter(1, 5) };
+        let arrived = letter(2, 9);
+        let grown = grown(&here, &arrived);
+        assert_eq!((grown.attempts, grown.crashes, grown.gate), (u32::MAX, 1, Gate::Never));
+        assert_eq!(grown.failures.len(), 1);
+    }
+
+    #[test]
+    fn the_same_letter_brings_all_that_is_new_of_it() {
+        let here = letter(1, 5);
+        let mut later = letter(1, 9);
+        let failures = [5, 7, 9].map(|secs| letter(1, secs).failures.expect("failures").remove(0));
+        later.failures = Some(failures.to_vec());
+        later.attempts = 6;
+        let grown = grown(&here, &later);
+        assert_eq!((grown.failures.len(), grown.attempts), (2, 6));
+    }
+}

@@ -1,0 +1,182 @@
+//! Taking in dead letters of another store. What becomes of a letter is decided by `core::dead::import`; here it is written.
+
+use redrive_core::dead::DeadLetter;
+use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown};
+use redrive_core::failures::Failure;
+use redrive_core::ids::JobId;
+use redrive_core::payloads::Payload;
+use redrive_core::state::JobState;
+use redrive_core::time::Timestamp;
+use rusqlite::params;
+
+use super::batch::{Batch, Event};
+use super::fault::Fault;
+use super::{causes, dead, jobs, payloads, rows};
+
+/// The payload of a letter can be worked from, only its beginning was kept, or its bytes were never here.
+const WHOLE: i64 = 0;
+const CUT: i64 = 1;
+const MISSING: i64 = 2;
+
+/// Takes a letter in, if it is news.
+pub(super) fn import(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<Arrival, Fault> {
+    let holder = holder(batch, letter)?;
+    let arrival = arrival(letter, holder.as_ref());
+    match &arrival {
+        Arrival::New => insert(batch, letter, now)?,
+        Arrival::FailedAgain(id) => fail_again(batch, *id, letter, now)?,
+        Arrival::Known | Arrival::KeyTaken { .. } => {}
+    }
+    Ok(arrival)
+}
+
+/// The job that has the letter's id, or else its key.
+fn holder(batch: &mut Batch<'_>, letter: &DeadLetter) -> Result<Option<Holder>, Fault> {
+    let found = |id: JobId, place: (JobState, Option<Timestamp>)| Holder { id, state: place.0, ended_at: place.1 };
+    if let Some(place) = jobs::place_of(batch.connection(), letter.id)? {
+        return Ok(Some(found(letter.id, place)));
+    }
+    let (Some(pipeline), Some(key)) = (batch.find_pipeline(&letter.pipeline)?, &letter.key) else { return Ok(None) };
+    let Some(owner) = jobs::key_owner(batch, pipeline, key)? else { return Ok(None) };
+    Ok(jobs::place_of(batch.connection(), owner)?.map(|place| found(owner, place)))
+}
+
+fn insert(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<(), Fault> {
+    let pipeline = batch.pipeline(&letter.pipeline)?;
+    if let Some(key) = &letter.key {
+        let mut claim = batch.statement("INSERT INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
+        claim.execute(params![pipeline, key, letter.id.as_bytes()])?;
+    }
+    let failures = letter.failures.as_deref().unwrap_or_default();
+    let key = match failures.last() {
+        Some(last) => Some(causes::recognise(batch, pipeline, letter.target.as_deref(), last, letter.died_at)?),
+        None => None,
+    };
+    insert_row(batch, (pipeline, key), letter, now)?;
+    for failure in failures {
+        rows::add_failure(batch.connection(), letter.id, failure)?;
+    }
+    let ledger = batch.ledger(pipeline);
+    ledger.accepted += 1;
+    ledger.dead += 1;
+    batch.count(pipeline, now, Event::Accepted, None);
+    batch.count(pipeline, now, Event::Buried, Some(letter.reason));
+    Ok(())
+}
+
+fn insert_row(
+    batch: &Batch<'_>,
+    (pipeline, key): (i64, Option<i64>),
+    letter: &DeadLetter,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let payload = payload_of(letter);
+    let cut = claim_payload(batch, letter.id, payload.as_ref(), now)?;
+    batch
+        .statement(
+            "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
+                               reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
+                               payload_cut)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+        )?
+        .execute(params![
+            letter.id.as_bytes(),
+            pipeline,
+            letter.key,
+            letter.target,
+            letter.accepted_at.as_millis(),
+            letter.died_at.as_millis(),
+            now.as_millis(),
+            letter.attempts,
+            letter.crashes,
+            letter.replays,
+            letter.gate.as_str(),
+            letter.reason.as_str(),
+            letter.code,
+            letter.http_status,
+            letter.proxy,
+            letter.message,
+            payload.map(|payload| *payload.hash.as_bytes()),
+            serde_json::to_string(&letter.input)?,
+            key,
+            letter.verdict,
+            letter.original.as_ref().map(serde_json::to_string).transpose()?,
+            cut
+        ])?;
+    Ok(())
+}
+
+/// The payload that a letter names, with what its failures know of it.
+fn payload_of(letter: &DeadLetter) -> Option<Payload> {
+    let hash = letter.payload?;
+    let known = letter.failures.iter().flatten().rev().filter_map(|failure| failure.payload.as_ref());
+    Some(known.cloned().find(|payload| payload.hash == hash).unwrap_or_else(|| Payload::bare(hash, 0)))
+}
+
+/// Refers to a payload if its bytes are here; says whether it is enough to work from.
+fn claim_payload(batch: &Batch<'_>, job: JobId, payload: Option<&Payload>, now: Timestamp) -> Result<i64, Fault> {
+    let Some(payload) = payload else { return Ok(WHOLE) };
+    if payloads::place_of(batch.connection(), payload.hash)?.is_none() {
+        return Ok(MISSING);
+    }
+    payloads::refer(batch, job, payload, now)?;
+    Ok(if payload.truncated { CUT } else { WHOLE })
+}
+
+/// Adds what is new of a letter to the one that is here.
+fn fail_again(batch: &mut Batch<'_>, id: JobId, arrived: &DeadLetter, now: Timestamp) -> Result<(), Fault> {
+    let here = dead::get(batch.connection(), id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let grown = grown(&here, arrived);
+    let Some(last) = grown.failures.last() else { return Ok(()) };
+    let pipeline = batch.pipeline(&here.pipeline)?;
+    let mut select = batch.statement("SELECT cause_key FROM dead WHERE id = ?1")?;
+    let before: Option<i64> = select.query_row([id.as_bytes()], |row| row.get(0))?;
+    let key = causes::recognise(batch, pipeline, here.target.as_deref(), last, arrived.died_at)?;
+    if let Some(before) = before {
+        batch.tallies.key(before).dead -= 1;
+    }
+    for failure in &grown.failures {
+        rows::add_failure(batch.connection(), id, failure)?;
+    }
+    update_row(batch, &here, (&grown, last), (arrived.died_at, key), now)?;
+    batch.count(pipeline, now, Event::Buried, Some(last.reason));
+    Ok(())
+}
+
+/// Its reason, code, message, status and proxy are those of its last failure. It keeps its payload until another one is here.
+fn update_row(
+    batch: &Batch<'_>,
+    here: &DeadLetter,
+    (grown, last): (&Grown<'_>, &Failure),
+    (died_at, key): (Timestamp, i64),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let cut = claim_payload(batch, here.id, last.payload.as_ref(), now)?;
+    let payload = last.payload.as_ref().filter(|_| cut != MISSING || here.payload.is_none());
+    batch
+        .statement(
+            "UPDATE dead SET died_at = ?2, kept_from = ?3, attempts = ?4, crashes = ?5, replays = ?6, gate = ?7, reason = ?8,
+                    code = ?9, http_status = ?10, proxy = ?11, message = ?12, cause_key = ?13, verdict = ?14,
+                    payload = ifnull(?15, payload), payload_cut = iif(?15 IS NULL, payload_cut, ?16)
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            here.id.as_bytes(),
+            died_at.as_millis(),
+            now.as_millis(),
+            grown.attempts,
+            grown.crashes,
+            grown.replays,
+            grown.gate.as_str(),
+            last.reason.as_str(),
+            last.code,
+            last.http_status,
+            last.proxy,
+            last.message,
+            key,
+            grown.verdict,
+            payload.map(|payload| payload.hash.as_bytes()),
+            cut
+        ])?;
+    Ok(())
+}
