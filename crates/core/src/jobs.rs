@@ -180,6 +180,8 @@ pub struct LeasedJob {
     pub progress: Option<Value>,
     /// The saved payload to work from, if it is replayed so.
     pub saved: Option<Payload>,
+    /// Whether it is replayed because a policy asked for it, and no person.
+    pub automatic: bool,
 }
 
 impl LeasedJob {

@@ -172,21 +172,22 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
         return Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() };
     }
     let tally = Tally { attempts: job.attempt(), suspect: false, ..job.tally };
-    let destination = retry_or_bury(policy, verdict, tally, wait, ending);
+    // A replay that nobody asked for looks whether things are better, once.
+    let attempts_max = if job.automatic { 1 } else { policy.retry.attempts_max };
+    let destination = retry_or_bury(&policy.retry, verdict, (tally, attempts_max), wait, ending);
     Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() }
 }
 
 fn retry_or_bury(
-    policy: &Policy,
+    retry: &RetryPolicy,
     verdict: Verdict,
-    tally: Tally,
+    (tally, attempts_max): (Tally, u32),
     wait: Option<Duration>,
     ending: Ending,
 ) -> Destination {
-    let retry = &policy.retry;
     let in_run = tally.attempts.saturating_sub(tally.attempts_before);
     let worn_out = tally.attempts >= retry.attempts_total_max;
-    let retries = verdict.disposition == Disposition::Retry && in_run < retry.attempts_max && !worn_out;
+    let retries = verdict.disposition == Disposition::Retry && in_run < attempts_max && !worn_out;
     if retries {
         Destination::Queue { due_at: ending.at + retry.delay(in_run, wait, ending.chance) }
     } else {
@@ -245,6 +246,7 @@ pub(crate) mod tests {
             accepted_at: now,
             progress: None,
             saved: None,
+            automatic: false,
         }
     }
 
@@ -295,6 +297,22 @@ pub(crate) mod tests {
         assert!(matches!(fifth.destination, Destination::Queue { .. }));
         let sixth = fail(fifth.tally, Reason::Timeout);
         assert!(matches!(sixth.destination, Destination::Dead { gate: Gate::Never, .. }));
+    }
+
+    #[test]
+    fn an_automatic_replay_is_one_attempt_so_that_two_fit_under_the_total() {
+        let mut tally = Tally { attempts: 4, attempts_before: 4, replays: 1, ..Tally::default() };
+        for (attempts, gate) in [(5, Gate::Auto), (6, Gate::Never)] {
+            let job = LeasedJob { automatic: true, ..job(tally) };
+            let slow = Outcome::Failed(FailureReport::new(Reason::Timeout, "slow"));
+            let decision = decide(&Policy::default(), &job, slow, ending());
+            assert!(
+                matches!(decision.destination, Destination::Dead { gate: found, .. } if found == gate),
+                "{attempts}"
+            );
+            assert_eq!(decision.tally.attempts, attempts);
+            tally = Tally { attempts_before: attempts, replays: tally.replays + 1, ..decision.tally };
+        }
     }
 
     #[test]

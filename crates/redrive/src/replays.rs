@@ -204,12 +204,13 @@ impl Trial {
                 attempts: letter.attempts,
                 attempts_before: letter.attempts,
                 crashes: letter.crashes,
-                replays: letter.replays + 1,
+                replays: letter.replays.saturating_add(1),
                 suspect: false,
             },
             accepted_at: letter.accepted_at,
             progress: None,
             saved: Some(payload),
+            automatic: false,
         };
         self.running.spawn(try_one(self.redrive.clone(), pipeline, job, self.worker));
         Ok(())

@@ -9,7 +9,9 @@ use redrive::clock::{Clock, TestClock};
 use redrive::sink::{JobResult, Sink};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Disposition, Error, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
+use redrive_core::dead::Gate;
 use redrive_core::ledger::Ledger;
+use redrive_core::replays::AutoReplay;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{CancelJobs, DeadFilter, FindLostLeases, JobFilter, ListDead, ListJobs};
 use tokio::task::JoinHandle;
@@ -329,4 +331,28 @@ async fn an_input_must_be_an_object() {
     assert!(matches!(refused, Error::InputNotAnObject(_)));
     assert_eq!(redrive.ledger(pipeline.name()).await.expect("read").accepted, 0);
     assert!(Pipeline::new("not a name", |_: Job| async { Ok(json!(null)) }).is_err());
+}
+
+#[tokio::test]
+async fn two_automatic_replays_of_one_attempt_each_fit_under_the_total() {
+    let (redrive, clock) = redrive();
+    let policy = Policy { auto_replays: vec![AutoReplay::every(Duration::from_secs(3_600))], ..Policy::default() };
+    let slow = |_: Job| async { Err(FailureReport::new(Reason::Timeout, "slow")) };
+    let pipeline = Pipeline::new("p", slow).expect("a pipeline").with_policy(policy);
+    redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
+    let stop = CancellationToken::new();
+    let worker = redrive.worker(vec![pipeline]).with_replays();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
+    for (attempts, gate) in [(4, Gate::Auto), (5, Gate::Auto), (6, Gate::Never)] {
+        eventually("it died", async || {
+            clock.advance(Duration::from_secs(60));
+            dead(&redrive).await.first().is_some_and(|letter| letter.attempts >= attempts)
+        })
+        .await;
+        let letter = dead(&redrive).await.remove(0);
+        assert_eq!((letter.attempts, letter.gate, letter.replays), (attempts, gate, attempts - 4));
+    }
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+    assert_sound(&redrive).await;
 }

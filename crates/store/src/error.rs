@@ -121,6 +121,20 @@ impl StoreError {
                 | Self::CannotMerge { .. }
                 | Self::CannotSplit { .. }
                 | Self::NoReplay(_)
+                | Self::InvalidCursor(_)
+        )
+    }
+
+    /// Whether the store itself is in trouble, so that every operation of a transaction fails alike.
+    pub(crate) const fn is_about_the_store(&self) -> bool {
+        matches!(
+            self,
+            Self::Locked(_)
+                | Self::DiskFull(_)
+                | Self::ReadOnly { .. }
+                | Self::NotAStore { .. }
+                | Self::Gone(_)
+                | Self::Closed
         )
     }
 }

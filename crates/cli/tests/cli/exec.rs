@@ -185,6 +185,29 @@ fn a_persistent_command_that_says_too_much_or_ends_early_mixes_nothing_up() {
 }
 
 #[test]
+fn a_line_that_no_job_asked_for_answers_none_and_is_logged() {
+    let sandbox = Sandbox::new();
+    // Answers, and a moment later says something more that looks like an answer.
+    let script = "import json, sys, time\nfor line in sys.stdin:\n    n = json.loads(line)['input']['n']\n    print(json.dumps({'result': n}), flush=True)\n    time.sleep(0.1)\n    print(json.dumps({'result': 'stray'}), flush=True)\n    open(f'said.{n}', 'w').close()\n";
+    sandbox.write("server.py", script);
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"python3\", \"server.py\"]\nmode = \"persistent\"\nconcurrency = 1\nout = \"out.jsonl\"\n");
+    let log = std::fs::File::create(sandbox.path("log")).expect("made");
+    let mut worker = sandbox.command().arg("work").stderr(log).spawn().expect("started");
+    for n in 0..3 {
+        sandbox.write("tasks.jsonl", format!("{{\"n\":{n}}}\n"));
+        sandbox.redrive("push tasks.jsonl --pipeline p").expect(0);
+        eventually("it has said too much", || sandbox.path(&format!("said.{n}")).exists());
+    }
+    eventually("all are done", || sandbox.ledger("p")["done"] == 3);
+    worker.kill().expect("killed");
+    worker.wait().expect("waited");
+    let results: Vec<_> = crate::harness::json_lines(&sandbox.read("out.jsonl"));
+    assert!(results.iter().all(|line| line["result"] == line["input"]["n"]), "{results:?}");
+    let log = sandbox.read("log");
+    assert!(log.contains("a line that no job asked for") && log.contains("stray"), "{log}");
+}
+
+#[test]
 fn memory_taken_by_who_left_the_family_counts() {
     let hog = "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        hoard = bytearray(200 << 20)\n        time.sleep(300)\n    os._exit(0)\ntime.sleep(300)\n";
     let sandbox = Sandbox::new();

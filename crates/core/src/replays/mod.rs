@@ -1,8 +1,10 @@
 //! Replays: sending dead letters through their pipeline again, in growing steps, and stopping when they fail again.
 //!
 //! - `pace`: what is sent when, and when to stop
+//! - `withdraw`: what a letter is after it was taken back
 
 mod pace;
+mod withdraw;
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::pace::{Advance, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed};
+pub use self::withdraw::{Sent, Withdrawn, withdrawn};
 use crate::failures::Reason;
 
 /// What a replay works from.

@@ -68,7 +68,8 @@ async fn take_back(
     lost: impl Iterator<Item = &LostLease>,
 ) -> Result<(), Error> {
     let settle = |lost: &LostLease| {
-        let decision = judge(&pipeline.policy, lost, context.ending());
+        let mut decision = judge(&pipeline.policy, lost, context.ending());
+        decision.facts.tracked = pipeline.tracked_in(&lost.job.input);
         Settlement { lease: lost.job.lease, decision }
     };
     let settlements: Vec<_> = lost.map(settle).collect();

@@ -71,6 +71,10 @@ async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob, work: 
         return (Outcome::Failed(FailureReport::new(Reason::Misconfigured, message)), None);
     }
     if pipeline.handler.isolation() == Isolation::OwnProcess {
+        // Whoever cancels a replay wants to know which of its letters had begun; other jobs need not pay for it.
+        if job.tally.replays > 0 && !note_start(context, job, true).await {
+            return (Outcome::Returned, None);
+        }
         return handle(context, pipeline, work, OWN_DEADLINE_SLACK).await;
     }
     let (_alone, _together) = match job.tally.suspect {
@@ -80,13 +84,23 @@ async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob, work: 
     if context.stop.is_cancelled() {
         return (Outcome::Returned, None);
     }
-    let store = &context.redrive.store;
-    let start = || store.start(StartJobs { leases: vec![job.lease] });
-    if let Err(error) = context.patiently(start).await {
-        context.fail(error.into());
+    if !note_start(context, job, false).await {
         return (Outcome::Returned, None);
     }
     handle(context, pipeline, work, Duration::ZERO).await
+}
+
+/// Notes that a job begins to run; says whether that could be written.
+async fn note_start(context: &Context, job: &LeasedJob, own_process: bool) -> bool {
+    let store = &context.redrive.store;
+    let start = || store.start(StartJobs { leases: vec![job.lease], own_process });
+    match context.patiently(start).await {
+        Ok(()) => true,
+        Err(error) => {
+            context.fail(error.into());
+            false
+        }
+    }
 }
 
 async fn handle(context: &Context, pipeline: &Pipeline, work: Job, slack: Duration) -> (Outcome, Option<Value>) {

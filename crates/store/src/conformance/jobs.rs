@@ -1,5 +1,7 @@
 //! What must hold of jobs.
 
+use std::sync::Arc;
+
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
 use redrive_core::settlements::Outcome;
@@ -11,7 +13,7 @@ use super::script::{
     timeout, try_enqueue,
 };
 use crate::StoreError;
-use crate::contract::{CancelJobs, EnqueueJobs, EnqueuedJob, JobFilter, ListJobs, Settled};
+use crate::contract::{CancelJobs, DeadFilter, EnqueueJobs, EnqueuedJob, JobFilter, ListDead, ListJobs, Settled};
 
 /// Accepted jobs are in the ledger.
 pub async fn accepts_and_counts(store: Shared) {
@@ -150,6 +152,28 @@ pub async fn cancels_queued_and_leased_jobs(store: Shared) {
     let record = detail.discard.expect("a record");
     assert_eq!((record.actor.as_str(), record.why.as_str(), record.at), ("ada", "wrong file", at(5)));
     assert_eq!(lease_all(&store, 10, at(9)).await.jobs.len(), 1);
+    assert_sound(&store).await;
+}
+
+/// A cursor that no list has given out fails its caller, and nobody who asks at the same time.
+pub async fn a_bad_cursor_fails_only_its_caller(store: Shared) {
+    let mut callers = tokio::task::JoinSet::new();
+    for n in 0..100 {
+        let (lister, pusher) = (Arc::clone(&store), Arc::clone(&store));
+        callers.spawn(async move {
+            let cursor = Some("no cursor".to_owned());
+            let jobs = ListJobs { filter: JobFilter::default(), limit: 1, cursor: cursor.clone() };
+            let letters = ListDead { filter: DeadFilter::default(), limit: 1, cursor, with_failures: false };
+            let (jobs, letters) = tokio::join!(lister.list_jobs(jobs), lister.list_dead(letters));
+            assert!(matches!(jobs, Err(StoreError::InvalidCursor(_))), "{jobs:?}");
+            assert!(matches!(letters, Err(StoreError::InvalidCursor(_))), "{letters:?}");
+        });
+        callers.spawn(async move { drop(enqueue(&pusher, vec![job(n + 1, plain())]).await) });
+    }
+    while let Some(ended) = callers.join_next().await {
+        ended.expect("each gets what it asked for");
+    }
+    assert_eq!(ledger(&store).await.accepted, 100);
     assert_sound(&store).await;
 }
 

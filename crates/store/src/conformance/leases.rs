@@ -155,7 +155,7 @@ pub async fn a_started_job_is_told_from_a_waiting_one(store: Shared) {
     enqueue(&store, vec![job(1, plain()), job(2, plain())]).await;
     let begun = lease_one(&store, at(0)).await;
     lease_one(&store, at(0)).await;
-    store.start(StartJobs { leases: vec![begun.lease] }).await.expect("noted");
+    store.start(StartJobs { leases: vec![begun.lease], own_process: false }).await.expect("noted");
     let mut lost = store.lost_leases(find_lost(30)).await.expect("asked");
     lost.sort_by_key(|lost| lost.job.lease.job);
     assert_eq!(lost.iter().map(|lost| lost.started).collect::<Vec<_>>(), [true, false]);

@@ -22,7 +22,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@cases $make;
             jobs: [accepts_and_counts, a_key_is_accepted_once, keys_belong_to_a_pipeline, a_full_queue_refuses_all,
                    lists_filter_and_page, shows_jobs_in_every_state, cancels_queued_and_leased_jobs,
-                   a_huge_input_comes_back_whole]
+                   a_huge_input_comes_back_whole, a_bad_cursor_fails_only_its_caller]
             leases: [oldest_due_first_and_only_once, nothing_before_it_is_due, done_is_final, a_retry_waits_and_counts,
                      burying_keeps_every_failure, a_stale_settlement_moves_nothing, an_expired_lease_is_lost,
                      extending_keeps_a_lease, a_started_job_is_told_from_a_waiting_one, epochs_grow,
@@ -39,11 +39,13 @@ macro_rules! conformance_tests {
                      an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates]
             replays: [a_plan_changes_nothing, a_letter_recovers, a_letter_that_fails_again_is_the_same_letter,
                       a_retry_stays_with_its_replay, a_letter_is_claimed_once, a_ramp_stops_by_itself,
-                      a_paused_replay_rests, a_cancelled_replay_lets_go, what_is_given_up_meanwhile_is_gone,
+                      a_paused_replay_rests, a_cancelled_replay_lets_go, cancelling_counts_what_had_begun,
+                      what_is_given_up_meanwhile_is_gone,
                       an_edited_letter_keeps_its_original, by_itself_only_what_may_go_goes,
                       replayed_letters_respect_breakers, replays_are_listed, a_saved_payload_stays_with_its_letter,
                       what_is_chosen_can_be_listed, an_untried_letter_can_be_replayed]
-            traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything]
+            traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
+                      a_tracked_letter_is_taken_out_where_it_was_counted]
             workers: [a_detached_workers_leases_are_lost, workers_are_listed]
             payloads: [the_first_place_counts, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]

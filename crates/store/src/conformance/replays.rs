@@ -23,7 +23,7 @@ use super::script::{
 use crate::contract::{
     Automatic, CancelJobs, ChangeReplay, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, ImportDead, Lane,
     LeaseJobs, ListChosen, ListReplayLetters, ListReplays, PlanReplay, RegisterPayload, ReplayChange, ReplayLetter,
-    ReplayPlan, ReplayView, Selection, StartReplay, TrafficBy,
+    ReplayPlan, ReplayView, Selection, StartJobs, StartReplay, TrafficBy,
 };
 
 fn replay_id(n: u128) -> ReplayId {
@@ -97,9 +97,16 @@ async fn change(store: &Shared, n: u128, change: ReplayChange) -> bool {
 
 /// Replays all dead letters and leases one of them.
 pub(super) async fn replay_one(store: &Shared) -> LeasedJob {
-    start(store, 1, at_once()).await;
-    advance(store, 1, at(101)).await;
-    lease(store, 1, at(102)).await.remove(0)
+    replay_nth(store, 1).await
+}
+
+/// The same once more, a while later.
+pub(super) async fn replay_nth(store: &Shared, n: u32) -> LeasedJob {
+    let (replay, now) = (u128::from(n), at(i64::from(n) * 100));
+    let asked = PlanReplay { now, ..plan(all()) };
+    start_as(store, replay, asked, at_once(), Input::new()).await;
+    advance(store, replay, now + Duration::from_secs(1)).await;
+    lease(store, replay, now + Duration::from_secs(2)).await.remove(0)
 }
 
 async fn bury_some(store: &Shared, letters: u128) -> Vec<JobId> {
@@ -276,6 +283,48 @@ pub async fn a_cancelled_replay_lets_go(store: Shared) {
     assert_sound(&store).await;
 }
 
+/// A replay that is cancelled after its worker was lost takes everything back. What had begun counts, and is still suspected if
+/// it ran inside the worker; what had failed again says so, in the words of one failure; the rest is as it was.
+pub async fn cancelling_counts_what_had_begun(store: Shared) {
+    let ids = bury_some(&store, 4).await;
+    let before = dead(&store, DeadFilter::default()).await;
+    start(&store, 1, at_once()).await;
+    advance(&store, 1, at(101)).await;
+    let leased = lease(&store, 1, at(102)).await;
+    let of = |id: JobId| leased.iter().find(|job| job.lease.job == id).expect("leased");
+    for (id, own_process) in [(ids[0], true), (ids[1], false)] {
+        store.start(StartJobs { leases: vec![of(id).lease], own_process }).await.expect("noted");
+    }
+    settle(&store, of(ids[2]), timeout(), at(103)).await;
+    store.detach_worker(worker(1)).await.expect("it is gone");
+    assert!(change(&store, 1, ReplayChange::Cancel).await);
+    assert!(!get(&store, 1).await.is_open(), "nothing is left under way");
+    assert_sound(&store).await;
+    let after = dead(&store, DeadFilter::default()).await;
+    let now = |id: JobId| after.iter().find(|letter| letter.id == id).expect("dead");
+    let was = |id: JobId| before.iter().find(|letter| letter.id == id).expect("dead");
+    for id in [ids[0], ids[1]] {
+        let (now, was) = (now(id), was(id));
+        assert_eq!((now.attempts, now.replays), (was.attempts + 1, 1), "it began");
+        assert!(now.verdict.as_ref().is_some_and(|said| said.contains("cut short")));
+        assert_eq!((now.reason, &now.code, &now.message), (was.reason, &was.code, &was.message));
+    }
+    let failed = now(ids[2]);
+    assert_eq!((failed.attempts, failed.replays, failed.died_at), (2, 1, at(103)));
+    let last = failed.failures.as_ref().and_then(|failures| failures.last()).expect("a failure");
+    assert_eq!((failed.reason, &failed.code, &failed.message), (last.reason, &last.code, &last.message));
+    assert_eq!((failed.http_status, &failed.proxy), (last.http_status, &last.proxy));
+    assert_eq!((failed.reason, failed.gate), (Reason::Timeout, Gate::Review));
+    assert_eq!(now(ids[3]), was(ids[3]), "nobody had begun it");
+    attach(&store, 1).await;
+    start_as(&store, 2, PlanReplay { now: at(300), ..plan(all()) }, at_once(), Input::new()).await;
+    advance(&store, 2, at(301)).await;
+    let again = lease(&store, 2, at(302)).await;
+    let suspects: Vec<_> = again.iter().filter(|job| job.tally.suspect).map(|job| job.lease.job).collect();
+    assert_eq!(suspects, [ids[1]], "it may have taken its worker down");
+    assert_sound(&store).await;
+}
+
 /// A letter that is discarded before its turn, or cancelled after it was sent, is accounted for.
 pub async fn what_is_given_up_meanwhile_is_gone(store: Shared) {
     let ids = bury_some(&store, 3).await;
@@ -333,6 +382,7 @@ pub async fn by_itself_only_what_may_go_goes(store: Shared) {
     assert_eq!(first.included, 1);
     advance(&store, 1, at(101)).await;
     let leased = lease(&store, 1, at(102)).await.remove(0);
+    assert!(leased.automatic, "who decides about it must know");
     let ending = Ending { at: at(103), duration: None, worker: None, chance: 0.0 };
     let mut decision = decide(&Policy::default(), &leased, timeout(), ending);
     decision.destination = Destination::bury(Gate::Auto, None);

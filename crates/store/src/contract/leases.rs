@@ -79,6 +79,8 @@ pub struct LeasedJobs {
 pub struct StartJobs {
     /// Their leases; stale ones are passed over.
     pub leases: Vec<Lease>,
+    /// Whether each has a process of its own, so that it is no suspect if its worker dies.
+    pub own_process: bool,
 }
 
 /// Notes how far an attempt got.

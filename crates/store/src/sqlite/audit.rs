@@ -87,6 +87,10 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "SELECT count(*) FROM cause_key k WHERE k.dead <> (SELECT count(*) FROM dead d WHERE d.cause_key = k.id)",
     ),
     (
+        "a count of a tracked field is below zero",
+        "SELECT count(*) FROM tracked WHERE ok < 0 OR failed < 0",
+    ),
+    (
         "a replay does not know how far it is",
         "SELECT count(*) FROM replay r WHERE (r.total, r.pending, r.running, r.recovered, r.failed) <>
             (SELECT count(*), ifnull(sum(state = 'pending'), 0), ifnull(sum(state = 'running'), 0),

@@ -76,8 +76,9 @@ fn insert_row(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+                               payload_cut, tracked)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+                     '[]')",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -109,8 +110,7 @@ fn insert_row(
 /// The payload that a letter names, with what its failures know of it.
 fn payload_of(letter: &DeadLetter) -> Option<Payload> {
     let hash = letter.payload?;
-    let known = letter.failures.iter().flatten().rev().filter_map(|failure| failure.payload.as_ref());
-    Some(known.cloned().find(|payload| payload.hash == hash).unwrap_or_else(|| Payload::bare(hash, 0)))
+    Some(letter.saved_payload().cloned().unwrap_or_else(|| Payload::bare(hash, 0)))
 }
 
 /// Refers to a payload if its bytes are here; says whether it is enough to work from.

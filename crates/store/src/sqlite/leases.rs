@@ -42,9 +42,10 @@ impl LeaseStore for SqliteStore {
 
     async fn start(&self, params: StartJobs) -> Result<()> {
         self.write(move |batch| {
-            let mut update = batch.statement("UPDATE lease SET started = 1 WHERE job = ?1 AND token = ?2")?;
+            let mut update = batch.statement("UPDATE lease SET started = ?3 WHERE job = ?1 AND token = ?2")?;
+            let started = if params.own_process { 2 } else { 1 };
             for lease in &params.leases {
-                update.execute(params![lease.job.as_bytes(), lease.token.as_bytes()])?;
+                update.execute(params![lease.job.as_bytes(), lease.token.as_bytes(), started])?;
             }
             Ok(())
         })
@@ -93,7 +94,7 @@ impl LeaseStore for SqliteStore {
         self.read(move |conn| {
             let names: Vec<&str> = params.pipelines.iter().map(PipelineName::as_str).collect();
             let sql = format!(
-                "SELECT {JOB_COLUMNS}, p.name, l.token, l.epoch, l.worker, l.started, w.id IS NULL
+                "SELECT {JOB_COLUMNS}, p.name, l.token, l.epoch, l.worker, l.started = 1, w.id IS NULL
                  FROM lease l JOIN job j ON j.seq = l.seq JOIN pipeline p ON p.id = j.pipeline
                  LEFT JOIN worker w ON w.id = l.worker
                  WHERE (w.id IS NULL OR l.until <= ?1) AND p.name IN (SELECT value FROM json_each(?3)) LIMIT ?2"
@@ -109,13 +110,13 @@ impl LeaseStore for SqliteStore {
 
 /// The columns of [`leased_job`], from `job j`.
 const JOB_COLUMNS: &str = "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
-    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved";
+    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved, j.automatic";
 
 fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
     Ok(LostLease {
         job: LeasedJob {
-            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 15)?, epoch: row.get(16)? },
-            pipeline: rows::parsed(row, 14)?,
+            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 16)?, epoch: row.get(17)? },
+            pipeline: rows::parsed(row, 15)?,
             key: row.get(1)?,
             target: row.get(2)?,
             input: rows::input(row, 3)?,
@@ -123,10 +124,11 @@ fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
             tally: rows::tally(row, 5)?,
             progress: rows::json_opt(row, 12)?,
             saved: row.get::<_, Option<[u8; 32]>>(13)?.map(|hash| Payload::bare(PayloadHash::from_bytes(hash), 0)),
+            automatic: row.get(14)?,
         },
-        worker: rows::worker_id(row, 17)?,
-        started: row.get(18)?,
-        worker_gone: row.get(19)?,
+        worker: rows::worker_id(row, 18)?,
+        started: row.get(19)?,
+        worker_gone: row.get(20)?,
     })
 }
 
@@ -361,6 +363,7 @@ impl Leasing<'_, '_> {
             accepted_at: queued.accepted_at,
             progress: queued.progress,
             saved,
+            automatic: queued.automatic,
         });
         Ok(())
     }
@@ -377,6 +380,7 @@ struct QueuedJob {
     due_at: i64,
     progress: Option<Value>,
     saved: Option<[u8; 32]>,
+    automatic: bool,
 }
 
 fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
@@ -391,5 +395,6 @@ fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
         due_at: row.get(11)?,
         progress: rows::json_opt(row, 12)?,
         saved: row.get(13)?,
+        automatic: row.get(14)?,
     })
 }

@@ -26,6 +26,7 @@ mod presence;
 mod readers;
 mod replay_letters;
 mod replay_plans;
+mod replay_withdrawals;
 mod replays;
 mod rows;
 mod schema;

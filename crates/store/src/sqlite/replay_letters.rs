@@ -1,4 +1,4 @@
-//! The letters of a replay on their way: sent, taken back, come to their end.
+//! The letters of a replay on their way: sent, and come to their end.
 
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
@@ -89,10 +89,13 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
     batch
         .statement(
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
-                              suspect, reason, code, input, replay, saved, cause_key, original, auto_replays)
-             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), crashes > 0, reason, code,
+                              suspect, reason, code, input, replay, saved, cause_key, original, auto_replays, tracked,
+                              automatic)
+             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), crashes > 0 OR suspect, reason,
+                    code,
                     ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
-                    iif(?4 IS NULL, original, ifnull(original, input)), min(auto_replays + ?7, 4294967295)
+                    iif(?4 IS NULL, original, ifnull(original, input)), min(auto_replays + ?7, 4294967295),
+                    tracked, ?7
              FROM dead WHERE seq = ?1",
         )?
         .execute(params![
@@ -109,7 +112,8 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         .statement(
             "UPDATE replay_letter SET letter = (SELECT json_object('gate', gate, 'died_at', died_at, 'kept_from', kept_from,
                     'http_status', http_status, 'proxy', proxy, 'message', message, 'verdict', verdict, 'cut', payload_cut,
-                    'payload', hex(payload)) FROM dead WHERE seq = ?1)
+                    'payload', hex(payload), 'failures', (SELECT ifnull(max(n), 0) FROM failure WHERE job = id))
+                    FROM dead WHERE seq = ?1)
              WHERE job = ?2 AND claimed = 1",
         )?
         .execute(params![letter.seq, job.as_bytes()])?;
@@ -124,82 +128,6 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         batch.tallies.key(key).dead -= 1;
     }
     Ok(true)
-}
-
-/// Puts letters whose worker is gone back into the replay's queue, except those that may have taken it down.
-fn return_lost(batch: &mut Batch<'_>, replay: i64) -> Result<(), Fault> {
-    let mut select = batch.statement(
-        "SELECT j.seq, j.pipeline, j.due_at, j.attempts + j.crashes > 0, l.job FROM lease l JOIN job j ON j.seq = l.seq
-         WHERE j.replay = ?1 AND l.started = 0 AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = l.worker)",
-    )?;
-    let rows = select.query_map([replay], |row| {
-        let (seq, pipeline): (i64, i64) = (row.get(0)?, row.get(1)?);
-        Ok((seq, pipeline, rows::time(row, 2)?, row.get::<_, bool>(3)?, row.get::<_, [u8; 16]>(4)?))
-    })?;
-    for (seq, pipeline, due_at, tried, job) in rows.collect::<RowResult<Vec<_>>>()? {
-        batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job])?;
-        batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
-        batch.ledger(pipeline).retrying += i64::from(tried);
-        push(batch, replay, pipeline, seq, due_at)?;
-    }
-    Ok(())
-}
-
-/// Takes back the letters that were sent and that nobody works on; says how many. They are dead letters again as they were,
-/// with what happened to them meanwhile.
-pub(super) fn withdraw(batch: &mut Batch<'_>, replay: i64, now: Timestamp) -> Result<u64, Fault> {
-    return_lost(batch, replay)?;
-    let mut select = batch.statement(
-        "SELECT j.seq, j.id, j.pipeline, j.cause_key, j.attempts + j.crashes > 0,
-                j.attempts = j.attempts_before AND NOT j.suspect
-         FROM replay_queue q JOIN job j ON j.seq = q.seq WHERE q.replay = ?1",
-    )?;
-    let rows = select.query_map([replay], |row| {
-        let (seq, pipeline): (i64, i64) = (row.get(0)?, row.get(2)?);
-        Ok((
-            seq,
-            rows::job_id(row, 1)?,
-            pipeline,
-            row.get::<_, Option<i64>>(3)?,
-            row.get::<_, bool>(4)?,
-            row.get::<_, bool>(5)?,
-        ))
-    })?;
-    let waiting = rows.collect::<RowResult<Vec<_>>>()?;
-    batch.statement("DELETE FROM replay_queue WHERE replay = ?1")?.execute([replay])?;
-    for (seq, id, pipeline, key, tried, untouched) in &waiting {
-        batch
-            .statement(
-                "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
-                                   reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                                   payload_cut, auto_replays)
-                 SELECT j.id, j.pipeline, j.key, j.target, j.accepted_at, l.letter ->> 'died_at', l.letter ->> 'kept_from',
-                        j.attempts, j.crashes, j.replays - ?2, l.letter ->> 'gate', j.reason, j.code,
-                        l.letter ->> 'http_status', l.letter ->> 'proxy', l.letter ->> 'message',
-                        nullif(unhex(l.letter ->> 'payload'), x''), j.input, j.cause_key, l.letter ->> 'verdict', j.original,
-                        l.letter ->> 'cut', j.auto_replays - (?2 AND r.automatic)
-                 FROM job j JOIN replay r ON r.id = j.replay JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
-                 WHERE j.seq = ?1",
-            )?
-            .execute(params![seq, untouched])?;
-        batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
-        batch
-            .statement(
-                "UPDATE replay_letter SET state = 'cancelled', claimed = 0, ended_at = ?2, letter = NULL
-                 WHERE job = ?1 AND claimed = 1",
-            )?
-            .execute(params![id.as_bytes(), now.as_millis()])?;
-        batch.shift(*pipeline, JobState::Queued, Move::Withdraw)?;
-        let ledger = batch.ledger(*pipeline);
-        ledger.retrying -= i64::from(*tried);
-        ledger.replaying -= 1;
-        if let Some(key) = key {
-            batch.tallies.key(*key).dead += 1;
-        }
-    }
-    let withdrawn = waiting.len() as u64;
-    batch.statement("UPDATE replay SET running = running - ?2 WHERE id = ?1")?.execute(params![replay, withdrawn])?;
-    Ok(withdrawn)
 }
 
 /// Puts a letter into a replay's queue.

@@ -11,8 +11,9 @@ use super::SqliteStore;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
-use super::replay_letters::{send, withdraw};
+use super::replay_letters::send;
 use super::replay_plans::{self, Choice};
+use super::replay_withdrawals::withdraw;
 use super::rows::{self, RowResult};
 use super::{cause_changes, causes, dead};
 use crate::contract::{

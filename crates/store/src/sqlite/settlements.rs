@@ -4,10 +4,12 @@ use redrive_core::breakers::Signal;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
+use redrive_core::jobs::Tally;
 use redrive_core::replays::LetterState;
 use redrive_core::settlements::{Decision, Destination, Settlement};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
+use redrive_core::traffic::Counted;
 use rusqlite::{OptionalExtension, params};
 
 use super::batch::{Batch, Event};
@@ -22,7 +24,7 @@ pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<Vec<S
 }
 
 fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<Settled, Fault> {
-    let Some(seq) = release(batch, settlement)? else {
+    let Some((seq, begun)) = release(batch, settlement)? else {
         if params.keep_late {
             keep_late(batch, settlement, params)?;
         }
@@ -39,14 +41,14 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
         payloads::refer(batch, settlement.lease.job, payload, params.now)?;
     }
     let job = settlement.lease.job;
-    let Moved { pipeline, target } = match &decision.destination {
+    let Moved { pipeline, target, counted } = match &decision.destination {
         Destination::Done => complete(batch, seq, decision, params.now)?,
-        Destination::Queue { due_at } => requeue(batch, seq, decision, *due_at, params.now)?,
+        Destination::Queue { due_at } => requeue(batch, (seq, begun), decision, *due_at, params.now)?,
         Destination::Dead { gate, verdict } => {
             bury(batch, (seq, job), decision, (*gate, verdict.as_deref()), params.now)?
         }
     };
-    count(batch, pipeline, target.as_deref(), decision, params.now);
+    count(batch, (pipeline, target.as_deref()), decision, &counted, params.now);
     if let Some(target) = target {
         breakers::record(batch, (pipeline, &target), decision.signal, &params.breaker, params.now)?;
     }
@@ -54,7 +56,13 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
 }
 
 /// Counts the attempt, if it was one.
-fn count(batch: &mut Batch<'_>, pipeline: i64, target: Option<&str>, decision: &Decision, now: Timestamp) {
+fn count(
+    batch: &mut Batch<'_>,
+    (pipeline, target): (i64, Option<&str>),
+    decision: &Decision,
+    counted: &Counted,
+    now: Timestamp,
+) {
     let (failure, facts) = (decision.failure.as_ref(), &decision.facts);
     if failure.is_none() && decision.destination != Destination::Done {
         return;
@@ -66,23 +74,24 @@ fn count(batch: &mut Batch<'_>, pipeline: i64, target: Option<&str>, decision: &
     }
     batch.tallies.cover(pipeline, facts, now);
     if !matches!(decision.destination, Destination::Queue { .. }) {
-        let end = (decision.destination == Destination::Done, decision.tally.replays > 0);
-        batch.tallies.track(pipeline, facts, end, now);
+        batch.tallies.track(pipeline, facts, counted, decision.destination == Destination::Done, now);
     }
 }
 
-/// Ends the lease if it is the right one; says which row the job is.
-fn release(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<i64>, Fault> {
+/// Ends the lease if it is the right one; says which row the job is, and whether its attempt is known to have begun.
+fn release(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<(i64, bool)>, Fault> {
     let lease = &settlement.lease;
     // Asked first and deleted then: `RETURNING` costs more than both.
-    let seq = batch
-        .statement("SELECT seq FROM lease WHERE job = ?1 AND token = ?2 AND epoch = ?3")?
-        .query_row(params![lease.job.as_bytes(), lease.token.as_bytes(), lease.epoch], |row| row.get(0))
+    let found = batch
+        .statement("SELECT seq, started > 0 FROM lease WHERE job = ?1 AND token = ?2 AND epoch = ?3")?
+        .query_row(params![lease.job.as_bytes(), lease.token.as_bytes(), lease.epoch], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
-    if seq.is_some() {
+    if found.is_some() {
         batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([lease.job.as_bytes()])?;
     }
-    Ok(seq)
+    Ok(found)
 }
 
 fn keep_late(batch: &Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<(), Fault> {
@@ -109,16 +118,28 @@ fn keep_late(batch: &Batch<'_>, settlement: &Settlement, params: &SettleJobs) ->
 struct Moved {
     pipeline: i64,
     target: Option<String>,
+    /// Under which values of tracked fields it is counted as failed already.
+    counted: Counted,
+}
+
+/// What a job's row says about where it is counted as failed.
+fn counted(tally: Tally, kept: Option<String>) -> Result<Counted, Fault> {
+    match kept {
+        _ if tally.replays == 0 => Ok(Counted::Nowhere),
+        Some(values) => Ok(Counted::Under(serde_json::from_str(&values)?)),
+        None => Ok(Counted::AsNow),
+    }
 }
 
 fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp) -> Result<Moved, Fault> {
-    let mut select =
-        batch.statement("SELECT id, pipeline, key, target, accepted_at, replay, cause_key FROM job WHERE seq = ?1")?;
-    let (id, pipeline, key, target, accepted_at, replay, cause_key) = select.query_row([seq], |row| {
+    let mut select = batch.statement(
+        "SELECT id, pipeline, key, target, accepted_at, replay, cause_key, tracked FROM job WHERE seq = ?1",
+    )?;
+    let (id, pipeline, key, target, accepted_at, replay, cause_key, tracked) = select.query_row([seq], |row| {
         let id: [u8; 16] = row.get(0)?;
         let key: Option<String> = row.get(2)?;
         let replay: Option<i64> = row.get(5)?;
-        Ok((id, row.get(1)?, key, row.get(3)?, row.get::<_, i64>(4)?, replay, row.get(6)?))
+        Ok((id, row.get(1)?, key, row.get(3)?, row.get::<_, i64>(4)?, replay, row.get(6)?, row.get(7)?))
     })?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     let tally = decision.tally;
@@ -149,12 +170,13 @@ fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp
         let ended = Ended { replay, job, pipeline, state: LetterState::Recovered, keys: (cause_key, None) };
         replay_letters::note_end(batch, &ended, now)?;
     }
-    Ok(Moved { pipeline, target })
+    Ok(Moved { pipeline, target, counted: counted(tally, tracked)? })
 }
 
+/// Puts a job back. If its attempt had begun and came to no verdict, that is noted, for who takes the job out of its replay.
 fn requeue(
     batch: &mut Batch<'_>,
-    seq: i64,
+    (seq, begun): (i64, bool),
     decision: &Decision,
     due_at: Timestamp,
     now: Timestamp,
@@ -162,7 +184,7 @@ fn requeue(
     let (tally, failure) = (decision.tally, decision.failure.as_ref());
     let mut update = batch.statement(
         "UPDATE job SET due_at = ?2, attempts = ?3, crashes = ?4, suspect = ?5, reason = ifnull(?6, reason),
-                        code = iif(?6 IS NULL, code, ?7)
+                        code = iif(?6 IS NULL, code, ?7), begun = iif(?6 IS NULL, max(begun, ?8), 0)
          WHERE seq = ?1 RETURNING pipeline, target, replay",
     )?;
     let (pipeline, target, replay) = update.query_row(
@@ -173,7 +195,8 @@ fn requeue(
             tally.crashes,
             tally.suspect,
             failure.map(|f| f.reason.as_str()),
-            failure.and_then(|f| f.code.as_deref())
+            failure.and_then(|f| f.code.as_deref()),
+            begun
         ],
         |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)),
     )?;
@@ -187,7 +210,7 @@ fn requeue(
         let event = if failure.crash { Event::Crashed } else { Event::Retried };
         batch.count(pipeline, now, event, Some(failure.reason));
     }
-    Ok(Moved { pipeline, target })
+    Ok(Moved { pipeline, target, counted: Counted::Nowhere })
 }
 
 fn bury(
@@ -199,22 +222,25 @@ fn bury(
 ) -> Result<Moved, Fault> {
     let tally = decision.tally;
     let failure: &Failure = decision.failure.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
-    let mut select = batch.statement("SELECT pipeline, target, replay, cause_key FROM job WHERE seq = ?1")?;
-    let (pipeline, target, replay, before): (i64, Option<String>, Option<i64>, Option<i64>) =
-        select.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    let mut select = batch.statement("SELECT pipeline, target, replay, cause_key, tracked FROM job WHERE seq = ?1")?;
+    let (pipeline, target, replay, before, tracked) = select.query_row([seq], |row| {
+        let (pipeline, target): (i64, Option<String>) = (row.get(0)?, row.get(1)?);
+        let (replay, before): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
+        Ok((pipeline, target, replay, before, row.get(4)?))
+    })?;
     let key = causes::recognise(batch, pipeline, target.as_deref(), failure, now)?;
     // Without a newer payload the letter keeps the newest that any of its attempts brought.
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, auto_replays)
+                               payload_cut, auto_replays, tracked)
              SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10,
                     coalesce(?11, (SELECT hash FROM payload_use u WHERE u.job = job.id ORDER BY at DESC LIMIT 1), saved), input,
                     ?12, ?13, original,
                     iif(?11 IS NOT NULL, ?14, ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = job.id
                                                       ORDER BY at DESC LIMIT 1), 0)),
-                    auto_replays
+                    auto_replays, ?15
              FROM job WHERE seq = ?1",
         )?
         .execute(params![
@@ -231,7 +257,8 @@ fn bury(
             failure.payload.as_ref().map(|payload| payload.hash.as_bytes()),
             key,
             verdict,
-            failure.payload.as_ref().is_some_and(|payload| payload.truncated)
+            failure.payload.as_ref().is_some_and(|payload| payload.truncated),
+            serde_json::to_string(&decision.facts.tracked)?
         ])?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     batch.shift(pipeline, JobState::Leased, Move::Bury)?;
@@ -243,5 +270,5 @@ fn bury(
         let ended = Ended { replay, job, pipeline, state: LetterState::Failed, keys: (before, Some(key)) };
         replay_letters::note_end(batch, &ended, now)?;
     }
-    Ok(Moved { pipeline, target })
+    Ok(Moved { pipeline, target, counted: counted(tally, tracked)? })
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
-use redrive_core::traffic::Facts;
+use redrive_core::traffic::{Counted, Facts, TrackedChange, track};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::Fault;
@@ -104,17 +104,10 @@ impl Tallies {
         }
     }
 
-    /// Counts a job that came to its end, by the fields its pipeline keeps count of. One that was replayed has been counted
-    /// as failed before.
-    pub(super) fn track(&mut self, pipeline: i64, facts: &Facts, (done, replayed): (bool, bool), now: Timestamp) {
-        let (ok, failed) = match (done, replayed) {
-            (true, false) => (1, 0),
-            (true, true) => (1, -1),
-            (false, false) => (0, 1),
-            (false, true) => (0, 0),
-        };
-        for (field, value) in &facts.tracked {
-            let count = self.tracked.entry((pipeline, field.clone(), value.clone())).or_default();
+    /// Counts a job that came to its end, by the fields its pipeline keeps count of.
+    pub(super) fn track(&mut self, pipeline: i64, facts: &Facts, before: &Counted, done: bool, now: Timestamp) {
+        for TrackedChange { field, value, ok, failed } in track(&facts.tracked, before, done) {
+            let count = self.tracked.entry((pipeline, field.to_owned(), value.to_owned())).or_default();
             *count = (count.0 + ok, count.1 + failed, now.as_millis());
         }
     }
@@ -174,8 +167,10 @@ impl Tallies {
             upsert.execute(params![pipeline, version, hour, field, found, missing])?;
         }
         let mut upsert = conn.prepare_cached(
-            "INSERT INTO tracked (pipeline, field, value, ok, failed, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT DO UPDATE SET ok = ok + excluded.ok, failed = failed + excluded.failed,
+            // What a job is taken out of may be forgotten by now: no count is below zero.
+            "INSERT INTO tracked (pipeline, field, value, ok, failed, last_at)
+             VALUES (?1, ?2, ?3, max(?4, 0), max(?5, 0), ?6)
+             ON CONFLICT DO UPDATE SET ok = max(ok + ?4, 0), failed = max(failed + ?5, 0),
                                        last_at = max(last_at, excluded.last_at)",
         )?;
         for ((pipeline, field, value), (ok, failed, last)) in &self.tracked {

@@ -145,7 +145,7 @@ impl Work {
                 }
             }
             // A full or locked disk fails all of them alike; anything else may be one operation's own fault.
-            Err(error) if group.len() == 1 || !matches!(error, StoreError::Database { .. }) => {
+            Err(error) if group.len() == 1 || error.is_about_the_store() => {
                 group.into_iter().for_each(|operation| operation.answer(Err(error.clone())));
             }
             Err(_) => group.into_iter().for_each(|operation| self.settle_group(vec![operation])),

@@ -1,13 +1,15 @@
 //! Processes that take one job after the other: a line in, a line out.
 //!
 //! A process works on one job at a time, so its death is that job's. A process that answers nonsense, or not in time, is
-//! killed and the next job gets a fresh one.
+//! killed and the next job gets a fresh one. So is one that said something before it was given a job: that line answers
+//! nothing, and would be taken for the answer.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_core::failures::{FailureReport, Reason};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
@@ -20,6 +22,12 @@ use crate::handler::{HandlerError, Job};
 
 /// How long a process that closed its output, or was killed, may take to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long what a process said unasked may take to be read.
+const READ_WITHIN: Duration = Duration::from_millis(100);
+
+/// How much of a line that nobody asked for is logged, in characters.
+const LOGGED_CHARS: usize = 200;
 
 /// The processes that wait for a job.
 #[derive(Debug, Default)]
@@ -45,7 +53,7 @@ enum Reply {
 
 impl Persistent {
     pub(super) async fn run(&self, command: &Command, job: &Job, payload: &Path) -> Result<Value, HandlerError> {
-        if let Some(mut idle) = self.take().await {
+        if let Some(mut idle) = self.take(command).await {
             let reply = idle.exchange(command, job, payload).await;
             // It may have ended of its own accord before it saw the job, which is then not to blame.
             if !(matches!(reply, Reply::Closed) && idle.has_ended_well().await) {
@@ -53,6 +61,10 @@ impl Persistent {
             }
         }
         let mut fresh = Process::start(command, job).await?;
+        if let Some(line) = fresh.unasked(command).await {
+            let message = format!("the command printed a line before it was given a job: {line}");
+            return Err(FailureReport::new(Reason::HandlerError, message).with_code("bad_answer").into());
+        }
         let reply = fresh.exchange(command, job, payload).await;
         self.conclude(fresh, reply, command, job).await
     }
@@ -71,25 +83,40 @@ impl Persistent {
         answer
     }
 
-    /// A process that waits, still lives and has nothing more to say about the job before.
-    async fn take(&self) -> Option<Process> {
+    /// A process that waits, still lives and has said nothing since its last answer.
+    async fn take(&self, command: &Command) -> Option<Process> {
         loop {
             let mut process = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-            if process.is_quiet().await {
+            if !process.has_output() {
                 return Some(process);
+            }
+            if let Some(line) = process.unasked(command).await {
+                tracing::warn!(
+                    %line,
+                    "a command printed a line that no job asked for, and is started again; it must print one line per job"
+                );
             }
         }
     }
 }
 
 impl Process {
-    /// Whether its output is open and empty. One that said more than was asked is not to be trusted with another job.
-    async fn is_quiet(&mut self) -> bool {
-        tokio::select! {
-            biased;
-            _ = self.stdout.fill_buf() => false,
-            () = std::future::ready(()) => true,
+    /// Whether there is something to read from it, or its output is closed. The system is asked: what the runtime knows of a
+    /// pipe may be late.
+    fn has_output(&self) -> bool {
+        let mut pipe = [PollFd::new(self.stdout.get_ref(), PollFlags::IN)];
+        !self.stdout.buffer().is_empty() || !matches!(poll(&mut pipe, Some(&Timespec::default())), Ok(0))
+    }
+
+    /// What it said without having been given a job, masked and made fit for a log. It is not to be trusted with another job.
+    async fn unasked(&mut self, command: &Command) -> Option<String> {
+        if !self.has_output() {
+            return None;
         }
+        let said = tokio::time::timeout(READ_WITHIN, self.stdout.fill_buf()).await.ok()?.ok()?;
+        let line = String::from_utf8_lossy(said.split(|byte| *byte == b'\n').next()?).into_owned();
+        let line: String = command.secrets.mask(&line).chars().take(LOGGED_CHARS).collect();
+        (!said.is_empty()).then(|| format!("{line:?}"))
     }
 
     async fn has_ended_well(&mut self) -> bool {

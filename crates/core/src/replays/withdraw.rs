@@ -1,0 +1,98 @@
+//! What a letter is after it was taken back from a replay that was cancelled: as it was, with what happened to it meanwhile.
+
+use crate::dead::Gate;
+use crate::failures::Failure;
+use crate::jobs::Tally;
+
+/// A letter that a replay had sent and that nobody works on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sent<'a> {
+    /// What has happened to it, with the replay counted.
+    pub tally: Tally,
+    /// Whether an attempt had begun that came to no verdict, because its worker was lost or stopped.
+    pub begun: bool,
+    /// The gate it had.
+    pub gate: Gate,
+    /// What was said of it.
+    pub verdict: Option<&'a str>,
+    /// Its last failure in this replay, if any attempt of it came to a verdict.
+    pub failure: Option<&'a Failure>,
+}
+
+/// What it is then. Its reason, code, message and status are those of its last failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withdrawn {
+    /// Its attempts.
+    pub attempts: u32,
+    /// Its replays.
+    pub replays: u32,
+    /// Whether the replay counts: something of it had begun.
+    pub counts: bool,
+    /// Its gate.
+    pub gate: Gate,
+    /// What is to be said of it.
+    pub verdict: Option<String>,
+}
+
+/// Decides what becomes of a letter that is taken back. An attempt that had begun counts, also if nobody saw its end.
+pub fn withdrawn(sent: Sent<'_>) -> Withdrawn {
+    let Sent { tally, begun, gate, verdict, failure } = sent;
+    let counts = begun || failure.is_some();
+    let attempts = tally.attempts.saturating_add(u32::from(begun));
+    let cut_short = || format!("attempt {attempts} was cut short: its worker was gone when the replay was cancelled");
+    Withdrawn {
+        attempts,
+        replays: tally.replays.saturating_sub(u32::from(!counts)),
+        counts,
+        gate: failure.map_or(gate, |failure| stricter(gate, failure.reason.defaults().1)),
+        verdict: verdict.map(str::to_owned).or_else(|| begun.then(cut_short)),
+    }
+}
+
+const fn stricter(one: Gate, other: Gate) -> Gate {
+    match (one, other) {
+        (Gate::Never, _) | (_, Gate::Never) => Gate::Never,
+        (Gate::Review, _) | (_, Gate::Review) => Gate::Review,
+        (Gate::Auto, Gate::Auto) => Gate::Auto,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failures::{FailureReport, Reason};
+    use crate::settlements::record;
+    use crate::settlements::tests::{ending, job};
+
+    fn sent() -> Sent<'static> {
+        let tally = Tally { attempts: 4, attempts_before: 4, replays: 1, ..Tally::default() };
+        Sent { tally, begun: false, gate: Gate::Auto, verdict: None, failure: None }
+    }
+
+    #[test]
+    fn what_was_not_begun_is_as_it_was() {
+        let letter = withdrawn(sent());
+        assert_eq!((letter.attempts, letter.replays, letter.counts), (4, 0, false));
+        assert_eq!((letter.gate, letter.verdict), (Gate::Auto, None));
+    }
+
+    #[test]
+    fn what_had_begun_counts() {
+        let letter = withdrawn(Sent { begun: true, ..sent() });
+        assert_eq!((letter.attempts, letter.replays, letter.gate), (5, 1, Gate::Auto));
+        assert!(letter.verdict.expect("said").contains("attempt 5 was cut short"));
+        let said = Sent { begun: true, verdict: Some("permanently failed"), gate: Gate::Never, ..sent() };
+        assert_eq!(withdrawn(said).verdict.as_deref(), Some("permanently failed"));
+    }
+
+    #[test]
+    fn a_failure_of_the_replay_keeps_the_stricter_gate() {
+        let failed = |reason| record(&job(sent().tally), FailureReport::message("no"), reason, ending());
+        let (blocked, slow) = (failed(Reason::Blocked), failed(Reason::Timeout));
+        let tally = Tally { attempts: 5, ..sent().tally };
+        let letter = withdrawn(Sent { tally, failure: Some(&blocked), ..sent() });
+        assert_eq!((letter.attempts, letter.replays, letter.gate), (5, 1, Gate::Review));
+        let never = Sent { tally, gate: Gate::Never, failure: Some(&slow), ..sent() };
+        assert_eq!(withdrawn(never).gate, Gate::Never);
+    }
+}
