@@ -8,13 +8,13 @@ use anyhow::Result;
 use redrive::handler::exec::{Command, Exec, Mode};
 use redrive::pipeline::PAYLOAD_BYTES_MAX;
 use redrive::vault::Vault;
-use redrive::{Handler, Pipeline, Redrive};
+use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
 use redrive_store::{Location, OpenMode, Store};
 
 use crate::args::{Global, HandlerArgs};
-use crate::config::{self, Config, HandlerKind, ModeKind, PipelineConfig};
+use crate::config::{self, Config, ModeKind, PipelineConfig, isolation, outside};
 use crate::exit::usage;
 
 /// Where the jobs are kept unless something else is said.
@@ -115,14 +115,22 @@ impl Setting {
     pub fn pipeline(&self, name: PipelineName, args: &HandlerArgs) -> Result<(Pipeline, Option<PathBuf>)> {
         let config = self.config.pipeline.get(&name).cloned().unwrap_or_default();
         let wrong = |why| usage(format!("pipeline {name}: {why}"));
-        let handler: Arc<dyn Handler> = match config.handler {
-            HandlerKind::Http if args.command.is_empty() => Arc::new(config::http::http(&config).map_err(wrong)?),
-            HandlerKind::SubmitPoll if args.command.is_empty() => {
-                Arc::new(config::http::submit_poll(&config).map_err(wrong)?)
-            }
-            _ => Arc::new(self.exec(&name, &config, args)?),
+        let (built_in, outside) = match args.command.is_empty() {
+            true => outside::recorded(|| isolation::handler(&config)),
+            false => (Ok(None), outside::Values::new()),
         };
-        let mut pipeline = Pipeline::with_name(name, handler).with_policy(policy(&config, args));
+        let mut pipeline = match built_in.map_err(wrong)? {
+            Some(handler) => {
+                let pipeline = Pipeline::with_name(name.clone(), handler);
+                let memory = args.memory.or(config.memory_max.map(|size| size.0));
+                match isolation::definition(&self.config, &name, outside) {
+                    Some(definition) => pipeline.isolate_with(isolation::command(memory), definition),
+                    None => pipeline,
+                }
+            }
+            None => Pipeline::with_name(name.clone(), Arc::new(self.exec(&name, &config, args)?)),
+        };
+        pipeline = pipeline.with_policy(policy(&config, args));
         let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
         pipeline = pipeline.keep_payloads(config.payload.into(), payload_max).track(config.track);
         if let Some(jobs) = args.concurrency.map(usize::from).or(config.concurrency) {

@@ -1,8 +1,9 @@
 //! Who is to blame when a process dies.
 //!
 //! Blame is earned. A job with a process of its own answers for that process. Jobs that share a worker become suspects
-//! when it dies and run again alone: a crash in isolation convicts, any other end acquits. A job that was leased but
-//! never started is returned as it was.
+//! when it dies and run again alone, in a process of their own where there is a command for it, else inside a worker: a crash
+//! in isolation convicts, any other end acquits. A job that was leased but never started inside the worker is returned as it
+//! was: if it had a process of its own, the worker's death says nothing about it.
 
 use crate::breakers::Signal;
 use crate::dead::Gate;
@@ -20,8 +21,8 @@ pub struct LostLease {
     pub job: LeasedJob,
     /// The worker that had it.
     pub worker: WorkerId,
-    /// Whether the worker had begun to run it inside its own process. Handlers that give each job a process of its own
-    /// never set this.
+    /// Whether the worker had begun to run it inside its own process. It is never set for jobs that have a process of their
+    /// own.
     pub started: bool,
     /// Whether the worker's process is known to be gone, rather than just silent.
     pub worker_gone: bool,
@@ -39,8 +40,7 @@ fn judge_asked(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
     if died_in_it && job.tally.suspect {
         let message = format!("worker {} died while it ran this job alone", lost.worker);
         let report = FailureReport::message(message).with_code("worker_died");
-        let decision = convict(policy, job, report, ending);
-        return Decision { tally: Tally { suspect: true, ..decision.tally }, ..decision };
+        return convict(policy, job, report, ending);
     }
     Decision {
         destination: Destination::Queue { due_at: ending.at },
@@ -52,9 +52,10 @@ fn judge_asked(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
     }
 }
 
-/// Counts a crash against a job that is proven to have caused it, and quarantines it when it was the last straw.
+/// Counts a crash against a job that is proven to have caused it, and quarantines it when it was the last straw. Until then it
+/// runs alone.
 pub(crate) fn convict(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Ending) -> Decision {
-    let tally = Tally { crashes: job.tally.crashes.saturating_add(1), suspect: false, ..job.tally };
+    let tally = Tally { crashes: job.tally.crashes.saturating_add(1), suspect: true, ..job.tally };
     let poison = tally.crashes >= policy.crashes_max;
     let reason = if poison { Reason::PoisonPill } else { Reason::HandlerError };
     let mut failure = record(job, report, reason, ending);
@@ -92,6 +93,7 @@ mod tests {
             let failure = decision.failure.expect("a crash leaves a failure");
             assert!(failure.crash);
             assert_eq!(failure.reason == Reason::PoisonPill, dead);
+            assert!(tally.suspect, "it goes on running alone");
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What a handler noted about an attempt.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The label of the proxy that was used.
     pub proxy: Option<String>,

@@ -7,10 +7,13 @@ use redrive_core::ids::PipelineName;
 use redrive_core::jobs::{Input, field};
 use redrive_core::policy::Policy;
 use redrive_core::traffic::tracked_value;
+use serde_json::Value;
 
 use crate::error::Error;
 use crate::export::HttpRequest;
 use crate::handler::Handler;
+use crate::handler::exec::Command;
+use crate::handler::isolated::Isolated;
 use crate::sink::{NoSink, Sink};
 use crate::vault::{Keep, Vault};
 
@@ -26,6 +29,8 @@ pub struct Pipeline {
     pub(crate) keep: Keep,
     pub(crate) payload_bytes_max: u64,
     pub(crate) tracked: Arc<[String]>,
+    /// Runs suspects in processes of their own.
+    pub(crate) isolated: Option<Arc<dyn Handler>>,
 }
 
 /// The most that is kept of a payload unless something else is said, in bytes.
@@ -50,12 +55,18 @@ impl Pipeline {
             keep: Keep::default(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             tracked: Arc::default(),
+            isolated: None,
         }
     }
 
     /// The pipeline's name.
     pub fn name(&self) -> &PipelineName {
         &self.name
+    }
+
+    /// The pipeline's handler.
+    pub fn handler(&self) -> Arc<dyn Handler> {
+        Arc::clone(&self.handler)
     }
 
     /// The pipeline's policy.
@@ -105,6 +116,14 @@ impl Pipeline {
     /// they die.
     pub fn track(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         self.tracked = fields.into_iter().collect();
+        self
+    }
+
+    /// The same with a command that runs one job in a process of its own; see [`handler::isolated`](crate::handler::isolated).
+    /// Jobs that a worker died with are run again by it, so that only the death of their own process is counted against them.
+    /// Without it they run again inside a worker, one at a time. `definition` is what the process makes its handler of.
+    pub fn isolate_with(mut self, command: Command, definition: Value) -> Self {
+        self.isolated = Some(Arc::new(Isolated::new(command, definition, Arc::clone(&self.handler))));
         self
     }
 

@@ -256,7 +256,8 @@ async fn try_one(
     let progress = Progress::new(None, Arc::clone(&redrive.store), job.lease);
     let work = Job::new(&job, worker, &pipeline, Evidence::default(), progress);
     let unavailable = |why| Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why };
-    let (outcome, _) = guarded(&pipeline, work, std::time::Duration::ZERO).await.map_err(unavailable)?;
+    let (outcome, _) =
+        guarded(&pipeline, &pipeline.handler, work, std::time::Duration::ZERO).await.map_err(unavailable)?;
     if outcome == Outcome::Done {
         return Ok(None);
     }

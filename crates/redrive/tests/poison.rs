@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use redrive::handler::{exec, isolated};
+use redrive::vault::Vault;
 use redrive::{Job, Pipeline, Reason, Redrive, json};
+use redrive_core::payloads::Response;
 use redrive_store::contract::{DeadFilter, ListDead};
 
 const WORKER: &str = "REDRIVE_POISON_TEST_STORE";
@@ -38,7 +41,7 @@ async fn only_the_poison_pill_is_blamed() {
     let path = folder.path().join("redrive.db");
     open(&path).enqueue(&pipeline(), (0..40).map(|n| json!({"n": n}))).await.expect("accepted");
     let mut deaths = 0;
-    while !work(&path) {
+    while !work(&path, "only_the_poison_pill_is_blamed") {
         deaths += 1;
         assert!(deaths < 10, "the worker dies for ever");
     }
@@ -55,10 +58,63 @@ async fn only_the_poison_pill_is_blamed() {
     assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
 }
 
+const ISOLATED: &str = "isolated_jobs_answer_for_their_own_process";
+
+/// Keeps a payload, then takes the process down if the job says so.
+fn deadly() -> Pipeline {
+    let handler = |job: Job| async move {
+        let mut capture = job.evidence.capture().expect("begun");
+        capture.write(b"what it died of").expect("written");
+        job.evidence.save(capture, Response::default(), Some(100)).await.expect("kept");
+        match job.input["n"] == 7 {
+            true => std::process::abort(),
+            false => Ok(json!(job.input["n"])),
+        }
+    };
+    let test = std::env::current_exe().expect("this test");
+    let args = ["--exact", ISOLATED, "--nocapture"].map(Into::into);
+    let mut command = exec::Command::new(test, args);
+    command.env.push(("REDRIVE_POISON_TEST_JOB".into(), "1".into()));
+    let pipeline = Pipeline::new("p", handler).expect("a pipeline").isolate_with(command, json!("definition"));
+    pipeline.concurrency(4).backoff(Duration::from_millis(1))
+}
+
+/// The test starts itself as the worker, and that starts itself as the process of a job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn isolated_jobs_answer_for_their_own_process() {
+    if std::env::var_os("REDRIVE_POISON_TEST_JOB").is_some() {
+        let build = |definition| {
+            assert_eq!(definition, json!("definition"));
+            Ok(deadly().handler())
+        };
+        panic!("{}", isolated::serve(build).await);
+    }
+    if let Some(path) = std::env::var_os(WORKER).map(PathBuf::from) {
+        let redrive = open(&path);
+        let vault = Vault::open(&path.with_file_name("payloads").display().to_string(), &redrive).expect("opened");
+        redrive.drain(deadly().vault(vault)).await.expect("drained");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("redrive.db");
+    open(&path).enqueue(&deadly(), (0..10).map(|n| json!({"n": n}))).await.expect("accepted");
+    assert!(!work(&path, ISOLATED), "the worker dies in company");
+    assert!(work(&path, ISOLATED), "and of nobody who is alone");
+    let redrive = open(&path);
+    let ledger = redrive.ledger(deadly().name()).await.expect("read");
+    assert_eq!((ledger.done, ledger.dead), (9, 1));
+    let params = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: true };
+    let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
+    assert_eq!((letter.reason, letter.crashes, letter.code.as_deref()), (Reason::PoisonPill, 3, Some("SIGABRT")));
+    let payload = letter.failures.into_iter().flatten().next_back().and_then(|failure| failure.payload);
+    let payload = payload.expect("what it died of is kept");
+    assert_eq!((payload.size_bytes, payload.total_bytes), (15, Some(100)));
+}
+
 /// Runs a worker until it ends; says whether it ended well.
-fn work(path: &Path) -> bool {
+fn work(path: &Path, test_name: &str) -> bool {
     let test = std::env::current_exe().expect("this test");
     let mut worker = Command::new(test);
-    worker.args(["--exact", "only_the_poison_pill_is_blamed"]).env(WORKER, path);
+    worker.args(["--exact", test_name]).env(WORKER, path);
     worker.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("started").success()
 }

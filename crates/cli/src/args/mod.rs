@@ -100,6 +100,9 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Run the one job that a worker hands over; redrive starts this itself
+    #[command(hide = true)]
+    IsolatedJob,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -198,7 +201,7 @@ pub struct HandlerArgs {
     /// How long one attempt may take [default: 5m]
     #[arg(long, value_name = "TIME", value_parser = crate::config::units::positive)]
     pub timeout: Option<std::time::Duration>,
-    /// The most memory a command and its children may use [default: half of the machine's]
+    /// The most memory a command and its children may use [default: half of the machine's; 1GiB for a fetch that runs alone]
     #[arg(long, value_name = "SIZE", value_parser = crate::config::units::size)]
     pub memory: Option<u64>,
     /// Keep the command running: one JSON line in, one out, for job after job

@@ -9,6 +9,7 @@ mod doctor;
 mod feed;
 mod filter;
 mod init;
+mod isolated_job;
 mod job;
 mod payload;
 mod push;
@@ -31,6 +32,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Demo(args) => demo::run(&cli.global, &args).await,
         Command::Init(args) => init::run(&args),
         Command::Completions { shell } => completions::run(shell),
+        Command::IsolatedJob => isolated_job::run().await,
         Command::Doctor(args) => doctor::run(&cli.global, args.json).await,
         Command::Run(args) => run::run(&Setting::load(&cli.global)?, args).await,
         Command::Push(args) => push::run(&Setting::load(&cli.global)?, args).await,

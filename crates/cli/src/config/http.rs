@@ -11,6 +11,7 @@ use redrive_core::rules::Pattern;
 use redrive_core::secrets::Secrets;
 use serde::Deserialize;
 
+use super::outside;
 use super::pipeline::PipelineConfig;
 use super::request::RequestSection;
 use super::secrets::expand;
@@ -142,14 +143,14 @@ fn codes(name: &str) -> Result<Codes, String> {
         return Ok(codes);
     }
     let known = Codes::built_in_names().collect::<Vec<_>>().join(", ");
-    let text = std::fs::read_to_string(name)
+    let text = outside::file(Path::new(name))
         .map_err(|error| format!("the codes {name:?} are neither a table that ships ({known}) nor a file: {error}"))?;
     serde_json::from_str(&text).map_err(|error| format!("the codes {name}: {error}"))
 }
 
 fn validator(path: &Path) -> Result<Validator, String> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("the schema {shown} cannot be read: {error}"))?;
+    let text = outside::file(path).map_err(|error| format!("the schema {shown} cannot be read: {error}"))?;
     let schema = serde_json::from_str(&text).map_err(|error| format!("the schema {shown} is not JSON: {error}"))?;
     Validator::compile(&schema).map_err(|error| format!("the schema {shown}: {error}"))
 }

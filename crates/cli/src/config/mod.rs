@@ -1,10 +1,13 @@
 //! `redrive.toml`: pipelines, their handlers and their policies.
 //!
 //! - `pipeline`: one pipeline's keys; `http` and `request`: those of one that fetches; `replay`: when letters are replayed by themselves; `secrets`: values from outside; `units`: times and sizes; `mistake`: errors that name the nearest right key
+//! - `outside`: what it takes from the environment and from files; `isolation`: handlers in another process
 //! - `template`: the file that `redrive init` writes
 
 pub mod http;
+pub mod isolation;
 mod mistake;
+pub mod outside;
 mod pipeline;
 mod replay;
 mod request;
@@ -40,6 +43,9 @@ pub struct Config {
     /// Where the file was found.
     #[serde(skip)]
     pub path: Option<PathBuf>,
+    /// What was in it.
+    #[serde(skip)]
+    pub text: String,
 }
 
 impl Config {
@@ -60,7 +66,7 @@ impl Config {
         for (name, pipeline) in &config.pipeline {
             pipeline.check().map_err(|why| usage(format!("{}: pipeline {name}: {why}", path.display())))?;
         }
-        Ok(Self { path: Some(path.to_owned()), ..config })
+        Ok(Self { path: Some(path.to_owned()), text: text.to_owned(), ..config })
     }
 }
 

@@ -47,7 +47,7 @@ pub struct PipelineConfig {
     pub concurrency: Option<usize>,
     /// How long one attempt may take.
     pub timeout: Option<Time>,
-    /// The most memory a command and its children may use.
+    /// The most memory a command and its children, or a fetch that runs alone, may use.
     pub memory_max: Option<Size>,
     /// How long a lease lasts unless it is extended.
     pub lease: Option<Time>,

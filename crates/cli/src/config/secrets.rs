@@ -1,6 +1,10 @@
 //! Values from outside the configuration: `${env:NAME}` and `${file:PATH}`. Each is a secret from then on.
 
+use std::path::Path;
+
 use redrive_core::secrets::Secrets;
+
+use super::outside;
 
 /// Puts the values into a template: braces in them are doubled, so that it takes them as they are.
 pub fn expand_template(text: &str, secrets: &mut Secrets) -> Result<String, String> {
@@ -34,9 +38,9 @@ fn replace(text: &str, mut each: impl FnMut(&str) -> String) -> Result<String, S
 
 fn value_of(place: &str) -> Result<String, String> {
     match place.split_once(':') {
-        Some(("env", name)) => std::env::var(name)
-            .map_err(|_| format!("the environment has no variable {name}, which ${{env:{name}}} needs")),
-        Some(("file", path)) => match std::fs::read_to_string(path) {
+        Some(("env", name)) => outside::variable(name)
+            .ok_or_else(|| format!("the environment has no variable {name}, which ${{env:{name}}} needs")),
+        Some(("file", path)) => match outside::file(Path::new(path)) {
             Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
             Err(error) => Err(format!("{path}, which ${{file:{path}}} needs, cannot be read: {error}")),
         },

@@ -26,5 +26,6 @@ mod run;
 mod scripted;
 mod solver;
 mod submit_poll;
+mod suspects;
 mod vault;
 mod work;

@@ -6,15 +6,17 @@
 mod closure;
 pub mod exec;
 pub mod http;
+pub mod isolated;
 mod notes;
 mod progress;
 mod saved;
 pub mod submit_poll;
 
+use std::any::Any;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use redrive_core::failures::FailureReport;
+use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{Input, LeasedJob};
 use redrive_core::secrets::Secrets;
@@ -65,6 +67,9 @@ pub struct Job {
     /// What is noted about this attempt.
     #[serde(skip)]
     pub notes: Notes,
+    /// The worker that it asks for everything, if it runs isolated from it.
+    #[serde(skip)]
+    pub(crate) parent: Option<isolated::Parent>,
 }
 
 impl Job {
@@ -92,6 +97,7 @@ impl Job {
             evidence,
             progress,
             notes: Notes::default(),
+            parent: None,
         }
     }
 }
@@ -144,12 +150,21 @@ impl HandlerError {
     }
 }
 
+/// What a handler that panicked said; nothing if it was only stopped.
+pub(crate) fn panic_report(ended: tokio::task::JoinError) -> Option<FailureReport> {
+    let panic = ended.try_into_panic().ok()?;
+    let said =
+        panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
+    let message = format!("the handler panicked: {}", said.as_deref().unwrap_or("it did not say why"));
+    Some(FailureReport::new(Reason::HandlerError, message).with_code("panic"))
+}
+
 /// Where a handler runs its jobs, which decides who is blamed when a process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
     /// Inside the worker, beside others: if the worker dies, its started jobs are suspects.
     Shared,
-    /// Each in a process of its own, which alone it answers for. Such a handler keeps its own deadline.
+    /// Each in a process of its own, which alone it answers for.
     OwnProcess,
 }
 
@@ -166,6 +181,12 @@ pub trait Handler: Send + Sync {
 
     /// The request it would send for an input, without secrets; none if it sends none, or cannot make it.
     fn request(&self, _input: &Input) -> Option<HttpRequest> {
+        None
+    }
+
+    /// Waits until a job that runs isolated may send a request to a target; the request is over when what this gives back is
+    /// dropped. Handlers that keep to a pace per target say here when it is whose turn.
+    async fn turn(&self, _target: &str) -> Option<Box<dyn Any + Send>> {
         None
     }
 

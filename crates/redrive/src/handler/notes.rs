@@ -19,6 +19,11 @@ impl Notes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).coverage = Some(coverage);
     }
 
+    /// Notes everything at once.
+    pub(crate) fn set(&self, facts: Facts) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = facts;
+    }
+
     pub(crate) fn take(&self) -> Facts {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

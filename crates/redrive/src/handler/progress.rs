@@ -10,12 +10,23 @@ use redrive_store::contract::NoteProgress;
 use serde_json::Value;
 
 use super::HandlerError;
+use super::isolated::Parent;
 
 /// A job's progress.
 #[derive(Clone, Default)]
 pub struct Progress {
     value: Option<Value>,
-    noting: Option<(Arc<dyn Store>, Lease)>,
+    noting: Noting,
+}
+
+/// Where progress is noted.
+#[derive(Clone, Default)]
+enum Noting {
+    #[default]
+    Nowhere,
+    InStore(Arc<dyn Store>, Lease),
+    /// By the worker, for an isolated job.
+    ByParent(Parent),
 }
 
 impl fmt::Debug for Progress {
@@ -26,7 +37,11 @@ impl fmt::Debug for Progress {
 
 impl Progress {
     pub(crate) fn new(value: Option<Value>, store: Arc<dyn Store>, lease: Lease) -> Self {
-        Self { value, noting: Some((store, lease)) }
+        Self { value, noting: Noting::InStore(store, lease) }
+    }
+
+    pub(crate) fn handed(value: Option<Value>, parent: Parent) -> Self {
+        Self { value, noting: Noting::ByParent(parent) }
     }
 
     /// What an earlier attempt noted.
@@ -36,7 +51,14 @@ impl Progress {
 
     /// Notes how far this attempt got; it is on disk when this returns. Nothing means that the next one begins anew.
     pub async fn note(&self, progress: Option<Value>) -> Result<(), HandlerError> {
-        let Some((store, lease)) = &self.noting else { return Ok(()) };
+        let (store, lease) = match &self.noting {
+            Noting::Nowhere => return Ok(()),
+            Noting::InStore(store, lease) => (store, lease),
+            Noting::ByParent(parent) => {
+                parent.note_progress(progress).await;
+                return Ok(());
+            }
+        };
         match store.note_progress(NoteProgress { lease: *lease, progress }).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(FailureReport::message("another worker has the job now").with_code("lease_lost").into()),

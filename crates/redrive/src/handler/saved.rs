@@ -20,13 +20,19 @@ pub struct Saved {
     /// The file that a command finds it in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// None for an isolated job, which has it in the file.
     #[serde(skip)]
-    vault: Vault,
+    vault: Option<Vault>,
 }
 
 impl Saved {
     pub(crate) fn new(payload: Payload, vault: Vault) -> Self {
-        Self { payload, file: None, vault }
+        Self { payload, file: None, vault: Some(vault) }
+    }
+
+    /// The payload of an isolated job.
+    pub(crate) fn in_file(payload: Payload, file: PathBuf) -> Self {
+        Self { payload, file: Some(file), vault: None }
     }
 
     /// The whole payload, if it is no longer than that.
@@ -35,14 +41,21 @@ impl Saved {
             let message = format!("the saved payload is longer than {bytes_max} bytes");
             return Err(FailureReport::new(Reason::MalformedPayload, message).with_code("body_too_large").into());
         }
-        self.vault.bytes(self.payload.hash, self.payload.size_bytes).await.map_err(|error| gone(&error))
+        match (&self.vault, &self.file) {
+            (Some(vault), _) => {
+                vault.bytes(self.payload.hash, self.payload.size_bytes).await.map_err(|error| gone(&error))
+            }
+            (None, Some(file)) => tokio::fs::read(file).await.map_err(|error| unreadable(&error)),
+            (None, None) => Err(HandlerError::Unavailable("the saved payload is nowhere".to_owned())),
+        }
     }
 
     /// Writes the payload to a file that was made for it at a path.
     pub(crate) async fn write(&self, made: io::Result<File>, path: &Path) -> Result<(), HandlerError> {
         let unwritten = |error| HandlerError::Unavailable(format!("cannot write {}: {error}", path.display()));
         let mut file = tokio::fs::File::from_std(made.map_err(unwritten)?);
-        self.vault.copy(self.payload.hash, &mut file).await.map_err(|error| gone(&error))?;
+        let Some(vault) = &self.vault else { return Ok(()) };
+        vault.copy(self.payload.hash, &mut file).await.map_err(|error| gone(&error))?;
         Ok(())
     }
 }
@@ -53,6 +66,10 @@ fn gone(error: &VaultError) -> HandlerError {
         VaultError::Missing(_) | VaultError::Damaged(_) => {
             FailureReport::new(Reason::PayloadExpired, error.to_string()).with_code("payload_gone").into()
         }
-        _ => HandlerError::Unavailable(format!("the saved payload cannot be read: {}", with_sources(error))),
+        _ => unreadable(error),
     }
+}
+
+fn unreadable(error: &dyn std::error::Error) -> HandlerError {
+    HandlerError::Unavailable(format!("the saved payload cannot be read: {}", with_sources(error)))
 }

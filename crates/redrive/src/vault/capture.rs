@@ -3,6 +3,8 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use object_store::{ObjectStoreExt, PutPayload, WriteMultipart};
@@ -64,6 +66,19 @@ impl Capture {
         }
         self.seen_bytes = self.seen_bytes.max(total);
         Ok(())
+    }
+
+    /// Writes what was kept to a file, as it came; says how much came.
+    pub(super) async fn write_to(self, path: PathBuf) -> io::Result<u64> {
+        let seen_bytes = self.seen_bytes;
+        let write = move || {
+            let (_, compressed) = self.finish()?;
+            let mut options = File::options();
+            let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+            zstd::stream::copy_decode(compressed, file)
+        };
+        tokio::task::spawn_blocking(write).await.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
+        Ok(seen_bytes)
     }
 
     fn finish(self) -> io::Result<(PayloadHash, File)> {

@@ -1,16 +1,19 @@
 //! What a handler gets to keep payloads with: the vault, a cap, and when to keep anything at all.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redrive_core::failures::with_sources;
 use redrive_core::payloads::{Payload, Response};
+use serde::{Deserialize, Serialize};
 
 use super::{Capture, Vault, VaultError};
 use crate::handler::HandlerError;
+use crate::handler::isolated::Parent;
 
 /// When payloads are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Keep {
     /// When the attempt failed.
     #[default]
@@ -28,16 +31,34 @@ pub struct Evidence {
     keep: Keep,
     cap_bytes: u64,
     kept: Arc<Mutex<Option<Payload>>>,
+    /// Where an isolated job puts its payload, for the worker to keep.
+    handed: Option<(PathBuf, Parent)>,
 }
 
 impl Evidence {
     pub(crate) fn new(vault: Option<Vault>, keep: Keep, cap_bytes: u64) -> Self {
-        Self { vault, keep, cap_bytes, kept: Arc::default() }
+        Self { vault, keep, cap_bytes, kept: Arc::default(), handed: None }
+    }
+
+    /// The evidence of an isolated job: its payload goes to a file, from which the worker keeps it.
+    pub(crate) fn handed(path: PathBuf, keep: Keep, cap_bytes: u64, parent: Parent) -> Self {
+        Self { vault: None, keep, cap_bytes, kept: Arc::default(), handed: Some((path, parent)) }
+    }
+
+    /// The most that is kept of a payload, in bytes.
+    pub(crate) const fn cap_bytes(&self) -> u64 {
+        self.cap_bytes
+    }
+
+    /// Whether a payload is to be saved before it is worked on: whoever dies of it cannot save it afterwards.
+    pub(crate) fn is_saved_first(&self) -> bool {
+        self.handed.is_some() && self.keep != Keep::Never
     }
 
     /// Whether the payload of an attempt that ended so should be kept.
     pub fn is_wanted(&self, failed: bool) -> bool {
-        self.vault.is_some() && (self.keep == Keep::Always || (self.keep == Keep::Failed && failed))
+        let possible = self.vault.is_some() || self.handed.is_some();
+        possible && (self.keep == Keep::Always || (self.keep == Keep::Failed && failed))
     }
 
     /// Begins to take a payload in.
@@ -52,14 +73,24 @@ impl Evidence {
         response: Response,
         total_bytes: Option<u64>,
     ) -> Result<(), HandlerError> {
+        if let Some((path, parent)) = &self.handed {
+            let total = capture.write_to(path.clone()).await.map_err(|error| unavailable(&error))?;
+            parent.hand_payload(response, Some(total.max(total_bytes.unwrap_or(0)))).await;
+            return Ok(());
+        }
         let Some(vault) = &self.vault else { return Ok(()) };
         let payload = vault.save(capture, response, total_bytes).await.map_err(|error| unavailable(&error))?;
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(payload);
         Ok(())
     }
 
-    /// Keeps a regular file, as long as it is now.
-    pub async fn save_file(&self, mut file: File) -> Result<(), HandlerError> {
+    /// Keeps a regular file, as long as it is now. `total_bytes` is how long the payload is, where that is known to be more.
+    pub async fn save_file(
+        &self,
+        mut file: File,
+        response: Response,
+        total_bytes: Option<u64>,
+    ) -> Result<(), HandlerError> {
         let cap_bytes = self.cap_bytes;
         let read = tokio::task::spawn_blocking(move || {
             let mut capture = Capture::begin(cap_bytes)?;
@@ -67,7 +98,7 @@ impl Evidence {
             Ok::<_, std::io::Error>(capture)
         });
         let capture = read.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-        self.save(capture.map_err(|error| unavailable(&error))?, Response::default(), None).await
+        self.save(capture.map_err(|error| unavailable(&error))?, response, total_bytes).await
     }
 
     pub(crate) fn take(&self) -> Option<Payload> {

@@ -112,6 +112,8 @@ impl Worker {
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
         if has_children {
             upkeep.spawn(strays::run(Arc::clone(&context)));
+        } else if pipelines.iter().any(|pipeline| pipeline.isolated.is_some()) {
+            upkeep.spawn(strays::sweep_files());
         }
         let stopper = Arc::clone(&context);
         upkeep.spawn(async move {

@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::context::Context;
 use super::settle::Ended;
 use crate::error::Error;
-use crate::handler::{HandlerError, Isolation, Job, Progress};
+use crate::handler::{Handler, HandlerError, Isolation, Job, Progress, panic_report};
 use crate::pipeline::Pipeline;
 use crate::vault::Evidence;
 
@@ -70,12 +70,16 @@ async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob, work: 
         let message = "this pipeline cannot work from saved payloads: it has no vault, or its handler asks anew";
         return (Outcome::Failed(FailureReport::new(Reason::Misconfigured, message)), None);
     }
-    if pipeline.handler.isolation() == Isolation::OwnProcess {
+    let (own_process, slack) = match pipeline.handler.isolation() {
+        Isolation::OwnProcess => (Some(&pipeline.handler), OWN_DEADLINE_SLACK),
+        Isolation::Shared => (pipeline.isolated.as_ref().filter(|_| job.tally.suspect), Duration::ZERO),
+    };
+    if let Some(handler) = own_process {
         // Whoever cancels a replay wants to know which of its letters had begun; other jobs need not pay for it.
         if job.tally.replays > 0 && !note_start(context, job, true).await {
             return (Outcome::Returned, None);
         }
-        return handle(context, pipeline, work, OWN_DEADLINE_SLACK).await;
+        return handle(context, pipeline, handler, work, slack).await;
     }
     let (_alone, _together) = match job.tally.suspect {
         true => (Some(GATE.write().await), None),
@@ -87,7 +91,7 @@ async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob, work: 
     if !note_start(context, job, false).await {
         return (Outcome::Returned, None);
     }
-    handle(context, pipeline, work, Duration::ZERO).await
+    handle(context, pipeline, &pipeline.handler, work, Duration::ZERO).await
 }
 
 /// Notes that a job begins to run; says whether that could be written.
@@ -103,8 +107,14 @@ async fn note_start(context: &Context, job: &LeasedJob, own_process: bool) -> bo
     }
 }
 
-async fn handle(context: &Context, pipeline: &Pipeline, work: Job, slack: Duration) -> (Outcome, Option<Value>) {
-    match guarded(pipeline, work, slack).await {
+async fn handle(
+    context: &Context,
+    pipeline: &Pipeline,
+    handler: &Arc<dyn Handler>,
+    work: Job,
+    slack: Duration,
+) -> (Outcome, Option<Value>) {
+    match guarded(pipeline, handler, work, slack).await {
         Ok((Outcome::Crashed(report), _)) => (crashed(context, report).await, None),
         Ok(ended) => ended,
         Err(why) => {
@@ -118,18 +128,19 @@ async fn handle(context: &Context, pipeline: &Pipeline, work: Job, slack: Durati
 /// take. It is an error if the handler cannot work at all.
 pub(crate) async fn guarded(
     pipeline: &Pipeline,
+    handler: &Arc<dyn Handler>,
     work: Job,
     slack: Duration,
 ) -> Result<(Outcome, Option<Value>), String> {
     let deadline = pipeline.policy.deadline;
-    let handler = Arc::clone(&pipeline.handler);
+    let handler = Arc::clone(handler);
     let task = AbortOnDropHandle::new(tokio::spawn(async move { handler.run(work).await }));
     let outcome = match tokio::time::timeout(deadline + slack, task).await {
         Ok(Ok(Ok(result))) => return Ok((Outcome::Done, Some(result))),
         Ok(Ok(Err(HandlerError::Failed(report)))) => Outcome::Failed(*report),
         Ok(Ok(Err(HandlerError::Crashed(report)))) => Outcome::Crashed(*report),
         Ok(Ok(Err(HandlerError::Unavailable(why)))) => return Err(why),
-        Ok(Err(ended)) => panicked(ended),
+        Ok(Err(ended)) => panic_report(ended).map_or(Outcome::Returned, Outcome::Failed),
         Err(_) => {
             let report = FailureReport::new(Reason::Timeout, format!("no result after {deadline:?}"));
             Outcome::Failed(report.with_code("deadline"))
@@ -145,12 +156,4 @@ async fn crashed(context: &Context, report: FailureReport) -> Outcome {
         return Outcome::Returned;
     }
     Outcome::Crashed(report)
-}
-
-fn panicked(ended: tokio::task::JoinError) -> Outcome {
-    let Ok(panic) = ended.try_into_panic() else { return Outcome::Returned };
-    let said =
-        panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
-    let message = format!("the handler panicked: {}", said.as_deref().unwrap_or("it did not say why"));
-    Outcome::Failed(FailureReport::new(Reason::HandlerError, message).with_code("panic"))
 }

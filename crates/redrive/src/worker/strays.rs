@@ -13,8 +13,13 @@ use crate::handler::exec::{self, orphans};
 /// How often it looks. A look reads the environment of every process on the machine.
 const EVERY: Duration = Duration::from_secs(2);
 
-pub(super) async fn run(context: Arc<Context>) {
+/// Removes the files that jobs of killed workers left.
+pub(super) async fn sweep_files() {
     let _ = tokio::task::spawn_blocking(exec::sweep_files).await;
+}
+
+pub(super) async fn run(context: Arc<Context>) {
+    sweep_files().await;
     let mut zombies = Zombies::default();
     loop {
         tokio::time::sleep(EVERY).await;

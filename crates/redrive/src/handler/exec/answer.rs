@@ -15,13 +15,13 @@ use crate::handler::{HandlerError, Job};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(in crate::handler) enum Exit {
     Code(i32),
     Signal(i32),
 }
 
 impl Exit {
-    pub(super) fn of(status: ExitStatus) -> Self {
+    pub(in crate::handler) fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Code(code),
             (None, signal) => Self::Signal(signal.unwrap_or(0)),
@@ -30,7 +30,7 @@ impl Exit {
 }
 
 /// What a process that ran one job means.
-pub(super) fn of_process(exit: Exit, stdout: &[u8], stderr: &str) -> Result<Value, HandlerError> {
+pub(in crate::handler) fn of_process(exit: Exit, stdout: &[u8], stderr: &str) -> Result<Value, HandlerError> {
     let code = match exit {
         Exit::Signal(signal) => return Err(HandlerError::crashed(killed(signal, stderr))),
         Exit::Code(code) => code,
@@ -46,7 +46,7 @@ pub(super) fn of_process(exit: Exit, stdout: &[u8], stderr: &str) -> Result<Valu
 }
 
 /// What a line of a persistent process means; `None` if it is no answer, or names another job.
-pub(super) fn of_line(line: &str, job: &Job, stderr: &str) -> Option<Result<Value, HandlerError>> {
+pub(in crate::handler) fn of_line(line: &str, job: &Job, stderr: &str) -> Option<Result<Value, HandlerError>> {
     let value: Value = serde_json::from_str(line).ok()?;
     let answers = |fields: &Map<String, Value>| fields.contains_key("result") || fields.contains_key("failure");
     if let Some(fields) = value.as_object().filter(|fields| answers(fields))
@@ -64,7 +64,7 @@ pub(super) fn of_line(line: &str, job: &Job, stderr: &str) -> Option<Result<Valu
 }
 
 /// A process that ended while it had a job and had not answered.
-pub(super) fn of_end(exit: Exit, stderr: &str) -> HandlerError {
+pub(in crate::handler) fn of_end(exit: Exit, stderr: &str) -> HandlerError {
     match exit {
         Exit::Signal(signal) => HandlerError::crashed(killed(signal, stderr)),
         Exit::Code(code) if code != 0 => match of_process(exit, b"", stderr) {
@@ -79,13 +79,13 @@ pub(super) fn of_end(exit: Exit, stderr: &str) -> HandlerError {
 }
 
 /// A job that had its time.
-pub(super) fn out_of_time(job: &Job) -> FailureReport {
+pub(in crate::handler) fn out_of_time(job: &Job) -> FailureReport {
     let message = format!("no result after {:?}", job.deadline);
     FailureReport::new(Reason::Timeout, message).with_code("deadline")
 }
 
 /// A child that took too much memory.
-pub(super) fn out_of_memory(used: u64, command: &Command) -> FailureReport {
+pub(in crate::handler) fn out_of_memory(used: u64, command: &Command) -> FailureReport {
     let mib = |bytes: u64| bytes / (1024 * 1024);
     let limit = command.memory_bytes_max.unwrap_or_default();
     let message = format!("killed: it used {} MiB of at most {} MiB of memory", mib(used), mib(limit));
@@ -93,7 +93,7 @@ pub(super) fn out_of_memory(used: u64, command: &Command) -> FailureReport {
 }
 
 /// The text, unless there is none.
-pub(super) fn non_empty(text: &str) -> Option<String> {
+pub(in crate::handler) fn non_empty(text: &str) -> Option<String> {
     (!text.trim().is_empty()).then(|| text.to_owned())
 }
 
@@ -217,7 +217,7 @@ fn killed(signal: i32, stderr: &str) -> FailureReport {
     FailureReport { stderr: non_empty(stderr), ..report }
 }
 
-fn signal_name(signal: i32) -> String {
+pub(in crate::handler) fn signal_name(signal: i32) -> String {
     let known = [
         (4, "SIGILL"),
         (5, "SIGTRAP"),
@@ -348,6 +348,7 @@ mod tests {
             notes: crate::handler::Notes::default(),
             evidence: crate::vault::Evidence::default(),
             progress: crate::handler::Progress::default(),
+            parent: None,
         }
     }
 

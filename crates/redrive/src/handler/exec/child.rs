@@ -18,22 +18,22 @@ const SPAWN_TRIES: u32 = 50;
 
 /// A child that runs. Dropping it kills its whole process group.
 #[derive(Debug)]
-pub(super) struct Running {
-    pub(super) child: Child,
-    pub(super) pid: u32,
+pub(in crate::handler) struct Running {
+    pub(in crate::handler) child: Child,
+    pub(in crate::handler) pid: u32,
     /// Its id may be another's by now.
     reaped: bool,
 }
 
 /// The ends of a child's pipes that are ours.
-pub(super) struct Pipes {
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
+pub(in crate::handler) struct Pipes {
+    pub(in crate::handler) stdin: ChildStdin,
+    pub(in crate::handler) stdout: ChildStdout,
+    pub(in crate::handler) stderr: ChildStderr,
 }
 
 /// Starts a command. Where it has only one job, its environment tells of it, and of the file for its payload.
-pub(super) async fn start(
+pub(in crate::handler) async fn start(
     command: &Command,
     job: &Job,
     payload: Option<&Path>,
@@ -99,7 +99,7 @@ fn prepare(command: &Command, job: &Job, payload: Option<&Path>) -> tokio::proce
 
 impl Running {
     /// Waits for the child to end, and ends all that are left in its group.
-    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub(in crate::handler) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await;
         self.kill();
         self.reaped = true;
@@ -107,7 +107,7 @@ impl Running {
     }
 
     /// Kills the child and all that are in its group.
-    pub(super) fn kill(&self) {
+    pub(in crate::handler) fn kill(&self) {
         if let Some(group) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) {
             // It fails if nobody is left, which is what is wanted.
             let _ = kill_process_group(group, Signal::KILL);

@@ -14,7 +14,7 @@ const LOOK_WIDELY: u32 = 10;
 
 /// Returns, with what is used, once a process, its descendants and whatever else its job started use more than `limit`
 /// bytes together.
-pub(super) async fn exceeded(pid: u32, job: Option<&Job>, limit: Option<u64>) -> u64 {
+pub(in crate::handler) async fn exceeded(pid: u32, job: Option<&Job>, limit: Option<u64>) -> u64 {
     let Some(limit) = limit else { return std::future::pending().await };
     for look in 1_u32.. {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -32,7 +32,7 @@ pub(super) async fn exceeded(pid: u32, job: Option<&Job>, limit: Option<u64>) ->
 }
 
 /// The memory of the whole machine.
-pub(super) fn machine_bytes() -> Option<u64> {
+pub(in crate::handler) fn machine_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
     let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;

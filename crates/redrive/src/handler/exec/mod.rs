@@ -12,14 +12,14 @@
 //! - `scratch`: the files that commands write and are given
 //! - [`orphans`]: children that outlived their worker
 
-mod answer;
-mod child;
-mod memory;
+pub(super) mod answer;
+pub(super) mod child;
+pub(super) mod memory;
 pub mod orphans;
 mod persistent;
 mod process;
-mod scratch;
-mod tail;
+pub(super) mod scratch;
+pub(super) mod tail;
 mod uncaught;
 
 use std::ffi::OsString;
@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use redrive_core::payloads::Response;
 use redrive_core::secrets::Secrets;
 use serde_json::Value;
 
@@ -104,27 +105,6 @@ impl Command {
     }
 }
 
-/// Keeps what the command wrote as its payload, if it is wanted. What cannot be kept is said in the log and beside the failure.
-async fn keep_payload(
-    job: &Job,
-    payload: Arc<ScratchFile>,
-    answer: Result<Value, HandlerError>,
-) -> Result<Value, HandlerError> {
-    if !job.evidence.is_wanted(answer.is_err()) {
-        return answer;
-    }
-    let opened = tokio::task::spawn_blocking(move || payload.open()).await;
-    match opened.unwrap_or_else(|panic| Err(panic.to_string())) {
-        Ok(Some(file)) => job.evidence.save_file(file).await?,
-        Ok(None) => {}
-        Err(why) => {
-            tracing::warn!(pipeline = %job.pipeline, job = %job.id, why, "the payload was not kept");
-            return answer.map_err(|error| error.noting(&format!("redrive: the payload was not kept: {why}")));
-        }
-    }
-    answer
-}
-
 /// The key of a result by which a command says which proxy it used.
 const PROXY_KEY: &str = "_proxy";
 
@@ -160,17 +140,13 @@ impl Exec {
 impl Handler for Exec {
     async fn run(&self, mut job: Job) -> Result<Value, HandlerError> {
         let payload = Arc::new(ScratchFile::of(&job, Purpose::Payload)?);
-        let saved = job.saved.as_ref().map(|_| ScratchFile::of(&job, Purpose::Saved)).transpose()?;
-        if let (Some(file), Some(saved)) = (&saved, &mut job.saved) {
-            saved.write(file.create(), &file.path()).await?;
-            saved.file = Some(file.path());
-        }
+        let _saved = ScratchFile::for_saved(&mut job).await?;
         let answer = match &self.persistent {
             None => process::run(&self.command, &job, &payload.path()).await,
             Some(pool) => pool.run(&self.command, &job, &payload.path()).await,
         };
         let answer = answer.map_err(|error| error.masked(&self.command.secrets));
-        let answer = keep_payload(&job, payload, answer).await?;
+        let answer = payload.keep(&job, answer, Response::default(), None).await?;
         Ok(without_proxy(answer, &job, &self.command.secrets))
     }
 

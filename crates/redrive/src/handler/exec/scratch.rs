@@ -12,8 +12,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use redrive_core::payloads::Response;
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+use serde_json::Value;
 
 use crate::handler::{HandlerError, Job};
 
@@ -22,7 +24,7 @@ const LEFT_BEHIND: Duration = Duration::from_secs(3_600);
 
 /// What a file is for; also how its name ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose {
+pub(in crate::handler) enum Purpose {
     /// The command may write its raw response to it.
     Payload,
     /// The command finds the saved payload in it that it is to work from.
@@ -116,33 +118,70 @@ impl Scratch {
 
 /// A file of one attempt. It is gone when this is dropped.
 #[derive(Debug)]
-pub(super) struct ScratchFile {
+pub(in crate::handler) struct ScratchFile {
     scratch: Arc<Scratch>,
     name: String,
 }
 
 impl ScratchFile {
     /// A name for a file of a job's attempt; there is no file yet.
-    pub(super) fn of(job: &Job, purpose: Purpose) -> Result<Self, HandlerError> {
+    pub(in crate::handler) fn of(job: &Job, purpose: Purpose) -> Result<Self, HandlerError> {
         let no_folder = |error| HandlerError::Unavailable(format!("there is no folder for payloads: {error}"));
         let scratch = Scratch::current().map_err(no_folder)?;
         Ok(Self { scratch, name: format!("{}-{}-{}{}", job.id, job.attempt, job.worker, purpose.ending()) })
     }
 
+    /// A file with the saved payload that a job is to work from, if it has one; the job knows of it then.
+    pub(in crate::handler) async fn for_saved(job: &mut Job) -> Result<Option<Self>, HandlerError> {
+        if job.saved.is_none() {
+            return Ok(None);
+        }
+        let file = Self::of(job, Purpose::Saved)?;
+        if let Some(saved) = &mut job.saved {
+            saved.write(file.create(), &file.path()).await?;
+            saved.file = Some(file.path());
+        }
+        Ok(Some(file))
+    }
+
+    /// Keeps what was written to the file as the payload of an attempt that ended so, if it is wanted. What cannot be kept is
+    /// said in the log and beside the failure.
+    pub(in crate::handler) async fn keep(
+        self: Arc<Self>,
+        job: &Job,
+        answer: Result<Value, HandlerError>,
+        response: Response,
+        total_bytes: Option<u64>,
+    ) -> Result<Value, HandlerError> {
+        if !job.evidence.is_wanted(answer.is_err()) {
+            return answer;
+        }
+        let opened = tokio::task::spawn_blocking(move || self.open()).await;
+        match opened.unwrap_or_else(|panic| Err(panic.to_string())) {
+            Ok(Some(file)) => job.evidence.save_file(file, response, total_bytes).await?,
+            Ok(None) => {}
+            Err(why) => {
+                tracing::warn!(pipeline = %job.pipeline, job = %job.id, why, "the payload was not kept");
+                return answer.map_err(|error| error.noting(&format!("redrive: the payload was not kept: {why}")));
+            }
+        }
+        answer
+    }
+
     /// Where it is, for the command.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(in crate::handler) fn path(&self) -> PathBuf {
         self.scratch.path.join(&self.name)
     }
 
     /// Makes the file, in place of whatever has its name.
-    pub(super) fn create(&self) -> io::Result<File> {
+    fn create(&self) -> io::Result<File> {
         self.scratch.remove(&self.name);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(sys::openat(&self.scratch.folder, &self.name, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
     /// Opens what the command wrote, if it wrote anything; says what is wrong with it if it is not a file that can be read.
-    pub(super) fn open(&self) -> Result<Option<File>, String> {
+    fn open(&self) -> Result<Option<File>, String> {
         // Looked at before it is opened: to open a device may already do something.
         let found = match self.scratch.open_file(&self.name, OFlags::PATH) {
             Err(Errno::NOENT) => return Ok(None),

@@ -16,7 +16,7 @@ const TAIL_BYTES: usize = 12 * 1024 - 64;
 
 /// The two ends of what was read, shared with whoever reads on.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tail(Arc<Mutex<Ends>>);
+pub(in crate::handler) struct Tail(Arc<Mutex<Ends>>);
 
 #[derive(Debug, Default)]
 struct Ends {
@@ -28,7 +28,7 @@ struct Ends {
 
 impl Tail {
     /// Reads to the end of the stream.
-    pub(super) async fn fill(&self, mut stream: impl AsyncRead + Unpin) {
+    pub(in crate::handler) async fn fill(&self, mut stream: impl AsyncRead + Unpin) {
         let mut block = vec![0; 8 * 1024];
         while let Ok(read @ 1..) = stream.read(&mut block).await {
             self.ends().add(&block[..read]);
@@ -36,7 +36,7 @@ impl Tail {
     }
 
     /// What is kept, as text; empty if nothing was read.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::handler) fn text(&self) -> String {
         let mut ends = self.ends();
         let mut bytes = ends.head.clone();
         if ends.dropped > 0 {
@@ -47,7 +47,7 @@ impl Tail {
     }
 
     /// Forgets what was kept.
-    pub(super) fn clear(&self) {
+    pub(in crate::handler) fn clear(&self) {
         *self.ends() = Ends::default();
     }
 

@@ -1,5 +1,6 @@
 //! The way out: a client per proxy, taken in turn, and each target's turn waited for.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redrive_core::failures::FailureReport;
@@ -38,7 +39,11 @@ impl Line {
         target: &str,
         job: &Job,
     ) -> Result<(Answer, Option<String>), HandlerError> {
-        let _turn = self.turns.wait(target).await;
+        let _turn: Option<Box<dyn Any + Send>> = match &job.parent {
+            // Its worker knows who else asks the target.
+            Some(parent) => Some(Box::new(parent.turn(target).await)),
+            None => self.turn(target).await,
+        };
         let (client, label) = self.clients.next();
         match fetch::fetch(client, request, &self.transport, job).await {
             Ok(answer) => {
@@ -50,6 +55,11 @@ impl Line {
             }
             Err(other) => Err(other),
         }
+    }
+
+    /// Returns when a request to a target may go; it is over when what this gives back is dropped.
+    pub(crate) async fn turn(&self, target: &str) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.turns.wait(target).await?))
     }
 
     /// Keeps an answer as evidence.

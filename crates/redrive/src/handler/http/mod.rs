@@ -19,6 +19,7 @@ pub(super) mod sent;
 mod turns;
 pub mod validate;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -123,13 +124,17 @@ impl Http {
             }
         };
         let answer = Arc::new(answer);
+        let saved_first = job.saved.is_none() && job.evidence.is_saved_first();
+        if saved_first {
+            inner.line.keep(&answer, job).await?;
+        }
         let left = job.deadline.saturating_sub(begun.elapsed());
         let most = left.saturating_sub(KEEPING).max(left / 2);
         let Reading { coverage, record } = inner.clone().read_aside(Arc::clone(&answer), most).await;
         coverage.into_iter().for_each(|coverage| job.notes.coverage(coverage));
         let status = Some(answer.status.as_u16());
         let read = record.map_err(|report| FailureReport { proxy, http_status: status, ..report });
-        if job.saved.is_none() && job.evidence.is_wanted(read.is_err()) {
+        if job.saved.is_none() && !saved_first && job.evidence.is_wanted(read.is_err()) {
             inner.line.keep(&answer, job).await?;
         }
         Ok(read?)
@@ -225,6 +230,10 @@ impl Inner {
 impl Handler for Http {
     async fn run(&self, job: Job) -> Result<Value, HandlerError> {
         self.attempt(&job).await.map_err(|error| error.masked(self.0.line.secrets()))
+    }
+
+    async fn turn(&self, target: &str) -> Option<Box<dyn Any + Send>> {
+        self.0.line.turn(target).await
     }
 
     fn request(&self, input: &Input) -> Option<HttpRequest> {

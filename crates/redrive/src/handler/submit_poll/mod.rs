@@ -7,6 +7,7 @@
 pub mod codes;
 mod reply;
 
+use std::any::Any;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -181,6 +182,10 @@ impl SubmitPoll {
 impl Handler for SubmitPoll {
     async fn run(&self, job: Job) -> Result<Value, HandlerError> {
         self.attempt(&job).await.map_err(|error| error.masked(self.line.secrets()))
+    }
+
+    async fn turn(&self, target: &str) -> Option<Box<dyn Any + Send>> {
+        self.line.turn(target).await
     }
 
     fn request(&self, input: &Input) -> Option<HttpRequest> {
