@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::set_back;
 use crate::failures::{Disposition, Reason};
 use crate::time::Timestamp;
 
@@ -131,6 +132,15 @@ impl Breaker {
             probes_out: 0,
             probes_ok: 0,
         }
+    }
+
+    /// Takes the breaker back to now if it changed at a time that has not come: the clock was set back since. What it was told
+    /// to wait it still waits. Says whether it was.
+    pub fn rewind(&mut self, now: Timestamp) -> bool {
+        let Some(back) = set_back(self.since, now) else { return false };
+        self.since = self.since - back;
+        self.open_until = self.open_until - back;
+        true
     }
 
     /// What may be leased now.
@@ -328,6 +338,16 @@ mod tests {
         let mut breaker = opened(&policy);
         breaker.probe(1, &policy, at(31));
         assert_eq!(breaker.admission(&policy, at(61)), Admission::Probes(1));
+    }
+
+    #[test]
+    fn a_breaker_that_opened_while_the_clock_was_ahead_waits_no_longer_than_it_was_told() {
+        let policy = BreakerPolicy::default();
+        let mut breaker = Breaker::closed(at(10_800));
+        breaker.record(Signal::Hold(Duration::from_secs(600)), &policy, at(10_800));
+        assert!(breaker.rewind(at(1)));
+        assert_eq!(breaker.admission(&policy, at(2)), Admission::NotBefore(at(601)));
+        assert!(!breaker.rewind(at(2)), "it is right now");
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! - [`retry`]: how long to wait before the next attempt
 //! - [`policy`]: everything a pipeline decides by
 //! - [`settlements`]: how an attempt ends
+//! - [`clock`]: what to make of a clock that jumps
 //! - [`crashes`]: who is to blame when a process dies
 //! - [`breakers`]: when the jobs of a failing target wait
 //! - [`dead`]: dead letters and their gates
@@ -25,6 +26,7 @@
 
 pub mod breakers;
 pub mod causes;
+pub mod clock;
 pub mod crashes;
 mod credentials;
 pub mod dead;

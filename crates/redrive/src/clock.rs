@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use redrive_core::clock::Uptime;
 use redrive_core::time::Timestamp;
 use tokio::sync::watch;
 
@@ -16,6 +17,14 @@ pub trait Clock: Send + Sync {
 
     /// Returns when it is `instant` or later.
     async fn sleep_until(&self, instant: Timestamp);
+
+    /// Returns after so long, whatever is done to the clock meanwhile.
+    async fn sleep(&self, duration: Duration);
+
+    /// How long the machine has been running, if that is known.
+    fn uptime(&self) -> Option<Uptime> {
+        None
+    }
 }
 
 /// The system's clock.
@@ -31,6 +40,17 @@ impl Clock for SystemClock {
 
     async fn sleep_until(&self, instant: Timestamp) {
         tokio::time::sleep(instant.since(self.now())).await;
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
+    fn uptime(&self) -> Option<Uptime> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
+        let text = std::fs::read_to_string("/proc/uptime").ok()?;
+        let elapsed = Duration::try_from_secs_f64(text.split(' ').next()?.parse().ok()?).ok()?;
+        Some(Uptime { boot, millis: u64::try_from(elapsed.as_millis()).ok()? })
     }
 }
 
@@ -49,7 +69,12 @@ impl TestClock {
 
     /// Moves the clock, and wakes whoever waited for that time.
     pub fn advance(&self, by: Duration) {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = self.now() + by;
+        self.set(self.now() + by);
+    }
+
+    /// Sets the clock, forward or back.
+    pub fn set(&self, now: Timestamp) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
         self.moved.send_replace(());
     }
 }
@@ -63,6 +88,16 @@ impl Clock for TestClock {
     async fn sleep_until(&self, instant: Timestamp) {
         let mut moved = self.moved.subscribe();
         while self.now() < instant {
+            if moved.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// A clock that is set back says nothing about how long that took: it is over then.
+    async fn sleep(&self, duration: Duration) {
+        let (begun, mut moved) = (self.now(), self.moved.subscribe());
+        while self.now() >= begun && self.now() < begun + duration {
             if moved.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }

@@ -1,5 +1,7 @@
 //! `redrive push` and `redrive work`: several processes, several pipelines, one file.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{Sandbox, eventually};
@@ -82,5 +84,31 @@ fn old_dead_letters_go_with_a_record() {
     let jobs = sandbox.redrive("job list --state discarded --json").expect(0).json_lines();
     let shown = sandbox.run(&["job", "show", jobs[0]["id"].as_str().expect("an id"), "--json"]).expect(0).json();
     assert_eq!(shown["discard"]["actor"], "retention");
+    sandbox.assert_sound();
+}
+
+/// As if all of it had happened while the clock was 45 days behind: the clock's last look too.
+#[test]
+fn letters_of_a_wrong_clock_are_not_discarded_when_it_is_set_right() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", tasks(3));
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"false\"]\nretry = { attempts = 1 }\n");
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let store = rusqlite::Connection::open(sandbox.path(".redrive/redrive.db")).expect("opened");
+    let days: i64 = 45 * 86_400_000;
+    store.execute("UPDATE dead SET died_at = died_at - ?1, kept_from = kept_from - ?1", [days]).expect("changed");
+    let at: String =
+        store.query_row("SELECT seen ->> 'at' FROM clock", [], |row| row.get(0)).expect("it was looked at");
+    let behind = at.parse::<redrive_core::time::Timestamp>().expect("a time") - Duration::from_millis(days as u64);
+    let changed = "UPDATE clock SET seen = json_set(seen, '$.at', ?1)";
+    store.execute(changed, [behind.to_string()]).expect("changed");
+    drop(store);
+    let log = std::fs::File::create(sandbox.path("log")).expect("made");
+    let mut worker = sandbox.command().arg("work").stderr(log).spawn().expect("started");
+    eventually("it is noticed", || sandbox.read("log").contains("the clock went ahead by more than a day"));
+    std::thread::sleep(Duration::from_millis(300));
+    worker.kill().expect("killed");
+    worker.wait().expect("waited");
+    assert_eq!(sandbox.ledger("p")["dead"], 3);
     sandbox.assert_sound();
 }

@@ -170,6 +170,7 @@ fn interval_millis(pacing: &Pacing) -> Option<f64> {
 /// How many letters the rate lets go now, and when it lets the next one go.
 fn allowed(pacing: &Pacing, free_at: Timestamp, now: Timestamp) -> (u64, Timestamp) {
     let Some(interval) = interval_millis(pacing) else { return (u64::MAX, now) };
+    let free_at = believable(interval, free_at, now);
     let from = free_at.max(now);
     if from > now && from.since(now) >= AHEAD {
         return (0, free_at - AHEAD.mul_f64(0.5));
@@ -178,10 +179,16 @@ fn allowed(pacing: &Pacing, free_at: Timestamp, now: Timestamp) -> (u64, Timesta
     ((room / interval).floor() as u64 + 1, free_at)
 }
 
+/// A rate never runs further ahead than its first letters: a later time was noted while the clock was ahead.
+fn believable(interval: f64, free_at: Timestamp, now: Timestamp) -> Timestamp {
+    let longest = AHEAD + Duration::from_secs_f64(interval * 2.0 / 1_000.0);
+    if free_at.since(now) > longest { now } else { free_at }
+}
+
 /// When the next letter may go after so many have gone now.
 fn after(pacing: &Pacing, free_at: Timestamp, letters: u64, now: Timestamp) -> Timestamp {
     let Some(interval) = interval_millis(pacing) else { return now };
-    free_at.max(now) + Duration::from_secs_f64(interval * letters as f64 / 1_000.0)
+    believable(interval, free_at, now).max(now) + Duration::from_secs_f64(interval * letters as f64 / 1_000.0)
 }
 
 #[cfg(test)]
@@ -305,5 +312,12 @@ mod tests {
                 other => prop_assert!(false, "{:?}", other),
             }
         }
+    }
+
+    #[test]
+    fn a_rate_does_not_wait_for_a_clock_that_was_ahead() {
+        let pacing = Pacing { ramp: Vec::new(), per_second: Some(2.0), ..Pacing::default() };
+        let progress = Progress { free_at: NOW + Duration::from_secs(10_800), ..progress(5) };
+        assert!(matches!(advance(&pacing, &progress, NOW), Advance::Send { .. }));
     }
 }

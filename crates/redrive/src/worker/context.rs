@@ -1,8 +1,11 @@
 //! What the tasks of one worker share.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use redrive_core::clock::set_back;
 use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::settlements::Ending;
@@ -35,6 +38,8 @@ pub(super) struct Context {
     /// The jobs this worker has.
     held: Mutex<HashMap<Lease, Held>>,
     failure: Mutex<Option<Error>>,
+    /// The newest time that was read, in milliseconds.
+    newest: AtomicI64,
     /// What each pipeline may run at once, whatever lane its jobs come by.
     slots: Mutex<HashMap<PipelineName, Arc<Semaphore>>>,
 }
@@ -49,12 +54,22 @@ impl Context {
             changed: watch::channel(0).0,
             held: Mutex::default(),
             failure: Mutex::default(),
+            newest: AtomicI64::new(i64::MIN),
             slots: Mutex::default(),
         }
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        self.redrive.now()
+        let now = self.redrive.now();
+        self.newest.fetch_max(now.as_millis(), Ordering::Relaxed);
+        now
+    }
+
+    /// By how much the clock was set back since this was last asked, as far as anybody here has read it.
+    pub(super) fn take_set_back(&self) -> Option<Duration> {
+        let now = self.redrive.now();
+        let newest = self.newest.swap(now.as_millis(), Ordering::Relaxed);
+        set_back(Timestamp::from_millis(newest), now)
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Lease, Held>> {

@@ -17,7 +17,7 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     let lasts = leases().max().unwrap_or(Duration::from_secs(30));
     let every = (leases().min().unwrap_or(lasts) / 3).min(EVERY_MAX);
     loop {
-        context.redrive.clock.sleep_until(context.now() + every).await;
+        context.redrive.clock.sleep(every).await;
         beat(&context, lasts).await;
     }
 }

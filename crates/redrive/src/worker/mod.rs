@@ -3,8 +3,9 @@
 //! Per pipeline, `fetch` leases batches into a local queue and starts jobs, `run` runs one, `settle` writes the results
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
 //! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `retention` lets old dead letters go, `watch` notices what other
-//! processes changed.
+//! processes changed, `clock` that the clock was set back.
 
+mod clock;
 mod context;
 mod fetch;
 mod heartbeat;
@@ -103,11 +104,12 @@ impl Worker {
         let params = AttachWorker { worker: context.id, pid: std::process::id(), now: context.now() };
         store.attach_worker(params).await?;
         // What dead workers left is taken back before anything else is leased.
-        reaper::reap(&context, &pipelines).await?;
+        reaper::reap_gone(&context, &pipelines).await?;
         let mut upkeep = JoinSet::new();
         upkeep.spawn(heartbeat::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(reaper::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(retention::run(Arc::clone(&context), pipelines.clone()));
+        upkeep.spawn(clock::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(watch::run(Arc::clone(&context)));
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
         if has_children {

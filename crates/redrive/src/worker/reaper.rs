@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::clock::set_back;
 use redrive_core::crashes::{LostLease, judge};
 use redrive_core::ids::WorkerId;
 use redrive_core::settlements::Settlement;
+use redrive_core::time::Timestamp;
 use redrive_store::contract::{FindLostLeases, SettleJobs};
 
 use super::context::Context;
@@ -20,20 +22,42 @@ const EVERY: Duration = Duration::from_secs(1);
 /// At most so many leases are taken back at once.
 const BATCH: u32 = 500;
 
+/// How long nobody is taken for silent after the clock went ahead, so that who lives can extend its leases.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A time at which no lease has run out: only workers that are known to be gone have lost theirs.
+const BEFORE_ALL: Timestamp = Timestamp::from_millis(i64::MIN);
+
 pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
+    let lasts = pipelines.iter().map(|pipeline| pipeline.policy.lease).max().unwrap_or_default();
+    let mut last = context.now();
+    let mut believed_from = last + GRACE;
     loop {
-        context.redrive.clock.sleep_until(context.now() + EVERY).await;
-        if let Err(error) = reap(&context, &pipelines).await {
+        context.redrive.clock.sleep(EVERY).await;
+        let now = context.now();
+        // It looks every second: the clock went ahead, or the machine slept, and all leases look as if they had run out.
+        if now.since(last) > lasts.max(GRACE) {
+            believed_from = now + GRACE;
+        }
+        let back = set_back(believed_from, now + GRACE).is_some();
+        last = now;
+        let run_out_by = if now >= believed_from || back { now } else { BEFORE_ALL };
+        if let Err(error) = reap(&context, &pipelines, run_out_by).await {
             tracing::warn!(%error, "lost leases could not be taken back");
         }
     }
 }
 
+/// Takes back what dead workers left, before anything else is done.
+pub(super) async fn reap_gone(context: &Context, pipelines: &[Pipeline]) -> Result<(), Error> {
+    reap(context, pipelines, BEFORE_ALL).await
+}
+
 /// Takes back every lost lease of these pipelines; those of others are left to whoever runs them.
-pub(super) async fn reap(context: &Context, pipelines: &[Pipeline]) -> Result<(), Error> {
+async fn reap(context: &Context, pipelines: &[Pipeline], run_out_by: Timestamp) -> Result<(), Error> {
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name.clone()).collect();
     loop {
-        let params = FindLostLeases { pipelines: names.clone(), limit: BATCH, now: context.now() };
+        let params = FindLostLeases { pipelines: names.clone(), limit: BATCH, now: run_out_by };
         let mut lost = context.redrive.store.lost_leases(params).await?;
         let full = lost.len() >= BATCH as usize;
         // What this worker still has is late, not lost: the heartbeat extends it.

@@ -161,7 +161,8 @@ impl Driver {
         for pipeline in self.pipelines.clone() {
             for (n, policy) in pipeline.policy.auto_replays.iter().enumerate() {
                 let turn = (pipeline.name.clone(), n);
-                if self.turns.get(&turn).is_some_and(|due| now < *due) {
+                // A turn further ahead than it can be was noted while the clock was ahead.
+                if self.turns.get(&turn).is_some_and(|due| now < *due && *due <= now + policy.every) {
                     continue;
                 }
                 let claim = ClaimAutoReplay {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_store::contract::{ExpireDead, SweepBreakers};
+use redrive_core::clock::{WAIT, set_back};
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{ExpireDead, LookAtClock, SweepBreakers};
 
 use super::context::Context;
 use crate::error::Error;
@@ -26,30 +28,58 @@ const HISTORY: Duration = Duration::from_secs(90 * 86_400);
 pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     let mut collected_at = context.now();
     loop {
+        let by = expires_by(&context).await;
         for pipeline in &pipelines {
-            if let Err(error) = expire(&context, pipeline).await {
+            if let Some(by) = by
+                && let Err(error) = expire(&context, pipeline, by).await
+            {
                 tracing::warn!(%error, pipeline = %pipeline.name, "old dead letters could not be discarded");
             }
             if let Err(error) = sweep(&context, pipeline).await {
                 tracing::warn!(%error, pipeline = %pipeline.name, "old breakers could not be forgotten");
             }
         }
-        if context.now().since(collected_at) >= COLLECT_EVERY {
-            collected_at = context.now();
+        let now = context.now();
+        if now.since(collected_at) >= COLLECT_EVERY || set_back(collected_at, now).is_some() {
+            collected_at = now;
             collect(&pipelines).await;
-            if let Err(error) = context.redrive.store.forget_history(context.now() - HISTORY).await {
+            if let Some(by) = by
+                && let Err(error) = context.redrive.store.forget_history(by - HISTORY).await
+            {
                 tracing::warn!(%error, "old counts could not be forgotten");
             }
         }
-        context.redrive.clock.sleep_until(context.now() + EVERY).await;
+        context.redrive.clock.sleep(EVERY).await;
     }
 }
 
-async fn expire(context: &Context, pipeline: &Pipeline) -> Result<(), Error> {
+/// The time by which things expire: not that of a clock that has just jumped. Nothing if it could not be asked.
+async fn expires_by(context: &Context) -> Option<Timestamp> {
+    let look = LookAtClock { now: context.now(), uptime: context.redrive.clock.uptime() };
+    match context.redrive.store.look_at_clock(look).await {
+        Ok(looked) => {
+            if let Some(by) = looked.jumped {
+                let hours = WAIT.as_secs() / 3_600;
+                tracing::warn!(
+                    ?by,
+                    "the clock went ahead by more than a day since it was last looked at: it may have been wrong, so nothing that \
+                     became old by that is discarded for {hours} hours"
+                );
+            }
+            Some(looked.seen.expires_by())
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the clock could not be checked, so nothing is discarded for its age");
+            None
+        }
+    }
+}
+
+async fn expire(context: &Context, pipeline: &Pipeline, by: Timestamp) -> Result<(), Error> {
     let Some(kept) = pipeline.policy.retention else { return Ok(()) };
     loop {
-        let now = context.now();
-        let params = ExpireDead { pipeline: pipeline.name.clone(), before: now - kept, limit: BATCH, now };
+        let params =
+            ExpireDead { pipeline: pipeline.name.clone(), before: by - kept, limit: BATCH, now: context.now() };
         let expired = context.redrive.store.expire_dead(params).await?;
         if expired > 0 {
             tracing::info!(pipeline = %pipeline.name, expired, "dead letters discarded by retention");

@@ -4,6 +4,7 @@
 
 pub mod breakers;
 pub mod causes;
+pub mod clock;
 pub mod dead;
 pub mod jobs;
 pub mod leases;
@@ -46,6 +47,8 @@ macro_rules! conformance_tests {
                       what_is_chosen_can_be_listed, an_untried_letter_can_be_replayed]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
                       a_tracked_letter_is_taken_out_where_it_was_counted]
+            clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended, holds_are_kept_and_not_prolonged,
+                    long_leases_are_shortened, a_letter_of_the_future_can_be_replayed]
             workers: [a_detached_workers_leases_are_lost, workers_are_listed]
             payloads: [the_first_place_counts, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]

@@ -5,6 +5,7 @@
 
 pub mod breakers;
 pub mod causes;
+pub mod clock;
 pub mod dead;
 pub mod jobs;
 pub mod leases;
@@ -20,6 +21,7 @@ pub use causes::{
     AlikeCause, BusiestCauses, CauseChange, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
     ChangeCause, ListCauses, Recognise, SplitBy,
 };
+pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
 pub use dead::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
@@ -52,6 +54,7 @@ pub trait Store:
     + WorkerStore
     + BreakerStore
     + PayloadStore
+    + ClockStore
     + Send
     + Sync
 {
@@ -68,6 +71,7 @@ impl<T> Store for T where
         + WorkerStore
         + BreakerStore
         + PayloadStore
+        + ClockStore
         + Send
         + Sync
 {

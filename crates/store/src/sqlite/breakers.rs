@@ -69,7 +69,7 @@ pub(super) struct Kept {
 }
 
 /// The breakers of a pipeline that are not closed, or hold jobs still, by target.
-pub(super) fn waiting(batch: &mut Batch<'_>, pipeline: i64) -> Result<BTreeMap<String, Kept>, Fault> {
+pub(super) fn waiting(batch: &mut Batch<'_>, pipeline: i64, now: Timestamp) -> Result<BTreeMap<String, Kept>, Fault> {
     if !batch.is_troubled(pipeline)? {
         return Ok(BTreeMap::new());
     }
@@ -78,7 +78,13 @@ pub(super) fn waiting(batch: &mut Batch<'_>, pipeline: i64) -> Result<BTreeMap<S
     )?;
     let rows = select
         .query_map([pipeline], |row| Ok((row.get(0)?, Kept { held: row.get(1)?, breaker: rows::json(row, 2)? })))?;
-    Ok(rows.collect::<RowResult<_>>()?)
+    let mut waiting = rows.collect::<RowResult<BTreeMap<String, Kept>>>()?;
+    for (target, kept) in &mut waiting {
+        if kept.breaker.rewind(now) {
+            keep(batch, pipeline, target, kept)?;
+        }
+    }
+    Ok(waiting)
 }
 
 /// Takes in what a settled attempt says about its target.
@@ -89,7 +95,7 @@ pub(super) fn record(
     policy: &BreakerPolicy,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let kept = if batch.is_troubled(pipeline)? { find(batch, pipeline, target)? } else { None };
+    let kept = if batch.is_troubled(pipeline)? { find(batch, pipeline, target, now)? } else { None };
     // A target without a row has given no trouble: nothing to note as long as it answers.
     let mut kept = match (kept, signal) {
         (None, Signal::Answered | Signal::Silent) => return Ok(()),
@@ -103,11 +109,16 @@ pub(super) fn record(
     keep(batch, pipeline, target, &kept)
 }
 
-fn find(batch: &Batch<'_>, pipeline: i64, target: &str) -> Result<Option<Kept>, Fault> {
+/// The breaker of a target, as it is now.
+pub(super) fn find(batch: &Batch<'_>, pipeline: i64, target: &str, now: Timestamp) -> Result<Option<Kept>, Fault> {
     let mut select = batch.statement("SELECT held, breaker FROM breaker WHERE pipeline = ?1 AND target = ?2")?;
     let row =
         select.query_row(params![pipeline, target], |row| Ok(Kept { held: row.get(0)?, breaker: rows::json(row, 1)? }));
-    Ok(row.optional()?)
+    let mut found: Option<Kept> = row.optional()?;
+    if let Some(kept) = &mut found {
+        kept.breaker.rewind(now);
+    }
+    Ok(found)
 }
 
 /// Writes a breaker back.

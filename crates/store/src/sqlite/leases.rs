@@ -72,8 +72,8 @@ impl LeaseStore for SqliteStore {
         self.show_presence(params.worker)?;
         self.write(move |batch| {
             workers::enlist(batch, params.worker, std::process::id(), params.now)?;
-            let mut update = batch
-                .statement("UPDATE lease SET until = max(until, ?4) WHERE job = ?1 AND token = ?2 AND epoch = ?3")?;
+            let mut update =
+                batch.statement("UPDATE lease SET until = ?4 WHERE job = ?1 AND token = ?2 AND epoch = ?3")?;
             let mut still = Vec::new();
             for Lease { job, token, epoch } in &params.leases {
                 if update.execute(params![job.as_bytes(), token.as_bytes(), epoch, params.until.as_millis()])? == 1 {
@@ -150,7 +150,7 @@ struct Leasing<'a, 'c> {
 
 fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted, Fault> {
     let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(Granted::default()) };
-    let mut waiting = breakers::waiting(batch, pipeline)?;
+    let mut waiting = breakers::waiting(batch, pipeline, params.now)?;
     let mut leasing = Leasing { batch, params, pipeline, granted: Granted::default() };
     if let Lane::Replay(replay) = params.lane {
         let Some(replay) = leasing.open_replay(replay)? else { return Ok(leasing.granted) };

@@ -12,6 +12,7 @@ mod batch;
 mod breakers;
 mod cause_changes;
 mod causes;
+mod clock;
 mod conditions;
 mod connect;
 mod dead;

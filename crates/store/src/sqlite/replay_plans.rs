@@ -21,10 +21,9 @@ pub(super) struct Choice {
 
 impl Choice {
     pub(super) fn of(conn: &Connection, params: &PlanReplay) -> Result<Self, Fault> {
-        let mut filter = params.selection.filter.clone();
-        // Whatever dies from now on is not meant.
-        filter.until = Some(filter.until.unwrap_or(params.now + std::time::Duration::from_millis(1)));
-        let mut conditions = dead::conditions(conn, &filter, None)?;
+        // Without an end all that are dead are meant, also those that died while the clock was ahead; whatever dies later is
+        // not there when they are claimed.
+        let mut conditions = dead::conditions(conn, &params.selection.filter, None)?;
         conditions.ids("d.id", &params.selection.ids)?;
         let limit = params.automatic.map(|limits| limits.letters_max);
         Ok(Self { conditions, exclusion: exclusion(params, any_claimed(conn)?), limit })

@@ -67,7 +67,9 @@ impl ReplayStore for SqliteStore {
             let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(false) };
             let mut claim = batch.statement(
                 "INSERT INTO auto_replay (pipeline, reason, last_at) VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO UPDATE SET last_at = excluded.last_at WHERE last_at <= ?4",
+                 ON CONFLICT DO UPDATE SET last_at = excluded.last_at
+                 -- A turn that was had further ahead than a turn lasts was had while the clock was ahead.
+                 WHERE last_at <= ?4 OR last_at - ?3 > ?3 - ?4",
             )?;
             let reason = params.reason.map_or("", |reason| reason.as_str());
             let (now, before) = (params.now.as_millis(), params.before.as_millis());

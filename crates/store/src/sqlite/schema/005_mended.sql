@@ -24,3 +24,9 @@ ALTER TABLE dead ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
 
 -- Whether the replay that sent a letter was begun by policy: such a letter has one attempt.
 ALTER TABLE job ADD COLUMN automatic INTEGER NOT NULL DEFAULT 0;
+
+-- What the clock showed when somebody last looked, and whether it is believed, as JSON.
+CREATE TABLE clock (
+    id   INTEGER PRIMARY KEY CHECK (id = 1),
+    seen TEXT NOT NULL
+) STRICT;

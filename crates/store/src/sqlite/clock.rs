@@ -1,0 +1,183 @@
+//! The clock: the last look at it, and due times that were given while it was wrong.
+//!
+//! Candidates are found by reading beside the writer, through the index that leases use, and only among jobs that are due
+//! further away than retries are; each is moved only if it is where it was when it was found.
+
+use async_trait::async_trait;
+use redrive_core::breakers::Admission;
+use redrive_core::clock::ClockSeen;
+use redrive_core::retry::Queued;
+use redrive_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::time::Duration;
+
+use super::SqliteStore;
+use super::batch::Batch;
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use super::{breakers, jobs, replay_letters};
+use crate::contract::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
+use crate::error::Result;
+
+#[async_trait]
+impl ClockStore for SqliteStore {
+    async fn look_at_clock(&self, params: LookAtClock) -> Result<LookedAtClock> {
+        self.write(move |batch| {
+            let mut select = batch.statement("SELECT seen FROM clock")?;
+            let before: Option<ClockSeen> = select.query_row([], |row| rows::json(row, 0)).optional()?;
+            let (seen, jumped) = ClockSeen::look(before, params.now, params.uptime.clone());
+            batch
+                .statement(
+                    "INSERT INTO clock (id, seen) VALUES (1, ?1) ON CONFLICT DO UPDATE SET seen = excluded.seen",
+                )?
+                .execute([serde_json::to_string(&seen)?])?;
+            Ok(LookedAtClock { seen, jumped })
+        })
+        .await
+    }
+
+    async fn mend_due_times(&self, params: MendDueTimes) -> Result<u64> {
+        let asked = params.clone();
+        let late = self.read(move |conn| find_late(conn, &asked)).await?;
+        let sent = params.clone();
+        let replayed = self.read(move |conn| find_replayed(conn, &sent)).await?;
+        if late.is_empty() && replayed.is_empty() && !self.read(has_long_leases(&params)).await? {
+            return Ok(0);
+        }
+        self.write(move |batch| {
+            let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(0) };
+            let mut mended = 0;
+            for job in late.iter().chain(&replayed) {
+                mended += u64::from(mend(batch, pipeline, job, &params)?);
+            }
+            shorten_leases(batch, pipeline, &params)?;
+            Ok(mended)
+        })
+        .await
+    }
+}
+
+/// A job whose due time is far away.
+#[derive(Clone, Debug)]
+struct Late {
+    seq: i64,
+    queued: Queued,
+    /// The replay that sent it, and the target whose breaker it waits for.
+    replay: Option<i64>,
+    target: Option<String>,
+}
+
+/// The columns of [`late`], from `job j`. What a target asked for counts if it did so in the run under way.
+const COLUMNS: &str = "j.seq, j.due_at, j.accepted_at, j.attempts + j.crashes > 0,
+    iif(j.attempts > j.attempts_before,
+        (SELECT f.failure ->> 'retry_after_secs' FROM failure f WHERE f.job = j.id ORDER BY f.n DESC LIMIT 1), NULL),
+    j.replay, iif(j.saved IS NULL, j.target, NULL)";
+
+fn late(row: &Row<'_>) -> RowResult<Late> {
+    let replay: Option<i64> = row.get(5)?;
+    let asked = row.get::<_, Option<f64>>(4)?.filter(|secs| secs.is_finite() && *secs > 0.0);
+    Ok(Late {
+        seq: row.get(0)?,
+        queued: Queued {
+            due_at: rows::time(row, 1)?,
+            asked_at: if row.get(3)? || replay.is_some() { None } else { Some(rows::time(row, 2)?) },
+            retry_after: asked.map(|secs| Duration::from_secs_f64(secs.min(86_400.0))),
+            held_until: None,
+        },
+        replay,
+        target: row.get(6)?,
+    })
+}
+
+fn from(params: &MendDueTimes) -> i64 {
+    (params.now + params.retry.longest()).as_millis()
+}
+
+/// Jobs of the queue that are due later than they can be.
+fn find_late(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Fault> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM queue q JOIN job j ON j.seq = q.seq
+         WHERE q.pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND q.due_at > ?2 ORDER BY q.due_at"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(params![params.pipeline.as_str(), from(params)], late)?;
+    let is_late = |job: &RowResult<Late>| {
+        job.as_ref().map_or(true, |job| params.retry.due_instead(&job.queued, params.now).is_some())
+    };
+    Ok(rows.filter(is_late).take(params.limit as usize).collect::<RowResult<_>>()?)
+}
+
+/// Letters on their way that are due far away: whether they wait for a breaker is seen when they are mended.
+fn find_replayed(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Fault> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM replay r INDEXED BY replay_open
+         CROSS JOIN replay_queue q ON q.replay = r.id AND q.pipeline = (SELECT id FROM pipeline WHERE name = ?1)
+                                   AND q.due_at > ?2
+         JOIN job j ON j.seq = q.seq WHERE r.finished_at IS NULL"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(params![params.pipeline.as_str(), from(params)], late)?;
+    Ok(rows.take(params.limit as usize).collect::<RowResult<_>>()?)
+}
+
+/// Gives a job the due time that it should have, if it is where it was.
+fn mend(batch: &mut Batch<'_>, pipeline: i64, late: &Late, params: &MendDueTimes) -> Result<bool, Fault> {
+    let held_until = match (late.replay, &late.target) {
+        (Some(_), Some(target)) => held_until(batch, pipeline, target, params)?,
+        _ => None,
+    };
+    let queued = Queued { held_until, ..late.queued };
+    let Some(due_at) = params.retry.due_instead(&queued, params.now) else { return Ok(false) };
+    let was = queued.due_at.as_millis();
+    let taken = match late.replay {
+        Some(replay) => batch
+            .statement("DELETE FROM replay_queue WHERE replay = ?1 AND pipeline = ?2 AND due_at = ?3 AND seq = ?4")?
+            .execute([replay, pipeline, was, late.seq])?,
+        None => batch
+            .statement("DELETE FROM queue WHERE pipeline = ?1 AND due_at = ?2 AND seq = ?3")?
+            .execute([pipeline, was, late.seq])?,
+    };
+    if taken == 0 {
+        return Ok(false);
+    }
+    batch.statement("UPDATE job SET due_at = ?2 WHERE seq = ?1")?.execute([late.seq, due_at.as_millis()])?;
+    match late.replay {
+        Some(replay) => replay_letters::push(batch, replay, pipeline, late.seq, due_at)?,
+        None => jobs::push(batch, pipeline, late.seq, due_at)?,
+    }
+    Ok(true)
+}
+
+/// Until when a target's breaker lets nothing through.
+fn held_until(
+    batch: &mut Batch<'_>,
+    pipeline: i64,
+    target: &str,
+    params: &MendDueTimes,
+) -> Result<Option<Timestamp>, Fault> {
+    let Some(kept) = breakers::find(batch, pipeline, target, params.now)? else { return Ok(None) };
+    match kept.breaker.admission(&params.breaker, params.now) {
+        Admission::NotBefore(until) => Ok(Some(until)),
+        Admission::All | Admission::Probes(_) => Ok(None),
+    }
+}
+
+/// Leases last this long at most; whoever has one extends it every second or so, to its own length.
+fn lease_end(params: &MendDueTimes) -> Timestamp {
+    params.now + params.lease
+}
+
+fn has_long_leases(params: &MendDueTimes) -> impl Fn(&Connection) -> Result<bool, Fault> + use<> {
+    let end = (lease_end(params) + redrive_core::clock::UNEVEN_MAX).as_millis();
+    move |conn| Ok(conn.prepare_cached("SELECT 1 FROM lease WHERE until > ?1")?.exists([end])?)
+}
+
+fn shorten_leases(batch: &Batch<'_>, pipeline: i64, params: &MendDueTimes) -> Result<(), Fault> {
+    batch
+        .statement(
+            "UPDATE lease SET until = ?2
+             WHERE until > ?2 AND EXISTS (SELECT 1 FROM job j WHERE j.seq = lease.seq AND j.pipeline = ?1)",
+        )?
+        .execute([pipeline, lease_end(params).as_millis()])?;
+    Ok(())
+}
