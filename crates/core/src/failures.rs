@@ -265,6 +265,18 @@ pub struct Failure {
     pub payload: Option<Payload>,
 }
 
+impl Failure {
+    /// The raw response, if it was kept and is not lost.
+    pub fn kept_payload(&self) -> Option<&Payload> {
+        self.payload.as_ref().filter(|payload| payload.lost.is_none())
+    }
+
+    /// Whether there was a raw response, and it is lost.
+    pub fn lost_payload(&self) -> bool {
+        self.payload.as_ref().is_some_and(|payload| payload.lost.is_some())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -101,9 +101,18 @@ impl Decision {
         Self { signal, ..self }
     }
 
-    /// The payload that goes with it, if there is one.
+    /// The payload that goes with it and is kept, if there is one.
     pub fn payload(&self) -> Option<&Payload> {
-        self.failure.as_ref().and_then(|failure| failure.payload.as_ref()).or(self.kept.as_ref())
+        let failed = self.failure.as_ref().and_then(|failure| failure.payload.as_ref());
+        failed.or(self.kept.as_ref()).filter(|payload| payload.lost.is_none())
+    }
+
+    /// Notes that the payload that goes with it is lost, and why.
+    pub fn lose_payload(&mut self, why: &str) {
+        let failed = self.failure.as_mut().and_then(|failure| failure.payload.as_mut());
+        if let Some(payload) = failed.or(self.kept.as_mut()) {
+            payload.lost = Some(why.to_owned());
+        }
     }
 }
 
@@ -344,6 +353,17 @@ pub(crate) mod tests {
         let decision = decide(&Policy::default(), &nowhere, Outcome::Failed(report), ending());
         assert_eq!(decision.tally.attempts, 1);
         assert!(matches!(decision.destination, Destination::Queue { due_at } if due_at > ending().at));
+    }
+
+    #[test]
+    fn a_lost_payload_is_told_and_not_referred_to() {
+        let mut decision = fail(Tally::default(), Reason::SchemaValidation);
+        decision.keep(Some(Payload::bare(crate::payloads::PayloadHash::from_bytes([1; 32]), 3)));
+        assert!(decision.payload().is_some());
+        decision.lose_payload("collected too soon");
+        assert_eq!(decision.payload(), None);
+        let told = decision.failure.and_then(|failure| failure.payload).and_then(|payload| payload.lost);
+        assert_eq!(told.as_deref(), Some("collected too soon"));
     }
 
     #[test]

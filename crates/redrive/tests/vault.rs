@@ -1,16 +1,21 @@
 //! The vault on a folder and on a real S3 server: what goes in comes out, once, and nothing else is removed.
 
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use redrive::Redrive;
 use redrive::vault::{Capture, Vault, VaultError};
+use redrive::{CancellationToken, FailureReport, Handler, Job, Pipeline, Reason, Redrive, json};
+use redrive_core::dead::DeadLetter;
 use redrive_core::payloads::{Payload, Response};
+use redrive_store::contract::{CancelJobs, DeadFilter, EnqueuedJob, ListDead};
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use tempfile::TempDir;
+use tokio::sync::Semaphore;
 
 /// An S3 server that checks signatures, on a thread of its own, and a vault in it.
 struct S3 {
@@ -123,6 +128,105 @@ async fn s3_keeps_payloads() {
     let collected = vault.collect(Duration::ZERO).await.expect("collected");
     assert_eq!(collected.unused, 5, "nothing refers to any of them");
     assert!(matches!(vault.verify(first.hash).await, Err(VaultError::Missing(_))));
+}
+
+/// A bucket may be anybody's: two stores in it never meet, and what else is there is not touched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stores_that_share_a_bucket_never_meet() {
+    let s3 = S3::start();
+    let (first, second) = (redrive(), redrive());
+    let (first, second) = (s3.vault(&first, "the-secret"), s3.vault(&second, "the-secret"));
+    let bucket = s3.folder.path().join("evidence");
+    let name = format!("{}-0123abcd.zst", "ab".repeat(32));
+    let others =
+        ["invoice.pdf".to_owned(), format!("payloads/ab/{name}"), format!("payloads/{}/ab/{name}", "0".repeat(32))];
+    for other in &others {
+        std::fs::create_dir_all(bucket.join(other).parent().expect("a folder")).expect("made");
+        std::fs::write(bucket.join(other), "mine").expect("written");
+    }
+    let page = save(&first, b"the same", u64::MAX).await.expect("kept");
+    save(&second, b"the same", u64::MAX).await.expect("kept");
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let collected = first.collect(Duration::ZERO).await.expect("collected");
+    assert_eq!((collected.unused, collected.strays), (1, 0));
+    assert!(load(&second, &page).await == b"the same");
+    for other in &others {
+        assert_eq!(std::fs::read(bucket.join(other)).expect("there"), b"mine", "{other}");
+    }
+}
+
+/// A handler that keeps the same page for each job; tells when, and fails once it may.
+fn keeper(saved: Arc<Semaphore>, go_on: CancellationToken) -> impl Handler {
+    let first = CancellationToken::new();
+    move |job: Job| {
+        let (saved, first, go_on) = (Arc::clone(&saved), first.clone(), go_on.clone());
+        async move {
+            if job.input["n"] == 2 {
+                // After the other one, so that it is known to want it last.
+                first.cancelled().await;
+            }
+            let mut capture = job.evidence.capture().expect("begun");
+            capture.write(b"a page").expect("written");
+            job.evidence.save(capture, Response::default(), None).await.expect("kept");
+            first.cancel();
+            saved.add_permits(1);
+            go_on.cancelled().await;
+            Err::<serde_json::Value, _>(FailureReport::new(Reason::SchemaValidation, "no price"))
+        }
+    }
+}
+
+/// A job keeps a page that is collected before its attempt is settled; `meanwhile` happens before that. Gives its letter.
+async fn collected_too_soon(folder: &Path, meanwhile: impl FnOnce()) -> (Redrive, Vault, DeadLetter) {
+    let redrive = redrive();
+    let vault = Vault::open(&folder.display().to_string(), &redrive).expect("a vault");
+    let (saved, go_on) = (Arc::new(Semaphore::new(0)), CancellationToken::new());
+    let handler = keeper(Arc::clone(&saved), go_on.clone());
+    let pipeline = Pipeline::new("p", handler).expect("a pipeline").vault(vault.clone()).concurrency(2);
+    let accepted = redrive.enqueue(&pipeline, [json!({"n": 1}), json!({"n": 2})]).await.expect("accepted");
+    let EnqueuedJob::Accepted(second) = accepted[1] else { panic!("accepted") };
+    let draining = tokio::spawn({
+        let redrive = redrive.clone();
+        async move { redrive.drain(pipeline).await }
+    });
+    saved.acquire_many(2).await.expect("both have it").forget();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert_eq!(vault.collect(Duration::ZERO).await.expect("collected").unused, 0, "a leased job wants it");
+    let cancel = CancelJobs { ids: vec![second], actor: "a".into(), why: "w".into(), now: redrive.now() };
+    redrive.store().cancel_jobs(cancel).await.expect("cancelled");
+    assert_eq!(vault.collect(Duration::ZERO).await.expect("collected").unused, 1, "who wanted it last is gone");
+    meanwhile();
+    go_on.cancel();
+    draining.await.expect("no panic").expect("drained");
+    let params = ListDead { filter: DeadFilter::default(), limit: 10, cursor: None, with_failures: true };
+    let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
+    assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
+    (redrive, vault, letter)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_was_collected_before_its_settlement_is_kept_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_redrive, vault, letter) = collected_too_soon(folder.path(), || ()).await;
+    let payload = letter.saved_payload().expect("kept").clone();
+    assert!(load(&vault, &payload).await == b"a page");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_cannot_be_kept_again_is_told_to_be_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("payloads");
+    let (_redrive, _vault, letter) = collected_too_soon(&place, || {
+        std::fs::remove_dir_all(&place).expect("removed");
+        std::fs::write(&place, "no folder").expect("written");
+    })
+    .await;
+    assert_eq!((letter.payload, letter.saved_payload()), (None, None));
+    let why = letter.failures.expect("failures").remove(0).payload.expect("told").lost.expect("lost");
+    assert!(
+        why.contains("collected before the attempt was settled") && why.contains("could not be kept again"),
+        "{why}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use redrive_store::conformance::script::{
     Shared, assert_sound, at, attach, enqueue, job, lease_all, lease_one, pipeline, plain,
 };
 use redrive_store::contract::DeadFilter;
-use redrive_store::contract::FindLostLeases;
+use redrive_store::contract::{FindLostLeases, SweepPayloads};
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{OpenMode, Store};
 use rusqlite::Connection;
@@ -194,4 +194,56 @@ async fn a_store_of_an_older_version_is_brought_forward() {
     assert_eq!(letters.len(), 2);
     assert!(letters[0].cause.is_some() && letters[0].cause == letters[1].cause, "old letters are recognised");
     assert_sound(&store).await;
+}
+
+/// A store of version 4: a letter whose last attempt brought no page, one whose page was collected too soon, and a page that
+/// nobody wants.
+#[tokio::test]
+async fn payloads_of_an_older_version_are_brought_forward() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("sub")).expect("made");
+    let conn = Connection::open(folder.path().join("sub/redrive.db")).expect("opened");
+    for schema in [
+        include_str!("../src/sqlite/schema/001_jobs.sql"),
+        include_str!("../src/sqlite/schema/002_payloads.sql"),
+        include_str!("../src/sqlite/schema/003_progress.sql"),
+        include_str!("../src/sqlite/schema/004_causes.sql"),
+    ] {
+        conn.execute_batch(schema).expect("the schema");
+    }
+    let place = |byte: &str| format!("{byte}/{}-00000001.zst", byte.repeat(32));
+    conn.execute_batch(&format!(
+        "PRAGMA application_id = 0x52445256; PRAGMA user_version = 4;
+         INSERT INTO pipeline (id, name, accepted, dead) VALUES (1, 'suite', 2, 2);
+         INSERT INTO cause (id, name, pipeline) VALUES (1, 'c', 1);
+         INSERT INTO cause_key (id, key, cause, origin, template, reason, parts, sample, first_seen, last_seen, dead)
+         VALUES (1, 'k', 1, 1, 't', 'network', '[]', 's', 0, 0, 2);
+         INSERT INTO dead (seq, id, pipeline, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message,
+                           input, cause_key, payload)
+         VALUES (1, x'00000000000000000000000000000001', 1, 0, 5000, 5000, 1, 0, 0, 'review', 'network', 'm', '{{}}', 1, NULL),
+                (2, x'00000000000000000000000000000002', 1, 0, 6000, 6000, 1, 0, 0, 'review', 'network', 'm', '{{}}', 1,
+                 x'{gone}');
+         INSERT INTO failure SELECT id, 1, json_object('at', '2026-11-15T14:02:00Z', 'attempt', 1, 'replay', 0,
+                                                        'reason', reason, 'message', message) FROM dead;
+         INSERT INTO payload VALUES (x'{kept}', '{kept_at}', 3, 2, 0, 0), (x'{unused}', '{unused_at}', 3, 2, 0, 0);
+         INSERT INTO payload_use VALUES
+            (x'00000000000000000000000000000001', x'{kept}', 1, '{{\"hash\":\"{kept}\",\"size_bytes\":3}}'),
+            (x'00000000000000000000000000000002', x'{gone}', 1, '{{\"hash\":\"{gone}\",\"size_bytes\":3}}');",
+        kept = "aa".repeat(32),
+        kept_at = place("aa"),
+        unused = "bb".repeat(32),
+        unused_at = place("bb"),
+        gone = "cc".repeat(32),
+    ))
+    .expect("an old store");
+    drop(conn);
+    let store = open(folder.path());
+    let letters = redrive_store::conformance::script::dead(&store, DeadFilter::default()).await;
+    let kept: Vec<_> = letters.iter().map(|letter| letter.payload.map(|hash| hash.to_string())).collect();
+    assert_eq!(kept, [None, Some("aa".repeat(32))], "newest first: the lost one is told, the other has its page again");
+    assert_sound(&store).await;
+    let ids = store.store_ids().await.expect("ids");
+    assert!(ids.older && !ids.older_inherited && ids.inherited.is_empty());
+    let swept = store.sweep_payloads(SweepPayloads { before: at(0), limit: 10 }).await.expect("swept");
+    assert_eq!(swept.iter().map(ToString::to_string).collect::<Vec<_>>(), [place("bb")]);
 }

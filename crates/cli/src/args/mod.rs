@@ -249,14 +249,20 @@ pub enum PayloadCommand {
         ids: Vec<String>,
     },
     /// Remove payloads that nothing refers to any more
-    Gc {
-        /// Spare what was wanted in this time
-        #[arg(long, value_name = "TIME", default_value = "1h", value_parser = crate::config::units::duration)]
-        grace: std::time::Duration,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Gc(PayloadGcArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct PayloadGcArgs {
+    /// Spare what was wanted in this time
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = crate::config::units::duration)]
+    pub grace: std::time::Duration,
+    /// This is the only store that is left of those it was copied from: collect what it inherited, too
+    #[arg(long)]
+    pub adopt: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

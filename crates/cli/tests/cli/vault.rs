@@ -1,5 +1,10 @@
 //! The vault from outside: what belongs to whom, what is kept for how long, and what happens while it is away.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
 use serde_json::json;
 
 use crate::harness::{DemoSite, Sandbox};
@@ -35,4 +40,194 @@ fn a_refetch_that_fails_keeps_the_saved_page() {
     assert_eq!((&tried["tried"], &tried["recovered"]), (&json!(1), &json!(1)), "{tried}");
     sandbox.redrive("replay start --pipeline shop --saved").expect(0);
     sandbox.assert_sound();
+}
+
+/// Puts a file that looks three hours old.
+fn put_old(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    fs::write(path, text).expect("written");
+    let then = SystemTime::now() - Duration::from_secs(3 * 3_600);
+    fs::File::options().write(true).open(path).and_then(|file| file.set_modified(then)).expect("set");
+}
+
+/// All files below a folder that end so.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let all = entries.flat_map(|path| if path.is_dir() { files(&path, ending) } else { vec![path] });
+    all.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+}
+
+/// A command that fails and leaves its input as the page.
+const PAGES: &str = "cat > $REDRIVE_PAYLOAD; exit 65";
+
+/// A folder in which every task of `tasks.jsonl` dies with a page.
+fn with_pages(tasks: u64) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", (0..tasks).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    sandbox
+}
+
+fn run_pages(sandbox: &Sandbox, store: &str) {
+    sandbox.run(&["run", "tasks.jsonl", "--store", store, "--", "sh", "-c", PAGES]).expect(3);
+}
+
+fn gc(sandbox: &Sandbox, store: &str, more: &[&str]) -> serde_json::Value {
+    std::thread::sleep(Duration::from_millis(5));
+    sandbox.run(&[&["payload", "gc", "--grace", "0s", "--json", "--store", store], more].concat()).expect(0).json()
+}
+
+/// The vault of a store is the folder `payloads` beside it, which may be anybody's.
+#[test]
+fn collection_leaves_the_files_of_others_alone() {
+    let sandbox = with_pages(1);
+    let looks_like_ours = format!("payloads/ab/{}-0123abcd.zst", "ab".repeat(32));
+    let elsewhere = format!("payloads/{}/ab/{}-0123abcd.zst", "0".repeat(32), "ab".repeat(32));
+    let others =
+        ["payloads/invoice.pdf", "payloads/ab/notes.zst", "elsewhere/letter.txt", &looks_like_ours, &elsewhere];
+    others.iter().for_each(|name| put_old(&sandbox.path(name), "mine"));
+    sandbox.redrive("run tasks.jsonl --store sqlite:shop.db -- true").expect(0);
+    sandbox.redrive("payload gc --store sqlite:shop.db").expect(0);
+    sandbox.write("tasks.jsonl", "{\"m\":1}\n");
+    run_pages(&sandbox, "sqlite:shop.db");
+    let ours = files(&sandbox.path("payloads"), ".zst")
+        .into_iter()
+        .find(|path| !fs::read(path).expect("read").starts_with(b"mine"));
+    let own = ours.expect("a payload").ancestors().nth(2).expect("its store").to_owned();
+    // Inside its own place, too, only what it wrote is its own; what lies behind a link is not.
+    put_old(&own.join("cd/readme.txt"), "mine");
+    let name = format!("{}-0123abcd.zst", "ef".repeat(32));
+    put_old(&sandbox.path("elsewhere").join(&name), "mine");
+    std::os::unix::fs::symlink(sandbox.path("elsewhere"), own.join("ef")).expect("linked");
+    let name = format!("{}-00000001.zst", "12".repeat(32));
+    put_old(&own.join("12").join(format!("{name}#1")), "of an upload that was killed");
+    put_old(&own.join("12").join(&name), "of a save that was killed");
+    let report = gc(&sandbox, "sqlite:shop.db", &[]);
+    assert_eq!((&report["unused"], &report["strays"]), (&json!(0), &json!(2)), "{report}");
+    for name in others {
+        assert_eq!(sandbox.read(name), "mine", "{name}");
+    }
+    assert!(own.join("cd/readme.txt").exists() && own.join("ef").exists());
+    assert_eq!(files(&sandbox.path("elsewhere"), ".zst").len(), 1, "nothing behind a link is removed");
+    sandbox.redrive("payload verify --store sqlite:shop.db").expect(0);
+}
+
+/// Two stores with one vault never meet, though they keep the same pages.
+#[test]
+fn two_stores_in_one_folder_keep_to_themselves() {
+    let sandbox = with_pages(3);
+    let stores = ["sqlite:shop.db", "sqlite:stock.db"];
+    stores.iter().for_each(|store| run_pages(&sandbox, store));
+    assert_eq!(files(&sandbox.path("payloads"), ".zst").len(), 6);
+    sandbox.redrive("dead discard --pipeline default --why test --yes --store sqlite:shop.db").expect(0);
+    for (store, unused) in stores.iter().zip([3, 0]) {
+        let report = gc(&sandbox, store, &[]);
+        assert_eq!((&report["unused"], &report["strays"]), (&json!(unused), &json!(0)), "{store}: {report}");
+    }
+    let verified = sandbox.redrive("payload verify --store sqlite:stock.db").expect(0).stdout;
+    assert!(verified.contains("3 payloads are whole, 0 are not"), "{verified}");
+    assert_eq!(files(&sandbox.path("payloads"), ".zst").len(), 3);
+}
+
+/// A copy reads what it inherited and removes none of it, until it is said to be the only one.
+#[test]
+fn a_copied_store_does_not_collect_for_the_original() {
+    let sandbox = with_pages(3);
+    sandbox.write("redrive.toml", format!("vault = \"{}\"\n", sandbox.path("payloads").display()));
+    run_pages(&sandbox, "sqlite:shop.db");
+    fs::create_dir(sandbox.path("copy")).expect("made");
+    for name in ["shop.db", "shop.db-wal"] {
+        let _ = fs::copy(sandbox.path(name), sandbox.path("copy").join(name));
+    }
+    let (original, copy) = ("sqlite:shop.db", "sqlite:copy/shop.db");
+    let whole = |store: &str, payloads: u64| {
+        let verified = sandbox.run(&["payload", "verify", "--store", store]).expect(0).stdout;
+        assert!(verified.contains(&format!("{payloads} payloads are whole, 0 are not")), "{store}: {verified}");
+    };
+    whole(copy, 3);
+    sandbox.run(&["dead", "discard", "--pipeline", "default", "--why", "x", "--yes", "--store", copy]).expect(0);
+    let report = gc(&sandbox, copy, &[]);
+    assert_eq!(
+        (&report["unused"], &report["strays"], &report["inherited"]),
+        (&json!(0), &json!(0), &json!(1)),
+        "{report}"
+    );
+    whole(original, 3);
+    sandbox.write("tasks.jsonl", "{\"new\":1}\n");
+    run_pages(&sandbox, copy);
+    let report = gc(&sandbox, original, &[]);
+    assert_eq!(
+        (&report["unused"], &report["strays"], &report["inherited"]),
+        (&json!(0), &json!(0), &json!(0)),
+        "{report}"
+    );
+    whole(copy, 4);
+    let said = sandbox.run(&["payload", "gc", "--store", copy]).expect(0).stdout;
+    assert!(said.contains("this store was copied") && said.contains("--adopt"), "{said}");
+    fs::remove_file(sandbox.path("shop.db")).expect("removed");
+    let report = gc(&sandbox, copy, &["--adopt"]);
+    assert_eq!((&report["unused"], &report["inherited"]), (&json!(3), &json!(0)), "{report}");
+    whole(copy, 1);
+    sandbox.run(&["audit", "--store", copy]).expect(0);
+}
+
+/// Payloads of the older layout go with their own row; what no row knows there is told, and stays.
+#[test]
+fn payloads_without_a_store_go_only_with_their_row() {
+    let sandbox = with_pages(2);
+    run_pages(&sandbox, "sqlite:shop.db");
+    let conn = rusqlite::Connection::open(sandbox.path("shop.db")).expect("opened");
+    for path in files(&sandbox.path("payloads"), ".zst") {
+        let place = path.strip_prefix(sandbox.path("payloads")).expect("inside").to_str().expect("text");
+        let older = &place[33..];
+        fs::create_dir_all(sandbox.path("payloads").join(&older[..2])).expect("made");
+        fs::rename(&path, sandbox.path("payloads").join(older)).expect("moved");
+        conn.execute("UPDATE payload SET place = ?2, store = '' WHERE place = ?1", [place, older]).expect("written");
+    }
+    conn.execute("INSERT INTO store_id (id, state) VALUES ('', 'adopted')", []).expect("written");
+    drop(conn);
+    let stray = sandbox.path(&format!("payloads/ab/{}-0123abcd.zst", "ab".repeat(32)));
+    put_old(&stray, "of another store");
+    sandbox.redrive("payload verify --store sqlite:shop.db").expect(0);
+    sandbox.redrive("dead discard --text \"n\":1 --why test --yes --store sqlite:shop.db").expect(0);
+    let report = gc(&sandbox, "sqlite:shop.db", &[]);
+    assert_eq!((&report["unused"], &report["strays"], &report["older_strays"]), (&json!(1), &json!(0), &json!(1)));
+    let said = sandbox.redrive("payload gc --store sqlite:shop.db").expect(0).stdout;
+    assert!(said.contains("1 files in the layout of older versions"), "{said}");
+    assert!(stray.exists());
+    assert_eq!(files(&sandbox.path("payloads"), ".zst").len(), 2);
+    let copied = Command::new("cp").args(["shop.db", "copy.db"]).current_dir(sandbox.path("")).status();
+    assert!(copied.expect("cp").success());
+    sandbox.redrive("dead discard --pipeline default --why test --yes --store sqlite:copy.db").expect(0);
+    assert_eq!(gc(&sandbox, "sqlite:copy.db", &[])["unused"], 0, "the original refers to it");
+    sandbox.redrive("payload verify --store sqlite:shop.db").expect(0);
+    assert_eq!(gc(&sandbox, "sqlite:copy.db", &["--adopt"])["unused"], 1);
+    assert!(stray.exists());
+}
+
+/// Without any grace, beside workers that keep pages: every letter has its page, or says that it is lost and why.
+#[test]
+fn collecting_beside_a_running_pipeline_loses_nothing_in_silence() {
+    let sandbox = with_pages(120);
+    // Every second page is the same as the one before it.
+    let script =
+        "sed 's/.*\"n\":\\([0-9]*\\).*/\\1/' | { read -r n; echo page $((n / 2)) > $REDRIVE_PAYLOAD; }; exit 65";
+    let mut run = sandbox.spawn(&["run", "tasks.jsonl", "--concurrency", "8", "--", "sh", "-c", script]);
+    let mut collections = 0;
+    while run.try_wait().expect("asked").is_none() {
+        sandbox.redrive("payload gc --grace 0s");
+        collections += 1;
+    }
+    assert!(collections > 3, "{collections}");
+    sandbox.assert_sound();
+    let letters = sandbox.dead();
+    assert_eq!(letters.len(), 120);
+    for letter in letters {
+        let payload = &letter["failures"][0]["payload"];
+        assert!(payload["hash"].is_string(), "{letter}");
+        if payload["lost"].is_null() {
+            assert_eq!(letter["payload"], payload["hash"]);
+            sandbox.run(&["payload", "show", letter["id"].as_str().expect("an id")]).expect(0);
+        }
+    }
+    sandbox.redrive("payload verify").expect(0);
 }

@@ -113,6 +113,6 @@ impl DeadLetter {
     /// Its newest payload with the response it came in, where the whole letter was asked for.
     pub fn saved_payload(&self) -> Option<&Payload> {
         let kept = self.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
-        kept.rev().find(|payload| Some(payload.hash) == self.payload)
+        kept.rev().find(|payload| Some(payload.hash) == self.payload && payload.lost.is_none())
     }
 }

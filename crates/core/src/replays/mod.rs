@@ -105,6 +105,8 @@ pub enum Exclusion {
     GateReview,
     /// It is to be replayed from its saved payload and has none, or none that is left.
     PayloadGone,
+    /// The bytes of its payload could not be kept.
+    PayloadLost,
     /// Only the beginning of its payload was kept.
     PayloadCut,
     /// It was replayed by itself as often as it may be.
@@ -115,9 +117,10 @@ pub enum Exclusion {
 
 impl Exclusion {
     /// All of them, in the order they are looked for.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::BeingReplayed,
         Self::GateNever,
+        Self::PayloadLost,
         Self::PayloadGone,
         Self::PayloadCut,
         Self::GateReview,
@@ -132,6 +135,7 @@ impl Exclusion {
             Self::GateNever => "gate_never",
             Self::GateReview => "gate_review",
             Self::PayloadGone => "payload_gone",
+            Self::PayloadLost => "payload_lost",
             Self::PayloadCut => "payload_cut",
             Self::ReplayedEnough => "replayed_enough",
             Self::BreakerOpen => "breaker_open",

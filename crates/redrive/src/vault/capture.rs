@@ -5,11 +5,14 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::{ObjectStoreExt, PutPayload, WriteMultipart};
-use redrive_core::payloads::{Payload, PayloadHash, Response};
-use redrive_store::contract::RegisterPayload;
+use redrive_core::ids::JobId;
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, Response};
+use redrive_store::contract::{RegisterPayload, Registered, TouchPayload};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Vault, VaultError};
 
@@ -72,19 +75,53 @@ impl Capture {
     pub(super) async fn write_to(self, path: PathBuf) -> io::Result<u64> {
         let seen_bytes = self.seen_bytes;
         let write = move || {
-            let (_, compressed) = self.finish()?;
+            let mut packed = self.finish(Response::default(), None)?.file;
+            packed.seek(SeekFrom::Start(0))?;
             let mut options = File::options();
             let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-            zstd::stream::copy_decode(compressed, file)
+            zstd::stream::copy_decode(packed, file)
         };
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
         Ok(seen_bytes)
     }
 
-    fn finish(self) -> io::Result<(PayloadHash, File)> {
-        let mut file = self.compressed.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.seek(SeekFrom::Start(0))?;
-        Ok((PayloadHash::from_bytes(*self.hasher.finalize().as_bytes()), file))
+    /// Packs what was taken in. `total_bytes` is how long it is said to be, where that is known.
+    fn finish(self, response: Response, total_bytes: Option<u64>) -> io::Result<Packed> {
+        let size_bytes = self.kept_bytes;
+        let total = self.seen_bytes.max(total_bytes.unwrap_or(0));
+        let truncated = total > size_bytes;
+        let file = self.compressed.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let payload = Payload {
+            hash: PayloadHash::from_bytes(*self.hasher.finalize().as_bytes()),
+            size_bytes,
+            truncated,
+            total_bytes: truncated.then_some(total),
+            lost: None,
+            response,
+        };
+        Ok(Packed { payload, stored_bytes: file.metadata()?.len(), file })
+    }
+}
+
+/// A payload that is packed into a temporary file.
+#[derive(Debug)]
+struct Packed {
+    payload: Payload,
+    stored_bytes: u64,
+    file: File,
+}
+
+/// A payload that was kept, with its bytes at hand where there was room, until somebody refers to it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) payload: Payload,
+    at_hand: Option<(Packed, OwnedSemaphorePermit)>,
+}
+
+impl Kept {
+    /// A payload of which there is nothing at hand.
+    pub(crate) const fn elsewhere(payload: Payload) -> Self {
+        Self { payload, at_hand: None }
     }
 }
 
@@ -97,41 +134,71 @@ impl Vault {
         response: Response,
         total_bytes: Option<u64>,
     ) -> Result<Payload, VaultError> {
-        let (size_bytes, seen_bytes) = (capture.kept_bytes, capture.seen_bytes);
-        let total = seen_bytes.max(total_bytes.unwrap_or(0));
-        let finished =
-            tokio::task::spawn_blocking(move || capture.finish()).await.unwrap_or_else(|e| Err(io::Error::other(e)));
-        let (hash, file) = finished.map_err(|error| self.io_failed(error))?;
-        if self.store.touch_payload(hash, self.clock.now()).await?.is_none() {
-            self.upload(hash, size_bytes, file).await?;
+        Ok(self.save_for(None, capture, response, total_bytes).await?.payload)
+    }
+
+    /// The same for the attempt of a job: it is not collected while the job is leased.
+    pub(crate) async fn save_for(
+        &self,
+        job: Option<JobId>,
+        capture: Capture,
+        response: Response,
+        total_bytes: Option<u64>,
+    ) -> Result<Kept, VaultError> {
+        let finished = tokio::task::spawn_blocking(move || capture.finish(response, total_bytes)).await;
+        let packed = finished.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let packed = packed.map_err(|error| self.io_failed(error))?;
+        self.put(&packed, job).await?;
+        let payload = packed.payload.clone();
+        let at_hand = Arc::clone(&self.at_hand).try_acquire_owned().ok().map(|room| (packed, room));
+        Ok(Kept { payload, at_hand })
+    }
+
+    /// Keeps a payload once more that was collected before anybody referred to it; says whether its bytes were at hand.
+    pub(crate) async fn save_again(&self, kept: &Kept, job: JobId) -> Result<bool, VaultError> {
+        let Some((packed, _)) = &kept.at_hand else { return Ok(false) };
+        self.put(packed, Some(job)).await?;
+        Ok(true)
+    }
+
+    async fn put(&self, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
+        let touch = TouchPayload { hash: packed.payload.hash, wanted_by, now: self.clock.now() };
+        match self.store.touch_payload(touch).await? {
+            Some(_) => Ok(()),
+            None => self.upload(packed, wanted_by).await,
         }
-        let truncated = total > size_bytes;
-        Ok(Payload { hash, size_bytes, truncated, total_bytes: truncated.then_some(total), response })
     }
 
     /// Writes the bytes to a place of their own, and registers it. If another was faster, his place counts and ours is
-    /// removed.
-    async fn upload(&self, hash: PayloadHash, size_bytes: u64, mut file: File) -> Result<(), VaultError> {
-        let stored_bytes = file.metadata().map_err(|error| self.io_failed(error))?.len();
-        let text = hash.to_string();
-        let place = format!("{}/{text}-{:08x}.zst", &text[..2], fastrand::u32(..));
-        if stored_bytes <= PART_BYTES as u64 {
-            let mut bytes = Vec::with_capacity(stored_bytes as usize);
-            file.read_to_end(&mut bytes).map_err(|error| self.io_failed(error))?;
-            let put = self.objects.put(&place.as_str().into(), PutPayload::from(bytes)).await;
-            put.map_err(|error| self.objects_failed(error))?;
-        } else {
-            self.upload_parts(&place, &mut file).await?;
+    /// removed; if ours was condemned meanwhile, the bytes go to the next one.
+    async fn upload(&self, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
+        let Packed { payload: Payload { hash, size_bytes, .. }, stored_bytes, .. } = *packed;
+        loop {
+            let place = PayloadPlace { store: Some(self.store_id().await?), hash, salt: fastrand::u32(..) };
+            self.write(&place.to_string(), packed).await?;
+            let now = self.clock.now();
+            let params = RegisterPayload { place, size_bytes, stored_bytes, wanted_by, now };
+            match self.store.register_payload(params).await? {
+                Registered::At(counts) if counts == place => return Ok(()),
+                Registered::At(_) => return self.delete(&place).await,
+                Registered::Condemned => tracing::debug!(%place, "collected before it was registered; written again"),
+            }
         }
-        let now = self.clock.now();
-        let registered = RegisterPayload { hash, place: place.clone(), size_bytes, stored_bytes, now };
-        if self.store.register_payload(registered).await? != place {
-            self.delete(&place).await?;
-        }
-        Ok(())
     }
 
-    async fn upload_parts(&self, place: &str, file: &mut File) -> Result<(), VaultError> {
+    async fn write(&self, place: &str, packed: &Packed) -> Result<(), VaultError> {
+        let mut file = &packed.file;
+        file.seek(SeekFrom::Start(0)).map_err(|error| self.io_failed(error))?;
+        if packed.stored_bytes > PART_BYTES as u64 {
+            return self.write_parts(place, file).await;
+        }
+        let mut bytes = Vec::with_capacity(packed.stored_bytes as usize);
+        file.read_to_end(&mut bytes).map_err(|error| self.io_failed(error))?;
+        let put = self.objects.put(&place.into(), PutPayload::from(bytes)).await;
+        put.map(drop).map_err(|error| self.objects_failed(error))
+    }
+
+    async fn write_parts(&self, place: &str, mut file: &File) -> Result<(), VaultError> {
         let parts = self.objects.put_multipart(&place.into()).await.map_err(|error| self.objects_failed(error))?;
         let mut upload = WriteMultipart::new_with_chunk_size(parts, PART_BYTES);
         let mut block = vec![0; 1024 * 1024];

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redrive_core::failures::with_sources;
-use redrive_core::payloads::{Payload, Response};
+use redrive_core::ids::JobId;
+use redrive_core::payloads::Response;
 use serde::{Deserialize, Serialize};
 
-use super::{Capture, Vault, VaultError};
+use super::{Capture, Kept, Vault, VaultError};
 use crate::handler::HandlerError;
 use crate::handler::isolated::Parent;
+use crate::pipeline::Pipeline;
 
 /// When payloads are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,21 +30,23 @@ pub enum Keep {
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     vault: Option<Vault>,
+    job: Option<JobId>,
     keep: Keep,
     cap_bytes: u64,
-    kept: Arc<Mutex<Option<Payload>>>,
+    kept: Arc<Mutex<Option<Kept>>>,
     /// Where an isolated job puts its payload, for the worker to keep.
     handed: Option<(PathBuf, Parent)>,
 }
 
 impl Evidence {
-    pub(crate) fn new(vault: Option<Vault>, keep: Keep, cap_bytes: u64) -> Self {
-        Self { vault, keep, cap_bytes, kept: Arc::default(), handed: None }
+    pub(crate) fn new(job: JobId, pipeline: &Pipeline) -> Self {
+        let (vault, keep, cap_bytes) = (pipeline.vault.clone(), pipeline.keep, pipeline.payload_bytes_max);
+        Self { vault, job: Some(job), keep, cap_bytes, kept: Arc::default(), handed: None }
     }
 
     /// The evidence of an isolated job: its payload goes to a file, from which the worker keeps it.
     pub(crate) fn handed(path: PathBuf, keep: Keep, cap_bytes: u64, parent: Parent) -> Self {
-        Self { vault: None, keep, cap_bytes, kept: Arc::default(), handed: Some((path, parent)) }
+        Self { vault: None, job: None, keep, cap_bytes, kept: Arc::default(), handed: Some((path, parent)) }
     }
 
     /// The most that is kept of a payload, in bytes.
@@ -79,8 +83,9 @@ impl Evidence {
             return Ok(());
         }
         let Some(vault) = &self.vault else { return Ok(()) };
-        let payload = vault.save(capture, response, total_bytes).await.map_err(|error| unavailable(&error))?;
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(payload);
+        let kept =
+            vault.save_for(self.job, capture, response, total_bytes).await.map_err(|error| unavailable(&error))?;
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         Ok(())
     }
 
@@ -101,7 +106,7 @@ impl Evidence {
         self.save(capture.map_err(|error| unavailable(&error))?, response, total_bytes).await
     }
 
-    pub(crate) fn take(&self) -> Option<Payload> {
+    pub(crate) fn take(&self) -> Option<Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! A payload is known by the BLAKE3 hash of its bytes, compressed with zstd, and streamed both ways: it is never whole in
 //! memory. Its bytes are written, then registered in the store, and only then does a settlement point at them. Equal
-//! payloads are kept once.
+//! payloads are kept once. All of it lies under an id that the store made for itself: whatever else is in the same folder or
+//! bucket, another store's payloads included, is never listed and never removed.
 //!
 //! - `capture`: taking bytes in, up to a cap
 //! - `read`: giving them back, checked
-//! - `collect`: removing what nothing refers to
+//! - `collect`: removing what nothing refers to; `strays`: finding bytes that no row knows
 //! - `evidence`: what a handler gets to keep payloads with
 
 mod capture;
 mod collect;
 mod evidence;
 mod read;
+mod strays;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,9 +22,12 @@ use std::sync::Arc;
 use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreExt};
+use redrive_core::payloads::{PayloadPlace, StoreId};
 use redrive_store::Store;
+use tokio::sync::{OnceCell, Semaphore};
 
 pub use self::capture::Capture;
+pub(crate) use self::capture::Kept;
 pub use self::collect::Collected;
 pub(crate) use self::evidence::unavailable;
 pub use self::evidence::{Evidence, Keep};
@@ -72,9 +77,17 @@ pub enum VaultError {
 pub struct Vault {
     address: Arc<str>,
     objects: Arc<dyn ObjectStore>,
+    /// The folder, if it is one.
+    folder: Option<Arc<Path>>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    store_id: Arc<OnceCell<StoreId>>,
+    /// How many payloads may be kept at hand until their settlement is answered: each is an open file.
+    at_hand: Arc<Semaphore>,
 }
+
+/// Payloads that are kept at hand at once.
+const AT_HAND_MAX: usize = 64;
 
 impl std::fmt::Debug for Vault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -96,6 +109,7 @@ impl Vault {
         options: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, VaultError> {
         let wrong = |why: String| VaultError::Address { address: address.to_owned(), why };
+        let mut local_folder = None;
         let objects: Arc<dyn ObjectStore> = if address.contains("://") {
             crate::tls::ensure_provider();
             let url = url::Url::parse(address).map_err(|error| wrong(error.to_string()))?;
@@ -107,13 +121,17 @@ impl Vault {
             let folder = Path::new(address);
             std::fs::create_dir_all(folder).map_err(|error| wrong(error.to_string()))?;
             let local = LocalFileSystem::new_with_prefix(folder).map_err(|error| wrong(error.to_string()))?;
+            local_folder = Some(folder.into());
             Arc::new(local.with_fsync(true))
         };
         Ok(Self {
             address: address.into(),
             objects,
+            folder: local_folder,
             store: Arc::clone(&redrive.store),
             clock: Arc::clone(&redrive.clock),
+            store_id: Arc::default(),
+            at_hand: Arc::new(Semaphore::new(AT_HAND_MAX)),
         })
     }
 
@@ -130,8 +148,14 @@ impl Vault {
         VaultError::Io { address: self.address.to_string(), source }
     }
 
-    async fn delete(&self, place: &str) -> Result<(), VaultError> {
-        match self.objects.delete(&place.into()).await {
+    /// The id under which this store's payloads lie.
+    async fn store_id(&self) -> Result<StoreId, VaultError> {
+        let ask = || async { Ok::<_, VaultError>(self.store.store_ids().await?.own) };
+        self.store_id.get_or_try_init(ask).await.copied()
+    }
+
+    async fn delete(&self, place: &PayloadPlace) -> Result<(), VaultError> {
+        match self.objects.delete(&place.to_string().into()).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.objects_failed(error)),
         }

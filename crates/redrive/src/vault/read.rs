@@ -53,7 +53,7 @@ impl Vault {
     async fn object(&self, hash: PayloadHash) -> Result<GetResult, VaultError> {
         let missing = || VaultError::Missing(hash.to_string());
         let place = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
-        match self.objects.get(&place.as_str().into()).await {
+        match self.objects.get(&place.to_string().into()).await {
             Ok(object) => Ok(object),
             Err(object_store::Error::NotFound { .. }) => Err(missing()),
             Err(error) => Err(self.objects_failed(error)),

@@ -19,7 +19,7 @@ use super::settle::Ended;
 use crate::error::Error;
 use crate::handler::{Handler, HandlerError, Isolation, Job, Progress, panic_report};
 use crate::pipeline::Pipeline;
-use crate::vault::Evidence;
+use crate::vault::{Evidence, Kept};
 
 /// How much longer than its deadline a handler that keeps its own may take.
 const OWN_DEADLINE_SLACK: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub(super) async fn run(
         return Duration::ZERO;
     };
     let begun = Instant::now();
-    let evidence = Evidence::new(pipeline.vault.clone(), pipeline.keep, pipeline.payload_bytes_max);
+    let evidence = Evidence::new(job.lease.job, &pipeline);
     let progress = Progress::new(job.progress.clone(), Arc::clone(&context.redrive.store), job.lease);
     let work = Job::new(&job, context.id, &pipeline, evidence.clone(), progress);
     let notes = work.notes.clone();
@@ -58,7 +58,7 @@ pub(super) async fn run(
     // What was kept on the way is of no use after all if the attempt went well.
     let kept = evidence.take().filter(|_| evidence.is_wanted(failed));
     // What it worked from is the evidence of how it failed.
-    let payload = kept.or_else(|| job.saved.clone().filter(|_| failed));
+    let payload = kept.or_else(|| job.saved.clone().filter(|_| failed).map(Kept::elsewhere));
     let facts = Facts { tracked: pipeline.tracked_in(&job.input), ..notes.take() };
     // The settler only goes away after every job has ended.
     let _ = settler.send(Ended { job, outcome, result, payload, facts, duration: Some(duration) });

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redrive_core::breakers::Signal;
+use redrive_core::failures::with_sources;
 use redrive_core::jobs::LeasedJob;
-use redrive_core::payloads::Payload;
 use redrive_core::settlements::{Destination, Ending, Outcome, Settlement, decide};
 use redrive_core::traffic::Facts;
-use redrive_store::contract::SettleJobs;
+use redrive_store::contract::{SettleJobs, Settled};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -20,16 +20,20 @@ use super::heartbeat;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 use crate::sink::JobResult;
+use crate::vault::Kept;
 
 /// At most so many jobs are settled at once.
 const BATCH_MAX: usize = 256;
+
+/// How often a payload that was collected before its settlement came is kept again.
+const KEPT_AGAIN_MAX: u32 = 3;
 
 /// A job that has come to an end, one way or another.
 pub(super) struct Ended {
     pub(super) job: LeasedJob,
     pub(super) outcome: Outcome,
     pub(super) result: Option<Value>,
-    pub(super) payload: Option<Payload>,
+    pub(super) payload: Option<Kept>,
     pub(super) facts: Facts,
     pub(super) duration: Option<Duration>,
 }
@@ -146,8 +150,8 @@ impl Settling {
         let leases: Vec<_> = batch.iter().map(|ended| ended.job.lease).collect();
         let settlements: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
         let troubled = |s: &Settlement| matches!(s.decision.signal, Signal::Failed | Signal::Blocked | Signal::Hold(_));
-        let any_troubled = settlements.iter().any(troubled);
-        let requeued = settlements.iter().any(|s| matches!(s.decision.destination, Destination::Queue { .. }));
+        let any_troubled = settlements.iter().any(|(s, _)| troubled(s));
+        let requeued = settlements.iter().any(|(s, _)| matches!(s.decision.destination, Destination::Queue { .. }));
         self.store(settlements).await;
         if any_troubled {
             self.progress.troubled.store(true, Ordering::Relaxed);
@@ -193,17 +197,52 @@ impl Settling {
         }
     }
 
-    fn decide(&self, ended: Ended) -> Settlement {
+    fn decide(&self, ended: Ended) -> (Settlement, Option<Kept>) {
         let ending = Ending { duration: ended.duration, ..self.context.ending() };
         let mut decision = decide(&self.pipeline.policy, &ended.job, ended.outcome, ending);
-        decision.keep(ended.payload);
+        decision.keep(ended.payload.as_ref().map(|kept| kept.payload.clone()));
         decision.facts = ended.facts;
-        Settlement { lease: ended.job.lease, decision }
+        (Settlement { lease: ended.job.lease, decision }, ended.payload)
     }
 
-    /// Hands the settlements to the store. While another process keeps it locked they wait; if it fails, the leases stay
-    /// behind and the jobs are taken back by whoever comes next.
-    async fn store(&self, settlements: Vec<Settlement>) {
+    /// Hands the settlements to the store. Those whose payload was collected meanwhile are refused, and come again when it
+    /// is kept again, or known to be lost.
+    async fn store(&self, mut settlements: Vec<(Settlement, Option<Kept>)>) {
+        for turn in 0.. {
+            let Some(answers) = self.try_store(settlements.iter().map(|(s, _)| s.clone()).collect()).await else {
+                return;
+            };
+            let refused = settlements.into_iter().zip(answers).filter(|(_, answer)| *answer == Settled::PayloadGone);
+            settlements = refused.map(|(refused, _)| refused).collect();
+            if settlements.is_empty() {
+                return;
+            }
+            for (settlement, kept) in &mut settlements {
+                if let Err(why) = self.keep_again(settlement, kept.as_ref(), turn).await {
+                    tracing::warn!(job = %settlement.lease.job, why, "the payload of an attempt is lost");
+                    settlement.decision.lose_payload(&why);
+                }
+            }
+        }
+    }
+
+    /// Keeps a payload again that was collected before its settlement came; says why that cannot be.
+    async fn keep_again(&self, settlement: &Settlement, kept: Option<&Kept>, turn: u32) -> Result<(), String> {
+        let collected = "it was collected before the attempt was settled";
+        let (Some(vault), Some(kept)) = (&self.pipeline.vault, kept) else { return Err(collected.to_owned()) };
+        if turn >= KEPT_AGAIN_MAX {
+            return Err(format!("{collected}, {turn} times"));
+        }
+        match vault.save_again(kept, settlement.lease.job).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!("{collected}, and its bytes were not at hand any more")),
+            Err(error) => Err(format!("{collected}, and could not be kept again: {}", with_sources(&error))),
+        }
+    }
+
+    /// Settles once. While another process keeps the store locked the settlements wait; if it fails, the leases stay behind
+    /// and the jobs are taken back by whoever comes next.
+    async fn try_store(&self, settlements: Vec<Settlement>) -> Option<Vec<Settled>> {
         let params = SettleJobs {
             settlements,
             worker: self.context.id,
@@ -212,8 +251,7 @@ impl Settling {
             now: self.context.now(),
         };
         let store = &self.context.redrive.store;
-        if let Err(error) = self.context.patiently(|| store.settle(params.clone())).await {
-            self.context.fail(error.into());
-        }
+        let answered = self.context.patiently(|| store.settle(params.clone())).await;
+        answered.map_err(|error| self.context.fail(error.into())).ok()
     }
 }

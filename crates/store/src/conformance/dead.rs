@@ -4,7 +4,7 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
-use redrive_core::payloads::PayloadHash;
+use redrive_core::payloads::{PayloadHash, PayloadPlace};
 use redrive_core::replays::{Exclusion, ReplayMode};
 use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
@@ -191,7 +191,13 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
     let whole = dead(&store, DeadFilter::default()).await.remove(0);
     let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     let (here, gone) = (PayloadHash::from_bytes([1; 32]), PayloadHash::from_bytes([2; 32]));
-    let register = RegisterPayload { hash: here, place: "x".into(), size_bytes: 3, stored_bytes: 3, now: at(2) };
+    let register = RegisterPayload {
+        place: PayloadPlace { store: None, hash: here, salt: 0 },
+        size_bytes: 3,
+        stored_bytes: 3,
+        wanted_by: None,
+        now: at(2),
+    };
     other.register_payload(register).await.expect("registered");
     let with = |n: u128, payload| DeadLetter { id: job(n, plain()).id, payload: Some(payload), ..whole.clone() };
     let letters = vec![with(1, here), with(2, gone)];

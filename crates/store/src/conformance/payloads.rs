@@ -1,15 +1,23 @@
 //! What must hold of payloads.
 
+use redrive_core::breakers::BreakerPolicy;
 use redrive_core::failures::Reason;
-use redrive_core::payloads::{Payload, PayloadHash, Response};
+use redrive_core::ids::JobId;
+use redrive_core::jobs::LeasedJob;
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, Response};
 use redrive_core::policy::Policy;
-use redrive_core::settlements::{Ending, Outcome, decide};
+use redrive_core::replays::{Exclusion, ReplayMode};
+use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use serde_json::json;
 
 use super::script::{
-    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_one, plain, settle, settle_as, timeout,
+    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, plain, settle, settle_as, timeout,
+    worker,
 };
-use crate::contract::{DiscardDead, ListPayloads, RegisterPayload, SweepPayloads};
+use crate::contract::{
+    DeadFilter, DiscardDead, ListPayloads, PlanReplay, RegisterPayload, Registered, Selection, SettleJobs, Settled,
+    SweepPayloads, TouchPayload,
+};
 
 fn hash(n: u8) -> PayloadHash {
     PayloadHash::from_bytes([n; 32])
@@ -17,20 +25,33 @@ fn hash(n: u8) -> PayloadHash {
 
 fn payload(n: u8) -> Payload {
     let response = Response { status: Some(200), ..Response::default() };
-    Payload { hash: hash(n), size_bytes: 100, truncated: false, total_bytes: None, response }
+    Payload { hash: hash(n), size_bytes: 100, truncated: false, total_bytes: None, lost: None, response }
 }
 
-async fn register(store: &Shared, n: u8, place: &str) -> String {
-    let params = RegisterPayload { hash: hash(n), place: place.into(), size_bytes: 100, stored_bytes: 40, now: at(0) };
+/// The place of payload `n` that somebody with this salt wrote to.
+async fn place(store: &Shared, n: u8, salt: u32) -> PayloadPlace {
+    let own = store.store_ids().await.expect("ids").own;
+    PayloadPlace { store: Some(own), hash: hash(n), salt }
+}
+
+async fn register(store: &Shared, n: u8, salt: u32) -> Registered {
+    let place = place(store, n, salt).await;
+    let params = RegisterPayload { place, size_bytes: 100, stored_bytes: 40, wanted_by: None, now: at(0) };
     store.register_payload(params).await.expect("registered")
 }
 
-async fn sweep(store: &Shared, secs: i64) -> Vec<String> {
-    store.sweep_payloads(SweepPayloads { before: at(secs), limit: 100 }).await.expect("swept")
+async fn touch(store: &Shared, n: u8, wanted_by: Option<JobId>, secs: i64) -> Option<PayloadPlace> {
+    store.touch_payload(TouchPayload { hash: hash(n), wanted_by, now: at(secs) }).await.expect("touched")
+}
+
+/// Sweeps; says which payloads went.
+async fn sweep(store: &Shared, secs: i64) -> Vec<PayloadHash> {
+    let swept = store.sweep_payloads(SweepPayloads { before: at(secs), limit: 100 }).await.expect("swept");
+    swept.into_iter().map(|place| place.hash).collect()
 }
 
 /// Settles a leased job as failed, with a payload.
-async fn fail_with(store: &Shared, outcome: Outcome, n: u8, secs: i64) -> redrive_core::ids::JobId {
+async fn fail_with(store: &Shared, outcome: Outcome, n: u8, secs: i64) -> JobId {
     let leased = lease_one(store, at(secs)).await;
     let ending = Ending { at: at(secs), duration: None, worker: None, chance: 0.0 };
     let mut decision = decide(&Policy::default(), &leased, outcome, ending);
@@ -41,40 +62,102 @@ async fn fail_with(store: &Shared, outcome: Outcome, n: u8, secs: i64) -> redriv
 
 /// Of two who bring the same payload, one place counts.
 pub async fn the_first_place_counts(store: Shared) {
-    assert_eq!(store.touch_payload(hash(1), at(0)).await.expect("asked"), None);
-    assert_eq!(register(&store, 1, "a").await, "a");
-    assert_eq!(register(&store, 1, "b").await, "a");
-    assert_eq!(store.touch_payload(hash(1), at(0)).await.expect("asked").as_deref(), Some("a"));
-    assert_eq!(store.place_of_payload(hash(1)).await.expect("asked").as_deref(), Some("a"));
+    assert_eq!(touch(&store, 1, None, 0).await, None);
+    let (first, second) = (place(&store, 1, 1).await, place(&store, 1, 2).await);
+    assert_eq!(register(&store, 1, 1).await, Registered::At(first));
+    assert_eq!(register(&store, 1, 2).await, Registered::At(first));
+    assert_eq!(touch(&store, 1, None, 0).await, Some(first));
+    assert_eq!(store.place_of_payload(hash(1)).await.expect("asked"), Some(first));
     assert_eq!(store.place_of_payload(hash(2)).await.expect("asked"), None);
-    let known = store.known_places(vec!["a".into(), "b".into()]).await.expect("asked");
+    let known = store.known_places(vec![first, second]).await.expect("asked");
     assert_eq!(known, [true, false]);
+}
+
+/// What no row knows can be condemned, and is then never registered; what is registered cannot be condemned.
+pub async fn what_is_condemned_is_not_registered(store: Shared) {
+    register(&store, 1, 1).await;
+    let (known, unknown) = (place(&store, 1, 1).await, place(&store, 2, 1).await);
+    assert_eq!(store.condemn_places(vec![known, unknown], at(0)).await.expect("condemned"), [unknown]);
+    assert_eq!(store.condemn_places(vec![unknown], at(1)).await.expect("condemned"), [unknown], "twice is once");
+    assert_eq!(register(&store, 2, 1).await, Registered::Condemned);
+    assert_eq!(store.place_of_payload(hash(2)).await.expect("asked"), None);
+    assert_eq!(register(&store, 2, 2).await, Registered::At(place(&store, 2, 2).await));
 }
 
 /// What is referred to is never swept; what was touched lately is spared.
 pub async fn only_what_nobody_wants_is_swept(store: Shared) {
     attach(&store, 1).await;
     for n in 1..=3 {
-        register(&store, n, &format!("place-{n}")).await;
+        register(&store, n, 0).await;
     }
     enqueue(&store, vec![job(1, plain())]).await;
     let dead = fail_with(&store, fatal(Reason::SchemaValidation, "no price"), 1, 1).await;
-    store.touch_payload(hash(2), at(500)).await.expect("touched");
-    assert_eq!(sweep(&store, 100).await, ["place-3"]);
-    assert_eq!(sweep(&store, 100).await, Vec::<String>::new());
+    touch(&store, 2, None, 500).await;
+    assert_eq!(sweep(&store, 100).await, [hash(3)]);
+    assert_eq!(sweep(&store, 100).await, []);
     let discard = DiscardDead { ids: vec![dead], actor: "a".into(), why: "w".into(), now: at(600) };
     store.discard_dead(discard).await.expect("discarded");
     let mut rest = sweep(&store, 1_000).await;
     rest.sort();
-    assert_eq!(rest, ["place-1", "place-2"], "it expires with its letter, not before");
+    assert_eq!(rest, [hash(1), hash(2)], "it expires with its letter, not before");
+    assert_sound(&store).await;
+}
+
+/// What the attempt of a leased job wants is not swept, however short the grace.
+pub async fn what_a_leased_job_wants_is_not_swept(store: Shared) {
+    attach(&store, 1).await;
+    register(&store, 1, 0).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let leased = lease_one(&store, at(1)).await;
+    touch(&store, 1, Some(leased.lease.job), 1).await;
+    assert_eq!(sweep(&store, 1_000).await, []);
+    settle(&store, &leased, Outcome::Returned, at(2)).await;
+    assert_eq!(sweep(&store, 1_000).await, [hash(1)]);
+}
+
+/// A settlement whose payload is not registered is refused, alone, and its lease still holds.
+pub async fn a_settlement_without_its_payload_is_refused(store: Shared) {
+    attach(&store, 1).await;
+    register(&store, 1, 0).await;
+    enqueue(&store, vec![job(1, plain()), job(2, json!({"n": 2}))]).await;
+    let leased = lease_all(&store, 2, at(1)).await.jobs;
+    let decision = |leased: &LeasedJob, n: u8| {
+        let ending = Ending { at: at(1), duration: None, worker: None, chance: 0.0 };
+        let mut decision = decide(&Policy::default(), leased, fatal(Reason::SchemaValidation, "no price"), ending);
+        decision.keep(Some(payload(n)));
+        decision
+    };
+    let settlements =
+        leased.iter().zip([9, 1]).map(|(job, n)| Settlement { lease: job.lease, decision: decision(job, n) });
+    let params = SettleJobs {
+        settlements: settlements.collect(),
+        worker: worker(1),
+        breaker: BreakerPolicy::default(),
+        keep_late: true,
+        now: at(1),
+    };
+    assert_eq!(store.settle(params).await.expect("settled"), [Settled::PayloadGone, Settled::Applied]);
+    assert_sound(&store).await;
+    let id = leased[0].lease.job;
+    assert!(store.get_job(id).await.expect("asked").expect("there").failures.is_empty(), "nothing was written");
+    let mut lost = decision(&leased[0], 9);
+    lost.lose_payload("collected too soon");
+    assert_eq!(settle_as(&store, &leased[0], lost, at(2)).await, Settled::Applied);
+    let letter = store.get_dead(id).await.expect("asked").expect("dead");
+    let told = letter.failures.expect("failures").remove(0).payload.expect("told").lost;
+    assert_eq!((letter.payload, told.as_deref()), (None, Some("collected too soon")));
+    let selection = Selection { filter: DeadFilter::default(), ids: vec![id] };
+    let plan = PlanReplay { selection, mode: ReplayMode::Saved, force: false, automatic: None, now: at(3) };
+    let planned = store.plan_replay(plan).await.expect("planned");
+    assert_eq!(planned.excluded.get(&Exclusion::PayloadLost), Some(&1), "{planned:?}");
     assert_sound(&store).await;
 }
 
 /// A dead letter says where its payload is; a job that is done in the end keeps none, unless asked.
 pub async fn letters_point_at_their_payload(store: Shared) {
     attach(&store, 1).await;
-    register(&store, 1, "one").await;
-    register(&store, 2, "two").await;
+    register(&store, 1, 0).await;
+    register(&store, 2, 0).await;
     enqueue(&store, vec![job(1, plain())]).await;
     let id = fail_with(&store, timeout(), 1, 0).await;
     assert_eq!(store.payloads_of(id).await.expect("asked"), [payload(1)]);
@@ -98,7 +181,7 @@ pub async fn letters_point_at_their_payload(store: Shared) {
 /// Lists go by hash, and by the beginning of one.
 pub async fn payloads_are_listed(store: Shared) {
     for n in [0x1a, 0x1b, 0x2c] {
-        register(&store, n, &format!("place-{n}")).await;
+        register(&store, n, 0).await;
     }
     let list = async |prefix: Option<&str>, limit, cursor| {
         let params = ListPayloads { prefix: prefix.map(str::to_owned), limit, cursor };
@@ -106,8 +189,8 @@ pub async fn payloads_are_listed(store: Shared) {
     };
     assert_eq!(list(None, 10, None).await.items.len(), 3);
     assert_eq!(list(Some("1"), 10, None).await.items.len(), 2);
-    assert_eq!(list(Some("1b1"), 10, None).await.items[0].place, "place-27");
+    assert_eq!(list(Some("1b1"), 10, None).await.items[0].hash, hash(27));
     assert_eq!(list(Some("ff"), 10, None).await.items.len(), 0);
     let first = list(None, 2, None).await;
-    assert_eq!(list(None, 2, first.next).await.items[0].place, "place-44");
+    assert_eq!(list(None, 2, first.next).await.items[0].hash, hash(44));
 }

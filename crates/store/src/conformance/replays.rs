@@ -8,7 +8,7 @@ use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, LeaseToken, ReplayId};
 use redrive_core::jobs::{Input, LeasedJob};
-use redrive_core::payloads::{Payload, PayloadHash};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace};
 use redrive_core::policy::Policy;
 use redrive_core::replays::{Advance, Exclusion, LetterState, Pacing, ReplayMode, ReplayState};
 use redrive_core::settlements::{Destination, Ending, Outcome, decide};
@@ -421,8 +421,8 @@ pub async fn replayed_letters_respect_breakers(store: Shared) {
 /// Buries a job with a payload that is registered.
 async fn bury_with_payload(store: &Shared, n: u128) -> (JobId, Payload) {
     let hash = PayloadHash::from_bytes([u8::try_from(n).unwrap_or(0); 32]);
-    let place = format!("place-{n}");
-    let registered = RegisterPayload { hash, place, size_bytes: 3, stored_bytes: 2, now: at(1) };
+    let place = PayloadPlace { store: None, hash, salt: 0 };
+    let registered = RegisterPayload { place, size_bytes: 3, stored_bytes: 2, wanted_by: None, now: at(1) };
     store.register_payload(registered).await.expect("registered");
     enqueue(store, vec![job(n, json!({"url": "https://shop.example/"}))]).await;
     let leased = lease_one(store, at(10)).await;

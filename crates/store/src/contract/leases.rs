@@ -26,7 +26,8 @@ pub trait LeaseStore {
     /// Extends leases and says of which jobs the worker still has them. Shows others that the worker lives.
     async fn extend(&self, params: ExtendLeases) -> Result<Vec<JobId>>;
 
-    /// Settles jobs, answered in the order asked. A settlement whose lease is stale moves nothing and is kept.
+    /// Settles jobs, answered in the order asked. A settlement whose lease is stale moves nothing and is kept; one whose
+    /// payload is not registered is refused, by itself.
     async fn settle(&self, params: SettleJobs) -> Result<Vec<Settled>>;
 
     /// Leases that ran out, or whose worker is known to be gone. They stay as they are until they are settled.
@@ -127,6 +128,8 @@ pub enum Settled {
     Applied,
     /// The lease was stale: nothing moved.
     Stale,
+    /// Its payload is not registered, or no longer: nothing moved, and the lease still holds.
+    PayloadGone,
 }
 
 /// Asks for leases that were lost.

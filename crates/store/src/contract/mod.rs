@@ -31,7 +31,9 @@ pub use leases::{
 };
 pub use ledger::{Audit, AuditedPipeline, Health, HourlyCount, LedgerStore};
 pub use pages::Page;
-pub use payloads::{ListPayloads, PayloadStore, PayloadView, RegisterPayload, SweepPayloads};
+pub use payloads::{
+    ListPayloads, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads, TouchPayload,
+};
 pub use replays::{
     Automatic, ChangeReplay, ClaimAutoReplay, ListChosen, ListReplayLetters, ListReplays, PlanReplay, ReplayChange,
     ReplayLetter, ReplayPlan, ReplayStore, ReplayView, Selection, StartReplay,

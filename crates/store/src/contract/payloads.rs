@@ -1,11 +1,12 @@
 //! Payloads: which of them are in the vault, where, and who refers to them.
 //!
 //! The bytes are written first, then registered, then referred to by a settlement. What nobody refers to is swept: first its
-//! row goes, then its bytes, and whoever comes meanwhile registers a place of his own.
+//! row goes, then its bytes, and whoever comes meanwhile registers a place of his own. Bytes that no row knows are condemned
+//! before they are removed, so that nobody registers them meanwhile.
 
 use async_trait::async_trait;
 use redrive_core::ids::JobId;
-use redrive_core::payloads::{Payload, PayloadHash};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 
@@ -15,14 +16,15 @@ use crate::error::Result;
 /// The payloads of the vault.
 #[async_trait]
 pub trait PayloadStore {
-    /// Where a payload is, if it is registered. Keeps it from being swept for a while.
-    async fn touch_payload(&self, hash: PayloadHash, now: Timestamp) -> Result<Option<String>>;
+    /// Where a payload is, if it is registered. Keeps it from being swept for a while, and as long as the job that wants it
+    /// is leased.
+    async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadPlace>>;
 
     /// Where a payload is, if it is registered, only to read it.
-    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<String>>;
+    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<PayloadPlace>>;
 
     /// Registers a payload whose bytes are written, and says which place counts: another may have been faster.
-    async fn register_payload(&self, params: RegisterPayload) -> Result<String>;
+    async fn register_payload(&self, params: RegisterPayload) -> Result<Registered>;
 
     /// A page of payloads, ordered by hash.
     async fn list_payloads(&self, params: ListPayloads) -> Result<Page<PayloadView>>;
@@ -30,26 +32,71 @@ pub trait PayloadStore {
     /// The payloads a job refers to, newest first.
     async fn payloads_of(&self, job: JobId) -> Result<Vec<Payload>>;
 
-    /// Forgets payloads that nobody refers to and nobody meant to since a time; says where their bytes are.
-    async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<String>>;
+    /// Forgets payloads that nobody refers to and nobody meant to since a time; says where their bytes are. Spares those
+    /// that a leased job wants, and those that were inherited.
+    async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<PayloadPlace>>;
 
     /// Which of these places are registered, in the order asked.
-    async fn known_places(&self, places: Vec<String>) -> Result<Vec<bool>>;
+    async fn known_places(&self, places: Vec<PayloadPlace>) -> Result<Vec<bool>>;
+
+    /// Condemns the places that no payload is registered at: nobody can register them any more. Says which.
+    async fn condemn_places(&self, places: Vec<PayloadPlace>, now: Timestamp) -> Result<Vec<PayloadPlace>>;
+
+    /// Under which ids the payloads of this store lie in the vault.
+    async fn store_ids(&self) -> Result<StoreIds>;
+
+    /// Says that this is the only store that is left of those it was copied from: what it inherited is its own.
+    async fn adopt_payloads(&self) -> Result<()>;
+}
+
+/// Says that somebody means to refer to a payload.
+#[derive(Clone, Copy, Debug)]
+pub struct TouchPayload {
+    /// Which.
+    pub hash: PayloadHash,
+    /// The job whose attempt wants it.
+    pub wanted_by: Option<JobId>,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// Registers a payload.
 #[derive(Clone, Debug)]
 pub struct RegisterPayload {
-    /// Its address.
-    pub hash: PayloadHash,
     /// Where its bytes are in the vault.
-    pub place: String,
+    pub place: PayloadPlace,
     /// Its length.
     pub size_bytes: u64,
     /// What it takes in the vault.
     pub stored_bytes: u64,
+    /// The job whose attempt wants it.
+    pub wanted_by: Option<JobId>,
     /// The time.
     pub now: Timestamp,
+}
+
+/// What came of registering a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registered {
+    /// It is registered, and lies there.
+    At(PayloadPlace),
+    /// The place was condemned meanwhile: its bytes are to be written to another one.
+    Condemned,
+}
+
+/// Under which ids the payloads of a store lie in the vault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreIds {
+    /// The one it writes to.
+    pub own: StoreId,
+    /// Former ones that nobody else uses.
+    pub adopted: Vec<StoreId>,
+    /// Those of the store it was copied from, which may still be in use.
+    pub inherited: Vec<StoreId>,
+    /// Whether it has, or had, payloads that were kept before stores had ids.
+    pub older: bool,
+    /// Whether those were inherited, too.
+    pub older_inherited: bool,
 }
 
 /// Asks for a page of payloads.
@@ -69,7 +116,7 @@ pub struct PayloadView {
     /// Its address.
     pub hash: PayloadHash,
     /// Where its bytes are in the vault.
-    pub place: String,
+    pub place: PayloadPlace,
     /// Its length.
     pub size_bytes: u64,
     /// What it takes in the vault.

@@ -147,7 +147,7 @@ fn discard(batch: &mut Batch<'_>, id: JobId, record: Record<'_>) -> Result<bool,
         .execute(params![id.as_bytes(), record.now.as_millis(), record.actor, record.why])?;
     batch.statement("DELETE FROM dead WHERE id = ?1")?.execute([id.as_bytes()])?;
     batch.statement("DELETE FROM failure WHERE job = ?1")?.execute([id.as_bytes()])?;
-    payloads::let_go(batch, id)?;
+    payloads::let_go(batch, id, None)?;
     Ok(true)
 }
 

@@ -76,9 +76,9 @@ fn insert_row(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, tracked)
+                               payload_cut, payload_lost, tracked)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     '[]')",
+                     ?23, '[]')",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -102,7 +102,8 @@ fn insert_row(
             key,
             letter.verdict,
             letter.original.as_ref().map(serde_json::to_string).transpose()?,
-            cut
+            cut,
+            letter.failures.iter().flatten().last().is_some_and(Failure::lost_payload)
         ])?;
     Ok(())
 }
@@ -151,8 +152,8 @@ fn update_row(
     (died_at, key): (Timestamp, i64),
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let cut = claim_payload(batch, here.id, last.payload.as_ref(), now)?;
-    let payload = last.payload.as_ref().filter(|_| cut != MISSING || here.payload.is_none());
+    let cut = claim_payload(batch, here.id, last.kept_payload(), now)?;
+    let payload = last.kept_payload().filter(|_| cut != MISSING || here.payload.is_none());
     batch
         .statement(
             "UPDATE dead SET died_at = ?2, kept_from = ?3, attempts = ?4, crashes = ?5, replays = ?6, gate = ?7, reason = ?8,

@@ -365,5 +365,5 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
         replay_letters::note_end(batch, &ended, params.now)?;
     }
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
-    payloads::let_go(batch, id)
+    payloads::let_go(batch, id, None)
 }

@@ -4,6 +4,7 @@
 //! - `writer`: the one thread that writes, with group commit; `batch`: one of its transactions
 //! - `readers`: reading beside the writer; `identity`: whether the file is still the one at its path
 //! - `presence`: the lock files by which a dead worker is noticed at once
+//! - `origin`: the store's id in the vault, and whether the file was copied
 //! - one file per noun of the contract; `rows`: from rows to types; `conditions`: from filters to SQL; `fault`: errors
 //!   on their way out
 
@@ -22,6 +23,7 @@ mod identity;
 mod jobs;
 mod leases;
 mod ledger;
+mod origin;
 mod payloads;
 mod presence;
 mod readers;
@@ -120,6 +122,7 @@ fn prepare(place: Place<'_>, path: &Path, patience: &Patience) -> Result<Connect
     let open = || {
         let mut conn = connect::writer(place, patience)?;
         schema::migrate(&mut conn, path)?;
+        origin::ensure(&mut conn, place)?;
         Ok(conn)
     };
     open().map_err(|fault: Fault| fault.into_store_error(path))

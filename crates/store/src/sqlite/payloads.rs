@@ -2,44 +2,32 @@
 
 use async_trait::async_trait;
 use redrive_core::ids::JobId;
-use redrive_core::payloads::{Payload, PayloadHash};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
+use super::origin;
 use super::rows::{self, RowResult};
-use crate::contract::{ListPayloads, Page, PayloadStore, PayloadView, RegisterPayload, SweepPayloads};
+use crate::contract::{
+    ListPayloads, Page, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads, TouchPayload,
+};
 use crate::error::Result;
 
 #[async_trait]
 impl PayloadStore for SqliteStore {
-    async fn touch_payload(&self, hash: PayloadHash, now: Timestamp) -> Result<Option<String>> {
-        self.write(move |batch| touch(batch, hash, now)).await
+    async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadPlace>> {
+        self.write(move |batch| touch(batch, params)).await
     }
 
-    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<String>> {
+    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<PayloadPlace>> {
         self.read(move |conn| place_of(conn, hash)).await
     }
 
-    async fn register_payload(&self, params: RegisterPayload) -> Result<String> {
-        self.write(move |batch| {
-            batch
-                .statement(
-                    "INSERT OR IGNORE INTO payload (hash, place, size_bytes, stored_bytes, created_at, touched_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-                )?
-                .execute(params![
-                    params.hash.as_bytes(),
-                    params.place,
-                    params.size_bytes,
-                    params.stored_bytes,
-                    params.now.as_millis()
-                ])?;
-            Ok(touch(batch, params.hash, params.now)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
-        })
-        .await
+    async fn register_payload(&self, params: RegisterPayload) -> Result<Registered> {
+        self.write(move |batch| register(batch, &params)).await
     }
 
     async fn list_payloads(&self, params: ListPayloads) -> Result<Page<PayloadView>> {
@@ -55,54 +43,101 @@ impl PayloadStore for SqliteStore {
         .await
     }
 
-    async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<String>> {
+    async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<PayloadPlace>> {
         self.write(move |batch| sweep(batch, params)).await
     }
 
-    async fn known_places(&self, places: Vec<String>) -> Result<Vec<bool>> {
-        self.read(move |conn| {
-            let mut select = conn.prepare_cached("SELECT 1 FROM payload WHERE place = ?1")?;
-            Ok(places.iter().map(|place| select.exists([place])).collect::<RowResult<_>>()?)
-        })
-        .await
+    async fn known_places(&self, places: Vec<PayloadPlace>) -> Result<Vec<bool>> {
+        self.read(move |conn| Ok(places.iter().map(|place| is_known(conn, place)).collect::<RowResult<_>>()?)).await
+    }
+
+    async fn condemn_places(&self, places: Vec<PayloadPlace>, now: Timestamp) -> Result<Vec<PayloadPlace>> {
+        self.write(move |batch| condemn(batch, &places, now)).await
+    }
+
+    async fn store_ids(&self) -> Result<StoreIds> {
+        self.read(origin::ids).await
+    }
+
+    async fn adopt_payloads(&self) -> Result<()> {
+        self.write(|batch| origin::adopt(batch.connection())).await
     }
 }
 
-fn touch(batch: &Batch<'_>, hash: PayloadHash, now: Timestamp) -> Result<Option<String>, Fault> {
-    let mut update = batch.statement("UPDATE payload SET touched_at = max(touched_at, ?2) WHERE hash = ?1")?;
-    update.execute(params![hash.as_bytes(), now.as_millis()])?;
-    place_of(batch.connection(), hash)
+fn touch(batch: &Batch<'_>, params: TouchPayload) -> Result<Option<PayloadPlace>, Fault> {
+    let mut update = batch.statement(
+        "UPDATE payload SET touched_at = max(touched_at, ?2), wanted_by = ifnull(?3, wanted_by) WHERE hash = ?1",
+    )?;
+    let wanted_by = params.wanted_by.as_ref().map(JobId::as_bytes);
+    update.execute(params![params.hash.as_bytes(), params.now.as_millis(), wanted_by])?;
+    place_of(batch.connection(), params.hash)
 }
 
-pub(super) fn place_of(conn: &Connection, hash: PayloadHash) -> Result<Option<String>, Fault> {
+fn register(batch: &Batch<'_>, params: &RegisterPayload) -> Result<Registered, Fault> {
+    let RegisterPayload { place, size_bytes, stored_bytes, wanted_by, now } = *params;
+    let (hash, text) = (place.hash, place.to_string());
+    if batch.statement("SELECT 1 FROM condemned WHERE place = ?1")?.exists([&text])? {
+        return Ok(Registered::Condemned);
+    }
+    let store = place.store.as_ref().map(StoreId::to_string).unwrap_or_default();
+    batch
+        .statement(
+            "INSERT OR IGNORE INTO payload (hash, place, store, size_bytes, stored_bytes, created_at, touched_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+        )?
+        .execute(params![hash.as_bytes(), text, store, size_bytes, stored_bytes, now.as_millis()])?;
+    let counts = touch(batch, TouchPayload { hash, wanted_by, now })?;
+    Ok(Registered::At(counts.ok_or(rusqlite::Error::QueryReturnedNoRows)?))
+}
+
+pub(super) fn place_of(conn: &Connection, hash: PayloadHash) -> Result<Option<PayloadPlace>, Fault> {
     let mut select = conn.prepare_cached("SELECT place FROM payload WHERE hash = ?1")?;
-    Ok(select.query_row([hash.as_bytes()], |row| row.get(0)).optional()?)
+    Ok(select.query_row([hash.as_bytes()], |row| rows::parsed(row, 0)).optional()?)
 }
 
-/// Notes that a job refers to a payload.
-pub(super) fn refer(batch: &Batch<'_>, job: JobId, payload: &Payload, now: Timestamp) -> Result<(), Fault> {
+fn is_known(conn: &Connection, place: &PayloadPlace) -> RowResult<bool> {
+    conn.prepare_cached("SELECT 1 FROM payload WHERE place = ?1")?.exists([place.to_string()])
+}
+
+fn condemn(batch: &Batch<'_>, places: &[PayloadPlace], now: Timestamp) -> Result<Vec<PayloadPlace>, Fault> {
+    let mut insert = batch.statement("INSERT OR IGNORE INTO condemned (place, at) VALUES (?1, ?2)")?;
+    let mut condemned = Vec::new();
+    for place in places {
+        if !is_known(batch.connection(), place)? {
+            insert.execute(params![place.to_string(), now.as_millis()])?;
+            condemned.push(*place);
+        }
+    }
+    Ok(condemned)
+}
+
+/// Notes that a job refers to a payload; says whether it is registered. If it is not, nothing is written.
+pub(super) fn refer(batch: &Batch<'_>, job: JobId, payload: &Payload, now: Timestamp) -> Result<bool, Fault> {
     let mut upsert = batch.statement(
-        "INSERT INTO payload_use (job, hash, at, payload) VALUES (?1, ?2, ?3, ?4)
+        "INSERT INTO payload_use (job, hash, at, payload)
+         SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM payload WHERE hash = ?2)
          ON CONFLICT DO UPDATE SET at = excluded.at, payload = excluded.payload",
     )?;
     let text = serde_json::to_string(payload)?;
-    upsert.execute(params![job.as_bytes(), payload.hash.as_bytes(), now.as_millis(), text])?;
+    Ok(upsert.execute(params![job.as_bytes(), payload.hash.as_bytes(), now.as_millis(), text])? == 1)
+}
+
+/// Notes that a job refers to no payload any more, or to no other than this one.
+pub(super) fn let_go(batch: &Batch<'_>, job: JobId, except: Option<PayloadHash>) -> Result<(), Fault> {
+    let mut delete = batch.statement("DELETE FROM payload_use WHERE job = ?1 AND hash IS NOT ?2")?;
+    delete.execute(params![job.as_bytes(), except.as_ref().map(PayloadHash::as_bytes)])?;
     Ok(())
 }
 
-/// Notes that a job refers to no payload any more.
-pub(super) fn let_go(batch: &Batch<'_>, job: JobId) -> Result<(), Fault> {
-    batch.statement("DELETE FROM payload_use WHERE job = ?1")?.execute([job.as_bytes()])?;
-    Ok(())
-}
-
-fn sweep(batch: &Batch<'_>, params: SweepPayloads) -> Result<Vec<String>, Fault> {
+fn sweep(batch: &Batch<'_>, params: SweepPayloads) -> Result<Vec<PayloadPlace>, Fault> {
     let mut select = batch.statement(
         "SELECT hash, place FROM payload p WHERE touched_at < ?1
-         AND NOT EXISTS (SELECT 1 FROM payload_use u WHERE u.hash = p.hash) LIMIT ?2",
+         AND NOT EXISTS (SELECT 1 FROM payload_use u WHERE u.hash = p.hash)
+         AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = p.wanted_by)
+         AND NOT EXISTS (SELECT 1 FROM store_id s WHERE s.id = p.store AND s.state = 'inherited') LIMIT ?2",
     )?;
     let found = select.query_map(params![params.before.as_millis(), params.limit], |row| {
-        Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, String>(1)?))
+        Ok((row.get::<_, [u8; 32]>(0)?, rows::parsed::<PayloadPlace>(row, 1)?))
     })?;
     let found = found.collect::<RowResult<Vec<_>>>()?;
     let mut delete = batch.statement("DELETE FROM payload WHERE hash = ?1")?;
@@ -145,7 +180,7 @@ fn bytes_of(digits: &str) -> Vec<u8> {
 fn view(row: &Row<'_>) -> RowResult<PayloadView> {
     Ok(PayloadView {
         hash: PayloadHash::from_bytes(row.get(0)?),
-        place: row.get(1)?,
+        place: rows::parsed(row, 1)?,
         size_bytes: row.get(2)?,
         stored_bytes: row.get(3)?,
         created_at: rows::time(row, 4)?,

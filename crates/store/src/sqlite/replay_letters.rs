@@ -112,6 +112,7 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         .statement(
             "UPDATE replay_letter SET letter = (SELECT json_object('gate', gate, 'died_at', died_at, 'kept_from', kept_from,
                     'http_status', http_status, 'proxy', proxy, 'message', message, 'verdict', verdict, 'cut', payload_cut,
+                    'lost', payload_lost,
                     'payload', hex(payload), 'failures', (SELECT ifnull(max(n), 0) FROM failure WHERE job = id))
                     FROM dead WHERE seq = ?1)
              WHERE job = ?2 AND claimed = 1",

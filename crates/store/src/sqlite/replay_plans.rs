@@ -60,6 +60,7 @@ fn exclusion(params: &PlanReplay, any_claimed: bool) -> String {
     if params.mode == ReplayMode::Saved {
         let gone = "d.payload IS NULL OR d.payload_cut = 2
                     OR NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload)";
+        when(Exclusion::PayloadLost, "d.payload IS NULL AND d.payload_lost");
         when(Exclusion::PayloadGone, gone);
         when(Exclusion::PayloadCut, "d.payload_cut");
     }

@@ -24,23 +24,27 @@ pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<Vec<S
 }
 
 fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<Settled, Fault> {
-    let Some((seq, begun)) = release(batch, settlement)? else {
+    let Some((seq, begun)) = leased(batch, settlement)? else {
         if params.keep_late {
             keep_late(batch, settlement, params)?;
         }
         return Ok(Settled::Stale);
     };
-    let decision = &settlement.decision;
+    let (decision, job) = (&settlement.decision, settlement.lease.job);
+    let payload = decision.payload();
+    // Refused before anything else is written.
+    if let Some(payload) = payload
+        && !payloads::refer(batch, job, payload, params.now)?
+    {
+        return Ok(Settled::PayloadGone);
+    }
+    batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job.as_bytes()])?;
     if let Some(failure) = &decision.failure {
-        rows::add_failure(batch.connection(), settlement.lease.job, failure)?;
+        rows::add_failure(batch.connection(), job, failure)?;
     }
     if decision.destination == Destination::Done {
-        payloads::let_go(batch, settlement.lease.job)?;
+        payloads::let_go(batch, job, payload.map(|payload| payload.hash))?;
     }
-    if let Some(payload) = decision.payload() {
-        payloads::refer(batch, settlement.lease.job, payload, params.now)?;
-    }
-    let job = settlement.lease.job;
     let Moved { pipeline, target, counted } = match &decision.destination {
         Destination::Done => complete(batch, seq, decision, params.now)?,
         Destination::Queue { due_at } => requeue(batch, (seq, begun), decision, *due_at, params.now)?,
@@ -78,8 +82,8 @@ fn count(
     }
 }
 
-/// Ends the lease if it is the right one; says which row the job is, and whether its attempt is known to have begun.
-fn release(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<(i64, bool)>, Fault> {
+/// Which row the job is, if the lease is the right one, and whether its attempt is known to have begun.
+fn leased(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<(i64, bool)>, Fault> {
     let lease = &settlement.lease;
     // Asked first and deleted then: `RETURNING` costs more than both.
     let found = batch
@@ -88,9 +92,6 @@ fn release(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<(i64, bo
             Ok((row.get(0)?, row.get(1)?))
         })
         .optional()?;
-    if found.is_some() {
-        batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([lease.job.as_bytes()])?;
-    }
     Ok(found)
 }
 
@@ -230,17 +231,18 @@ fn bury(
     })?;
     let key = causes::recognise(batch, pipeline, target.as_deref(), failure, now)?;
     // Without a newer payload the letter keeps the newest that any of its attempts brought.
+    let payload = decision.payload();
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, auto_replays, tracked)
+                               payload_cut, auto_replays, tracked, payload_lost)
              SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10,
                     coalesce(?11, (SELECT hash FROM payload_use u WHERE u.job = job.id ORDER BY at DESC LIMIT 1), saved), input,
                     ?12, ?13, original,
                     iif(?11 IS NOT NULL, ?14, ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = job.id
                                                       ORDER BY at DESC LIMIT 1), 0)),
-                    auto_replays, ?15
+                    auto_replays, ?15, ?16
              FROM job WHERE seq = ?1",
         )?
         .execute(params![
@@ -254,11 +256,12 @@ fn bury(
             failure.http_status,
             failure.proxy,
             failure.message,
-            failure.payload.as_ref().map(|payload| payload.hash.as_bytes()),
+            payload.map(|payload| payload.hash.as_bytes()),
             key,
             verdict,
-            failure.payload.as_ref().is_some_and(|payload| payload.truncated),
-            serde_json::to_string(&decision.facts.tracked)?
+            payload.is_some_and(|payload| payload.truncated),
+            serde_json::to_string(&decision.facts.tracked)?,
+            failure.lost_payload()
         ])?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     batch.shift(pipeline, JobState::Leased, Move::Bury)?;

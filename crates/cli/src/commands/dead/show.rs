@@ -128,6 +128,7 @@ fn print_failure(failure: &Failure) -> io::Result<()> {
     out!("  {}{}: {}", paint(BAD, failure.reason), harmless(&code), message.trim_start())?;
     let status = failure.http_status.map(|status| status.to_string());
     let wait = failure.retry_after_secs.map(|secs| format!("{secs} s"));
+    let lost = failure.payload.as_ref().and_then(|payload| payload.lost.as_ref()).map(|why| format!("lost: {why}"));
     for (name, value) in [
         ("error type", &failure.error_type),
         ("stage", &failure.stage),
@@ -135,6 +136,7 @@ fn print_failure(failure: &Failure) -> io::Result<()> {
         ("target", &failure.target),
         ("proxy", &failure.proxy),
         ("retry after", &wait),
+        ("payload", &lost),
     ] {
         if let Some(value) = value {
             out!("  {} {}", paint(DIM, format!("{name:<11}")), harmless(value))?;

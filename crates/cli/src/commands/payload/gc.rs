@@ -1,18 +1,43 @@
 //! `redrive payload gc`: removes what nothing refers to.
 
-use std::time::Duration;
-
 use anyhow::Result;
-use redrive::vault::Vault;
+use redrive::vault::{Collected, Vault};
+use serde::Serialize;
 
+use crate::args::PayloadGcArgs;
 use crate::exit::Exit;
 use crate::output::print::out;
 
-pub async fn run(vault: &Vault, grace: Duration, json: bool) -> Result<Exit> {
-    let collected = vault.collect(grace).await?;
-    match json {
-        true => out!("{}", serde_json::to_string(&collected)?)?,
-        false => out!("{} unused payloads removed, and {} strays", collected.unused, collected.strays)?,
+/// What was removed and what was left alone.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    collected: Collected,
+    older_strays: u64,
+}
+
+pub async fn run(vault: &Vault, args: PayloadGcArgs) -> Result<Exit> {
+    if args.adopt {
+        vault.adopt().await?;
+    }
+    let collected = vault.collect(args.grace).await?;
+    let report = Report { collected, older_strays: vault.count_older_strays().await? };
+    if args.json {
+        out!("{}", serde_json::to_string(&report)?)?;
+        return Ok(Exit::Ok);
+    }
+    out!("{} unused payloads removed, and {} strays", collected.unused, collected.strays)?;
+    if report.older_strays > 0 {
+        out!(
+            "{} files in the layout of older versions that no row of this store knows: left alone, they may be another store's",
+            report.older_strays
+        )?;
+    }
+    if collected.inherited > 0 {
+        out!(
+            "this store was copied: the payloads that it inherited are left alone, the original may need them; \
+             `redrive payload gc --adopt` says that there is no other"
+        )?;
     }
     Ok(Exit::Ok)
 }

@@ -108,6 +108,9 @@ pub const fn meaning(exclusion: Exclusion) -> &'static str {
         Exclusion::GateNever => "permanently failed: --force with --why replays them all the same",
         Exclusion::GateReview => "a person decides about them",
         Exclusion::PayloadGone => "no saved payload: --refetch does them anew",
+        Exclusion::PayloadLost => {
+            "the payload could not be kept, `redrive dead show` says why: --refetch does them anew"
+        }
         Exclusion::PayloadCut => "only the beginning of the payload was kept: --refetch does them anew",
         Exclusion::ReplayedEnough => "replayed by themselves as often as they may be",
         Exclusion::BreakerOpen => "their target's breaker is not closed",

@@ -171,12 +171,12 @@ impl Task {
 
 impl SavedFile {
     pub(super) fn of(saved: &Saved, file: PathBuf) -> Self {
-        let Payload { hash, size_bytes, truncated, total_bytes, response } = saved.payload.clone();
+        let Payload { hash, size_bytes, truncated, total_bytes, lost: _, response } = saved.payload.clone();
         Self { hash, size_bytes, truncated, total_bytes, response, file }
     }
 
     fn into_saved(self) -> Saved {
         let Self { hash, size_bytes, truncated, total_bytes, response, file } = self;
-        Saved::in_file(Payload { hash, size_bytes, truncated, total_bytes, response }, file)
+        Saved::in_file(Payload { hash, size_bytes, truncated, total_bytes, lost: None, response }, file)
     }
 }

@@ -30,3 +30,27 @@ CREATE TABLE clock (
     id   INTEGER PRIMARY KEY CHECK (id = 1),
     seen TEXT NOT NULL
 ) STRICT;
+-- The ids under which this store's payloads lie in the vault. It writes to its own; those of the store it was copied from are
+-- inherited, until somebody says that there is no other. The empty id stands for payloads kept before stores had ids.
+CREATE TABLE store_id (
+    id      TEXT NOT NULL PRIMARY KEY,
+    state   TEXT NOT NULL,             -- own, adopted or inherited
+    machine TEXT,                      -- where the file was when it took the id
+    inode   INTEGER
+) STRICT, WITHOUT ROWID;
+INSERT INTO store_id (id, state) SELECT '', 'adopted' WHERE EXISTS (SELECT 1 FROM payload);
+ALTER TABLE payload ADD COLUMN store TEXT NOT NULL DEFAULT '';
+ALTER TABLE payload ADD COLUMN wanted_by BLOB;         -- the job whose attempt touched it last
+
+-- Places whose bytes are being removed because no row knew them: nobody may register them any more.
+CREATE TABLE condemned (
+    place TEXT NOT NULL PRIMARY KEY,
+    at    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Letters whose payload was collected before they could refer to it say so, and the audit no longer complains about them.
+ALTER TABLE dead ADD COLUMN payload_lost INTEGER NOT NULL DEFAULT 0;
+UPDATE dead SET payload = NULL, payload_cut = 0, payload_lost = 1
+WHERE payload IS NOT NULL AND EXISTS (SELECT 1 FROM payload_use u WHERE u.job = dead.id AND u.hash = dead.payload)
+  AND NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = dead.payload);
+DELETE FROM payload_use WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = payload_use.hash);

@@ -1,10 +1,14 @@
 //! Payloads: raw responses, or any bytes, that are kept as evidence. This module names and describes them; the bytes live
-//! in the vault.
+//! in the vault, at a [`PayloadPlace`].
+
+mod place;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+pub use self::place::{InvalidPlace, PayloadPlace, StoreId};
 
 /// The BLAKE3 hash of a payload's bytes: its address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,6 +84,9 @@ pub struct Payload {
     /// How long it is, or said to be, where that is more than was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
+    /// Why its bytes could not be kept, if they could not: nothing refers to it, and nothing can be worked from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
     /// The response it came in.
     #[serde(flatten)]
     pub response: Response,
@@ -88,7 +95,7 @@ pub struct Payload {
 impl Payload {
     /// A payload of which nothing but its address and length is known.
     pub fn bare(hash: PayloadHash, size_bytes: u64) -> Self {
-        Self { hash, size_bytes, truncated: false, total_bytes: None, response: Response::default() }
+        Self { hash, size_bytes, truncated: false, total_bytes: None, lost: None, response: Response::default() }
     }
 }
 
@@ -130,6 +137,7 @@ mod tests {
             size_bytes: 10,
             truncated: true,
             total_bytes: Some(5_000_000_000),
+            lost: Some("collected too soon".into()),
             response: Response { status: Some(200), headers: vec![("a".into(), "b".into())], ..Response::default() },
         };
         let text = serde_json::to_string(&payload).expect("JSON");
