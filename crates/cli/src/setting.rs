@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use redrive::handler::exec::{Command, Exec, Mode};
 use redrive::pipeline::PAYLOAD_BYTES_MAX;
-use redrive::vault::Vault;
+use redrive::vault::{SPOOL_BYTES_MAX, Spool, Vault};
 use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
@@ -58,15 +58,16 @@ impl Setting {
             (None, Location::Sqlite(path)) => beside(path),
             (None, Location::Memory) => return Ok(None),
         };
-        Ok(Some(Vault::open(&address, redrive)?))
+        let vault = Vault::open(&address, redrive)?;
+        Ok(Some(match &self.location {
+            Location::Sqlite(path) => vault.with_spool(self.spool(path)),
+            Location::Memory => vault,
+        }))
     }
 
-    /// A pipeline with the vault for its payloads.
-    pub fn with_vault(&self, redrive: &Redrive, pipeline: Pipeline) -> Result<Pipeline> {
-        Ok(match self.vault(redrive)? {
-            Some(vault) => pipeline.vault(vault),
-            None => pipeline,
-        })
+    /// Where payloads wait while the vault is away.
+    pub fn spool(&self, store: &Path) -> Spool {
+        Spool::beside(store, self.config.spool_max.map_or(SPOOL_BYTES_MAX, |size| size.0))
     }
 
     /// The one pipeline that is meant. A command of its own belongs to "default", not to a pipeline of the file.
@@ -133,6 +134,9 @@ impl Setting {
         pipeline = pipeline.with_policy(policy(&config, args));
         let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
         pipeline = pipeline.keep_payloads(config.payload.into(), payload_max).track(config.track);
+        if config.payload_required == Some(false) {
+            pipeline = pipeline.payload_optional();
+        }
         if let Some(jobs) = args.concurrency.map(usize::from).or(config.concurrency) {
             pipeline = pipeline.concurrency(jobs);
         }
@@ -173,6 +177,14 @@ impl Setting {
             false => Mode::Process,
         };
         Ok(Exec::new(command, mode))
+    }
+}
+
+/// A pipeline with the vault for its payloads. Pipelines share one, so that each knows what the others learn about it.
+pub fn with_vault(pipeline: Pipeline, vault: Option<&Vault>) -> Pipeline {
+    match vault {
+        Some(vault) => pipeline.vault(vault.clone()),
+        None => pipeline,
     }
 }
 

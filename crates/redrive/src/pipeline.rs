@@ -28,6 +28,7 @@ pub struct Pipeline {
     pub(crate) vault: Option<Vault>,
     pub(crate) keep: Keep,
     pub(crate) payload_bytes_max: u64,
+    pub(crate) payload_required: bool,
     pub(crate) tracked: Arc<[String]>,
     /// Runs suspects in processes of their own.
     pub(crate) isolated: Option<Arc<dyn Handler>>,
@@ -54,6 +55,7 @@ impl Pipeline {
             vault: None,
             keep: Keep::default(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
+            payload_required: true,
             tracked: Arc::default(),
             isolated: None,
         }
@@ -109,6 +111,13 @@ impl Pipeline {
     pub fn keep_payloads(mut self, keep: Keep, bytes_max: u64) -> Self {
         self.keep = keep;
         self.payload_bytes_max = bytes_max;
+        self
+    }
+
+    /// The same, but an attempt whose payload cannot be kept anywhere counts all the same; its failure says that the payload
+    /// is lost, and why.
+    pub fn payload_optional(mut self) -> Self {
+        self.payload_required = false;
         self
     }
 

@@ -20,7 +20,7 @@ use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::{Job, Progress};
 use crate::pipeline::Pipeline;
-use crate::vault::Evidence;
+use crate::vault::{Evidence, host};
 use crate::worker::run::guarded;
 
 /// Letters that are read at once.
@@ -83,7 +83,7 @@ impl Redrive {
     /// What a replay would send, and what not; nothing happens.
     pub async fn plan_replay(&self, selection: Selection, mode: ReplayMode, force: bool) -> Result<ReplayPlan, Error> {
         check(&selection)?;
-        let params = PlanReplay { selection, mode, force, automatic: None, now: self.now() };
+        let params = PlanReplay { selection, mode, force, automatic: None, now: self.now(), host: host().to_owned() };
         Ok(self.store.plan_replay(params).await?)
     }
 
@@ -96,7 +96,8 @@ impl Redrive {
         let now = self.now();
         let id = ReplayId::new(now, self.chance.bits());
         let NewReplay { name, actor, selection, mode, force_why, pacing, edits } = new;
-        let plan = PlanReplay { selection, mode, force: force_why.is_some(), automatic: None, now };
+        let plan =
+            PlanReplay { selection, mode, force: force_why.is_some(), automatic: None, now, host: host().to_owned() };
         let params = StartReplay { id, name, actor, plan, force_why, pacing, edits };
         let plan = self.store.start_replay(params).await?;
         Ok(((plan.included > 0).then_some(id), plan))
@@ -113,7 +114,14 @@ impl Redrive {
         told: impl Fn(u64, u64),
     ) -> Result<Tried, Error> {
         check(&selection)?;
-        let chosen = PlanReplay { selection, mode: ReplayMode::Saved, force, automatic: None, now: self.now() };
+        let chosen = PlanReplay {
+            selection,
+            mode: ReplayMode::Saved,
+            force,
+            automatic: None,
+            now: self.now(),
+            host: host().to_owned(),
+        };
         let plan = self.store.plan_replay(chosen.clone()).await?;
         let mut trial = Trial::new(self.clone(), pipelines, edits.clone());
         let mut cursor = None;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use redrive::vault::{Capture, Vault, VaultError};
+use redrive::vault::{Capture, Spool, Vault, VaultError};
 use redrive::{CancellationToken, FailureReport, Handler, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::dead::DeadLetter;
 use redrive_core::payloads::{Payload, Response};
@@ -227,6 +227,31 @@ async fn a_payload_that_cannot_be_kept_again_is_told_to_be_lost() {
         why.contains("collected before the attempt was settled") && why.contains("could not be kept again"),
         "{why}"
     );
+}
+
+/// Payloads that came while the bucket was away reach it, and are read from where they are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_spooled_reaches_the_bucket() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (s3, redrive) = (S3::start(), redrive());
+    let spool = Spool::beside(&folder.path().join("redrive.db"), 1 << 20);
+    let away = s3.vault(&redrive, "wrong").with_spool(spool.clone());
+    let page = save(&away, b"a page", u64::MAX).await.expect("kept on disk");
+    assert_eq!((s3.files(), spool.waiting().expect("counted").payloads), (0, 1));
+    assert!(load(&away, &page).await == b"a page");
+    let large: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(2 << 20).collect();
+    let full = save(&away, &large, u64::MAX).await.expect_err("no room");
+    assert!(matches!(full, VaultError::SpoolFull { .. }), "{full}");
+    let back = s3.vault(&redrive, "the-secret").with_spool(spool.clone());
+    assert_eq!(back.upload_spooled().await.expect("uploaded"), 1);
+    assert_eq!(spool.waiting().expect("counted").payloads, 0);
+    let unspooled = s3.vault(&redrive, "the-secret");
+    assert!(load(&unspooled, &page).await == b"a page");
+    // One that was collected while it waited is not brought there.
+    save(&away, b"unwanted", u64::MAX).await.expect("kept on disk");
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert_eq!(back.collect(Duration::ZERO).await.expect("collected").unused, 2);
+    assert_eq!((spool.waiting().expect("counted").payloads, back.upload_spooled().await.expect("nothing")), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

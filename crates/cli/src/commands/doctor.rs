@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use redrive::handler::exec::Command;
-use redrive_store::{OpenMode, StoreError};
+use redrive_store::{Location, OpenMode, StoreError};
 use serde::Serialize;
 
 use crate::args::Global;
@@ -90,11 +90,30 @@ async fn look_at_store(setting: &Setting) -> Vec<Finding> {
         let note = if gone > 0 { "; the next worker takes over from those that are gone" } else { "" };
         format!("{} at work, {gone} gone{note}", workers.len() - gone)
     });
-    vec![
+    let mut findings = vec![
         finding("store", Ok(location)),
         finding("version", Ok(format!("schema {}, {}", health.schema_version, health.engine))),
         finding("integrity", whole),
         finding("disk", free),
         finding("workers", workers.map_err(|error| error.to_string())),
-    ]
+    ];
+    findings.extend(look_at_spool(setting));
+    findings
+}
+
+/// What waits for a vault that is away; nothing is said of an empty spool.
+fn look_at_spool(setting: &Setting) -> Option<Finding> {
+    let Location::Sqlite(path) = &setting.location else { return None };
+    let spool = setting.spool(path);
+    let found = match spool.waiting() {
+        Ok(waiting) if waiting.payloads == 0 => return None,
+        Ok(waiting) => Ok(format!(
+            "{} payloads, {} KiB, wait in {} for the vault; the next worker brings them",
+            waiting.payloads,
+            waiting.bytes.div_ceil(1024),
+            spool.folder().display()
+        )),
+        Err(error) => Err(format!("{}: {error}", spool.folder().display())),
+    };
+    Some(finding("spool", found))
 }

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::progress::Progress;
 use crate::output::table::cut;
-use crate::setting::Setting;
+use crate::setting::{Setting, with_vault};
 use crate::tasks::Tasks;
 
 /// Dead letters that the summary shows.
@@ -34,7 +34,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let buried_before = buried(&redrive, &name, begun).await?;
     let progress = Progress::start(base);
     let sink = progress.sink(args.out.or(configured_out))?;
-    let pipeline = setting.with_vault(&redrive, pipeline)?.sink(sink);
+    let pipeline = with_vault(pipeline, setting.vault(&redrive)?.as_ref()).sink(sink);
     let stop = CancellationToken::new();
     let target = setting.fixed_target(&name);
     let worked = work_through(&redrive, pipeline, (tasks, target), &progress, &stop).await;

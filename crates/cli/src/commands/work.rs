@@ -10,13 +10,14 @@ use redrive::{CancellationToken, Pipeline};
 use super::signals;
 use crate::args::WorkArgs;
 use crate::exit::Exit;
-use crate::setting::Setting;
+use crate::setting::{Setting, with_vault};
 
 pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let pipelines = setting.pipelines(&args.handler)?;
     let redrive = setting.redrive()?;
+    let vault = setting.vault(&redrive)?;
     let sinks = |(pipeline, out): (Pipeline, Option<PathBuf>)| -> Result<Pipeline> {
-        Ok(setting.with_vault(&redrive, pipeline)?.sink(sink(args.out.clone().or(out))?))
+        Ok(with_vault(pipeline, vault.as_ref()).sink(sink(args.out.clone().or(out))?))
     };
     let pipelines = pipelines.into_iter().map(sinks).collect::<Result<Vec<_>>>()?;
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();

@@ -37,6 +37,8 @@ pub struct Config {
     pub store: Option<String>,
     /// Where payloads are kept.
     pub vault: Option<String>,
+    /// The most that waits in the spool while the vault is away.
+    pub spool_max: Option<units::Size>,
     /// The pipelines, by name.
     #[serde(default)]
     pub pipeline: BTreeMap<PipelineName, PipelineConfig>,

@@ -63,6 +63,8 @@ pub struct PipelineConfig {
     pub payload: KeepKind,
     /// The most that is kept of a payload.
     pub payload_max: Option<Size>,
+    /// Whether an attempt counts only if its payload is kept.
+    pub payload_required: Option<bool>,
     /// `[pipeline.NAME.retry]`.
     pub retry: RetryConfig,
     /// `[pipeline.NAME.breaker]`.

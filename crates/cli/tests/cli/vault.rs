@@ -231,3 +231,123 @@ fn collecting_beside_a_running_pipeline_loses_nothing_in_silence() {
     }
     sandbox.redrive("payload verify").expect(0);
 }
+
+/// A vault in a folder, and what makes it fail: a file where the folder of this store should be.
+struct Blockable {
+    sandbox: Sandbox,
+    block: PathBuf,
+}
+
+impl Blockable {
+    fn new(tasks: u64, config: &str) -> Self {
+        let sandbox = with_pages(tasks);
+        let pipeline = format!("[pipeline.p]\ncommand = [\"sh\", \"-c\", \"{PAGES}\"]\n");
+        sandbox
+            .write("redrive.toml", format!("store = \"sqlite:shop.db\"\n{}\n{pipeline}{config}\n", spool_max(config)));
+        sandbox.write("none.jsonl", "");
+        sandbox.redrive("run none.jsonl").expect(0);
+        let conn = rusqlite::Connection::open(sandbox.path("shop.db")).expect("opened");
+        let id: String = conn.query_row("SELECT id FROM store_id", [], |row| row.get(0)).expect("an id");
+        let block = sandbox.path("payloads").join(id);
+        fs::write(&block, "in the way").expect("written");
+        Self { sandbox, block }
+    }
+
+    fn unblock(&self) {
+        fs::remove_file(&self.block).expect("removed");
+    }
+
+    fn spooled(&self) -> Vec<PathBuf> {
+        files(&self.sandbox.path("shop.db-spool"), ".zst")
+    }
+}
+
+fn spool_max(config: &str) -> &'static str {
+    if config.contains("# no room") { "spool_max = \"1B\"" } else { "" }
+}
+
+fn mode_of(path: &Path) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).expect("there").permissions()) & 0o777
+}
+
+/// While the vault is away its pages wait on disk, can be read, and reach it later, however often that is interrupted.
+#[test]
+fn a_vault_that_is_away_costs_no_work() {
+    let vault = Blockable::new(30, "");
+    let sandbox = &vault.sandbox;
+    sandbox.redrive("run tasks.jsonl").expect(3).complains("the vault is away");
+    let letters = sandbox.dead();
+    assert_eq!((letters.len(), vault.spooled().len()), (30, 30));
+    assert_eq!(mode_of(&sandbox.path("shop.db-spool")), 0o700);
+    assert!(vault.spooled().iter().all(|path| mode_of(path) == 0o600));
+    let id = letters[0]["id"].as_str().expect("an id");
+    let page = sandbox.run(&["payload", "show", id]).expect(0).stdout;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&page).expect("JSON")["input"], letters[0]["input"]);
+    assert!(sandbox.redrive("payload list").expect(0).stdout.contains("on its way (spooled on "));
+    assert!(sandbox.redrive("doctor").expect(0).stdout.contains("30 payloads"), "doctor tells what waits");
+    assert_eq!(gc(sandbox, "sqlite:shop.db", &[])["unused"], 0);
+    // Without the spool, as on another machine, it cannot be read.
+    fs::create_dir(sandbox.path("other")).expect("made");
+    fs::copy(sandbox.path("shop.db"), sandbox.path("other/shop.db")).expect("copied");
+    let elsewhere = sandbox.run(&["payload", "show", id, "--store", "sqlite:other/shop.db"]).expect(1);
+    elsewhere.complains("is on its way (spooled on ");
+    vault.unblock();
+    for _ in 0..5 {
+        let mut worker = sandbox.spawn(&["work"]);
+        std::thread::sleep(Duration::from_millis(fastrand::u64(50..400)));
+        worker.kill().expect("killed");
+        worker.wait().expect("waited");
+        assert!(sandbox.redrive("payload verify").expect(0).stdout.contains("30 payloads are whole, 0 are not"));
+    }
+    sandbox.redrive("work --drain").expect(0);
+    assert_eq!(vault.spooled(), Vec::<PathBuf>::new());
+    assert_eq!(files(&vault.block, ".zst").len(), 30, "all of them are in the vault");
+    assert!(!sandbox.redrive("payload list").expect(0).stdout.contains("on its way"));
+    sandbox.redrive("payload verify").expect(0);
+    sandbox.assert_sound();
+}
+
+/// Without room in the spool an attempt does not count, unless its pipeline can do without the page.
+#[test]
+fn a_full_spool_loses_nothing_in_silence() {
+    let vault = Blockable::new(2, "# no room");
+    vault.sandbox.redrive("run tasks.jsonl").expect(1).complains("is full");
+    let ledger = vault.sandbox.ledger("p");
+    assert_eq!((&ledger["dead"], &ledger["queued"]), (&json!(0), &json!(2)), "{ledger}");
+    let vault = Blockable::new(2, "payload_required = false # no room");
+    let sandbox = &vault.sandbox;
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    for letter in sandbox.dead() {
+        let why = letter["failures"][0]["payload"]["lost"].as_str().expect("told").to_owned();
+        assert!(why.contains("the spool at") && why.contains("is full"), "{why}");
+        let id = letter["id"].as_str().expect("an id");
+        assert!(sandbox.run(&["dead", "show", id]).expect(0).stdout.contains("lost: "));
+        sandbox.run(&["payload", "show", id]).expect(1).complains("is lost");
+    }
+    let plan = sandbox.redrive("replay plan --pipeline p --refetch --json").expect(0).json();
+    assert_eq!(plan["included"], 2, "{plan}");
+    sandbox.assert_sound();
+}
+
+/// An endpoint that refuses, and one that accepts and never answers: `run` goes on, and so does `work`.
+#[test]
+fn an_unreachable_bucket_does_not_stop_a_run() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let refusing = std::net::TcpListener::bind("127.0.0.1:0").and_then(|closed| closed.local_addr()).expect("a port");
+    for address in [refusing, silent.local_addr().expect("an address")] {
+        let sandbox = with_pages(6);
+        let config = format!("vault = \"s3://bucket/pages\"\n[pipeline.p]\ncommand = [\"sh\", \"-c\", \"{PAGES}\"]\n");
+        sandbox.write("redrive.toml", config);
+        let mut command = sandbox.command();
+        command.args(["run", "tasks.jsonl"]).env("AWS_ENDPOINT", format!("http://{address}"));
+        for (name, value) in
+            [("ACCESS_KEY_ID", "a"), ("SECRET_ACCESS_KEY", "b"), ("REGION", "c"), ("ALLOW_HTTP", "true")]
+        {
+            command.env(format!("AWS_{name}"), value);
+        }
+        let output = command.output().expect("redrive starts");
+        assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(files(&sandbox.path(".redrive/redrive.db-spool"), ".zst").len(), 6);
+        sandbox.assert_sound();
+    }
+}

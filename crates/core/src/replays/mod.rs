@@ -107,6 +107,8 @@ pub enum Exclusion {
     PayloadGone,
     /// The bytes of its payload could not be kept.
     PayloadLost,
+    /// Its payload waits in the spool of another machine.
+    PayloadOnItsWay,
     /// Only the beginning of its payload was kept.
     PayloadCut,
     /// It was replayed by itself as often as it may be.
@@ -117,11 +119,12 @@ pub enum Exclusion {
 
 impl Exclusion {
     /// All of them, in the order they are looked for.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::BeingReplayed,
         Self::GateNever,
         Self::PayloadLost,
         Self::PayloadGone,
+        Self::PayloadOnItsWay,
         Self::PayloadCut,
         Self::GateReview,
         Self::ReplayedEnough,
@@ -136,6 +139,7 @@ impl Exclusion {
             Self::GateReview => "gate_review",
             Self::PayloadGone => "payload_gone",
             Self::PayloadLost => "payload_lost",
+            Self::PayloadOnItsWay => "payload_on_its_way",
             Self::PayloadCut => "payload_cut",
             Self::ReplayedEnough => "replayed_enough",
             Self::BreakerOpen => "breaker_open",

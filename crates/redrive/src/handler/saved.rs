@@ -66,6 +66,9 @@ fn gone(error: &VaultError) -> HandlerError {
         VaultError::Missing(_) | VaultError::Damaged(_) => {
             FailureReport::new(Reason::PayloadExpired, error.to_string()).with_code("payload_gone").into()
         }
+        VaultError::OnItsWay { .. } => {
+            FailureReport::new(Reason::PayloadExpired, error.to_string()).with_code("payload_on_its_way").into()
+        }
         _ => unreadable(error),
     }
 }

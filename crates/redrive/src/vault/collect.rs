@@ -67,6 +67,9 @@ impl Vault {
         loop {
             let places = self.store.sweep_payloads(SweepPayloads { before, limit: BATCH }).await?;
             for place in &places {
+                if let Some(spool) = &self.spool {
+                    spool.remove(&spool.path(place)).map_err(|error| self.io_failed(error))?;
+                }
                 self.delete(place).await?;
             }
             swept += places.len() as u64;

@@ -33,6 +33,8 @@ pub struct Evidence {
     job: Option<JobId>,
     keep: Keep,
     cap_bytes: u64,
+    /// Whether there is no verdict without it.
+    required: bool,
     kept: Arc<Mutex<Option<Kept>>>,
     /// Where an isolated job puts its payload, for the worker to keep.
     handed: Option<(PathBuf, Parent)>,
@@ -41,12 +43,28 @@ pub struct Evidence {
 impl Evidence {
     pub(crate) fn new(job: JobId, pipeline: &Pipeline) -> Self {
         let (vault, keep, cap_bytes) = (pipeline.vault.clone(), pipeline.keep, pipeline.payload_bytes_max);
-        Self { vault, job: Some(job), keep, cap_bytes, kept: Arc::default(), handed: None }
+        Self {
+            vault,
+            job: Some(job),
+            keep,
+            cap_bytes,
+            required: pipeline.payload_required,
+            kept: Arc::default(),
+            handed: None,
+        }
     }
 
     /// The evidence of an isolated job: its payload goes to a file, from which the worker keeps it.
     pub(crate) fn handed(path: PathBuf, keep: Keep, cap_bytes: u64, parent: Parent) -> Self {
-        Self { vault: None, job: None, keep, cap_bytes, kept: Arc::default(), handed: Some((path, parent)) }
+        Self {
+            vault: None,
+            job: None,
+            keep,
+            cap_bytes,
+            required: true,
+            kept: Arc::default(),
+            handed: Some((path, parent)),
+        }
     }
 
     /// The most that is kept of a payload, in bytes.
@@ -70,7 +88,8 @@ impl Evidence {
         Capture::begin(self.cap_bytes).map_err(|error| unavailable(&error))
     }
 
-    /// Keeps a payload for this attempt. If that fails the attempt does not count: there is no verdict without evidence.
+    /// Keeps a payload for this attempt. If that fails the attempt does not count: there is no verdict without evidence,
+    /// unless the pipeline does not require it.
     pub async fn save(
         &self,
         capture: Capture,
@@ -83,8 +102,8 @@ impl Evidence {
             return Ok(());
         }
         let Some(vault) = &self.vault else { return Ok(()) };
-        let kept =
-            vault.save_for(self.job, capture, response, total_bytes).await.map_err(|error| unavailable(&error))?;
+        let saved = vault.save_for((self.job, self.required), capture, response, total_bytes).await;
+        let kept = saved.map_err(|error| unavailable(&error))?;
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         Ok(())
     }

@@ -5,16 +5,21 @@
 //! payloads are kept once. All of it lies under an id that the store made for itself: whatever else is in the same folder or
 //! bucket, another store's payloads included, is never listed and never removed.
 //!
-//! - `capture`: taking bytes in, up to a cap
+//! - `capture`: taking bytes in, up to a cap; `save`: keeping them
 //! - `read`: giving them back, checked
 //! - `collect`: removing what nothing refers to; `strays`: finding bytes that no row knows
+//! - `spool`: payloads on their way to a vault that is `away`; `uploader`: bringing them there
 //! - `evidence`: what a handler gets to keep payloads with
 
+mod away;
 mod capture;
 mod collect;
 mod evidence;
 mod read;
+mod save;
+mod spool;
 mod strays;
+mod uploader;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,11 +32,14 @@ use redrive_store::Store;
 use tokio::sync::{OnceCell, Semaphore};
 
 pub use self::capture::Capture;
-pub(crate) use self::capture::Kept;
 pub use self::collect::Collected;
 pub(crate) use self::evidence::unavailable;
 pub use self::evidence::{Evidence, Keep};
+pub(crate) use self::save::Kept;
+pub(crate) use self::spool::host;
+pub use self::spool::{SPOOL_BYTES_MAX, Spool, Spooled};
 
+use self::away::Away;
 use crate::clock::Clock;
 
 /// What can go wrong with the vault.
@@ -51,6 +59,26 @@ pub enum VaultError {
     /// The bytes in the vault are not those that were kept.
     #[error("payload {0} is damaged: what is in the vault does not have that hash")]
     Damaged(String),
+    /// The payload is on its way to the vault, from another machine.
+    #[error("payload {hash} is on its way (spooled on {host}): it can be read there, or here once it has arrived")]
+    OnItsWay {
+        /// Which.
+        hash: String,
+        /// Where it waits.
+        host: String,
+    },
+    /// The vault is away and there is no room for another payload.
+    #[error("the vault at {address} is away, and the spool at {} is full: {bytes} of at most {bytes_max} bytes; reach the vault, or raise spool_max", .folder.display())]
+    SpoolFull {
+        /// Where the vault is.
+        address: String,
+        /// Where the spool is.
+        folder: std::path::PathBuf,
+        /// What it holds.
+        bytes: u64,
+        /// What it may hold.
+        bytes_max: u64,
+    },
     /// The object store failed.
     #[error("the vault at {address} failed")]
     Objects {
@@ -82,6 +110,9 @@ pub struct Vault {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     store_id: Arc<OnceCell<StoreId>>,
+    /// Where payloads wait while it is away.
+    spool: Option<Spool>,
+    away: Away,
     /// How many payloads may be kept at hand until their settlement is answered: each is an open file.
     at_hand: Arc<Semaphore>,
 }
@@ -131,8 +162,15 @@ impl Vault {
             store: Arc::clone(&redrive.store),
             clock: Arc::clone(&redrive.clock),
             store_id: Arc::default(),
+            spool: None,
+            away: Away::default(),
             at_hand: Arc::new(Semaphore::new(AT_HAND_MAX)),
         })
+    }
+
+    /// The same with a spool for payloads that come while it is away.
+    pub fn with_spool(self, spool: Spool) -> Self {
+        Self { spool: Some(spool), ..self }
     }
 
     /// Where it is.

@@ -1,8 +1,9 @@
 //! Giving bytes back as they were taken in, and checking that they are.
 
 use futures_util::{StreamExt, stream};
+use object_store::local::LocalFileSystem;
 use object_store::{GetResult, ObjectStoreExt};
-use redrive_core::payloads::PayloadHash;
+use redrive_core::payloads::{PayloadHash, PayloadPlace};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
@@ -52,12 +53,28 @@ impl Vault {
     /// A payload as it lies in the vault, packed.
     async fn object(&self, hash: PayloadHash) -> Result<GetResult, VaultError> {
         let missing = || VaultError::Missing(hash.to_string());
-        let place = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
-        match self.objects.get(&place.to_string().into()).await {
+        let mut at = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
+        if at.spooled_on.is_some() {
+            if let Some(object) = self.spooled(&at.place).await {
+                return Ok(object);
+            }
+            // It may just have arrived.
+            at = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
+        }
+        if let Some(host) = at.spooled_on {
+            return Err(VaultError::OnItsWay { hash: hash.to_string(), host });
+        }
+        match self.objects.get(&at.place.to_string().into()).await {
             Ok(object) => Ok(object),
             Err(object_store::Error::NotFound { .. }) => Err(missing()),
             Err(error) => Err(self.objects_failed(error)),
         }
+    }
+
+    /// A payload as it waits in the spool of this machine.
+    async fn spooled(&self, place: &PayloadPlace) -> Option<GetResult> {
+        let folder = LocalFileSystem::new_with_prefix(self.spool.as_ref()?.folder()).ok()?;
+        folder.get(&place.file_name().into()).await.ok()
     }
 
     /// Checks that a payload is there and what it was.

@@ -3,7 +3,7 @@
 //! Per pipeline, `fetch` leases batches into a local queue and starts jobs, `run` runs one, `settle` writes the results
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
 //! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `retention` lets old dead letters go, `watch` notices what other
-//! processes changed, `clock` that the clock was set back.
+//! processes changed, `clock` that the clock was set back, `uploader` brings payloads that wait in the spool to their vault.
 
 mod clock;
 mod context;
@@ -16,6 +16,7 @@ mod retention;
 pub(crate) mod run;
 mod settle;
 mod strays;
+mod uploader;
 mod watch;
 
 use std::sync::Arc;
@@ -111,6 +112,8 @@ impl Worker {
         upkeep.spawn(retention::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(clock::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(watch::run(Arc::clone(&context)));
+        upkeep.spawn(uploader::run(pipelines.clone()));
+        let all = pipelines.clone();
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
         if has_children {
             upkeep.spawn(strays::run(Arc::clone(&context)));
@@ -136,6 +139,7 @@ impl Worker {
             }
         }
         upkeep.shutdown().await;
+        uploader::finish(&all).await;
         if has_children {
             strays::end_all(&context).await;
         }

@@ -21,6 +21,7 @@ use super::context::Context;
 use super::fetch::Fetcher;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
+use crate::vault::host;
 
 /// How long to wait at most before looking again.
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);
@@ -197,6 +198,7 @@ impl Driver {
             force: false,
             automatic: Some(limits),
             now,
+            host: host().to_owned(),
         };
         let what = policy.reason.map_or_else(|| "all that may be".to_owned(), |reason| reason.to_string());
         let params = StartReplay {

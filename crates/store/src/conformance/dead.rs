@@ -195,6 +195,7 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
         place: PayloadPlace { store: None, hash: here, salt: 0 },
         size_bytes: 3,
         stored_bytes: 3,
+        spooled_on: None,
         wanted_by: None,
         now: at(2),
     };
@@ -214,6 +215,7 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
         force: false,
         automatic: None,
         now: at(100),
+        host: "here".into(),
     };
     assert_eq!(other.plan_replay(plan(ReplayMode::Refetch)).await.expect("planned").with_payload, 1);
     let saved = other.plan_replay(plan(ReplayMode::Saved)).await.expect("planned");

@@ -50,7 +50,7 @@ macro_rules! conformance_tests {
             clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended, holds_are_kept_and_not_prolonged,
                     long_leases_are_shortened, a_letter_of_the_future_can_be_replayed]
             workers: [a_detached_workers_leases_are_lost, workers_are_listed]
-            payloads: [the_first_place_counts, what_is_condemned_is_not_registered,
+            payloads: [a_payload_on_its_way_is_left_out, the_first_place_counts, what_is_condemned_is_not_registered,
                        what_a_leased_job_wants_is_not_swept, a_settlement_without_its_payload_is_refused, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]
             breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,

@@ -36,7 +36,8 @@ async fn place(store: &Shared, n: u8, salt: u32) -> PayloadPlace {
 
 async fn register(store: &Shared, n: u8, salt: u32) -> Registered {
     let place = place(store, n, salt).await;
-    let params = RegisterPayload { place, size_bytes: 100, stored_bytes: 40, wanted_by: None, now: at(0) };
+    let params =
+        RegisterPayload { place, size_bytes: 100, stored_bytes: 40, spooled_on: None, wanted_by: None, now: at(0) };
     store.register_payload(params).await.expect("registered")
 }
 
@@ -67,7 +68,8 @@ pub async fn the_first_place_counts(store: Shared) {
     assert_eq!(register(&store, 1, 1).await, Registered::At(first));
     assert_eq!(register(&store, 1, 2).await, Registered::At(first));
     assert_eq!(touch(&store, 1, None, 0).await, Some(first));
-    assert_eq!(store.place_of_payload(hash(1)).await.expect("asked"), Some(first));
+    let at = store.place_of_payload(hash(1)).await.expect("asked").expect("registered");
+    assert_eq!((at.place, at.spooled_on), (first, None));
     assert_eq!(store.place_of_payload(hash(2)).await.expect("asked"), None);
     let known = store.known_places(vec![first, second]).await.expect("asked");
     assert_eq!(known, [true, false]);
@@ -147,10 +149,47 @@ pub async fn a_settlement_without_its_payload_is_refused(store: Shared) {
     let told = letter.failures.expect("failures").remove(0).payload.expect("told").lost;
     assert_eq!((letter.payload, told.as_deref()), (None, Some("collected too soon")));
     let selection = Selection { filter: DeadFilter::default(), ids: vec![id] };
-    let plan = PlanReplay { selection, mode: ReplayMode::Saved, force: false, automatic: None, now: at(3) };
+    let plan = PlanReplay {
+        selection,
+        mode: ReplayMode::Saved,
+        force: false,
+        automatic: None,
+        now: at(3),
+        host: "here".into(),
+    };
     let planned = store.plan_replay(plan).await.expect("planned");
     assert_eq!(planned.excluded.get(&Exclusion::PayloadLost), Some(&1), "{planned:?}");
     assert_sound(&store).await;
+}
+
+/// While a payload waits in the spool of another host, nobody here replays from it.
+pub async fn a_payload_on_its_way_is_left_out(store: Shared) {
+    attach(&store, 1).await;
+    let place = place(&store, 1, 0).await;
+    let params = RegisterPayload {
+        place,
+        size_bytes: 100,
+        stored_bytes: 40,
+        spooled_on: Some("there".into()),
+        wanted_by: None,
+        now: at(0),
+    };
+    store.register_payload(params).await.expect("registered");
+    enqueue(&store, vec![job(1, plain())]).await;
+    let id = fail_with(&store, fatal(Reason::SchemaValidation, "no price"), 1, 1).await;
+    let planned = async |host: &str| {
+        let selection = Selection { filter: DeadFilter::default(), ids: vec![id] };
+        let host = host.to_owned();
+        let plan = PlanReplay { selection, mode: ReplayMode::Saved, force: false, automatic: None, now: at(3), host };
+        store.plan_replay(plan).await.expect("planned")
+    };
+    assert_eq!(planned("here").await.excluded.get(&Exclusion::PayloadOnItsWay), Some(&1));
+    assert_eq!(planned("there").await.included, 1, "there it can be read");
+    let listed = store.list_payloads(ListPayloads { prefix: None, limit: 1, cursor: None }).await.expect("listed");
+    assert_eq!(listed.items[0].spooled_on.as_deref(), Some("there"));
+    assert!(store.note_spooled(place, None).await.expect("noted"), "it has arrived");
+    assert_eq!(planned("here").await.included, 1);
+    assert!(!store.note_spooled(PayloadPlace { salt: 9, ..place }, None).await.expect("noted"), "nothing is there");
 }
 
 /// A dead letter says where its payload is; a job that is done in the end keeps none, unless asked.

@@ -35,7 +35,14 @@ fn all() -> Selection {
 }
 
 fn plan(selection: Selection) -> PlanReplay {
-    PlanReplay { selection, mode: ReplayMode::Refetch, force: false, automatic: None, now: at(100) }
+    PlanReplay {
+        selection,
+        mode: ReplayMode::Refetch,
+        force: false,
+        automatic: None,
+        now: at(100),
+        host: "here".into(),
+    }
 }
 
 fn at_once() -> Pacing {
@@ -422,7 +429,8 @@ pub async fn replayed_letters_respect_breakers(store: Shared) {
 async fn bury_with_payload(store: &Shared, n: u128) -> (JobId, Payload) {
     let hash = PayloadHash::from_bytes([u8::try_from(n).unwrap_or(0); 32]);
     let place = PayloadPlace { store: None, hash, salt: 0 };
-    let registered = RegisterPayload { place, size_bytes: 3, stored_bytes: 2, wanted_by: None, now: at(1) };
+    let registered =
+        RegisterPayload { place, size_bytes: 3, stored_bytes: 2, spooled_on: None, wanted_by: None, now: at(1) };
     store.register_payload(registered).await.expect("registered");
     enqueue(store, vec![job(n, json!({"url": "https://shop.example/"}))]).await;
     let leased = lease_one(store, at(10)).await;

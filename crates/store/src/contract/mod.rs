@@ -32,7 +32,8 @@ pub use leases::{
 pub use ledger::{Audit, AuditedPipeline, Health, HourlyCount, LedgerStore};
 pub use pages::Page;
 pub use payloads::{
-    ListPayloads, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads, TouchPayload,
+    ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
+    TouchPayload,
 };
 pub use replays::{
     Automatic, ChangeReplay, ClaimAutoReplay, ListChosen, ListReplayLetters, ListReplays, PlanReplay, ReplayChange,

@@ -21,10 +21,13 @@ pub trait PayloadStore {
     async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadPlace>>;
 
     /// Where a payload is, if it is registered, only to read it.
-    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<PayloadPlace>>;
+    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<PayloadAt>>;
 
     /// Registers a payload whose bytes are written, and says which place counts: another may have been faster.
     async fn register_payload(&self, params: RegisterPayload) -> Result<Registered>;
+
+    /// Notes on which host a payload waits in a spool; nothing once it is in the vault. Says whether it is registered there.
+    async fn note_spooled(&self, place: PayloadPlace, on: Option<String>) -> Result<bool>;
 
     /// A page of payloads, ordered by hash.
     async fn list_payloads(&self, params: ListPayloads) -> Result<Page<PayloadView>>;
@@ -69,10 +72,21 @@ pub struct RegisterPayload {
     pub size_bytes: u64,
     /// What it takes in the vault.
     pub stored_bytes: u64,
+    /// The host whose spool has it, if the vault was away.
+    pub spooled_on: Option<String>,
     /// The job whose attempt wants it.
     pub wanted_by: Option<JobId>,
     /// The time.
     pub now: Timestamp,
+}
+
+/// Where a payload is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PayloadAt {
+    /// Its place in the vault.
+    pub place: PayloadPlace,
+    /// The host whose spool has it, while it is on its way there.
+    pub spooled_on: Option<String>,
 }
 
 /// What came of registering a payload.
@@ -125,6 +139,9 @@ pub struct PayloadView {
     pub created_at: Timestamp,
     /// Jobs that refer to it.
     pub uses: u64,
+    /// The host whose spool has it, while it is on its way to the vault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spooled_on: Option<String>,
 }
 
 /// Asks for payloads to be forgotten.

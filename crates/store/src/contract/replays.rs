@@ -81,6 +81,8 @@ pub struct PlanReplay {
     pub automatic: Option<Automatic>,
     /// The time.
     pub now: Timestamp,
+    /// This machine: payloads that wait in the spool of another cannot be read here.
+    pub host: String,
 }
 
 /// Asks for the letters that a plan would send.

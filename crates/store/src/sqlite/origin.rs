@@ -7,7 +7,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use redrive_core::payloads::StoreId;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 
 use super::connect::Place;
 use super::fault::Fault;
@@ -47,9 +47,13 @@ fn machine() -> Option<String> {
     })
 }
 
-/// Gives the store an id if it has none, and a new one if it was copied.
+/// Gives the store an id if it has none, and a new one if it was copied. One that cannot be written stays as it is: it can
+/// collect nothing either.
 pub(super) fn ensure(conn: &mut Connection, place: Place<'_>) -> Result<(), Fault> {
-    ensure_at(conn, &Surroundings::of(place))
+    match ensure_at(conn, &Surroundings::of(place)) {
+        Err(Fault::Sql(error)) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => Ok(()),
+        ensured => ensured,
+    }
 }
 
 fn ensure_at(conn: &mut Connection, here: &Surroundings) -> Result<(), Fault> {

@@ -12,7 +12,8 @@ use super::fault::Fault;
 use super::origin;
 use super::rows::{self, RowResult};
 use crate::contract::{
-    ListPayloads, Page, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads, TouchPayload,
+    ListPayloads, Page, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
+    TouchPayload,
 };
 use crate::error::Result;
 
@@ -22,8 +23,16 @@ impl PayloadStore for SqliteStore {
         self.write(move |batch| touch(batch, params)).await
     }
 
-    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<PayloadPlace>> {
+    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<PayloadAt>> {
         self.read(move |conn| place_of(conn, hash)).await
+    }
+
+    async fn note_spooled(&self, place: PayloadPlace, on: Option<String>) -> Result<bool> {
+        self.write(move |batch| {
+            let mut update = batch.statement("UPDATE payload SET spooled_on = ?2 WHERE place = ?1")?;
+            Ok(update.execute(params![place.to_string(), on])? == 1)
+        })
+        .await
     }
 
     async fn register_payload(&self, params: RegisterPayload) -> Result<Registered> {
@@ -70,11 +79,11 @@ fn touch(batch: &Batch<'_>, params: TouchPayload) -> Result<Option<PayloadPlace>
     )?;
     let wanted_by = params.wanted_by.as_ref().map(JobId::as_bytes);
     update.execute(params![params.hash.as_bytes(), params.now.as_millis(), wanted_by])?;
-    place_of(batch.connection(), params.hash)
+    Ok(place_of(batch.connection(), params.hash)?.map(|at| at.place))
 }
 
 fn register(batch: &Batch<'_>, params: &RegisterPayload) -> Result<Registered, Fault> {
-    let RegisterPayload { place, size_bytes, stored_bytes, wanted_by, now } = *params;
+    let RegisterPayload { place, size_bytes, stored_bytes, wanted_by, now, .. } = *params;
     let (hash, text) = (place.hash, place.to_string());
     if batch.statement("SELECT 1 FROM condemned WHERE place = ?1")?.exists([&text])? {
         return Ok(Registered::Condemned);
@@ -82,17 +91,18 @@ fn register(batch: &Batch<'_>, params: &RegisterPayload) -> Result<Registered, F
     let store = place.store.as_ref().map(StoreId::to_string).unwrap_or_default();
     batch
         .statement(
-            "INSERT OR IGNORE INTO payload (hash, place, store, size_bytes, stored_bytes, created_at, touched_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+            "INSERT OR IGNORE INTO payload (hash, place, store, size_bytes, stored_bytes, created_at, touched_at, spooled_on)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7)",
         )?
-        .execute(params![hash.as_bytes(), text, store, size_bytes, stored_bytes, now.as_millis()])?;
+        .execute(params![hash.as_bytes(), text, store, size_bytes, stored_bytes, now.as_millis(), params.spooled_on])?;
     let counts = touch(batch, TouchPayload { hash, wanted_by, now })?;
     Ok(Registered::At(counts.ok_or(rusqlite::Error::QueryReturnedNoRows)?))
 }
 
-pub(super) fn place_of(conn: &Connection, hash: PayloadHash) -> Result<Option<PayloadPlace>, Fault> {
-    let mut select = conn.prepare_cached("SELECT place FROM payload WHERE hash = ?1")?;
-    Ok(select.query_row([hash.as_bytes()], |row| rows::parsed(row, 0)).optional()?)
+pub(super) fn place_of(conn: &Connection, hash: PayloadHash) -> Result<Option<PayloadAt>, Fault> {
+    let mut select = conn.prepare_cached("SELECT place, spooled_on FROM payload WHERE hash = ?1")?;
+    let read = |row: &Row<'_>| Ok(PayloadAt { place: rows::parsed(row, 0)?, spooled_on: row.get(1)? });
+    Ok(select.query_row([hash.as_bytes()], read).optional()?)
 }
 
 fn is_known(conn: &Connection, place: &PayloadPlace) -> RowResult<bool> {
@@ -152,7 +162,7 @@ fn list(conn: &Connection, params: &ListPayloads) -> Result<Page<PayloadView>, F
     let after = params.cursor.clone().unwrap_or_default();
     let mut select = conn.prepare_cached(
         "SELECT p.hash, p.place, p.size_bytes, p.stored_bytes, p.created_at,
-                (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash)
+                (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash), p.spooled_on
          FROM payload p WHERE p.hash >= ?1 AND p.hash > ?2 ORDER BY p.hash",
     )?;
     let rows = select.query_map(params![bytes_of(&prefix), bytes_of(&after)], view)?;
@@ -185,5 +195,6 @@ fn view(row: &Row<'_>) -> RowResult<PayloadView> {
         stored_bytes: row.get(3)?,
         created_at: rows::time(row, 4)?,
         uses: row.get(5)?,
+        spooled_on: row.get(6)?,
     })
 }

@@ -26,7 +26,12 @@ impl Choice {
         let mut conditions = dead::conditions(conn, &params.selection.filter, None)?;
         conditions.ids("d.id", &params.selection.ids)?;
         let limit = params.automatic.map(|limits| limits.letters_max);
-        Ok(Self { conditions, exclusion: exclusion(params, any_claimed(conn)?), limit })
+        // Every value that is bound must be used.
+        let host = match params.mode {
+            ReplayMode::Saved => conditions.bind(params.host.clone()),
+            ReplayMode::Refetch => String::new(),
+        };
+        Ok(Self { exclusion: exclusion(params, any_claimed(conn)?, &host), conditions, limit })
     }
 
     /// Claims the letters, oldest first; says how many there were.
@@ -45,7 +50,7 @@ impl Choice {
 }
 
 /// Says why a letter is left out, first reason first.
-fn exclusion(params: &PlanReplay, any_claimed: bool) -> String {
+fn exclusion(params: &PlanReplay, any_claimed: bool, host: &str) -> String {
     let mut cases = String::new();
     let mut when = |exclusion: Exclusion, condition: &str| {
         cases += &format!(" WHEN {condition} THEN '{}'", exclusion.as_str());
@@ -62,6 +67,8 @@ fn exclusion(params: &PlanReplay, any_claimed: bool) -> String {
                     OR NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload)";
         when(Exclusion::PayloadLost, "d.payload IS NULL AND d.payload_lost");
         when(Exclusion::PayloadGone, gone);
+        let elsewhere = format!("EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload AND p.spooled_on <> {host})");
+        when(Exclusion::PayloadOnItsWay, &elsewhere);
         when(Exclusion::PayloadCut, "d.payload_cut");
     }
     if let Some(limits) = params.automatic {

@@ -58,7 +58,7 @@ async fn bodies(setting: &Setting, letter: &DeadLetter) -> Result<HashMap<Payloa
         let mut body = Vec::new();
         match vault.copy(payload.hash, &mut body).await {
             Ok(_) => drop(bodies.insert(payload.hash, body)),
-            Err(VaultError::Missing(_) | VaultError::Damaged(_)) => {}
+            Err(VaultError::Missing(_) | VaultError::Damaged(_) | VaultError::OnItsWay { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -74,7 +74,7 @@ impl Archive {
         let mut out = tokio::fs::File::from_std(file.try_clone()?);
         match self.vault.copy(payload.hash, &mut out).await {
             Ok(_) => Ok(Some(file)),
-            Err(VaultError::Missing(_) | VaultError::Damaged(_)) => Ok(None),
+            Err(VaultError::Missing(_) | VaultError::Damaged(_) | VaultError::OnItsWay { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

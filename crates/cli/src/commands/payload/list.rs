@@ -28,10 +28,18 @@ fn print(payloads: &[PayloadView]) -> io::Result<()> {
             payload.stored_bytes.to_string(),
             payload.uses.to_string(),
             payload.created_at.to_string(),
+            whereabouts(payload),
         ]
     };
     table::print(
-        &["payload", ">bytes", ">stored", ">jobs", "kept since"],
+        &["payload", ">bytes", ">stored", ">jobs", "kept since", "where"],
         &payloads.iter().map(row).collect::<Vec<_>>(),
     )
+}
+
+fn whereabouts(payload: &PayloadView) -> String {
+    match &payload.spooled_on {
+        Some(host) => format!("on its way (spooled on {host})"),
+        None => "vault".to_owned(),
+    }
 }

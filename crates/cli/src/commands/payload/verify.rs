@@ -26,6 +26,9 @@ pub async fn run(redrive: &Redrive, vault: &Vault, ids: Vec<String>) -> Result<E
         }
     }
     out!("{} payloads are whole, {} are not", tally.whole, tally.broken)?;
+    if tally.elsewhere > 0 {
+        out!("{} are on their way from another machine: check them there", tally.elsewhere)?;
+    }
     Ok(if tally.broken > 0 { Exit::NotSound } else { Exit::Ok })
 }
 
@@ -33,6 +36,7 @@ pub async fn run(redrive: &Redrive, vault: &Vault, ids: Vec<String>) -> Result<E
 struct Tally {
     whole: u64,
     broken: u64,
+    elsewhere: u64,
 }
 
 impl Tally {
@@ -43,6 +47,7 @@ impl Tally {
                 self.broken += 1;
                 out!("{error}")?;
             }
+            Err(VaultError::OnItsWay { .. }) => self.elsewhere += 1,
             Err(error) => return Err(error.into()),
         }
         Ok(())

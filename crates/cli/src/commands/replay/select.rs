@@ -16,7 +16,7 @@ use super::super::filter;
 use crate::args::{HandlerArgs, ModeArgs, ReplayWorkArgs, SelectArgs};
 use crate::exit::usage;
 use crate::output::progress::Counter;
-use crate::setting::Setting;
+use crate::setting::{Setting, with_vault};
 
 /// Which letters are meant, and whether and why those that failed permanently are too.
 pub struct Chosen {
@@ -57,9 +57,10 @@ pub fn pipelines(
         pure: args.pure,
         ..HandlerArgs::default()
     };
+    let vault = setting.vault(redrive)?;
     let build = |name: PipelineName| -> Result<Pipeline> {
         let (pipeline, configured) = setting.pipeline(name, &handler)?;
-        let pipeline = setting.with_vault(redrive, pipeline)?;
+        let pipeline = with_vault(pipeline, vault.as_ref());
         Ok(match &results {
             Some((counter, out)) => pipeline.sink(counter.sink(out.clone().or(configured))?),
             None => pipeline,
@@ -110,6 +111,9 @@ pub const fn meaning(exclusion: Exclusion) -> &'static str {
         Exclusion::PayloadGone => "no saved payload: --refetch does them anew",
         Exclusion::PayloadLost => {
             "the payload could not be kept, `redrive dead show` says why: --refetch does them anew"
+        }
+        Exclusion::PayloadOnItsWay => {
+            "the payload is on its way to the vault, from another machine: try again there, or later"
         }
         Exclusion::PayloadCut => "only the beginning of the payload was kept: --refetch does them anew",
         Exclusion::ReplayedEnough => "replayed by themselves as often as they may be",

@@ -54,3 +54,5 @@ UPDATE dead SET payload = NULL, payload_cut = 0, payload_lost = 1
 WHERE payload IS NOT NULL AND EXISTS (SELECT 1 FROM payload_use u WHERE u.job = dead.id AND u.hash = dead.payload)
   AND NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = dead.payload);
 DELETE FROM payload_use WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = payload_use.hash);
+
+ALTER TABLE payload ADD COLUMN spooled_on TEXT;        -- the host whose spool has it, while it is on its way to the vault

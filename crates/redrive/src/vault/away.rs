@@ -1,0 +1,69 @@
+//! Whether the vault is known to be away, and until when nobody should wait for it. Whoever finds that it does not answer
+//! tells the others; whoever reaches it again tells them, too.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use redrive_core::failures::with_sources;
+
+use super::VaultError;
+
+/// How long it is left alone at first; doubled each time.
+const FIRST: Duration = Duration::from_secs(2);
+
+/// How long it is left alone at most.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// What is known about a vault that does not answer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Away(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    until: Option<Instant>,
+    times: u32,
+}
+
+impl Away {
+    pub(super) fn is_away(&self) -> bool {
+        self.known().until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Notes that it failed.
+    pub(super) fn note(&self, address: &str, error: &VaultError) {
+        let mut known = self.known();
+        if known.until.is_some_and(|until| Instant::now() < until) {
+            // Several were waiting for it at once.
+            return;
+        }
+        if known.times == 0 {
+            tracing::warn!(
+                vault = address,
+                error = with_sources(error),
+                "the vault is away; payloads wait in the spool"
+            );
+        }
+        let wait = FIRST.saturating_mul(1 << known.times.min(10)).min(LONGEST);
+        known.times = known.times.saturating_add(1);
+        known.until = Some(Instant::now() + wait);
+    }
+
+    /// Notes that it answered.
+    pub(super) fn clear(&self) {
+        let mut known = self.known();
+        if std::mem::take(&mut *known).times > 0 {
+            tracing::info!("the vault is back");
+        }
+    }
+
+    /// What is said of a vault that did not answer in time.
+    pub(super) fn timed_out(address: &str, patience: Duration) -> VaultError {
+        let why = format!("no answer within {} seconds", patience.as_secs());
+        let source = std::io::Error::new(std::io::ErrorKind::TimedOut, why);
+        VaultError::Io { address: address.to_owned(), source }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

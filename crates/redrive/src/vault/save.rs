@@ -1,0 +1,179 @@
+//! Keeping what was captured: in the vault, or in the spool while the vault is away, and registered in the store. Then a
+//! settlement may point at it.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::{ObjectStoreExt, PutPayload, WriteMultipart};
+use redrive_core::failures::with_sources;
+use redrive_core::ids::JobId;
+use redrive_core::payloads::{Payload, PayloadPlace, Response};
+use redrive_store::contract::{RegisterPayload, Registered, TouchPayload};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::away::Away;
+use super::capture::{Capture, Packed};
+use super::spool::{Refused, Spool, host};
+use super::{Vault, VaultError};
+
+/// How much of the temporary file is in memory while it is uploaded, in bytes.
+const PART_BYTES: usize = 5 * 1024 * 1024;
+
+/// How long an attempt waits for the vault to take a small payload, if there is a spool.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What an upload must at least bring in a second, in bytes.
+const BYTES_PER_SEC_MIN: u64 = 1024 * 1024;
+
+/// A payload that was kept, with its bytes at hand where there was room, until somebody refers to it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) payload: Payload,
+    at_hand: Option<(Packed, OwnedSemaphorePermit)>,
+}
+
+impl Kept {
+    /// A payload of which there is nothing at hand.
+    pub(crate) const fn elsewhere(payload: Payload) -> Self {
+        Self { payload, at_hand: None }
+    }
+}
+
+impl Vault {
+    /// Keeps a payload: when this returns it is in the vault and registered, and a settlement may point at it. `total_bytes` is
+    /// how long it is said to be, where that is known.
+    pub async fn save(
+        &self,
+        capture: Capture,
+        response: Response,
+        total_bytes: Option<u64>,
+    ) -> Result<Payload, VaultError> {
+        Ok(self.save_for((None, true), capture, response, total_bytes).await?.payload)
+    }
+
+    /// The same for the attempt of a job: it is not collected while the job is leased. A payload that need not be kept is
+    /// told to be lost if it cannot be.
+    pub(crate) async fn save_for(
+        &self,
+        (job, required): (Option<JobId>, bool),
+        capture: Capture,
+        response: Response,
+        total_bytes: Option<u64>,
+    ) -> Result<Kept, VaultError> {
+        let finished = tokio::task::spawn_blocking(move || capture.finish(response, total_bytes)).await;
+        let packed = finished.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let packed = packed.map_err(|error| self.io_failed(error))?;
+        let mut payload = packed.payload.clone();
+        match self.put(&packed, job).await {
+            Ok(()) => {}
+            Err(error) if required || matches!(error, VaultError::Store(_)) => return Err(error),
+            Err(error) => {
+                payload.lost = Some(with_sources(&error));
+                return Ok(Kept::elsewhere(payload));
+            }
+        }
+        let at_hand = Arc::clone(&self.at_hand).try_acquire_owned().ok().map(|room| (packed, room));
+        Ok(Kept { payload, at_hand })
+    }
+
+    /// Keeps a payload once more that was collected before anybody referred to it; says whether its bytes were at hand.
+    pub(crate) async fn save_again(&self, kept: &Kept, job: JobId) -> Result<bool, VaultError> {
+        let Some((packed, _)) = &kept.at_hand else { return Ok(false) };
+        self.put(packed, Some(job)).await?;
+        Ok(true)
+    }
+
+    async fn put(&self, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
+        let touch = TouchPayload { hash: packed.payload.hash, wanted_by, now: self.clock.now() };
+        if self.store.touch_payload(touch).await?.is_some() {
+            return Ok(());
+        }
+        let Some(spool) = &self.spool else { return self.upload(packed, wanted_by).await };
+        if !self.away.is_away() {
+            let patience = PATIENCE + Duration::from_secs(packed.stored_bytes / BYTES_PER_SEC_MIN);
+            let uploaded = tokio::time::timeout(patience, self.upload(packed, wanted_by)).await;
+            match uploaded.unwrap_or_else(|_| Err(Away::timed_out(&self.address, patience))) {
+                Err(error) if !matches!(error, VaultError::Store(_)) => self.away.note(&self.address, &error),
+                Ok(()) => {
+                    self.away.clear();
+                    return Ok(());
+                }
+                failed => return failed,
+            }
+        }
+        self.put_aside(spool, packed, wanted_by).await
+    }
+
+    /// Writes the bytes to the spool, and registers them with the place they will have in the vault.
+    async fn put_aside(&self, spool: &Spool, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
+        let Packed { payload: Payload { hash, size_bytes, .. }, stored_bytes, .. } = *packed;
+        let place = PayloadPlace { store: Some(self.store_id().await?), hash, salt: fastrand::u32(..) };
+        let file = packed.file.try_clone().map_err(|error| self.io_failed(error))?;
+        let taking = spool.clone();
+        let taken = tokio::task::spawn_blocking(move || taking.put(&place, &file, stored_bytes)).await;
+        taken.unwrap_or_else(|error| Err(io::Error::other(error).into())).map_err(|refused| match refused {
+            Refused::Io(error) => VaultError::Io { address: spool.folder().display().to_string(), source: error },
+            Refused::Full { bytes } => VaultError::SpoolFull {
+                address: self.address.to_string(),
+                folder: spool.folder().to_owned(),
+                bytes,
+                bytes_max: spool.bytes_max(),
+            },
+        })?;
+        let (now, spooled_on) = (self.clock.now(), Some(host().to_owned()));
+        let params = RegisterPayload { place, size_bytes, stored_bytes, spooled_on, wanted_by, now };
+        if self.store.register_payload(params).await? != Registered::At(place) {
+            spool.remove(&spool.path(&place)).map_err(|error| self.io_failed(error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the bytes to a place of their own, and registers it. If another was faster, his place counts and ours is
+    /// removed; if ours was condemned meanwhile, the bytes go to the next one.
+    async fn upload(&self, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
+        let Packed { payload: Payload { hash, size_bytes, .. }, stored_bytes, .. } = *packed;
+        loop {
+            let place = PayloadPlace { store: Some(self.store_id().await?), hash, salt: fastrand::u32(..) };
+            self.write(&place.to_string(), packed).await?;
+            let now = self.clock.now();
+            let params = RegisterPayload { place, size_bytes, stored_bytes, spooled_on: None, wanted_by, now };
+            match self.store.register_payload(params).await? {
+                Registered::At(counts) if counts == place => return Ok(()),
+                Registered::At(_) => return self.delete(&place).await,
+                Registered::Condemned => tracing::debug!(%place, "collected before it was registered; written again"),
+            }
+        }
+    }
+
+    pub(super) async fn write(&self, place: &str, packed: &Packed) -> Result<(), VaultError> {
+        let mut file = &packed.file;
+        file.seek(SeekFrom::Start(0)).map_err(|error| self.io_failed(error))?;
+        if packed.stored_bytes > PART_BYTES as u64 {
+            return self.write_parts(place, file).await;
+        }
+        let mut bytes = Vec::with_capacity(packed.stored_bytes as usize);
+        file.read_to_end(&mut bytes).map_err(|error| self.io_failed(error))?;
+        let put = self.objects.put(&place.into(), PutPayload::from(bytes)).await;
+        put.map(drop).map_err(|error| self.objects_failed(error))
+    }
+
+    async fn write_parts(&self, place: &str, mut file: &File) -> Result<(), VaultError> {
+        let parts = self.objects.put_multipart(&place.into()).await.map_err(|error| self.objects_failed(error))?;
+        let mut upload = WriteMultipart::new_with_chunk_size(parts, PART_BYTES);
+        let mut block = vec![0; 1024 * 1024];
+        loop {
+            let read = file.read(&mut block).map_err(|error| self.io_failed(error))?;
+            if read == 0 {
+                break;
+            }
+            // At most two parts are on their way at once.
+            upload.wait_for_capacity(2).await.map_err(|error| self.objects_failed(error))?;
+            upload.put(Bytes::copy_from_slice(&block[..read]));
+        }
+        upload.finish().await.map_err(|error| self.objects_failed(error))?;
+        Ok(())
+    }
+}
