@@ -1,10 +1,10 @@
 //! The keys of how requests are sent, `[pipeline.NAME.http]`, and the handlers that send them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redrive::handler::http::validate::Validator;
-use redrive::handler::http::{Http, HttpConfig, Proxy, Transport};
+use redrive::handler::http::{Authorities, Http, HttpConfig, Proxy, Transport};
 use redrive::handler::submit_poll::codes::Codes;
 use redrive::handler::submit_poll::{SubmitPoll, SubmitPollConfig};
 use redrive_core::rules::Pattern;
@@ -41,6 +41,8 @@ pub struct HttpSection {
     pub cookies: bool,
     /// Proxies, taken in turn.
     pub proxies: Vec<ProxySection>,
+    /// A PEM file with certificate authorities that are trusted beside the system's.
+    pub ca: Option<PathBuf>,
     /// Requests to one target at once.
     pub per_target: Option<usize>,
     /// Requests to one target per second.
@@ -84,6 +86,7 @@ impl HttpSection {
             redirects_max: self.redirects.unwrap_or(10),
             cookies: self.cookies,
             proxies,
+            authorities: self.ca.as_deref().map(authorities).transpose()?.unwrap_or_default(),
             per_target_max: self.per_target,
             per_second_max: self.per_second,
             secrets,
@@ -136,6 +139,12 @@ pub fn submit_poll(config: &PipelineConfig) -> Result<SubmitPoll, String> {
         polls_max: polling.times.unwrap_or(24),
         codes: polling.codes.as_deref().map(codes).transpose()?.unwrap_or_default(),
     })
+}
+
+fn authorities(path: &Path) -> Result<Authorities, String> {
+    let shown = path.display().to_string();
+    let pem = outside::file(path).map_err(|error| format!("the authorities {shown} cannot be read: {error}"))?;
+    Authorities::parse(&shown, pem.as_bytes())
 }
 
 fn codes(name: &str) -> Result<Codes, String> {

@@ -19,11 +19,14 @@ mod pages;
 mod payload;
 mod payload_file;
 mod poison;
+#[path = "../../../redrive/tests/support/servers/mod.rs"]
+mod real;
 mod replay;
 mod report;
 mod results;
 mod run;
 mod scripted;
+mod servers;
 mod solver;
 mod submit_poll;
 mod suspects;

@@ -28,6 +28,7 @@ pub fn config() -> HttpConfig {
             redirects_max: 5,
             cookies: true,
             proxies: Vec::new(),
+            authorities: Default::default(),
             per_target_max: None,
             per_second_max: None,
             secrets,
@@ -51,6 +52,8 @@ pub struct Bench {
     pub redrive: Redrive,
     pub vault: Vault,
     pub folder: TempDir,
+    /// How long an attempt may take.
+    pub deadline: Duration,
 }
 
 impl Bench {
@@ -58,7 +61,12 @@ impl Bench {
         let folder = tempfile::tempdir().expect("a folder");
         let redrive = Redrive::open(&format!("sqlite:{}", folder.path().join("redrive.db").display())).expect("opened");
         let vault = Vault::open(&folder.path().join("payloads").display().to_string(), &redrive).expect("opened");
-        Self { redrive, vault, folder }
+        Self { redrive, vault, folder, deadline: Duration::from_secs(3) }
+    }
+
+    /// One whose attempts may take as long as a busy machine needs.
+    pub fn patient() -> Self {
+        Self { deadline: Duration::from_secs(60), ..Self::new() }
     }
 
     /// Runs one job once, and gives its dead letter, if it died.
@@ -68,7 +76,7 @@ impl Bench {
 
     /// The same with any handler.
     pub async fn run_handler(&self, handler: impl Handler + 'static, input: Value) -> Option<DeadLetter> {
-        let policy = Policy { deadline: Duration::from_secs(3), ..Policy::default() };
+        let policy = Policy { deadline: self.deadline, ..Policy::default() };
         let pipeline = Pipeline::new("p", handler).expect("a pipeline");
         let pipeline = pipeline.with_policy(policy).attempts(1).vault(self.vault.clone());
         let pipeline = pipeline.keep_payloads(Keep::Failed, 8 << 20);

@@ -2,3 +2,4 @@
 
 pub mod bench;
 pub mod misbehaving;
+pub mod servers;

@@ -6,6 +6,7 @@ use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::retry::retry_after;
 use reqwest::header::RETRY_AFTER;
 
+use super::certificates;
 use super::document::Malformed;
 use super::extract::Misses;
 use super::fetch::Answer;
@@ -33,9 +34,17 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 
 /// A request that got no whole answer.
 pub(crate) fn of_request(error: &reqwest::Error, stage: &str) -> FailureReport {
+    if let Some(complaint) = certificates::complaint(error) {
+        return report(Reason::Tls, "tls", format!("{complaint}: {}", chain(error)), stage);
+    }
     let text = chain(error);
-    let lower = text.to_ascii_lowercase();
+    // The address is not what went wrong, whatever words it has.
+    let lower = error.url().map_or_else(|| text.clone(), |url| text.replace(url.as_str(), "")).to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if says(&["proxy authorization required"]) {
+        let report = report(Reason::Blocked, "http_407", format!("the proxy wants other credentials: {text}"), stage);
+        return FailureReport { http_status: Some(407), ..report };
+    }
     let (reason, code) = if error.is_timeout() {
         (Reason::Timeout, "timeout")
     } else if says(&["dns error", "failed to lookup address", "name or service not known"]) {

@@ -102,6 +102,7 @@ fn client(transport: &Transport, proxy: Option<&Proxy>) -> Result<Client, String
         // They are followed in `fetch`, which knows what may go where.
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
+        .tls_certs_merge(transport.authorities.certificates())
         .cookie_store(transport.cookies)
         .user_agent(concat!("redrive/", env!("CARGO_PKG_VERSION")))
         // Proxies are what the configuration names, nothing else.

@@ -3,10 +3,12 @@
 //! - `request`: the request, made from a job's input by templates; `sent`: which secrets it carries
 //! - `line`: the way out: proxies in turn, and `turns`: who may go when, per target
 //! - `fetch`: sending it and reading the answer, with caps and time-outs; `redirects`: what goes along to where
+//! - `certificates`: authorities of one's own, and what was wrong with a certificate
 //! - `charset`: from bytes to text
 //! - `fault`: from what the network said to a failure
 //! - `document`, `extract`, `validate`: from the answer to a record
 
+mod certificates;
 mod charset;
 pub mod document;
 pub mod extract;
@@ -34,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use redrive_core::jobs::Input;
 
+pub use self::certificates::Authorities;
 use self::document::{Document, Format};
 use self::extract::Extractor;
 use self::fetch::Answer;
@@ -58,6 +61,8 @@ pub struct Transport {
     pub cookies: bool,
     /// Proxies, taken in turn; none means a direct connection.
     pub proxies: Vec<Proxy>,
+    /// Certificate authorities that are trusted beside the system's.
+    pub authorities: Authorities,
     /// Requests to one target at once.
     pub per_target_max: Option<usize>,
     /// Requests to one target per second.
