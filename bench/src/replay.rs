@@ -98,6 +98,7 @@ fn http(vault: &Vault) -> Result<Pipeline> {
             read_timeout: Duration::from_secs(1),
             body_bytes_max: 1 << 24,
             redirects_max: 0,
+            egress: Default::default(),
             authorities: Default::default(),
             cookies: false,
             proxies: Vec::new(),

@@ -22,6 +22,7 @@
 //! - [`ledger`]: the counters that must add up
 //! - [`payloads`]: what is kept of a response, and its address
 //! - [`traffic`]: what is counted about attempts
+//! - [`egress`]: which addresses may be connected to
 //! - [`secrets`]: what must not get out, and how it is masked (`credentials`: the forms it may have)
 
 pub mod breakers;
@@ -30,6 +31,7 @@ pub mod clock;
 pub mod crashes;
 mod credentials;
 pub mod dead;
+pub mod egress;
 pub mod failures;
 pub mod fingerprint;
 pub mod ids;

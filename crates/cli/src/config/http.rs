@@ -7,6 +7,7 @@ use redrive::handler::http::validate::Validator;
 use redrive::handler::http::{Authorities, Http, HttpConfig, Proxy, Transport};
 use redrive::handler::submit_poll::codes::Codes;
 use redrive::handler::submit_poll::{SubmitPoll, SubmitPollConfig};
+use redrive_core::egress::Egress;
 use redrive_core::rules::Pattern;
 use redrive_core::secrets::Secrets;
 use serde::Deserialize;
@@ -41,6 +42,8 @@ pub struct HttpSection {
     pub cookies: bool,
     /// Proxies, taken in turn.
     pub proxies: Vec<ProxySection>,
+    /// Where requests may go: `public`, networks, or a list of both.
+    pub allow: Option<AllowSection>,
     /// A PEM file with certificate authorities that are trusted beside the system's.
     pub ca: Option<PathBuf>,
     /// Requests to one target at once.
@@ -51,6 +54,16 @@ pub struct HttpSection {
     pub challenge: Option<Vec<Pattern>>,
     /// More names whose values are secret; the same as `secret_names` of the pipeline.
     pub secret_names: Vec<String>,
+}
+
+/// Where requests may go.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected \"public\", a network such as \"10.1.0.0/16\", or a list of them")]
+pub enum AllowSection {
+    /// One network, or `public`.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
 }
 
 /// A proxy.
@@ -86,11 +99,23 @@ impl HttpSection {
             redirects_max: self.redirects.unwrap_or(10),
             cookies: self.cookies,
             proxies,
+            egress: self.egress()?,
             authorities: self.ca.as_deref().map(authorities).transpose()?.unwrap_or_default(),
             per_target_max: self.per_target,
             per_second_max: self.per_second,
             secrets,
         })
+    }
+}
+
+impl HttpSection {
+    fn egress(&self) -> Result<Egress, String> {
+        let allowed = match &self.allow {
+            None => return Ok(Egress::default()),
+            Some(AllowSection::One(one)) => std::slice::from_ref(one),
+            Some(AllowSection::Several(several)) => several.as_slice(),
+        };
+        Egress::only(allowed).map_err(|error| format!("http.allow: {error}"))
     }
 }
 

@@ -93,6 +93,10 @@ fn mistakes_in_the_rules_are_found_before_anything_is_fetched() {
         ("[pipeline.p.request]\nurl = \"{\"\n", "brace"),
         ("[pipeline.p.request]\nheaders = { A = \"${env:REDRIVE_NO_SUCH}\" }\n", "REDRIVE_NO_SUCH"),
         ("[pipeline.p.request]\nbody = \"x\"\nform = { a = \"b\" }\n", "more than one of body, form and json"),
+        ("[pipeline.p.http]\nallow = \"private\"\n", "http.allow: \"private\" is not a network"),
+        ("[pipeline.p.http]\nallow = [\"public\", \"10.1.2.3/16\"]\n", "write 10.1.0.0/16"),
+        ("[pipeline.p.http]\nallow = []\n", "is empty"),
+        ("[pipeline.p.http]\nallow = 5\n", "or a list of them"),
         ("[pipeline.p.http]\nproxies = [{ label = \"x\", url = \"nowhere\" }]\n", "proxy \"x\""),
     ] {
         sandbox.write("redrive.toml", format!("[pipeline.p]\nhandler = \"http\"\n{config}"));
@@ -101,4 +105,25 @@ fn mistakes_in_the_rules_are_found_before_anything_is_fetched() {
     sandbox.write("redrive.toml", "[pipeline.p]\nhandler = \"submit-poll\"\n");
     sandbox.redrive("run tasks.jsonl").expect(2).complains("no section submit");
     assert!(!sandbox.path(".redrive").exists(), "nothing was enqueued");
+}
+
+#[test]
+fn a_job_that_points_inside_is_refused_once_and_asked_for_nothing() {
+    let sandbox = Sandbox::new();
+    let site = DemoSite::start(&sandbox);
+    let config = |allow: &str| format!("[pipeline.p]\nhandler = \"http\"\n[pipeline.p.http]\nallow = {allow}\n");
+    sandbox.write("redrive.toml", config("\"public\""));
+    sandbox.write("tasks.jsonl", format!("{}\n", json!({"url": site.url("products/1")})));
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let letter = &sandbox.dead()[0];
+    assert_eq!(
+        (&letter["reason"], &letter["code"]),
+        (&json!("rejected_input"), &json!("AddressNotAllowed")),
+        "{letter}"
+    );
+    assert_eq!(letter["attempts"], 1);
+    assert_eq!(site.count("/products/1"), 0);
+    sandbox.write("redrive.toml", config("[\"public\", \"127.0.0.0/8\"]"));
+    sandbox.write("tasks.jsonl", format!("{}\n", json!({"url": site.url("products/2")})));
+    sandbox.redrive("run tasks.jsonl").expect(0);
 }

@@ -10,6 +10,7 @@ use super::certificates;
 use super::document::Malformed;
 use super::extract::Misses;
 use super::fetch::Answer;
+use super::resolver::NotAllowed;
 use super::validate::Violation;
 use crate::clock::{Clock, SystemClock};
 
@@ -34,6 +35,9 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 
 /// A request that got no whole answer.
 pub(crate) fn of_request(error: &reqwest::Error, stage: &str) -> FailureReport {
+    if let Some(refused) = NotAllowed::among(error) {
+        return refused.report();
+    }
     if let Some(complaint) = certificates::complaint(error) {
         return report(Reason::Tls, "tls", format!("{complaint}: {}", chain(error)), stage);
     }

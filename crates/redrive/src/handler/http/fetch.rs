@@ -11,7 +11,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, Heade
 use reqwest::{Client, StatusCode};
 
 use super::request::Filled;
-use super::{Transport, charset, fault, redirects};
+use super::{Transport, charset, fault, redirects, resolver};
 use crate::handler::{HandlerError, Job, Saved};
 use crate::vault::unavailable;
 
@@ -116,6 +116,7 @@ async fn send(
 ) -> Result<(reqwest::Response, bool), FailureReport> {
     let (origin, mut strayed, mut followed) = (request.url.origin(), false, 0);
     loop {
+        resolver::check(&request.url, &transport.egress)?;
         // A little less than the job has, so that what came until then can still be kept.
         let left = deadline.mul_f64(0.9).saturating_sub(begun.elapsed());
         let sent = prepared(client, &request).timeout(left).send().await;

@@ -1,6 +1,7 @@
 //! The way out: a client per proxy, taken in turn, and each target's turn waited for.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redrive_core::failures::FailureReport;
@@ -9,6 +10,7 @@ use reqwest::Client;
 
 use super::fetch::{self, Answer};
 use super::request::Filled;
+use super::resolver::Resolver;
 use super::turns::Turns;
 use super::{Proxy, Transport, fault};
 use crate::handler::{HandlerError, Job};
@@ -107,6 +109,10 @@ fn client(transport: &Transport, proxy: Option<&Proxy>) -> Result<Client, String
         .user_agent(concat!("redrive/", env!("CARGO_PKG_VERSION")))
         // Proxies are what the configuration names, nothing else.
         .no_proxy();
+    if !transport.egress.is_anywhere() {
+        let own = proxy.and_then(|proxy| url::Url::parse(&proxy.url).ok()?.host_str().map(str::to_owned));
+        builder = builder.dns_resolver(Arc::new(Resolver::new(transport.egress.clone(), own)));
+    }
     if let Some(proxy) = proxy {
         let wrong = |_| format!("the address of proxy {:?} is not one", proxy.label);
         builder = builder.proxy(reqwest::Proxy::all(&proxy.url).map_err(wrong)?);

@@ -3,6 +3,7 @@
 //! - `request`: the request, made from a job's input by templates; `sent`: which secrets it carries
 //! - `line`: the way out: proxies in turn, and `turns`: who may go when, per target
 //! - `fetch`: sending it and reading the answer, with caps and time-outs; `redirects`: what goes along to where
+//! - `resolver`: keeps connections to where the pipeline may go
 //! - `certificates`: authorities of one's own, and what was wrong with a certificate
 //! - `charset`: from bytes to text
 //! - `fault`: from what the network said to a failure
@@ -17,6 +18,7 @@ pub(super) mod fetch;
 pub(super) mod line;
 mod redirects;
 pub mod request;
+mod resolver;
 pub(super) mod sent;
 mod turns;
 pub mod validate;
@@ -26,6 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use redrive_core::egress::Egress;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::rules::Pattern;
 use redrive_core::secrets::Secrets;
@@ -61,6 +64,8 @@ pub struct Transport {
     pub cookies: bool,
     /// Proxies, taken in turn; none means a direct connection.
     pub proxies: Vec<Proxy>,
+    /// Which addresses may be connected to.
+    pub egress: Egress,
     /// Certificate authorities that are trusted beside the system's.
     pub authorities: Authorities,
     /// Requests to one target at once.
