@@ -3,7 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
-use anstream::eprintln;
+use crate::output::foreign::harmless;
+use crate::output::print::say;
 use anstyle::{AnsiColor, Style};
 
 /// How the program ends.
@@ -58,6 +59,17 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
     UsageError(message.into()).into()
 }
 
+/// Prints what is wrong with the command line, or the help that was asked for, and gives its exit code.
+pub fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    match harmless(&text) == text {
+        true => drop(error.print()),
+        // It quotes what was typed, or pasted.
+        false => say!("{}", harmless(&text).trim_end()),
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code()))
+}
+
 /// Prints an error and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     // Whoever read our output has seen enough; but results that nobody took are jobs that are not done.
@@ -67,7 +79,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return Exit::Ok.into();
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    eprintln!("{red}error:{red:#} {error:#}");
+    say!("{red}error:{red:#} {}", harmless(&format!("{error:#}")));
     let exit = if error.is::<UsageError>() { Exit::Usage } else { Exit::Failed };
     exit.into()
 }

@@ -25,7 +25,10 @@ use clap::Parser;
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 fn main() -> std::process::ExitCode {
-    let cli = args::Cli::parse();
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::refuse(&error),
+    };
     output::log::start(cli.global.verbose);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

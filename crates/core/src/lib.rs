@@ -23,6 +23,7 @@
 //! - [`payloads`]: what is kept of a response, and its address
 //! - [`traffic`]: what is counted about attempts
 //! - [`egress`]: which addresses may be connected to
+//! - [`hidden`]: characters that are obeyed instead of seen
 //! - [`secrets`]: what must not get out, and how it is masked (`credentials`: the forms it may have)
 
 pub mod breakers;
@@ -34,6 +35,7 @@ pub mod dead;
 pub mod egress;
 pub mod failures;
 pub mod fingerprint;
+pub mod hidden;
 pub mod ids;
 pub mod jobs;
 pub mod ledger;

@@ -270,8 +270,11 @@ pub struct PayloadShowArgs {
     /// A job's id, or a payload's hash or the beginning of one
     pub id: String,
     /// Print what came with it instead: status, headers, address, size
-    #[arg(long)]
+    #[arg(long, conflicts_with = "out")]
     pub meta: bool,
+    /// Write it to a file; `-` writes to a terminal whatever it would make of it
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

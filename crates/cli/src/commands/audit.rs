@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::exit::Exit;
+use crate::output::json;
 use crate::output::paint::{BAD, GOOD, paint};
 use crate::output::print::out;
 use crate::output::table;
@@ -12,7 +13,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
     let audit = setting.existing_store()?.audit().await?;
     let exit = if audit.problems.is_empty() { Exit::Ok } else { Exit::NotSound };
     if json {
-        out!("{}", serde_json::to_string_pretty(&audit)?)?;
+        json::document(&audit)?;
         return Ok(exit);
     }
     let rows: Vec<_> = audit

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::args::Global;
 use crate::exit::Exit;
+use crate::output::json;
 use crate::output::paint::{BAD, GOOD, paint};
 use crate::output::print::out;
 use crate::setting::Setting;
@@ -34,7 +35,7 @@ pub async fn run(global: &Global, json: bool) -> Result<Exit> {
         Err(error) => vec![finding("configuration", Err(format!("{error:#}")))],
     };
     if json {
-        out!("{}", serde_json::to_string_pretty(&findings)?)?;
+        json::document(&findings)?;
     } else {
         for Finding { check, ok, found } in &findings {
             let mark = if *ok { paint(GOOD, "✓") } else { paint(BAD, "✗") };

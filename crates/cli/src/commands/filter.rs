@@ -13,7 +13,8 @@ use serde::Serialize;
 use crate::args::{DeadFilterArgs, FilterArgs, PageArgs};
 use crate::config::units;
 use crate::exit::{Exit, usage};
-use crate::output::print::out;
+use crate::output::json;
+use crate::output::print::say;
 
 /// The times a filter is bounded by.
 fn bounds(args: &FilterArgs, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
@@ -48,7 +49,7 @@ pub async fn print<T: Serialize>(
         let page = fetch(if args.all { 1_000 } else { args.limit }, cursor).await?;
         if args.json {
             for item in &page.items {
-                out!("{}", serde_json::to_string(item)?)?;
+                json::line(item)?;
             }
         } else if !page.items.is_empty() || first {
             table(&page.items)?;
@@ -57,7 +58,7 @@ pub async fn print<T: Serialize>(
         match page.next {
             Some(next) if args.all => cursor = Some(next),
             Some(next) => {
-                eprintln!("there are more: --cursor {next}, or --all");
+                say!("there are more: --cursor {next}, or --all");
                 return Ok(Exit::Ok);
             }
             None => return Ok(Exit::Ok),

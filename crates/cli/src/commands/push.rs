@@ -6,7 +6,7 @@ use redrive::CancellationToken;
 use super::feed::{Feed, WhenFull, check_strictly};
 use crate::args::PushArgs;
 use crate::exit::Exit;
-use crate::output::print::out;
+use crate::output::print::{out, say};
 use crate::setting::Setting;
 use crate::tasks::Tasks;
 
@@ -14,7 +14,7 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     let named: Vec<_> = args.pipeline.into_iter().collect();
     let pipeline = setting.pipeline_name(&named, false)?;
     if !setting.config.pipeline.is_empty() && !setting.config.pipeline.contains_key(&pipeline) {
-        eprintln!("note: pipeline {pipeline} is not in the configuration: its jobs wait until a worker names it");
+        say!("note: pipeline {pipeline} is not in the configuration: its jobs wait until a worker names it");
     }
     let tasks = Tasks::open(&args.tasks.file, args.tasks.format)?;
     let redrive = setting.redrive()?;
@@ -25,7 +25,7 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     let queued_max = setting.policy(&pipeline).queued_max;
     let feed =
         Feed { redrive, pipeline, queued_max, when_full: WhenFull::Refuse, target, stop: CancellationToken::new() };
-    let fed = feed.run(tasks, |line| eprintln!("{line}")).await?;
+    let fed = feed.run(tasks, |line| say!("{line}")).await?;
     out!(
         "pipeline {}: {} accepted, {} known already, {} broken",
         feed.pipeline,

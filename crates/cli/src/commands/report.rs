@@ -13,7 +13,8 @@ use crate::args::ReportArgs;
 use crate::config::units;
 use crate::exit::{Exit, usage};
 use crate::output::csv;
-use crate::output::print::out;
+use crate::output::json;
+use crate::output::print::{out, say};
 use crate::output::report::{html, terminal};
 use crate::output::table;
 use crate::setting::Setting;
@@ -29,7 +30,7 @@ pub async fn run(setting: &Setting, args: ReportArgs) -> Result<Exit> {
         write(path, &html::page(&report)).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if args.json {
-        out!("{}", serde_json::to_string_pretty(&report)?)?;
+        json::document(&report)?;
     } else if args.csv {
         print_csv(&report)?;
     } else if args.html.is_none() {
@@ -51,7 +52,7 @@ fn write(path: &Path, page: &str) -> io::Result<()> {
     let mut file = file.map_err(|error| io::Error::from(error.kind()))?;
     file.write_all(page.as_bytes())?;
     file.persist(path).map_err(|error| error.error)?;
-    eprintln!("written to {}", path.display());
+    say!("written to {}", path.display());
     Ok(())
 }
 

@@ -1,6 +1,5 @@
 //! `redrive run`: enqueues a file, works until the pipeline is drained, and says how it went.
 
-use anstream::eprintln;
 use anyhow::Result;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive};
@@ -12,9 +11,10 @@ use super::feed::{Fed, Feed, WhenFull, check_strictly};
 use super::signals;
 use crate::args::RunArgs;
 use crate::exit::Exit;
+use crate::output::foreign::cut;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
+use crate::output::print::say;
 use crate::output::progress::Progress;
-use crate::output::table::cut;
 use crate::setting::{Setting, with_vault};
 use crate::tasks::Tasks;
 
@@ -60,7 +60,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
 async fn say_what_is_left(redrive: &Redrive, name: &PipelineName) {
     match redrive.ledger(name).await {
         Ok(ledger) if ledger.open_by_itself() > 0 => {
-            eprintln!("{} {} queued; the same command goes on", paint(WAITING, "left:"), ledger.open_by_itself());
+            say!("{} {} queued; the same command goes on", paint(WAITING, "left:"), ledger.open_by_itself());
         }
         _ => {}
     }
@@ -158,19 +158,19 @@ impl Run {
 
     async fn summarise(&self, redrive: &Redrive, progress: &Progress) -> Result<()> {
         let secs = progress.elapsed().as_secs_f64();
-        eprintln!("{} {}  in {secs:.1} s", paint(GOOD, "done:"), self.done);
+        say!("{} {}  in {secs:.1} s", paint(GOOD, "done:"), self.done);
         let dead = self.died + i64::try_from(self.fed.known_dead).unwrap_or(0);
         let style = if dead > 0 { BAD } else { GOOD };
         let before = match self.fed.known_dead {
             0 => String::new(),
             known => format!("  ({known} of them before)"),
         };
-        eprintln!("{} {dead}{before}", paint(style, "dead:"));
+        say!("{} {dead}{before}", paint(style, "dead:"));
         if self.died > 0 {
             self.show_dead(redrive).await?;
         }
         if dead > 0 {
-            eprintln!("see them: redrive dead list --pipeline {}", self.name);
+            say!("see them: redrive dead list --pipeline {}", self.name);
         }
         for (what, count) in [
             ("done before", self.fed.known_done),
@@ -178,21 +178,21 @@ impl Run {
             ("known already", self.fed.known_open),
         ] {
             if count > 0 {
-                eprintln!("{what}: {count}");
+                say!("{what}: {count}");
             }
         }
         if self.replaying > 0 {
-            eprintln!(
+            say!(
                 "{} {} wait in a replay: `redrive replay list` shows it, `redrive replay resume` goes on with it",
                 paint(WAITING, "replaying:"),
                 self.replaying
             );
         }
         if self.fed.broken > 0 {
-            eprintln!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
+            say!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
         }
         if self.interrupted {
-            eprintln!("{} {}; the same command goes on", paint(WAITING, "left:"), self.left);
+            say!("{} {}; the same command goes on", paint(WAITING, "left:"), self.left);
         }
         Ok(())
     }
@@ -203,14 +203,13 @@ impl Run {
         let page = redrive.store().list_dead(params).await?;
         for letter in &page.items {
             let told = |code: &&String| !letter.message.starts_with(code.as_str());
-            let code =
-                letter.code.as_ref().filter(told).map(|code| format!(" {}", cut(code, Some(40)))).unwrap_or_default();
-            let message = cut(&letter.message, Some(100));
+            let code = letter.code.as_ref().filter(told).map(|code| format!(" {}", cut(code, 40))).unwrap_or_default();
+            let message = cut(&letter.message, 100);
             let crashes = if letter.crashes > 0 { format!(", crashes {}", letter.crashes) } else { String::new() };
-            eprintln!("  {}  {}{code}: {message}  (attempts {}{crashes})", letter.id, letter.reason, letter.attempts);
+            say!("  {}  {}{code}: {message}  (attempts {}{crashes})", letter.id, letter.reason, letter.attempts);
         }
         if page.next.is_some() {
-            eprintln!("  …");
+            say!("  …");
         }
         Ok(())
     }

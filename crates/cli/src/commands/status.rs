@@ -6,6 +6,7 @@ use redrive_store::contract::ListReplays;
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::output::json;
 use crate::output::print::out;
 use crate::output::table;
 use crate::setting::Setting;
@@ -20,7 +21,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
     let replays = store.list_replays(ListReplays { open_only: true, limit: REPLAYS_SHOWN, cursor: None }).await?.items;
     if json {
         let document = json!({"pipelines": ledgers, "replays": replays, "breakers": breakers, "workers": workers});
-        out!("{document:#}")?;
+        json::document(&document)?;
         return Ok(Exit::Ok);
     }
     if ledgers.is_empty() {
@@ -60,7 +61,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
                 let counts = [progress.pending + progress.running, progress.recovered, progress.failed];
                 let mut row = vec![replay.id.to_string(), replay.state.to_string()];
                 row.extend(counts.map(|count| count.to_string()));
-                row.push(table::cut(&replay.name, None));
+                row.push(replay.name.clone());
                 row
             })
             .collect();

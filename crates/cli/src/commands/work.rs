@@ -10,6 +10,7 @@ use redrive::{CancellationToken, Pipeline};
 use super::signals;
 use crate::args::WorkArgs;
 use crate::exit::Exit;
+use crate::output::print::say;
 use crate::setting::{Setting, with_vault};
 
 pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
@@ -23,8 +24,8 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();
     let worker = redrive.worker(pipelines).with_replays();
     let stop = CancellationToken::new();
-    signals::watch(stop.clone(), worker.hurry(), |line| eprintln!("{line}"));
-    eprintln!("working on {} in {}", names.join(", "), setting.location);
+    signals::watch(stop.clone(), worker.hurry(), |line| say!("{line}"));
+    say!("working on {} in {}", names.join(", "), setting.location);
     worker.run(if args.drain { Until::Drained } else { Until::Stopped }, stop).await?;
     Ok(Exit::Ok)
 }

@@ -2,9 +2,9 @@
 
 use anstyle::Style;
 
+use crate::output::foreign::{cut, fit, width_of};
 use crate::output::paint::{BAD, DIM, GOOD, WAITING, paint};
 use crate::output::report::tone::Tone;
-use crate::output::report::untrusted::{cut, fit, width_of};
 
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

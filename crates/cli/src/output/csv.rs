@@ -1,5 +1,7 @@
 //! Lines of comma-separated values, for spreadsheets.
 
+use super::foreign::harmless;
+
 /// Fields as one line.
 pub fn line(fields: &[&str]) -> String {
     fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
@@ -7,8 +9,9 @@ pub fn line(fields: &[&str]) -> String {
 
 /// A field. What a spreadsheet would take for a formula is made a text.
 fn quoted(text: &str) -> String {
-    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
-    match text.contains(['"', ',', '\n', '\r']) {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let text = format!("{}{}", if formula { "'" } else { "" }, harmless(text));
+    match text.contains(['"', ',', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text,
     }
@@ -21,5 +24,6 @@ mod tests {
     #[test]
     fn fields_stay_apart_and_formulas_texts() {
         assert_eq!(line(&["a", "b,c", "say \"x\"", "=1+1", ""]), "a,\"b,c\",\"say \"\"x\"\"\",'=1+1,");
+        assert_eq!(line(&["a\u{1b}[2J", "\u{202e}x\ny"]), "a\\u{1b}[2J,\"\\u{202e}x\ny\"");
     }
 }

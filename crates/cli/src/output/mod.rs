@@ -1,7 +1,10 @@
-//! What people see: tables, progress, colours, the log.
+//! What people see: tables, progress, colours, the log. All of it goes out through `print`, and text of unknown origin
+//! through `foreign`.
 
 pub mod bars;
 pub mod csv;
+pub mod foreign;
+pub mod json;
 pub mod log;
 pub mod paint;
 pub mod print;

@@ -12,9 +12,16 @@ use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::BreakerView;
 
+use super::foreign::{COLUMNS_MAX, cut};
+use super::json;
+use super::print::say;
+
 /// How often the bar is drawn anew, and how often a plain line is printed.
 const BAR_EVERY: Duration = Duration::from_millis(100);
 const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// The longest target that is shown whole.
+const TARGET_COLUMNS: usize = 40;
 
 /// The progress of a run.
 #[derive(Clone)]
@@ -49,7 +56,7 @@ impl Progress {
             self.bar.set_position(ended);
             self.bar.set_message(message);
         } else {
-            eprintln!("progress: {ended}/{total}  {message}");
+            say!("progress: {ended}/{total}  {message}");
         }
     }
 
@@ -60,7 +67,7 @@ impl Progress {
 
     /// Prints a line above the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| anstream::eprintln!("{line}"));
+        self.bar.suspend(|| say!("{line}"));
     }
 
     /// Takes the bar away.
@@ -95,7 +102,7 @@ impl Counter {
         let Ok(mut said_at) = self.said_at.lock() else { return };
         if !is_bar() && said_at.elapsed() >= LINE_EVERY {
             *said_at = Instant::now();
-            eprintln!("{}: {done}/{of}", self.what);
+            say!("{}: {done}/{of}", self.what);
         }
     }
 
@@ -106,12 +113,12 @@ impl Counter {
 
     /// Shows something beside the bar.
     pub fn note(&self, text: String) {
-        self.bar.set_message(text);
+        self.bar.set_message(cut(&text, COLUMNS_MAX));
     }
 
     /// Prints a line above the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| anstream::eprintln!("{line}"));
+        self.bar.suspend(|| say!("{line}"));
     }
 
     /// Takes the bar away.
@@ -125,7 +132,7 @@ fn held(breakers: &[BreakerView], time: Timestamp) -> Option<String> {
     let next = breakers.iter().filter(|breaker| breaker.held > 0).min_by_key(|breaker| breaker.breaker.open_until)?;
     let jobs: u64 = breakers.iter().map(|breaker| breaker.held).sum();
     let secs = next.breaker.open_until.since(time).as_secs();
-    Some(format!("  held {jobs} ({} fails, next try in {secs} s)", next.target))
+    Some(format!("  held {jobs} ({} fails, next try in {secs} s)", cut(&next.target, TARGET_COLUMNS)))
 }
 
 /// A bar, seen only on a terminal.
@@ -151,8 +158,7 @@ pub struct BesideBar {
 impl Sink for BesideBar {
     async fn write(&self, results: &[JobResult]) -> Result<(), redrive::Error> {
         if is_bar() && std::io::stdout().is_terminal() {
-            let lines: Vec<String> = results.iter().filter_map(|result| serde_json::to_string(result).ok()).collect();
-            let printed = self.bar.suspend(|| super::print::line(format_args!("{}", lines.join("\n"))));
+            let printed = self.bar.suspend(|| results.iter().try_for_each(json::line));
             return printed.map_err(|source| redrive::Error::Sink { place: "standard output".into(), source });
         }
         self.sink.write(results).await

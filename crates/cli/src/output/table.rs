@@ -1,33 +1,41 @@
-//! Tables: columns that line up, the last one cut to fit the terminal.
+//! Tables: columns that line up, the last one cut to fit the terminal. Every cell may be of unknown origin.
 
 use std::io::{self, IsTerminal};
 
 use redrive_core::time::Timestamp;
 
+use super::foreign::{COLUMNS_MAX, cut, width_of};
 use super::paint::{HEADING, paint};
-use super::print::{is_invisible, out};
+use super::print::out;
 
 /// Room that the last column of a titled table needs; with less it gets a line of its own.
 const TITLE_WIDTH_MIN: usize = 50;
 
 /// Prints rows under headings. Columns whose heading begins with `>` are aligned to the right.
 pub fn print(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-    let columns = Columns::of(headings, rows);
+    let rows = lines(rows);
+    let columns = Columns::of(headings, &rows);
     columns.print_headings()?;
     rows.iter().try_for_each(|row| columns.print_row(row))
+}
+
+/// The rows with each cell on one line.
+fn lines(rows: &[Vec<String>]) -> Vec<Vec<String>> {
+    rows.iter().map(|row| row.iter().map(|cell| cut(cell, COLUMNS_MAX)).collect()).collect()
 }
 
 /// The same, but where the last column has too little room, each row has it on a line of its own.
 pub fn print_titled(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
     let last = headings.len() - 1;
-    if Columns::of(headings, rows).room.is_none_or(|room| room >= TITLE_WIDTH_MIN) {
-        return print(headings, rows);
+    let rows = lines(rows);
+    if Columns::of(headings, &rows).room.is_none_or(|room| room >= TITLE_WIDTH_MIN) {
+        return print(headings, &rows);
     }
-    let columns = Columns::of(&headings[..last], rows);
+    let columns = Columns::of(&headings[..last], &rows);
     columns.print_headings()?;
-    for row in rows {
+    for row in &rows {
         columns.print_row(&row[..last])?;
-        out!("    {}", cut(&row[last], width().map(|width| width.saturating_sub(4))))?;
+        out!("    {}", cut(&row[last], width().map_or(COLUMNS_MAX, |width| width.saturating_sub(4))))?;
     }
     Ok(())
 }
@@ -43,8 +51,8 @@ struct Columns<'a> {
 impl<'a> Columns<'a> {
     fn of(headings: &'a [&'a str], rows: &[Vec<String>]) -> Self {
         let widest = |column: usize| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
-            cells.chain([title(headings[column]).chars().count()]).max().unwrap_or(0)
+            let cells = rows.iter().map(|row| width_of(&row[column]));
+            cells.chain([width_of(title(headings[column]))]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..headings.len()).map(widest).collect();
         let last = headings.len() - 1;
@@ -67,10 +75,10 @@ impl<'a> Columns<'a> {
     }
 
     fn pad(&self, column: usize, text: &str) -> String {
-        let space = " ".repeat(self.widths[column].saturating_sub(text.chars().count()));
+        let space = " ".repeat(self.widths[column].saturating_sub(width_of(text)));
         match self.headings[column].starts_with('>') {
             true => format!("{space}{text}"),
-            false if column == self.headings.len() - 1 => cut(text, self.room),
+            false if column == self.headings.len() - 1 => cut(text, self.room.unwrap_or(COLUMNS_MAX).max(2)),
             false => format!("{text}{space}"),
         }
     }
@@ -99,18 +107,4 @@ pub fn line_width() -> usize {
 pub fn second(at: Timestamp) -> String {
     let text = at.to_string();
     text.get(..19).unwrap_or(&text).replace('T', " ")
-}
-
-/// The longest text in a table that is not cut to a terminal.
-const CHARS_MAX: usize = 500;
-
-/// The text in one line, cut to so many characters.
-pub fn cut(text: &str, width: Option<usize>) -> String {
-    let width = width.unwrap_or(CHARS_MAX).max(2);
-    let shown = |c: char| if c.is_control() || is_invisible(c) { ' ' } else { c };
-    let mut line: String = text.chars().take(width + 1).map(shown).collect();
-    if line.chars().nth(width).is_some() {
-        line = line.chars().take(width - 1).chain(['…']).collect();
-    }
-    line
 }

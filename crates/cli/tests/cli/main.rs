@@ -11,6 +11,7 @@ mod extraction;
 mod guide;
 mod harness;
 mod hostile_pages;
+mod hostile_text;
 mod http;
 mod import;
 mod job;

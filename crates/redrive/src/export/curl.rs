@@ -4,6 +4,7 @@
 //! character: a terminal that is pasted into obeys some of those. Masked values stay masked; the person who pastes
 //! fills them in.
 
+use redrive_core::hidden::is_hidden;
 use url::Url;
 
 use super::request::{HttpRequest, header, one_line, token};
@@ -67,7 +68,7 @@ fn headers(request: &HttpRequest) -> Vec<String> {
 
 /// The body as text, if it can be an argument and go through a terminal unharmed.
 fn as_argument(body: &[u8]) -> Option<&str> {
-    let harmless = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    let harmless = |c: char| !is_hidden(c) || matches!(c, '\n' | '\t');
     let text = std::str::from_utf8(body).ok()?;
     (text.len() < ARGUMENT_BYTES_MAX && text.chars().all(harmless)).then_some(text)
 }

@@ -1,13 +1,15 @@
 //! Results as JSON Lines, appended to a file or written to standard output.
 //!
 //! A batch is one write, flushed to disk before its jobs are settled. A line that a crash tore is mended before anything is
-//! added: its job was not settled, so it will be written again.
+//! added: its job was not settled, so it will be written again. Hidden characters are escapes, so that results can be looked
+//! at on a terminal.
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use redrive_core::hidden::escape_json;
 use rustix::fs::FileType;
 
 use super::results_file::ResultsFile;
@@ -66,7 +68,8 @@ impl Sink for JsonLines {
     async fn write(&self, results: &[JobResult]) -> Result<(), Error> {
         let mut lines = Vec::new();
         for result in results {
-            serde_json::to_writer(&mut lines, result).map_err(|error| self.failed(error.into()))?;
+            let line = serde_json::to_string(result).map_err(|error| self.failed(error.into()))?;
+            lines.extend_from_slice(escape_json(&line).as_bytes());
             lines.push(b'\n');
         }
         let file = self.file.clone();

@@ -8,7 +8,8 @@ use super::super::filter::actor;
 use crate::args::CauseCommand;
 use crate::config::units;
 use crate::exit::{Exit, usage};
-use crate::output::print::out;
+use crate::output::foreign::cut;
+use crate::output::print::{out, say};
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
@@ -45,9 +46,9 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
     let params = ChangeCause { id, change, actor: actor(), now };
     let id = redrive.store().change_cause(params).await?;
     let cause = redrive.store().get_cause(id, now).await?.cause;
-    out!("{} {}: {} dead  {}", cause.id, cause.state, cause.dead, crate::output::table::cut(&cause.title, Some(80)))?;
+    out!("{} {}: {} dead  {}", cause.id, cause.state, cause.dead, cut(&cause.title, 80))?;
     if muting && cause.state != CauseState::Muted {
-        eprintln!("it kills that many jobs an hour already: it is not muted until it kills fewer");
+        say!("it kills that many jobs an hour already: it is not muted until it kills fewer");
     }
     Ok(Exit::Ok)
 }

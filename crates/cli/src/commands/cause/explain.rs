@@ -11,8 +11,10 @@ use serde_json::Value;
 
 use crate::args::ExplainArgs;
 use crate::exit::Exit;
+use crate::output::foreign::harmless;
+use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
-use crate::output::print::{harmless, out};
+use crate::output::print::out;
 use crate::setting::Setting;
 
 /// A failure as others write it down.
@@ -86,8 +88,7 @@ pub fn stdin() -> Result<Exit> {
         }
         let text = String::from_utf8_lossy(&line);
         let said = Said::read(text.trim_end_matches(['\n', '\r']));
-        serde_json::to_writer(&mut out, &said.fingerprint()).map_err(io::Error::from)?;
-        out.write_all(b"\n")?;
+        json::write(&mut out, &said.fingerprint())?;
     }
     out.flush()?;
     Ok(Exit::Ok)

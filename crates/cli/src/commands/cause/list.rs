@@ -10,7 +10,9 @@ use redrive_store::contract::{CauseView, ListCauses};
 use crate::args::CauseListArgs;
 use crate::exit::Exit;
 use crate::output::bars::spark;
-use crate::output::print::out;
+use crate::output::foreign::cut;
+use crate::output::json;
+use crate::output::print::{out, say};
 use crate::output::report::figures;
 use crate::output::table;
 use crate::setting::Setting;
@@ -28,14 +30,14 @@ pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
     causes.truncate(limit as usize);
     if json {
         for cause in &causes {
-            out!("{}", serde_json::to_string(cause)?)?;
+            json::line(cause)?;
         }
     } else {
         let dead: i64 = redrive.store().ledgers().await?.values().map(|ledger| ledger.dead).sum();
         print(&causes, u64::try_from(dead).unwrap_or(0), now)?;
     }
     if more {
-        eprintln!("there are more: --limit shows them");
+        say!("there are more: --limit shows them");
     }
     Ok(Exit::Ok)
 }
@@ -57,7 +59,7 @@ pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> 
             cause.pipeline.to_string(),
             reason(cause),
             targets(cause),
-            table::cut(&cause.title, None),
+            cause.title.clone(),
         ]
     };
     let headings =
@@ -82,8 +84,8 @@ fn two_by_two(trend: &Trend) -> Vec<i64> {
 fn targets(cause: &CauseView) -> String {
     match (cause.targets.first(), cause.targets_count) {
         (None, _) => "-".to_owned(),
-        (Some(target), 1) => table::cut(target, Some(28)),
-        (Some(target), n) => format!("{} +{}", table::cut(target, Some(24)), n - 1),
+        (Some(target), 1) => cut(target, 28),
+        (Some(target), n) => format!("{} +{}", cut(target, 24), n - 1),
     }
 }
 

@@ -8,10 +8,11 @@ use super::list::ago;
 use crate::args::CauseShowArgs;
 use crate::exit::Exit;
 use crate::output::bars::spark;
+use crate::output::foreign::{cut, harmless};
+use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
-use crate::output::print::{harmless, out};
+use crate::output::print::out;
 use crate::output::report::figures::counted;
-use crate::output::table;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
@@ -19,7 +20,7 @@ pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
     let now = redrive.now();
     let detail = redrive.store().get_cause(args.id, now).await?;
     match args.json {
-        true => out!("{}", serde_json::to_string_pretty(&detail)?)?,
+        true => json::document(&detail)?,
         false => print(&detail, now)?,
     }
     Ok(Exit::Ok)
@@ -96,11 +97,11 @@ fn print_samples(detail: &CauseDetail) -> Result<()> {
     }
     out!("{}", paint(HEADING, "for example"))?;
     for letter in &detail.samples {
-        out!("  {}  {}", letter.id, table::cut(&letter.message, Some(140)))?;
+        out!("  {}  {}", letter.id, cut(&letter.message, 140))?;
         let payload =
             if letter.payload.is_some() { format!("  redrive payload show {}", letter.id) } else { String::new() };
         let input = serde_json::to_string(&letter.input)?;
-        out!("    {}{}", table::cut(&harmless(&input), Some(120)), paint(DIM, payload))?;
+        out!("    {}{}", cut(&input, 120), paint(DIM, payload))?;
     }
     Ok(())
 }
@@ -117,7 +118,7 @@ fn print_notes(detail: &CauseDetail) -> Result<()> {
     }
     for alike in &detail.alike {
         let percent = (alike.similarity * 100.0).round();
-        out!("  {} {percent:.0} %  {}", alike.id, table::cut(&harmless(&alike.title), Some(110)))?;
+        out!("  {} {percent:.0} %  {}", alike.id, cut(&alike.title, 110))?;
         out!("    {}", paint(DIM, format!("if they are one: redrive cause merge {} {}", alike.id, detail.cause.id)))?;
     }
     Ok(())

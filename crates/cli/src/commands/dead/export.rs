@@ -1,7 +1,5 @@
 //! `redrive dead export`: dead letters with all their failures, as JSON Lines.
 
-use std::io;
-
 use anyhow::{Context, Result};
 use redrive_store::contract::ListDead;
 
@@ -9,6 +7,8 @@ use super::super::filter;
 use super::output::Output;
 use crate::args::ExportArgs;
 use crate::exit::Exit;
+use crate::output::json;
+use crate::output::print::say;
 use crate::setting::Setting;
 
 const PAGE: u32 = 500;
@@ -22,8 +22,7 @@ pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
     let letters = ListDead { filter, limit: PAGE, cursor: None, with_failures: true };
     filter::each_page(&redrive, letters, async |letters| {
         for letter in &letters {
-            let written = serde_json::to_writer(&mut out, letter).map_err(io::Error::from);
-            written.and_then(|()| out.write_all(b"\n")).with_context(|| output.unwritten())?;
+            json::write(&mut out, letter).with_context(|| output.unwritten())?;
         }
         exported += letters.len();
         Ok(())
@@ -31,6 +30,6 @@ pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
     .await?;
     out.flush().with_context(|| output.unwritten())?;
     output.sync()?;
-    eprintln!("{exported} dead letters exported");
+    say!("{exported} dead letters exported");
     Ok(Exit::Ok)
 }

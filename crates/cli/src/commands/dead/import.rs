@@ -12,8 +12,8 @@ use redrive_core::dead::import::Arrival;
 use crate::args::ImportArgs;
 use crate::exit::Exit;
 use crate::lines::{Lines, without_place};
-use crate::output::print::{harmless, out};
-use crate::output::table::cut;
+use crate::output::foreign::cut;
+use crate::output::print::{out, say};
 use crate::setting::Setting;
 
 /// Letters that are taken in in one transaction.
@@ -87,7 +87,7 @@ impl Counts {
 impl Import {
     fn refuse(&mut self, number: u64, why: &str) {
         self.counts.broken += 1;
-        eprintln!("{}:{number}: not a dead letter: {why}", self.place);
+        say!("{}:{number}: not a dead letter: {why}", self.place);
     }
 
     async fn take_in(&mut self) -> Result<()> {
@@ -101,8 +101,8 @@ impl Import {
                 Ok(Arrival::Known) => self.counts.known += 1,
                 Ok(Arrival::KeyTaken { id, state }) => {
                     self.counts.skipped += 1;
-                    let key = cut(&harmless(&key), Some(80));
-                    eprintln!("{}:{number}: skipped: its key {key} belongs to job {id}, which is {state}", self.place);
+                    let key = cut(&key, 80);
+                    say!("{}:{number}: skipped: its key {key} belongs to job {id}, which is {state}", self.place);
                 }
                 Err(unfit) => self.refuse(number, &unfit.to_string()),
             }

@@ -9,6 +9,7 @@ use redrive_store::contract::ListDead;
 use super::super::filter;
 use crate::args::DeadListArgs;
 use crate::exit::Exit;
+use crate::output::foreign::cut;
 use crate::output::print::out;
 use crate::output::table;
 use crate::setting::Setting;
@@ -37,10 +38,10 @@ fn print(letters: &[DeadLetter]) -> io::Result<()> {
             letter.pipeline.to_string(),
             table::second(letter.died_at),
             letter.reason.to_string(),
-            table::cut(letter.code.as_deref().unwrap_or("-"), Some(24)),
+            cut(letter.code.as_deref().unwrap_or("-"), 24),
             tries,
             letter.gate.to_string(),
-            table::cut(letter.target.as_deref().unwrap_or("-"), Some(28)),
+            cut(letter.target.as_deref().unwrap_or("-"), 28),
             letter.message.clone(),
         ]
     };

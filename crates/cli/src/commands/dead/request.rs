@@ -9,6 +9,7 @@ use redrive_core::ids::PipelineName;
 use redrive_core::secrets::Secrets;
 
 use crate::args::HandlerArgs;
+use crate::output::print::say;
 use crate::setting::Setting;
 
 /// Makes requests for letters of any pipeline.
@@ -30,7 +31,7 @@ impl Requests<'_> {
             let built = setting.pipeline(letter.pipeline.clone(), &HandlerArgs::default());
             // A pipeline that is not, or no longer, in the configuration leaves the plain request.
             if let (Err(error), true) = (&built, setting.config.pipeline.contains_key(&letter.pipeline)) {
-                eprintln!("the request is a guess, because its pipeline cannot be set up: {error:#}");
+                say!("the request is a guess, because its pipeline cannot be set up: {error:#}");
             }
             built.ok().map(|(pipeline, _)| pipeline)
         });

@@ -13,8 +13,10 @@ use redrive_core::payloads::PayloadHash;
 use super::request::requests;
 use crate::args::DeadShowArgs;
 use crate::exit::Exit;
+use crate::output::foreign::harmless;
+use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
-use crate::output::print::{harmless, out};
+use crate::output::print::out;
 use crate::setting::Setting;
 
 /// The longest payload that is put into a network log, in bytes.
@@ -29,7 +31,7 @@ pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
         }
     };
     if args.json {
-        out!("{}", serde_json::to_string_pretty(&letter)?)?;
+        json::document(&letter)?;
     } else if args.curl {
         let Some(request) = requests(setting).of(&letter) else {
             bail!(
@@ -41,7 +43,7 @@ pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
     } else if args.har {
         let bodies = bodies(setting, &letter).await?;
         let request = requests(setting).of(&letter);
-        out!("{}", serde_json::to_string_pretty(&har(&letter, request.as_ref(), &bodies))?)?;
+        json::document(&har(&letter, request.as_ref(), &bodies))?;
     } else {
         print(&letter)?;
     }
@@ -86,10 +88,10 @@ fn print(letter: &DeadLetter) -> Result<()> {
         out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
     }
     out!("{}", paint(HEADING, "input"))?;
-    out!("{}", indent(&serde_json::to_string_pretty(&letter.input)?))?;
+    out!("{}", indent(&json::pretty(&letter.input)?))?;
     if let Some(original) = &letter.original {
         out!("{}", paint(HEADING, "input as it was accepted"))?;
-        out!("{}", indent(&serde_json::to_string_pretty(original)?))?;
+        out!("{}", indent(&json::pretty(original)?))?;
     }
     Ok(print_failures(letter.failures.as_deref().unwrap_or_default())?)
 }

@@ -14,7 +14,9 @@ use crate::args::{TopArgs, TopBy};
 use crate::exit::Exit;
 use crate::output::bars::{Row, rows};
 use crate::output::csv;
-use crate::output::print::{harmless, out};
+use crate::output::foreign::harmless;
+use crate::output::json;
+use crate::output::print::out;
 use crate::output::report::figures::{count, counted, part_of, percent, share};
 use crate::output::report::tone::Tone;
 use crate::output::table;
@@ -56,7 +58,7 @@ pub async fn run(setting: &Setting, args: TopArgs) -> Result<Exit> {
     let lines = lines(counts, &outcomes);
     if args.json {
         for line in &lines {
-            out!("{}", serde_json::to_string(line)?)?;
+            json::line(line)?;
         }
     } else if args.csv {
         print_csv(&lines)?;

@@ -15,6 +15,7 @@ use super::output::Output;
 use super::request::requests;
 use crate::args::ExportArgs;
 use crate::exit::{Exit, usage};
+use crate::output::print::say;
 use crate::setting::Setting;
 
 const PAGE: u32 = 100;
@@ -38,9 +39,9 @@ pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
     .await?;
     archive.warc.finish().with_context(unwritten)?;
     output.sync()?;
-    eprintln!("{} dead letters archived", archive.letters);
+    say!("{} dead letters archived", archive.letters);
     if archive.missing > 0 {
-        eprintln!("{} payloads are no longer in the vault and are not in the archive", archive.missing);
+        say!("{} payloads are no longer in the vault and are not in the archive", archive.missing);
     }
     Ok(Exit::Ok)
 }

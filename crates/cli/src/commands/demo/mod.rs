@@ -19,9 +19,9 @@ use self::site::Site;
 use super::signals;
 use crate::args::{Cli, DemoArgs, Global};
 use crate::exit::Exit;
+use crate::output::foreign::{cut, harmless};
 use crate::output::paint::{BAD, DIM, GOOD, HEADING, paint};
-use crate::output::print::{harmless, out};
-use crate::output::table;
+use crate::output::print::out;
 use crate::setting::Setting;
 
 /// The folder that is left behind.
@@ -140,7 +140,7 @@ async fn show_the_spot(setting: &Setting, letter: &DeadLetter, sign: &str) -> Re
     let lines: Vec<&str> = page.lines().collect();
     let at = lines.iter().position(|line| line.contains(sign)).unwrap_or(0);
     for (n, line) in lines.iter().enumerate().skip(at.saturating_sub(1)).take(3) {
-        out!("{} {}", paint(DIM, format!("{:>5}", n + 1)), table::cut(harmless(line).trim_end(), Some(110)))?;
+        out!("{} {}", paint(DIM, format!("{:>5}", n + 1)), cut(line.trim_end(), 110))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use redrive_store::contract::{JobFilter, ListJobs};
 use super::super::filter;
 use crate::args::JobListArgs;
 use crate::exit::Exit;
+use crate::output::foreign::cut;
 use crate::output::print::out;
 use crate::output::table;
 use crate::setting::Setting;
@@ -36,7 +37,7 @@ fn print(jobs: &[JobView]) -> io::Result<()> {
             when.get(..19).unwrap_or(&when).replace('T', " "),
             job.attempts.to_string(),
             job.reason.map_or("-", |reason| reason.as_str()).to_owned(),
-            table::cut(job.target.as_deref().unwrap_or("-"), Some(28)),
+            cut(job.target.as_deref().unwrap_or("-"), 28),
             input.or_else(|| job.key.clone()).unwrap_or_else(|| "-".to_owned()),
         ]
     };

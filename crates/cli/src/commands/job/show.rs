@@ -6,8 +6,10 @@ use redrive_store::contract::JobDetail;
 use super::super::dead::print_failures;
 use crate::args::ShowArgs;
 use crate::exit::Exit;
+use crate::output::foreign::harmless;
+use crate::output::json;
 use crate::output::paint::{DIM, HEADING, of_state, paint};
-use crate::output::print::{harmless, out};
+use crate::output::print::out;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
@@ -15,7 +17,7 @@ pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
         bail!("no job {} in {}", args.id, setting.location);
     };
     if args.json {
-        out!("{}", serde_json::to_string_pretty(&detail)?)?;
+        json::document(&detail)?;
     } else {
         print(&detail)?;
     }
@@ -42,7 +44,7 @@ fn print(detail: &JobDetail) -> Result<()> {
         }
     }
     if let Some(input) = &job.input {
-        out!("{}\n    {}", paint(HEADING, "input"), serde_json::to_string_pretty(input)?.replace('\n', "\n    "))?;
+        out!("{}\n    {}", paint(HEADING, "input"), json::pretty(input)?.replace('\n', "\n    "))?;
     }
     print_failures(&detail.failures)?;
     for late in &detail.late {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::args::PayloadGcArgs;
 use crate::exit::Exit;
+use crate::output::json;
 use crate::output::print::out;
 
 /// What was removed and what was left alone.
@@ -23,7 +24,7 @@ pub async fn run(vault: &Vault, args: PayloadGcArgs) -> Result<Exit> {
     let collected = vault.collect(args.grace).await?;
     let report = Report { collected, older_strays: vault.count_older_strays().await? };
     if args.json {
-        out!("{}", serde_json::to_string(&report)?)?;
+        json::line(&report)?;
         return Ok(Exit::Ok);
     }
     out!("{} unused payloads removed, and {} strays", collected.unused, collected.strays)?;

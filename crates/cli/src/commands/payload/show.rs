@@ -1,23 +1,129 @@
 //! `redrive payload show`: the exact bytes, or what came with them.
+//!
+//! A payload is hostile: on a terminal it is printed only if nothing in it would be obeyed there.
 
-use anyhow::Result;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use anyhow::{Context as _, Result};
 use redrive::Redrive;
 use redrive::vault::Vault;
+use redrive_core::hidden::is_hidden;
+use redrive_core::payloads::Payload;
+use tokio::io::AsyncWrite;
 
 use crate::args::PayloadShowArgs;
-use crate::exit::Exit;
-use crate::output::print::out;
+use crate::exit::{Exit, usage};
+use crate::output::json;
+use crate::output::print::say;
 
 pub async fn run(redrive: &Redrive, vault: &Vault, args: PayloadShowArgs) -> Result<Exit> {
     let payload = super::find(redrive, &args.id).await?;
     if args.meta {
-        out!("{}", serde_json::to_string_pretty(&payload)?)?;
+        json::document(&payload)?;
         return Ok(Exit::Ok);
     }
-    vault.copy(payload.hash, &mut tokio::io::stdout()).await?;
+    match args.out.as_deref() {
+        Some(path) if path != Path::new("-") => {
+            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            super::write(vault, &payload, file).await?;
+        }
+        forced => {
+            if forced.is_none() && io::stdout().is_terminal() {
+                check(vault, &payload, &args.id).await?;
+            }
+            vault.copy(payload.hash, &mut tokio::io::stdout()).await?;
+        }
+    }
     if payload.truncated {
         let total = payload.total_bytes.unwrap_or(payload.size_bytes);
-        eprintln!("cut off: the first {} of {total} bytes were kept", payload.size_bytes);
+        say!("cut off: the first {} of {total} bytes were kept", payload.size_bytes);
     }
     Ok(Exit::Ok)
+}
+
+/// Refuses what a terminal would obey, or cannot show.
+async fn check(vault: &Vault, payload: &Payload, id: &str) -> Result<()> {
+    let mut reader = Reader::default();
+    vault.copy(payload.hash, &mut reader).await?;
+    match reader.is_plain() {
+        true => Ok(()),
+        false => Err(usage(format!(
+            "the payload is not plain text, and a terminal might obey it: write it to a file with `redrive payload show {id} --out FILE`, or to the terminal all the same with --out -"
+        ))),
+    }
+}
+
+/// Reads bytes as text and keeps nothing but whether it is plain.
+#[derive(Default)]
+struct Reader {
+    /// The beginning of a character whose end has not come yet.
+    begun: Vec<u8>,
+    refused: bool,
+}
+
+impl Reader {
+    fn read(&mut self, bytes: &[u8]) {
+        self.begun.extend_from_slice(bytes);
+        let (text, rest) = match std::str::from_utf8(&self.begun) {
+            Ok(text) => (text, 0),
+            Err(error) if error.error_len().is_none() => {
+                let whole = error.valid_up_to();
+                (std::str::from_utf8(&self.begun[..whole]).unwrap_or_default(), self.begun.len() - whole)
+            }
+            Err(_) => {
+                self.refused = true;
+                ("", 0)
+            }
+        };
+        self.refused |= text.contains(|c| is_hidden(c) && !matches!(c, '\n' | '\t' | '\r'));
+        self.begun.drain(..self.begun.len() - rest);
+    }
+
+    fn is_plain(&self) -> bool {
+        !self.refused && self.begun.is_empty()
+    }
+}
+
+impl AsyncWrite for Reader {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if !self.refused {
+            self.read(bytes);
+        }
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_plain(bytes: &[u8], step: usize) -> bool {
+        let mut reader = Reader::default();
+        bytes.chunks(step).for_each(|chunk| reader.read(chunk));
+        reader.is_plain()
+    }
+
+    #[test]
+    fn text_is_plain_however_it_is_cut() {
+        for step in 1..9 {
+            assert!(is_plain("<p>zażółć 価格 🦀</p>\r\n\t".as_bytes(), step));
+            for hostile in ["a\u{1b}[2J", "\u{9b}2J", "x\u{202e}y", "nul\0"] {
+                assert!(!is_plain(hostile.as_bytes(), step), "{hostile:?}");
+            }
+            assert!(!is_plain(b"GIF89a\xff\xfe", step));
+            assert!(!is_plain("cut off: 価".as_bytes().split_last().expect("bytes").1, step));
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use anstream::eprintln;
 use anyhow::{Context, Result};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive};
@@ -13,10 +12,10 @@ use redrive_store::contract::{ListReplayLetters, ListReplays, ReplayView};
 use super::super::signals;
 use crate::args::{ReplayRef, ReplayWorkArgs};
 use crate::exit::Exit;
+use crate::output::foreign::cut;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
-use crate::output::print::harmless;
+use crate::output::print::say;
 use crate::output::progress::Counter;
-use crate::output::table::cut;
 use crate::setting::Setting;
 
 /// How often the progress is read.
@@ -73,7 +72,7 @@ pub async fn drive(
     };
     summarise(redrive, &replay, &command).await?;
     if signalled.is_cancelled() && replay.is_open() && replay.state != ReplayState::Paused {
-        eprintln!("{} {}; go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
+        say!("{} {}; go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
         return Ok(Exit::Interrupted);
     }
     Ok(exit(&replay))
@@ -131,9 +130,9 @@ pub fn step(replay: &ReplayView) -> String {
 
 async fn summarise(redrive: &Redrive, replay: &ReplayView, command: &str) -> Result<()> {
     let progress = &replay.progress;
-    eprintln!("{} {} of {}", paint(GOOD, "recovered:"), progress.recovered, progress.total);
+    say!("{} {} of {}", paint(GOOD, "recovered:"), progress.recovered, progress.total);
     if progress.failed > 0 {
-        eprintln!(
+        say!(
             "{} {}, {} of them for the same cause as before",
             paint(BAD, "failed again:"),
             progress.failed,
@@ -142,16 +141,16 @@ async fn summarise(redrive: &Redrive, replay: &ReplayView, command: &str) -> Res
         show_failed(redrive, replay.id).await?;
     }
     if progress.gone > 0 {
-        eprintln!("not sent, because discarded meanwhile or --set does not fit: {}", progress.gone);
+        say!("not sent, because discarded meanwhile or --set does not fit: {}", progress.gone);
     }
     match replay.state {
         ReplayState::Paused => {
             let why = replay.why.as_deref().unwrap_or("by hand");
-            eprintln!("{} {why}; {} letters wait", paint(WAITING, "paused:"), left(replay));
-            eprintln!("go on with: redrive replay resume {}{command}", replay.id);
-            eprintln!("or give up: redrive replay cancel {}", replay.id);
+            say!("{} {why}; {} letters wait", paint(WAITING, "paused:"), left(replay));
+            say!("go on with: redrive replay resume {}{command}", replay.id);
+            say!("or give up: redrive replay cancel {}", replay.id);
         }
-        ReplayState::Cancelled => eprintln!("cancelled {}", replay.why.as_deref().unwrap_or_default()),
+        ReplayState::Cancelled => say!("cancelled {}", replay.why.as_deref().unwrap_or_default()),
         ReplayState::Running | ReplayState::Done => {}
     }
     Ok(())
@@ -163,10 +162,10 @@ async fn show_failed(redrive: &Redrive, id: ReplayId) -> Result<()> {
     for failed in &page.items {
         let Some(letter) = redrive.store().get_dead(failed.id).await? else { continue };
         let verdict = letter.verdict.as_ref().map(|verdict| format!("  ({verdict})")).unwrap_or_default();
-        eprintln!("  {}  {}: {}{verdict}", letter.id, letter.reason, cut(&harmless(&letter.message), Some(100)));
+        say!("  {}  {}: {}{verdict}", letter.id, letter.reason, cut(&letter.message, 100));
     }
     if page.next.is_some() {
-        eprintln!("  …  all of them: redrive replay show {id} --letters --state failed");
+        say!("  …  all of them: redrive replay show {id} --letters --state failed");
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ fn print(replays: &[ReplayView]) -> io::Result<()> {
             replay.mode.to_string(),
         ];
         row.extend(numbers.map(|number| number.to_string()));
-        row.extend([replay.actor.clone(), table::cut(&replay.name, None)]);
+        row.extend([replay.actor.clone(), replay.name.clone()]);
         row
     };
     let headings = [

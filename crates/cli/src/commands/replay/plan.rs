@@ -8,8 +8,9 @@ use serde_json::json;
 use super::select;
 use crate::args::{PlanArgs, ReplayWorkArgs};
 use crate::exit::Exit;
+use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
-use crate::output::print::out;
+use crate::output::print::{out, say};
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
@@ -30,7 +31,7 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
         plan = redrive.plan_replay(chosen.selection, mode, force).await?;
     }
     if let Some(why) = select::missing(&redrive, &ids).await? {
-        eprintln!("{why}");
+        say!("{why}");
         if plan.matched == 0 {
             return Ok(Exit::Failed);
         }
@@ -38,7 +39,7 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     if args.json {
         let mut document = serde_json::to_value(&plan)?;
         document["mode"] = json!(mode);
-        out!("{document:#}")?;
+        json::document(&document)?;
     } else {
         print(&plan, mode)?;
         out!(

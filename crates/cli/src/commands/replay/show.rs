@@ -10,8 +10,10 @@ use super::super::filter;
 use super::{drive, select};
 use crate::args::ReplayShowArgs;
 use crate::exit::Exit;
+use crate::output::foreign::harmless;
+use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
-use crate::output::print::{harmless, out};
+use crate::output::print::out;
 use crate::output::table;
 use crate::setting::Setting;
 
@@ -29,7 +31,7 @@ pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
     if args.page.json {
         let mut document = serde_json::to_value(&replay)?;
         document["joined_since"] = json!(joined);
-        out!("{document:#}")?;
+        json::document(&document)?;
     } else {
         print(&replay, joined)?;
     }

@@ -10,8 +10,9 @@ use super::super::signals;
 use super::select::{self, Chosen};
 use crate::args::{ReplayWorkArgs, TryArgs};
 use crate::exit::Exit;
+use crate::output::json;
 use crate::output::paint::{BAD, DIM, GOOD, paint};
-use crate::output::print::out;
+use crate::output::print::{out, say};
 use crate::output::progress::Counter;
 use crate::output::table;
 use crate::setting::Setting;
@@ -22,13 +23,13 @@ pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
     let tried = try_out(setting, &redrive, &chosen, select::edits(args.edits), &args.work).await?;
     if tried.tried == 0 && !tried.stopped {
         for (exclusion, letters) in &tried.excluded {
-            eprintln!("{letters} not tried: {}", select::meaning(*exclusion));
+            say!("{letters} not tried: {}", select::meaning(*exclusion));
         }
         let missing = select::missing(&redrive, &chosen.selection).await?;
         bail!("{}", missing.unwrap_or_else(|| "none of the letters has a saved payload to try".to_owned()));
     }
     if args.json {
-        out!("{}", serde_json::to_string_pretty(&tried)?)?;
+        json::document(&tried)?;
     } else {
         print(&tried)?;
     }

@@ -3,7 +3,6 @@
 //! - `html`: the page; `charts`: its pictures, SVG made here; `terminal`: the lines
 //! - `headline`: the sentence that says the most important thing
 //! - `figures`: how numbers are written; `hours`: which of them share a column; `tone`: what a colour means
-//! - `untrusted`: text of unknown origin on one line
 
 pub mod charts;
 pub mod figures;
@@ -14,4 +13,3 @@ pub mod html;
 mod sample;
 pub mod terminal;
 pub mod tone;
-pub mod untrusted;

@@ -4,8 +4,8 @@
 use maud::{Markup, html};
 
 use super::{percent, px, rect};
+use crate::output::foreign::cut;
 use crate::output::report::figures::{count, short};
-use crate::output::report::untrusted::cut;
 
 /// The height of a row, of the labels above the first one, and of the gap between rows.
 const ROW_PX: f64 = 24.0;

@@ -12,9 +12,9 @@ mod overview;
 mod pipelines;
 mod shares;
 
+use crate::output::foreign::cut;
 use crate::output::report::charts;
 use crate::output::report::figures::{count, moment};
-use crate::output::report::untrusted::cut;
 use redrive::report::Report;
 
 const STYLE: &str = include_str!("page.css");

@@ -2,10 +2,10 @@
 
 use super::{DOT, ENTRIES_MAX, heading, more};
 use crate::output::bars::{spark, style};
+use crate::output::foreign::{cut, fit, width_of};
 use crate::output::paint::{DIM, paint};
 use crate::output::report::figures::{count, moment_near};
 use crate::output::report::tone::Tone;
-use crate::output::report::untrusted::{cut, fit, width_of};
 use redrive::report::{CauseLine, Report};
 
 /// The width of the longest state, and of a count of ten millions.

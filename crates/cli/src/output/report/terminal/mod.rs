@@ -6,11 +6,11 @@ mod shares;
 mod time;
 
 use crate::output::bars::{self, Row};
+use crate::output::foreign::{cut, width_of};
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::report::figures::{count, counted, moment, percent, span};
 use crate::output::report::headline::headline;
 use crate::output::report::tone::Tone;
-use crate::output::report::untrusted::{cut, width_of};
 use redrive::report::Report;
 
 /// Lines are made no narrower than this.

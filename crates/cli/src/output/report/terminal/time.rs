@@ -2,11 +2,11 @@
 
 use super::heading;
 use crate::output::bars::{spark, style};
+use crate::output::foreign::{cut, fit};
 use crate::output::paint::{BAD, DIM, paint};
 use crate::output::report::figures::{count, moment};
 use crate::output::report::hours;
 use crate::output::report::tone::Tone;
-use crate::output::report::untrusted::{cut, fit};
 use redrive::report::{HourReport, Report};
 
 /// The width of what is left and right of the columns over time, gaps included.
