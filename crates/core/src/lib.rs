@@ -24,13 +24,12 @@
 //! - [`traffic`]: what is counted about attempts
 //! - [`egress`]: which addresses may be connected to
 //! - [`hidden`]: characters that are obeyed instead of seen
-//! - [`secrets`]: what must not get out, and how it is masked (`credentials`: the forms it may have)
+//! - [`secrets`]: what must not get out, and how it is masked
 
 pub mod breakers;
 pub mod causes;
 pub mod clock;
 pub mod crashes;
-mod credentials;
 pub mod dead;
 pub mod egress;
 pub mod failures;

@@ -4,7 +4,7 @@
 
 use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL_NOPAD};
 
-use crate::secrets::percent_encode;
+use super::percent_encode;
 
 /// Shorter values that have no digit in them are words, such as `default`.
 const WORD_BYTES_MAX: usize = 7;
@@ -16,7 +16,7 @@ const PARAMETER_BYTES_MIN: usize = 12;
 const ENCODED_BYTES_MIN: usize = 6;
 
 /// The parts of a value that are secret because of the name it goes under.
-pub(crate) fn parts(name: &str, value: &str) -> Vec<String> {
+pub(super) fn parts(name: &str, value: &str) -> Vec<String> {
     let (name, value) = (name.to_ascii_lowercase(), value.trim());
     let mut parts = vec![value.to_owned()];
     if name.ends_with("authorization") {
@@ -35,14 +35,14 @@ pub(crate) fn parts(name: &str, value: &str) -> Vec<String> {
 }
 
 /// The secret parts of the user and password in an address, as they stand there and as they are sent.
-pub(crate) fn user_parts(user: &str, password: &str) -> Vec<String> {
+pub(super) fn user_parts(user: &str, password: &str) -> Vec<String> {
     let (user, plain) = (percent_decode(user), percent_decode(password));
     let pair = format!("{user}:{plain}");
     vec![password.to_owned(), plain, BASE64.encode(pair.as_bytes())]
 }
 
 /// A secret in the forms it may come back in: as it is, in an address, within JSON, in Base64.
-pub(crate) fn forms(value: &str) -> Vec<String> {
+pub(super) fn forms(value: &str) -> Vec<String> {
     let mut forms = vec![value.to_owned(), percent_encode(value), percent_encode(value).replace("%20", "+")];
     forms.push(lower_hex(&forms[1]));
     let quoted = serde_json::Value::from(value).to_string();
