@@ -72,6 +72,7 @@ fn letter(n: u64, now: Timestamp) -> Result<DeadLetter> {
         replays: 0,
         gate: if n.is_multiple_of(200) { Gate::Never } else { reason.defaults().1 },
         verdict: None,
+        task_id: None,
         cause: None,
         original: None,
         accepted_at: died_at,

@@ -126,6 +126,19 @@ fn set(inside: &mut Value, names: &[String], value: &Value) -> Option<()> {
     }
 }
 
+/// The longest id of a provider's task that is kept, in bytes.
+pub const TASK_ID_BYTES_MAX: usize = 512;
+
+/// The progress of a job that left a task at a provider.
+pub fn progress_of_task(id: &str) -> Value {
+    serde_json::json!({ "task_id": id })
+}
+
+/// The task that a job's progress tells of.
+pub fn task_of_progress(progress: &Value) -> Option<&str> {
+    progress.get("task_id")?.as_str()
+}
+
 /// How often a job has been tried, and what is suspected of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {

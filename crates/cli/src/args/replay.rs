@@ -70,9 +70,12 @@ pub struct ModeArgs {
     /// Work from the saved payloads: no network
     #[arg(long, conflicts_with = "refetch")]
     pub saved: bool,
-    /// Do everything anew
+    /// Do everything anew; a task that was left at a provider is asked for first
     #[arg(long)]
     pub refetch: bool,
+    /// Do everything anew, and submit, and pay for, tasks again that were left at a provider
+    #[arg(long, conflicts_with_all = ["saved", "refetch"])]
+    pub resubmit: bool,
 }
 
 #[derive(Debug, Args)]

@@ -35,7 +35,7 @@ const KEY: &str = "demo-api-key";
 #[test]
 fn every_end_of_a_task_has_its_reason() {
     for form in ["in-res", "create-task"] {
-        let (sandbox, _site) = sandbox(form);
+        let (sandbox, site) = sandbox(form);
         let sitekeys = [
             "6Ldemo-solved-1",
             "6Ldemo-no-slot",
@@ -67,6 +67,8 @@ fn every_end_of_a_task_has_its_reason() {
             ],
             "{form}"
         );
+        let submitted = site.count(if form == "in-res" { "/in.php" } else { "/createTask" });
+        assert_eq!(submitted, 8, "{form}: once each, but again what found no slot and what was given up");
         let late = sandbox.dead().into_iter().find(|letter| letter["reason"] == "timeout").expect("one is late");
         let message = late["message"].as_str().expect("a message").to_owned();
         assert!(message.starts_with("task ") && message.contains("timed out"), "{message}");

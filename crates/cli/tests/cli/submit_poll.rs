@@ -1,8 +1,11 @@
 //! `submit-poll` against a provider that misbehaves: what was paid for is not lost.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
-use crate::harness::Sandbox;
+use crate::harness::{Sandbox, eventually};
 use crate::scripted::{Asked, Scripted};
 
 const HTML: &str = "<html><title>502</title>we will be back soon</html>";
@@ -120,5 +123,124 @@ fn json_of_another_shape_goes_to_a_person_at_once() {
     sandbox.redrive("run tasks.jsonl").expect(3);
     let letter = &sandbox.dead()[0];
     assert_eq!((&letter["reason"], &letter["attempts"]), (&json!("malformed_payload"), &json!(1)));
+    assert_eq!(provider.count("/submit"), 1);
+}
+
+/// A provider that has no result until it is told to, and a sandbox whose task has run out of polls there.
+fn out_of_polls(
+    later: impl Fn(&Asked) -> (u16, String) + Send + Sync + 'static,
+) -> (Sandbox, Scripted, Arc<AtomicBool>) {
+    let is_later = Arc::<AtomicBool>::default();
+    let told = Arc::clone(&is_later);
+    let (sandbox, provider) = sandbox(move |asked| match asked.path.as_str() {
+        "/submit" => accept(asked),
+        _ if told.load(Ordering::SeqCst) => later(asked),
+        _ => ok(json!({"state": "pending"})),
+    });
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    assert_eq!(provider.count("/submit"), 1, "two attempts at one task");
+    (sandbox, provider, is_later)
+}
+
+/// Starts a replay of everything once the provider answers as it does later.
+fn replayed(sandbox: &Sandbox, is_later: &AtomicBool, options: &str) {
+    is_later.store(true, Ordering::SeqCst);
+    sandbox.redrive(&format!("replay start --pipeline solver {options}")).expect(0);
+    assert_eq!(sandbox.ledger("solver")["done"], 1);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_replay_asks_for_the_task_that_was_paid_for() {
+    let (sandbox, provider, is_later) = out_of_polls(|_| ready());
+    let letter = sandbox.dead().remove(0);
+    assert_eq!((&letter["code"], &letter["task_id"]), (&json!("out_of_polls"), &json!("t1")));
+    let shown = sandbox.run(&["dead", "show", letter["id"].as_str().expect("an id")]).expect(0).stdout;
+    assert!(shown.lines().any(|line| line.contains("task id") && line.contains("t1")), "{shown}");
+    replayed(&sandbox, &is_later, "");
+    assert_eq!(provider.count("/submit"), 1, "it was paid for once");
+}
+
+#[test]
+fn a_replay_that_is_killed_while_it_polls_pays_no_second_time() {
+    let (sandbox, provider, is_later) = out_of_polls(|_| ready());
+    sandbox.write("redrive.toml", sandbox.read("redrive.toml").replace("times = 3", "times = 10000"));
+    for _ in 0..2 {
+        let polls = provider.count("/poll");
+        let start = ["replay", "start", "--pipeline", "solver"];
+        let resume = ["replay", "resume", "last"];
+        let is_first = sandbox.ledger("solver")["dead"] == 1;
+        let mut child = sandbox.spawn(if is_first { &start } else { &resume });
+        eventually("the replay polls", || provider.count("/poll") > polls + 2);
+        child.kill().expect("killed");
+        child.wait().expect("waited");
+    }
+    is_later.store(true, Ordering::SeqCst);
+    sandbox.redrive("replay resume last").expect(0);
+    assert_eq!((provider.count("/submit"), &sandbox.ledger("solver")["done"]), (1, &json!(1)));
+    sandbox.assert_sound();
+}
+
+/// Whether the provider forgot the task or gave it up: asking again is of no use, so the same attempt submits anew.
+#[test]
+fn a_spent_id_is_submitted_anew_in_the_same_attempt() {
+    for code in ["ERROR_NO_SUCH_CAPCHA_ID", "ERROR_CAPTCHA_UNSOLVABLE"] {
+        let (sandbox, provider, is_later) = out_of_polls(move |asked| match asked.path.as_str() {
+            "/poll?id=t1" => ok(json!({"code": code})),
+            _ => ready(),
+        });
+        replayed(&sandbox, &is_later, "");
+        assert_eq!(provider.count("/submit"), 2, "{code}");
+        let job = &sandbox.redrive("job list --all --json").expect(0).json_lines()[0];
+        assert_eq!(job["attempts"], 3, "{code}: two before, and the one that was replayed");
+    }
+}
+
+#[test]
+fn a_code_that_nobody_knows_does_not_spend_the_task() {
+    let (sandbox, provider) = sandbox(|asked| match (asked.path.as_str(), asked.before) {
+        ("/submit", _) => accept(asked),
+        (_, 0) => ok(json!({"code": "ERROR_MOON_PHASE"})),
+        _ => ready(),
+    });
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    assert_eq!(sandbox.dead()[0]["task_id"], "t1");
+    replayed(&sandbox, &AtomicBool::default(), "");
+    assert_eq!(provider.count("/submit"), 1);
+}
+
+#[test]
+fn a_task_is_submitted_again_when_that_is_asked_for() {
+    for options in ["--resubmit", "--set page=b"] {
+        let (sandbox, provider, is_later) = out_of_polls(|_| ready());
+        let polls = provider.count("/poll");
+        replayed(&sandbox, &is_later, options);
+        let asked: Vec<_> = provider.asked().into_iter().filter(|asked| asked.path.starts_with("/poll")).collect();
+        assert_eq!(provider.count("/submit"), 2, "{options}");
+        assert!(asked[polls..].iter().all(|asked| asked.path == "/poll?id=t2"), "{options}: {asked:?}");
+    }
+}
+
+#[test]
+fn a_task_id_travels_with_its_letter() {
+    let (sandbox, provider, is_later) = out_of_polls(|_| ready());
+    let elsewhere = Sandbox::new();
+    elsewhere.write("redrive.toml", sandbox.read("redrive.toml"));
+    elsewhere.write("letters.jsonl", sandbox.redrive("dead export").expect(0).stdout);
+    elsewhere
+        .write("hostile.jsonl", elsewhere.read("letters.jsonl").replace("\"t1\"", &format!("{:?}", "x".repeat(513))));
+    assert!(elsewhere.redrive("dead import hostile.jsonl").stderr.contains("task_id is longer than 512 bytes"));
+    elsewhere.redrive("dead import letters.jsonl").expect(0);
+    assert_eq!(elsewhere.dead()[0]["task_id"], "t1");
+    replayed(&elsewhere, &is_later, "");
+    assert_eq!(provider.count("/submit"), 1);
+}
+
+#[test]
+fn an_id_that_cannot_be_kept_goes_to_a_person() {
+    let (sandbox, provider) = sandbox(|_| ok(json!({"error": 0, "task": "x".repeat(513)})));
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let letter = &sandbox.dead()[0];
+    assert_eq!((&letter["reason"], &letter["task_id"]), (&json!("malformed_payload"), &Value::Null));
     assert_eq!(provider.count("/submit"), 1);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{DeadLetter, Gate};
 use crate::failures::Failure;
 use crate::ids::JobId;
-use crate::jobs::KEY_BYTES_MAX;
+use crate::jobs::{KEY_BYTES_MAX, TASK_ID_BYTES_MAX};
 use crate::state::JobState;
 use crate::time::Timestamp;
 
@@ -26,6 +26,9 @@ pub enum Unfit {
     /// A key that no job here could have.
     #[error("key is longer than {KEY_BYTES_MAX} bytes")]
     KeyTooLong,
+    /// A task id that no attempt here could have left.
+    #[error("task_id is longer than {TASK_ID_BYTES_MAX} bytes")]
+    TaskIdTooLong,
     /// A key that says nothing.
     #[error("key is empty: leave it out, or give one")]
     KeyEmpty,
@@ -51,6 +54,9 @@ pub fn check(letter: &DeadLetter, now: Timestamp) -> Result<(), Unfit> {
         Some("") => return Err(Unfit::KeyEmpty),
         Some(key) if key.len() > KEY_BYTES_MAX => return Err(Unfit::KeyTooLong),
         _ => {}
+    }
+    if letter.task_id.as_ref().is_some_and(|id| id.len() > TASK_ID_BYTES_MAX) {
+        return Err(Unfit::TaskIdTooLong);
     }
     let counts = [("attempts", letter.attempts), ("crashes", letter.crashes), ("replays", letter.replays)];
     if let Some((field, found)) = counts.into_iter().find(|(_, found)| *found > COUNT_MAX) {
@@ -172,6 +178,8 @@ mod tests {
         let long = DeadLetter { key: Some("x".repeat(KEY_BYTES_MAX + 1)), ..letter(1, 5) };
         assert_eq!(check(&long, now), Err(Unfit::KeyTooLong));
         assert_eq!(check(&DeadLetter { key: Some(String::new()), ..letter(1, 5) }, now), Err(Unfit::KeyEmpty));
+        let task_id = Some("x".repeat(TASK_ID_BYTES_MAX + 1));
+        assert_eq!(check(&DeadLetter { task_id, ..letter(1, 5) }, now), Err(Unfit::TaskIdTooLong));
         assert_eq!(check(&DeadLetter { failures: Some(Vec::new()), ..letter(1, 5) }, now), Err(Unfit::NoFailures));
         let worn = DeadLetter { replays: u32::MAX, ..letter(1, 5) };
         assert_eq!(check(&worn, now), Err(Unfit::TooMany { field: "replays", found: u32::MAX }));

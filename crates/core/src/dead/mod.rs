@@ -87,6 +87,9 @@ pub struct DeadLetter {
     /// The cause it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<CauseId>,
+    /// The task that was left at a provider: a replay asks for it before it submits, and pays, again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
     /// The input as it was accepted, if a replay changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original: Option<Input>,

@@ -22,8 +22,10 @@ use crate::failures::Reason;
 pub enum ReplayMode {
     /// The saved payload: no network.
     Saved,
-    /// Everything anew.
+    /// Everything anew, except that a task which was left at a provider is asked for first.
     Refetch,
+    /// Everything anew: also what was submitted, and paid for, before.
+    Resubmit,
 }
 
 impl ReplayMode {
@@ -32,6 +34,7 @@ impl ReplayMode {
         match self {
             Self::Saved => "saved",
             Self::Refetch => "refetch",
+            Self::Resubmit => "resubmit",
         }
     }
 }
@@ -46,7 +49,7 @@ impl FromStr for ReplayMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = [Self::Saved, Self::Refetch].into_iter().find(|mode| mode.as_str() == text);
+        let found = [Self::Saved, Self::Refetch, Self::Resubmit].into_iter().find(|mode| mode.as_str() == text);
         found.ok_or_else(|| format!("{text:?} is not what a replay works from"))
     }
 }

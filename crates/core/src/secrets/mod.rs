@@ -87,6 +87,11 @@ impl Secrets {
             || self.names.contains(&name)
     }
 
+    /// Whether a text has the value of a secret in it.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.values.iter().any(|value| text.contains(value.as_str()))
+    }
+
     /// The text without any secret value, and without secret parameters in what looks like a query.
     pub fn mask(&self, text: &str) -> String {
         let mut masked = text.to_owned();

@@ -4,16 +4,20 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
+use redrive_core::jobs::{Input, progress_of_task};
 use redrive_core::payloads::{PayloadHash, PayloadPlace};
 use redrive_core::replays::{Exclusion, ReplayMode};
 use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
 use serde_json::json;
 
-use super::replays::replay_one;
-use super::script::{Shared, assert_sound, at, attach, bury, dead, enqueue, job, ledger, pipeline, plain, settle};
+use super::replays::{advance, all, at_once, change, lease, plan, replay_one, start_as};
+use super::script::{
+    Shared, assert_sound, at, attach, bury, dead, enqueue, fatal, job, lease_one, ledger, pipeline, plain, settle,
+};
 use crate::contract::{
-    DeadFilter, DiscardDead, ExpireDead, ImportDead, ListDead, PlanReplay, RegisterPayload, Selection,
+    DeadFilter, DiscardDead, ExpireDead, ImportDead, ListDead, NoteProgress, PlanReplay, RegisterPayload, ReplayChange,
+    Selection,
 };
 use crate::sqlite::SqliteStore;
 
@@ -221,4 +225,38 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
     let saved = other.plan_replay(plan(ReplayMode::Saved)).await.expect("planned");
     assert_eq!((saved.included, saved.excluded.get(&Exclusion::PayloadGone)), (1, Some(&1)));
     assert_sound(&other).await;
+}
+
+/// Enqueues a job, leaves a task at a provider, and buries it.
+async fn bury_with_task(store: &Shared, task: &str) {
+    enqueue(store, vec![job(1, plain())]).await;
+    let leased = lease_one(store, at(1)).await;
+    let noted = NoteProgress { lease: leased.lease, progress: Some(progress_of_task(task)) };
+    assert!(store.note_progress(noted).await.expect("noted"));
+    settle(store, &leased, fatal(Reason::SchemaValidation, "odd"), at(2)).await;
+}
+
+/// A task that was paid for is known for as long as its letter is: through replays that were cancelled, export and import.
+pub async fn a_task_stays_with_its_letter(store: Shared) {
+    bury_with_task(&store, "t1").await;
+    let task = async || dead(&store, DeadFilter::default()).await.remove(0).task_id;
+    assert_eq!(task().await.as_deref(), Some("t1"));
+    let again = PlanReplay { mode: ReplayMode::Resubmit, ..plan(all()) };
+    for (n, plan, noted) in [(1, plan(all()), Some(progress_of_task("t1"))), (2, again, None)] {
+        start_as(&store, n, plan, at_once(), Input::new()).await;
+        advance(&store, n, at(101)).await;
+        let leased = lease(&store, n, at(102)).await.remove(0);
+        assert_eq!(leased.progress, noted, "replay {n}");
+        settle(&store, &leased, Outcome::Returned, at(103)).await;
+        assert!(change(&store, n, ReplayChange::Cancel).await);
+        assert_eq!(task().await.as_deref(), Some("t1"), "nothing was submitted meanwhile");
+    }
+    let edits = Input::from_iter([("url".to_owned(), json!("https://example.com/other"))]);
+    start_as(&store, 3, plan(all()), at_once(), edits).await;
+    advance(&store, 3, at(104)).await;
+    let leased = lease(&store, 3, at(105)).await.remove(0);
+    assert_eq!(leased.progress, None, "it is the task of another input");
+    settle(&store, &leased, fatal(Reason::SchemaValidation, "odd"), at(106)).await;
+    assert_eq!(task().await, None);
+    assert_sound(&store).await;
 }

@@ -29,7 +29,7 @@ macro_rules! conformance_tests {
                      extending_keeps_a_lease, a_started_job_is_told_from_a_waiting_one, epochs_grow,
                      progress_survives_a_lost_lease]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
-                   export_and_import_lose_nothing, importing_twice_adds_nothing,
+                   export_and_import_lose_nothing, importing_twice_adds_nothing, a_task_stays_with_its_letter,
                    a_known_key_is_not_taken_in_again, counts_of_an_imported_letter_saturate,
                    a_payload_that_did_not_come_along_is_missing]
             ledger: [hours_are_counted, any_history_adds_up, a_replayed_letter_counts_as_recovered,

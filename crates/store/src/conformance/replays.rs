@@ -30,11 +30,11 @@ fn replay_id(n: u128) -> ReplayId {
     ReplayId::new(at(0), n)
 }
 
-fn all() -> Selection {
+pub(super) fn all() -> Selection {
     Selection { filter: DeadFilter { pipeline: Some(pipeline()), ..DeadFilter::default() }, ids: Vec::new() }
 }
 
-fn plan(selection: Selection) -> PlanReplay {
+pub(super) fn plan(selection: Selection) -> PlanReplay {
     PlanReplay {
         selection,
         mode: ReplayMode::Refetch,
@@ -45,11 +45,11 @@ fn plan(selection: Selection) -> PlanReplay {
     }
 }
 
-fn at_once() -> Pacing {
+pub(super) fn at_once() -> Pacing {
     Pacing { ramp: Vec::new(), ..Pacing::default() }
 }
 
-async fn start_as(store: &Shared, n: u128, plan: PlanReplay, pacing: Pacing, edits: Input) -> ReplayPlan {
+pub(super) async fn start_as(store: &Shared, n: u128, plan: PlanReplay, pacing: Pacing, edits: Input) -> ReplayPlan {
     let params = StartReplay {
         id: replay_id(n),
         name: format!("replay {n}"),
@@ -66,7 +66,7 @@ async fn start(store: &Shared, n: u128, pacing: Pacing) -> ReplayPlan {
     start_as(store, n, plan(all()), pacing, Input::new()).await
 }
 
-async fn advance(store: &Shared, n: u128, now: Timestamp) -> Advance {
+pub(super) async fn advance(store: &Shared, n: u128, now: Timestamp) -> Advance {
     store.advance_replay(replay_id(n), now).await.expect("advanced")
 }
 
@@ -79,7 +79,7 @@ async fn letters(store: &Shared, n: u128) -> Vec<ReplayLetter> {
     store.list_replay_letters(params).await.expect("listed").items
 }
 
-async fn lease(store: &Shared, n: u128, now: Timestamp) -> Vec<LeasedJob> {
+pub(super) async fn lease(store: &Shared, n: u128, now: Timestamp) -> Vec<LeasedJob> {
     lease_some(store, n, 1_000, now).await
 }
 
@@ -97,7 +97,7 @@ async fn lease_some(store: &Shared, n: u128, limit: u32, now: Timestamp) -> Vec<
     store.lease(params).await.expect("leased").jobs
 }
 
-async fn change(store: &Shared, n: u128, change: ReplayChange) -> bool {
+pub(super) async fn change(store: &Shared, n: u128, change: ReplayChange) -> bool {
     let params = ChangeReplay { id: replay_id(n), change, actor: "ada".into(), now: at(200) };
     store.change_replay(params).await.expect("changed")
 }

@@ -4,6 +4,7 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown};
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
+use redrive_core::jobs::progress_of_task;
 use redrive_core::payloads::Payload;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
@@ -76,9 +77,9 @@ fn insert_row(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, payload_lost, tracked)
+                               payload_cut, payload_lost, tracked, progress)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     ?23, '[]')",
+                     ?23, '[]', ?24)",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -103,9 +104,15 @@ fn insert_row(
             letter.verdict,
             letter.original.as_ref().map(serde_json::to_string).transpose()?,
             cut,
-            letter.failures.iter().flatten().last().is_some_and(Failure::lost_payload)
+            letter.failures.iter().flatten().last().is_some_and(Failure::lost_payload),
+            progress_of(letter)
         ])?;
     Ok(())
+}
+
+/// The task that a letter left at a provider, as it is kept.
+fn progress_of(letter: &DeadLetter) -> Option<String> {
+    letter.task_id.as_deref().map(|id| progress_of_task(id).to_string())
 }
 
 /// The payload that a letter names, with what its failures know of it.
@@ -140,6 +147,10 @@ fn fail_again(batch: &mut Batch<'_>, id: JobId, arrived: &DeadLetter, now: Times
         rows::add_failure(batch.connection(), id, failure)?;
     }
     update_row(batch, &here, (&grown, last), (arrived.died_at, key), now)?;
+    if let (true, Some(progress)) = (here.id == arrived.id, progress_of(arrived)) {
+        let mut update = batch.statement("UPDATE dead SET progress = ?2 WHERE id = ?1")?;
+        update.execute(params![id.as_bytes(), progress])?;
+    }
     batch.count(pipeline, now, Event::Buried, Some(last.reason));
     Ok(())
 }

@@ -90,12 +90,12 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         .statement(
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
                               suspect, reason, code, input, replay, saved, cause_key, original, auto_replays, tracked,
-                              automatic)
+                              automatic, progress)
              SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), crashes > 0 OR suspect, reason,
                     code,
                     ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
                     iif(?4 IS NULL, original, ifnull(original, input)), min(auto_replays + ?7, 4294967295),
-                    tracked, ?7
+                    tracked, ?7, iif(?4 IS NULL AND ?8, progress, NULL)
              FROM dead WHERE seq = ?1",
         )?
         .execute(params![
@@ -105,7 +105,8 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
             input,
             replay,
             view.mode == ReplayMode::Saved,
-            view.automatic
+            view.automatic,
+            view.mode != ReplayMode::Resubmit
         ])?;
     let seq = batch.connection().last_insert_rowid();
     batch
@@ -113,11 +114,13 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
             "UPDATE replay_letter SET letter = (SELECT json_object('gate', gate, 'died_at', died_at, 'kept_from', kept_from,
                     'http_status', http_status, 'proxy', proxy, 'message', message, 'verdict', verdict, 'cut', payload_cut,
                     'lost', payload_lost,
-                    'payload', hex(payload), 'failures', (SELECT ifnull(max(n), 0) FROM failure WHERE job = id))
+                    'payload', hex(payload), 'failures', (SELECT ifnull(max(n), 0) FROM failure WHERE job = id),
+                    'progress', iif(?3, NULL, progress))
                     FROM dead WHERE seq = ?1)
              WHERE job = ?2 AND claimed = 1",
         )?
-        .execute(params![letter.seq, job.as_bytes()])?;
+        // A task is that of the input as it was.
+        .execute(params![letter.seq, job.as_bytes(), input.is_some()])?;
     batch.statement("DELETE FROM dead WHERE seq = ?1")?.execute([letter.seq])?;
     push(batch, replay, letter.pipeline, seq, now)?;
     batch.shift(letter.pipeline, JobState::Dead, Move::Replay)?;

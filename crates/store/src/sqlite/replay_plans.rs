@@ -29,7 +29,7 @@ impl Choice {
         // Every value that is bound must be used.
         let host = match params.mode {
             ReplayMode::Saved => conditions.bind(params.host.clone()),
-            ReplayMode::Refetch => String::new(),
+            ReplayMode::Refetch | ReplayMode::Resubmit => String::new(),
         };
         Ok(Self { exclusion: exclusion(params, any_claimed(conn)?, &host), conditions, limit })
     }

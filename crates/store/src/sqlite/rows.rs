@@ -3,11 +3,12 @@
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::{Failure, Reason};
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
-use redrive_core::jobs::{Input, Tally};
+use redrive_core::jobs::{Input, Tally, task_of_progress};
 use redrive_core::payloads::PayloadHash;
 use redrive_core::time::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
+use serde_json::Value;
 
 use super::fault::Fault;
 use crate::error::StoreError;
@@ -87,7 +88,7 @@ pub(super) fn tally(row: &Row<'_>, first: usize) -> RowResult<Tally> {
 pub(super) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.target, d.reason, d.code, d.message,
     d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload, d.verdict, d.original,
     (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key),
-    d.payload_cut = 2";
+    d.payload_cut = 2, d.progress";
 
 pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
     Ok(DeadLetter {
@@ -112,6 +113,7 @@ pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
         original: json_opt(row, 19)?,
         cause: parsed_opt(row, 20)?,
         payload_missing: row.get(21)?,
+        task_id: json_opt::<Value>(row, 22)?.as_ref().and_then(task_of_progress).map(str::to_owned),
         failures: None,
     })
 }

@@ -70,7 +70,7 @@ async fn bodies(setting: &Setting, letter: &DeadLetter) -> Result<HashMap<Payloa
 fn print(letter: &DeadLetter) -> Result<()> {
     out!("{} {}", paint(HEADING, "dead letter"), letter.id)?;
     let optional = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    for (name, value) in [
+    let fields = [
         ("pipeline", letter.pipeline.to_string()),
         ("key", optional(&letter.key)),
         ("target", optional(&letter.target)),
@@ -84,7 +84,8 @@ fn print(letter: &DeadLetter) -> Result<()> {
         ("accepted", letter.accepted_at.to_string()),
         ("died", letter.died_at.to_string()),
         ("payload", payload(letter)),
-    ] {
+    ];
+    for (name, value) in fields.into_iter().chain(letter.task_id.clone().map(|id| ("task id", id))) {
         out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
     }
     out!("{}", paint(HEADING, "input"))?;

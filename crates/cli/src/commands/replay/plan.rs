@@ -25,6 +25,7 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let mode = match &pipelines {
         Ok(pipelines) => select::mode(pipelines, &plan, &args.mode, false)?,
         Err(_) if args.mode.saved => ReplayMode::Saved,
+        Err(_) if args.mode.resubmit => ReplayMode::Resubmit,
         Err(_) => ReplayMode::Refetch,
     };
     if mode == ReplayMode::Saved {
@@ -55,6 +56,7 @@ pub fn print(plan: &ReplayPlan, mode: ReplayMode) -> Result<()> {
     let how = match mode {
         ReplayMode::Saved => ", from their saved payloads, without the network",
         ReplayMode::Refetch => ", fetching everything anew",
+        ReplayMode::Resubmit => ", submitting everything anew",
     };
     let how = if plan.included == 0 { "" } else { how };
     out!("{} of {} letters would be replayed{how}", paint(HEADING, plan.included), plan.matched)?;

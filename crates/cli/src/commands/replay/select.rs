@@ -71,9 +71,10 @@ pub fn pipelines(
 
 /// What to work from: as was said, or else as fits the letters.
 pub fn mode(pipelines: &[Pipeline], plan: &ReplayPlan, args: &ModeArgs, edited: bool) -> Result<ReplayMode> {
-    match (args.saved, args.refetch) {
-        (true, _) => able(pipelines, edited).map(|()| ReplayMode::Saved),
-        (_, true) => Ok(ReplayMode::Refetch),
+    match args {
+        ModeArgs { saved: true, .. } => able(pipelines, edited).map(|()| ReplayMode::Saved),
+        ModeArgs { refetch: true, .. } => Ok(ReplayMode::Refetch),
+        ModeArgs { resubmit: true, .. } => Ok(ReplayMode::Resubmit),
         _ => Ok(choose_mode(pipelines, plan, edited)),
     }
 }

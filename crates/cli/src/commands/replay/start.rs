@@ -51,7 +51,11 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
         plan::print(&plan, mode)?;
         return if plan.matched == 0 { bail!("no dead letters are like that") } else { Ok(Exit::Failed) };
     };
-    let how = if mode == ReplayMode::Saved { "from their saved payloads" } else { "fetched anew" };
+    let how = match mode {
+        ReplayMode::Saved => "from their saved payloads",
+        ReplayMode::Refetch => "fetched anew",
+        ReplayMode::Resubmit => "submitted anew",
+    };
     out!("replay {id}: {}, {how}", counted(i64::try_from(plan.included).unwrap_or(i64::MAX), "letter", "letters"))?;
     if mode == ReplayMode::Refetch && !args.mode.refetch && plan.with_payload > 0 {
         out!("  {} of them have a saved payload: --saved works from it, without the network", plan.with_payload)?;

@@ -25,6 +25,9 @@ pub struct Meaning {
     pub hold: bool,
     /// Seconds to wait at least.
     pub wait_secs: Option<f64>,
+    /// Whether the task is over for the provider, so that asking for it again is of no use: its id is unknown, has expired,
+    /// or was given up. By default so if it is `unsolvable`.
+    pub spent: Option<bool>,
 }
 
 /// A table of codes.
@@ -42,6 +45,11 @@ impl Codes {
     /// The names of the tables that ship with Redrive.
     pub fn built_in_names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Whether a code means that a task's id is spent. What nobody knows does not: its task may have been paid for.
+    pub fn is_spent(&self, code: &str) -> bool {
+        self.0.get(code).is_some_and(|meaning| meaning.spent.unwrap_or(meaning.reason == Reason::Unsolvable))
     }
 
     /// What a code means, as a failure.
@@ -85,6 +93,12 @@ mod tests {
             }
             assert_eq!(meaning("ERROR_MOON_PHASE"), (Reason::HandlerError, Some(Disposition::Dead), false), "{name}");
             assert_eq!(codes.report("ERROR_MOON_PHASE").gate, Some(Gate::Review));
+            assert!(codes.is_spent("ERROR_CAPTCHA_UNSOLVABLE"), "{name}: asking again gives the same answer");
+            let unknown = if name == "in-res" { "ERROR_WRONG_CAPTCHA_ID" } else { "ERROR_NO_SUCH_CAPCHA_ID" };
+            assert!(codes.is_spent(unknown), "{name}");
+            for alive in ["ERROR_ZERO_BALANCE", "ERROR_TOO_MUCH_REQUESTS", "ERROR_IP_BLOCKED", "ERROR_MOON_PHASE"] {
+                assert!(!codes.is_spent(alive), "{name}: {alive} is about us, not about the task");
+            }
         }
     }
 }

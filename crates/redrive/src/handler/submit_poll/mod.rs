@@ -1,8 +1,8 @@
 //! `submit-poll`: send a request, read a task id, poll until it is ready, failed or out of time.
 //!
 //! Everything that differs between providers is configuration: the requests, where the id, the result and the code are
-//! found, and the table of codes. The task id is on disk before the first poll, so a restarted worker goes on polling
-//! instead of submitting, and paying, again.
+//! found, and the table of codes. The task id is on disk before the first poll and stays with the job, also when it dies:
+//! a restarted worker, the next attempt and a replay go on polling instead of submitting, and paying, again.
 
 pub mod codes;
 mod reply;
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
-use redrive_core::jobs::Input;
-use serde_json::{Value, json};
+use redrive_core::jobs::{Input, TASK_ID_BYTES_MAX, progress_of_task, task_of_progress};
+use serde_json::Value;
 
 use self::codes::Codes;
 use self::reply::Said;
@@ -55,6 +55,13 @@ struct Reply {
     proxy: Option<String>,
 }
 
+/// How asking for a task ended.
+enum End {
+    Ready(Value),
+    /// The provider is done with it: asking again is of no use.
+    Spent(Reply),
+}
+
 /// The handler that submits and polls.
 #[derive(Debug)]
 pub struct SubmitPoll {
@@ -71,45 +78,66 @@ impl SubmitPoll {
         Ok(Self { config, line })
     }
 
+    /// Asks for a task that an earlier attempt left, if there is one; only when the provider is done with it, or when there
+    /// is none, is one submitted, at most once per attempt.
     async fn attempt(&self, job: &Job) -> Result<Value, HandlerError> {
-        let noted = job.progress.value().and_then(|progress| progress[TASK_ID].as_str().map(str::to_owned));
-        let task = match noted {
-            Some(task) => task,
-            None => self.submit(job).await?,
-        };
-        self.poll(&task, job).await
+        if let Some(task) = job.progress.value().and_then(task_of_progress)
+            && let End::Ready(result) = self.poll(task, job).await?
+        {
+            return Ok(result);
+        }
+        let task = self.submit(job).await?;
+        match self.poll(&task, job).await? {
+            End::Ready(result) => Ok(result),
+            End::Spent(reply) => Err(self.refuse(reply, "poll", Some(&task), job).await),
+        }
     }
 
     async fn submit(&self, job: &Job) -> Result<String, HandlerError> {
-        let reply = self.ask(&self.config.submit, &self.config.submit_reading, &job.input, job).await?;
-        let Said::Value(id) = reply.said else { return Err(self.refuse(reply, "submit", None, job).await) };
-        let id = match id {
-            Value::String(id) => id,
-            other => other.to_string(),
+        let mut reply = self.ask(&self.config.submit, &self.config.submit_reading, &job.input, job).await?;
+        let id = match &reply.said {
+            Said::Value(Value::String(id)) => Some(id.clone()),
+            Said::Value(id) => Some(id.to_string()),
+            _ => None,
         };
-        job.progress.note(Some(json!({ TASK_ID: id }))).await?;
-        Ok(id)
+        match id {
+            Some(id) if self.is_sound(&id) => {
+                job.progress.note(Some(progress_of_task(&id))).await?;
+                Ok(id)
+            }
+            Some(_) => {
+                let why = format!("the task id is longer than {TASK_ID_BYTES_MAX} bytes, or has a secret in it");
+                reply.said = Said::Unexpected(why);
+                Err(self.refuse(reply, "submit", None, job).await)
+            }
+            None => Err(self.refuse(reply, "submit", None, job).await),
+        }
     }
 
-    /// Asks for the result until it is there. What goes wrong on the way leaves the task as it is: an answer that cannot be
-    /// used costs a poll, any other failure the attempt, and the next attempt asks for the same task.
-    async fn poll(&self, task: &str, job: &Job) -> Result<Value, HandlerError> {
+    /// Whether an id may be kept: it is stored, shown and exported as it came.
+    fn is_sound(&self, id: &str) -> bool {
+        id.len() <= TASK_ID_BYTES_MAX && !self.line.secrets().is_in(id)
+    }
+
+    /// Asks for the result until it is there, or the id is spent and forgotten. What goes wrong on the way leaves the task as
+    /// it is: an answer that cannot be used costs a poll, any other failure the attempt, and the next attempt, or a replay,
+    /// asks for the same task.
+    async fn poll(&self, task: &str, job: &Job) -> Result<End, HandlerError> {
         let mut input = job.input.clone();
         input.insert(TASK_ID.into(), task.into());
         let (mut bad, mut bad_is_last) = (None, false);
         for _ in 0..self.config.polls_max {
             tokio::time::sleep(self.config.every).await;
-            let reply = self.ask(&self.config.poll, &self.config.poll_reading, &input, job).await?;
-            match reply.said {
-                Said::Value(result) => return Ok(result),
+            let mut reply = self.ask(&self.config.poll, &self.config.poll_reading, &input, job).await?;
+            match &mut reply.said {
+                Said::Value(result) => return Ok(End::Ready(result.take())),
                 Said::Pending => bad_is_last = false,
                 Said::Unreadable(_) | Said::Unexpected(_) => (bad, bad_is_last) = (Some(reply), true),
-                Said::Code { .. } => {
-                    // The provider is done with the task, one way or another: the next attempt submits anew.
+                Said::Code { code, .. } if self.config.codes.is_spent(code) => {
                     job.progress.note(None).await?;
-                    return Err(self.refuse(reply, "poll", Some(task), job).await);
+                    return Ok(End::Spent(reply));
                 }
-                Said::Status => return Err(self.refuse(reply, "poll", Some(task), job).await),
+                Said::Code { .. } | Said::Status => return Err(self.refuse(reply, "poll", Some(task), job).await),
             }
         }
         match bad {
@@ -119,9 +147,6 @@ impl SubmitPoll {
     }
 
     async fn out_of_polls(&self, task: &str, bad: Option<Reply>, job: &Job) -> HandlerError {
-        if let Err(error) = job.progress.note(None).await {
-            return error;
-        }
         if let Some(answer) = bad.and_then(|reply| reply.answer)
             && let Err(error) = self.keep(&answer, job).await
         {

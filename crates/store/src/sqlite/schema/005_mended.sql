@@ -56,3 +56,5 @@ WHERE payload IS NOT NULL AND EXISTS (SELECT 1 FROM payload_use u WHERE u.job = 
 DELETE FROM payload_use WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = payload_use.hash);
 
 ALTER TABLE payload ADD COLUMN spooled_on TEXT;        -- the host whose spool has it, while it is on its way to the vault
+-- How far the last attempt of a letter got: a task that was paid for and that a replay asks for first.
+ALTER TABLE dead ADD COLUMN progress TEXT;
