@@ -102,6 +102,7 @@ fn http(vault: &Vault) -> Result<Pipeline> {
             authorities: Default::default(),
             cookies: false,
             proxies: Vec::new(),
+            proxies_max: 3,
             per_target_max: None,
             per_second_max: None,
             secrets: Secrets::default(),

@@ -101,6 +101,7 @@ async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: us
 async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: WorkerId, batch: usize) -> Result<usize> {
     let (store, now, policy): (&Arc<dyn Store>, _, _) = (redrive.store(), redrive.now(), Policy::default());
     let lease = LeaseJobs {
+        with_tried: false,
         lane: Lane::Queue,
         pipeline: name.clone(),
         worker,

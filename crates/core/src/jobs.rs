@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::failures::Reason;
 use crate::ids::{JobId, LeaseToken, PipelineName};
 use crate::payloads::Payload;
+use crate::proxies::{History, TriedProxy};
 use crate::state::JobState;
 use crate::time::Timestamp;
 
@@ -195,12 +196,19 @@ pub struct LeasedJob {
     pub saved: Option<Payload>,
     /// Whether it is replayed because a policy asked for it, and no person.
     pub automatic: bool,
+    /// The proxies through which its earlier attempts failed, oldest first; only where that was asked for.
+    pub tried: Vec<TriedProxy>,
 }
 
 impl LeasedJob {
     /// The number of the attempt under way, counted over all replays from 1.
     pub const fn attempt(&self) -> u32 {
         self.tally.attempts.saturating_add(1)
+    }
+
+    /// The proxies it has tried.
+    pub fn proxies(&self) -> History<'_> {
+        History { tried: &self.tried, replay: self.tally.replays }
     }
 }
 

@@ -40,6 +40,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod payloads;
 pub mod policy;
+pub mod proxies;
 pub mod replays;
 pub mod retry;
 pub mod rules;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::breakers::BreakerPolicy;
+use crate::proxies::ProxyPolicy;
 use crate::replays::AutoReplay;
 use crate::retry::RetryPolicy;
 use crate::rules::Rule;
@@ -18,6 +19,8 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// When the jobs of a failing target wait.
     pub breaker: BreakerPolicy,
+    /// The proxies that jobs may take; a pipeline fills in those of its handler.
+    pub proxies: ProxyPolicy,
     /// Queued jobs above which an enqueue is refused.
     pub queued_max: Option<u64>,
     /// How long dead letters are kept; `None` keeps them for ever.
@@ -37,6 +40,7 @@ impl Default for Policy {
             crashes_max: 3,
             rules: Vec::new(),
             breaker: BreakerPolicy::default(),
+            proxies: ProxyPolicy::default(),
             queued_max: None,
             retention: Some(Duration::from_secs(14 * 86_400)),
             auto_replays: Vec::new(),

@@ -12,6 +12,7 @@ use crate::ids::WorkerId;
 use crate::jobs::{Lease, LeasedJob, Tally};
 use crate::payloads::Payload;
 use crate::policy::Policy;
+use crate::proxies;
 use crate::retry::RetryPolicy;
 use crate::rules::{Verdict, classify};
 use crate::time::Timestamp;
@@ -164,6 +165,9 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
         verdict.disposition = Disposition::Dead;
     }
     let wait = report.retry_after();
+    if attempts_left(policy, job) && proxies::goes_on(policy, job, &report, verdict) {
+        return proxies::go_on(policy, job, report, verdict, ending);
+    }
     let signal = match report.hold {
         true => Signal::Hold(wait.unwrap_or_default()),
         false => Signal::of_failure(verdict.reason, verdict.disposition, wait),
@@ -181,30 +185,30 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
         return Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() };
     }
     let tally = Tally { attempts: job.attempt(), suspect: false, ..job.tally };
-    // A replay that nobody asked for looks whether things are better, once.
-    let attempts_max = if job.automatic { 1 } else { policy.retry.attempts_max };
-    let destination = retry_or_bury(&policy.retry, verdict, (tally, attempts_max), wait, ending);
+    let destination = match verdict.disposition == Disposition::Retry && attempts_left(policy, job) {
+        true => Destination::Queue { due_at: ending.at + policy.retry.delay(in_run(tally), wait, ending.chance) },
+        false => bury(&policy.retry, verdict, tally),
+    };
     Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() }
 }
 
-fn retry_or_bury(
-    retry: &RetryPolicy,
-    verdict: Verdict,
-    (tally, attempts_max): (Tally, u32),
-    wait: Option<Duration>,
-    ending: Ending,
-) -> Destination {
-    let in_run = tally.attempts.saturating_sub(tally.attempts_before);
+/// Whether a job may be tried once more after this attempt, in this run and in all. A replay that nobody asked for looks whether
+/// things are better, once.
+fn attempts_left(policy: &Policy, job: &LeasedJob) -> bool {
+    let tally = Tally { attempts: job.attempt(), ..job.tally };
+    let attempts_max = if job.automatic { 1 } else { policy.retry.attempts_max };
+    in_run(tally) < attempts_max && tally.attempts < policy.retry.attempts_total_max
+}
+
+/// Attempts in this run.
+const fn in_run(tally: Tally) -> u32 {
+    tally.attempts.saturating_sub(tally.attempts_before)
+}
+
+fn bury(retry: &RetryPolicy, verdict: Verdict, tally: Tally) -> Destination {
     let worn_out = tally.attempts >= retry.attempts_total_max;
-    let retries = verdict.disposition == Disposition::Retry && in_run < attempts_max && !worn_out;
-    if retries {
-        Destination::Queue { due_at: ending.at + retry.delay(in_run, wait, ending.chance) }
-    } else {
-        Destination::bury(
-            if worn_out { Gate::Never } else { verdict.gate },
-            worn_out.then(|| permanently(tally, retry)),
-        )
-    }
+    let gate = if worn_out { Gate::Never } else { verdict.gate };
+    Destination::bury(gate, worn_out.then(|| permanently(tally, retry)))
 }
 
 /// What is said of a letter whose attempts are used up for good.
@@ -256,6 +260,7 @@ pub(crate) mod tests {
             progress: None,
             saved: None,
             automatic: false,
+            tried: Vec::new(),
         }
     }
 

@@ -48,8 +48,8 @@ impl Pipeline {
         let concurrency = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             name,
+            policy: Arc::new(Policy { proxies: handler.proxies(), ..Policy::default() }),
             handler,
-            policy: Arc::default(),
             concurrency,
             sink: Arc::new(NoSink),
             vault: None,
@@ -76,8 +76,11 @@ impl Pipeline {
         &self.policy
     }
 
-    /// The same with another policy.
-    pub fn with_policy(mut self, policy: Policy) -> Self {
+    /// The same with another policy. If it names no proxies, those of the handler hold.
+    pub fn with_policy(mut self, mut policy: Policy) -> Self {
+        if policy.proxies.labels.is_empty() {
+            policy.proxies = self.handler.proxies();
+        }
         self.policy = Arc::new(policy);
         self
     }

@@ -219,6 +219,7 @@ impl Trial {
             progress: None,
             saved: Some(payload),
             automatic: false,
+            tried: Vec::new(),
         };
         self.running.spawn(try_one(self.redrive.clone(), pipeline, job, self.worker));
         Ok(())

@@ -84,8 +84,14 @@ async fn what_fails_before_any_http() {
         ("http://no-such-host.invalid/".to_owned(), Reason::Dns),
         ("nonsense".to_owned(), Reason::RejectedInput),
     ] {
-        let letter = Bench::new().run(config(), json!({"url": url})).await.expect("it fails");
+        let mut asked = config();
+        // Shorter than the wait for an answer, as by default: then it is known that nothing was reached.
+        asked.transport.connect_timeout = Duration::from_millis(200);
+        let letter = Bench::new().run(asked, json!({"url": url})).await.expect("it fails");
         assert_eq!(letter.reason, reason, "{url}: {}", letter.message);
+        let stage = letter.failures.iter().flatten().next().and_then(|failure| failure.stage.clone());
+        let expected = if reason == Reason::RejectedInput { "request" } else { "connect" };
+        assert_eq!(stage.as_deref(), Some(expected), "{url}");
     }
     let letter = Bench::new().run(config(), json!({"link": 1})).await.expect("it fails");
     assert_eq!(letter.code.as_deref(), Some("MissingField"));

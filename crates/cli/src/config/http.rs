@@ -8,6 +8,7 @@ use redrive::handler::http::{Authorities, Http, HttpConfig, Proxy, Transport};
 use redrive::handler::submit_poll::codes::Codes;
 use redrive::handler::submit_poll::{SubmitPoll, SubmitPollConfig};
 use redrive_core::egress::Egress;
+use redrive_core::proxies::ProxyPolicy;
 use redrive_core::rules::Pattern;
 use redrive_core::secrets::Secrets;
 use serde::Deserialize;
@@ -42,6 +43,8 @@ pub struct HttpSection {
     pub cookies: bool,
     /// Proxies, taken in turn.
     pub proxies: Vec<ProxySection>,
+    /// How many of them a job that is blocked, or cannot connect, goes through.
+    pub proxies_max: Option<usize>,
     /// Where requests may go: `public`, networks, or a list of both.
     pub allow: Option<AllowSection>,
     /// A PEM file with certificate authorities that are trusted beside the system's.
@@ -99,6 +102,7 @@ impl HttpSection {
             redirects_max: self.redirects.unwrap_or(10),
             cookies: self.cookies,
             proxies,
+            proxies_max: self.proxies_max.unwrap_or(ProxyPolicy::default().tried_max),
             egress: self.egress()?,
             authorities: self.ca.as_deref().map(authorities).transpose()?.unwrap_or_default(),
             per_target_max: self.per_target,

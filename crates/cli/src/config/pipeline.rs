@@ -209,6 +209,7 @@ impl PipelineConfig {
             ("retry.attempts", self.retry.attempts == Some(0)),
             ("retry.attempts_total", self.retry.attempts_total == Some(0)),
             ("breaker.probes", self.breaker.probes == Some(0)),
+            ("http.proxies_max", self.http.proxies_max == Some(0)),
         ];
         match zero.iter().find(|(_, wrong)| *wrong) {
             Some((key, _)) => Err(format!("{key} must be at least 1")),
@@ -247,6 +248,8 @@ impl PipelineConfig {
             crashes_max: self.crashes.unwrap_or(defaults.crashes_max),
             rules: self.rule.clone(),
             breaker: self.breaker.policy(),
+            // A pipeline takes those of its handler.
+            proxies: defaults.proxies,
             queued_max: self.max_queued,
             auto_replays: self.auto_replay.policies(),
             retention: self.retention.map_or(defaults.retention, |retention| retention.0),

@@ -20,6 +20,7 @@ mod pages;
 mod payload;
 mod payload_file;
 mod poison;
+mod proxies;
 #[path = "../../../redrive/tests/support/servers/mod.rs"]
 mod real;
 mod replay;

@@ -19,6 +19,7 @@ use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{Input, LeasedJob};
+use redrive_core::proxies::{ProxyPolicy, TriedProxy};
 use redrive_core::secrets::Secrets;
 use serde::Serialize;
 use serde_json::Value;
@@ -58,6 +59,9 @@ pub struct Job {
     /// How long it may take.
     #[serde(skip)]
     pub deadline: Duration,
+    /// The proxies through which its earlier attempts failed, oldest first, if the pipeline has several.
+    #[serde(skip)]
+    pub tried: Vec<TriedProxy>,
     /// Where its payloads are kept.
     #[serde(skip)]
     pub evidence: Evidence,
@@ -94,6 +98,7 @@ impl Job {
             saved: saved.map(|(payload, vault)| Saved::new(payload, vault)),
             worker,
             deadline: pipeline.policy.deadline,
+            tried: leased.tried.clone(),
             evidence,
             progress,
             notes: Notes::default(),
@@ -188,6 +193,11 @@ pub trait Handler: Send + Sync {
     /// dropped. Handlers that keep to a pace per target say here when it is whose turn.
     async fn turn(&self, _target: &str) -> Option<Box<dyn Any + Send>> {
         None
+    }
+
+    /// The proxies it goes through, if it has any.
+    fn proxies(&self) -> ProxyPolicy {
+        ProxyPolicy::default()
     }
 
     /// Whether it can work from a saved payload, without the network and without any other effect; and also then if the

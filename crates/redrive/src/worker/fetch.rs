@@ -189,6 +189,7 @@ impl Fetcher {
             limit: u32::try_from(self.wanted()).unwrap_or(u32::MAX),
             until: now + self.pipeline.policy.lease,
             breaker: self.pipeline.policy.breaker.clone(),
+            with_tried: self.pipeline.policy.proxies.is_choice(),
             now,
         };
         let store = Arc::clone(&self.context.redrive.store);

@@ -28,6 +28,7 @@ pub fn config() -> HttpConfig {
             redirects_max: 5,
             cookies: true,
             proxies: Vec::new(),
+            proxies_max: 3,
             egress: Default::default(),
             authorities: Default::default(),
             per_target_max: None,

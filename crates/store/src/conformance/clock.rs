@@ -108,6 +108,7 @@ pub async fn holds_are_kept_and_not_prolonged(store: Shared) {
 
 async fn lease_replay(store: &Shared, now: Timestamp) -> Vec<LeasedJob> {
     let params = LeaseJobs {
+        with_tried: false,
         pipeline: pipeline(),
         lane: Lane::Replay(ReplayId::new(at(0), 1)),
         worker: worker(1),

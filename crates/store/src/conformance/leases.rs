@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::dead::Gate;
-use redrive_core::failures::Reason;
+use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::LeaseToken;
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Outcome;
@@ -190,4 +190,22 @@ pub async fn progress_survives_a_lost_lease(store: Shared) {
     assert!(store.note_progress(note(second.lease, None)).await.expect("noted"));
     settle(&store, &second, timeout(), at(32)).await;
     assert_eq!(lease_one(&store, at(40)).await.progress, None);
+}
+
+/// Whoever leases a job that failed is told through which proxies, in order, and of which run.
+pub async fn the_proxies_a_job_tried_are_told(store: Shared) {
+    enqueue(&store, vec![job(1, plain())]).await;
+    assert_eq!(lease_and_fail(&store, Some("a"), 1).await, Vec::<String>::new());
+    assert_eq!(lease_and_fail(&store, None, 100).await, ["a"]);
+    assert_eq!(lease_and_fail(&store, Some("b"), 200).await, ["a"]);
+    assert_eq!(lease_and_fail(&store, Some("a"), 300).await, ["a", "b"]);
+}
+
+/// Leases the only job and fails it through a proxy; gives the proxies that it was said to have tried before.
+async fn lease_and_fail(store: &Shared, proxy: Option<&str>, secs: i64) -> Vec<String> {
+    let leased = lease_one(store, at(secs)).await;
+    assert!(leased.tried.iter().all(|tried| tried.replay == 0));
+    let report = FailureReport { proxy: proxy.map(str::to_owned), ..FailureReport::new(Reason::Timeout, "late") };
+    settle(store, &leased, Outcome::Failed(report), at(secs)).await;
+    leased.tried.into_iter().map(|tried| tried.label).collect()
 }

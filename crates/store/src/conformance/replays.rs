@@ -92,6 +92,7 @@ async fn lease_some(store: &Shared, n: u128, limit: u32, now: Timestamp) -> Vec<
         limit,
         until: now + Duration::from_secs(30),
         breaker: BreakerPolicy::default(),
+        with_tried: false,
         now,
     };
     store.lease(params).await.expect("leased").jobs

@@ -69,6 +69,7 @@ pub async fn lease_all(store: &Shared, limit: u32, now: Timestamp) -> LeasedJobs
         limit,
         until: now + Duration::from_secs(30),
         breaker: BreakerPolicy::default(),
+        with_tried: true,
         now,
     };
     store.lease(params).await.expect("leased")

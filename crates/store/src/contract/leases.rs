@@ -51,6 +51,8 @@ pub struct LeaseJobs {
     pub until: Timestamp,
     /// How breakers are to be read.
     pub breaker: BreakerPolicy,
+    /// Whether the proxies through which jobs failed before are told: a pipeline with several of them asks for it.
+    pub with_tried: bool,
     /// The time.
     pub now: Timestamp,
 }

@@ -9,6 +9,7 @@ use redrive_core::crashes::LostLease;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
 use redrive_core::payloads::{Payload, PayloadHash};
+use redrive_core::proxies::TriedProxy;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -125,6 +126,7 @@ fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
             progress: rows::json_opt(row, 12)?,
             saved: row.get::<_, Option<[u8; 32]>>(13)?.map(|hash| Payload::bare(PayloadHash::from_bytes(hash), 0)),
             automatic: row.get(14)?,
+            tried: Vec::new(),
         },
         worker: rows::worker_id(row, 18)?,
         started: row.get(19)?,
@@ -302,6 +304,16 @@ impl Leasing<'_, '_> {
         Ok(Some(kept.unwrap_or_else(|| Payload::bare(PayloadHash::from_bytes(hash), 0))))
     }
 
+    /// The proxies through which a job failed, oldest first.
+    fn tried(&self, job: JobId) -> Result<Vec<TriedProxy>, Fault> {
+        let mut select = self.batch.statement(
+            "SELECT failure ->> 'proxy', failure ->> 'replay' FROM failure
+             WHERE job = ?1 AND failure ->> 'proxy' IS NOT NULL ORDER BY n",
+        )?;
+        let tried = |row: &Row<'_>| Ok(TriedProxy { label: row.get(0)?, replay: row.get(1)? });
+        Ok(select.query_map([job.as_bytes()], tried)?.collect::<RowResult<_>>()?)
+    }
+
     fn note_probes(&mut self, target: &str, kept: &mut Kept, probes: usize) -> Result<(), Fault> {
         if !matches!(self.admission(kept), Admission::All) {
             let probes = u32::try_from(probes).unwrap_or(u32::MAX);
@@ -352,6 +364,10 @@ impl Leasing<'_, '_> {
                 self.params.until.as_millis()
             ])?;
         let saved = self.saved(queued.id, queued.saved)?;
+        let tried = match self.params.with_tried && queued.tally.tried() {
+            true => self.tried(queued.id)?,
+            false => Vec::new(),
+        };
         self.granted.inputs.push(queued.input);
         self.granted.jobs.push(LeasedJob {
             lease,
@@ -364,6 +380,7 @@ impl Leasing<'_, '_> {
             progress: queued.progress,
             saved,
             automatic: queued.automatic,
+            tried,
         });
         Ok(())
     }

@@ -345,6 +345,7 @@ mod tests {
             worker: redrive_core::ids::WorkerId::new(now, 2),
             deadline: std::time::Duration::from_secs(1),
             saved: None,
+            tried: Vec::new(),
             notes: crate::handler::Notes::default(),
             evidence: crate::vault::Evidence::default(),
             progress: crate::handler::Progress::default(),

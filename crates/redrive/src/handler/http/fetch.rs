@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::payloads::Response;
+use redrive_core::proxies::CONNECT_STAGE;
 use redrive_core::secrets::Secrets;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode};
@@ -120,7 +121,7 @@ async fn send(
         // A little less than the job has, so that what came until then can still be kept.
         let left = deadline.mul_f64(0.9).saturating_sub(begun.elapsed());
         let sent = prepared(client, &request).timeout(left).send().await;
-        let response = sent.map_err(|error| fault::of_request(&error, "connect"))?;
+        let response = sent.map_err(|error| fault::of_request(&error, unanswered(&error)))?;
         let status = response.status();
         let Some(location) = redirects::location(status, response.headers()) else { return Ok((response, strayed)) };
         if followed == transport.redirects_max {
@@ -142,6 +143,11 @@ fn prepared(client: &Client, request: &Filled) -> reqwest::RequestBuilder {
         (None, Some(body)) => builder.body(body.clone()),
         (None, None) => builder,
     }
+}
+
+/// The stage at which a request failed that got no answer.
+fn unanswered(error: &reqwest::Error) -> &'static str {
+    if error.is_connect() { CONNECT_STAGE } else { "fetch" }
 }
 
 /// Keeps what came of an answer that broke off.

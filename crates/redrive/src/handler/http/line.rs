@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redrive_core::failures::FailureReport;
+use redrive_core::proxies::{History, ProxyPolicy};
 use redrive_core::secrets::Secrets;
 use reqwest::Client;
 
@@ -34,9 +35,23 @@ impl Line {
         &self.transport.secrets
     }
 
+    /// The proxies it goes through.
+    pub(crate) fn proxies(&self) -> &ProxyPolicy {
+        &self.clients.proxies
+    }
+
+    /// The way that an attempt of a job takes, with all its requests: through a proxy that the job has not failed through,
+    /// while there is one.
+    pub(crate) fn way(&self, job: &Job) -> Way {
+        let history = History { tried: &job.tried, replay: job.replays };
+        let turn = self.clients.turn.fetch_add(1, Ordering::Relaxed);
+        Way(self.clients.proxies.next(history, turn).unwrap_or(0))
+    }
+
     /// Sends a request when it is the target's turn; gives the answer and the label of the proxy it went by.
     pub(crate) async fn ask(
         &self,
+        way: Way,
         request: Filled,
         target: &str,
         job: &Job,
@@ -46,7 +61,7 @@ impl Line {
             Some(parent) => Some(Box::new(parent.turn(target).await)),
             None => self.turn(target).await,
         };
-        let (client, label) = self.clients.next();
+        let (client, label) = self.clients.of(way);
         match fetch::fetch(client, request, &self.transport, job).await {
             Ok(answer) => {
                 label.iter().for_each(|label| job.notes.proxy(label));
@@ -74,8 +89,14 @@ impl Line {
 #[derive(Debug)]
 struct Clients {
     clients: Vec<(Client, Option<String>)>,
-    next: AtomicUsize,
+    /// The same proxies in the same order.
+    proxies: ProxyPolicy,
+    turn: AtomicUsize,
 }
+
+/// Which client an attempt uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way(usize);
 
 impl Clients {
     fn new(transport: &Transport) -> Result<Self, String> {
@@ -85,13 +106,14 @@ impl Clients {
             [] => direct(),
             proxies => proxies.iter().map(by_proxy).collect::<Result<Vec<_>, String>>(),
         };
-        Ok(Self { clients: clients?, next: AtomicUsize::new(0) })
+        let labels = transport.proxies.iter().map(|proxy| proxy.label.clone()).collect();
+        let proxies = ProxyPolicy { labels, tried_max: transport.proxies_max };
+        Ok(Self { clients: clients?, proxies, turn: AtomicUsize::new(0) })
     }
 
-    /// The client whose turn it is, and its proxy's label.
-    fn next(&self) -> (&Client, Option<&str>) {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.clients.len();
-        let (client, label) = &self.clients[turn];
+    /// The client of a way, and its proxy's label.
+    fn of(&self, way: Way) -> (&Client, Option<&str>) {
+        let (client, label) = &self.clients[way.0];
         (client, label.as_deref())
     }
 }

@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use redrive_core::egress::Egress;
 use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::proxies::ProxyPolicy;
 use redrive_core::rules::Pattern;
 use redrive_core::secrets::Secrets;
 use redrive_core::traffic::Coverage;
@@ -64,6 +65,8 @@ pub struct Transport {
     pub cookies: bool,
     /// Proxies, taken in turn; none means a direct connection.
     pub proxies: Vec<Proxy>,
+    /// How many of them a job that is blocked, or cannot connect, goes through.
+    pub proxies_max: usize,
     /// Which addresses may be connected to.
     pub egress: Egress,
     /// Certificate authorities that are trusted beside the system's.
@@ -130,7 +133,7 @@ impl Http {
             None => {
                 let request = inner.config.request.fill(&job.input)?;
                 let target = job.target.clone().unwrap_or_else(|| request.host());
-                inner.line.ask(request, &target, job).await?
+                inner.line.ask(inner.line.way(job), request, &target, job).await?
             }
         };
         let answer = Arc::new(answer);
@@ -248,6 +251,10 @@ impl Handler for Http {
 
     fn request(&self, input: &Input) -> Option<HttpRequest> {
         Some(self.0.config.request.fill(input).ok()?.masked(self.0.line.secrets()))
+    }
+
+    fn proxies(&self) -> ProxyPolicy {
+        self.0.line.proxies().clone()
     }
 
     fn works_from_saved(&self, edited: bool) -> bool {

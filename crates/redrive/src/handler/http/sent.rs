@@ -107,6 +107,7 @@ mod tests {
                 redirects_max: 0,
                 cookies: false,
                 proxies: vec![super::super::Proxy { label: "l".into(), url: "http://u:pr0xy-secret@p:1".into() }],
+                proxies_max: 3,
                 egress: Default::default(),
                 authorities: Default::default(),
                 per_target_max: None,

@@ -157,6 +157,7 @@ impl Task {
             attempt: self.attempt,
             crashes: self.crashes,
             replays: self.replays,
+            tried: self.tried,
             saved: self.saved.map(SavedFile::into_saved),
             worker: self.worker,
             deadline: self.deadline,

@@ -57,6 +57,7 @@ impl Isolated {
             attempt: job.attempt,
             crashes: job.crashes,
             replays: job.replays,
+            tried: job.tried.clone(),
             worker: job.worker,
             deadline: job.deadline,
             progress: job.progress.value().cloned(),

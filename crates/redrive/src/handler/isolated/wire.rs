@@ -10,6 +10,7 @@ use redrive_core::failures::FailureReport;
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::Input;
 use redrive_core::payloads::{PayloadHash, Response};
+use redrive_core::proxies::TriedProxy;
 use redrive_core::traffic::Facts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,6 +31,7 @@ pub(super) struct Task {
     pub(super) attempt: u32,
     pub(super) crashes: u32,
     pub(super) replays: u32,
+    pub(super) tried: Vec<TriedProxy>,
     pub(super) worker: WorkerId,
     pub(super) deadline: Duration,
     pub(super) progress: Option<Value>,

@@ -13,12 +13,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::jobs::{Input, TASK_ID_BYTES_MAX, progress_of_task, task_of_progress};
+use redrive_core::proxies::ProxyPolicy;
 use serde_json::Value;
 
 use self::codes::Codes;
 use self::reply::Said;
 pub use self::reply::{Condition, Reading};
-use super::http::line::Line;
+use super::http::line::{Line, Way};
 use super::http::request::Request;
 use super::http::{Transport, fault, fetch::Answer, sent};
 use super::{Handler, HandlerError, Job};
@@ -81,20 +82,21 @@ impl SubmitPoll {
     /// Asks for a task that an earlier attempt left, if there is one; only when the provider is done with it, or when there
     /// is none, is one submitted, at most once per attempt.
     async fn attempt(&self, job: &Job) -> Result<Value, HandlerError> {
+        let way = self.line.way(job);
         if let Some(task) = job.progress.value().and_then(task_of_progress)
-            && let End::Ready(result) = self.poll(task, job).await?
+            && let End::Ready(result) = self.poll(task, way, job).await?
         {
             return Ok(result);
         }
-        let task = self.submit(job).await?;
-        match self.poll(&task, job).await? {
+        let task = self.submit(way, job).await?;
+        match self.poll(&task, way, job).await? {
             End::Ready(result) => Ok(result),
             End::Spent(reply) => Err(self.refuse(reply, "poll", Some(&task), job).await),
         }
     }
 
-    async fn submit(&self, job: &Job) -> Result<String, HandlerError> {
-        let mut reply = self.ask(&self.config.submit, &self.config.submit_reading, &job.input, job).await?;
+    async fn submit(&self, way: Way, job: &Job) -> Result<String, HandlerError> {
+        let mut reply = self.ask(way, (&self.config.submit, &self.config.submit_reading), &job.input, job).await?;
         let id = match &reply.said {
             Said::Value(Value::String(id)) => Some(id.clone()),
             Said::Value(id) => Some(id.to_string()),
@@ -122,13 +124,13 @@ impl SubmitPoll {
     /// Asks for the result until it is there, or the id is spent and forgotten. What goes wrong on the way leaves the task as
     /// it is: an answer that cannot be used costs a poll, any other failure the attempt, and the next attempt, or a replay,
     /// asks for the same task.
-    async fn poll(&self, task: &str, job: &Job) -> Result<End, HandlerError> {
+    async fn poll(&self, task: &str, way: Way, job: &Job) -> Result<End, HandlerError> {
         let mut input = job.input.clone();
         input.insert(TASK_ID.into(), task.into());
         let (mut bad, mut bad_is_last) = (None, false);
         for _ in 0..self.config.polls_max {
             tokio::time::sleep(self.config.every).await;
-            let mut reply = self.ask(&self.config.poll, &self.config.poll_reading, &input, job).await?;
+            let mut reply = self.ask(way, (&self.config.poll, &self.config.poll_reading), &input, job).await?;
             match &mut reply.said {
                 Said::Value(result) => return Ok(End::Ready(result.take())),
                 Said::Pending => bad_is_last = false,
@@ -158,10 +160,16 @@ impl SubmitPoll {
     }
 
     /// Sends a request and reads the answer. One that is too long or badly packed is an answer that cannot be read.
-    async fn ask(&self, request: &Request, reading: &Reading, input: &Input, job: &Job) -> Result<Reply, HandlerError> {
+    async fn ask(
+        &self,
+        way: Way,
+        (request, reading): (&Request, &Reading),
+        input: &Input,
+        job: &Job,
+    ) -> Result<Reply, HandlerError> {
         let request = request.fill(input)?;
         let target = job.target.clone().unwrap_or_else(|| request.host());
-        match self.line.ask(request, &target, job).await {
+        match self.line.ask(way, request, &target, job).await {
             Ok((answer, proxy)) => Ok(Reply { said: reading.read(&answer), answer: Some(answer), proxy }),
             Err(HandlerError::Failed(report)) if report.reason == Some(Reason::MalformedPayload) => {
                 Ok(Reply { said: Said::Unreadable(report.message), answer: None, proxy: report.proxy })
@@ -211,6 +219,10 @@ impl Handler for SubmitPoll {
 
     async fn turn(&self, target: &str) -> Option<Box<dyn Any + Send>> {
         self.line.turn(target).await
+    }
+
+    fn proxies(&self) -> ProxyPolicy {
+        self.line.proxies().clone()
     }
 
     fn request(&self, input: &Input) -> Option<HttpRequest> {
