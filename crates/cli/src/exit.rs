@@ -24,6 +24,8 @@ pub enum Exit {
     NotSound,
     /// `replay`: too many letters failed again, and it paused itself.
     Paused,
+    /// `run`: nothing moved for as long as was to be waited; what is left is queued.
+    Waited,
     /// Interrupted; what is left is queued.
     Interrupted,
 }
@@ -38,6 +40,7 @@ impl Exit {
             Self::LinesRefused => 4,
             Self::NotSound => 5,
             Self::Paused => 6,
+            Self::Waited => 7,
             Self::Interrupted => 130,
         }
     }

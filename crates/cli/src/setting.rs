@@ -109,11 +109,17 @@ impl Setting {
             ([], true) => self.config.pipeline.keys().cloned().collect(),
             (named, _) => named.to_vec(),
         };
-        names.into_iter().map(|name| self.pipeline(name, args)).collect()
+        let alone = names.len() == 1;
+        names.into_iter().map(|name| self.build(name, args, alone)).collect()
     }
 
     /// A pipeline with its handler, and where its results go.
     pub fn pipeline(&self, name: PipelineName, args: &HandlerArgs) -> Result<(Pipeline, Option<PathBuf>)> {
+        self.build(name, args, true)
+    }
+
+    /// The same. A command that cannot be found is an error, unless other pipelines could go on without it.
+    fn build(&self, name: PipelineName, args: &HandlerArgs, alone: bool) -> Result<(Pipeline, Option<PathBuf>)> {
         let config = self.config.pipeline.get(&name).cloned().unwrap_or_default();
         let wrong = |why| usage(format!("pipeline {name}: {why}"));
         let (built_in, outside) = match args.command.is_empty() {
@@ -129,7 +135,7 @@ impl Setting {
                     None => pipeline,
                 }
             }
-            None => Pipeline::with_name(name.clone(), Arc::new(self.exec(&name, &config, args)?)),
+            None => Pipeline::with_name(name.clone(), Arc::new(self.exec(&name, &config, args, alone)?)),
         };
         pipeline = pipeline.with_policy(policy(&config, args));
         let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
@@ -144,7 +150,7 @@ impl Setting {
     }
 
     /// The handler that runs the pipeline's command, or the one that was given.
-    fn exec(&self, name: &PipelineName, config: &PipelineConfig, args: &HandlerArgs) -> Result<Exec> {
+    fn exec(&self, name: &PipelineName, config: &PipelineConfig, args: &HandlerArgs, alone: bool) -> Result<Exec> {
         let words: Vec<OsString> = match args.command.as_slice() {
             [] => config.command.iter().map(Into::into).collect(),
             command => command.to_vec(),
@@ -171,7 +177,12 @@ impl Setting {
         if let Some(limit) = args.memory.or(config.memory_max.map(|size| size.0)) {
             command.memory_bytes_max = Some(limit);
         }
-        command.check().map_err(|why| usage(format!("pipeline {name}: {why}")))?;
+        match command.check() {
+            Err(why) if alone => return Err(usage(format!("pipeline {name}: {why}"))),
+            // It is held when it has a job, and goes on by itself once the command is there.
+            Err(why) => tracing::warn!(pipeline = %name, "{why}"),
+            Ok(()) => {}
+        }
         let mode = match args.persistent || config.mode == ModeKind::Persistent {
             true => Mode::Persistent,
             false => Mode::Process,

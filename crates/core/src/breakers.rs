@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::set_back;
-use crate::failures::{Disposition, Reason};
+use crate::failures::{Disposition, Failure, Reason};
 use crate::time::Timestamp;
 
 /// When a breaker opens and how it closes again.
@@ -105,7 +105,16 @@ pub struct Breaker {
     pub probes_out: u32,
     /// Probes that came back with an answer.
     pub probes_ok: u32,
+    /// While not closed: since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_at: Option<Timestamp>,
+    /// What the target last failed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
+
+/// The most that is kept of why a target failed, in characters.
+const WHY_MAX: usize = 200;
 
 /// What a breaker lets through now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +140,8 @@ impl Breaker {
             openings: 0,
             probes_out: 0,
             probes_ok: 0,
+            opened_at: None,
+            why: None,
         }
     }
 
@@ -188,6 +199,16 @@ impl Breaker {
         }
     }
 
+    /// Keeps why the target failed, for people to see.
+    pub fn explain(&mut self, signal: Signal, failure: &Failure) {
+        if !matches!(signal, Signal::Failed | Signal::Blocked | Signal::Hold(_)) {
+            return;
+        }
+        let code = failure.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
+        let why = format!("{}{code}: {}", failure.reason, failure.message);
+        self.why = Some(why.chars().take(WHY_MAX).collect());
+    }
+
     fn record_closed(&mut self, signal: Signal, policy: &BreakerPolicy, now: Timestamp) {
         if now >= self.since + policy.window {
             *self = Self { blocked: self.blocked, ..Self::closed(now) };
@@ -231,6 +252,8 @@ impl Breaker {
             state: BreakerState::Open,
             open_until: now + cool_down.max(wait),
             openings: self.openings + 1,
+            opened_at: self.opened_at.or(Some(now)),
+            why: self.why.take(),
             ..Self::closed(now)
         };
     }
@@ -330,6 +353,7 @@ mod tests {
         assert_eq!(breaker.admission(&policy, at(31)), Admission::NotBefore(at(61)));
         breaker.record(Signal::Failed, &policy, at(32));
         assert_eq!(breaker.admission(&policy, at(33)), Admission::NotBefore(at(32 + 60)));
+        assert_eq!(breaker.opened_at, Some(at(1)), "it has been open all the time");
     }
 
     #[test]

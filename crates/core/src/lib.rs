@@ -15,6 +15,8 @@
 //! - [`clock`]: what to make of a clock that jumps
 //! - [`crashes`]: who is to blame when a process dies
 //! - [`breakers`]: when the jobs of a failing target wait
+//! - [`holds`]: pipelines that cannot work for now
+//! - [`standstill`]: when waiting is in vain
 //! - [`dead`]: dead letters and their gates
 //! - [`fingerprint`]: what a failure is recognised by
 //! - [`causes`]: groups of dead letters with one root cause, and where they stand
@@ -35,6 +37,7 @@ pub mod egress;
 pub mod failures;
 pub mod fingerprint;
 pub mod hidden;
+pub mod holds;
 pub mod ids;
 pub mod jobs;
 pub mod ledger;
@@ -46,6 +49,7 @@ pub mod retry;
 pub mod rules;
 pub mod secrets;
 pub mod settlements;
+pub mod standstill;
 pub mod state;
 pub mod time;
 pub mod traffic;

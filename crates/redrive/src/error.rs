@@ -4,7 +4,9 @@ use std::io;
 
 use redrive_core::ids::{InvalidName, PipelineName};
 use redrive_core::jobs::KEY_BYTES_MAX;
+use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
+use redrive_store::contract::BreakerView;
 
 /// Why the engine stopped, or did not begin. No job is lost by any of these.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +46,19 @@ pub enum Error {
     /// A part of the engine failed in a way that should not be possible.
     #[error("internal error: {0}; please report it")]
     Internal(String),
+    /// A pipeline could not work and did not get better; its jobs are queued.
+    #[error("pipeline {pipeline} cannot go on: {why} (tried {tries} times)")]
+    Held {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// What is wrong.
+        why: String,
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// Nothing moved for as long as was to be waited; what is queued stays queued.
+    #[error(transparent)]
+    WaitedInVain(Box<Waited>),
     /// The handler cannot work at all; its jobs are queued again.
     #[error("the handler of pipeline {pipeline} cannot run: {why}")]
     HandlerUnavailable {
@@ -52,4 +67,20 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+}
+
+/// What was waited for in vain.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("pipeline {pipeline}: nothing has moved since {since}, and {queued} jobs wait")]
+pub struct Waited {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// Jobs that wait.
+    pub queued: u64,
+    /// When something last moved, or the work began.
+    pub since: Timestamp,
+    /// When the next job may be tried.
+    pub next_due: Option<Timestamp>,
+    /// The targets that were waited for.
+    pub targets: Vec<BreakerView>,
 }

@@ -46,7 +46,7 @@ pub mod vault;
 pub mod worker;
 
 pub use engine::Redrive;
-pub use error::Error;
+pub use error::{Error, Waited};
 pub use handler::{Handler, HandlerError, Job};
 pub use pipeline::Pipeline;
 pub use redrive_core::failures::{Disposition, FailureReport, Reason};

@@ -306,6 +306,76 @@ async fn nothing_is_done_before_its_result_is_written() {
     assert_sound(&redrive).await;
 }
 
+/// What runs a pipeline that cannot work for now: it is tried again, and no job loses an attempt by it.
+#[tokio::test]
+async fn results_that_cannot_be_written_for_a_while_are_not_worked_out_again() {
+    let (redrive, clock) = redrive();
+    let sink = Moody::default();
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&runs);
+    let pipeline = Pipeline::new("p", move |job: Job| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async move { Ok(job.input["n"].clone()) }
+    })
+    .expect("a pipeline")
+    .concurrency(2)
+    .sink(sink.clone());
+    redrive.enqueue(&pipeline, (0..9).map(|n| json!({"n": n}))).await.expect("accepted");
+    let stop = CancellationToken::new();
+    let working = tokio::spawn({
+        let (redrive, pipeline, stop) = (redrive.clone(), pipeline.clone(), stop.clone());
+        async move { redrive.work(vec![pipeline], stop).await }
+    });
+    let tries = async || {
+        let workers = redrive.store().list_workers().await.expect("listed");
+        workers.first().and_then(|worker| worker.holds.first()).map_or(0, |hold| hold.tries)
+    };
+    for expected in 1..=4 {
+        eventually("it is held", async || tries().await == expected).await;
+        clock.advance(Duration::from_secs(60));
+    }
+    sink.mended.cancel();
+    eventually("all are done", async || {
+        clock.advance(Duration::from_secs(60));
+        redrive.ledger(pipeline.name()).await.expect("read").done == 9
+    })
+    .await;
+    eventually("nothing is held any more", async || tries().await == 0).await;
+    stop.cancel();
+    working.await.expect("no panic").expect("it ends well");
+    assert_eq!(runs.load(Ordering::Relaxed), 9, "each ran once");
+    assert_sound(&redrive).await;
+}
+
+#[tokio::test]
+async fn a_target_that_stays_away_is_not_waited_for_without_end() {
+    let (redrive, clock) = redrive();
+    let pipeline = Pipeline::new("p", |_: Job| async {
+        let report = FailureReport::new(Reason::Network, "connection refused");
+        Err::<serde_json::Value, _>(FailureReport { disposition: Some(Disposition::Hold), ..report })
+    })
+    .expect("a pipeline");
+    redrive.enqueue(&pipeline, (0..5).map(|n| json!({"n": n, "url": "https://sick/"}))).await.expect("accepted");
+    let worker = redrive.worker(vec![pipeline.clone()]).max_wait(Duration::from_secs(600));
+    let working = tokio::spawn(worker.run(Until::Drained, CancellationToken::new()));
+    let ticking = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            clock.advance(Duration::from_secs(1));
+        }
+    };
+    let ended = tokio::select! {
+        ended = working => ended.expect("no panic"),
+        () = ticking => unreachable!("it ticks for ever"),
+    };
+    let Err(Error::WaitedInVain(waited)) = ended else { panic!("{ended:?}") };
+    assert_eq!((waited.queued, waited.targets.len(), waited.targets[0].target.as_str()), (5, 1, "sick"));
+    assert!(waited.targets[0].breaker.why.as_deref().is_some_and(|why| why.contains("connection refused")));
+    assert!(clock.now().since(at_start()) >= Duration::from_secs(600), "probes went on until then");
+    let ledger = redrive.ledger(pipeline.name()).await.expect("read");
+    assert_eq!((ledger.queued, ledger.leased, ledger.dead), (5, 0, 0));
+}
+
 #[tokio::test]
 async fn draining_waits_for_what_is_still_on_its_way() {
     let (redrive, _clock) = redrive();

@@ -44,7 +44,8 @@ Examples:
 Exit codes:
   0 all went well    1 something failed          2 wrong command line or configuration
   3 a task is dead   4 a line was refused        5 the audit found something
-  6 a replay paused itself                       130 interrupted";
+  6 a replay paused itself                       7 `run` waited in vain for a target
+  130 interrupted";
 
 #[derive(Clone, Debug, Args)]
 pub struct Global {
@@ -124,6 +125,9 @@ pub struct RunArgs {
     /// Append results to a file instead of printing them
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// End when nothing runs, nothing was settled and nothing is due for so long; 0 waits for nothing, not even retries
+    #[arg(long, value_name = "TIME|forever", default_value = "10m", value_parser = crate::config::units::wait)]
+    pub max_wait: crate::config::units::Wait,
     #[command(flatten)]
     pub handler: HandlerArgs,
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use redrive::worker::Until;
-use redrive::{CancellationToken, Pipeline, Redrive};
+use redrive::{CancellationToken, Pipeline, Redrive, Waited};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{DeadFilter, ListDead};
@@ -10,6 +10,7 @@ use redrive_store::contract::{DeadFilter, ListDead};
 use super::feed::{Fed, Feed, WhenFull, check_strictly};
 use super::signals;
 use crate::args::RunArgs;
+use crate::config::units::Wait;
 use crate::exit::Exit;
 use crate::output::foreign::cut;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
@@ -37,9 +38,9 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let pipeline = with_vault(pipeline, setting.vault(&redrive)?.as_ref()).sink(sink);
     let stop = CancellationToken::new();
     let target = setting.fixed_target(&name);
-    let worked = work_through(&redrive, pipeline, (tasks, target), &progress, &stop).await;
+    let worked = work_through(&redrive, (pipeline, args.max_wait), (tasks, target), &progress, &stop).await;
     progress.finish();
-    let (fed, signalled) = match worked {
+    let Worked { fed, signalled, waited } = match worked {
         Ok(worked) => worked,
         Err(error) => {
             say_what_is_left(&redrive, &name).await;
@@ -50,8 +51,8 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let died = buried(&redrive, &name, begun).await? - buried_before;
     let interrupted = signalled && (end.open_by_itself() > 0 || !fed.complete);
     let replaying = end.replaying;
-    let run =
-        Run { name, begun, done: end.done - base.done, died, left: end.open_by_itself(), replaying, fed, interrupted };
+    let (done, left) = (end.done - base.done, end.open_by_itself());
+    let run = Run { name, begun, done, died, left, replaying, fed, waited, interrupted };
     run.summarise(&redrive, &progress).await?;
     Ok(run.exit())
 }
@@ -72,14 +73,23 @@ async fn buried(redrive: &Redrive, name: &PipelineName, since: Timestamp) -> Res
     Ok(hours.iter().filter(|hour| hour.pipeline == *name && hour.event == "buried").map(|hour| hour.count).sum())
 }
 
-/// Feeds and works at the same time, with progress shown. Says what was fed, and whether a signal ended it.
+/// How the work went.
+struct Worked {
+    fed: Fed,
+    /// Whether a signal ended it.
+    signalled: bool,
+    /// What was waited for, if waiting ended it.
+    waited: Option<Box<Waited>>,
+}
+
+/// Feeds and works at the same time, with progress shown.
 async fn work_through(
     redrive: &Redrive,
-    pipeline: Pipeline,
+    (pipeline, max_wait): (Pipeline, Wait),
     (tasks, target): (Tasks, Option<String>),
     progress: &Progress,
     stop: &CancellationToken,
-) -> Result<(Fed, bool)> {
+) -> Result<Worked> {
     let name = pipeline.name().clone();
     let feed = Feed {
         redrive: redrive.clone(),
@@ -90,6 +100,10 @@ async fn work_through(
         stop: stop.clone(),
     };
     let worker = redrive.worker(vec![pipeline]);
+    let worker = match max_wait {
+        Wait::AtMost(time) => worker.max_wait(time),
+        Wait::Forever => worker,
+    };
     let say = {
         let progress = progress.clone();
         move |line: &str| progress.say(line)
@@ -124,8 +138,25 @@ async fn work_through(
         ended = both => ended,
         () = showing => unreachable!("progress is shown for ever"),
     };
-    worked?;
-    Ok((fed?, signalled.is_cancelled()))
+    let waited = match worked {
+        Ok(()) => None,
+        Err(redrive::Error::WaitedInVain(waited)) => Some(waited),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Worked { fed: fed?, signalled: signalled.is_cancelled(), waited })
+}
+
+/// Says who was waited for, why and since when.
+fn show_waited(waited: &Waited, now: Timestamp) {
+    let idle = now.since(waited.since).as_secs();
+    let next = waited.next_due.map(|due| format!(", the next is due at {due}")).unwrap_or_default();
+    say!("{} nothing moved for {idle} s{next}; --max-wait says how long to wait", paint(WAITING, "waited:"));
+    for target in &waited.targets {
+        let since = target.breaker.opened_at.unwrap_or(target.breaker.since);
+        let why = target.breaker.why.as_deref().unwrap_or("it failed too often");
+        let name = cut(&target.target, 60);
+        say!("  {name}  {} tasks held since {since}: {}", target.held, cut(why, 100));
+    }
 }
 
 /// A run that has ended.
@@ -138,6 +169,7 @@ struct Run {
     /// Jobs that a replay has.
     replaying: i64,
     fed: Fed,
+    waited: Option<Box<Waited>>,
     interrupted: bool,
 }
 
@@ -145,6 +177,8 @@ impl Run {
     fn exit(&self) -> Exit {
         if self.interrupted {
             Exit::Interrupted
+        } else if self.waited.is_some() {
+            Exit::Waited
         } else if self.died > 0 || self.fed.known_dead > 0 {
             Exit::Dead
         } else if self.fed.broken > 0 {
@@ -191,7 +225,10 @@ impl Run {
         if self.fed.broken > 0 {
             say!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
         }
-        if self.interrupted {
+        if let Some(waited) = &self.waited {
+            show_waited(waited, redrive.now());
+        }
+        if self.interrupted || self.waited.is_some() {
             say!("{} {}; the same command goes on", paint(WAITING, "left:"), self.left);
         }
         Ok(())

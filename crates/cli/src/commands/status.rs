@@ -1,8 +1,9 @@
-//! `redrive status`: the ledger of every pipeline, targets that are held, workers.
+//! `redrive status`: the ledger of every pipeline, what is held and why, workers.
 
 use anyhow::Result;
+use redrive_core::holds::Hold;
 use redrive_core::ledger::Ledger;
-use redrive_store::contract::ListReplays;
+use redrive_store::contract::{BreakerView, ListReplays, WorkerView};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -35,23 +36,8 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
     let rows: Vec<_> = ledgers.iter().map(|(name, ledger)| row(name.as_str(), ledger)).collect();
     let headings = ["pipeline", ">accepted", ">queued", ">retrying", ">leased", ">done", ">dead", ">discarded"];
     table::print(&headings, &rows)?;
-    if !breakers.is_empty() {
-        out!("")?;
-        let rows: Vec<_> = breakers
-            .iter()
-            .map(|b| {
-                let state = format!("{:?}", b.breaker.state).to_lowercase();
-                vec![
-                    b.pipeline.to_string(),
-                    b.target.clone(),
-                    state,
-                    b.held.to_string(),
-                    b.breaker.open_until.to_string(),
-                ]
-            })
-            .collect();
-        table::print(&["pipeline", "target", "breaker", ">held", "next try"], &rows)?;
-    }
+    show_holds(&workers)?;
+    show_breakers(&breakers)?;
     if !replays.is_empty() {
         out!("")?;
         let rows: Vec<_> = replays
@@ -80,4 +66,36 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
         table::print(&["worker", ">pid", "process", ">leases", "since"], &rows)?;
     }
     Ok(Exit::Ok)
+}
+
+/// The pipelines that workers cannot work on, and why.
+fn show_holds(workers: &[WorkerView]) -> Result<()> {
+    let alive = workers.iter().filter(|worker| worker.alive);
+    let holds = alive.flat_map(|worker| worker.holds.iter().map(move |hold| (worker, hold)));
+    let row = |(worker, hold): (&WorkerView, &Hold)| {
+        let (since, next_try) = (hold.since.to_string(), hold.next_try.to_string());
+        vec![hold.pipeline.to_string(), worker.pid.to_string(), since, next_try, hold.why.clone()]
+    };
+    let rows: Vec<_> = holds.map(row).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    out!("")?;
+    Ok(table::print_titled(&["held pipeline", ">pid", "since", "next try", "why"], &rows)?)
+}
+
+/// The targets that are waited for, and why.
+fn show_breakers(breakers: &[BreakerView]) -> Result<()> {
+    if breakers.is_empty() {
+        return Ok(());
+    }
+    let row = |b: &BreakerView| {
+        let state = format!("{:?}", b.breaker.state).to_lowercase();
+        let why = b.breaker.why.clone().unwrap_or_default();
+        let next_try = b.breaker.open_until.to_string();
+        vec![b.pipeline.to_string(), b.target.clone(), state, b.held.to_string(), next_try, why]
+    };
+    out!("")?;
+    let rows: Vec<_> = breakers.iter().map(row).collect();
+    Ok(table::print_titled(&["pipeline", "target", "breaker", ">held", "next try", "why"], &rows)?)
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use redrive::sink::JsonLines;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline};
+use redrive_core::failures::with_sources;
 
 use super::signals;
 use crate::args::WorkArgs;
@@ -17,8 +18,10 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let pipelines = setting.pipelines(&args.handler)?;
     let redrive = setting.redrive()?;
     let vault = setting.vault(&redrive)?;
+    let alone = pipelines.len() == 1;
     let sinks = |(pipeline, out): (Pipeline, Option<PathBuf>)| -> Result<Pipeline> {
-        Ok(with_vault(pipeline, vault.as_ref()).sink(sink(args.out.clone().or(out))?))
+        let sink = sink(args.out.clone().or(out), alone)?;
+        Ok(with_vault(pipeline, vault.as_ref()).sink(sink))
     };
     let pipelines = pipelines.into_iter().map(sinks).collect::<Result<Vec<_>>>()?;
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();
@@ -30,10 +33,15 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Where results go: to a file, or to standard output.
-pub fn sink(out: Option<PathBuf>) -> Result<JsonLines> {
-    Ok(match out {
-        Some(path) => JsonLines::append(&path)?,
-        None => JsonLines::stdout(),
-    })
+/// Where results go: to a file, or to standard output. One of several pipelines whose file cannot be opened is held when it
+/// has something to write, and the others go on.
+fn sink(out: Option<PathBuf>, alone: bool) -> Result<JsonLines> {
+    let Some(path) = out else { return Ok(JsonLines::stdout()) };
+    match JsonLines::append(&path) {
+        Err(error) if !alone => {
+            tracing::warn!(error = %with_sources(&error), "results cannot be written for now");
+            Ok(JsonLines::append_later(&path))
+        }
+        opened => Ok(opened?),
+    }
 }

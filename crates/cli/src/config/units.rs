@@ -14,6 +14,24 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(duration).map_err(|_| wrong())
 }
 
+/// How long to wait at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// So long.
+    AtMost(Duration),
+    /// Without a limit.
+    Forever,
+}
+
+/// Reads how long to wait at most: a time, `0`, or `forever`.
+pub fn wait(text: &str) -> Result<Wait, String> {
+    match text.trim() {
+        "forever" => Ok(Wait::Forever),
+        "0" => Ok(Wait::AtMost(Duration::ZERO)),
+        text => duration(text).map(Wait::AtMost).map_err(|why| format!("{why}, 0 or forever")),
+    }
+}
+
 /// Reads a time that is longer than nothing.
 pub fn positive(text: &str) -> Result<Duration, String> {
     duration(text).and_then(|time| if time.is_zero() { Err("it must be longer than nothing".into()) } else { Ok(time) })
@@ -111,6 +129,14 @@ impl<'de> Deserialize<'de> for Size {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits() {
+        assert_eq!(wait("10m"), Ok(Wait::AtMost(Duration::from_secs(600))));
+        assert_eq!(wait("0"), Ok(Wait::AtMost(Duration::ZERO)));
+        assert_eq!(wait("forever"), Ok(Wait::Forever));
+        assert!(wait("never").is_err_and(|why| why.contains("0 or forever")));
+    }
 
     #[test]
     fn times() {

@@ -222,6 +222,46 @@ fn a_breaker_holds_a_failing_target_and_others_go_on() {
 }
 
 #[test]
+fn a_run_does_not_wait_for_a_sick_target_without_end() {
+    // With a small queue the tasks of the file wait for room, too.
+    for max_queued in ["", "max_queued = 12"] {
+        let sandbox = Sandbox::new();
+        let tasks: String = (0..30).map(|n| format!("{{\"n\":{n},\"url\":\"https://sick.example/\"}}\n")).collect();
+        sandbox.write("tasks.jsonl", tasks);
+        let failure = r#"{"failure":{"reason":"network","code":"ECONNREFUSED"}}"#;
+        sandbox.write("fetch.sh", format!("cat > /dev/null; [ -e cured ] && exit 0; echo '{failure}'; exit 1\n"));
+        sandbox.write(
+            "redrive.toml",
+            format!("[pipeline.p]\ncommand = [\"sh\", \"fetch.sh\"]\n{max_queued}\n[pipeline.p.breaker]\nattempts_min = 6\ncool_down = \"300ms\"\n[pipeline.p.retry]\nbase = \"20ms\"\n"),
+        );
+        let ran = sandbox.redrive("run tasks.jsonl --max-wait 1500ms").expect(7);
+        let ran = ran.complains("waited: nothing moved for").complains("sick.example").complains("ECONNREFUSED");
+        let left = sandbox.ledger("p")["queued"].as_u64().expect("a number");
+        assert!(left > 5, "{left}");
+        ran.complains(&format!("left: {left}; the same command goes on"));
+        let breaker = sandbox.redrive("status --json").expect(0).json()["breakers"][0].clone();
+        assert!(breaker["why"].as_str().is_some_and(|why| why.contains("ECONNREFUSED")), "{breaker}");
+        sandbox.write("cured", "");
+        sandbox.redrive("run tasks.jsonl --max-wait forever");
+        let ledger = sandbox.ledger("p");
+        assert_eq!((&ledger["accepted"], &ledger["queued"]), (&30.into(), &0.into()), "{ledger}");
+        sandbox.assert_sound();
+    }
+}
+
+#[test]
+fn what_is_due_much_later_is_not_waited_for() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    let script =
+        "grep -q '\"n\":2' && exit 0; echo '{\"failure\":{\"reason\":\"rate_limited\",\"retry_after\":10800}}'; exit 1";
+    sandbox.write("limited.sh", script);
+    let ran = sandbox.redrive("run tasks.jsonl -- sh limited.sh").expect(7);
+    ran.complains("done: 1").complains("the next is due at").complains("left: 1");
+    sandbox.redrive("run tasks.jsonl --max-wait never -- true").expect(2).complains("0 or forever");
+}
+
+#[test]
 fn retention_does_not_hide_what_died() {
     let sandbox = Sandbox::new();
     sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"sh\", \"-c\", \"exit 65\"]\nretention = \"1ms\"\n");

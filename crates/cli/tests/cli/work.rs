@@ -1,5 +1,6 @@
 //! `redrive push` and `redrive work`: several processes, several pipelines, one file.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -110,5 +111,83 @@ fn letters_of_a_wrong_clock_are_not_discarded_when_it_is_set_right() {
     worker.kill().expect("killed");
     worker.wait().expect("waited");
     assert_eq!(sandbox.ledger("p")["dead"], 3);
+    sandbox.assert_sound();
+}
+
+/// Two pipelines: one that works, and one that cannot as it is.
+fn one_of_two_is_broken(broken: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let good = "command = [\"sh\", \"-c\", \"cat > /dev/null; echo good >> ran.log\"]";
+    sandbox.write("redrive.toml", format!("[pipeline.good]\n{good}\n[pipeline.broken]\n{broken}\n"));
+    sandbox.write("tasks.jsonl", tasks(10));
+    for name in ["good", "broken"] {
+        sandbox.run(&["push", "tasks.jsonl", "--pipeline", name]).expect(0);
+    }
+    sandbox
+}
+
+/// Lets a worker run until the good pipeline is done and the broken one is held, mends it, and sees it go on.
+fn held_until_mended(sandbox: &Sandbox, why: &str, mend: impl FnOnce()) {
+    let mut worker = sandbox.spawn(&["work"]);
+    eventually("the good one is done", || sandbox.ledger("good")["done"] == 10);
+    let held = || sandbox.redrive("status --json").expect(0).json()["workers"][0]["holds"][0].clone();
+    eventually("the broken one is held", || held()["pipeline"] == "broken");
+    assert!(held()["why"].as_str().is_some_and(|text| text.contains(why)), "{}", held());
+    let status = sandbox.redrive("status").expect(0).stdout;
+    assert!(status.contains("held pipeline") && status.contains(why), "{status}");
+    assert_eq!(sandbox.ledger("broken")["done"], 0);
+    mend();
+    eventually("the broken one goes on by itself", || sandbox.ledger("broken")["done"] == 10);
+    assert!(held().is_null(), "{}", held());
+    kill_process(Pid::from_child(&worker), Signal::TERM).expect("signalled");
+    assert_eq!(worker.wait().expect("waited").code(), Some(0));
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_pipeline_whose_command_cannot_start_is_held_while_others_go_on() {
+    let sandbox = one_of_two_is_broken("command = [\"./tool.sh\"]");
+    let mend = || {
+        let jobs = sandbox.redrive("job list --pipeline broken --json").expect(0).json_lines();
+        assert!(jobs.iter().all(|job| job["attempts"] == 0), "no attempt is lost: {jobs:?}");
+        let tool = sandbox.write("tool.sh.new", "#!/bin/sh\ncat\n");
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).expect("made executable");
+        std::fs::rename(&tool, sandbox.path("tool.sh")).expect("put in place");
+    };
+    held_until_mended(&sandbox, "tool.sh cannot be started", mend);
+}
+
+#[test]
+fn a_pipeline_whose_results_cannot_be_written_is_held_while_others_go_on() {
+    let command = "[\"sh\", \"-c\", \"cat > /dev/null; echo broken >> ran.log; echo 1\"]";
+    let sandbox = one_of_two_is_broken(&format!("command = {command}\nout = \"later/out.jsonl\""));
+    let mend = || std::fs::create_dir(sandbox.path("later")).expect("made");
+    held_until_mended(&sandbox, "cannot write results to later/out.jsonl", mend);
+    assert_eq!(sandbox.read("later/out.jsonl").lines().count(), 10);
+    assert_eq!(sandbox.read("ran.log").matches("broken").count(), 10, "each ran once");
+}
+
+#[test]
+fn draining_does_what_can_be_done_and_says_what_cannot() {
+    let sandbox = one_of_two_is_broken("command = [\"./tool.sh\"]");
+    let ran = sandbox.redrive("work --drain").expect(1);
+    ran.complains("pipeline broken cannot go on: ./tool.sh cannot be started");
+    assert_eq!(sandbox.ledger("good")["done"], 10);
+    assert_eq!(
+        (sandbox.ledger("broken")["queued"].clone(), sandbox.ledger("broken")["dead"].clone()),
+        (10.into(), 0.into())
+    );
+}
+
+#[test]
+fn a_command_that_vanishes_in_the_middle_ends_the_run_after_a_few_tries() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", tasks(5));
+    let tool = sandbox.write("tool.sh", "#!/bin/sh\nrm tool.sh\ncat\n");
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).expect("made executable");
+    let ran = sandbox.redrive("run tasks.jsonl -j 1 -- ./tool.sh").expect(1);
+    ran.complains("cannot be started").complains("(tried 3 times)").complains("left: 4 queued");
+    let jobs = sandbox.redrive("job list --state queued --json").expect(0).json_lines();
+    assert!(jobs.len() == 4 && jobs.iter().all(|job| job["attempts"] == 0), "{jobs:?}");
     sandbox.assert_sound();
 }

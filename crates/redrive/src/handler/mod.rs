@@ -114,7 +114,7 @@ pub enum HandlerError {
     Failed(Box<FailureReport>),
     /// The job took its own process down.
     Crashed(Box<FailureReport>),
-    /// The handler cannot work at all, whatever the job: the worker stops and the job is queued again.
+    /// The handler cannot work at all, whatever the job: the pipeline is held and the job is queued again, as it was.
     Unavailable(String),
 }
 

@@ -34,6 +34,12 @@ impl JsonLines {
         Ok(Self { place, file: Some(Arc::new(Mutex::new(file))) })
     }
 
+    /// The same, but the file is opened, and made, only when there is something to write.
+    pub fn append_later(path: &Path) -> Self {
+        let file = Arc::new(Mutex::new(ResultsFile::later(path)));
+        Self { place: path.display().to_string().into(), file: Some(file) }
+    }
+
     /// Writes to standard output.
     pub fn stdout() -> Self {
         Self { place: "standard output".into(), file: None }

@@ -34,6 +34,11 @@ impl ResultsFile {
         Ok(Self { path: path.to_owned(), file: Some(file) })
     }
 
+    /// The same, but it is opened, and made, only when there is something to write.
+    pub(super) fn later(path: &Path) -> Self {
+        Self { path: path.to_owned(), file: None }
+    }
+
     /// Appends lines; when it returns they are on disk, in the file that is at the path.
     pub(super) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         for _ in 0..REPLACED_MAX {
@@ -41,9 +46,9 @@ impl ResultsFile {
                 Some(file) if is_at(&file, &self.path)? => file,
                 Some(_) => {
                     tracing::warn!(path = %self.path.display(), "the file of results was moved or removed: opened anew");
-                    open(&self.path)?
+                    reopen(&self.path)?
                 }
-                None => open(&self.path)?,
+                None => reopen(&self.path)?,
             };
             if !file.metadata()?.is_file() {
                 file.write_all(lines)?;
@@ -87,6 +92,11 @@ fn open(path: &Path) -> io::Result<File> {
         sync_folder(path)?;
     }
     Ok(file)
+}
+
+/// Opens it in the middle of the work, when nobody can wait for a reader.
+fn reopen(path: &Path) -> io::Result<File> {
+    open(path).map_err(|error| if is_unread(&error) { io::Error::other("nobody reads this named pipe") } else { error })
 }
 
 /// Whether a named pipe could not be opened because nobody reads it.

@@ -14,6 +14,7 @@ use redrive_store::{Result as StoreResult, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::holds::Holds;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
@@ -37,6 +38,8 @@ pub(super) struct Context {
     pub(super) changed: watch::Sender<u64>,
     /// The jobs this worker has.
     held: Mutex<HashMap<Lease, Held>>,
+    /// The pipelines that cannot work for now.
+    pub(super) holds: Holds,
     failure: Mutex<Option<Error>>,
     /// The newest time that was read, in milliseconds.
     newest: AtomicI64,
@@ -53,6 +56,7 @@ impl Context {
             hurry: CancellationToken::new(),
             changed: watch::channel(0).0,
             held: Mutex::default(),
+            holds: Holds::default(),
             failure: Mutex::default(),
             newest: AtomicI64::new(i64::MIN),
             slots: Mutex::default(),
@@ -148,11 +152,13 @@ impl Context {
 
     /// Stops the worker for an error; the first one is kept.
     pub(super) fn fail(&self, error: Error) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        if failure.is_none() {
-            *failure = Some(error);
-        }
+        self.note_failure(error);
         self.stop.cancel();
+    }
+
+    /// Keeps an error for the end, if it is the first; the worker goes on with what it can do.
+    pub(super) fn note_failure(&self, error: Error) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
     pub(super) fn take_failure(&self) -> Option<Error> {

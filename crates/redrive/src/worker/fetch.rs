@@ -11,6 +11,7 @@ use redrive_core::breakers::BreakerState;
 use redrive_core::ids::LeaseToken;
 use redrive_core::jobs::LeasedJob;
 use redrive_core::replays::ReplayState;
+use redrive_core::standstill::Standstill;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs};
 use redrive_store::{Result as StoreResult, StoreError};
@@ -18,11 +19,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
+use super::holds::{self, Patience};
 use super::pace::Pace;
 use super::settle::{Ended, Settler};
 use super::{GRACE, Until, run};
 use crate::clock::Clock;
-use crate::error::Error;
+use crate::error::{Error, Waited};
 use crate::pipeline::Pipeline;
 
 /// Jobs that have ended but wait to be settled, above which nothing more is begun.
@@ -56,11 +58,16 @@ pub(super) struct Fetcher {
     supply: Supply,
     /// Whether something changed since the lease under way was asked for.
     stirred: bool,
+    patience: Patience,
+    /// When something last moved, and how many jobs were accepted and done by then, here or with any other worker.
+    moved_at: Timestamp,
+    seen: Option<(i64, i64)>,
 }
 
 impl Fetcher {
-    pub(super) fn new(context: Arc<Context>, pipeline: Pipeline, lane: Lane) -> Self {
-        let settler = Settler::start(Arc::clone(&context), pipeline.clone());
+    pub(super) fn new(context: Arc<Context>, pipeline: Pipeline, lane: Lane, patience: Patience) -> Self {
+        let settler = Settler::start(Arc::clone(&context), pipeline.clone(), patience);
+        let moved_at = context.now();
         Self {
             context,
             pipeline,
@@ -71,12 +78,18 @@ impl Fetcher {
             pace: Pace::default(),
             supply: Supply::Ready,
             stirred: false,
+            patience,
+            moved_at,
+            seen: None,
         }
     }
 
     pub(super) async fn run(mut self, until: Until) {
-        if let Err(error) = self.work(&until).await {
-            self.context.fail(error);
+        match self.work(&until).await {
+            Ok(()) => {}
+            // The other pipelines go on without it.
+            Err(error @ Error::Held { .. }) if !self.patience.alone => self.context.note_failure(error),
+            Err(error) => self.context.fail(error),
         }
         self.finish().await;
     }
@@ -89,6 +102,7 @@ impl Fetcher {
             if self.settler.take_troubled() {
                 self.set_aside().await?;
             }
+            self.heed_hold()?;
             self.start_waiting();
             if leasing.is_none() && matches!(self.supply, Supply::Ready) && self.wanted() > 0 {
                 self.stirred = false;
@@ -97,8 +111,13 @@ impl Fetcher {
             if leasing.is_none() && until.may_end() && self.is_drained().await? {
                 return Ok(());
             }
+            if leasing.is_none()
+                && let Some(waited) = self.waited_in_vain(until).await?
+            {
+                return Err(Error::WaitedInVain(Box::new(waited)));
+            }
             let settled = self.settler.settled();
-            let next_due = next_due(&*self.context.redrive.clock, self.supply);
+            let next_due = next_due(&*self.context.redrive.clock, self.wakes_at());
             let fed = async {
                 match until {
                     Until::DrainedAfter(fed) if !fed.is_cancelled() => fed.cancelled().await,
@@ -148,6 +167,39 @@ impl Fetcher {
         Ok(())
     }
 
+    /// While the pipeline cannot work, returns what is not begun: another worker may be able to. It is an error if it has
+    /// been tried often enough.
+    fn heed_hold(&mut self) -> Result<(), Error> {
+        let holds = &self.context.holds;
+        if let Some(hold) = holds.given_up(&self.pipeline.name, &self.patience) {
+            return Err(holds::failure(hold));
+        }
+        if holds.of(&self.pipeline.name).is_none() {
+            return Ok(());
+        }
+        let begun_soon = self.room().saturating_sub(self.running.len());
+        for (job, _) in self.local.drain(begun_soon.min(self.local.len())..) {
+            self.settler.send(Ended::unstarted(job));
+        }
+        Ok(())
+    }
+
+    /// How many jobs may run at once now.
+    fn room(&self) -> usize {
+        self.context.holds.room(&self.pipeline.name, self.pipeline.concurrency, self.context.now())
+    }
+
+    /// When to have a look without anything having changed.
+    fn wakes_at(&self) -> Option<Timestamp> {
+        let now = self.context.now();
+        if let Some(hold) = self.context.holds.of(&self.pipeline.name).filter(|hold| !hold.is_due(now)) {
+            return Some(hold.next_try);
+        }
+        let Supply::Dry(due) = self.supply else { return None };
+        let given_up_at = self.patience.max_wait.map(|max_wait| self.moved_at + max_wait);
+        due.into_iter().chain(given_up_at.filter(|at| *at > now)).min()
+    }
+
     /// Whether so much waits to be settled that nothing more should be begun.
     fn is_clogged(&self) -> bool {
         self.settler.outstanding() > self.local.len() + self.running.len() + UNSETTLED_MAX
@@ -155,7 +207,7 @@ impl Fetcher {
 
     /// Starts jobs of the local queue while slots are free.
     fn start_waiting(&mut self) {
-        while self.running.len() < self.pipeline.concurrency
+        while self.running.len() < self.room()
             && !self.is_clogged()
             && let Some((job, ended)) = self.local.pop_front()
         {
@@ -173,8 +225,12 @@ impl Fetcher {
         if self.is_clogged() {
             return 0;
         }
-        let free = self.pipeline.concurrency - self.running.len().min(self.pipeline.concurrency);
-        let target = free + self.pace.ahead(self.pipeline.concurrency);
+        let room = self.room();
+        let free = room.saturating_sub(self.running.len());
+        if room < self.pipeline.concurrency {
+            return free.saturating_sub(self.local.len());
+        }
+        let target = free + self.pace.ahead(room);
         let missing = target.saturating_sub(self.local.len());
         if self.local.is_empty() || missing * 2 >= target { missing } else { 0 }
     }
@@ -225,10 +281,48 @@ impl Fetcher {
         Ok(())
     }
 
+    /// Whether this lane has jobs, or has not looked for them yet.
+    fn is_busy(&self) -> bool {
+        let has_jobs = !self.local.is_empty() || !self.running.is_empty() || self.settler.outstanding() > 0;
+        has_jobs || matches!(self.supply, Supply::Ready)
+    }
+
+    /// What was waited for, if nothing has moved, or will move, for as long as is to be waited. While jobs are still on
+    /// their way, they may be waiting for room in the queue: then only what has passed counts.
+    async fn waited_in_vain(&mut self, until: &Until) -> Result<Option<Waited>, Error> {
+        let (Some(max_wait), Supply::Dry(next_due), Lane::Queue) = (self.patience.max_wait, self.supply, self.lane)
+        else {
+            return Ok(None);
+        };
+        let now = self.context.now();
+        if self.settler.take_moved() {
+            self.moved_at = now;
+        }
+        let too_early = |since: Timestamp| !until.may_end() && now.since(since) < max_wait;
+        if self.is_busy() || too_early(self.moved_at) || self.context.holds.of(&self.pipeline.name).is_some() {
+            return Ok(None);
+        }
+        let ledger = self.context.redrive.ledger(&self.pipeline.name).await?;
+        let seen = (ledger.accepted, ledger.done);
+        if self.seen.replace(seen).is_none_or(|before| before != seen) {
+            self.moved_at = now;
+        }
+        if too_early(self.moved_at) || ledger.open_by_itself() == 0 {
+            return Ok(None);
+        }
+        let mut targets = self.context.redrive.store.list_breakers().await?;
+        targets.retain(|breaker| breaker.pipeline == self.pipeline.name && breaker.held > 0);
+        let queued = u64::try_from(ledger.open_by_itself()).unwrap_or(0);
+        let free = queued.saturating_sub(targets.iter().map(|breaker| breaker.held).sum());
+        let running = u64::try_from(ledger.leased).unwrap_or(0);
+        let stands = Standstill { settled_at: self.moved_at, running, free, next_due };
+        let (pipeline, since) = (self.pipeline.name.clone(), self.moved_at);
+        Ok(stands.is_in_vain(max_wait, now).then_some(Waited { pipeline, queued, since, next_due, targets }))
+    }
+
     /// Whether no job of the pipeline is left, here or with any other worker.
     async fn is_drained(&self) -> Result<bool, Error> {
-        let busy = !self.local.is_empty() || !self.running.is_empty() || self.settler.outstanding() > 0;
-        if busy || matches!(self.supply, Supply::Ready) {
+        if self.is_busy() {
             return Ok(false);
         }
         match self.lane {
@@ -270,12 +364,12 @@ async fn poll(leasing: &mut Option<Leasing>) -> StoreResult<LeasedJobs> {
     }
 }
 
-/// Waits until something is due, or long enough to have a look anyway.
-async fn next_due(clock: &dyn Clock, supply: Supply) {
+/// Waits until a time, or long enough to have a look anyway.
+async fn next_due(clock: &dyn Clock, due: Option<Timestamp>) {
     let due = async {
-        match supply {
-            Supply::Dry(Some(due)) => clock.sleep_until(due).await,
-            Supply::Dry(None) | Supply::Ready => pending().await,
+        match due {
+            Some(due) => clock.sleep_until(due).await,
+            None => pending().await,
         }
     };
     // Whatever comes is the same: it is time to ask again.

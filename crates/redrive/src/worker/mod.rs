@@ -2,13 +2,15 @@
 //!
 //! Per pipeline, `fetch` leases batches into a local queue and starts jobs, `run` runs one, `settle` writes the results
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
-//! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `retention` lets old dead letters go, `watch` notices what other
-//! processes changed, `clock` that the clock was set back, `uploader` brings payloads that wait in the spool to their vault.
+//! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `retention` lets old
+//! dead letters go, `watch` notices what other processes changed, `clock` that the clock was set back, `uploader` brings
+//! payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now.
 
 mod clock;
 mod context;
 mod fetch;
 mod heartbeat;
+mod holds;
 mod pace;
 mod reaper;
 mod replays;
@@ -29,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::context::Context;
 use self::fetch::Fetcher;
+use self::holds::Patience;
 use self::replays::Driver;
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -59,11 +62,15 @@ impl Until {
 /// How long running jobs may go on after a worker was told to stop.
 const GRACE: Duration = Duration::from_secs(20);
 
+/// How often a pipeline that cannot work is tried by a worker that is to end when nothing is left to do.
+const TRIES_MAX: u32 = 3;
+
 /// One process's part of the work, ready to run.
 pub struct Worker {
     context: Arc<Context>,
     pipelines: Vec<Pipeline>,
     task: Task,
+    max_wait: Option<Duration>,
 }
 
 /// What a worker works on.
@@ -79,7 +86,7 @@ enum Task {
 
 impl Worker {
     pub(crate) fn new(redrive: Redrive, id: WorkerId, pipelines: Vec<Pipeline>) -> Self {
-        Self { context: Arc::new(Context::new(redrive, id)), pipelines, task: Task::Queues }
+        Self { context: Arc::new(Context::new(redrive, id)), pipelines, task: Task::Queues, max_wait: None }
     }
 
     /// The same, but it also drives the replays of its pipelines and begins those that their policies ask for.
@@ -92,6 +99,20 @@ impl Worker {
         Self { task: Task::Replay(id), ..self }
     }
 
+    /// The same, but a worker that ends when its pipelines are drained also ends, with [`Error::WaitedInVain`], when
+    /// nothing runs, nothing has been settled and nothing is due for so long.
+    pub fn max_wait(self, max_wait: Duration) -> Self {
+        Self { max_wait: Some(max_wait), ..self }
+    }
+
+    fn patience(&self, until: &Until) -> Patience {
+        Patience {
+            tries_max: (!matches!(until, Until::Stopped)).then_some(TRIES_MAX),
+            max_wait: self.max_wait,
+            alone: self.pipelines.len() == 1 || matches!(self.task, Task::Replay(_)),
+        }
+    }
+
     /// A token that, once cancelled after the worker was told to stop, makes it return running jobs at once.
     pub fn hurry(&self) -> CancellationToken {
         self.context.hurry.clone()
@@ -100,7 +121,8 @@ impl Worker {
     /// Works until it is finished or `stop` is cancelled. Then it starts nothing more, lets running jobs end for a while
     /// and returns the rest without blame.
     pub async fn run(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
-        let Self { context, pipelines, task } = self;
+        let patience = self.patience(&until);
+        let Self { context, pipelines, task, .. } = self;
         let store = &context.redrive.store;
         let params = AttachWorker { worker: context.id, pid: std::process::id(), now: context.now() };
         store.attach_worker(params).await?;
@@ -112,6 +134,7 @@ impl Worker {
         upkeep.spawn(retention::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(clock::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(watch::run(Arc::clone(&context)));
+        upkeep.spawn(holds::run(Arc::clone(&context)));
         upkeep.spawn(uploader::run(pipelines.clone()));
         let all = pipelines.clone();
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
@@ -128,10 +151,10 @@ impl Worker {
         let mut work = JoinSet::new();
         if task != Task::Queues {
             let only = if let Task::Replay(id) = task { Some(id) } else { None };
-            work.spawn(Driver::new(Arc::clone(&context), pipelines.clone(), only).run(until.clone()));
+            work.spawn(Driver::new(Arc::clone(&context), pipelines.clone(), only, patience).run(until.clone()));
         }
         for pipeline in pipelines.into_iter().filter(|_| !matches!(task, Task::Replay(_))) {
-            work.spawn(Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue).run(until.clone()));
+            work.spawn(Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue, patience).run(until.clone()));
         }
         while let Some(ended) = work.join_next().await {
             if let Err(panic) = ended {

@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use super::Until;
 use super::context::Context;
 use super::fetch::Fetcher;
+use super::holds::Patience;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 use crate::vault::host;
@@ -37,6 +38,7 @@ pub(super) struct Driver {
     context: Arc<Context>,
     pipelines: Vec<Pipeline>,
     only: Option<ReplayId>,
+    patience: Patience,
     lanes: JoinSet<(ReplayId, PipelineName)>,
     busy: Vec<(ReplayId, PipelineName)>,
     /// When each policy is to be looked at again.
@@ -52,8 +54,13 @@ struct Found {
 }
 
 impl Driver {
-    pub(super) fn new(context: Arc<Context>, pipelines: Vec<Pipeline>, only: Option<ReplayId>) -> Self {
-        Self { context, pipelines, only, lanes: JoinSet::new(), busy: Vec::new(), turns: HashMap::new() }
+    pub(super) fn new(
+        context: Arc<Context>,
+        pipelines: Vec<Pipeline>,
+        only: Option<ReplayId>,
+        patience: Patience,
+    ) -> Self {
+        Self { context, pipelines, only, patience, lanes: JoinSet::new(), busy: Vec::new(), turns: HashMap::new() }
     }
 
     pub(super) async fn run(mut self, until: Until) {
@@ -100,12 +107,17 @@ impl Driver {
         for replay in self.open_replays().await? {
             let replay = self.advance(replay, &mut found).await?;
             let works = matches!(replay.state, ReplayState::Running | ReplayState::Cancelled) && replay.is_open();
-            if works {
+            if works && !replay.pipelines.iter().any(|pipeline| self.is_given_up(pipeline)) {
                 found.open = true;
                 self.work_on(&replay);
             }
         }
         Ok(found)
+    }
+
+    /// Whether a pipeline was tried often enough.
+    fn is_given_up(&self, pipeline: &PipelineName) -> bool {
+        self.context.holds.given_up(pipeline, &self.patience).is_some()
     }
 
     async fn open_replays(&self) -> Result<Vec<ReplayView>, Error> {
@@ -147,7 +159,8 @@ impl Driver {
             let lane = (replay.id, pipeline.name.clone());
             if !self.busy.contains(&lane) {
                 self.busy.push(lane.clone());
-                let fetcher = Fetcher::new(Arc::clone(&self.context), pipeline.clone(), Lane::Replay(replay.id));
+                let fetcher =
+                    Fetcher::new(Arc::clone(&self.context), pipeline.clone(), Lane::Replay(replay.id), self.patience);
                 self.lanes.spawn(async move {
                     fetcher.run(Until::Drained).await;
                     lane

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::context::Context;
+use super::holds::Trouble;
 use super::settle::Ended;
-use crate::error::Error;
 use crate::handler::{Handler, HandlerError, Isolation, Job, Progress, panic_report};
 use crate::pipeline::Pipeline;
 use crate::vault::{Evidence, Kept};
@@ -118,7 +118,7 @@ async fn handle(
         Ok((Outcome::Crashed(report), _)) => (crashed(context, report).await, None),
         Ok(ended) => ended,
         Err(why) => {
-            context.fail(Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why });
+            context.hold_pipeline(&pipeline.name, Trouble::Handler, why);
             (Outcome::Returned, None)
         }
     }

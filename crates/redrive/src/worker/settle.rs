@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::context::Context;
 use super::heartbeat;
+use super::holds::{Patience, Trouble};
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 use crate::sink::JobResult;
@@ -60,14 +61,15 @@ struct Progress {
     outstanding: AtomicUsize,
     requeued: AtomicBool,
     troubled: AtomicBool,
+    moved: AtomicBool,
     settled: Notify,
 }
 
 impl Settler {
-    pub(super) fn start(context: Arc<Context>, pipeline: Pipeline) -> Self {
+    pub(super) fn start(context: Arc<Context>, pipeline: Pipeline, patience: Patience) -> Self {
         let (ended, waiting) = unbounded_channel();
         let progress = Arc::<Progress>::default();
-        let work = Settling { context: Arc::clone(&context), pipeline, progress: Arc::clone(&progress) };
+        let work = Settling { context: Arc::clone(&context), pipeline, patience, progress: Arc::clone(&progress) };
         Self { context, ended, task: tokio::spawn(work.run(waiting)), progress }
     }
 
@@ -89,6 +91,11 @@ impl Settler {
     /// Whether a target gave trouble since it was last asked.
     pub(super) fn take_troubled(&self) -> bool {
         self.progress.troubled.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether anything was settled since it was last asked, other than by failing for its target's sake.
+    pub(super) fn take_moved(&self) -> bool {
+        self.progress.moved.swap(false, Ordering::Relaxed)
     }
 
     /// Returns when more jobs were settled.
@@ -123,6 +130,7 @@ impl Settler {
 struct Settling {
     context: Arc<Context>,
     pipeline: Pipeline,
+    patience: Patience,
     progress: Arc<Progress>,
 }
 
@@ -147,12 +155,18 @@ impl Settling {
             return false;
         }
         self.write_results(&mut batch).await;
+        self.note_that_it_works(&batch);
         let leases: Vec<_> = batch.iter().map(|ended| ended.job.lease).collect();
         let settlements: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
         let troubled = |s: &Settlement| matches!(s.decision.signal, Signal::Failed | Signal::Blocked | Signal::Hold(_));
         let any_troubled = settlements.iter().any(|(s, _)| troubled(s));
         let requeued = settlements.iter().any(|(s, _)| matches!(s.decision.destination, Destination::Queue { .. }));
+        let attempted = |s: &Settlement| s.decision.failure.is_some() || s.decision.destination == Destination::Done;
+        let moved = settlements.iter().any(|(s, _)| attempted(s) && !troubled(s));
         self.store(settlements).await;
+        if moved {
+            self.progress.moved.store(true, Ordering::Relaxed);
+        }
         if any_troubled {
             self.progress.troubled.store(true, Ordering::Relaxed);
         }
@@ -180,11 +194,45 @@ impl Settling {
         if results.is_empty() {
             return;
         }
-        if let Err(error) = self.pipeline.sink.write(&results).await {
-            self.context.fail(error);
+        if !self.write_patiently(&results).await {
             for ended in batch.iter_mut().filter(|ended| ended.outcome == Outcome::Done) {
                 ended.outcome = Outcome::Returned;
             }
+        }
+    }
+
+    /// Writes results, again and again while that fails: the pipeline is held meanwhile. Says whether they are written; if
+    /// not, the worker is to stop or has given up.
+    async fn write_patiently(&self, results: &[JobResult]) -> bool {
+        let Context { holds, stop, redrive, .. } = &*self.context;
+        loop {
+            let error = match self.pipeline.sink.write(results).await {
+                Ok(()) => {
+                    holds.mended(&self.pipeline.name, Trouble::Sink, self.context.now());
+                    return true;
+                }
+                Err(closed @ Error::SinkClosed(_)) => {
+                    self.context.fail(closed);
+                    return false;
+                }
+                Err(error) => error,
+            };
+            let hold = self.context.hold_pipeline(&self.pipeline.name, Trouble::Sink, with_sources(&error));
+            if holds.given_up(&self.pipeline.name, &self.patience).is_some() {
+                return false;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = redrive.clock.sleep_until(hold.next_try) => {}
+            }
+        }
+    }
+
+    /// A job that came to an end of its own proves that jobs can be run.
+    fn note_that_it_works(&self, batch: &[Ended]) {
+        let worked = batch.iter().filter(|ended| ended.outcome != Outcome::Returned);
+        if let Some(ran_for) = worked.filter_map(|ended| ended.duration).min() {
+            self.context.holds.worked(&self.pipeline.name, self.context.now() - ran_for);
         }
     }
 

@@ -87,3 +87,13 @@ pub async fn a_failing_target_opens_its_breaker(store: Shared) {
     assert_eq!(ledger(&store).await.queued, 40);
     assert_sound(&store).await;
 }
+
+/// An open breaker says what its target last failed with, and since when it is open, however often it was probed since.
+pub async fn a_breaker_says_why_and_since_when(store: Shared) {
+    hold_the_sick_one(&store).await;
+    let probe = lease_all(&store, 50, at(30)).await.jobs;
+    settle(&store, &probe[0], timeout(), at(31)).await;
+    let breaker = store.list_breakers().await.expect("listed").remove(0).breaker;
+    assert_eq!(breaker.opened_at, Some(at(0)));
+    assert!(breaker.why.as_deref().is_some_and(|why| why.starts_with("timeout")), "{:?}", breaker.why);
+}

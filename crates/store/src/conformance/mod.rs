@@ -49,12 +49,12 @@ macro_rules! conformance_tests {
                       a_tracked_letter_is_taken_out_where_it_was_counted]
             clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended, holds_are_kept_and_not_prolonged,
                     long_leases_are_shortened, a_letter_of_the_future_can_be_replayed]
-            workers: [a_detached_workers_leases_are_lost, workers_are_listed]
+            workers: [a_detached_workers_leases_are_lost, workers_are_listed, holds_are_seen_and_gone_with_the_worker]
             payloads: [a_payload_on_its_way_is_left_out, the_first_place_counts, what_is_condemned_is_not_registered,
                        what_a_leased_job_wants_is_not_swept, a_settlement_without_its_payload_is_refused, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]
             breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,
-                       a_failing_target_opens_its_breaker]
+                       a_failing_target_opens_its_breaker, a_breaker_says_why_and_since_when]
         );
     };
     (@cases $make:ident; $($noun:ident: [$($case:ident),* $(,)?])*) => {

@@ -1,6 +1,7 @@
 //! Workers: the processes that hold leases, and how others notice that one is gone.
 
 use async_trait::async_trait;
+use redrive_core::holds::Hold;
 use redrive_core::ids::WorkerId;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
@@ -15,6 +16,9 @@ pub trait WorkerStore {
 
     /// Takes a worker off the list. Its leases, if it left any, are lost then.
     async fn detach_worker(&self, worker: WorkerId) -> Result<()>;
+
+    /// Notes which pipelines a worker cannot work on for now, for others to see. They are forgotten with the worker.
+    async fn note_holds(&self, worker: WorkerId, holds: Vec<Hold>) -> Result<()>;
 
     /// The workers that are registered.
     async fn list_workers(&self) -> Result<Vec<WorkerView>>;
@@ -44,4 +48,6 @@ pub struct WorkerView {
     pub leases: u64,
     /// Whether its process is known to live; if not, its leases are taken back by the next worker.
     pub alive: bool,
+    /// Pipelines that it cannot work on for now.
+    pub holds: Vec<Hold>,
 }

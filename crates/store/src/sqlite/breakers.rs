@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use redrive_core::breakers::{Breaker, BreakerPolicy, BreakerState, Signal};
+use redrive_core::failures::Failure;
 use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, params};
 
@@ -91,7 +92,7 @@ pub(super) fn waiting(batch: &mut Batch<'_>, pipeline: i64, now: Timestamp) -> R
 pub(super) fn record(
     batch: &mut Batch<'_>,
     (pipeline, target): (i64, &str),
-    signal: Signal,
+    (signal, failure): (Signal, Option<&Failure>),
     policy: &BreakerPolicy,
     now: Timestamp,
 ) -> Result<(), Fault> {
@@ -103,6 +104,9 @@ pub(super) fn record(
         (Some(kept), _) => kept,
     };
     kept.breaker.record(signal, policy, now);
+    if let Some(failure) = failure {
+        kept.breaker.explain(signal, failure);
+    }
     if kept.held == 0 && kept.breaker.is_idle(policy, now) {
         return forget(batch, pipeline, target);
     }

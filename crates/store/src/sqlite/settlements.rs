@@ -54,7 +54,8 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
     };
     count(batch, (pipeline, target.as_deref()), decision, &counted, params.now);
     if let Some(target) = target {
-        breakers::record(batch, (pipeline, &target), decision.signal, &params.breaker, params.now)?;
+        let said = (decision.signal, decision.failure.as_ref());
+        breakers::record(batch, (pipeline, &target), said, &params.breaker, params.now)?;
     }
     Ok(Settled::Applied)
 }

@@ -1,6 +1,7 @@
 //! Workers: a row for others to see and a lock file to notice their death by.
 
 use async_trait::async_trait;
+use redrive_core::holds::Hold;
 use redrive_core::ids::WorkerId;
 use redrive_core::time::Timestamp;
 use rusqlite::params;
@@ -24,11 +25,20 @@ impl WorkerStore for SqliteStore {
         self.remove_workers(vec![worker]).await
     }
 
+    async fn note_holds(&self, worker: WorkerId, holds: Vec<Hold>) -> Result<()> {
+        self.write(move |batch| {
+            let mut update = batch.statement("UPDATE worker SET holds = ?2 WHERE id = ?1")?;
+            update.execute(params![worker.as_bytes(), serde_json::to_string(&holds)?])?;
+            Ok(())
+        })
+        .await
+    }
+
     async fn list_workers(&self) -> Result<Vec<WorkerView>> {
         let presence = self.presence.clone();
         self.read(move |conn| {
             let mut select = conn.prepare_cached(
-                "SELECT w.id, w.pid, w.attached_at, count(l.job) FROM worker w LEFT JOIN lease l ON l.worker = w.id
+                "SELECT w.id, w.pid, w.attached_at, count(l.job), w.holds FROM worker w LEFT JOIN lease l ON l.worker = w.id
                  GROUP BY w.id ORDER BY w.attached_at",
             )?;
             let rows = select.query_map([], |row| {
@@ -39,6 +49,7 @@ impl WorkerStore for SqliteStore {
                     pid: row.get(1)?,
                     attached_at: rows::time(row, 2)?,
                     leases: row.get(3)?,
+                    holds: rows::json(row, 4)?,
                 })
             })?;
             Ok(rows.collect::<RowResult<_>>()?)

@@ -58,3 +58,6 @@ DELETE FROM payload_use WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash =
 ALTER TABLE payload ADD COLUMN spooled_on TEXT;        -- the host whose spool has it, while it is on its way to the vault
 -- How far the last attempt of a letter got: a task that was paid for and that a replay asks for first.
 ALTER TABLE dead ADD COLUMN progress TEXT;
+
+-- The pipelines that a worker cannot work on for now, and why, as JSON. Gone with the worker.
+ALTER TABLE worker ADD COLUMN holds TEXT NOT NULL DEFAULT '[]';

@@ -1,0 +1,70 @@
+//! When waiting is in vain: nothing runs, and all that is queued waits for targets that do not get better, or for a time
+//! that is too far away.
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// Where the work on a pipeline stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standstill {
+    /// When something was last settled other than by failing for its target's sake, or else when the work began.
+    pub settled_at: Timestamp,
+    /// Jobs that run now, with any worker.
+    pub running: u64,
+    /// Queued jobs that no breaker holds.
+    pub free: u64,
+    /// When the next job may be leased, probes of breakers included.
+    pub next_due: Option<Timestamp>,
+}
+
+impl Standstill {
+    /// Whether to stop waiting. Probes that fail do not count: a target that stays away would be waited for without end.
+    pub fn is_in_vain(&self, max_wait: Duration, now: Timestamp) -> bool {
+        let none_due = self.next_due.is_none_or(|due| due > now + max_wait);
+        let held_too_long = self.free == 0 && now.since(self.settled_at) >= max_wait;
+        self.running == 0 && (none_due || held_too_long)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: Duration = Duration::from_secs(600);
+
+    const fn at(secs: i64) -> Timestamp {
+        Timestamp::from_millis(secs * 1_000)
+    }
+
+    fn held(next_due: i64) -> Standstill {
+        Standstill { settled_at: at(0), running: 0, free: 0, next_due: Some(at(next_due)) }
+    }
+
+    #[test]
+    fn a_target_is_waited_for_until_nothing_was_settled_for_long_enough() {
+        assert!(!held(130).is_in_vain(MAX, at(100)));
+        assert!(!held(630).is_in_vain(MAX, at(599)));
+        assert!(held(630).is_in_vain(MAX, at(600)), "another probe is due, as ever");
+        assert!(!Standstill { settled_at: at(500), ..held(630) }.is_in_vain(MAX, at(600)));
+    }
+
+    #[test]
+    fn what_is_due_too_late_is_not_waited_for_at_all() {
+        assert!(held(3_600).is_in_vain(MAX, at(1)));
+        assert!(Standstill { free: 3, ..held(3_600) }.is_in_vain(MAX, at(1)));
+        assert!(Standstill { next_due: None, ..held(0) }.is_in_vain(MAX, at(1)));
+    }
+
+    #[test]
+    fn running_jobs_and_retries_to_come_are_waited_for() {
+        assert!(!Standstill { running: 1, ..held(3_600) }.is_in_vain(MAX, at(9_000)));
+        assert!(!Standstill { free: 1, ..held(9_300) }.is_in_vain(MAX, at(9_000)));
+    }
+
+    #[test]
+    fn no_patience_waits_for_nothing() {
+        assert!(Standstill { free: 1, ..held(2) }.is_in_vain(Duration::ZERO, at(1)));
+        assert!(!Standstill { free: 1, ..held(1) }.is_in_vain(Duration::ZERO, at(1)), "it can be done now");
+    }
+}

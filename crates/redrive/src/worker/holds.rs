@@ -1,0 +1,140 @@
+//! The pipelines that this worker cannot work on for now, each with its reason, while the others go on.
+//!
+//! Who runs into such trouble reports it with [`Context::hold_pipeline`]; the job goes back to the queue as it was. While a
+//! pipeline is held nothing of it is begun; when it is time again, one job is. As soon as one comes to an end, whatever
+//! end, all go on. Results that cannot be written are tried again by who has them, so that no job is run for nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redrive_core::holds::Hold;
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+use tokio::sync::watch;
+
+use super::context::Context;
+use crate::error::Error;
+
+/// What is in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// Jobs cannot be run: their command does not start, or their evidence cannot be kept.
+    Handler,
+    /// Results cannot be written.
+    Sink,
+}
+
+/// For how long a worker puts up with what does not get better.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// After so many tries a pipeline that is held is given up; without a number, never.
+    pub(super) tries_max: Option<u32>,
+    /// How long targets are waited for while nothing moves; without a limit, for ever.
+    pub(super) max_wait: Option<Duration>,
+    /// Whether the worker has nothing else to do than the one pipeline, or replay.
+    pub(super) alone: bool,
+}
+
+/// The pipelines that are held.
+pub(super) struct Holds {
+    held: Mutex<BTreeMap<PipelineName, (Trouble, Hold)>>,
+    /// Pipelines of which this worker has brought any job to an end.
+    worked: Mutex<BTreeSet<PipelineName>>,
+    changed: watch::Sender<()>,
+}
+
+impl Default for Holds {
+    fn default() -> Self {
+        Self { held: Mutex::default(), worked: Mutex::default(), changed: watch::channel(()).0 }
+    }
+}
+
+impl Holds {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<PipelineName, (Trouble, Hold)>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The hold of a pipeline, if it is held.
+    pub(super) fn of(&self, pipeline: &PipelineName) -> Option<Hold> {
+        self.held().get(pipeline).map(|(_, hold)| hold.clone())
+    }
+
+    /// The hold of a pipeline that was tried often enough. One that never worked here is not tried twice.
+    pub(super) fn given_up(&self, pipeline: &PipelineName, patience: &Patience) -> Option<Hold> {
+        let worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner).contains(pipeline);
+        let tries_max = if worked { patience.tries_max? } else { patience.tries_max?.min(1) };
+        self.of(pipeline).filter(|hold| hold.tries >= tries_max)
+    }
+
+    /// How many of `free` jobs a pipeline may run at once: all, or one to see, or none.
+    pub(super) fn room(&self, pipeline: &PipelineName, free: usize, now: Timestamp) -> usize {
+        match self.held().get(pipeline) {
+            None => free,
+            Some((Trouble::Handler, hold)) if hold.is_due(now) => 1,
+            Some(_) => 0,
+        }
+    }
+
+    fn note(&self, pipeline: &PipelineName, trouble: Trouble, why: String, now: Timestamp) -> Hold {
+        let mut held = self.held();
+        let (known, hold) =
+            held.entry(pipeline.clone()).and_modify(|(_, hold)| hold.tried(why.clone(), now)).or_insert_with(|| {
+                tracing::warn!(%pipeline, why, "the pipeline cannot work and is held; it is tried again by itself");
+                (trouble, Hold::new(pipeline.clone(), why.clone(), now))
+            });
+        *known = trouble;
+        let hold = hold.clone();
+        drop(held);
+        self.changed.send_replace(());
+        hold
+    }
+
+    /// Notes that a job that began then came to an end of its own: jobs of the pipeline can be run.
+    pub(super) fn worked(&self, pipeline: &PipelineName, begun_at: Timestamp) {
+        let mut worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !worked.contains(pipeline) {
+            worked.insert(pipeline.clone());
+        }
+        drop(worked);
+        self.mended(pipeline, Trouble::Handler, begun_at);
+    }
+
+    /// Lets a pipeline go on if a job that began then, or results that were written, prove that it can.
+    pub(super) fn mended(&self, pipeline: &PipelineName, trouble: Trouble, begun_at: Timestamp) {
+        let mut held = self.held();
+        let over = |(known, hold): &(Trouble, Hold)| *known == trouble && hold.is_over_for(begun_at);
+        if held.get(pipeline).is_some_and(over) {
+            held.remove(pipeline);
+            drop(held);
+            tracing::info!(%pipeline, "the pipeline goes on");
+            self.changed.send_replace(());
+        }
+    }
+
+    fn list(&self) -> Vec<Hold> {
+        self.held().values().map(|(_, hold)| hold.clone()).collect()
+    }
+}
+
+impl Context {
+    /// Holds a pipeline that cannot work, and says until when.
+    pub(super) fn hold_pipeline(&self, pipeline: &PipelineName, trouble: Trouble, why: String) -> Hold {
+        self.holds.note(pipeline, trouble, why, self.now())
+    }
+}
+
+/// What is said of a pipeline that is given up.
+pub(super) fn failure(hold: Hold) -> Error {
+    Error::Held { pipeline: hold.pipeline, why: hold.why, tries: hold.tries }
+}
+
+/// Keeps the store told of what is held, for others to see.
+pub(super) async fn run(context: Arc<Context>) {
+    let mut changed = context.holds.changed.subscribe();
+    while changed.changed().await.is_ok() {
+        if let Err(error) = context.redrive.store.note_holds(context.id, context.holds.list()).await {
+            tracing::warn!(%error, "what is held could not be noted in the store");
+        }
+    }
+}
