@@ -52,7 +52,7 @@ impl Setting {
 
     /// The vault: the configured one, or a folder beside the store; none for a store in memory.
     pub fn vault(&self, redrive: &Redrive) -> Result<Option<Vault>> {
-        let beside = |path: &Path| path.with_file_name("payloads").display().to_string();
+        let beside = |path: &Path| redrive_store::payloads_beside(path).display().to_string();
         let address = match (&self.config.vault, &self.location) {
             (Some(address), _) => address.clone(),
             (None, Location::Sqlite(path)) => beside(path),

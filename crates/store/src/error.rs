@@ -50,6 +50,31 @@ pub enum StoreError {
     /// The disk is full; nothing of the batch was written.
     #[error("the disk is full: {} could not be written; make room and run the same command again, nothing that was acknowledged is lost", .0.display())]
     DiskFull(PathBuf),
+    /// The file is empty or missing, but something is left of the store that it was.
+    #[error(
+        "{} is {state}, but {} is there: it was a store, and to begin anew would destroy what is left of it; put a copy of it back, or move the rest away",
+        .path.display(), .left.display()
+    )]
+    Emptied {
+        /// The file.
+        path: PathBuf,
+        /// What it is now.
+        state: &'static str,
+        /// What is left.
+        left: PathBuf,
+    },
+    /// The file is of an older version and cannot be brought forward.
+    #[error("{} was made by an older version of redrive (schema {found}, this one reads {known}) and cannot be brought forward: {why}", .path.display())]
+    CannotMigrate {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The version known here.
+        known: i64,
+        /// What is in the way.
+        why: Box<StoreError>,
+    },
     /// The file or its folder cannot be written.
     #[error("{} cannot be written: {why}", .path.display())]
     ReadOnly {

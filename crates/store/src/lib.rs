@@ -18,4 +18,4 @@ pub mod sqlite;
 
 pub use contract::Store;
 pub use error::{Result, StoreError};
-pub use location::{Location, OpenMode, open};
+pub use location::{Location, OpenMode, open, payloads_beside};

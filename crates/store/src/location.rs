@@ -1,7 +1,7 @@
 //! Where a store is, as text, and how it is opened.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub enum Location {
 pub enum OpenMode {
     /// Make it.
     Create,
-    /// Say that it is missing.
+    /// Say that it is missing. One that cannot be written can still be read.
     Existing,
 }
 
@@ -46,6 +46,11 @@ impl fmt::Display for Location {
             Self::Memory => f.write_str("memory:"),
         }
     }
+}
+
+/// Where the payloads of a store in a file are kept unless something else is said.
+pub fn payloads_beside(store: &Path) -> PathBuf {
+    store.with_file_name("payloads")
 }
 
 /// Opens the store at a location.

@@ -21,6 +21,7 @@ mod payload;
 mod payload_file;
 mod poison;
 mod proxies;
+mod read_only;
 #[path = "../../../redrive/tests/support/servers/mod.rs"]
 mod real;
 mod replay;

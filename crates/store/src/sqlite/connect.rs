@@ -9,6 +9,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::Fault;
+use super::obstacles;
+use super::view::View;
 
 /// Below this, SQLite can corrupt a database when its write-ahead log is reset.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
@@ -49,7 +51,11 @@ pub(super) fn writer(place: Place<'_>, patience: &Patience) -> Result<Connection
         Place::Memory => Connection::open_in_memory()?,
     };
     wait_when_busy(&mut conn, patience)?;
-    if let Place::File(_) = place {
+    if let Place::File(path) = place {
+        // SQLite opens what it may not write to read it, and says so only when something is written.
+        if conn.is_readonly("main")? {
+            return Err(obstacles::refusal(path, "it may only be read").into());
+        }
         enter_wal(&conn)?;
     }
     conn.execute_batch("PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000;")?;
@@ -60,8 +66,8 @@ pub(super) fn writer(place: Place<'_>, patience: &Patience) -> Result<Connection
 }
 
 /// Opens a connection that only reads.
-pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
-    let mut conn = Connection::open_with_flags(path, flags() & !OpenFlags::SQLITE_OPEN_CREATE)?;
+pub(super) fn reader(view: &View) -> Result<Connection, Fault> {
+    let mut conn = view.connect()?;
     wait_when_busy(&mut conn, &Patience::default())?;
     conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -8000;")?;
     conn.set_prepared_statement_cache_capacity(64);

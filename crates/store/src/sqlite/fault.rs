@@ -5,6 +5,7 @@ use std::path::Path;
 use redrive_core::state::IllegalMove;
 use rusqlite::ErrorCode;
 
+use super::obstacles;
 use crate::error::StoreError;
 
 /// Why an operation did not go through.
@@ -50,8 +51,13 @@ impl Fault {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(path),
             Some(ErrorCode::DiskFull) => StoreError::DiskFull(path),
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-                StoreError::ReadOnly { path, why: error.to_string() }
+                obstacles::refusal(&path, &error.to_string())
             }
+            // Where not even the log's index fits, SQLite does not say that the disk is full.
+            Some(ErrorCode::SystemIoFailure) => match obstacles::of(&path) {
+                Some(full @ StoreError::DiskFull(_)) => full,
+                _ => StoreError::Database { path, message: error.to_string() },
+            },
             Some(ErrorCode::NotADatabase) => StoreError::NotAStore { path, why: "it is not a database".to_owned() },
             _ => StoreError::Database { path, message: error.to_string() },
         }

@@ -2,7 +2,9 @@
 //!
 //! - `connect`: opening connections; `schema`: tables and their versions
 //! - `writer`: the one thread that writes, with group commit; `batch`: one of its transactions
-//! - `readers`: reading beside the writer; `identity`: whether the file is still the one at its path
+//! - `readers`: reading beside the writer; `identity`: whether the file is still the one at its path;
+//!   `view`: from where a store is read that cannot be written
+//! - `obstacles`: why a store cannot be written; `emptied`: what is left of one that was cut to nothing
 //! - `presence`: the lock files by which a dead worker is noticed at once
 //! - `origin`: the store's id in the vault, and whether the file was copied
 //! - one file per noun of the contract; `rows`: from rows to types; `conditions`: from filters to SQL; `fault`: errors
@@ -18,11 +20,13 @@ mod conditions;
 mod connect;
 mod dead;
 mod dead_imports;
+mod emptied;
 mod fault;
 mod identity;
 mod jobs;
 mod leases;
 mod ledger;
+mod obstacles;
 mod origin;
 mod payloads;
 mod presence;
@@ -36,6 +40,7 @@ mod schema;
 mod settlements;
 mod tallies;
 mod traffic;
+mod view;
 mod workers;
 mod writer;
 
@@ -49,6 +54,7 @@ use self::fault::Fault;
 use self::identity::Identity;
 use self::presence::Presence;
 use self::readers::Readers;
+use self::view::View;
 use self::writer::Writer;
 use crate::error::{Result, StoreError};
 use crate::location::{Location, OpenMode};
@@ -66,18 +72,42 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the store in a file, and makes it and its folder if asked to.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self> {
+        emptied::refuse(path)?;
         match mode {
             OpenMode::Create => make_folder(path)?,
             OpenMode::Existing if !path.exists() => return Err(StoreError::Missing(path.to_owned())),
             OpenMode::Existing => {}
         }
         let patience = Patience::default();
-        let conn = prepare(Place::File(path), path, &patience)?;
+        let conn = match prepare(Place::File(path), path, &patience) {
+            Err(why @ (StoreError::ReadOnly { .. } | StoreError::DiskFull(_))) if mode == OpenMode::Existing => {
+                return Self::open_to_read(path, why);
+            }
+            prepared => prepared?,
+        };
         let identity = Identity::of(path).map_err(|_| StoreError::Gone(path.to_owned()))?;
         Ok(Self {
             location: Location::Sqlite(path.to_owned()),
             writer: Writer::start(conn, path, patience, identity.clone()),
-            readers: Some(Readers::new(path, identity.clone())),
+            readers: Some(Readers::new(path, View::shared(path), identity.clone())),
+            presence: Presence::beside(path),
+            identity,
+        })
+    }
+
+    /// Opens a store that cannot be written. It can be read; whatever would change it is refused with `why`.
+    fn open_to_read(path: &Path, why: StoreError) -> Result<Self> {
+        let identity = Identity::of(path).map_err(|_| why.clone())?;
+        let open = || {
+            let view = View::without_writing(path)?;
+            schema::check_unwritable(&connect::reader(&view)?, path, why.clone())?;
+            Ok(view)
+        };
+        let view = open().map_err(|fault: Fault| fault.into_store_error(path))?;
+        Ok(Self {
+            location: Location::Sqlite(path.to_owned()),
+            writer: Writer::refusing(why),
+            readers: Some(Readers::new(path, view, identity.clone())),
             presence: Presence::beside(path),
             identity,
         })

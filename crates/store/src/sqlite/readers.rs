@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::connect;
 use super::fault::Fault;
 use super::identity::Identity;
+use super::view::View;
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
 
@@ -17,6 +18,7 @@ use crate::error::{Result, StoreError};
 #[derive(Clone)]
 pub(super) struct Readers {
     path: PathBuf,
+    view: View,
     identity: Identity,
     idle: Arc<Mutex<Vec<Connection>>>,
     watcher: Arc<Mutex<Option<Connection>>>,
@@ -26,13 +28,13 @@ pub(super) struct Readers {
 const IDLE_MAX: usize = 8;
 
 impl Readers {
-    pub(super) fn new(path: &Path, identity: Identity) -> Self {
-        Self { path: path.to_owned(), identity, idle: Arc::default(), watcher: Arc::default() }
+    pub(super) fn new(path: &Path, view: View, identity: Identity) -> Self {
+        Self { path: path.to_owned(), view, identity, idle: Arc::default(), watcher: Arc::default() }
     }
 
     fn take(&self) -> Result<Connection, Fault> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| connect::reader(&self.path), Ok)
+        idle.map_or_else(|| connect::reader(&self.view), Ok)
     }
 
     fn give_back(&self, conn: Connection) {
@@ -50,7 +52,7 @@ impl Readers {
         let mut ask = || {
             let conn = match watcher.take() {
                 Some(conn) => conn,
-                None => connect::reader(&self.path)?,
+                None => connect::reader(&self.view)?,
             };
             let version = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
             *watcher = Some(conn);
@@ -65,7 +67,9 @@ impl Readers {
             let conn = self.take()?;
             // One transaction, so that everything read is of one moment.
             let tx = conn.unchecked_transaction()?;
-            let value = run(&tx)?;
+            let value = run(&tx);
+            self.view.check()?;
+            let value = value?;
             drop(tx);
             self.give_back(conn);
             Ok(value)

@@ -48,6 +48,15 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
     Ok(tx.commit()?)
 }
 
+/// Checks that a store that cannot be written is one that this build can read as it is.
+pub(super) fn check_unwritable(conn: &Connection, path: &Path, why: StoreError) -> Result<(), Fault> {
+    let (found, known) = (check(conn, path)?, newest_version());
+    match found == known {
+        true => Ok(()),
+        false => Err(StoreError::CannotMigrate { path: path.to_owned(), found, known, why: Box::new(why) }.into()),
+    }
+}
+
 fn check(conn: &Connection, path: &Path) -> Result<i64, Fault> {
     let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, found) = (pragma("application_id")?, pragma("user_version")?);

@@ -9,6 +9,7 @@ use rusqlite::params;
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
+use super::obstacles;
 use super::rows::{self, RowResult};
 use crate::contract::{AttachWorker, WorkerStore, WorkerView};
 use crate::error::{Result, StoreError};
@@ -67,8 +68,7 @@ pub(super) fn enlist(batch: &Batch<'_>, worker: WorkerId, pid: u32, now: Timesta
 
 impl SqliteStore {
     fn lock_error(&self, worker: WorkerId, error: &std::io::Error) -> StoreError {
-        let why = format!("the lock file of worker {worker}: {error}");
-        StoreError::ReadOnly { path: self.location.to_string().into(), why }
+        obstacles::refusal(self.path(), &format!("the lock file of worker {worker}: {error}"))
     }
 
     /// Makes sure that others see a worker of this process as alive.

@@ -63,6 +63,8 @@ pub(super) struct Writer {
     operations: Option<Sender<Box<dyn Operation>>>,
     thread: Option<JoinHandle<()>>,
     changes: Arc<AtomicU64>,
+    /// Why nothing can be written, if nothing can.
+    refusal: Option<StoreError>,
 }
 
 impl Writer {
@@ -83,7 +85,12 @@ impl Writer {
             .name("redrive-writer".into())
             .spawn(move || work.run(&waiting))
             .expect("the system can start one more thread");
-        Self { operations: Some(operations), thread: Some(thread), changes }
+        Self { operations: Some(operations), thread: Some(thread), changes, refusal: None }
+    }
+
+    /// For a store that cannot be written: every operation is refused, with the reason.
+    pub(super) fn refusing(refusal: StoreError) -> Self {
+        Self { operations: None, thread: None, changes: Arc::default(), refusal: Some(refusal) }
     }
 
     /// Runs `run` inside a transaction and answers once it is durable. It may run more than once, and must check what it
@@ -93,6 +100,9 @@ impl Writer {
         T: Send + 'static,
         F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
         let (reply, answer) = oneshot::channel();
         let call = Box::new(Call { run, value: None, reply });
         let operations = self.operations.as_ref().ok_or(StoreError::Closed)?;

@@ -1,0 +1,69 @@
+//! An empty file is a new store, unless something is left of an old one: then it was cut to nothing, by a disk or by hand,
+//! and to begin anew would destroy the rest. SQLite itself deletes the write-ahead log of an empty file.
+
+use std::path::{Path, PathBuf};
+
+use redrive_core::payloads::PayloadPlace;
+
+use super::view::{beside, has_log};
+use crate::error::{Result, StoreError};
+use crate::location;
+
+/// Entries of a vault that are looked at.
+const LOOKED_AT_MAX: usize = 10_000;
+
+/// How deep in a vault payloads lie.
+const DEPTH_MAX: usize = 3;
+
+/// It is an error if the file is empty, or not there, and something is left of the store that it was.
+pub(super) fn refuse(path: &Path) -> Result<()> {
+    let (state, left) = match std::fs::metadata(path) {
+        Ok(found) if found.is_file() && found.len() == 0 => {
+            ("empty", log(path).or_else(|| workers(path)).or_else(|| vault(path)))
+        }
+        // Whoever removes a store to begin anew may keep its payloads.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => ("missing", log(path)),
+        _ => return Ok(()),
+    };
+    match left {
+        Some(left) => Err(StoreError::Emptied { path: path.to_owned(), state, left }),
+        None => Ok(()),
+    }
+}
+
+fn log(path: &Path) -> Option<PathBuf> {
+    has_log(path).then(|| beside(path, "-wal"))
+}
+
+fn workers(path: &Path) -> Option<PathBuf> {
+    Some(beside(path, "-workers")).filter(|folder| folder.is_dir())
+}
+
+/// The folder of payloads beside the store, if it has any.
+fn vault(path: &Path) -> Option<PathBuf> {
+    let folder = location::payloads_beside(path);
+    let mut looked_at = 0;
+    has_payload(&folder, DEPTH_MAX, &mut looked_at).then_some(folder)
+}
+
+fn has_payload(folder: &Path, depth: usize, looked_at: &mut usize) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| {
+        *looked_at += 1;
+        let within = *looked_at <= LOOKED_AT_MAX;
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        within
+            && if is_folder {
+                depth > 1 && has_payload(&entry.path(), depth - 1, looked_at)
+            } else {
+                is_payload(&entry.path())
+            }
+    })
+}
+
+/// Whether a file is where payloads are put, and named as they are.
+fn is_payload(path: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folder = path.parent().map(name).unwrap_or_default();
+    PayloadPlace::in_folders(None, &folder, &name(path)).is_some()
+}

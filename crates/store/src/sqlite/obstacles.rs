@@ -1,0 +1,40 @@
+//! Why a store cannot be written, as far as its place tells: SQLite says only that it cannot.
+
+use std::path::Path;
+
+use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
+
+use crate::error::StoreError;
+
+/// Free space below which not even the index of the write-ahead log fits, in bytes.
+const FREE_BYTES_MIN: u64 = 64 * 1024;
+
+/// What is in the way of writing to a store, if it can be told.
+pub(super) fn of(path: &Path) -> Option<StoreError> {
+    let folder = folder_of(path);
+    let disk = statvfs(folder).ok()?;
+    let read_only = |why: &str| Some(StoreError::ReadOnly { path: path.to_owned(), why: why.to_owned() });
+    if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return read_only("it is on a read-only file system");
+    }
+    if disk.f_bavail.saturating_mul(disk.f_frsize) < FREE_BYTES_MIN {
+        return Some(StoreError::DiskFull(path.to_owned()));
+    }
+    if path.exists() && access(path, Access::WRITE_OK).is_err() {
+        return read_only("this user may not write the file");
+    }
+    if access(folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        return read_only("this user may not write its folder, where its write-ahead log goes");
+    }
+    None
+}
+
+/// The same, or `why` if it cannot be told.
+pub(super) fn refusal(path: &Path, why: &str) -> StoreError {
+    of(path).unwrap_or_else(|| StoreError::ReadOnly { path: path.to_owned(), why: why.to_owned() })
+}
+
+/// The folder of a file.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
