@@ -47,7 +47,7 @@ pub enum Error {
     #[error("internal error: {0}; please report it")]
     Internal(String),
     /// A pipeline could not work and did not get better; its jobs are queued.
-    #[error("pipeline {pipeline} cannot go on: {why} (tried {tries} times)")]
+    #[error("pipeline {pipeline} cannot go on: {why}{}", if *.tries > 1 { format!(" (tried {} times)", .tries) } else { String::new() })]
     Held {
         /// The pipeline.
         pipeline: PipelineName,

@@ -102,7 +102,10 @@ impl Fetcher {
             if self.settler.take_troubled() {
                 self.set_aside().await?;
             }
-            self.heed_hold()?;
+            if let Err(given_up) = self.heed_hold() {
+                self.give_back(leasing).await?;
+                return Err(given_up);
+            }
             self.start_waiting();
             if leasing.is_none() && matches!(self.supply, Supply::Ready) && self.wanted() > 0 {
                 self.stirred = false;

@@ -17,7 +17,7 @@ use super::context::Context;
 use crate::error::Error;
 
 /// What is in the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trouble {
     /// Jobs cannot be run: their command does not start, or their evidence cannot be kept.
     Handler,
@@ -39,8 +39,8 @@ pub(super) struct Patience {
 /// The pipelines that are held.
 pub(super) struct Holds {
     held: Mutex<BTreeMap<PipelineName, (Trouble, Hold)>>,
-    /// Pipelines of which this worker has brought any job to an end.
-    worked: Mutex<BTreeSet<PipelineName>>,
+    /// What has worked in this worker: pipelines of which a job came to an end, or a result was written.
+    worked: Mutex<BTreeSet<(PipelineName, Trouble)>>,
     changed: watch::Sender<()>,
 }
 
@@ -62,9 +62,10 @@ impl Holds {
 
     /// The hold of a pipeline that was tried often enough. One that never worked here is not tried twice.
     pub(super) fn given_up(&self, pipeline: &PipelineName, patience: &Patience) -> Option<Hold> {
-        let worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner).contains(pipeline);
+        let (trouble, hold) = self.held().get(pipeline).cloned()?;
+        let worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner).contains(&(pipeline.clone(), trouble));
         let tries_max = if worked { patience.tries_max? } else { patience.tries_max?.min(1) };
-        self.of(pipeline).filter(|hold| hold.tries >= tries_max)
+        (hold.tries >= tries_max).then_some(hold)
     }
 
     /// How many of `free` jobs a pipeline may run at once: all, or one to see, or none.
@@ -90,18 +91,10 @@ impl Holds {
         hold
     }
 
-    /// Notes that a job that began then came to an end of its own: jobs of the pipeline can be run.
-    pub(super) fn worked(&self, pipeline: &PipelineName, begun_at: Timestamp) {
-        let mut worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner);
-        if !worked.contains(pipeline) {
-            worked.insert(pipeline.clone());
-        }
-        drop(worked);
-        self.mended(pipeline, Trouble::Handler, begun_at);
-    }
-
-    /// Lets a pipeline go on if a job that began then, or results that were written, prove that it can.
-    pub(super) fn mended(&self, pipeline: &PipelineName, trouble: Trouble, begun_at: Timestamp) {
+    /// Notes that something works: a job that began then came to an end of its own, or results were written. The pipeline
+    /// goes on if that was what held it.
+    pub(super) fn works(&self, pipeline: &PipelineName, trouble: Trouble, begun_at: Timestamp) {
+        self.worked.lock().unwrap_or_else(PoisonError::into_inner).insert((pipeline.clone(), trouble));
         let mut held = self.held();
         let over = |(known, hold): &(Trouble, Hold)| *known == trouble && hold.is_over_for(begun_at);
         if held.get(pipeline).is_some_and(over) {

@@ -114,13 +114,18 @@ async fn handle(
     work: Job,
     slack: Duration,
 ) -> (Outcome, Option<Value>) {
-    match guarded(pipeline, handler, work, slack).await {
-        Ok((Outcome::Crashed(report), _)) => (crashed(context, report).await, None),
+    let begun_at = context.now();
+    let ended = match guarded(pipeline, handler, work, slack).await {
         Ok(ended) => ended,
         Err(why) => {
             context.hold_pipeline(&pipeline.name, Trouble::Handler, why);
-            (Outcome::Returned, None)
+            return (Outcome::Returned, None);
         }
+    };
+    context.holds.works(&pipeline.name, Trouble::Handler, begun_at);
+    match ended {
+        (Outcome::Crashed(report), _) => (crashed(context, report).await, None),
+        ended => ended,
     }
 }
 

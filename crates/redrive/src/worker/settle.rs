@@ -155,7 +155,6 @@ impl Settling {
             return false;
         }
         self.write_results(&mut batch).await;
-        self.note_that_it_works(&batch);
         let leases: Vec<_> = batch.iter().map(|ended| ended.job.lease).collect();
         let settlements: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
         let troubled = |s: &Settlement| matches!(s.decision.signal, Signal::Failed | Signal::Blocked | Signal::Hold(_));
@@ -208,7 +207,7 @@ impl Settling {
         loop {
             let error = match self.pipeline.sink.write(results).await {
                 Ok(()) => {
-                    holds.mended(&self.pipeline.name, Trouble::Sink, self.context.now());
+                    holds.works(&self.pipeline.name, Trouble::Sink, self.context.now());
                     return true;
                 }
                 Err(closed @ Error::SinkClosed(_)) => {
@@ -225,14 +224,6 @@ impl Settling {
                 () = stop.cancelled() => return false,
                 () = redrive.clock.sleep_until(hold.next_try) => {}
             }
-        }
-    }
-
-    /// A job that came to an end of its own proves that jobs can be run.
-    fn note_that_it_works(&self, batch: &[Ended]) {
-        let worked = batch.iter().filter(|ended| ended.outcome != Outcome::Returned);
-        if let Some(ran_for) = worked.filter_map(|ended| ended.duration).min() {
-            self.context.holds.worked(&self.pipeline.name, self.context.now() - ran_for);
         }
     }
 
