@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
+use redrive::chance::SeededChance;
+use redrive::clock::TestClock;
 use redrive::vault::{Capture, Spool, Vault, VaultError};
 use redrive::{CancellationToken, FailureReport, Handler, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::dead::DeadLetter;
@@ -252,6 +254,78 @@ async fn what_was_spooled_reaches_the_bucket() {
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(back.collect(Duration::ZERO).await.expect("collected").unused, 2);
     assert_eq!((spool.waiting().expect("counted").payloads, back.upload_spooled().await.expect("nothing")), (0, 0));
+}
+
+/// A vault that refuses, the same one as it answers again, and their spool.
+fn spooling(s3: &S3, redrive: &Redrive, folder: &Path) -> (Vault, Vault, Spool) {
+    let spool = Spool::beside(&folder.join("redrive.db"), 1 << 20);
+    let vault = |secret| s3.vault(redrive, secret).with_spool(spool.clone());
+    (vault("wrong"), vault("the-secret"), spool)
+}
+
+/// The rows of a copied store say that payloads are on their way which the original has brought to the vault long since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_store_brought_is_not_on_its_way_for_ever() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (s3, redrive) = (S3::start(), redrive());
+    let (away, back, _) = spooling(&s3, &redrive, folder.path());
+    let page = save(&away, b"a page", u64::MAX).await.expect("kept on disk");
+    let unspooled = s3.vault(&redrive, "the-secret");
+    let error = unspooled.verify(page.hash).await.expect_err("not there yet");
+    assert!(matches!(error, VaultError::OnItsWay { .. }), "{error}");
+    assert_eq!(back.upload_spooled().await.expect("uploaded"), 1);
+    let store = redrive.store();
+    let place = store.place_of_payload(page.hash).await.expect("asked").expect("registered").place;
+    store.note_spooled(place, Some("elsewhere".into())).await.expect("as in a copy");
+    assert!(load(&unspooled, &page).await == b"a page");
+    let at = store.place_of_payload(page.hash).await.expect("asked").expect("registered");
+    assert_eq!(at.spooled_on, None, "it is known to have arrived");
+}
+
+/// One bad file in the spool does not keep the others from the vault, and says nothing about the vault.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_stops_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (s3, redrive) = (S3::start(), redrive());
+    let (away, back, spool) = spooling(&s3, &redrive, folder.path());
+    let bad = save(&away, b"the first, which is oldest", u64::MAX).await.expect("kept on disk");
+    let file = std::fs::read_dir(spool.folder()).expect("a folder").flatten().next().expect("a file").path();
+    let whole = std::fs::read(&file).expect("read");
+    std::fs::write(&file, &whole[..whole.len() / 2]).expect("cut");
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+    std::fs::File::options().write(true).open(&file).and_then(|file| file.set_modified(long_ago)).expect("set");
+    let good = save(&away, b"the second", u64::MAX).await.expect("kept on disk");
+    assert_eq!(back.upload_spooled().await.expect("uploaded"), 1);
+    assert!(load(&s3.vault(&redrive, "the-secret"), &good).await == b"the second");
+    let error = back.verify(bad.hash).await.expect_err("damaged");
+    assert!(matches!(error, VaultError::Damaged(_)), "{error}");
+    let next = save(&back, b"the third", u64::MAX).await.expect("kept");
+    assert!(load(&s3.vault(&redrive, "the-secret"), &next).await == b"the third", "the vault is not away");
+    assert_eq!(spool.waiting().expect("counted").payloads, 1, "the damaged one is left for people to see");
+}
+
+/// While the vault is away nobody looks into the spool; what a kill left there goes by the clock that everything goes by.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_spool_is_left_alone_while_the_vault_is_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let s3 = S3::start();
+    let clock = Arc::new(TestClock::at(redrive().now()));
+    let redrive = redrive().with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(1)));
+    let (away, back, spool) = spooling(&s3, &redrive, folder.path());
+    save(&away, b"a page", u64::MAX).await.expect("kept on disk");
+    let aside = folder.path().join("aside");
+    std::fs::rename(spool.folder(), &aside).expect("moved");
+    std::fs::write(spool.folder(), "no folder").expect("written");
+    assert!(back.upload_spooled().await.is_err(), "it cannot be listed");
+    assert_eq!(away.upload_spooled().await.expect("not looked at"), 0);
+    std::fs::remove_file(spool.folder()).and_then(|()| std::fs::rename(&aside, spool.folder())).expect("moved back");
+    let unfinished = spool.folder().join(format!("{}-0123abcd.zst.part", "ab".repeat(32)));
+    std::fs::write(&unfinished, "killed").expect("written");
+    assert_eq!(back.upload_spooled().await.expect("uploaded"), 1);
+    assert!(unfinished.exists(), "its writer may be at it");
+    clock.advance(Duration::from_secs(2 * 3_600));
+    back.upload_spooled().await.expect("nothing to bring");
+    assert!(!unfinished.exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -56,13 +56,6 @@ impl Away {
         }
     }
 
-    /// What is said of a vault that did not answer in time.
-    pub(super) fn timed_out(address: &str, patience: Duration) -> VaultError {
-        let why = format!("no answer within {} seconds", patience.as_secs());
-        let source = std::io::Error::new(std::io::ErrorKind::TimedOut, why);
-        VaultError::Io { address: address.to_owned(), source }
-    }
-
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,7 +5,7 @@
 //! payloads are kept once. All of it lies under an id that the store made for itself: whatever else is in the same folder or
 //! bucket, another store's payloads included, is never listed and never removed.
 //!
-//! - `capture`: taking bytes in, up to a cap; `save`: keeping them
+//! - `capture`: taking bytes in, up to a cap; `save`: keeping them; `write`: to their place in the vault
 //! - `read`: giving them back, checked
 //! - `collect`: removing what nothing refers to; `strays`: finding bytes that no row knows
 //! - `spool`: payloads on their way to a vault that is `away`; `uploader`: bringing them there
@@ -20,6 +20,7 @@ mod save;
 mod spool;
 mod strays;
 mod uploader;
+mod write;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -79,6 +80,14 @@ pub enum VaultError {
         /// What it may hold.
         bytes_max: u64,
     },
+    /// The vault did not answer in time.
+    #[error("the vault at {address} failed: no answer within {} seconds", .patience.as_secs())]
+    NoAnswer {
+        /// Where it is.
+        address: String,
+        /// How long it was waited for.
+        patience: std::time::Duration,
+    },
     /// The object store failed.
     #[error("the vault at {address} failed")]
     Objects {
@@ -87,10 +96,10 @@ pub enum VaultError {
         /// What it said.
         source: object_store::Error,
     },
-    /// The local disk failed.
-    #[error("the vault at {address} failed")]
+    /// The local disk failed: the bytes are read from there on their way into the vault, and written there on their way out.
+    #[error("a payload could not be read or written on this machine (vault {address})")]
     Io {
-        /// Where it is.
+        /// Where the vault is, or the file in the spool.
         address: String,
         /// What it said.
         source: std::io::Error,
@@ -98,6 +107,13 @@ pub enum VaultError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] redrive_store::StoreError),
+}
+
+impl VaultError {
+    /// Whether the vault itself failed, and not this machine or the store: then it is away.
+    const fn is_of_the_vault(&self) -> bool {
+        matches!(self, Self::Objects { .. } | Self::NoAnswer { .. })
+    }
 }
 
 /// A vault over one object store. Cheap to clone.

@@ -61,13 +61,26 @@ impl Vault {
             // It may just have arrived.
             at = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
         }
-        if let Some(host) = at.spooled_on {
-            return Err(VaultError::OnItsWay { hash: hash.to_string(), host });
+        match (self.objects.get(&at.place.to_string().into()).await, at.spooled_on) {
+            (Ok(object), spooled_on) => {
+                if spooled_on.is_some() {
+                    self.note_arrival(at.place).await;
+                }
+                Ok(object)
+            }
+            (Err(object_store::Error::NotFound { .. }), Some(host)) => {
+                Err(VaultError::OnItsWay { hash: hash.to_string(), host })
+            }
+            (Err(object_store::Error::NotFound { .. }), None) => Err(missing()),
+            (Err(error), _) => Err(self.objects_failed(error)),
         }
-        match self.objects.get(&at.place.to_string().into()).await {
-            Ok(object) => Ok(object),
-            Err(object_store::Error::NotFound { .. }) => Err(missing()),
-            Err(error) => Err(self.objects_failed(error)),
+    }
+
+    /// Notes that a payload is in the vault though its row says that it is on its way: whoever brought it had another row, in
+    /// the store that this one was copied from. A store that cannot be written finds it there again the next time.
+    async fn note_arrival(&self, place: PayloadPlace) {
+        if let Err(error) = self.store.note_spooled(place, None).await {
+            tracing::debug!(%place, %error, "a payload has arrived, which could not be noted");
         }
     }
 

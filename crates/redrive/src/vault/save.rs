@@ -1,26 +1,19 @@
 //! Keeping what was captured: in the vault, or in the spool while the vault is away, and registered in the store. Then a
 //! settlement may point at it.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use object_store::{ObjectStoreExt, PutPayload, WriteMultipart};
 use redrive_core::failures::with_sources;
 use redrive_core::ids::JobId;
 use redrive_core::payloads::{Payload, PayloadPlace, Response};
 use redrive_store::contract::{RegisterPayload, Registered, TouchPayload};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::away::Away;
 use super::capture::{Capture, Packed};
 use super::spool::{Refused, Spool, host};
 use super::{Vault, VaultError};
-
-/// How much of the temporary file is in memory while it is uploaded, in bytes.
-const PART_BYTES: usize = 5 * 1024 * 1024;
 
 /// How long an attempt waits for the vault to take a small payload, if there is a spool.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -43,8 +36,8 @@ impl Kept {
 }
 
 impl Vault {
-    /// Keeps a payload: when this returns it is in the vault and registered, and a settlement may point at it. `total_bytes` is
-    /// how long it is said to be, where that is known.
+    /// Keeps a payload: when this returns it is in the vault, or flushed in the spool while the vault is away, and registered:
+    /// a settlement may point at it. `total_bytes` is how long it is said to be, where that is known.
     pub async fn save(
         &self,
         capture: Capture,
@@ -94,9 +87,8 @@ impl Vault {
         let Some(spool) = &self.spool else { return self.upload(packed, wanted_by).await };
         if !self.away.is_away() {
             let patience = PATIENCE + Duration::from_secs(packed.stored_bytes / BYTES_PER_SEC_MIN);
-            let uploaded = tokio::time::timeout(patience, self.upload(packed, wanted_by)).await;
-            match uploaded.unwrap_or_else(|_| Err(Away::timed_out(&self.address, patience))) {
-                Err(error) if !matches!(error, VaultError::Store(_)) => self.away.note(&self.address, &error),
+            match self.within(patience, self.upload(packed, wanted_by)).await {
+                Err(error) if error.is_of_the_vault() => self.away.note(&self.address, &error),
                 Ok(()) => {
                     self.away.clear();
                     return Ok(());
@@ -107,9 +99,29 @@ impl Vault {
         self.put_aside(spool, packed, wanted_by).await
     }
 
-    /// Writes the bytes to the spool, and registers them with the place they will have in the vault.
+    /// Writes the bytes to the spool, and registers them with the place they will have in the vault. As in `upload`, the place
+    /// of another who was faster counts, and a place that was condemned is given up for the next one.
     async fn put_aside(&self, spool: &Spool, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
-        let Packed { payload: Payload { hash, size_bytes, .. }, stored_bytes, .. } = *packed;
+        loop {
+            let place = self.spool_at(spool, packed).await?;
+            let Packed { payload: Payload { size_bytes, .. }, stored_bytes, .. } = *packed;
+            let (now, spooled_on) = (self.clock.now(), Some(host().to_owned()));
+            let params = RegisterPayload { place, size_bytes, stored_bytes, spooled_on, wanted_by, now };
+            let registered = self.store.register_payload(params).await?;
+            if registered == Registered::At(place) {
+                return Ok(());
+            }
+            let (removing, path) = (spool.clone(), spool.path(&place));
+            self.on_disk(move || removing.remove(&path)).await?;
+            if registered != Registered::Condemned {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes the bytes to the spool, under a name of their own.
+    async fn spool_at(&self, spool: &Spool, packed: &Packed) -> Result<PayloadPlace, VaultError> {
+        let (hash, stored_bytes) = (packed.payload.hash, packed.stored_bytes);
         let place = PayloadPlace { store: Some(self.store_id().await?), hash, salt: fastrand::u32(..) };
         let file = packed.file.try_clone().map_err(|error| self.io_failed(error))?;
         let taking = spool.clone();
@@ -123,12 +135,7 @@ impl Vault {
                 bytes_max: spool.bytes_max(),
             },
         })?;
-        let (now, spooled_on) = (self.clock.now(), Some(host().to_owned()));
-        let params = RegisterPayload { place, size_bytes, stored_bytes, spooled_on, wanted_by, now };
-        if self.store.register_payload(params).await? != Registered::At(place) {
-            spool.remove(&spool.path(&place)).map_err(|error| self.io_failed(error))?;
-        }
-        Ok(())
+        Ok(place)
     }
 
     /// Writes the bytes to a place of their own, and registers it. If another was faster, his place counts and ours is
@@ -146,34 +153,5 @@ impl Vault {
                 Registered::Condemned => tracing::debug!(%place, "collected before it was registered; written again"),
             }
         }
-    }
-
-    pub(super) async fn write(&self, place: &str, packed: &Packed) -> Result<(), VaultError> {
-        let mut file = &packed.file;
-        file.seek(SeekFrom::Start(0)).map_err(|error| self.io_failed(error))?;
-        if packed.stored_bytes > PART_BYTES as u64 {
-            return self.write_parts(place, file).await;
-        }
-        let mut bytes = Vec::with_capacity(packed.stored_bytes as usize);
-        file.read_to_end(&mut bytes).map_err(|error| self.io_failed(error))?;
-        let put = self.objects.put(&place.into(), PutPayload::from(bytes)).await;
-        put.map(drop).map_err(|error| self.objects_failed(error))
-    }
-
-    async fn write_parts(&self, place: &str, mut file: &File) -> Result<(), VaultError> {
-        let parts = self.objects.put_multipart(&place.into()).await.map_err(|error| self.objects_failed(error))?;
-        let mut upload = WriteMultipart::new_with_chunk_size(parts, PART_BYTES);
-        let mut block = vec![0; 1024 * 1024];
-        loop {
-            let read = file.read(&mut block).map_err(|error| self.io_failed(error))?;
-            if read == 0 {
-                break;
-            }
-            // At most two parts are on their way at once.
-            upload.wait_for_capacity(2).await.map_err(|error| self.objects_failed(error))?;
-            upload.put(Bytes::copy_from_slice(&block[..read]));
-        }
-        upload.finish().await.map_err(|error| self.objects_failed(error))?;
-        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! A file has the name that it will have in the vault, `HASH-SALT.zst`. `uploader` empties it.
 
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,12 +12,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use redrive_core::payloads::PayloadPlace;
+use redrive_core::time::Timestamp;
 
 /// What it may hold unless something else is said, in bytes.
 pub const SPOOL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// How long a count of what it holds is believed; other processes fill and empty it, too.
 const COUNT_LASTS: Duration = Duration::from_secs(2);
+
+/// How long a file that could not be brought to the vault for a reason of its own is left alone.
+const BAD_LASTS: Duration = Duration::from_secs(60);
 
 /// The ending of a file that is being written.
 const UNFINISHED: &str = ".part";
@@ -27,6 +32,8 @@ pub struct Spool {
     folder: Arc<Path>,
     bytes_max: u64,
     counted: Arc<Mutex<Option<(Instant, u64)>>>,
+    /// Files that could not be brought to the vault for a reason of their own, and when.
+    bad: Arc<Mutex<HashMap<PathBuf, Instant>>>,
 }
 
 /// What waits in a spool.
@@ -46,6 +53,13 @@ pub(super) struct SpoolFile {
     pub(super) place: Option<PayloadPlace>,
     pub(super) bytes: u64,
     pub(super) written: SystemTime,
+}
+
+impl SpoolFile {
+    pub(super) fn written_at(&self) -> Timestamp {
+        let since = self.written.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(0) + since
+    }
 }
 
 /// Why a payload could not be spooled.
@@ -69,7 +83,7 @@ impl Spool {
         let store = store.canonicalize().unwrap_or_else(|_| store.to_owned());
         let mut folder = store.into_os_string();
         folder.push("-spool");
-        Self { folder: PathBuf::from(folder).into(), bytes_max, counted: Arc::default() }
+        Self { folder: PathBuf::from(folder).into(), bytes_max, counted: Arc::default(), bad: Arc::default() }
     }
 
     /// Where it is.
@@ -154,6 +168,16 @@ impl Spool {
         }
         files.sort_by_key(|file| file.written);
         Ok(files)
+    }
+
+    pub(super) fn is_bad(&self, file: &SpoolFile) -> bool {
+        let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
+        bad.get(&file.path).is_some_and(|since| since.elapsed() < BAD_LASTS)
+    }
+
+    /// Notes that a file cannot be brought to the vault.
+    pub(super) fn note_bad(&self, file: &SpoolFile) {
+        self.bad.lock().unwrap_or_else(PoisonError::into_inner).insert(file.path.clone(), Instant::now());
     }
 
     /// The right to empty it, which one process has at a time; the operating system takes it back however that one ends.

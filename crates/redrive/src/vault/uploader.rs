@@ -1,14 +1,17 @@
-//! Bringing what waits in the spool to the vault: one process at a time, oldest first, until the vault fails again.
+//! Bringing what waits in the spool to the vault: one process at a time, oldest first, until the vault fails again. A file that
+//! cannot be read on this machine, or is damaged, is told and passed over: the others do not wait for it.
 //!
 //! Being killed in the middle costs nothing: a payload is written to the same place once more, and its file goes only after
 //! its row says that it has arrived.
 
 use std::fs::File;
-use std::time::{Duration, SystemTime};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
 
-use redrive_core::payloads::{Payload, PayloadPlace};
+use redrive_core::failures::with_sources;
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace};
 
-use super::away::Away;
 use super::capture::Packed;
 use super::spool::{Spool, SpoolFile, host};
 use super::{Vault, VaultError};
@@ -27,18 +30,23 @@ impl Vault {
     /// away, or another process is at it.
     pub async fn upload_spooled(&self) -> Result<u64, VaultError> {
         let Some(spool) = &self.spool else { return Ok(0) };
-        let files = spool.files().map_err(|error| self.io_failed(error))?;
-        if files.is_empty() || self.away.is_away() {
+        if self.away.is_away() {
             return Ok(0);
         }
-        let Some(_turn) = spool.lock().map_err(|error| self.io_failed(error))? else { return Ok(0) };
+        let looking = spool.clone();
+        let Some((_turn, files)) = self.on_disk(move || take_turn(&looking)).await? else { return Ok(0) };
         let mut arrived = 0;
-        for file in files {
-            match self.bring(spool, &file).await {
+        for file in files.iter().filter(|file| !spool.is_bad(file)) {
+            match self.bring(spool, file).await {
                 Ok(true) => arrived += 1,
                 Ok(false) => {}
+                Err(error @ (VaultError::Io { .. } | VaultError::Damaged(_))) => {
+                    let (path, error) = (file.path.display(), with_sources(&error));
+                    tracing::warn!(file = %path, error, "a file of the spool cannot be brought to the vault");
+                    spool.note_bad(file);
+                }
                 Err(error) => {
-                    if !matches!(error, VaultError::Store(_)) {
+                    if error.is_of_the_vault() {
                         self.away.note(&self.address, &error);
                     }
                     return Err(error);
@@ -53,14 +61,14 @@ impl Vault {
 
     /// Brings one file to where its row says; says whether it arrived.
     async fn bring(&self, spool: &Spool, file: &SpoolFile) -> Result<bool, VaultError> {
-        let old = SystemTime::now().duration_since(file.written).is_ok_and(|age| age > STRAY_GRACE);
+        let old = self.clock.now().since(file.written_at()) > STRAY_GRACE;
         let Some(name) = file.place else {
             // Whoever wrote it was killed.
-            return if old { self.forget(spool, file).map(|()| false) } else { Ok(false) };
+            return if old { self.forget(spool, file).await.map(|()| false) } else { Ok(false) };
         };
         let at = self.store.place_of_payload(name.hash).await?;
         match at.filter(|at| at.place.salt == name.salt) {
-            Some(at) if at.spooled_on.is_none() => self.forget(spool, file).map(|()| false),
+            Some(at) if at.spooled_on.is_none() => self.forget(spool, file).await.map(|()| false),
             Some(at) => {
                 if at.spooled_on.as_deref() != Some(host()) {
                     self.store.note_spooled(at.place, Some(host().to_owned())).await?;
@@ -71,26 +79,53 @@ impl Vault {
             None => {
                 let place = PayloadPlace { store: Some(self.store_id().await?), ..name };
                 let condemned = self.store.condemn_places(vec![place], self.clock.now()).await?;
-                if condemned.is_empty() { Ok(false) } else { self.forget(spool, file).map(|()| false) }
+                if condemned.is_empty() { Ok(false) } else { self.forget(spool, file).await.map(|()| false) }
             }
         }
     }
 
     async fn bring_to(&self, spool: &Spool, file: &SpoolFile, place: &PayloadPlace) -> Result<bool, VaultError> {
-        // A file that has gone was brought, or collected, by somebody else.
-        let Ok(opened) = File::open(&file.path) else { return Ok(false) };
-        let packed = Packed { payload: Payload::bare(place.hash, 0), stored_bytes: file.bytes, file: opened };
+        let path = file.path.clone();
+        let hash = place.hash;
+        let Some((opened, whole)) = self.on_disk(move || open(&path, hash)).await? else { return Ok(false) };
+        if !whole {
+            return Err(VaultError::Damaged(hash.to_string()));
+        }
+        let packed = Packed { payload: Payload::bare(hash, 0), stored_bytes: file.bytes, file: opened };
         let patience = PATIENCE + Duration::from_secs(file.bytes / BYTES_PER_SEC_MIN);
-        let written = tokio::time::timeout(patience, self.write(&place.to_string(), &packed)).await;
-        written.unwrap_or_else(|_| Err(Away::timed_out(&self.address, patience)))?;
+        self.within(patience, self.write(&place.to_string(), &packed)).await?;
         if !self.store.note_spooled(*place, None).await? {
             // It was collected meanwhile.
             self.delete(place).await?;
         }
-        self.forget(spool, file).map(|()| true)
+        self.forget(spool, file).await.map(|()| true)
     }
 
-    fn forget(&self, spool: &Spool, file: &SpoolFile) -> Result<(), VaultError> {
-        spool.remove(&file.path).map_err(|error| self.io_failed(error))
+    async fn forget(&self, spool: &Spool, file: &SpoolFile) -> Result<(), VaultError> {
+        let (spool, path) = (spool.clone(), file.path.clone());
+        self.on_disk(move || spool.remove(&path)).await
     }
+}
+
+/// What waits, and the right to bring it; nothing if nothing waits or another process is at it.
+fn take_turn(spool: &Spool) -> io::Result<Option<(File, Vec<SpoolFile>)>> {
+    let files = spool.files()?;
+    match files.is_empty() {
+        true => Ok(None),
+        false => Ok(spool.lock()?.map(|turn| (turn, files))),
+    }
+}
+
+/// Opens a file of the spool and says whether its bytes are those that were put there. One that has gone was brought, or
+/// collected, by somebody else.
+fn open(path: &Path, hash: PayloadHash) -> io::Result<Option<(File, bool)>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut hasher = blake3::Hasher::new();
+    let unpacked = zstd::stream::copy_decode(&file, &mut hasher);
+    let whole = unpacked.is_ok() && hasher.finalize().as_bytes() == hash.as_bytes();
+    Ok(Some((file, whole)))
 }
