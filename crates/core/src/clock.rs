@@ -2,7 +2,8 @@
 //! away by age must not believe it at once.
 //!
 //! Each look at the clock is compared with the one before. Where the machine has run on, its uptime says how much time really
-//! passed; where it was started anew, a gap of more than a day might be a jump as well as a rest, and is taken for a jump.
+//! passed; where it was started anew, a gap of more than a day might be a jump as well as a rest, and is taken for a jump. On a
+//! machine that is started now and then every start has such a gap: the wait goes on through them, by the time that it ran.
 
 use std::time::Duration;
 
@@ -60,6 +61,14 @@ impl ClockSeen {
         };
         let ahead = now.since(seen.at);
         if ahead.saturating_sub(passed.unwrap_or_default()) > ASTRAY_MAX {
+            if let Some(wait) = seen.wait.and_then(|wait| wait.through_start(seen.uptime.as_ref(), uptime.as_ref())) {
+                return (Self { at: now, uptime, wait: Some(wait) }, None);
+            }
+            if let (Some(_), true) = (seen.wait, started_anew(seen.uptime.as_ref(), uptime.as_ref())) {
+                // The wait is over: the time before this start is believed now, the gap is not yet.
+                let wait = JumpWait { before: seen.at, left_millis: millis(WAIT) };
+                return (Self { at: now, uptime, wait: Some(wait) }, Some(ahead));
+            }
             // During a wait the older of the two times holds: a clock may be set right in several steps.
             let before = seen.wait.map_or(seen.at, |wait| wait.before.min(seen.at));
             let wait = JumpWait { before, left_millis: millis(WAIT) };
@@ -76,6 +85,20 @@ impl ClockSeen {
     pub fn expires_by(&self) -> Timestamp {
         self.wait.map_or(self.at, |wait| wait.before.min(self.at))
     }
+}
+
+impl JumpWait {
+    /// The wait after the machine was started anew: what it has been running since then counts. Nothing if that ends it.
+    fn through_start(self, then: Option<&Uptime>, now: Option<&Uptime>) -> Option<Self> {
+        let ran = now.filter(|_| started_anew(then, now))?.millis;
+        let left_millis = self.left_millis.saturating_sub(ran);
+        (left_millis > 0).then_some(Self { left_millis, ..self })
+    }
+}
+
+/// Whether the machine is known to have been started between two looks.
+fn started_anew(then: Option<&Uptime>, now: Option<&Uptime>) -> bool {
+    then.zip(now).is_some_and(|(then, now)| then.boot != now.boot)
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -128,6 +151,27 @@ mod tests {
         assert_eq!(looks(&[(0, up("a", 0)), (7 * DAY, up("a", 7 * DAY))]), 7 * DAY);
         assert_eq!(looks(&[(0, up("a", 0)), (7 * DAY, up("b", 5))]), 0, "it may have been off, or its clock wrong");
         assert_eq!(looks(&[(0, up("a", 0)), (7 * DAY, up("b", 5)), (9 * DAY, up("b", 5 + 2 * DAY))]), 9 * DAY);
+    }
+
+    #[test]
+    fn a_machine_that_is_started_once_a_week_expires_things_in_the_end() {
+        // Four hours of work each Monday, looked at every hour.
+        let monday =
+            |week: i64| (0..=4).map(move |hour| (week * 7 * DAY + hour * 3_600, up(&week.to_string(), hour * 3_600)));
+        let weeks = |weeks: i64| looks(&(0..weeks).flat_map(monday).collect::<Vec<_>>());
+        assert_eq!(weeks(6), 4 * 3_600, "a day of work is not over");
+        assert!(weeks(9) > 5 * 7 * DAY, "then what was before is believed: {}", weeks(9) / DAY);
+        assert!(weeks(60) > 52 * 7 * DAY, "and it goes on so: {}", weeks(60) / DAY);
+        let once = |week: i64| (week * 7 * DAY, up(&week.to_string(), 4 * 3_600));
+        assert!(looks(&(0..60).map(once).collect::<Vec<_>>()) > 50 * 7 * DAY, "also if it is looked at once each time");
+    }
+
+    #[test]
+    fn a_jump_while_the_machine_runs_begins_the_wait_anew() {
+        let mut all = vec![(0, up("a", 0)), (7 * DAY, up("b", 60)), (7 * DAY + 72_000, up("b", 72_060))];
+        all.push((60 * DAY, up("b", 72_120)));
+        all.push((60 * DAY + 72_000, up("b", 144_120)));
+        assert_eq!(looks(&all), 0);
     }
 
     #[test]

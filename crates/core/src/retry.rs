@@ -20,11 +20,19 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { attempts_max: 4, attempts_total_max: 6, base: Duration::from_secs(1), cap: Duration::from_secs(300) }
+        Self {
+            attempts_max: 4,
+            attempts_total_max: Self::DEFAULT_ATTEMPTS_TOTAL_MAX,
+            base: Duration::from_secs(1),
+            cap: Duration::from_secs(300),
+        }
     }
 }
 
 impl RetryPolicy {
+    /// Attempts over all replays, unless a pipeline says otherwise.
+    pub const DEFAULT_ATTEMPTS_TOTAL_MAX: u32 = 6;
+
     /// The same with so many attempts per run; the total allows at least as many.
     pub const fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts_max = attempts;

@@ -52,7 +52,7 @@ pub enum StoreError {
     DiskFull(PathBuf),
     /// The file is empty or missing, but something is left of the store that it was.
     #[error(
-        "{} is {state}, but {} is there: it was a store, and to begin anew would destroy what is left of it; put a copy of it back, or move the rest away",
+        "{} is {state}, but {} is there: it was a store, and to begin anew would destroy what is left of it; put a copy of it back, or {way_out}",
         .path.display(), .left.display()
     )]
     Emptied {
@@ -62,6 +62,8 @@ pub enum StoreError {
         state: &'static str,
         /// What is left.
         left: PathBuf,
+        /// How to begin anew all the same.
+        way_out: &'static str,
     },
     /// The file is of an older version and cannot be brought forward.
     #[error("{} was made by an older version of redrive (schema {found}, this one reads {known}) and cannot be brought forward: {why}", .path.display())]

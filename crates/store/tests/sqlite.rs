@@ -111,6 +111,42 @@ fn a_newer_store_is_refused_and_left_alone() {
     assert!(error.contains("newer version") && error.contains("999"), "{error}");
 }
 
+/// Whoever works on a store notices that another brought it to a newer version.
+#[tokio::test]
+async fn a_store_that_becomes_newer_is_noticed() {
+    let (store, folder) = fresh().await;
+    store.revision().await.expect("looked");
+    let path = folder.path().join("sub/redrive.db");
+    Connection::open(path).and_then(|conn| conn.pragma_update(None, "user_version", 999)).expect("brought forward");
+    for _ in 0..2 {
+        let error = store.revision().await.expect_err("it is not ours any more").to_string();
+        assert!(error.contains("newer version") && error.contains("999"), "{error}");
+    }
+}
+
+/// A kill right after SQLite made the file leaves it empty. The payloads of another store beside it say nothing about it.
+#[test]
+fn an_empty_file_beside_another_store_is_a_new_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join(format!("payloads/{0}/ab/{1}-0123abcd.zst", "0".repeat(32), "ab".repeat(32)));
+    std::fs::create_dir_all(page.parent().expect("a folder")).expect("made");
+    std::fs::write(&page, "a page").expect("written");
+    let empty = folder.path().join("stock.db");
+    std::fs::write(&empty, "").expect("written");
+    let error = refusal(&empty, OpenMode::Create);
+    assert!(error.contains("payloads is there") && error.contains("remove the empty file"), "{error}");
+    drop(SqliteStore::open(&folder.path().join("shop.db"), OpenMode::Create).expect("another store"));
+    drop(SqliteStore::open(&empty, OpenMode::Create).expect("the pages may be the other's"));
+    // The way out that was named is one.
+    let alone = tempfile::tempdir().expect("a folder");
+    std::fs::rename(folder.path().join("payloads"), alone.path().join("payloads")).expect("moved");
+    let empty = alone.path().join("stock.db");
+    std::fs::write(&empty, "").expect("written");
+    refusal(&empty, OpenMode::Create);
+    std::fs::remove_file(&empty).expect("removed");
+    drop(SqliteStore::open(&empty, OpenMode::Create).expect("begun anew"));
+}
+
 #[test]
 fn what_is_not_a_store_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,6 +3,7 @@
 use crate::dead::Gate;
 use crate::failures::Failure;
 use crate::jobs::Tally;
+use crate::retry::RetryPolicy;
 
 /// A letter that a replay had sent and that nobody works on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,17 +35,22 @@ pub struct Withdrawn {
     pub verdict: Option<String>,
 }
 
+/// With so many attempts a letter is not replayed by itself any more. Its pipeline may allow more or fewer: who cancels a replay
+/// does not know, so a person decides. Fewer are noticed when its next attempt ends.
+const WORN_OUT: u32 = RetryPolicy::DEFAULT_ATTEMPTS_TOTAL_MAX;
+
 /// Decides what becomes of a letter that is taken back. An attempt that had begun counts, also if nobody saw its end.
 pub fn withdrawn(sent: Sent<'_>) -> Withdrawn {
     let Sent { tally, begun, gate, verdict, failure } = sent;
     let counts = begun || failure.is_some();
     let attempts = tally.attempts.saturating_add(u32::from(begun));
-    let cut_short = || format!("attempt {attempts} was cut short: its worker was gone when the replay was cancelled");
+    let cut_short = || format!("attempt {attempts} was cut short, and then the replay was cancelled");
+    let failed_gate = failure.map_or(gate, |failure| stricter(gate, failure.reason.defaults().1));
     Withdrawn {
         attempts,
         replays: tally.replays.saturating_sub(u32::from(!counts)),
         counts,
-        gate: failure.map_or(gate, |failure| stricter(gate, failure.reason.defaults().1)),
+        gate: if counts && attempts >= WORN_OUT { stricter(failed_gate, Gate::Review) } else { failed_gate },
         verdict: verdict.map(str::to_owned).or_else(|| begun.then(cut_short)),
     }
 }
@@ -83,6 +89,16 @@ mod tests {
         assert!(letter.verdict.expect("said").contains("attempt 5 was cut short"));
         let said = Sent { begun: true, verdict: Some("permanently failed"), gate: Gate::Never, ..sent() };
         assert_eq!(withdrawn(said).verdict.as_deref(), Some("permanently failed"));
+    }
+
+    #[test]
+    fn what_is_worn_out_is_not_replayed_by_itself() {
+        let tally = Tally { attempts: 5, ..sent().tally };
+        let letter = withdrawn(Sent { tally, begun: true, ..sent() });
+        assert_eq!((letter.attempts, letter.gate), (6, Gate::Review));
+        assert!(!letter.verdict.expect("said").contains("worker"), "a held pipeline gives attempts back, too");
+        let untouched = Tally { attempts: 6, attempts_before: 6, ..sent().tally };
+        assert_eq!(withdrawn(Sent { tally: untouched, ..sent() }).gate, Gate::Auto, "as it was");
     }
 
     #[test]

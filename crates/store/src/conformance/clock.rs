@@ -84,6 +84,21 @@ fn late_job(n: u128) -> NewJob {
     NewJob { due_at: at(HOURS_3), ..job(n, plain()) }
 }
 
+/// A job that was asked to wait two days, while the clock was ahead, waits two days and no less, however often it is mended.
+pub async fn a_scheduled_job_is_pulled_in_once(store: Shared) {
+    attach(&store, 1).await;
+    let wait = 2 * 86_400;
+    let scheduled = NewJob { due_at: at(HOURS_3 + wait), ..job(1, plain()) };
+    let params = EnqueueJobs { pipeline: pipeline(), jobs: vec![scheduled], queued_max: None, now: at(HOURS_3) };
+    store.enqueue(params).await.expect("accepted");
+    assert_eq!(mend(&store, at(0)).await, 1);
+    assert_eq!(mend(&store, at(60)).await, 0, "once is enough");
+    assert_eq!(mend(&store, at(120)).await, 0);
+    assert_eq!(lease_all(&store, 9, at(wait - 1)).await.jobs.len(), 0, "it is not time yet");
+    assert_eq!(lease_all(&store, 9, at(wait)).await.jobs.len(), 1);
+    assert_sound(&store).await;
+}
+
 /// A breaker that opened while the clock was ahead holds its jobs as long as it was told to, and letters of a replay with them.
 pub async fn holds_are_kept_and_not_prolonged(store: Shared) {
     attach(&store, 1).await;

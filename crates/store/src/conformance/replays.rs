@@ -443,6 +443,35 @@ async fn bury_with_payload(store: &Shared, n: u128) -> (JobId, Payload) {
     (leased.lease.job, payload)
 }
 
+/// A letter that is taken back has the newest payload that any of its attempts brought, as if it had been buried; and says so if
+/// that of the last one is lost.
+pub async fn cancelling_keeps_the_newest_payload(store: Shared) {
+    attach(&store, 1).await;
+    let (_, old) = bury_with_payload(&store, 1).await;
+    let newer = Payload { truncated: true, ..Payload::bare(PayloadHash::from_bytes([9; 32]), 3) };
+    let place = PayloadPlace { store: None, hash: newer.hash, salt: 0 };
+    let registered =
+        RegisterPayload { place, size_bytes: 3, stored_bytes: 2, spooled_on: None, wanted_by: None, now: at(1) };
+    store.register_payload(registered).await.expect("registered");
+    start(&store, 1, at_once()).await;
+    advance(&store, 1, at(101)).await;
+    let lost = Payload { lost: Some("no room".into()), ..Payload::bare(PayloadHash::from_bytes([8; 32]), 3) };
+    for (payload, secs) in [(newer.clone(), 102), (lost, 150)] {
+        let leased = lease(&store, 1, at(secs)).await.remove(0);
+        let ending = Ending { at: at(secs), duration: None, worker: None, chance: 0.0 };
+        let mut decision = decide(&Policy::default(), &leased, timeout(), ending);
+        decision.keep(Some(payload));
+        settle_as(&store, &leased, decision, at(secs)).await;
+    }
+    assert!(change(&store, 1, ReplayChange::Cancel).await);
+    let letter = dead(&store, DeadFilter::default()).await.remove(0);
+    assert_eq!(letter.payload, Some(newer.hash), "not {}, which is older", old.hash);
+    let saved =
+        store.plan_replay(PlanReplay { mode: ReplayMode::Saved, now: at(300), ..plan(all()) }).await.expect("planned");
+    assert_eq!(saved.included, 0, "only its beginning was kept");
+    assert_sound(&store).await;
+}
+
 /// A letter that is replayed from its saved payload gets it with its lease, keeps it when it fails again without a word
 /// about it, and moves neither its target's breaker nor its traffic.
 pub async fn a_saved_payload_stays_with_its_letter(store: Shared) {

@@ -140,7 +140,12 @@ fn mend(batch: &mut Batch<'_>, pipeline: i64, late: &Late, params: &MendDueTimes
     if taken == 0 {
         return Ok(false);
     }
-    batch.statement("UPDATE job SET due_at = ?2 WHERE seq = ?1")?.execute([late.seq, due_at.as_millis()])?;
+    // A job that was accepted in the future would be pulled in again the next time.
+    batch.statement("UPDATE job SET due_at = ?2, accepted_at = min(accepted_at, ?3) WHERE seq = ?1")?.execute([
+        late.seq,
+        due_at.as_millis(),
+        params.now.as_millis(),
+    ])?;
     match late.replay {
         Some(replay) => replay_letters::push(batch, replay, pipeline, late.seq, due_at)?,
         None => jobs::push(batch, pipeline, late.seq, due_at)?,

@@ -1,10 +1,12 @@
 //! An empty file is a new store, unless something is left of an old one: then it was cut to nothing, by a disk or by hand,
 //! and to begin anew would destroy the rest. SQLite itself deletes the write-ahead log of an empty file.
 
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use redrive_core::payloads::PayloadPlace;
 
+use super::schema;
 use super::view::{beside, has_log};
 use crate::error::{Result, StoreError};
 use crate::location;
@@ -26,8 +28,16 @@ pub(super) fn refuse(path: &Path) -> Result<()> {
         _ => return Ok(()),
     };
     match left {
-        Some(left) => Err(StoreError::Emptied { path: path.to_owned(), state, left }),
+        Some(left) => Err(StoreError::Emptied { way_out: way_out(path, &left), path: path.to_owned(), state, left }),
         None => Ok(()),
+    }
+}
+
+/// A file that is not there is a new store unless it has a log: without the empty file there is nothing in the way.
+fn way_out(path: &Path, left: &Path) -> &'static str {
+    match left == beside(path, "-wal") {
+        true => "move the rest away",
+        false => "remove the empty file to begin anew beside what is left",
     }
 }
 
@@ -39,11 +49,22 @@ fn workers(path: &Path) -> Option<PathBuf> {
     Some(beside(path, "-workers")).filter(|folder| folder.is_dir())
 }
 
-/// The folder of payloads beside the store, if it has any.
+/// The folder of payloads beside the store, if it has any and no other store beside it can have put them there.
 fn vault(path: &Path) -> Option<PathBuf> {
+    if has_neighbour(path) {
+        return None;
+    }
     let folder = location::payloads_beside(path);
     let mut looked_at = 0;
     has_payload(&folder, DEPTH_MAX, &mut looked_at).then_some(folder)
+}
+
+/// Whether there is another store in the same folder: their payloads lie in the same one.
+fn has_neighbour(path: &Path) -> bool {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let is_file = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
+    entries.flatten().take(LOOKED_AT_MAX).any(|entry| is_file(&entry) && schema::is_marked(&entry.path()))
 }
 
 fn has_payload(folder: &Path, depth: usize, looked_at: &mut usize) -> bool {

@@ -87,7 +87,10 @@ fn take_id(conn: &Connection, recorded: Option<&Surroundings>, here: &Surroundin
         )?;
         if recorded.inode.is_some() && recorded.inode == here.inode {
             // The same file, used from several machines in turn: each goes on with the id it had.
-            let back = "UPDATE store_id SET state = 'own' WHERE machine = ?1 AND inode = ?2";
+            // It may have had several there, if it was moved away and back: the one it used last.
+            let back = "UPDATE store_id SET state = 'own' WHERE id =
+                (SELECT s.id FROM store_id s WHERE s.machine = ?1 AND s.inode = ?2
+                 ORDER BY (SELECT max(p.created_at) FROM payload p WHERE p.store = s.id) DESC, s.id LIMIT 1)";
             if conn.execute(back, params![here.machine, here.inode])? > 0 {
                 return Ok(());
             }
@@ -162,6 +165,17 @@ mod tests {
         assert_eq!(open(&mut conn, &at(Some("n"), Some(9))), (third, 0));
         assert_eq!(ids(&conn).expect("ids").adopted.len(), 2);
         assert_eq!(open(&mut conn, &at(Some("m"), Some(10))).1, 3, "a copy of it inherits all of them");
+    }
+
+    #[test]
+    fn one_id_is_taken_back_and_no_more() {
+        let mut conn = store();
+        for (machine, inode) in [("m", 7), ("m", 8), ("m", 7), ("n", 7)] {
+            open(&mut conn, &at(Some(machine), Some(inode)));
+        }
+        let (own, inherited) = open(&mut conn, &at(Some("m"), Some(7)));
+        assert_eq!(inherited, 3, "two of four were taken here; one of them is its own");
+        assert_eq!(open(&mut conn, &at(Some("m"), Some(7))), (own, 3));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::connect;
 use super::fault::Fault;
 use super::identity::Identity;
+use super::schema;
 use super::view::View;
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -21,7 +22,8 @@ pub(super) struct Readers {
     view: View,
     identity: Identity,
     idle: Arc<Mutex<Vec<Connection>>>,
-    watcher: Arc<Mutex<Option<Connection>>>,
+    /// The connection that is asked, and what it said last.
+    watcher: Arc<Mutex<Option<(Connection, u64)>>>,
 }
 
 /// At most so many idle connections are kept.
@@ -50,12 +52,16 @@ impl Readers {
         self.identity.check()?;
         let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ask = || {
-            let conn = match watcher.take() {
-                Some(conn) => conn,
-                None => connect::reader(&self.view)?,
+            let (conn, before) = match watcher.take() {
+                Some((conn, before)) => (conn, Some(before)),
+                None => (connect::reader(&self.view)?, None),
             };
             let version = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
-            *watcher = Some(conn);
+            if before != Some(version) {
+                // Somebody may have brought the store to a newer version meanwhile.
+                schema::check(&conn, &self.path)?;
+            }
+            *watcher = Some((conn, version));
             Ok(version)
         };
         ask().map_err(|fault: Fault| fault.into_store_error(&self.path))

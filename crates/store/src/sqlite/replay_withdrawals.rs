@@ -145,13 +145,17 @@ fn bury_as_it_was(batch: &Batch<'_>, letter: &Waiting, decided: &Withdrawn) -> R
     Ok(())
 }
 
-/// All that a letter says comes from one failure, its last. It keeps its payload unless that failure has one.
+/// All that a letter says comes from one failure, its last. As when it is buried, its payload is the newest that any of its
+/// attempts brought.
 fn retell(batch: &mut Batch<'_>, letter: &Waiting, failure: &Failure, now: Timestamp) -> Result<(), Fault> {
     let key = causes::recognise(batch, letter.pipeline, letter.target.as_deref(), failure, failure.at)?;
     batch
         .statement(
             "UPDATE dead SET died_at = ?2, kept_from = ?3, reason = ?4, code = ?5, http_status = ?6, proxy = ?7, message = ?8,
-                    cause_key = ?9, payload = ifnull(?10, payload), payload_cut = iif(?10 IS NULL, payload_cut, ?11)
+                    cause_key = ?9, payload_lost = ?10,
+                    payload = ifnull((SELECT u.hash FROM payload_use u WHERE u.job = dead.id ORDER BY u.at DESC LIMIT 1), payload),
+                    payload_cut = ifnull((SELECT ifnull(u.payload ->> 'truncated', 0) FROM payload_use u WHERE u.job = dead.id
+                                          ORDER BY u.at DESC LIMIT 1), payload_cut)
              WHERE id = ?1",
         )?
         .execute(params![
@@ -164,8 +168,7 @@ fn retell(batch: &mut Batch<'_>, letter: &Waiting, failure: &Failure, now: Times
             failure.proxy,
             failure.message,
             key,
-            failure.kept_payload().map(|payload| payload.hash.as_bytes()),
-            failure.kept_payload().is_some_and(|payload| payload.truncated)
+            failure.lost_payload()
         ])?;
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The schema and its versions. A store of an older version is brought forward; one of a newer version is refused.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -48,6 +50,14 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
     Ok(tx.commit()?)
 }
 
+/// Whether a file is marked as a store, as far as its first page says. It is not opened as a database: that would leave traces.
+pub(super) fn is_marked(path: &Path) -> bool {
+    let mut header = [0; 72];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    // The format has the id there, as a big-endian number.
+    read.is_ok() && header.starts_with(b"SQLite format 3\0") && header[68..] == (APPLICATION_ID as u32).to_be_bytes()
+}
+
 /// Checks that a store that cannot be written is one that this build can read as it is.
 pub(super) fn check_unwritable(conn: &Connection, path: &Path, why: StoreError) -> Result<(), Fault> {
     let (found, known) = (check(conn, path)?, newest_version());
@@ -57,7 +67,8 @@ pub(super) fn check_unwritable(conn: &Connection, path: &Path, why: StoreError) 
     }
 }
 
-fn check(conn: &Connection, path: &Path) -> Result<i64, Fault> {
+/// The version of a store; an error if it is none, or a newer one than this build understands.
+pub(super) fn check(conn: &Connection, path: &Path) -> Result<i64, Fault> {
     let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, found) = (pragma("application_id")?, pragma("user_version")?);
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;

@@ -1,15 +1,5 @@
 -- What hostile and real use asked for.
 
--- A letter keeps the newest payload that any of its attempts brought, also if the last attempt brought none.
-UPDATE dead SET
-    payload_cut = ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = dead.id ORDER BY u.at DESC LIMIT 1), 0),
-    payload = (SELECT u.hash FROM payload_use u WHERE u.job = dead.id ORDER BY u.at DESC LIMIT 1)
-WHERE payload IS NULL AND EXISTS (SELECT 1 FROM payload_use u WHERE u.job = dead.id);
--- `payload_cut` of a dead letter says why its payload is not enough to work from: 1 if only its beginning was kept, 2 if its
--- bytes were never here, because the letter was imported without them.
-UPDATE dead SET payload_cut = 2
-WHERE payload IS NOT NULL AND NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = dead.payload);
-
 -- Under which values of tracked fields a job is counted as failed, as JSON: `[["sitekey","k1"]]`. Nothing for letters that died
 -- before this was kept.
 ALTER TABLE dead ADD COLUMN tracked TEXT;
@@ -54,6 +44,28 @@ UPDATE dead SET payload = NULL, payload_cut = 0, payload_lost = 1
 WHERE payload IS NOT NULL AND EXISTS (SELECT 1 FROM payload_use u WHERE u.job = dead.id AND u.hash = dead.payload)
   AND NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = dead.payload);
 DELETE FROM payload_use WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = payload_use.hash);
+-- Letters that were imported did not refer to their payload, though its bytes were here: it could be collected. The same goes for
+-- those that a replay has sent.
+INSERT OR IGNORE INTO payload_use (job, hash, at, payload)
+SELECT named.job, named.hash, named.at, coalesce(
+    (SELECT f.failure -> 'payload' FROM failure f WHERE f.job = named.job
+        AND f.failure -> 'payload' ->> 'hash' = lower(hex(named.hash)) ORDER BY f.n DESC LIMIT 1),
+    json_object('hash', lower(hex(named.hash)), 'size_bytes', p.size_bytes, 'truncated', json(iif(named.cut = 1, 'true', 'false'))))
+FROM (SELECT id AS job, payload AS hash, died_at AS at, payload_cut AS cut FROM dead WHERE payload IS NOT NULL
+      UNION ALL
+      SELECT job, unhex(letter ->> 'payload'), letter ->> 'died_at', letter ->> 'cut' FROM replay_letter
+      WHERE claimed = 1 AND length(letter ->> 'payload') = 64) AS named
+JOIN payload p ON p.hash = named.hash;
+
+-- A letter keeps the newest payload that any of its attempts brought and that is here, also if the last attempt brought none.
+UPDATE dead SET
+    payload_cut = ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = dead.id ORDER BY u.at DESC LIMIT 1), 0),
+    payload = (SELECT u.hash FROM payload_use u WHERE u.job = dead.id ORDER BY u.at DESC LIMIT 1)
+WHERE payload IS NULL AND EXISTS (SELECT 1 FROM payload_use u WHERE u.job = dead.id);
+-- `payload_cut` of a dead letter says why its payload is not enough to work from: 1 if only its beginning was kept, 2 if its
+-- bytes were never here, because the letter was imported without them.
+UPDATE dead SET payload_cut = 2
+WHERE payload IS NOT NULL AND NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = dead.payload);
 
 ALTER TABLE payload ADD COLUMN spooled_on TEXT;        -- the host whose spool has it, while it is on its way to the vault
 -- How far the last attempt of a letter got: a task that was paid for and that a replay asks for first.
