@@ -6,6 +6,7 @@ use serde_json::{Number, Value};
 
 use super::miss::{Lack, MissKind};
 use super::number::{self, Mark, Unread};
+use super::text::RAISED;
 
 /// What a field becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,8 @@ impl Kind {
             return Err(Lack::Absent(MissKind::Empty));
         }
         let value = match self {
-            Self::Text | Self::Html => return Ok(Value::String(text)),
+            Self::Text => return Ok(Value::String(text.replace(RAISED, " "))),
+            Self::Html => return Ok(Value::String(text)),
             Self::Number(mark) => return self.quantity(number::number(&text, mark), &text),
             Self::Integer(mark) => return self.quantity(number::integer(&text, mark), &text),
             Self::Boolean => boolean(&text).map(Value::Bool),

@@ -91,9 +91,7 @@ impl<'a> Written<'a> {
     fn find(text: &'a str) -> Option<Self> {
         let is_digit = |c: char| c.is_ascii_digit();
         let (mut start, end) = (text.find(is_digit)?, text.rfind(is_digit)? + 1);
-        // A bare fraction such as `.99`; in `Rs.500` the point ends a word.
-        let mut before = text[..start].chars().rev();
-        if matches!(before.next(), Some('.' | ',')) && !before.next().is_some_and(char::is_alphabetic) {
+        if is_bare_fraction(&text[..start])? {
             start -= 1;
         }
         let (suffix, has_dash) = after_dash(&text[end..])?;
@@ -147,11 +145,30 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Whether a minus stands before the number; `None` if it may be a dash, as in `SKU-5` or `from - 5`.
+/// Whether the mark before the digits begins a fraction, as in `.99` and `-.5`; in `Rs.500` the point ends a word. `None` if
+/// it may be either, as in `₹.500`, or something else, as in `Only...5`.
+fn is_bare_fraction(prefix: &str) -> Option<bool> {
+    let Some(before) = prefix.strip_suffix(['.', ',']) else { return Some(false) };
+    match before.chars().next_back() {
+        None => Some(true),
+        Some(c) if c.is_whitespace() || is_dash(c) || matches!(c, '+' | '(' | '[' | '{') => Some(true),
+        Some(c) if c.is_alphabetic() => Some(false),
+        Some(_) => None,
+    }
+}
+
+/// Whether a character is one of those that people write for a minus: hyphens, dashes and the minus itself.
+fn is_dash(c: char) -> bool {
+    matches!(c, '-' | '\u{2010}'..='\u{2015}' | '−' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}')
+}
+
+/// Whether a minus stands before the number; `None` if it may be a dash, as in `SKU-5`, `from – 5` or `— 5`.
 fn is_negative(prefix: &str) -> Option<bool> {
-    match prefix.find(['-', '−']) {
+    match prefix.char_indices().find(|(_, c)| is_dash(*c)) {
         None => Some(false),
-        Some(at) if prefix[..at].contains(char::is_alphabetic) => None,
+        // Longer ones stand before what somebody says, not before a quantity.
+        Some((_, '—' | '―' | '\u{fe58}')) => None,
+        Some((at, _)) if prefix[..at].contains(char::is_alphabetic) => None,
         Some(_) => Some(true),
     }
 }
@@ -159,7 +176,6 @@ fn is_negative(prefix: &str) -> Option<bool> {
 /// What follows a number, and whether the dash that stands for no cents in `12,-` was taken off it; any other dash may
 /// be a minus or a range.
 fn after_dash(suffix: &str) -> Option<(&str, bool)> {
-    let is_dash = |c: char| matches!(c, '-' | '−' | '–' | '—');
     if let Some(rest) = suffix.strip_prefix(['.', ',']) {
         let undashed = rest.trim_start_matches(is_dash);
         return Some((undashed, undashed.len() < rest.len()));
@@ -182,13 +198,14 @@ fn stands_alone(prefix: &str, suffix: &str) -> bool {
 fn is_harmless(affix: &str) -> bool {
     let changes =
         |c: char| matches!(c, '<' | '>' | '≤' | '≥' | '^' | '=') || (c.is_numeric() && !matches!(c, '²' | '³'));
-    let minuses = affix.matches(['-', '−']).count();
+    let minuses = affix.matches(is_dash).count();
     !affix.contains(changes) && minuses <= 1
 }
 
 /// Joins groups of digits: one kind of mark, three digits each (two in the middle as in India, with commas).
 fn ungroup(whole: &str) -> Option<String> {
-    let is_mark = |c: char| matches!(c, '.' | ',' | '\'' | '’' | '_') || c.is_whitespace();
+    let is_mark =
+        |c: char| matches!(c, '.' | ',' | '\'' | '’' | '_') || (c.is_whitespace() && c != super::text::RAISED);
     let Some(mark) = whole.chars().find(|c| is_mark(*c)) else {
         return whole.bytes().all(|byte| byte.is_ascii_digit()).then(|| whole.to_owned());
     };
@@ -318,6 +335,14 @@ mod tests {
         let cases = [
             ("-20%", "-20"),
             ("− 5", "-5"),
+            ("–5 °C", "-5"),
+            ("–20 %", "-20"),
+            ("‑5", "-5"),
+            ("‐5", "-5"),
+            ("－5", "-5"),
+            ("€ –.50", "-0.50"),
+            ("(.5)", "0.5"),
+            ("about .5", "0.5"),
             ("-€5.00", "-5.00"),
             ("€-5", "-5"),
             ("(204)", "204"),
@@ -349,6 +374,18 @@ mod tests {
             "A4",
             "SKU-123",
             "from - 5",
+            "from – 5",
+            "—5",
+            "— 5 °C",
+            "SKU‑5",
+            "–-5",
+            "5‑",
+            "Only...5 left",
+            "₹.500",
+            "€,50",
+            "12 99",
+            "12\u{200a}99",
+            "12\u{200a}500",
             "< 5",
             "10^3",
             "12,34,5",

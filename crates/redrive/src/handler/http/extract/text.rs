@@ -3,7 +3,8 @@
 use scraper::{ElementRef, Node};
 
 /// An element's whole text, with blanks collapsed and trimmed. Scripts and styles inside of it are no text, and where a
-/// block or a line ends there is a blank: `<li>a</li><li>b</li>` is `a b`, and `H<sub>2</sub>O` is `H2O`.
+/// block or a line ends there is a blank: `<li>a</li><li>b</li>` is `a b`, and `H<sub>2</sub>O` is `H2O`. Digits that are
+/// raised or lowered do not go on with those beside them: `12<sup>99</sup>` is not `1299`, there is [`RAISED`] between.
 pub(super) fn visible_text(element: ElementRef<'_>) -> String {
     let mut text = Collapsed::default();
     let mut next = element.first_child();
@@ -13,12 +14,14 @@ pub(super) fn visible_text(element: ElementRef<'_>) -> String {
         match node.value() {
             Node::Text(piece) => text.push(piece),
             Node::Element(inner) if is_unseen(inner.name()) => is_open = false,
-            Node::Element(inner) => text.gap |= is_block(inner.name()),
+            Node::Element(inner) => text.pass(inner.name()),
             _ => {}
         }
         next = node.first_child().filter(|_| is_open);
         while next.is_none() {
-            text.gap |= node.value().as_element().is_some_and(|inner| is_block(inner.name()));
+            if let Some(inner) = node.value().as_element() {
+                text.pass(inner.name());
+            }
             next = node.next_sibling();
             match node.parent() {
                 Some(parent) if next.is_none() && parent != *element => node = parent,
@@ -29,20 +32,39 @@ pub(super) fn visible_text(element: ElementRef<'_>) -> String {
     text.text
 }
 
+/// The hair space between digits of which some are raised. No country groups digits by it, so that numbers with it are
+/// refused; in a text that is kept it is a blank.
+pub(super) const RAISED: char = '\u{200a}';
+
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
 /// Text in which a run of blanks is one space.
 #[derive(Default)]
 struct Collapsed {
     text: String,
     gap: bool,
+    /// Whether what comes next stands higher or lower than what came before.
+    moved: bool,
 }
 
 impl Collapsed {
+    /// An element begins or ends.
+    fn pass(&mut self, tag: &str) {
+        self.gap |= is_block(tag);
+        self.moved |= matches!(tag, "sup" | "sub");
+    }
+
     fn push(&mut self, piece: &str) {
         self.gap |= piece.starts_with(char::is_whitespace);
         for word in piece.split_whitespace() {
             if self.gap && !self.text.is_empty() {
                 self.text.push(' ');
+            } else if self.moved && self.text.ends_with(is_digit) && word.starts_with(is_digit) {
+                self.text.push(RAISED);
             }
+            self.moved = false;
             self.text.push_str(word);
             self.gap = true;
         }
@@ -83,6 +105,16 @@ mod tests {
         assert_eq!(text("<b>a </b><i> b</i>"), "a b");
         assert_eq!(text("<b>a</b> <i></i>b"), "a b");
         assert_eq!(text("  "), "");
+    }
+
+    #[test]
+    fn raised_digits_stand_apart() {
+        assert_eq!(text("<span>12<sup>99</sup></span>"), "12\u{200a}99");
+        assert_eq!(text("<b>12</b><sup><i>99</i></sup> €"), "12\u{200a}99 €");
+        assert_eq!(text("<sup>1</sup>299"), "1\u{200a}299");
+        assert_eq!(text("12<sup>,99</sup>"), "12,99");
+        assert_eq!(text("12 <sup>99</sup>"), "12 99");
+        assert_eq!(text("1<sup>st</sup> 5 m<sup>2</sup>"), "1st 5 m2");
     }
 
     #[test]
