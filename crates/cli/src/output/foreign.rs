@@ -15,6 +15,9 @@ const CHARS_PER_COLUMN: usize = 4;
 /// The longest text in a list that is not cut to a terminal, in columns.
 pub const COLUMNS_MAX: usize = 500;
 
+/// The longest code that sets a colour, in bytes.
+const COLOUR_BYTES_MAX: usize = 16;
+
 /// Text of any number of lines. Ends of lines and tabs stay.
 pub fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -96,7 +99,7 @@ pub fn screen(text: &str) -> Cow<'_, str> {
 
 /// The code at the beginning of the text, if it is one of those by which we and the log set colours. Neither hides text.
 fn colour_code(text: &str) -> Option<&str> {
-    let end = text.find('m')?;
+    let end = text.bytes().take(COLOUR_BYTES_MAX).position(|byte| byte == b'm')?;
     let numbers = text[..end].strip_prefix("\u{1b}[")?;
     let harmless =
         |number: &str| matches!(number, "" | "0" | "1" | "2" | "3" | "31" | "32" | "33" | "34" | "35" | "36");
@@ -136,6 +139,13 @@ mod tests {
         }
         assert_eq!(cut("price-tag", 6), "price…");
         assert_eq!(cut("価格が", 4), "価…");
+    }
+
+    /// Each of them was once a reason to read the rest of the text.
+    #[test]
+    fn many_escapes_are_looked_at_once() {
+        let text = "\u{1b}[é".repeat(200_000);
+        assert_eq!(screen(&text).matches("\\u{1b}[é").count(), 200_000);
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl<'a> Document<'a> {
         match format {
             Format::Html => html::parse(text, stop).map(Self::Page),
             Format::Json => serde_json::from_str(text).map(Self::Json).map_err(|error| Malformed::json(&error)),
-            Format::Xml => xml::parse(text).map(Self::Page),
+            Format::Xml => xml::parse(text, stop).map(Self::Page),
             Format::Text => Ok(Self::Text(text)),
         }
     }

@@ -2,16 +2,23 @@
 //!
 //! No external entity is ever loaded.
 
+use std::collections::HashSet;
+
 use html5ever::interface::{NodeOrText, TreeSink};
 use html5ever::{Attribute, LocalName, Namespace, QualName};
 use roxmltree::Error::{NoRootNode, NodesLimitReached, UnclosedRootNode, UnexpectedEndOfStream};
 use scraper::{Html, HtmlTreeSink};
+use tokio_util::sync::CancellationToken;
 
 use super::caps::{ATTRIBUTES_MAX, ATTRIBUTES_PER_ELEMENT_MAX, Cap, DEPTH_MAX, NODES_MAX};
 use super::{Format, Malformed, end_of, entities};
 
-/// Parses XML and plants it node by node in the tree that selectors walk. Elements keep their case and their namespace.
-pub(super) fn parse(text: &str) -> Result<Html, Malformed> {
+/// After how many nodes it is asked whether anybody still waits.
+const ASKS_EVERY: usize = 256;
+
+/// Parses XML and plants it node by node in the tree that selectors walk. Elements keep their case and their namespace. Once
+/// `stop` is cancelled nobody wants it any more, and what there is of it is given.
+pub(super) fn parse(text: &str, stop: &CancellationToken) -> Result<Html, Malformed> {
     check(text)?;
     // Old feeds declare a DTD; the expansion of its entities is bounded.
     let options = roxmltree::ParsingOptions {
@@ -24,6 +31,9 @@ pub(super) fn parse(text: &str) -> Result<Html, Malformed> {
     // In document order, so a parent's handle is there before its children ask for it; indexed by node id.
     let mut planted = vec![(sink.get_document(), 0)];
     for node in document.descendants().skip(1) {
+        if planted.len() % ASKS_EVERY == 0 && stop.is_cancelled() {
+            break;
+        }
         let (parent, depth) = node.parent().map_or(planted[0], |parent| planted[parent.id().get_usize()]);
         let mut handle = parent;
         if depth > DEPTH_MAX {
@@ -97,9 +107,10 @@ fn name(node: roxmltree::Node<'_, '_>) -> QualName {
 
 /// Attributes by their local names, as selectors write them; where two share one, the one without a prefix stays.
 fn attributes(node: roxmltree::Node<'_, '_>) -> Vec<Attribute> {
-    let is_plain = |name: &str| node.attributes().any(|other| other.namespace().is_none() && other.name() == name);
+    let plain = node.attributes().filter(|attribute| attribute.namespace().is_none());
+    let plain: HashSet<&str> = plain.map(|attribute| attribute.name()).collect();
     node.attributes()
-        .filter(|attribute| attribute.namespace().is_none() || !is_plain(attribute.name()))
+        .filter(|attribute| attribute.namespace().is_none() || !plain.contains(attribute.name()))
         .map(|attribute| Attribute {
             name: QualName::new(None, Namespace::default(), LocalName::from(attribute.name())),
             value: attribute.value().into(),
@@ -115,6 +126,10 @@ mod tests {
     fn texts(page: &Html, css: &str) -> Vec<String> {
         let selector = Selector::parse(css).expect("a selector");
         page.select(&selector).map(|element| element.text().collect()).collect()
+    }
+
+    fn parse(text: &str) -> Result<Html, Malformed> {
+        super::parse(text, &CancellationToken::new())
     }
 
     fn broken(text: &str) -> Malformed {
@@ -172,5 +187,20 @@ mod tests {
         assert_eq!(broken(markup).code(), "TooManyEntities");
         let file = "<!DOCTYPE l [<!ENTITY x SYSTEM \"file:///etc/passwd\">]><l>&x;</l>";
         assert_eq!(broken(file).code(), "XmlInvalid");
+    }
+
+    #[test]
+    fn one_plain_attribute_stays_of_many_that_share_its_name() {
+        let spaces: String = (0..200).map(|n| format!(" xmlns:p{n}='urn:{n}' p{n}:id='{n}'")).collect();
+        let page = parse(&format!("<a{spaces} id='own' p1:other='1'/>")).expect("a document");
+        assert_eq!(texts(&page, "a[id=own][other='1']"), [""]);
+    }
+
+    #[test]
+    fn nobody_waits_for_what_is_given_up() {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let page = super::parse(&format!("<a>{}</a>", "<b/>".repeat(10_000)), &stop).expect("a document");
+        assert!(page.tree.nodes().len() < 2 * ASKS_EVERY);
     }
 }
