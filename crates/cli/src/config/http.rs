@@ -125,7 +125,13 @@ impl HttpSection {
 
 fn proxy(section: &ProxySection, secrets: &mut Secrets) -> Result<Proxy, String> {
     let url = expand(&section.url, secrets)?;
-    url::Url::parse(&url).map_err(|_| format!("the address of proxy {:?} is not one", section.label))?;
+    // `proxy.lan:3128` is an address too, of the scheme "proxy.lan": nothing would know where it leads.
+    if !url::Url::parse(&url).is_ok_and(|url| url.has_host()) {
+        return Err(format!(
+            "the address of proxy {:?} is not one: write it with its scheme, as in http://proxy.lan:3128",
+            section.label
+        ));
+    }
     Ok(Proxy { label: section.label.clone(), url })
 }
 
@@ -200,4 +206,21 @@ fn built_in_challenges() -> Vec<Pattern> {
 /// The host that tasks are submitted to, as far as it does not depend on the task.
 pub fn provider(config: &PipelineConfig) -> Option<String> {
     redrive_core::jobs::host_of(&config.submit.as_ref()?.url).filter(|host| !host.contains(['{', '$']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_has_a_scheme_and_a_host() {
+        let made = |url: &str| proxy(&ProxySection { label: "p".into(), url: url.into() }, &mut Secrets::default());
+        for url in ["http://proxy.lan:3128", "http://me:pw@127.0.0.1:8080", "socks5h://[::1]:1080"] {
+            assert!(made(url).is_ok(), "{url}");
+        }
+        for url in ["proxy.lan:3128", "localhost:3128", "127.0.0.1:3128", "me:pw@proxy.lan:3128", "", "http:"] {
+            let said = made(url).expect_err("refused");
+            assert!(said.ends_with("as in http://proxy.lan:3128") && !said.contains("pw@"), "{said}");
+        }
+    }
 }

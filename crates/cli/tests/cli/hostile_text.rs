@@ -188,6 +188,9 @@ fn a_payload_reaches_a_terminal_only_if_it_is_plain() {
     assert_eq!(fs::read_to_string(sandbox.path("saved")).expect("written"), HOSTILE);
     assert_eq!(sandbox.run(&["payload", "show", &dead]).expect(0).stdout, HOSTILE, "a pipe gets the bytes");
 
+    let (code, text) = on_a_terminal(&sandbox, &["dead", "export", "--warc", "-"], "");
+    assert!(code == 2 && text.contains("give a file") && !text.contains("\u{1b}[2J"), "{text:?}");
+
     sandbox.write("page", "<p>zażółć</p>\n");
     sandbox.write("plain.jsonl", "{\"kind\":\"dies\"}\n");
     sandbox.redrive("run plain.jsonl").expect(3);

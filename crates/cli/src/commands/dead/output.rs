@@ -1,7 +1,7 @@
 //! The file, or standard output, that an export goes to.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -20,6 +20,11 @@ impl Output {
     /// What is said if it cannot be written.
     pub fn unwritten(&self) -> String {
         format!("cannot write {}", self.path.display())
+    }
+
+    /// Whether it goes to a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.is_stdout() && io::stdout().is_terminal()
     }
 
     fn is_stdout(&self) -> bool {

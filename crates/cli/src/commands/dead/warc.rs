@@ -25,6 +25,11 @@ pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
     let vault = setting.vault(&redrive)?.ok_or_else(|| usage("a store in memory has no payloads to archive"))?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let output = Output::to(args.file);
+    if output.is_terminal() {
+        return Err(usage(
+            "an archive has payloads as they came, and a terminal might obey them: give a file instead of -",
+        ));
+    }
     let unwritten = || output.unwritten();
     let warc = Warc::begin(output.open()?, redrive.now()).with_context(unwritten)?;
     let mut archive = Archive { warc, vault, letters: 0, missing: 0 };

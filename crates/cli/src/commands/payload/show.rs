@@ -62,6 +62,8 @@ async fn check(vault: &Vault, payload: &Payload, id: &str) -> Result<()> {
 struct Reader {
     /// The beginning of a character whose end has not come yet.
     begun: Vec<u8>,
+    /// Whether the last character took the terminal back to the beginning of its line, where it would write over it.
+    returned: bool,
     refused: bool,
 }
 
@@ -79,12 +81,15 @@ impl Reader {
                 ("", 0)
             }
         };
-        self.refused |= text.contains(|c| is_hidden(c) && !matches!(c, '\n' | '\t' | '\r'));
+        for c in text.chars() {
+            self.refused |= (self.returned && c != '\n') || (is_hidden(c) && !matches!(c, '\n' | '\t' | '\r'));
+            self.returned = c == '\r';
+        }
         self.begun.drain(..self.begun.len() - rest);
     }
 
     fn is_plain(&self) -> bool {
-        !self.refused && self.begun.is_empty()
+        !self.refused && !self.returned && self.begun.is_empty()
     }
 }
 
@@ -119,7 +124,7 @@ mod tests {
     fn text_is_plain_however_it_is_cut() {
         for step in 1..9 {
             assert!(is_plain("<p>zażółć 価格 🦀</p>\r\n\t".as_bytes(), step));
-            for hostile in ["a\u{1b}[2J", "\u{9b}2J", "x\u{202e}y", "nul\0"] {
+            for hostile in ["a\u{1b}[2J", "\u{9b}2J", "x\u{202e}y", "nul\0", "paid 5\rpaid 9\n", "\r\r\n", "end\r"] {
                 assert!(!is_plain(hostile.as_bytes(), step), "{hostile:?}");
             }
             assert!(!is_plain(b"GIF89a\xff\xfe", step));
