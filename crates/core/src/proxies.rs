@@ -93,7 +93,7 @@ pub(crate) fn goes_on(policy: &Policy, job: &LeasedJob, report: &FailureReport, 
     job.saved.is_none() && !is_held && policy.proxies.goes_on(report, verdict.reason, job.proxies())
 }
 
-/// Sends a job on through another proxy. It waits no longer than after a first failure, and only its last proxy counts for its
+/// Sends a job on through another proxy. It waits as after a first failure, whatever the one that blocked it asks for, and only its last proxy counts for its
 /// target's breaker: one job is one word about the target, through however many proxies it was asked.
 pub(crate) fn go_on(
     policy: &Policy,
@@ -102,7 +102,7 @@ pub(crate) fn go_on(
     verdict: Verdict,
     ending: Ending,
 ) -> Decision {
-    let delay = policy.retry.delay(1, report.retry_after(), ending.chance);
+    let delay = policy.retry.delay(1, None, ending.chance);
     Decision {
         destination: Destination::Queue { due_at: ending.at + delay },
         tally: Tally { attempts: job.attempt(), suspect: false, ..job.tally },
@@ -190,7 +190,10 @@ mod tests {
         let mut job = job(Tally::default());
         let mut decisions = Vec::new();
         for label in labels {
-            let report = FailureReport { proxy: Some((*label).into()), ..FailureReport::new(Reason::Blocked, "403") };
+            // What asks to wait is the way that is left.
+            let report =
+                FailureReport { retry_after_secs: Some(3_600.0), ..FailureReport::new(Reason::Blocked, "403") };
+            let report = FailureReport { proxy: Some((*label).into()), ..report };
             let decision = decide(policy, &job, Outcome::Failed(report), ending());
             job.tally = decision.tally;
             job.tried.push(TriedProxy { label: (*label).into(), replay: 0 });
