@@ -67,7 +67,10 @@ fn deadly() -> Pipeline {
         capture.write(b"what it died of").expect("written");
         job.evidence.save(capture, Response::default(), Some(100)).await.expect("kept");
         match job.input["n"] == 7 {
-            true => std::process::abort(),
+            true => {
+                eprintln!("it had s3cret-value and token=abcdef1234567890 with it");
+                std::process::abort()
+            }
             false => Ok(json!(job.input["n"])),
         }
     };
@@ -75,6 +78,7 @@ fn deadly() -> Pipeline {
     let args = ["--exact", ISOLATED, "--nocapture"].map(Into::into);
     let mut command = exec::Command::new(test, args);
     command.env.push(("REDRIVE_POISON_TEST_JOB".into(), "1".into()));
+    command.secrets.add_value("s3cret-value");
     let pipeline = Pipeline::new("p", handler).expect("a pipeline").isolate_with(command, json!("definition"));
     pipeline.concurrency(4).backoff(Duration::from_millis(1))
 }
@@ -106,6 +110,10 @@ async fn isolated_jobs_answer_for_their_own_process() {
     let params = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: true };
     let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     assert_eq!((letter.reason, letter.crashes, letter.code.as_deref()), (Reason::PoisonPill, 3, Some("SIGABRT")));
+    for failure in letter.failures.iter().flatten().filter(|failure| failure.code.as_deref() == Some("SIGABRT")) {
+        let said = failure.stderr.as_deref().unwrap_or_default();
+        assert!(said.contains("it had *** and token=*** with it"), "{said}");
+    }
     let payload = letter.failures.into_iter().flatten().next_back().and_then(|failure| failure.payload);
     let payload = payload.expect("what it died of is kept");
     assert_eq!((payload.size_bytes, payload.total_bytes), (15, Some(100)));

@@ -88,6 +88,15 @@ async fn on_its_own_origin_a_request_stays_whole() {
         assert_eq!(came["headers"]["x-api-key"], "pl4nted-s3cret");
         assert_eq!(came["headers"]["referer"], "http://here.example/?pl4nted-s3cret", "ours, not where it comes from");
     }
+    // The user and password of an address too, where no header says it otherwise.
+    let mut asked = HttpConfig { request: asked.request.clone(), ..config() };
+    (asked.request.method, asked.request.body) = (Method::GET, Body::None);
+    asked.request.headers.remove("Authorization");
+    let url = home.url(&format!("/redirect-by/302/{}", home.url("/echo"))).replace("http://", "http://me:pl4nted@");
+    let url = url.replacen("/http://me:pl4nted@", "/http://", 1);
+    assert_eq!(Bench::new().run(asked, json!({"url": url})).await, None);
+    let came = asked_for(&home, "/echo").pop().expect("it came");
+    assert_eq!(came["headers"]["authorization"], "Basic bWU6cGw0bnRlZA==");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

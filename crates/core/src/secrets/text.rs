@@ -39,6 +39,10 @@ const COMMON_NAMES: &[&str] = &["key", "token", "auth", "sid", "sig", "session",
 /// Values of common names that are shorter than this are words.
 const COMMON_BYTES_MIN: usize = 12;
 
+/// How much of a value is looked at to see whether it is a secret, in bytes: a text may be full of names, and each of them
+/// would be a reason to read on to its end.
+const LOOKED_AT_BYTES: usize = 256;
+
 /// Masks `name=value` and `name: value` in any text where the name is a secret's, and what follows `Bearer`.
 fn mask_pairs(secrets: &Secrets, text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
@@ -58,8 +62,9 @@ fn mask_pairs(secrets: &Secrets, text: &str) -> String {
         };
         let is_header =
             sign == b':' && ["authorization", "cookie"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
-        let value = value_in(rest, !is_header);
-        if looks_secret(&name, &rest[value.clone()], is_header) {
+        let beginning = beginning(rest);
+        if looks_secret(&name, &beginning[value_in(beginning, !is_header)], is_header) {
+            let value = value_in(rest, !is_header);
             masked.push_str(&rest[..value.start]);
             masked.push_str(MASK);
             rest = &rest[value.end..];
@@ -88,9 +93,20 @@ fn looks_secret(name: &str, value: &str, is_header: bool) -> bool {
     }
 }
 
+/// As much of a text as says whether its value is a secret, with the blanks before it.
+fn beginning(text: &str) -> &str {
+    let start = text.len() - text.trim_start_matches(BEFORE_VALUE).len();
+    let end = (start + LOOKED_AT_BYTES).min(text.len());
+    let end = (start..=end).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(start);
+    &text[..end]
+}
+
+/// What may stand between a name and its value.
+const BEFORE_VALUE: [char; 2] = [' ', '\\'];
+
 /// Where a value stands: between brackets or quotes, or up to what cannot be part of it.
 fn value_in(text: &str, one_word: bool) -> std::ops::Range<usize> {
-    let start = text.len() - text.trim_start_matches([' ', '\\']).len();
+    let start = text.len() - text.trim_start_matches(BEFORE_VALUE).len();
     let value = &text[start..];
     if value.starts_with(['[', '{', '(']) {
         return start..start + bracketed(value);
@@ -190,5 +206,34 @@ mod tests {
         for (text, masked) in table {
             assert_eq!(secrets.mask(text), masked);
         }
+    }
+    /// Each name was once a reason to read the rest of the text: the text was read 20,000 times.
+    #[test]
+    fn a_long_text_full_of_names_is_read_once() {
+        let secrets = Secrets::default();
+        for piece in
+            ["cookie:", "token:[", "token=", "token:{'", "cookie: ", "token: \\\"", "?token=", "sid://", "key: ("]
+        {
+            let text = piece.repeat((128 << 10) / piece.len());
+            assert_eq!(secrets.mask(&text).len(), text.len(), "{piece}");
+        }
+    }
+
+    #[test]
+    fn a_long_secret_is_masked_to_its_end() {
+        let secrets = Secrets::default();
+        let long = "a1é-".repeat(10_000);
+        for (before, after) in [
+            ("token=", " x"),
+            ("cookie: a=", "\nx"),
+            ("tokens: ['", "'] x"),
+            ("token: \"", "\" x"),
+            ("password=", " x"),
+        ] {
+            let masked = secrets.mask(&format!("{before}{long}{after}"));
+            assert!(!masked.contains("a1") && masked.ends_with('x'), "{before}: {} bytes", masked.len());
+        }
+        let far = format!("password:{}hunter2", " ".repeat(1_000));
+        assert!(!secrets.mask(&far).contains("hunter2"));
     }
 }

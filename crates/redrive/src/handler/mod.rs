@@ -125,19 +125,17 @@ impl From<FailureReport> for HandlerError {
 }
 
 impl HandlerError {
-    /// The same without secrets.
-    pub(crate) fn masked(self, secrets: &Secrets) -> Self {
-        match self {
-            Self::Failed(mut report) => {
-                secrets.mask_report(&mut report);
-                Self::Failed(report)
+    /// The same without secrets, and then with the two ends of each text that is too long: a secret that was cut before it
+    /// was looked for would not be known as one.
+    pub(crate) fn masked(mut self, secrets: &Secrets) -> Self {
+        match &mut self {
+            Self::Failed(report) | Self::Crashed(report) => {
+                secrets.mask_report(report);
+                shorten(report);
             }
-            Self::Crashed(mut report) => {
-                secrets.mask_report(&mut report);
-                Self::Crashed(report)
-            }
-            Self::Unavailable(why) => Self::Unavailable(secrets.mask(&why)),
+            Self::Unavailable(why) => *why = ends(&secrets.mask(why)),
         }
+        self
     }
 
     /// The same with a line below what the handler wrote to its error stream.
@@ -153,6 +151,31 @@ impl HandlerError {
     pub fn crashed(report: FailureReport) -> Self {
         Self::Crashed(Box::new(report))
     }
+}
+
+/// The longest text of a failure, in bytes: what is longer is nothing that anybody reads.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// Keeps the two ends of each text of a failure that is too long.
+fn shorten(report: &mut FailureReport) {
+    let FailureReport { message, code, error_type, stack, stage, target, proxy, stderr, .. } = report;
+    let others = [code, error_type, stack, stage, target, proxy, stderr];
+    for text in std::iter::once(message).chain(others.into_iter().flatten()) {
+        if text.len() > TEXT_BYTES_MAX {
+            *text = ends(text);
+        }
+    }
+}
+
+/// A text, or its two ends with a line between them that says what is missing.
+fn ends(text: &str) -> String {
+    if text.len() <= TEXT_BYTES_MAX {
+        return text.to_owned();
+    }
+    let is_boundary = |at: &usize| text.is_char_boundary(*at);
+    let head = (0..=TEXT_BYTES_MAX / 2).rev().find(is_boundary).unwrap_or_default();
+    let tail = (text.len() - TEXT_BYTES_MAX / 2..=text.len()).find(is_boundary).unwrap_or(text.len());
+    format!("{}\n… {} bytes …\n{}", &text[..head], tail - head, &text[tail..])
 }
 
 /// What a handler that panicked said; nothing if it was only stopped.
@@ -189,6 +212,11 @@ pub trait Handler: Send + Sync {
         None
     }
 
+    /// What must not get out of what is told about its jobs, also by a process that dies with one.
+    fn secrets(&self) -> Option<&Secrets> {
+        None
+    }
+
     /// Waits until a job that runs isolated may send a request to a target; the request is over when what this gives back is
     /// dropped. Handlers that keep to a pace per target say here when it is whose turn.
     async fn turn(&self, _target: &str) -> Option<Box<dyn Any + Send>> {
@@ -204,5 +232,25 @@ pub trait Handler: Send + Sync {
     /// input was changed since the payload was saved.
     fn works_from_saved(&self, _edited: bool) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_masked_and_then_cut() {
+        let mut secrets = Secrets::default();
+        secrets.add_value("s3cret-value-of-some-length");
+        for text in ["s3cret-value-of-some-length".repeat(50_000), format!("{}é", "xé".repeat(50_000))] {
+            let report = FailureReport { stderr: Some(text.clone()), ..FailureReport::message(text.clone()) };
+            let HandlerError::Failed(report) = HandlerError::from(report).masked(&secrets) else { panic!("it failed") };
+            let stderr = report.stderr.expect("kept");
+            assert!(!stderr.contains("s3") && stderr.contains(" bytes …") && stderr.len() < TEXT_BYTES_MAX + 64);
+            assert_eq!(report.message, stderr);
+            assert!(text.contains("s3") || stderr.starts_with("xé") && stderr.ends_with("xéé"));
+        }
+        assert_eq!(ends("short"), "short");
     }
 }

@@ -6,12 +6,16 @@ use std::process::ExitStatus;
 use redrive_core::dead::Gate;
 use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::retry::retry_after;
+use redrive_core::secrets::Secrets;
 use serde_json::{Map, Value};
 
 use super::Command;
 use super::uncaught::{self, Uncaught, last_line};
 use crate::clock::{Clock, SystemClock};
 use crate::handler::{HandlerError, Job};
+
+/// The longest message that is taken from what a command printed, in characters.
+const MESSAGE_CHARS_MAX: usize = 2_000;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +34,12 @@ impl Exit {
 }
 
 /// What a process that ran one job means.
-pub(in crate::handler) fn of_process(exit: Exit, stdout: &[u8], stderr: &str) -> Result<Value, HandlerError> {
+pub(in crate::handler) fn of_process(
+    exit: Exit,
+    stdout: &[u8],
+    stderr: &str,
+    secrets: &Secrets,
+) -> Result<Value, HandlerError> {
     let code = match exit {
         Exit::Signal(signal) => return Err(HandlerError::crashed(killed(signal, stderr))),
         Exit::Code(code) => code,
@@ -38,15 +47,20 @@ pub(in crate::handler) fn of_process(exit: Exit, stdout: &[u8], stderr: &str) ->
     let stdout = String::from_utf8_lossy(stdout);
     let stated = stated_failure(&stdout, code != 0).or_else(|| stated_failure(stderr, code != 0).filter(|_| code != 0));
     match stated {
-        Some(report) => Err(complete(report, code, stderr).into()),
+        Some(report) => Err(complete(report, code, stderr, secrets).into()),
         None if code == 0 => Ok(result(&stdout)),
-        None if ran_out_of_memory(stderr) => Err(HandlerError::crashed(unstated(code, &stdout, stderr))),
-        None => Err(unstated(code, &stdout, stderr).into()),
+        None if ran_out_of_memory(stderr) => Err(HandlerError::crashed(unstated(code, &stdout, stderr, secrets))),
+        None => Err(unstated(code, &stdout, stderr, secrets).into()),
     }
 }
 
 /// What a line of a persistent process means; `None` if it is no answer, or names another job.
-pub(in crate::handler) fn of_line(line: &str, job: &Job, stderr: &str) -> Option<Result<Value, HandlerError>> {
+pub(in crate::handler) fn of_line(
+    line: &str,
+    job: &Job,
+    stderr: &str,
+    secrets: &Secrets,
+) -> Option<Result<Value, HandlerError>> {
     let value: Value = serde_json::from_str(line).ok()?;
     let answers = |fields: &Map<String, Value>| fields.contains_key("result") || fields.contains_key("failure");
     if let Some(fields) = value.as_object().filter(|fields| answers(fields))
@@ -55,7 +69,7 @@ pub(in crate::handler) fn of_line(line: &str, job: &Job, stderr: &str) -> Option
         return None;
     }
     if let Some(report) = stated_failure(line, false) {
-        return Some(Err(complete(report, 0, stderr).into()));
+        return Some(Err(complete(report, 0, stderr, secrets).into()));
     }
     Some(Ok(match value {
         Value::Object(mut fields) if fields.contains_key("result") => fields.remove("result").unwrap_or_default(),
@@ -64,12 +78,12 @@ pub(in crate::handler) fn of_line(line: &str, job: &Job, stderr: &str) -> Option
 }
 
 /// A process that ended while it had a job and had not answered.
-pub(in crate::handler) fn of_end(exit: Exit, stderr: &str) -> HandlerError {
+pub(in crate::handler) fn of_end(exit: Exit, stderr: &str, secrets: &Secrets) -> HandlerError {
     match exit {
         Exit::Signal(signal) => HandlerError::crashed(killed(signal, stderr)),
-        Exit::Code(code) if code != 0 => match of_process(exit, b"", stderr) {
+        Exit::Code(code) if code != 0 => match of_process(exit, b"", stderr, secrets) {
             Err(error) => error,
-            Ok(_) => unstated(code, "", stderr).into(),
+            Ok(_) => unstated(code, "", stderr, secrets).into(),
         },
         Exit::Code(_) => {
             let report = FailureReport::new(Reason::HandlerError, "the command ended without an answer");
@@ -163,14 +177,15 @@ fn read_report(fields: Map<String, Value>) -> FailureReport {
 }
 
 /// Fills in what the exit code says, where the command left it open.
-fn complete(mut report: FailureReport, code: i32, stderr: &str) -> FailureReport {
+fn complete(mut report: FailureReport, code: i32, stderr: &str, secrets: &Secrets) -> FailureReport {
     if report.disposition.is_none() && report.reason.is_none() {
         let meaning = sysexit(code);
         report.reason = report.reason.or(meaning.map(|(reason, _, _)| reason));
         report.disposition = meaning.map(|(_, disposition, _)| disposition);
     }
     if report.message.is_empty() {
-        report.message = last_line(stderr).unwrap_or_else(|| format!("the command ended with exit code {code}"));
+        let said = last_line(stderr).map(|line| short(line, secrets));
+        report.message = said.unwrap_or_else(|| format!("the command ended with exit code {code}"));
     }
     report.stderr = report.stderr.or_else(|| non_empty(stderr));
     report
@@ -188,11 +203,11 @@ fn sysexit(code: i32) -> Option<(Reason, Disposition, &'static str)> {
 }
 
 /// A failure of which only the exit code and the error stream are known. What the exit code leaves open, the rules find.
-fn unstated(code: i32, stdout: &str, stderr: &str) -> FailureReport {
+fn unstated(code: i32, stdout: &str, stderr: &str, secrets: &Secrets) -> FailureReport {
     let meaning = sysexit(code);
     let uncaught = uncaught::read(stderr).unwrap_or_else(|| {
         let said = last_line(stderr).or_else(|| last_line(stdout));
-        let message = said.unwrap_or_else(|| format!("the command ended with exit code {code}"));
+        let message = said.map_or_else(|| format!("the command ended with exit code {code}"), str::to_owned);
         Uncaught { error_type: uncaught::error_type(&message), message, code: None }
     });
     let named = meaning.map(|(_, _, name)| name.to_owned()).or(uncaught.code);
@@ -203,12 +218,17 @@ fn unstated(code: i32, stdout: &str, stderr: &str) -> FailureReport {
         // What asks for another try may have it without a person's word.
         gate: (code == 75).then_some(Gate::Auto),
         code: Some(named.unwrap_or_else(|| format!("exit_{code}"))),
-        message: uncaught.message,
+        message: short(&uncaught.message, secrets),
         error_type: uncaught.error_type,
         stack: trace_signs.iter().any(|sign| stderr.contains(sign)).then(|| stderr.trim().to_owned()),
         stderr: non_empty(stderr),
         ..FailureReport::default()
     }
+}
+
+/// Masked before it is cut: half a secret would not be known as one.
+fn short(message: &str, secrets: &Secrets) -> String {
+    secrets.mask(message).chars().take(MESSAGE_CHARS_MAX).collect()
 }
 
 fn killed(signal: i32, stderr: &str) -> FailureReport {
@@ -250,15 +270,31 @@ mod tests {
     use serde_json::json;
 
     fn failed(code: i32, stdout: &str, stderr: &str) -> FailureReport {
-        match of_process(Exit::Code(code), stdout.as_bytes(), stderr) {
+        match of_process(Exit::Code(code), stdout.as_bytes(), stderr, &Secrets::default()) {
             Err(HandlerError::Failed(report)) => *report,
             other => panic!("expected a failure, not {other:?}"),
         }
     }
 
     #[test]
+    fn a_message_is_masked_before_it_is_cut() {
+        let mut secrets = Secrets::default();
+        secrets.add_value("s3cret-value-of-some-length");
+        for before in MESSAGE_CHARS_MAX - 30..MESSAGE_CHARS_MAX {
+            let said = format!("{} s3cret-value-of-some-length", "x".repeat(before));
+            for (stdout, stderr) in [("", said.as_str()), (&said, ""), ("{\"failure\": {}}", &said)] {
+                let ended = of_process(Exit::Code(1), stdout.as_bytes(), stderr, &secrets);
+                let Err(HandlerError::Failed(report)) = ended else { panic!("it failed") };
+                assert!(report.message.starts_with("xx") && !report.message.contains("s3"), "{}", report.message);
+            }
+        }
+    }
+
+    #[test]
     fn results_are_json_or_text() {
-        let ok = |stdout: &str| of_process(Exit::Code(0), stdout.as_bytes(), "noise").expect("a result");
+        let ok = |stdout: &str| {
+            of_process(Exit::Code(0), stdout.as_bytes(), "noise", &Secrets::default()).expect("a result")
+        };
         assert_eq!(ok(""), Value::Null);
         assert_eq!(ok("{\"a\": 1}\n"), json!({"a": 1}));
         assert_eq!(ok("plain text\n"), json!("plain text"));
@@ -323,7 +359,7 @@ mod tests {
 
     #[test]
     fn signals_and_lack_of_memory_are_crashes() {
-        let crash = |exit, stderr| match of_process(exit, b"", stderr) {
+        let crash = |exit, stderr| match of_process(exit, b"", stderr, &Secrets::default()) {
             Err(HandlerError::Crashed(report)) => report.code.expect("a code"),
             other => panic!("expected a crash, not {other:?}"),
         };
@@ -355,7 +391,7 @@ mod tests {
 
     #[test]
     fn lines_of_a_persistent_process() {
-        let of_line = |line: &str| of_line(line, &job(), "");
+        let of_line = |line: &str| of_line(line, &job(), "", &Secrets::default());
         assert_eq!(of_line(r#"{"result": 7}"#), Some(Ok(json!(7))));
         assert_eq!(of_line(&json!({"id": job().id, "result": 7}).to_string()), Some(Ok(json!(7))));
         assert_eq!(of_line(r#"{"id": "another", "result": 7}"#), None);
@@ -365,7 +401,7 @@ mod tests {
             panic!("a failure")
         };
         assert_eq!(report.reason, Some(Reason::Blocked));
-        assert!(matches!(of_end(Exit::Signal(9), ""), HandlerError::Crashed(_)));
-        assert!(matches!(of_end(Exit::Code(0), ""), HandlerError::Failed(_)));
+        assert!(matches!(of_end(Exit::Signal(9), "", &Secrets::default()), HandlerError::Crashed(_)));
+        assert!(matches!(of_end(Exit::Code(0), "", &Secrets::default()), HandlerError::Failed(_)));
     }
 }

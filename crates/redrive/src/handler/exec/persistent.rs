@@ -26,7 +26,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// How long what a process said unasked may take to be read.
 const READ_WITHIN: Duration = Duration::from_millis(100);
 
-/// How much of a line that nobody asked for is logged, in characters.
+/// How much of a line that answers nothing is shown, in characters.
 const LOGGED_CHARS: usize = 200;
 
 /// The processes that wait for a job.
@@ -152,7 +152,7 @@ impl Process {
     /// What the reply means, and whether the process can take another job.
     async fn conclude(&mut self, reply: Reply, command: &Command, job: &Job) -> (Result<Value, HandlerError>, bool) {
         if let Reply::Line(line) = &reply
-            && let Some(answer) = answer::of_line(line, job, &self.stderr.text())
+            && let Some(answer) = answer::of_line(line, job, &self.stderr.text(), &command.secrets)
         {
             return (answer, true);
         }
@@ -166,7 +166,7 @@ impl Process {
             HandlerError::from(with_stderr(FailureReport::new(Reason::HandlerError, message).with_code(code)))
         };
         let error = match (reply, status) {
-            (Reply::Closed, Ok(Ok(status))) => answer::of_end(Exit::of(status), &stderr),
+            (Reply::Closed, Ok(Ok(status))) => answer::of_end(Exit::of(status), &stderr, &command.secrets),
             (Reply::Closed, _) => broken("the command closed its output without an answer".into(), "no_answer"),
             (Reply::OutOfTime, _) => with_stderr(answer::out_of_time(job)).into(),
             (Reply::OutOfMemory(used), _) => HandlerError::crashed(with_stderr(answer::out_of_memory(used, command))),
@@ -174,7 +174,7 @@ impl Process {
                 broken(format!("the command answered with more than {OUTPUT_BYTES_MAX} bytes"), "output_too_large")
             }
             (Reply::Line(line), _) => {
-                let head: String = line.chars().take(200).collect();
+                let head: String = command.secrets.mask(&line).chars().take(LOGGED_CHARS).collect();
                 broken(format!("the command's answer is not JSON, or another job's: {head}"), "bad_answer")
             }
         };

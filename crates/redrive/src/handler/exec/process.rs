@@ -100,7 +100,7 @@ fn conclude(end: End, command: &Command, job: &Job, output: &[u8], tail: &Tail) 
     let stderr = tail.text();
     let with_stderr = |report: FailureReport| FailureReport { stderr: answer::non_empty(&stderr), ..report };
     match end {
-        End::Exited(Ok(status)) => answer::of_process(Exit::of(status), output, &stderr),
+        End::Exited(Ok(status)) => answer::of_process(Exit::of(status), output, &stderr, &command.secrets),
         End::Exited(Err(error)) => {
             Err(with_stderr(FailureReport::message(format!("the command could not be waited for: {error}"))).into())
         }

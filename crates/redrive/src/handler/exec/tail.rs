@@ -14,6 +14,10 @@ const HEAD_BYTES: usize = 4 * 1024;
 /// How much of its end is kept, in bytes: with the line that says what is missing, 16 KiB in all.
 const TAIL_BYTES: usize = 12 * 1024 - 64;
 
+/// How far from where a stream is cut the end of a line, or else a blank, is looked for, in bytes. Without either so much is
+/// left out: a secret of which one half was cut off would not be known as one.
+const EDGE_BYTES: usize = 1024;
+
 /// The two ends of what was read, shared with whoever reads on.
 #[derive(Clone, Debug, Default)]
 pub(in crate::handler) struct Tail(Arc<Mutex<Ends>>);
@@ -38,12 +42,15 @@ impl Tail {
     /// What is kept, as text; empty if nothing was read.
     pub(in crate::handler) fn text(&self) -> String {
         let mut ends = self.ends();
-        let mut bytes = ends.head.clone();
-        if ends.dropped > 0 {
-            bytes.extend(format!("\n… {} bytes …\n", ends.dropped).into_bytes());
+        let Ends { head, tail, dropped } = &mut *ends;
+        let (mut head, mut tail) = (head.as_slice(), &*tail.make_contiguous());
+        let mut gap = Vec::new();
+        if *dropped > 0 {
+            let kept = head.len() + tail.len();
+            (head, tail) = (&head[..head.len() - edge(head.iter().rev())], &tail[edge(tail.iter())..]);
+            gap = format!("\n… {} bytes …\n", *dropped + kept - head.len() - tail.len()).into_bytes();
         }
-        bytes.extend_from_slice(ends.tail.make_contiguous());
-        String::from_utf8_lossy(&bytes).into_owned()
+        String::from_utf8_lossy(&[head, &gap, tail].concat()).into_owned()
     }
 
     /// Forgets what was kept.
@@ -54,6 +61,14 @@ impl Tail {
     fn ends(&self) -> MutexGuard<'_, Ends> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many bytes to leave out where a stream was cut, seen from there.
+fn edge<'a>(bytes: impl Iterator<Item = &'a u8> + Clone) -> usize {
+    let bytes = bytes.take(EDGE_BYTES);
+    let to = |is_end: fn(&u8) -> bool| bytes.clone().position(is_end);
+    let line = to(|byte| *byte == b'\n').map(|at| at + 1);
+    line.or_else(|| to(u8::is_ascii_whitespace)).unwrap_or_else(|| bytes.clone().count())
 }
 
 impl Ends {
@@ -78,8 +93,35 @@ mod tests {
         tail.fill(stream.as_slice()).await;
         let text = tail.text();
         assert!(text.starts_with("0\n1\n2\n") && text.ends_with("99998\n99999\n"));
-        let gap = format!("\n… {} bytes …\n", stream.len() - HEAD_BYTES - TAIL_BYTES);
-        assert!(text.contains(&gap) && text.len() == HEAD_BYTES + gap.len() + TAIL_BYTES);
+        let (head, rest) = text.split_once("\n… ").expect("a gap");
+        let (gap, tail) = rest.split_once(" bytes …\n").expect("a gap");
+        assert_eq!(gap.parse::<usize>().ok(), Some(stream.len() - head.len() - tail.len()));
+        assert!(HEAD_BYTES - head.len() < 8 && TAIL_BYTES - tail.len() < 8);
+        let is_whole = |line: &str| line.parse::<usize>().is_ok_and(|n| !(2_000..=90_000).contains(&n));
+        assert!(head.lines().chain(tail.lines()).all(is_whole), "lines stay whole");
+    }
+
+    /// A secret that was cut would not be found any more.
+    #[tokio::test]
+    async fn what_is_cut_is_cut_between_lines_or_words() {
+        for (parted, expected) in [("\n", "s3cret\n"), (" ", "s3cret "), ("", "")] {
+            let tail = Tail::default();
+            for n in 0..7 {
+                let stream = format!("{}{}", "x".repeat(n), format!("s3cret{parted}").repeat(10_000));
+                tail.clear();
+                tail.fill(stream.as_bytes()).await;
+                let text = tail.text();
+                let (head, rest) = text.split_once("\n… ").expect("a gap");
+                let (_, end) = rest.split_once(" bytes …\n").expect("a gap");
+                match parted {
+                    "" => assert!(head.len() <= HEAD_BYTES - EDGE_BYTES && end.len() <= TAIL_BYTES - EDGE_BYTES),
+                    _ => {
+                        assert!(head.trim_end().ends_with("s3cret"), "{n}");
+                        assert!(end.trim_start().starts_with(expected), "{n}");
+                    }
+                }
+            }
+        }
     }
 
     #[tokio::test]

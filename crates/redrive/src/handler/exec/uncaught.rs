@@ -13,21 +13,14 @@ pub(super) struct Uncaught {
     pub(super) code: Option<String>,
 }
 
-/// The longest message that is taken, in characters.
-const MESSAGE_CHARS_MAX: usize = 2_000;
-
 /// The error that ended a process, from what it wrote to its error stream.
 pub(super) fn read(stderr: &str) -> Option<Uncaught> {
     python(stderr).or_else(|| node(stderr)).or_else(|| java(stderr)).or_else(|| ruby(stderr)).or_else(|| go(stderr))
 }
 
 /// The last line that says something.
-pub(super) fn last_line(text: &str) -> Option<String> {
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(short)
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(MESSAGE_CHARS_MAX).collect()
+pub(super) fn last_line(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
 /// The type in a line such as `requests.exceptions.Timeout: it took too long`.
@@ -47,7 +40,7 @@ fn is_name(text: &str) -> bool {
 fn python(stderr: &str) -> Option<Uncaught> {
     let (_, trace) = stderr.rsplit_once("Traceback (most recent call last):")?;
     if let Some(last) = last_line(trace).filter(|line| error_type(line).is_some()) {
-        return Some(Uncaught { error_type: error_type(&last), message: last, code: None });
+        return Some(Uncaught { error_type: error_type(last), message: last.to_owned(), code: None });
     }
     let mut rest = trace.trim_start_matches(['\r', '\n']);
     while rest.starts_with([' ', '\t']) {
@@ -55,7 +48,7 @@ fn python(stderr: &str) -> Option<Uncaught> {
     }
     let name = rest.lines().next()?.split(':').next()?.trim();
     let is_type = is_name(name) && name.contains(|c: char| c.is_ascii_alphabetic());
-    is_type.then(|| Uncaught { error_type: Some(name.to_owned()), message: short(rest.trim_end()), code: None })
+    is_type.then(|| Uncaught { error_type: Some(name.to_owned()), message: rest.trim_end().to_owned(), code: None })
 }
 
 /// `Name: message`, frames that begin with `at`, the fields of the error, and the version at the end.
@@ -68,7 +61,7 @@ fn node(stderr: &str) -> Option<Uncaught> {
     let marked_code = marked.filter(|marked| is_code(marked));
     let field = lines[frame..].iter().find_map(|line| line.trim().strip_prefix("code: '")?.split('\'').next());
     Some(Uncaught {
-        message: short(&lines[head..frame].join("\n")),
+        message: lines[head..frame].join("\n"),
         error_type: Some(marked.filter(|marked| !is_code(marked)).unwrap_or(name).to_owned()),
         code: marked_code.or(field.filter(|code| is_code(code))).map(str::to_owned),
     })
@@ -94,7 +87,7 @@ fn is_code(text: &str) -> bool {
 fn java(stderr: &str) -> Option<Uncaught> {
     let said = stderr.lines().find_map(|line| line.strip_prefix("Exception in thread \"")?.split_once("\" "))?.1;
     let name = said.split(':').next()?.trim();
-    is_name(name).then(|| Uncaught { message: short(said), error_type: Some(name.to_owned()), code: None })
+    is_name(name).then(|| Uncaught { message: said.to_owned(), error_type: Some(name.to_owned()), code: None })
 }
 
 /// `fetch.rb:3:in 'open': execution expired (Net::OpenTimeout)`
@@ -103,7 +96,7 @@ fn ruby(stderr: &str) -> Option<Uncaught> {
     let (said, name) = line.strip_suffix(')')?.rsplit_once(" (")?;
     let (_, said) = said.split_once(": ")?;
     let is_type = is_name(name) && name.starts_with(|c: char| c.is_ascii_uppercase());
-    is_type.then(|| Uncaught { message: short(said), error_type: Some(name.to_owned()), code: None })
+    is_type.then(|| Uncaught { message: said.to_owned(), error_type: Some(name.to_owned()), code: None })
 }
 
 /// The methods by which Go's client begins its errors.
@@ -114,7 +107,7 @@ fn go(stderr: &str) -> Option<Uncaught> {
     let panicked =
         stderr.lines().find_map(|line| line.strip_prefix("panic: ")).filter(|_| stderr.contains("\ngoroutine "));
     let last = last_line(stderr)?;
-    let said = panicked.unwrap_or_else(|| without_date(&last));
+    let said = panicked.unwrap_or_else(|| without_date(last));
     let asks = |method: &&str| said.strip_prefix(*method).is_some_and(|rest| rest.starts_with(" \""));
     let error_type = if GO_METHODS.iter().any(asks) && said.contains("\": ") {
         Some("*url.Error")
@@ -127,7 +120,7 @@ fn go(stderr: &str) -> Option<Uncaught> {
     if error_type.is_none() && panicked.is_none() {
         return None;
     }
-    Some(Uncaught { message: short(said), error_type: error_type.map(str::to_owned), code: None })
+    Some(Uncaught { message: said.to_owned(), error_type: error_type.map(str::to_owned), code: None })
 }
 
 /// Without `2024/01/31 12:00:00 ` at the beginning.

@@ -125,7 +125,7 @@ async fn send(
         let status = response.status();
         let Some(location) = redirects::location(status, response.headers()) else { return Ok((response, strayed)) };
         if followed == transport.redirects_max {
-            return Err(redirects::too_many(status, &location, transport.redirects_max));
+            return Err(redirects::too_many(status, &location, transport.redirects_max, &transport.secrets));
         }
         request = redirects::follow(request, status, &location, &transport.secrets)?;
         strayed |= request.url.origin() != origin;

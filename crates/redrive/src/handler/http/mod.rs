@@ -9,6 +9,7 @@
 //! - `fault`: from what the network said to a failure
 //! - `document`, `extract`, `validate`: from the answer to a record
 
+mod authority;
 mod certificates;
 mod charset;
 pub mod document;
@@ -214,7 +215,8 @@ impl Inner {
         let document = Document::parse_until(format, &text, stop).map_err(|error| fault::of_malformed(&error))?;
         let extracted = extractor.extract_until(&document, stop);
         *coverage = extractor.coverage(&extracted);
-        let record = Value::Object(extracted.map_err(|partial| fault::of_misses(&partial.misses))?);
+        let record =
+            Value::Object(extracted.map_err(|partial| fault::of_misses(&partial.misses.masked(self.line.secrets())))?);
         self.check(&record)?;
         Ok(record)
     }
@@ -247,6 +249,10 @@ impl Handler for Http {
 
     async fn turn(&self, target: &str) -> Option<Box<dyn Any + Send>> {
         self.0.line.turn(target).await
+    }
+
+    fn secrets(&self) -> Option<&Secrets> {
+        Some(self.0.line.secrets())
     }
 
     fn request(&self, input: &Input) -> Option<HttpRequest> {

@@ -1,8 +1,8 @@
 //! Redirects: where an answer sends a request next, and what goes along.
 //!
 //! Nothing that was configured goes to another origin (another scheme, host or port): no header but those that say what
-//! kind of page is wanted, no body. What was taken off stays off, also when the way leads back. No `Referer` is ever
-//! sent, so an address with a secret in it stays here.
+//! kind of page is wanted, no body. What was taken off stays off, also when the way leads back. No `Referer` is
+//! added, so an address with a secret in it stays here.
 
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::secrets::Secrets;
@@ -37,8 +37,9 @@ pub(super) fn follow(
     secrets: &Secrets,
 ) -> Result<Filled, FailureReport> {
     let url = destination(&request.url, location)
-        .map_err(|why| refused(Reason::ServerError, "bad_redirect", status, location, &why))?;
+        .map_err(|why| refused(Reason::ServerError, "bad_redirect", status, location, &why, secrets))?;
     let stays = url.origin() == request.url.origin();
+    let url = if stays { with_user(url, &request.url) } else { url };
     let mut next = Filled { url, ..request };
     if becomes_get(status, &next.method) {
         next.method = Method::GET;
@@ -53,7 +54,7 @@ pub(super) fn follow(
             "a {} with what it carries is not sent to another origin: if that is the right address, put it in `url`",
             next.method
         );
-        return Err(refused(Reason::Misconfigured, "RedirectRefused", status, location, &why));
+        return Err(refused(Reason::Misconfigured, "RedirectRefused", status, location, &why, secrets));
     }
     next.headers.retain(|(name, value)| {
         HARMLESS.iter().any(|known| name.eq_ignore_ascii_case(known)) && secrets.mask(value) == *value
@@ -62,9 +63,9 @@ pub(super) fn follow(
 }
 
 /// More redirects than are followed.
-pub(super) fn too_many(status: StatusCode, location: &HeaderValue, max: usize) -> FailureReport {
+pub(super) fn too_many(status: StatusCode, location: &HeaderValue, max: usize, secrets: &Secrets) -> FailureReport {
     let why = format!("at most {max} are followed (`redirects`)");
-    refused(Reason::ServerError, "redirect_loop", status, location, &why)
+    refused(Reason::ServerError, "redirect_loop", status, location, &why, secrets)
 }
 
 /// As browsers do: a POST becomes a GET when it is moved, and everything does where the answer says "see other".
@@ -89,8 +90,26 @@ fn destination(from: &Url, location: &HeaderValue) -> Result<Url, String> {
     Ok(url)
 }
 
-fn refused(reason: Reason, code: &str, status: StatusCode, location: &HeaderValue, why: &str) -> FailureReport {
-    let shown: String = String::from_utf8_lossy(location.as_bytes()).chars().take(SHOWN_CHARS_MAX).collect();
+/// The address with the user and password of where it was said, unless it has its own.
+fn with_user(mut url: Url, from: &Url) -> Url {
+    if url.username().is_empty() && url.password().is_none() {
+        // Fails only without a host, and then there was no user either.
+        let _ = url.set_username(from.username()).and_then(|()| url.set_password(from.password()));
+    }
+    url
+}
+
+/// Masked before it is cut: half a secret would not be known as one.
+fn refused(
+    reason: Reason,
+    code: &str,
+    status: StatusCode,
+    location: &HeaderValue,
+    why: &str,
+    secrets: &Secrets,
+) -> FailureReport {
+    let location = secrets.mask(&String::from_utf8_lossy(location.as_bytes()));
+    let shown: String = location.chars().take(SHOWN_CHARS_MAX).collect();
     let message = format!("the redirect to {shown:?} was not followed: {why}");
     FailureReport { http_status: Some(status.as_u16()), ..fault::report(reason, code, message, "fetch") }
 }
@@ -143,6 +162,38 @@ mod tests {
         let away = followed(request(Method::GET, None), 307, "https://b.example/").expect("followed");
         let back = followed(away, 307, "https://a.example/").expect("followed");
         assert_eq!(back.headers, [("accept".to_owned(), "text/html".to_owned())]);
+    }
+
+    #[test]
+    fn the_user_of_an_address_stays_on_its_origin() {
+        let mut sent = request(Method::GET, None);
+        sent.url = Url::parse("https://me:p%40ss@a.example/x").expect("an address");
+        for (location, expected) in [
+            ("/y", "https://me:p%40ss@a.example/y"),
+            ("https://a.example/y", "https://me:p%40ss@a.example/y"),
+            ("https://you@a.example/y", "https://you@a.example/y"),
+            ("https://b.example/y", "https://b.example/y"),
+            ("http://a.example/y", "http://a.example/y"),
+        ] {
+            let next = followed(sent.clone(), 302, location).expect("followed");
+            assert_eq!(next.url.as_str(), expected, "{location}");
+        }
+        let away = followed(sent, 302, "https://b.example/").expect("followed");
+        let back = followed(away, 302, "https://a.example/").expect("followed");
+        assert_eq!(back.url.as_str(), "https://a.example/", "what was taken off stays off");
+    }
+
+    #[test]
+    fn a_secret_is_masked_before_the_address_is_cut() {
+        let mut secrets = Secrets::default();
+        secrets.add_value("s3cret-value-of-some-length");
+        for before in 170..SHOWN_CHARS_MAX {
+            let location = format!("ftp://b.example/{}s3cret-value-of-some-length", "x".repeat(before - 16));
+            let location = HeaderValue::from_str(&location).expect("a header");
+            let refused = follow(request(Method::GET, None), StatusCode::FOUND, &location, &secrets);
+            let said = refused.expect_err("refused").message;
+            assert!(!said.contains("s3"), "{said}");
+        }
     }
 
     #[test]

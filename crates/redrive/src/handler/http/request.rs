@@ -11,6 +11,7 @@ use redrive_core::jobs::Input;
 use redrive_core::secrets::{MASK, Secrets, percent_encode};
 use serde_json::Value;
 
+use super::authority::Place;
 use crate::export::HttpRequest;
 
 /// What stands for a placeholder in an outline: a character that no configuration has a use for.
@@ -106,18 +107,30 @@ impl Template {
         self.0.iter().map(part).collect()
     }
 
-    /// In `https://host{+path}` the value must not go on with the host: `.evil.example`, `@evil.example`, `:8080`.
+    /// No value may move a request to another host than the one that is written out.
     fn check_host(&self, input: &Input) -> Result<(), FailureReport> {
-        let [Part::Text(start), Part::Reserved(name), ..] = self.0.as_slice() else { return Ok(()) };
-        let is_host =
-            start.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains(['/', '?', '#']));
-        let value = field(input, name)?;
-        if !is_host || value.is_empty() || value.starts_with(['/', '?', '#']) {
-            return Ok(());
+        let mut before = String::new();
+        for (index, part) in self.0.iter().enumerate() {
+            let (name, reserved) = match part {
+                Part::Text(text) => {
+                    before.push_str(text);
+                    continue;
+                }
+                Part::Field(name) => (name, false),
+                Part::Reserved(name) => (name, true),
+            };
+            let value = field(input, name)?;
+            let text = |part: &Part| if let Part::Text(text) = part { text.clone() } else { String::new() };
+            let after: String = self.0[index + 1..].iter().map(text).collect();
+            if let Some(why) = (Place { before: &before, after: &after, reserved }).refusal(&value) {
+                let sign = if reserved { "+" } else { "" };
+                let message = format!("{value:?} would change the host of {before}{{{sign}{name}}}: {why}");
+                let report = FailureReport::new(Reason::RejectedInput, message).with_code("InvalidUrl");
+                return Err(FailureReport { stage: Some("request".into()), ..report });
+            }
+            before.push_str(&if reserved { encode_reserved(&value) } else { percent_encode(&value) });
         }
-        let message = format!("{value:?} would change the host of {start}{{+{name}}}: it must begin with a slash");
-        Err(FailureReport { stage: Some("request".into()), ..FailureReport::new(Reason::RejectedInput, message) }
-            .with_code("InvalidUrl"))
+        Ok(())
     }
 
     /// What to write if an address is none because the slashes of a value were encoded.

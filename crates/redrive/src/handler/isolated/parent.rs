@@ -67,6 +67,14 @@ impl Isolated {
         }
     }
 
+    fn masked(&self, error: HandlerError) -> HandlerError {
+        let error = error.masked(&self.command.secrets);
+        match self.inner.secrets() {
+            Some(secrets) => error.masked(secrets),
+            None => error,
+        }
+    }
+
     /// Has the job run by a process, to its end.
     async fn converse(&self, job: &Job, payload: &ScratchFile) -> (Result<Value, HandlerError>, Option<Brought>) {
         let started = child::start(&self.command, job, Some(&payload.path())).await;
@@ -196,6 +204,8 @@ impl Handler for Isolated {
         let payload = Arc::new(ScratchFile::of(&job, Purpose::Payload)?);
         let _saved = ScratchFile::for_saved(&mut job).await?;
         let (answer, brought) = self.converse(&job, &payload).await;
+        // What the process said before it died was masked by nobody.
+        let answer = answer.map_err(|error| self.masked(error));
         let Some(Brought { response, total_bytes }) = brought else { return answer };
         payload.keep(&job, answer, response, total_bytes).await
     }
@@ -206,5 +216,37 @@ impl Handler for Isolated {
 
     fn works_from_saved(&self, edited: bool) -> bool {
         self.inner.works_from_saved(edited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_core::secrets::Secrets;
+
+    struct Knowing(Secrets);
+
+    #[async_trait]
+    impl Handler for Knowing {
+        async fn run(&self, _job: Job) -> Result<Value, HandlerError> {
+            Ok(Value::Null)
+        }
+
+        fn secrets(&self) -> Option<&Secrets> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn what_a_dead_process_said_is_masked_with_what_its_handler_knows() {
+        let mut inner = Knowing(Secrets::default());
+        inner.0.add_value("s3cret-of-handler");
+        let mut command = Command::new("true", []);
+        command.secrets.add_value("s3cret-of-command");
+        let isolated = Isolated::new(command, Value::Null, Arc::new(inner));
+        let stderr = Some("s3cret-of-handler, s3cret-of-command".to_owned());
+        let died = HandlerError::crashed(FailureReport { stderr, ..FailureReport::message("died") });
+        let HandlerError::Crashed(report) = isolated.masked(died) else { panic!("it crashed") };
+        assert_eq!(report.stderr.as_deref(), Some("***, ***"));
     }
 }

@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::jobs::{Input, TASK_ID_BYTES_MAX, progress_of_task, task_of_progress};
 use redrive_core::proxies::ProxyPolicy;
+use redrive_core::secrets::Secrets;
 use serde_json::Value;
 
 use self::codes::Codes;
@@ -223,6 +224,10 @@ impl Handler for SubmitPoll {
 
     fn proxies(&self) -> ProxyPolicy {
         self.line.proxies().clone()
+    }
+
+    fn secrets(&self) -> Option<&Secrets> {
+        Some(self.line.secrets())
     }
 
     fn request(&self, input: &Input) -> Option<HttpRequest> {

@@ -4,12 +4,16 @@
 
 use std::fmt;
 
+use redrive_core::secrets::Secrets;
 use serde_json::Value;
 
 use super::number::Readings;
 
 /// The most of a wrong value that is quoted.
 const QUOTED_CHARS_MAX: usize = 80;
+
+/// The most of a wrong value that is kept until it is quoted: secrets are looked for in more than what is shown of it.
+const FOUND_CHARS_MAX: usize = 16 * 1024;
 
 /// The most fields that one document is said to lack.
 const MISSES_MAX: usize = 32;
@@ -40,12 +44,12 @@ pub enum MissKind {
     WrongType {
         /// The type that was asked for.
         expected: &'static str,
-        /// The beginning of what is there.
+        /// What is there, or its beginning.
         found: String,
     },
     /// It is a number with two readings, and the rule does not say which.
     Ambiguous {
-        /// The beginning of what is there.
+        /// What is there, or its beginning.
         found: String,
         /// What it may be.
         readings: Readings,
@@ -55,12 +59,12 @@ pub enum MissKind {
 impl MissKind {
     /// A value that cannot be had as the type that was asked for.
     pub(super) fn wrong(expected: &'static str, found: &str) -> Self {
-        Self::WrongType { expected, found: quoted(found) }
+        Self::WrongType { expected, found: found.chars().take(FOUND_CHARS_MAX).collect() }
     }
 
     /// A number that `decimal` would settle.
     pub(super) fn ambiguous(found: &str, readings: Readings) -> Self {
-        Self::Ambiguous { found: quoted(found), readings }
+        Self::Ambiguous { found: found.chars().take(FOUND_CHARS_MAX).collect(), readings }
     }
 }
 
@@ -90,10 +94,13 @@ impl fmt::Display for Miss {
         let rule = if self.rule.is_empty() { "\"\"" } else { &self.rule };
         write!(f, "{}: {rule} (field {})", self.code(), self.field)?;
         match &self.kind {
-            MissKind::WrongType { expected, found } => write!(f, ": expected {expected}, found {found:?}"),
+            MissKind::WrongType { expected, found } => {
+                write!(f, ": expected {expected}, found {:?}", quoted(found))
+            }
             MissKind::Ambiguous { found, readings: Readings { point, comma } } => write!(
                 f,
-                ": {found:?} is {point} with decimal = \".\" and {comma} with decimal = \",\": say which for this field"
+                ": {:?} is {point} with decimal = \".\" and {comma} with decimal = \",\": say which for this field",
+                quoted(found)
             ),
             _ => Ok(()),
         }
@@ -125,6 +132,16 @@ impl Misses {
 
     fn into_iter(self) -> impl Iterator<Item = Miss> {
         std::iter::once(self.first).chain(self.others)
+    }
+
+    /// The same without secrets in what was found. Only then is it cut and quoted: half a secret would not be known as one.
+    pub(in crate::handler::http) fn masked(mut self, secrets: &Secrets) -> Self {
+        for miss in std::iter::once(&mut self.first).chain(&mut self.others) {
+            if let MissKind::WrongType { found, .. } | MissKind::Ambiguous { found, .. } = &mut miss.kind {
+                *found = secrets.mask(found);
+            }
+        }
+        self
     }
 
     /// Puts those that were found later behind those before.
@@ -325,7 +342,16 @@ mod tests {
 
     #[test]
     fn quotes_are_cut() {
-        let MissKind::WrongType { found, .. } = MissKind::wrong("number", &"é".repeat(500)) else { panic!() };
-        assert_eq!(found.chars().count(), QUOTED_CHARS_MAX + 1);
+        let wrong = |found: &str| {
+            settle(&head(true, false), vec![Err(Lack::Wrong(MissKind::wrong("number", found)))]).expect_err("a miss")
+        };
+        assert_eq!(wrong(&"é".repeat(500)).to_string().matches('é').count(), QUOTED_CHARS_MAX);
+        let mut secrets = Secrets::default();
+        secrets.add_value("s3cret-value-of-some-length");
+        for before in 0..QUOTED_CHARS_MAX {
+            let said =
+                wrong(&format!("{}s3cret-value-of-some-length", "x".repeat(before))).masked(&secrets).to_string();
+            assert!(!said.contains("s3"), "{said}");
+        }
     }
 }
