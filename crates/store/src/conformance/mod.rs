@@ -40,14 +40,16 @@ macro_rules! conformance_tests {
                      an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates]
             replays: [a_plan_changes_nothing, a_letter_recovers, a_letter_that_fails_again_is_the_same_letter,
                       a_retry_stays_with_its_replay, a_letter_is_claimed_once, a_ramp_stops_by_itself,
-                      a_paused_replay_rests, a_cancelled_replay_lets_go, cancelling_counts_what_had_begun, cancelling_keeps_the_newest_payload,
+                      a_paused_replay_rests, a_cancelled_replay_lets_go, cancelling_counts_what_had_begun,
+                      cancelling_keeps_the_newest_payload, cancelling_tells_of_a_lost_payload,
                       what_is_given_up_meanwhile_is_gone,
                       an_edited_letter_keeps_its_original, by_itself_only_what_may_go_goes,
                       replayed_letters_respect_breakers, replays_are_listed, a_saved_payload_stays_with_its_letter,
                       what_is_chosen_can_be_listed, an_untried_letter_can_be_replayed]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
                       a_tracked_letter_is_taken_out_where_it_was_counted]
-            clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended, a_scheduled_job_is_pulled_in_once, holds_are_kept_and_not_prolonged,
+            clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended,
+                    a_scheduled_job_is_pulled_in_once, holds_are_kept_and_not_prolonged,
                     long_leases_are_shortened, a_letter_of_the_future_can_be_replayed]
             workers: [a_detached_workers_leases_are_lost, workers_are_listed, holds_are_seen_and_gone_with_the_worker]
             payloads: [a_payload_on_its_way_is_left_out, the_first_place_counts, what_is_condemned_is_not_registered,

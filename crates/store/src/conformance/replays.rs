@@ -472,6 +472,24 @@ pub async fn cancelling_keeps_the_newest_payload(store: Shared) {
     assert_sound(&store).await;
 }
 
+/// A letter without a payload says that it is lost if its last attempt in a cancelled replay had one that could not be kept.
+pub async fn cancelling_tells_of_a_lost_payload(store: Shared) {
+    bury_some(&store, 1).await;
+    start(&store, 1, at_once()).await;
+    advance(&store, 1, at(101)).await;
+    let leased = lease(&store, 1, at(102)).await.remove(0);
+    let ending = Ending { at: at(102), duration: None, worker: None, chance: 0.0 };
+    let mut decision = decide(&Policy::default(), &leased, timeout(), ending);
+    let lost = Payload::bare(PayloadHash::from_bytes([8; 32]), 3);
+    decision.keep(Some(Payload { lost: Some("no room".into()), ..lost }));
+    settle_as(&store, &leased, decision, at(102)).await;
+    assert!(change(&store, 1, ReplayChange::Cancel).await);
+    let saved = PlanReplay { mode: ReplayMode::Saved, now: at(300), ..plan(all()) };
+    let planned = store.plan_replay(saved).await.expect("planned");
+    assert_eq!(planned.excluded.get(&Exclusion::PayloadLost), Some(&1), "{:?}", planned.excluded);
+    assert_sound(&store).await;
+}
+
 /// A letter that is replayed from its saved payload gets it with its lease, keeps it when it fails again without a word
 /// about it, and moves neither its target's breaker nor its traffic.
 pub async fn a_saved_payload_stays_with_its_letter(store: Shared) {
