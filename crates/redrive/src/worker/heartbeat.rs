@@ -31,7 +31,7 @@ pub(super) async fn beat(context: &Context, lasts: Duration) {
         Ok(still) => {
             let still: HashSet<_> = still.into_iter().collect();
             for lease in &leases {
-                match still.contains(&lease.job) {
+                match still.contains(lease) {
                     true => context.keep(lease, now + lasts),
                     false => context.lose(lease),
                 }

@@ -137,16 +137,29 @@ pub async fn extending_keeps_a_lease(store: Shared) {
     let leases = vec![first.lease, second.lease];
     let extend = ExtendLeases { worker: worker(1), leases, until, now: at(20) };
     let mut held = store.extend(extend.clone()).await.expect("extended");
-    held.sort();
-    assert_eq!(held, [first.lease.job, second.lease.job]);
+    held.sort_by_key(|lease| lease.job);
+    assert_eq!(held, [first.lease, second.lease]);
     assert_eq!(store.lost_leases(find_lost(49)).await.expect("asked"), []);
     settle(&store, &first, Outcome::Done, at(21)).await;
-    assert_eq!(store.extend(extend.clone()).await.expect("extended"), [second.lease.job]);
+    assert_eq!(store.extend(extend.clone()).await.expect("extended"), [second.lease]);
     let forged = vec![Lease { token: LeaseToken::new(at(0), 77), ..second.lease }];
     assert_eq!(store.extend(ExtendLeases { leases: forged, ..extend.clone() }).await.expect("extended"), []);
     let none = ExtendLeases { leases: Vec::new(), until: at(500), ..extend };
     store.extend(none).await.expect("extended");
     assert_eq!(store.lost_leases(find_lost(50)).await.expect("asked").len(), 1, "only what is named is extended");
+}
+
+/// A worker that lost a job and has it again is told which of the two leases holds.
+pub async fn extending_tells_a_lost_lease_from_a_new_one(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let lost = lease_one(&store, at(0)).await;
+    settle(&store, &lost, Outcome::Returned, at(31)).await;
+    let new = lease_one(&store, at(32)).await;
+    assert_eq!(new.lease.job, lost.lease.job);
+    let leases = vec![lost.lease, new.lease];
+    let extend = ExtendLeases { worker: worker(1), leases, until: at(90), now: at(33) };
+    assert_eq!(store.extend(extend).await.expect("extended"), [new.lease]);
 }
 
 /// Jobs that a worker began are told from those it only held.

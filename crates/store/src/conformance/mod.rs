@@ -26,7 +26,7 @@ macro_rules! conformance_tests {
                    a_huge_input_comes_back_whole, a_bad_cursor_fails_only_its_caller]
             leases: [oldest_due_first_and_only_once, nothing_before_it_is_due, done_is_final, a_retry_waits_and_counts,
                      burying_keeps_every_failure, a_stale_settlement_moves_nothing, an_expired_lease_is_lost,
-                     extending_keeps_a_lease, a_started_job_is_told_from_a_waiting_one, epochs_grow,
+                     extending_keeps_a_lease, extending_tells_a_lost_lease_from_a_new_one, a_started_job_is_told_from_a_waiting_one, epochs_grow,
                      progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
                    export_and_import_lose_nothing, importing_twice_adds_nothing, a_task_stays_with_its_letter,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::breakers::BreakerPolicy;
 use redrive_core::crashes::LostLease;
-use redrive_core::ids::{JobId, LeaseToken, PipelineName, ReplayId, WorkerId};
+use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
@@ -23,8 +23,9 @@ pub trait LeaseStore {
     /// Notes how far the attempt under way got, for whoever runs the job next; says whether the lease still holds.
     async fn note_progress(&self, params: NoteProgress) -> Result<bool>;
 
-    /// Extends leases and says of which jobs the worker still has them. Shows others that the worker lives.
-    async fn extend(&self, params: ExtendLeases) -> Result<Vec<JobId>>;
+    /// Extends leases and says which of them still hold: a worker that lost a job may have it again by another one. Shows
+    /// others that the worker lives.
+    async fn extend(&self, params: ExtendLeases) -> Result<Vec<Lease>>;
 
     /// Settles jobs, answered in the order asked. A settlement whose lease is stale moves nothing and is kept; one whose
     /// payload is not registered is refused, by itself.

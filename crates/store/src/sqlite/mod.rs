@@ -25,6 +25,7 @@ mod fault;
 mod identity;
 mod jobs;
 mod leases;
+mod leasing;
 mod ledger;
 mod obstacles;
 mod origin;

@@ -1,0 +1,163 @@
+//! How attempts end, case by case, and for other tests a job and the end of an attempt.
+
+use super::*;
+use crate::ids::{JobId, LeaseToken};
+use crate::retry::RetryPolicy;
+use proptest::prelude::*;
+
+pub(crate) fn job(tally: Tally) -> LeasedJob {
+    let now = Timestamp::from_millis(0);
+    LeasedJob {
+        lease: Lease { job: JobId::new(now, 1), token: LeaseToken::new(now, 2), epoch: 1 },
+        pipeline: "p".parse().expect("a name"),
+        key: None,
+        target: Some("example.com".into()),
+        input: Default::default(),
+        tally,
+        accepted_at: now,
+        progress: None,
+        saved: None,
+        automatic: false,
+        tried: Vec::new(),
+    }
+}
+
+pub(crate) fn ending() -> Ending {
+    Ending { at: Timestamp::from_millis(10_000), duration: None, worker: None, chance: 0.0 }
+}
+
+fn fail(tally: Tally, reason: Reason) -> Decision {
+    decide(&Policy::default(), &job(tally), Outcome::Failed(FailureReport::new(reason, "no")), ending())
+}
+
+#[test]
+fn a_saved_payload_is_tried_once_and_says_nothing_about_its_target() {
+    let saved = Some(Payload::bare(crate::payloads::PayloadHash::from_bytes([1; 32]), 3));
+    let job = LeasedJob { saved, ..job(Tally::default()) };
+    for reason in [Reason::Timeout, Reason::RateLimited, Reason::SchemaValidation] {
+        let decision = decide(&Policy::default(), &job, Outcome::Failed(FailureReport::new(reason, "x")), ending());
+        assert!(matches!(decision.destination, Destination::Dead { .. }), "{reason}");
+        assert_eq!(decision.signal, Signal::Unasked);
+    }
+    assert_eq!(decide(&Policy::default(), &job, Outcome::Done, ending()).signal, Signal::Unasked);
+}
+
+#[test]
+fn retries_until_the_attempts_are_used_up() {
+    let mut tally = Tally::default();
+    for wait in [1_000, 2_000, 4_000] {
+        let decision = fail(tally, Reason::Timeout);
+        assert_eq!(decision.destination, Destination::Queue { due_at: Timestamp::from_millis(10_000 + wait) });
+        tally = decision.tally;
+    }
+    let last = fail(tally, Reason::Timeout);
+    assert!(matches!(last.destination, Destination::Dead { gate: Gate::Auto, .. }));
+    assert_eq!((last.tally.attempts, last.failure.map(|f| f.attempt)), (4, Some(4)));
+}
+
+#[test]
+fn fatal_errors_skip_retries() {
+    let decision = fail(Tally::default(), Reason::SchemaValidation);
+    assert!(matches!(decision.destination, Destination::Dead { gate: Gate::Review, .. }));
+    assert_eq!(decision.tally.attempts, 1);
+}
+
+#[test]
+fn a_replay_has_its_own_attempts_up_to_the_total() {
+    let replayed = Tally { attempts: 4, attempts_before: 4, replays: 1, ..Tally::default() };
+    let fifth = fail(replayed, Reason::Timeout);
+    assert!(matches!(fifth.destination, Destination::Queue { .. }));
+    let sixth = fail(fifth.tally, Reason::Timeout);
+    assert!(matches!(sixth.destination, Destination::Dead { gate: Gate::Never, .. }));
+}
+
+#[test]
+fn an_automatic_replay_is_one_attempt_so_that_two_fit_under_the_total() {
+    let mut tally = Tally { attempts: 4, attempts_before: 4, replays: 1, ..Tally::default() };
+    for (attempts, gate) in [(5, Gate::Auto), (6, Gate::Never)] {
+        let job = LeasedJob { automatic: true, ..job(tally) };
+        let slow = Outcome::Failed(FailureReport::new(Reason::Timeout, "slow"));
+        let decision = decide(&Policy::default(), &job, slow, ending());
+        assert!(matches!(decision.destination, Destination::Dead { gate: found, .. } if found == gate), "{attempts}");
+        assert_eq!(decision.tally.attempts, attempts);
+        tally = Tally { attempts_before: attempts, replays: tally.replays + 1, ..decision.tally };
+    }
+}
+
+#[test]
+fn hold_gives_the_attempt_back() {
+    let report = FailureReport {
+        disposition: Some(Disposition::Hold),
+        retry_after_secs: Some(60.0),
+        ..FailureReport::new(Reason::Misconfigured, "wrong key")
+    };
+    let decision = decide(&Policy::default(), &job(Tally::default()), Outcome::Failed(report), ending());
+    assert!(matches!(decision.destination, Destination::Queue { .. }));
+    assert_eq!(decision.tally.attempts, 0);
+    assert_eq!(decision.signal, Signal::Hold(Duration::from_secs(60)));
+    assert!(decision.failure.is_some(), "the evidence is kept");
+}
+
+#[test]
+fn a_job_may_be_buried_and_its_target_held_at_once() {
+    let report = FailureReport { hold: true, ..FailureReport::new(Reason::Misconfigured, "wrong key") };
+    let decision = decide(&Policy::default(), &job(Tally::default()), Outcome::Failed(report), ending());
+    assert!(matches!(decision.destination, Destination::Dead { gate: Gate::Review, .. }));
+    assert_eq!(decision.signal, Signal::Hold(Duration::ZERO));
+}
+
+#[test]
+fn a_job_without_a_target_cannot_be_held_for_ever() {
+    let report = FailureReport { disposition: Some(Disposition::Hold), ..FailureReport::message("later") };
+    let nowhere = LeasedJob { target: None, ..job(Tally::default()) };
+    let decision = decide(&Policy::default(), &nowhere, Outcome::Failed(report), ending());
+    assert_eq!(decision.tally.attempts, 1);
+    assert!(matches!(decision.destination, Destination::Queue { due_at } if due_at > ending().at));
+}
+
+#[test]
+fn a_lost_payload_is_told_and_not_referred_to() {
+    let mut decision = fail(Tally::default(), Reason::SchemaValidation);
+    decision.keep(Some(Payload::bare(crate::payloads::PayloadHash::from_bytes([1; 32]), 3)));
+    assert!(decision.payload().is_some());
+    decision.lose_payload("collected too soon");
+    assert_eq!(decision.payload(), None);
+    let told = decision.failure.and_then(|failure| failure.payload).and_then(|payload| payload.lost);
+    assert_eq!(told.as_deref(), Some("collected too soon"));
+}
+
+#[test]
+fn returning_a_job_costs_nothing() {
+    let tally = Tally { attempts: 2, crashes: 1, ..Tally::default() };
+    let decision = decide(&Policy::default(), &job(tally), Outcome::Returned, ending());
+    assert_eq!((decision.tally, decision.failure), (tally, None));
+    assert_eq!(decision.destination, Destination::Queue { due_at: ending().at });
+}
+
+proptest! {
+    /// Whatever happens, a job ends after a bounded number of attempts.
+    #[test]
+    fn every_job_comes_to_an_end(attempts_max in 1u32..10, total in 1u32..10, picks in prop::collection::vec(0usize..17, 200)) {
+        let retry = RetryPolicy { attempts_max, attempts_total_max: total, ..RetryPolicy::default() };
+        let policy = Policy { retry, ..Policy::default() };
+        let mut tally = Tally::default();
+        for pick in picks {
+            let outcome = match Reason::ALL[pick] {
+                Reason::PoisonPill => Outcome::Crashed(FailureReport::message("killed")),
+                reason => Outcome::Failed(FailureReport::new(reason, "no")),
+            };
+            let decision = decide(&policy, &job(tally), outcome, ending());
+            prop_assert!(decision.failure.is_some());
+            match decision.destination {
+                Destination::Queue { .. } => tally = decision.tally,
+                Destination::Dead { .. } => {
+                    prop_assert!(decision.tally.attempts <= attempts_max.min(total));
+                    prop_assert!(decision.tally.crashes <= policy.crashes_max);
+                    return Ok(());
+                }
+                Destination::Done => prop_assert!(false, "a failure is never done"),
+            }
+        }
+        prop_assert!(false, "never buried");
+    }
+}
