@@ -51,6 +51,8 @@ pub enum Signal {
     Blocked,
     /// The failure demands that the target's jobs wait, at least so long.
     Hold(Duration),
+    /// The job goes on through another proxy: it has not had its last word about the target, and the target no answer.
+    WentOn,
     /// The attempt says nothing about the target.
     Silent,
     /// The target was not asked at all: a saved payload was worked on.
@@ -201,7 +203,8 @@ impl Breaker {
 
     /// Keeps why the target failed, for people to see.
     pub fn explain(&mut self, signal: Signal, failure: &Failure) {
-        if !matches!(signal, Signal::Failed | Signal::Blocked | Signal::Hold(_)) {
+        let reopened = signal == Signal::WentOn && self.state == BreakerState::Open;
+        if !matches!(signal, Signal::Failed | Signal::Blocked | Signal::Hold(_)) && !reopened {
             return;
         }
         let code = failure.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
@@ -214,7 +217,7 @@ impl Breaker {
             *self = Self { blocked: self.blocked, ..Self::closed(now) };
         }
         match signal {
-            Signal::Silent | Signal::Unasked => return,
+            Signal::WentOn | Signal::Silent | Signal::Unasked => return,
             Signal::Answered => self.blocked = 0,
             Signal::Failed => self.failures += 1,
             Signal::Blocked => {
@@ -241,7 +244,8 @@ impl Breaker {
                     *self = Self::closed(now);
                 }
             }
-            Signal::Failed | Signal::Blocked => self.open(Duration::ZERO, policy, now),
+            // Of a probe that goes on the next word comes with the next probe: without the wait all that is held would follow.
+            Signal::Failed | Signal::Blocked | Signal::WentOn => self.open(Duration::ZERO, policy, now),
             Signal::Hold(wait) => self.open(wait, policy, now),
         }
     }
@@ -354,6 +358,26 @@ mod tests {
         breaker.record(Signal::Failed, &policy, at(32));
         assert_eq!(breaker.admission(&policy, at(33)), Admission::NotBefore(at(32 + 60)));
         assert_eq!(breaker.opened_at, Some(at(1)), "it has been open all the time");
+    }
+
+    #[test]
+    fn a_probe_that_goes_on_through_another_proxy_is_the_only_one_of_its_cool_down() {
+        let policy = BreakerPolicy::default();
+        let mut closed = Breaker::closed(at(0));
+        for _ in 0..100 {
+            closed.record(Signal::WentOn, &policy, at(1));
+        }
+        assert_eq!(closed, Breaker::closed(at(0)), "while jobs flow only their last proxy counts");
+        let mut breaker = opened(&policy);
+        let mut now = at(31);
+        for cool_down in [60, 120, 240, 240] {
+            assert_eq!(breaker.admission(&policy, now), Admission::Probes(1));
+            breaker.probe(1, &policy, now);
+            breaker.record(Signal::WentOn, &policy, now);
+            let next = now + Duration::from_secs(cool_down);
+            assert_eq!(breaker.admission(&policy, now), Admission::NotBefore(next));
+            now = next;
+        }
     }
 
     #[test]

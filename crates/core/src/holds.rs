@@ -52,6 +52,12 @@ impl Hold {
         now >= self.next_try || self.next_try > now + WAIT_MAX
     }
 
+    /// Whether nobody met the trouble although it was time to try for so long that a job that began then, and came to an end,
+    /// need not prove that it is over: what is in its way is looked for by all jobs again.
+    pub fn is_past_for(&self, begun_at: Timestamp) -> bool {
+        begun_at >= self.next_try + WAIT_MAX
+    }
+
     /// Whether a job that began then, and came to an end, proves that the trouble is over.
     pub fn is_over_for(&self, begun_at: Timestamp) -> bool {
         begun_at >= self.tried_at
@@ -95,6 +101,12 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_back_holds_nothing_for_long() {
         assert!(Hold { next_try: at(9_000), ..hold() }.is_due(at(1)));
+    }
+
+    #[test]
+    fn trouble_that_nobody_meets_for_long_is_past() {
+        assert!(!hold().is_past_for(at(60)));
+        assert!(hold().is_past_for(at(61)));
     }
 
     #[test]

@@ -93,8 +93,9 @@ pub(crate) fn goes_on(policy: &Policy, job: &LeasedJob, report: &FailureReport, 
     job.saved.is_none() && !is_held && policy.proxies.goes_on(report, verdict.reason, job.proxies())
 }
 
-/// Sends a job on through another proxy. It waits as after a first failure, whatever the one that blocked it asks for, and only its last proxy counts for its
-/// target's breaker: one job is one word about the target, through however many proxies it was asked.
+/// Sends a job on through another proxy. It waits as after a first failure, whatever the one that blocked it asks for, and only
+/// its last proxy counts for its target's breaker: one job is one word about the target, through however many proxies it was
+/// asked. As a probe of a breaker that was open it found no answer, and waits with the others.
 pub(crate) fn go_on(
     policy: &Policy,
     job: &LeasedJob,
@@ -107,7 +108,7 @@ pub(crate) fn go_on(
         destination: Destination::Queue { due_at: ending.at + delay },
         tally: Tally { attempts: job.attempt(), suspect: false, ..job.tally },
         failure: Some(record(job, report, verdict.reason, ending)),
-        signal: Signal::Silent,
+        signal: Signal::WentOn,
         kept: None,
         facts: Facts::default(),
     }
@@ -215,7 +216,7 @@ mod tests {
             let soon = Timestamp::from_millis(11_000);
             assert_eq!(
                 (&going_on.destination, going_on.signal),
-                (&Destination::Queue { due_at: soon }, Signal::Silent)
+                (&Destination::Queue { due_at: soon }, Signal::WentOn)
             );
             assert_eq!(going_on.failure.as_ref().map(|failure| failure.reason), Some(Reason::Blocked));
         }

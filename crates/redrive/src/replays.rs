@@ -264,7 +264,7 @@ async fn try_one(
 ) -> Result<Option<Refailed>, Error> {
     let progress = Progress::new(None, Arc::clone(&redrive.store), job.lease);
     let work = Job::new(&job, worker, &pipeline, Evidence::default(), progress);
-    let unavailable = |why| Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why };
+    let unavailable = |(_, why)| Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why };
     let (outcome, _) =
         guarded(&pipeline, &pipeline.handler, work, std::time::Duration::ZERO).await.map_err(unavailable)?;
     if outcome == Outcome::Done {

@@ -121,6 +121,37 @@ fn a_pipe_whose_reader_goes_loses_nothing() {
     sandbox.assert_sound();
 }
 
+/// A pipe holds so much; whoever has it open and does not read leaves the writer waiting.
+#[test]
+fn a_reader_that_does_not_read_keeps_nobody_from_stopping() {
+    let sandbox = sandbox();
+    sandbox.write("handler.sh", "cat > /dev/null; head -c 100000 /dev/zero | tr '\\0' a; echo begun >> begun.log\n");
+    let made = Command::new("mkfifo").arg(sandbox.path("pipe")).status().expect("mkfifo is installed");
+    assert!(made.success());
+    let args = ["run", "tasks.jsonl", "-j", "4", "--out", "pipe", "--", "sh", "handler.sh"];
+    let start = || sandbox.command().args(args).stderr(Stdio::piped()).spawn().expect("started");
+
+    let mut child = start();
+    let asleep = fs::File::open(sandbox.path("pipe")).expect("opened");
+    eventually("all have begun", || sandbox.read("begun.log").lines().count() as u64 == TASKS);
+    let mut said = BufReader::new(child.stderr.take().expect("piped")).lines().map(|line| line.expect("read"));
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("signalled");
+    assert!(said.any(|line| line.contains("stopping")));
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("signalled");
+    eventually("it ends", || child.try_wait().expect("asked").is_some());
+    assert_eq!(child.wait().expect("waited").code(), Some(130));
+    let ledger = sandbox.ledger("default");
+    assert_eq!((&ledger["leased"], &ledger["dead"]), (&0.into(), &0.into()), "{ledger}");
+    assert!(ledger["done"].as_u64() < Some(TASKS), "what nobody has read is not done: {ledger}");
+    drop(asleep);
+
+    let child = start();
+    let read = std::io::read_to_string(fs::File::open(sandbox.path("pipe")).expect("opened")).expect("read");
+    ended(child).expect(0);
+    assert_eq!(json_lines(&read).len() as u64 + ledger["done"].as_u64().expect("a number"), TASKS);
+    sandbox.assert_sound();
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_leaves_the_rest_queued_and_says_so() {
     let sandbox = sandbox();

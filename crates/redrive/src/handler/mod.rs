@@ -116,6 +116,8 @@ pub enum HandlerError {
     Crashed(Box<FailureReport>),
     /// The handler cannot work at all, whatever the job: the pipeline is held and the job is queued again, as it was.
     Unavailable(String),
+    /// The evidence of the attempt cannot be kept, so there is no verdict: the same follows, until a payload is kept again.
+    Unkept(String),
 }
 
 impl From<FailureReport> for HandlerError {
@@ -133,7 +135,7 @@ impl HandlerError {
                 secrets.mask_report(report);
                 shorten(report);
             }
-            Self::Unavailable(why) => *why = ends(&secrets.mask(why)),
+            Self::Unavailable(why) | Self::Unkept(why) => *why = ends(&secrets.mask(why)),
         }
         self
     }

@@ -85,7 +85,7 @@ impl Evidence {
 
     /// Begins to take a payload in.
     pub fn capture(&self) -> Result<Capture, HandlerError> {
-        Capture::begin(self.cap_bytes).map_err(|error| unavailable(&error))
+        Capture::begin(self.cap_bytes).map_err(|error| unkept(&error))
     }
 
     /// Keeps a payload for this attempt. If that fails the attempt does not count: there is no verdict without evidence,
@@ -97,13 +97,13 @@ impl Evidence {
         total_bytes: Option<u64>,
     ) -> Result<(), HandlerError> {
         if let Some((path, parent)) = &self.handed {
-            let total = capture.write_to(path.clone()).await.map_err(|error| unavailable(&error))?;
+            let total = capture.write_to(path.clone()).await.map_err(|error| unkept(&error))?;
             parent.hand_payload(response, Some(total.max(total_bytes.unwrap_or(0)))).await;
             return Ok(());
         }
         let Some(vault) = &self.vault else { return Ok(()) };
         let saved = vault.save_for((self.job, self.required), capture, response, total_bytes).await;
-        let kept = saved.map_err(|error| unavailable(&error))?;
+        let kept = saved.map_err(|error| unkept(&error))?;
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         Ok(())
     }
@@ -122,7 +122,13 @@ impl Evidence {
             Ok::<_, std::io::Error>(capture)
         });
         let capture = read.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-        self.save(capture.map_err(|error| unavailable(&error))?, response, total_bytes).await
+        self.save(capture.map_err(|error| unkept(&error))?, response, total_bytes).await
+    }
+
+    /// Whether a payload of this attempt was kept.
+    pub(crate) fn is_kept(&self) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref().is_some_and(|kept| kept.payload.lost.is_none())
     }
 
     pub(crate) fn take(&self) -> Option<Kept> {
@@ -131,8 +137,8 @@ impl Evidence {
 }
 
 /// Without the evidence there is no verdict: the attempt does not count.
-pub(crate) fn unavailable(error: &dyn std::error::Error) -> HandlerError {
-    HandlerError::Unavailable(format!("the payload cannot be kept: {}", with_sources(error)))
+pub(crate) fn unkept(error: &dyn std::error::Error) -> HandlerError {
+    HandlerError::Unkept(format!("the payload cannot be kept: {}", with_sources(error)))
 }
 
 impl From<VaultError> for crate::Error {

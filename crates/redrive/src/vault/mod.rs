@@ -34,7 +34,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 pub use self::capture::Capture;
 pub use self::collect::Collected;
-pub(crate) use self::evidence::unavailable;
+pub(crate) use self::evidence::unkept;
 pub use self::evidence::{Evidence, Keep};
 pub(crate) use self::save::Kept;
 pub(crate) use self::spool::host;

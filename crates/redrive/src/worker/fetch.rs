@@ -87,7 +87,8 @@ impl Fetcher {
     pub(super) async fn run(mut self, until: Until) {
         match self.work(&until).await {
             Ok(()) => {}
-            // The other pipelines go on without it.
+            // Whatever else there is to do goes on without it.
+            Err(error @ Error::WaitedInVain(_)) => self.context.note_failure(error),
             Err(error @ Error::Held { .. }) if !self.patience.alone => self.context.note_failure(error),
             Err(error) => self.context.fail(error),
         }
@@ -290,9 +291,13 @@ impl Fetcher {
         has_jobs || matches!(self.supply, Supply::Ready)
     }
 
-    /// What was waited for, if nothing has moved, or will move, for as long as is to be waited. While jobs are still on
-    /// their way, they may be waiting for room in the queue: then only what has passed counts.
+    /// What was waited for, if nothing has moved, or will move, for as long as is to be waited; also while the pipeline is
+    /// held, since what waits for a target cannot show whether the pipeline works. While jobs are still on their way, they
+    /// may be waiting for room in the queue: then only what has passed counts.
     async fn waited_in_vain(&mut self, until: &Until) -> Result<Option<Waited>, Error> {
+        if self.settler.take_requeued() {
+            self.stir();
+        }
         let (Some(max_wait), Supply::Dry(next_due), Lane::Queue) = (self.patience.max_wait, self.supply, self.lane)
         else {
             return Ok(None);
@@ -302,7 +307,7 @@ impl Fetcher {
             self.moved_at = now;
         }
         let too_early = |since: Timestamp| !until.may_end() && now.since(since) < max_wait;
-        if self.is_busy() || too_early(self.moved_at) || self.context.holds.of(&self.pipeline.name).is_some() {
+        if self.is_busy() || too_early(self.moved_at) {
             return Ok(None);
         }
         let ledger = self.context.redrive.ledger(&self.pipeline.name).await?;

@@ -1,8 +1,9 @@
 //! The pipelines that this worker cannot work on for now, each with its reason, while the others go on.
 //!
 //! Who runs into such trouble reports it with [`Context::hold_pipeline`]; the job goes back to the queue as it was. While a
-//! pipeline is held nothing of it is begun; when it is time again, one job is. As soon as one comes to an end, whatever
-//! end, all go on. Results that cannot be written are tried again by who has them, so that no job is run for nothing.
+//! pipeline is held nothing of it is begun; when it is time again, jobs are, one at a time. As soon as one comes to an end,
+//! whatever end, all go on; but where evidence could not be kept only one whose evidence was kept proves anything. Results
+//! that cannot be written are tried again by who has them, so that no job is run for nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,9 +19,11 @@ use crate::error::Error;
 
 /// What is in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Trouble {
-    /// Jobs cannot be run: their command does not start, or their evidence cannot be kept.
+pub(crate) enum Trouble {
+    /// Jobs cannot be run: their command does not start.
     Handler,
+    /// What is to be kept of their attempts cannot be kept.
+    Evidence,
     /// Results cannot be written.
     Sink,
 }
@@ -63,16 +66,23 @@ impl Holds {
     /// The hold of a pipeline that was tried often enough. One that never worked here is not tried twice.
     pub(super) fn given_up(&self, pipeline: &PipelineName, patience: &Patience) -> Option<Hold> {
         let (trouble, hold) = self.held().get(pipeline).cloned()?;
-        let worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner).contains(&(pipeline.clone(), trouble));
+        let worked = self.has_worked(pipeline, trouble);
         let tries_max = if worked { patience.tries_max? } else { patience.tries_max?.min(1) };
         (hold.tries >= tries_max).then_some(hold)
+    }
+
+    /// Whether it worked before. Where jobs came to an end, evidence was kept or none was needed.
+    fn has_worked(&self, pipeline: &PipelineName, trouble: Trouble) -> bool {
+        let worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner);
+        let knows = |trouble| worked.contains(&(pipeline.clone(), trouble));
+        knows(trouble) || (trouble == Trouble::Evidence && knows(Trouble::Handler))
     }
 
     /// How many of `free` jobs a pipeline may run at once: all, or one to see, or none.
     pub(super) fn room(&self, pipeline: &PipelineName, free: usize, now: Timestamp) -> usize {
         match self.held().get(pipeline) {
             None => free,
-            Some((Trouble::Handler, hold)) if hold.is_due(now) => 1,
+            Some((Trouble::Handler | Trouble::Evidence, hold)) if hold.is_due(now) => 1,
             Some(_) => 0,
         }
     }
@@ -91,12 +101,16 @@ impl Holds {
         hold
     }
 
-    /// Notes that something works: a job that began then came to an end of its own, or results were written. The pipeline
-    /// goes on if that was what held it.
+    /// Notes that something works: a job that began then came to an end of its own, evidence was kept, or results were
+    /// written. The pipeline goes on if that was what held it. A job of which nothing was to be kept says nothing about
+    /// evidence, unless nobody has met that trouble for long.
     pub(super) fn works(&self, pipeline: &PipelineName, trouble: Trouble, begun_at: Timestamp) {
         self.worked.lock().unwrap_or_else(PoisonError::into_inner).insert((pipeline.clone(), trouble));
         let mut held = self.held();
-        let over = |(known, hold): &(Trouble, Hold)| *known == trouble && hold.is_over_for(begun_at);
+        let over = |(known, hold): &(Trouble, Hold)| match (known, trouble) {
+            (Trouble::Evidence, Trouble::Handler) => hold.is_past_for(begun_at),
+            _ => *known == trouble && hold.is_over_for(begun_at),
+        };
         if held.get(pipeline).is_some_and(over) {
             held.remove(pipeline);
             drop(held);
@@ -129,5 +143,33 @@ pub(super) async fn run(context: Arc<Context>) {
         if let Err(error) = context.redrive.store.note_holds(context.id, context.holds.list()).await {
             tracing::warn!(%error, "what is held could not be noted in the store");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(secs: i64) -> Timestamp {
+        Timestamp::from_millis(secs * 1_000)
+    }
+
+    #[test]
+    fn jobs_of_which_nothing_is_kept_do_not_end_trouble_with_evidence() {
+        let (holds, pipeline) = (Holds::default(), "p".parse().expect("a name"));
+        let tries = || holds.of(&pipeline).map(|hold| hold.tries);
+        let mut now = at(0);
+        for expected in 1..=6 {
+            holds.works(&pipeline, Trouble::Handler, now);
+            let hold = holds.note(&pipeline, Trouble::Evidence, "the spool is full".into(), now);
+            assert_eq!((tries(), holds.room(&pipeline, 9, now)), (Some(expected), 0), "each wait is longer");
+            now = hold.next_try;
+            assert_eq!(holds.room(&pipeline, 9, now), 1, "one at a time");
+        }
+        holds.works(&pipeline, Trouble::Evidence, now);
+        assert_eq!((tries(), holds.room(&pipeline, 9, now)), (None, 9));
+        let hold = holds.note(&pipeline, Trouble::Evidence, "the spool is full".into(), now);
+        holds.works(&pipeline, Trouble::Handler, hold.next_try + Duration::from_secs(60));
+        assert_eq!(tries(), None, "no job met it for long");
     }
 }

@@ -115,14 +115,18 @@ async fn handle(
     slack: Duration,
 ) -> (Outcome, Option<Value>) {
     let begun_at = context.now();
+    let evidence = work.evidence.clone();
     let ended = match guarded(pipeline, handler, work, slack).await {
         Ok(ended) => ended,
-        Err(why) => {
-            context.hold_pipeline(&pipeline.name, Trouble::Handler, why);
+        Err((trouble, why)) => {
+            context.hold_pipeline(&pipeline.name, trouble, why);
             return (Outcome::Returned, None);
         }
     };
     context.holds.works(&pipeline.name, Trouble::Handler, begun_at);
+    if evidence.is_kept() {
+        context.holds.works(&pipeline.name, Trouble::Evidence, begun_at);
+    }
     match ended {
         (Outcome::Crashed(report), _) => (crashed(context, report).await, None),
         ended => ended,
@@ -130,13 +134,13 @@ async fn handle(
 }
 
 /// Runs a handler in a task of its own, so that a panic ends the job and not the worker, and for no longer than it may
-/// take. It is an error if the handler cannot work at all.
+/// take. It is an error if the handler cannot work at all, or what is to be kept cannot be.
 pub(crate) async fn guarded(
     pipeline: &Pipeline,
     handler: &Arc<dyn Handler>,
     work: Job,
     slack: Duration,
-) -> Result<(Outcome, Option<Value>), String> {
+) -> Result<(Outcome, Option<Value>), (Trouble, String)> {
     let deadline = pipeline.policy.deadline;
     let handler = Arc::clone(handler);
     let task = AbortOnDropHandle::new(tokio::spawn(async move { handler.run(work).await }));
@@ -144,7 +148,8 @@ pub(crate) async fn guarded(
         Ok(Ok(Ok(result))) => return Ok((Outcome::Done, Some(result))),
         Ok(Ok(Err(HandlerError::Failed(report)))) => Outcome::Failed(*report),
         Ok(Ok(Err(HandlerError::Crashed(report)))) => Outcome::Crashed(*report),
-        Ok(Ok(Err(HandlerError::Unavailable(why)))) => return Err(why),
+        Ok(Ok(Err(HandlerError::Unavailable(why)))) => return Err((Trouble::Handler, why)),
+        Ok(Ok(Err(HandlerError::Unkept(why)))) => return Err((Trouble::Evidence, why)),
         Ok(Err(ended)) => panic_report(ended).map_or(Outcome::Returned, Outcome::Failed),
         Err(_) => {
             let report = FailureReport::new(Reason::Timeout, format!("no result after {deadline:?}"));

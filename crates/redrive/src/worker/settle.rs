@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
+use super::GRACE;
 use super::context::Context;
 use super::heartbeat;
 use super::holds::{Patience, Trouble};
@@ -28,6 +29,9 @@ const BATCH_MAX: usize = 256;
 
 /// How often a payload that was collected before its settlement came is kept again.
 const KEPT_AGAIN_MAX: u32 = 3;
+
+/// How long results may take to be written when everything is to be returned at once.
+const HURRIED: Duration = Duration::from_secs(1);
 
 /// A job that has come to an end, one way or another.
 pub(super) struct Ended {
@@ -157,7 +161,9 @@ impl Settling {
         self.write_results(&mut batch).await;
         let leases: Vec<_> = batch.iter().map(|ended| ended.job.lease).collect();
         let settlements: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
-        let troubled = |s: &Settlement| matches!(s.decision.signal, Signal::Failed | Signal::Blocked | Signal::Hold(_));
+        let troubled = |s: &Settlement| {
+            matches!(s.decision.signal, Signal::Failed | Signal::Blocked | Signal::Hold(_) | Signal::WentOn)
+        };
         let any_troubled = settlements.iter().any(|(s, _)| troubled(s));
         let requeued = settlements.iter().any(|(s, _)| matches!(s.decision.destination, Destination::Queue { .. }));
         let attempted = |s: &Settlement| s.decision.failure.is_some() || s.decision.destination == Destination::Done;
@@ -201,11 +207,20 @@ impl Settling {
     }
 
     /// Writes results, again and again while that fails: the pipeline is held meanwhile. Says whether they are written; if
-    /// not, the worker is to stop or has given up.
+    /// not, the worker is to stop or has given up. A slow reader is waited for, but not by a worker that was told to stop
+    /// long ago.
     async fn write_patiently(&self, results: &[JobResult]) -> bool {
         let Context { holds, stop, redrive, .. } = &*self.context;
         loop {
-            let error = match self.pipeline.sink.write(results).await {
+            let written = tokio::select! {
+                biased;
+                written = self.pipeline.sink.write(results) => written,
+                () = self.out_of_time() => {
+                    tracing::warn!(pipeline = %self.pipeline.name, "nobody takes the results: their jobs are queued again");
+                    return false;
+                }
+            };
+            let error = match written {
                 Ok(()) => {
                     holds.works(&self.pipeline.name, Trouble::Sink, self.context.now());
                     return true;
@@ -224,6 +239,23 @@ impl Settling {
                 () = stop.cancelled() => return false,
                 () = redrive.clock.sleep_until(hold.next_try) => {}
             }
+        }
+    }
+
+    /// Returns when a write that does not come back is to be left: some time after the worker was told to stop, or to hurry.
+    async fn out_of_time(&self) {
+        let Context { stop, hurry, .. } = &*self.context;
+        let stopped = async {
+            stop.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        let hurried = async {
+            hurry.cancelled().await;
+            tokio::time::sleep(HURRIED).await;
+        };
+        tokio::select! {
+            () = stopped => hurry.cancel(),
+            () = hurried => {}
         }
     }
 

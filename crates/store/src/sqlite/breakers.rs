@@ -97,9 +97,9 @@ pub(super) fn record(
     now: Timestamp,
 ) -> Result<(), Fault> {
     let kept = if batch.is_troubled(pipeline)? { find(batch, pipeline, target, now)? } else { None };
-    // A target without a row has given no trouble: nothing to note as long as it answers.
+    // A target without a row has given no trouble: nothing to note as long as it answers, or nothing is said of it.
     let mut kept = match (kept, signal) {
-        (None, Signal::Answered | Signal::Silent) => return Ok(()),
+        (None, Signal::Answered | Signal::WentOn | Signal::Silent) => return Ok(()),
         (None, _) => Kept { breaker: Breaker::closed(now), held: 0 },
         (Some(kept), _) => kept,
     };

@@ -14,7 +14,7 @@ use reqwest::{Client, StatusCode};
 use super::request::Filled;
 use super::{Transport, charset, fault, redirects, resolver};
 use crate::handler::{HandlerError, Job, Saved};
-use crate::vault::unavailable;
+use crate::vault::unkept;
 
 /// An answer that was read to its end.
 pub(crate) struct Answer {
@@ -179,13 +179,13 @@ where
     let response = answer.response(&transport.secrets);
     let capture = async {
         let mut capture = job.evidence.capture()?;
-        capture.write(&answer.body).map_err(|error| unavailable(&error))?;
+        capture.write(&answer.body).map_err(|error| unkept(&error))?;
         drop(answer);
         // An end that does not come, or comes as an error, is no reason to lose what did.
         while !capture.is_full()
             && let Some(Ok(chunk)) = stream.next().await
         {
-            capture.write(chunk.as_ref()).map_err(|error| unavailable(&error))?;
+            capture.write(chunk.as_ref()).map_err(|error| unkept(&error))?;
         }
         job.evidence.save(capture, response, total).await
     };
@@ -198,7 +198,7 @@ where
 /// Keeps an answer as evidence.
 pub(crate) async fn keep(answer: &Answer, secrets: &Secrets, job: &Job) -> Result<(), HandlerError> {
     let mut capture = job.evidence.capture()?;
-    capture.write(&answer.body).map_err(|error| unavailable(&error))?;
+    capture.write(&answer.body).map_err(|error| unkept(&error))?;
     // A length that was promised and did not come is part of the evidence, unless the body was packed on its way.
     let packed = answer.headers.contains_key(reqwest::header::CONTENT_ENCODING);
     let promised = answer.header(CONTENT_LENGTH).filter(|_| !packed).and_then(|length| length.parse().ok());

@@ -139,7 +139,7 @@ fn write(mut saying: UnboundedReceiver<Said>) {
 
 fn unsayable(error: &serde_json::Error) -> Vec<u8> {
     let report = FailureReport::new(Reason::HandlerError, format!("the result cannot be written as JSON: {error}"));
-    let answer = Err(Failed::Failed { report: Box::new(report), body: None });
+    let answer = Err(Failed::Reported { report: Box::new(report), body: None });
     let ended = Said::Ended(Box::new(Ended { answer, facts: redrive_core::traffic::Facts::default() }));
     serde_json::to_vec(&ended).unwrap_or_default()
 }

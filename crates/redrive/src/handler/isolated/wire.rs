@@ -77,12 +77,14 @@ pub(super) struct Ended {
 /// How a job failed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Failed {
-    Failed {
+    #[serde(rename = "Failed")]
+    Reported {
         report: Box<FailureReport>,
         /// The report's own, which it leaves out of its JSON.
         body: Option<String>,
     },
     Unavailable(String),
+    Unkept(String),
 }
 
 impl From<HandlerError> for Failed {
@@ -90,9 +92,10 @@ impl From<HandlerError> for Failed {
         match error {
             // Whoever lives to say that it crashed did not.
             HandlerError::Failed(report) | HandlerError::Crashed(report) => {
-                Self::Failed { body: report.body.clone(), report }
+                Self::Reported { body: report.body.clone(), report }
             }
             HandlerError::Unavailable(why) => Self::Unavailable(why),
+            HandlerError::Unkept(why) => Self::Unkept(why),
         }
     }
 }
@@ -100,8 +103,9 @@ impl From<HandlerError> for Failed {
 impl From<Failed> for HandlerError {
     fn from(failed: Failed) -> Self {
         match failed {
-            Failed::Failed { report, body } => Self::Failed(Box::new(FailureReport { body, ..*report })),
+            Failed::Reported { report, body } => Self::Failed(Box::new(FailureReport { body, ..*report })),
             Failed::Unavailable(why) => Self::Unavailable(why),
+            Failed::Unkept(why) => Self::Unkept(why),
         }
     }
 }

@@ -1,0 +1,200 @@
+//! How long the engine waits, and for what: targets that stay away, pipelines that cannot work.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redrive::chance::SeededChance;
+use redrive::clock::{Clock, TestClock};
+use redrive::vault::{Keep, Vault};
+use redrive::worker::Until;
+use redrive::{CancellationToken, Disposition, Error, FailureReport, Handler, HandlerError, Job, Pipeline, Reason};
+use redrive::{Redrive, Waited, json};
+use redrive_core::payloads::Response;
+use redrive_core::proxies::ProxyPolicy;
+use redrive_core::time::Timestamp;
+use serde_json::Value;
+
+/// Redrive in memory, and its clock.
+fn redrive() -> (Redrive, Arc<TestClock>) {
+    let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_700_000_000_000)));
+    let redrive = Redrive::open("memory:").expect("opened");
+    (redrive.with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(7))), clock)
+}
+
+/// Waits, in real time, until something holds.
+async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..2_000 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("never happened: {what}");
+}
+
+/// Works until the worker has waited in vain for ten minutes, which pass quickly.
+async fn wait_in_vain(redrive: &Redrive, pipeline: &Pipeline, clock: &TestClock) -> Waited {
+    let worker = redrive.worker(vec![pipeline.clone()]).max_wait(Duration::from_secs(600));
+    let working = worker.run(Until::Drained, CancellationToken::new());
+    let ticking = async {
+        for _ in 0..6_000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            clock.advance(Duration::from_secs(1));
+        }
+    };
+    let ended = tokio::select! {
+        ended = working => ended,
+        () = ticking => panic!("it still waits after a hundred minutes"),
+    };
+    match ended {
+        Err(Error::WaitedInVain(waited)) => *waited,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn hold(retry_after_secs: Option<f64>) -> HandlerError {
+    let report = FailureReport::new(Reason::Network, "connection refused");
+    FailureReport { disposition: Some(Disposition::Hold), retry_after_secs, ..report }.into()
+}
+
+/// Two proxies through which nothing is reached; the first job holds its target.
+struct Unreached {
+    clock: Arc<TestClock>,
+    ran_at: Mutex<Vec<Timestamp>>,
+}
+
+#[async_trait]
+impl Handler for Unreached {
+    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
+        let mut ran_at = self.ran_at.lock().expect("unpoisoned");
+        ran_at.push(self.clock.now());
+        if ran_at.len() == 1 {
+            return Err(hold(None));
+        }
+        let proxy = if job.tried.iter().any(|tried| tried.label == "a") { "b" } else { "a" };
+        let report = FailureReport::new(Reason::Network, "connection refused");
+        Err(FailureReport { proxy: Some(proxy.into()), stage: Some("connect".into()), ..report }.into())
+    }
+
+    fn proxies(&self) -> ProxyPolicy {
+        ProxyPolicy { labels: vec!["a".into(), "b".into()], ..ProxyPolicy::default() }
+    }
+}
+
+#[tokio::test]
+async fn of_many_held_jobs_one_goes_to_see_per_cool_down_through_however_many_proxies() {
+    let (redrive, clock) = redrive();
+    let handler = Arc::new(Unreached { clock: Arc::<TestClock>::clone(&clock), ran_at: Mutex::new(Vec::new()) });
+    let name = "p".parse().expect("a name");
+    let pipeline = Pipeline::with_name(name, Arc::<Unreached>::clone(&handler)).concurrency(1);
+    assert_eq!(pipeline.policy().proxies.labels.len(), 2);
+    redrive.enqueue(&pipeline, (0..60).map(|n| json!({"n": n, "url": "https://sick/"}))).await.expect("accepted");
+    let waited = wait_in_vain(&redrive, &pipeline, &clock).await;
+    let ran_at = handler.ran_at.lock().expect("unpoisoned").clone();
+    // What was leased with the first one may begin before the target is held.
+    let probes: Vec<_> = ran_at.iter().filter(|at| at.since(ran_at[0]) >= Duration::from_secs(20)).collect();
+    let waits: Vec<u64> = probes.windows(2).map(|pair| pair[1].since(*pair[0]).as_secs()).collect();
+    assert!(waits.len() >= 2, "probes went on: {waits:?}");
+    assert!(waits.iter().zip([60, 120, 240, 240]).all(|(wait, cool_down)| *wait >= cool_down), "{waits:?}");
+    assert!(waited.queued >= 55, "{waited:?}");
+    let why = waited.targets[0].breaker.why.as_deref();
+    assert!(why.is_some_and(|why| why.contains("connection refused")), "{why:?}");
+}
+
+/// One job holds its target for hours; another, of the same target, finds that nothing can be run.
+struct Broken {
+    held: CancellationToken,
+}
+
+#[async_trait]
+impl Handler for Broken {
+    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
+        if job.input["n"] == 0 {
+            return Err(hold(Some(7_200.0)));
+        }
+        self.held.cancelled().await;
+        Err(HandlerError::Unavailable("the command is gone".into()))
+    }
+}
+
+#[tokio::test]
+async fn a_held_pipeline_whose_jobs_all_wait_for_a_target_is_waited_for_in_vain() {
+    let (redrive, clock) = redrive();
+    let held = CancellationToken::new();
+    let pipeline = Pipeline::new("p", Broken { held: held.clone() }).expect("a pipeline").concurrency(2);
+    redrive.enqueue(&pipeline, (0..2).map(|n| json!({"n": n, "url": "https://sick/"}))).await.expect("accepted");
+    let begun = clock.now();
+    let opening = async {
+        eventually("the target is held", async || !redrive.store().list_breakers().await.expect("listed").is_empty())
+            .await;
+        held.cancel();
+        std::future::pending::<()>().await;
+    };
+    let waited = tokio::select! {
+        waited = wait_in_vain(&redrive, &pipeline, &clock) => waited,
+        () = opening => unreachable!("it is pending"),
+    };
+    assert_eq!((waited.queued, waited.targets.len()), (2, 1));
+    assert!(clock.now().since(begun) < Duration::from_secs(7_200));
+}
+
+/// What becomes of a job's evidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mood {
+    Unkept,
+    NotNeeded,
+    Kept,
+}
+
+struct Moody {
+    mood: Arc<Mutex<Mood>>,
+    runs: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl Handler for Moody {
+    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let mood = *self.mood.lock().expect("unpoisoned");
+        match mood {
+            Mood::Unkept => return Err(HandlerError::Unkept("the spool is full".into())),
+            Mood::NotNeeded => {}
+            Mood::Kept => job.evidence.save(job.evidence.capture()?, Response::default(), None).await?,
+        }
+        Ok(json!(null))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_kept_no_evidence_does_not_prove_that_evidence_can_be_kept() {
+    let (redrive, clock) = redrive();
+    let folder = tempfile::tempdir().expect("a folder");
+    let vault = Vault::open(&folder.path().join("payloads").display().to_string(), &redrive).expect("a vault");
+    let (mood, runs) = (Arc::new(Mutex::new(Mood::Unkept)), Arc::new(AtomicU32::new(0)));
+    let handler = Moody { mood: Arc::clone(&mood), runs: Arc::clone(&runs) };
+    let pipeline = Pipeline::new("p", handler).expect("a pipeline").vault(vault).keep_payloads(Keep::Always, 1 << 20);
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(redrive.worker(vec![pipeline.clone()]).run(Until::Stopped, stop.clone()));
+    let tries = async || {
+        let workers = redrive.store().list_workers().await.expect("listed");
+        workers.first().and_then(|worker| worker.holds.first()).map_or(0, |hold| hold.tries)
+    };
+    let done = async || redrive.ledger(pipeline.name()).await.expect("read").done;
+    for expected in 1..=3 {
+        *mood.lock().expect("unpoisoned") = Mood::Unkept;
+        redrive.enqueue(&pipeline, [json!({"n": expected})]).await.expect("accepted");
+        eventually("it is held", async || tries().await == expected).await;
+        assert_eq!(runs.load(Ordering::Relaxed), 2 * expected - 1, "one job is one try");
+        *mood.lock().expect("unpoisoned") = Mood::NotNeeded;
+        clock.advance(Duration::from_secs(1 << (expected - 1)));
+        eventually("it is done", async || done().await == i64::from(expected)).await;
+        assert_eq!(tries().await, expected, "that says nothing about evidence");
+    }
+    *mood.lock().expect("unpoisoned") = Mood::Kept;
+    redrive.enqueue(&pipeline, [json!({"n": "kept"})]).await.expect("accepted");
+    eventually("evidence is kept again", async || tries().await == 0).await;
+    stop.cancel();
+    working.await.expect("no panic").expect("it ends well");
+}
