@@ -24,7 +24,7 @@ pub enum Exit {
     NotSound,
     /// `replay`: too many letters failed again, and it paused itself.
     Paused,
-    /// `run`: nothing moved for as long as was to be waited; what is left is queued.
+    /// `run`, `work --drain`: nothing moved for as long as was to be waited; what is left is queued.
     Waited,
     /// Interrupted; what is left is queued.
     Interrupted,

@@ -174,6 +174,10 @@ pub struct WorkArgs {
     /// Stop when nothing is left to do
     #[arg(long)]
     pub drain: bool,
+    /// With --drain: give a pipeline up when nothing of it runs, was settled or is due for so long; replays are waited for
+    #[arg(long, value_name = "TIME|forever", default_value = "10m", requires = "drain",
+          value_parser = crate::config::units::wait)]
+    pub max_wait: crate::config::units::Wait,
     /// Append results to a file instead of printing them
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -18,6 +18,7 @@ mod report;
 mod run;
 mod signals;
 mod status;
+mod waiting;
 mod work;
 
 use anyhow::Result;

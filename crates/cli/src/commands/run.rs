@@ -8,7 +8,7 @@ use redrive_core::time::Timestamp;
 use redrive_store::contract::{DeadFilter, ListDead};
 
 use super::feed::{Fed, Feed, WhenFull, check_strictly};
-use super::signals;
+use super::{signals, waiting};
 use crate::args::RunArgs;
 use crate::config::units::Wait;
 use crate::exit::Exit;
@@ -99,11 +99,7 @@ async fn work_through(
         target,
         stop: stop.clone(),
     };
-    let worker = redrive.worker(vec![pipeline]);
-    let worker = match max_wait {
-        Wait::AtMost(time) => worker.max_wait(time),
-        Wait::Forever => worker,
-    };
+    let worker = waiting::at_most(redrive.worker(vec![pipeline]), max_wait);
     let say = {
         let progress = progress.clone();
         move |line: &str| progress.say(line)
@@ -144,19 +140,6 @@ async fn work_through(
         Err(error) => return Err(error.into()),
     };
     Ok(Worked { fed: fed?, signalled: signalled.is_cancelled(), waited })
-}
-
-/// Says who was waited for, why and since when.
-fn show_waited(waited: &Waited, now: Timestamp) {
-    let idle = now.since(waited.since).as_secs();
-    let next = waited.next_due.map(|due| format!(", the next is due at {due}")).unwrap_or_default();
-    say!("{} nothing moved for {idle} s{next}; --max-wait says how long to wait", paint(WAITING, "waited:"));
-    for target in &waited.targets {
-        let since = target.breaker.opened_at.unwrap_or(target.breaker.since);
-        let why = target.breaker.why.as_deref().unwrap_or("it failed too often");
-        let name = cut(&target.target, 60);
-        say!("  {name}  {} tasks held since {since}: {}", target.held, cut(why, 100));
-    }
 }
 
 /// A run that has ended.
@@ -226,7 +209,7 @@ impl Run {
             say!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
         }
         if let Some(waited) = &self.waited {
-            show_waited(waited, redrive.now());
+            waiting::show(waited, redrive.now());
         }
         if self.interrupted || self.waited.is_some() {
             say!("{} {}; the same command goes on", paint(WAITING, "left:"), self.left);

@@ -1,4 +1,4 @@
-//! `redrive work`: works on pipelines without end.
+//! `redrive work`: works on pipelines without end, or until nothing is left to do.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,10 @@ use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline};
 use redrive_core::failures::with_sources;
 
-use super::signals;
+use super::{signals, waiting};
 use crate::args::WorkArgs;
 use crate::exit::Exit;
+use crate::output::paint::{WAITING, paint};
 use crate::output::print::say;
 use crate::setting::{Setting, with_vault};
 
@@ -26,11 +27,21 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let pipelines = pipelines.into_iter().map(sinks).collect::<Result<Vec<_>>>()?;
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();
     let worker = redrive.worker(pipelines).with_replays();
+    let (until, worker) = match args.drain {
+        true => (Until::Drained, waiting::at_most(worker, args.max_wait)),
+        false => (Until::Stopped, worker),
+    };
     let stop = CancellationToken::new();
     signals::watch(stop.clone(), worker.hurry(), |line| say!("{line}"));
     say!("working on {} in {}", names.join(", "), setting.location);
-    worker.run(if args.drain { Until::Drained } else { Until::Stopped }, stop).await?;
-    Ok(Exit::Ok)
+    match worker.run(until, stop).await {
+        Err(redrive::Error::WaitedInVain(waited)) => {
+            waiting::show(&waited, redrive.now());
+            say!("{} {} of {}; the same command goes on", paint(WAITING, "left:"), waited.queued, waited.pipeline);
+            Ok(Exit::Waited)
+        }
+        ended => Ok(ended.map(|()| Exit::Ok)?),
+    }
 }
 
 /// Where results go: to a file, or to standard output. One of several pipelines whose file cannot be opened is held when it

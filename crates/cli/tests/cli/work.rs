@@ -191,3 +191,26 @@ fn a_command_that_vanishes_in_the_middle_ends_the_run_after_a_few_tries() {
     assert!(jobs.len() == 4 && jobs.iter().all(|job| job["attempts"] == 0), "{jobs:?}");
     sandbox.assert_sound();
 }
+
+#[test]
+fn draining_does_not_wait_for_a_sick_target_without_end() {
+    let sandbox = Sandbox::new();
+    let sick =
+        "echo '{\"failure\":{\"reason\":\"network\",\"code\":\"ECONNREFUSED\",\"disposition\":\"hold\"}}'; exit 1";
+    sandbox.write("sick.sh", format!("cat > /dev/null; {sick}\n"));
+    let config = "[pipeline.sick]\ncommand = [\"sh\", \"sick.sh\"]\nbreaker.cool_down = \"200ms\"\n\
+                  [pipeline.well]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; sleep 0.2\"]\nconcurrency = 1\n";
+    sandbox.write("redrive.toml", config);
+    let tasks: String = (0..8).map(|n| format!("{{\"n\":{n},\"url\":\"https://there.example/\"}}\n")).collect();
+    sandbox.write("tasks.jsonl", tasks);
+    sandbox.redrive("push tasks.jsonl --pipeline sick").expect(0);
+    sandbox.redrive("push tasks.jsonl --pipeline well").expect(0);
+    let ran = sandbox.redrive("work --drain --max-wait 300ms").expect(7);
+    let ran = ran.complains("waited: nothing moved for").complains("there.example").complains("ECONNREFUSED");
+    ran.complains("left: 8 of sick; the same command goes on");
+    assert_eq!(sandbox.ledger("well")["done"], 8, "the others go on meanwhile");
+    let ledger = sandbox.ledger("sick");
+    assert_eq!((&ledger["queued"], &ledger["dead"]), (&8.into(), &0.into()), "{ledger}");
+    sandbox.redrive("work --max-wait 1s").expect(2).complains("--drain");
+    sandbox.assert_sound();
+}

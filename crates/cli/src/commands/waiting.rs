@@ -1,0 +1,31 @@
+//! How long `run` and `work --drain` wait for targets, and what they say when that was in vain.
+
+use redrive::Waited;
+use redrive::worker::Worker;
+use redrive_core::time::Timestamp;
+
+use crate::config::units::Wait;
+use crate::output::foreign::cut;
+use crate::output::paint::{WAITING, paint};
+use crate::output::print::say;
+
+/// A worker that waits no longer than that while nothing moves.
+pub fn at_most(worker: Worker, max_wait: Wait) -> Worker {
+    match max_wait {
+        Wait::AtMost(time) => worker.max_wait(time),
+        Wait::Forever => worker,
+    }
+}
+
+/// Says who was waited for, why and since when.
+pub fn show(waited: &Waited, now: Timestamp) {
+    let idle = now.since(waited.since).as_secs();
+    let next = waited.next_due.map(|due| format!(", the next is due at {due}")).unwrap_or_default();
+    say!("{} nothing moved for {idle} s{next}; --max-wait says how long to wait", paint(WAITING, "waited:"));
+    for target in &waited.targets {
+        let since = target.breaker.opened_at.unwrap_or(target.breaker.since);
+        let why = target.breaker.why.as_deref().unwrap_or("it failed too often");
+        let name = cut(&target.target, 60);
+        say!("  {name}  {} tasks held since {since}: {}", target.held, cut(why, 100));
+    }
+}
