@@ -70,6 +70,21 @@ impl Setting {
         Spool::beside(store, self.config.spool_max.map_or(SPOOL_BYTES_MAX, |size| size.0))
     }
 
+    /// Where results go. Not into the store's own files: both would be destroyed.
+    pub fn results(&self, out: Option<PathBuf>) -> Result<Option<PathBuf>> {
+        let (Some(path), Location::Sqlite(store)) = (&out, &self.location) else { return Ok(out) };
+        let (path, store) = (resolved(path), resolved(store));
+        let of_store = |ending: &str| {
+            let mut file = store.clone().into_os_string();
+            file.push(ending);
+            path == file
+        };
+        if ["", "-wal", "-shm", "-journal"].into_iter().any(of_store) {
+            return Err(usage(format!("{} is a file of the store: write the results to another one", path.display())));
+        }
+        Ok(out)
+    }
+
     /// The one pipeline that is meant. A command of its own belongs to "default", not to a pipeline of the file.
     pub fn pipeline_name(&self, named: &[PipelineName], own_command: bool) -> Result<PipelineName> {
         let default = || "default".parse().expect("the default name is valid");
@@ -197,6 +212,13 @@ pub fn with_vault(pipeline: Pipeline, vault: Option<&Vault>) -> Pipeline {
         Some(vault) => pipeline.vault(vault.clone()),
         None => pipeline,
     }
+}
+
+/// The path of a file without links on the way; the file itself need not be there.
+fn resolved(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let in_parent = || Some(parent.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(in_parent).unwrap_or_else(|| path.to_owned())
 }
 
 fn policy(config: &PipelineConfig, args: &HandlerArgs) -> Policy {

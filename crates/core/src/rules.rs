@@ -126,6 +126,9 @@ pub fn classify(rules: &[Rule], report: &FailureReport) -> Verdict {
 /// the name of a type sounds like.
 fn built_in(report: &FailureReport) -> Option<Verdict> {
     let (by_status, by_type) = &*BUILT_IN;
+    if let (None, Some(status)) = (report.http_status, clients::status(report)) {
+        return built_in(&FailureReport { http_status: Some(status), ..report.clone() });
+    }
     let first = |rules: &[Rule]| rules.iter().find(|rule| rule.matches(report)).map(Rule::verdict);
     let by_name = || clients::reason(report).map(|reason| Rule::for_reason(reason).verdict());
     first(by_status).or_else(by_name).or_else(|| first(by_type))

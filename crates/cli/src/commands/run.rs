@@ -34,7 +34,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let base = redrive.ledger(&name).await?;
     let buried_before = buried(&redrive, &name, begun).await?;
     let progress = Progress::start(base);
-    let sink = progress.sink(args.out.or(configured_out))?;
+    let sink = progress.sink(setting.results(args.out.or(configured_out))?)?;
     let pipeline = with_vault(pipeline, setting.vault(&redrive)?.as_ref()).sink(sink);
     let stop = CancellationToken::new();
     let target = setting.fixed_target(&name);

@@ -21,7 +21,7 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let vault = setting.vault(&redrive)?;
     let alone = pipelines.len() == 1;
     let sinks = |(pipeline, out): (Pipeline, Option<PathBuf>)| -> Result<Pipeline> {
-        let sink = sink(args.out.clone().or(out), alone)?;
+        let sink = sink(setting.results(args.out.clone().or(out))?, alone)?;
         Ok(with_vault(pipeline, vault.as_ref()).sink(sink))
     };
     let pipelines = pipelines.into_iter().map(sinks).collect::<Result<Vec<_>>>()?;

@@ -13,6 +13,7 @@ use redrive_core::rules::Pattern;
 use redrive_core::secrets::Secrets;
 use serde::Deserialize;
 
+use super::HandlerKind;
 use super::outside;
 use super::pipeline::PipelineConfig;
 use super::request::RequestSection;
@@ -203,14 +204,34 @@ fn built_in_challenges() -> Vec<Pattern> {
     CHALLENGES.iter().map(|sign| sign.parse().expect("the built-in patterns are valid")).collect()
 }
 
-/// The host that tasks are submitted to, as far as it does not depend on the task.
-pub fn provider(config: &PipelineConfig) -> Option<String> {
-    redrive_core::jobs::host_of(&config.submit.as_ref()?.url).filter(|host| !host.contains(['{', '$']))
+/// The host that requests go to, as far as it does not depend on the task.
+pub fn fixed_host(config: &PipelineConfig) -> Option<String> {
+    let request = match config.handler {
+        HandlerKind::SubmitPoll => config.submit.as_ref(),
+        HandlerKind::Http => config.request.as_ref(),
+        HandlerKind::Exec => None,
+    };
+    // In `https://host{+path}` the host ends where the placeholder begins.
+    let written = request?.url.split("{+").next()?;
+    redrive_core::jobs::host_of(written).filter(|host| !host.contains(['{', '$']))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_host_is_known_where_it_does_not_depend_on_the_task() {
+        let host = |url: &str| {
+            let text = format!("handler = \"http\"\nrequest = {{ url = {url:?} }}");
+            fixed_host(&toml::from_str(&text).expect("a pipeline"))
+        };
+        assert_eq!(host("https://shop.example/{id}"), Some("shop.example".into()));
+        assert_eq!(host("http://127.0.0.1:8080{+path}"), Some("127.0.0.1".into()));
+        assert_eq!(host("{url}"), None);
+        assert_eq!(host("https://{shop}.example/"), None);
+        assert_eq!(host("https://{+host}/"), None);
+    }
 
     #[test]
     fn a_proxy_has_a_scheme_and_a_host() {

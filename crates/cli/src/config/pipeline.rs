@@ -224,10 +224,9 @@ impl PipelineConfig {
         secrets
     }
 
-    /// The target that all jobs of the pipeline have: the one that is named, or the provider that tasks are submitted to.
+    /// The target that all jobs of the pipeline have: the one that is named, or the host that its requests go to.
     pub fn fixed_target(&self) -> Option<String> {
-        let provider = || (self.handler == HandlerKind::SubmitPoll).then(|| http::provider(self)).flatten();
-        self.target.clone().or_else(provider)
+        self.target.clone().or_else(|| http::fixed_host(self))
     }
 
     /// The policy these keys make, with defaults for what is missing.

@@ -124,6 +124,21 @@ fn a_full_disk_is_named_and_loses_nothing() {
 }
 
 #[test]
+fn results_are_not_written_into_the_store() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.redrive("push tasks.jsonl --store sqlite:s.db").expect(0);
+    std::os::unix::fs::symlink("s.db", sandbox.path("link")).expect("linked");
+    for out in ["s.db", "./s.db-wal", "link"] {
+        let ran = sandbox.run(&["run", "tasks.jsonl", "--store", "sqlite:s.db", "--out", out, "--", "true"]);
+        ran.expect(2).complains("is a file of the store");
+        let ran = sandbox.run(&["work", "--drain", "--store", "sqlite:s.db", "--out", out, "--", "true"]);
+        ran.expect(2).complains("is a file of the store");
+    }
+    sandbox.redrive("audit --store sqlite:s.db").expect(0);
+}
+
+#[test]
 fn results_that_cannot_be_written_leave_their_jobs_queued() {
     let sandbox = Sandbox::new();
     sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");

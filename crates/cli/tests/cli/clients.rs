@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::harness::{Sandbox, tools};
+use crate::harness::{DemoSite, Sandbox, tools};
 
 /// Runs one task through a script; gives its dead letter's reason and code.
 fn reason_of(program: &str, name: &str, script: &str) -> (String, String) {
@@ -37,6 +37,11 @@ fn the_errors_of_python_clients_have_their_reasons() {
     assert_eq!(reason(format!("import urllib.request as u\nu.urlopen('{late}', timeout=0.2)\n")), "timeout");
     assert_eq!(reason("import socket\nsocket.getaddrinfo('no-such-host.invalid', 80)\n".into()), "dns");
     assert_eq!(reason("raise KeyError('price')\n".into()), "handler_error");
+    let sandbox = Sandbox::new();
+    let site = DemoSite::start(&sandbox);
+    let missing = site.url("no-such-page");
+    assert_eq!(reason(format!("import requests\nrequests.get('{missing}').raise_for_status()\n")), "not_found");
+    assert_eq!(reason(format!("import urllib.request as u\nu.urlopen('{missing}')\n")), "not_found");
 }
 
 #[test]

@@ -208,6 +208,19 @@ fn a_line_that_no_job_asked_for_answers_none_and_is_logged() {
 }
 
 #[test]
+fn a_line_without_an_id_answers_nothing_where_ids_are_given() {
+    let sandbox = Sandbox::new();
+    // After every answer another line at once, which comes before or after the next job is sent.
+    let script = "import json, sys\nfor line in sys.stdin:\n    job = json.loads(line)\n    print(json.dumps({'id': job['id'], 'result': job['input']['n']}), flush=True)\n    print(json.dumps({'result': 'stray'}), flush=True)\n    print('chatter', flush=True)\n";
+    sandbox.write("server.py", script);
+    sandbox.write("tasks.jsonl", (0..60).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    sandbox.redrive("run tasks.jsonl --persistent -j 2 --out out.jsonl -- python3 server.py").expect(0);
+    let results = crate::harness::json_lines(&sandbox.read("out.jsonl"));
+    assert_eq!(results.len(), 60);
+    assert!(results.iter().all(|line| line["result"] == line["input"]["n"]), "{results:?}");
+}
+
+#[test]
 fn memory_taken_by_who_left_the_family_counts() {
     let hog = "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        hoard = bytearray(200 << 20)\n        time.sleep(300)\n    os._exit(0)\ntime.sleep(300)\n";
     let sandbox = Sandbox::new();

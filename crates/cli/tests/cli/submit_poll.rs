@@ -55,6 +55,14 @@ fn ready() -> (u16, String) {
 }
 
 #[test]
+fn a_mistake_in_the_poll_request_shows_before_anything_is_paid_for() {
+    let (sandbox, provider) = sandbox(accept);
+    sandbox.write("redrive.toml", sandbox.read("redrive.toml").replace("{task_id}", "{taskid}"));
+    sandbox.redrive("run tasks.jsonl").expect(3).complains("taskid");
+    assert_eq!(provider.count("/submit"), 0);
+}
+
+#[test]
 fn an_answer_that_cannot_be_read_costs_a_poll_and_not_the_task() {
     let (sandbox, provider) = sandbox(|asked| match (asked.path.as_str(), asked.before) {
         ("/submit", _) => accept(asked),

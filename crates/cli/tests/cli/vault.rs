@@ -170,6 +170,35 @@ fn a_copied_store_does_not_collect_for_the_original() {
     sandbox.run(&["audit", "--store", copy]).expect(0);
 }
 
+/// Equal bytes are kept once only where they are this store's own, and there.
+#[test]
+fn equal_bytes_are_written_again_if_those_of_before_are_anothers_or_gone() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", format!("vault = \"{}\"\n", sandbox.path("payloads").display()));
+    let same_page = |n: u32, store: &str| {
+        sandbox.write("tasks.jsonl", format!("{{\"n\":{n}}}\n"));
+        let page = "printf 'the same page' > $REDRIVE_PAYLOAD; exit 65";
+        sandbox.run(&["run", "tasks.jsonl", "--store", store, "--", "sh", "-c", page]).expect(3);
+    };
+    let whole = |store: &str| {
+        let verified = sandbox.run(&["payload", "verify", "--store", store]).expect(0).stdout;
+        assert!(verified.contains("1 payloads are whole, 0 are not"), "{store}: {verified}");
+    };
+    let (original, copy) = ("sqlite:shop.db", "sqlite:copy.db");
+    same_page(1, original);
+    for name in ["db", "db-wal"] {
+        let _ = fs::copy(sandbox.path(&format!("shop.{name}")), sandbox.path(&format!("copy.{name}")));
+    }
+    same_page(2, copy);
+    sandbox.run(&["dead", "discard", "--pipeline", "default", "--why", "x", "--yes", "--store", original]).expect(0);
+    gc(&sandbox, original, &[]);
+    whole(copy);
+    fs::remove_dir_all(sandbox.path("payloads")).expect("removed");
+    same_page(3, copy);
+    whole(copy);
+    sandbox.run(&["audit", "--store", copy]).expect(0);
+}
+
 /// Payloads of the older layout go with their own row; what no row knows there is told, and stays.
 #[test]
 fn payloads_without_a_store_go_only_with_their_row() {

@@ -18,6 +18,39 @@ pub(super) fn reason(report: &FailureReport) -> Option<Reason> {
     report.code.as_deref().and_then(named).or_else(in_go).or_else(|| error_type.and_then(named))
 }
 
+/// The HTTP status that a client tells in the message of an error that is about one: `404 Client Error: Not Found for url: …`,
+/// `HTTP Error 404: Not Found`, `Request failed with status code 404`.
+pub(super) fn status(report: &FailureReport) -> Option<u16> {
+    let error_type = report.error_type.as_deref().map(last_segment)?;
+    if !ABOUT_A_STATUS.contains(&error_type) {
+        return None;
+    }
+    // An address may have any number in it.
+    let told = report.message.split("://").next()?;
+    let numbers = told.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() == 3);
+    numbers.filter_map(|word| word.parse().ok()).find(|status| (400..600).contains(status))
+}
+
+/// The types of errors that tell of a response by its status.
+const ABOUT_A_STATUS: &[&str] = &[
+    // Python
+    "HTTPError",
+    "HTTPStatusError",
+    "ClientResponseError",
+    // JavaScript
+    "AxiosError",
+    "HttpError",
+    "StatusCodeError",
+    // Java, Ruby
+    "HttpStatusException",
+    "HttpResponseException",
+    "HttpClientErrorException",
+    "HttpServerErrorException",
+    "HTTPClientException",
+    "HTTPServerException",
+    "HTTPFatalError",
+];
+
 fn named(name: &str) -> Option<Reason> {
     static BY_NAME: LazyLock<HashMap<&str, Reason>> =
         LazyLock::new(|| NAMES.iter().flat_map(|(reason, names)| names.iter().map(|name| (*name, *reason))).collect());
@@ -182,6 +215,27 @@ mod tests {
 
     fn by_type(name: &str, message: &str) -> Option<Reason> {
         reason(&FailureReport { error_type: Some(name.into()), ..FailureReport::message(message) })
+    }
+
+    #[test]
+    fn a_status_is_read_where_an_error_is_about_one() {
+        let told = |error_type: &str, message: &str| {
+            status(&FailureReport { error_type: Some(error_type.into()), ..FailureReport::message(message) })
+        };
+        let url = "https://h.example/500/404";
+        assert_eq!(
+            told("requests.exceptions.HTTPError", &format!("403 Client Error: Forbidden for url: {url}")),
+            Some(403)
+        );
+        assert_eq!(told("urllib.error.HTTPError", "HTTP Error 429: Too Many Requests"), Some(429));
+        assert_eq!(
+            told("httpx.HTTPStatusError", &format!("Server error '502 Bad Gateway' for url '{url}'")),
+            Some(502)
+        );
+        assert_eq!(told("AxiosError", "Request failed with status code 404"), Some(404));
+        assert_eq!(told("org.jsoup.HttpStatusException", "HTTP error fetching URL. Status=410, URL=[x]"), Some(410));
+        assert_eq!(told("requests.exceptions.HTTPError", &format!("no status for {url}")), None);
+        assert_eq!(told("ValueError", "404 is not a price"), None);
     }
 
     #[test]

@@ -110,6 +110,7 @@ impl Secrets {
     pub fn mask_response(&self, response: &mut Response) {
         for (name, value) in &mut response.headers {
             *value = self.mask_header(name, value);
+            *name = self.mask(name);
         }
         if let Some(url) = &mut response.url {
             *url = self.mask(url);

@@ -22,6 +22,7 @@ mod strays;
 mod uploader;
 mod write;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -160,7 +161,13 @@ impl Vault {
         let objects: Arc<dyn ObjectStore> = if address.contains("://") {
             crate::tls::ensure_provider();
             let url = url::Url::parse(address).map_err(|error| wrong(error.to_string()))?;
-            let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
+            let mut options: BTreeMap<_, _> =
+                options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+            // Who names an endpoint without TLS means it.
+            let is_plain = |name: &str| options.get(name).is_some_and(|endpoint| endpoint.starts_with("http://"));
+            if is_plain("aws_endpoint") || is_plain("aws_endpoint_url") {
+                options.entry("aws_allow_http".to_owned()).or_insert_with(|| "true".to_owned());
+            }
             let (objects, prefix) =
                 object_store::parse_url_opts(&url, options).map_err(|error| wrong(error.to_string()))?;
             Arc::new(PrefixStore::new(objects, prefix))

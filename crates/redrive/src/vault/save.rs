@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use object_store::ObjectStoreExt;
 use redrive_core::failures::with_sources;
 use redrive_core::ids::JobId;
 use redrive_core::payloads::{Payload, PayloadPlace, Response};
@@ -20,6 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What an upload must at least bring in a second, in bytes.
 const BYTES_PER_SEC_MIN: u64 = 1024 * 1024;
+
+/// Who wants a payload to be kept, and the place that is registered for it but cannot be relied on.
+#[derive(Clone, Copy)]
+struct Want {
+    by: Option<JobId>,
+    instead_of: Option<PayloadPlace>,
+}
 
 /// A payload that was kept, with its bytes at hand where there was room, until somebody refers to it.
 #[derive(Debug)]
@@ -81,13 +89,17 @@ impl Vault {
 
     async fn put(&self, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
         let touch = TouchPayload { hash: packed.payload.hash, wanted_by, now: self.clock.now() };
-        if self.store.touch_payload(touch).await?.is_some() {
+        let registered = self.store.touch_payload(touch).await?;
+        if let Some(place) = &registered
+            && self.can_rely_on(place).await?
+        {
             return Ok(());
         }
-        let Some(spool) = &self.spool else { return self.upload(packed, wanted_by).await };
+        let want = Want { by: wanted_by, instead_of: registered };
+        let Some(spool) = &self.spool else { return self.upload(packed, want).await };
         if !self.away.is_away() {
             let patience = PATIENCE + Duration::from_secs(packed.stored_bytes / BYTES_PER_SEC_MIN);
-            match self.within(patience, self.upload(packed, wanted_by)).await {
+            match self.within(patience, self.upload(packed, want)).await {
                 Err(error) if error.is_of_the_vault() => self.away.note(&self.address, &error),
                 Ok(()) => {
                     self.away.clear();
@@ -96,17 +108,32 @@ impl Vault {
                 failed => return failed,
             }
         }
-        self.put_aside(spool, packed, wanted_by).await
+        self.put_aside(spool, packed, want).await
+    }
+
+    /// Whether equal bytes that are registered already are there, and this store's own: what it inherited belongs to the store
+    /// that it was copied from, which may collect it at any time. A vault that cannot be asked now is believed.
+    async fn can_rely_on(&self, place: &PayloadPlace) -> Result<bool, VaultError> {
+        if place.store.is_some() && place.store != Some(self.store_id().await?) {
+            return Ok(false);
+        }
+        if self.away.is_away() || self.spool.as_ref().is_some_and(|spool| spool.path(place).exists()) {
+            return Ok(true);
+        }
+        let path = place.to_string().into();
+        let found = tokio::time::timeout(PATIENCE, self.objects.head(&path)).await;
+        Ok(!matches!(found, Ok(Err(object_store::Error::NotFound { .. }))))
     }
 
     /// Writes the bytes to the spool, and registers them with the place they will have in the vault. As in `upload`, the place
     /// of another who was faster counts, and a place that was condemned is given up for the next one.
-    async fn put_aside(&self, spool: &Spool, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
+    async fn put_aside(&self, spool: &Spool, packed: &Packed, want: Want) -> Result<(), VaultError> {
         loop {
             let place = self.spool_at(spool, packed).await?;
             let Packed { payload: Payload { size_bytes, .. }, stored_bytes, .. } = *packed;
             let (now, spooled_on) = (self.clock.now(), Some(host().to_owned()));
-            let params = RegisterPayload { place, size_bytes, stored_bytes, spooled_on, wanted_by, now };
+            let Want { by: wanted_by, instead_of } = want;
+            let params = RegisterPayload { place, size_bytes, stored_bytes, spooled_on, instead_of, wanted_by, now };
             let registered = self.store.register_payload(params).await?;
             if registered == Registered::At(place) {
                 return Ok(());
@@ -140,13 +167,15 @@ impl Vault {
 
     /// Writes the bytes to a place of their own, and registers it. If another was faster, his place counts and ours is
     /// removed; if ours was condemned meanwhile, the bytes go to the next one.
-    async fn upload(&self, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
+    async fn upload(&self, packed: &Packed, want: Want) -> Result<(), VaultError> {
         let Packed { payload: Payload { hash, size_bytes, .. }, stored_bytes, .. } = *packed;
         loop {
             let place = PayloadPlace { store: Some(self.store_id().await?), hash, salt: fastrand::u32(..) };
             self.write(&place.to_string(), packed).await?;
             let now = self.clock.now();
-            let params = RegisterPayload { place, size_bytes, stored_bytes, spooled_on: None, wanted_by, now };
+            let Want { by: wanted_by, instead_of } = want;
+            let spooled_on = None;
+            let params = RegisterPayload { place, size_bytes, stored_bytes, spooled_on, instead_of, wanted_by, now };
             match self.store.register_payload(params).await? {
                 Registered::At(counts) if counts == place => return Ok(()),
                 Registered::At(_) => return self.delete(&place).await,

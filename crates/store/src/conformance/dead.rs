@@ -200,6 +200,7 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
         size_bytes: 3,
         stored_bytes: 3,
         spooled_on: None,
+        instead_of: None,
         wanted_by: None,
         now: at(2),
     };

@@ -36,8 +36,15 @@ async fn place(store: &Shared, n: u8, salt: u32) -> PayloadPlace {
 
 async fn register(store: &Shared, n: u8, salt: u32) -> Registered {
     let place = place(store, n, salt).await;
-    let params =
-        RegisterPayload { place, size_bytes: 100, stored_bytes: 40, spooled_on: None, wanted_by: None, now: at(0) };
+    let params = RegisterPayload {
+        place,
+        size_bytes: 100,
+        stored_bytes: 40,
+        spooled_on: None,
+        instead_of: None,
+        wanted_by: None,
+        now: at(0),
+    };
     store.register_payload(params).await.expect("registered")
 }
 
@@ -171,6 +178,7 @@ pub async fn a_payload_on_its_way_is_left_out(store: Shared) {
         size_bytes: 100,
         stored_bytes: 40,
         spooled_on: Some("there".into()),
+        instead_of: None,
         wanted_by: None,
         now: at(0),
     };

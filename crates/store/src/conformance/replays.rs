@@ -430,8 +430,15 @@ pub async fn replayed_letters_respect_breakers(store: Shared) {
 async fn bury_with_payload(store: &Shared, n: u128) -> (JobId, Payload) {
     let hash = PayloadHash::from_bytes([u8::try_from(n).unwrap_or(0); 32]);
     let place = PayloadPlace { store: None, hash, salt: 0 };
-    let registered =
-        RegisterPayload { place, size_bytes: 3, stored_bytes: 2, spooled_on: None, wanted_by: None, now: at(1) };
+    let registered = RegisterPayload {
+        place,
+        size_bytes: 3,
+        stored_bytes: 2,
+        spooled_on: None,
+        instead_of: None,
+        wanted_by: None,
+        now: at(1),
+    };
     store.register_payload(registered).await.expect("registered");
     enqueue(store, vec![job(n, json!({"url": "https://shop.example/"}))]).await;
     let leased = lease_one(store, at(10)).await;
@@ -450,8 +457,15 @@ pub async fn cancelling_keeps_the_newest_payload(store: Shared) {
     let (_, old) = bury_with_payload(&store, 1).await;
     let newer = Payload { truncated: true, ..Payload::bare(PayloadHash::from_bytes([9; 32]), 3) };
     let place = PayloadPlace { store: None, hash: newer.hash, salt: 0 };
-    let registered =
-        RegisterPayload { place, size_bytes: 3, stored_bytes: 2, spooled_on: None, wanted_by: None, now: at(1) };
+    let registered = RegisterPayload {
+        place,
+        size_bytes: 3,
+        stored_bytes: 2,
+        spooled_on: None,
+        instead_of: None,
+        wanted_by: None,
+        now: at(1),
+    };
     store.register_payload(registered).await.expect("registered");
     start(&store, 1, at_once()).await;
     advance(&store, 1, at(101)).await;

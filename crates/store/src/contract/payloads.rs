@@ -74,6 +74,8 @@ pub struct RegisterPayload {
     pub stored_bytes: u64,
     /// The host whose spool has it, if the vault was away.
     pub spooled_on: Option<String>,
+    /// The place that its row names by now, if there is one that cannot be relied on: this one counts instead.
+    pub instead_of: Option<PayloadPlace>,
     /// The job whose attempt wants it.
     pub wanted_by: Option<JobId>,
     /// The time.

@@ -89,6 +89,14 @@ fn register(batch: &Batch<'_>, params: &RegisterPayload) -> Result<Registered, F
         return Ok(Registered::Condemned);
     }
     let store = place.store.as_ref().map(StoreId::to_string).unwrap_or_default();
+    if let Some(former) = params.instead_of {
+        batch
+            .statement(
+                "UPDATE payload SET place = ?3, store = ?4, stored_bytes = ?5, spooled_on = ?6
+                 WHERE hash = ?1 AND place = ?2",
+            )?
+            .execute(params![hash.as_bytes(), former.to_string(), text, store, stored_bytes, params.spooled_on])?;
+    }
     batch
         .statement(
             "INSERT OR IGNORE INTO payload (hash, place, store, size_bytes, stored_bytes, created_at, touched_at, spooled_on)

@@ -62,7 +62,7 @@ pub fn pipelines(
         let (pipeline, configured) = setting.pipeline(name, &handler)?;
         let pipeline = with_vault(pipeline, vault.as_ref());
         Ok(match &results {
-            Some((counter, out)) => pipeline.sink(counter.sink(out.clone().or(configured))?),
+            Some((counter, out)) => pipeline.sink(counter.sink(setting.results(out.clone().or(configured))?)?),
             None => pipeline,
         })
     };

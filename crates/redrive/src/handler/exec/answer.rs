@@ -77,6 +77,15 @@ pub(in crate::handler) fn of_line(
     }))
 }
 
+/// Whether a line of a persistent process says which job it answers.
+pub(in crate::handler) fn has_id(line: &str) -> bool {
+    let value = serde_json::from_str::<Value>(line).ok();
+    let fields = value.as_ref().and_then(Value::as_object);
+    fields.is_some_and(|fields| {
+        fields.contains_key("id") && (fields.contains_key("result") || fields.contains_key("failure"))
+    })
+}
+
 /// A process that ended while it had a job and had not answered.
 pub(in crate::handler) fn of_end(exit: Exit, stderr: &str, secrets: &Secrets) -> HandlerError {
     match exit {

@@ -2,9 +2,11 @@
 //!
 //! A process works on one job at a time, so its death is that job's. A process that answers nonsense, or not in time, is
 //! killed and the next job gets a fresh one. So is one that said something before it was given a job: that line answers
-//! nothing, and would be taken for the answer.
+//! nothing, and would be taken for the answer. Once a command has answered with the id of its job, lines without one are not
+//! answers.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,9 +31,14 @@ const READ_WITHIN: Duration = Duration::from_millis(100);
 /// How much of a line that answers nothing is shown, in characters.
 const LOGGED_CHARS: usize = 200;
 
-/// The processes that wait for a job.
+/// The processes of a command.
 #[derive(Debug, Default)]
-pub(super) struct Persistent(Mutex<Vec<Process>>);
+pub(super) struct Persistent {
+    /// Those that wait for a job.
+    idle: Mutex<Vec<Process>>,
+    /// Whether the command was seen to answer with the id of its job.
+    gives_ids: AtomicBool,
+}
 
 #[derive(Debug)]
 struct Process {
@@ -54,7 +61,7 @@ enum Reply {
 impl Persistent {
     pub(super) async fn run(&self, command: &Command, job: &Job, payload: &Path) -> Result<Value, HandlerError> {
         if let Some(mut idle) = self.take(command).await {
-            let reply = idle.exchange(command, job, payload).await;
+            let reply = idle.exchange(command, job, payload, &self.gives_ids).await;
             // It may have ended of its own accord before it saw the job, which is then not to blame.
             if !(matches!(reply, Reply::Closed) && idle.has_ended_well().await) {
                 return self.conclude(idle, reply, command, job).await;
@@ -65,7 +72,7 @@ impl Persistent {
             let message = format!("the command printed a line before it was given a job: {line}");
             return Err(FailureReport::new(Reason::HandlerError, message).with_code("bad_answer").into());
         }
-        let reply = fresh.exchange(command, job, payload).await;
+        let reply = fresh.exchange(command, job, payload, &self.gives_ids).await;
         self.conclude(fresh, reply, command, job).await
     }
 
@@ -78,7 +85,7 @@ impl Persistent {
     ) -> Result<Value, HandlerError> {
         let (answer, healthy) = process.conclude(reply, command, job).await;
         if healthy {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(process);
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(process);
         }
         answer
     }
@@ -86,7 +93,7 @@ impl Persistent {
     /// A process that waits, still lives and has said nothing since its last answer.
     async fn take(&self, command: &Command) -> Option<Process> {
         loop {
-            let mut process = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+            let mut process = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
             if !process.has_output() {
                 return Some(process);
             }
@@ -132,14 +139,14 @@ impl Process {
         Ok(Self { running, stdin, stdout: BufReader::new(stdout), stderr: tail })
     }
 
-    async fn exchange(&mut self, command: &Command, job: &Job, payload: &Path) -> Reply {
+    async fn exchange(&mut self, command: &Command, job: &Job, payload: &Path, gives_ids: &AtomicBool) -> Reply {
         self.stderr.clear();
         let memory = memory::exceeded(self.running.pid, None, command.memory_bytes_max);
         let (stdin, stdout) = (&mut self.stdin, &mut self.stdout);
         let talk = async {
             let line = job_line(job, payload);
             // If it is gone, its closed output says so.
-            let (_, reply) = tokio::join!(stdin.write_all(&line), read_line(stdout));
+            let (_, reply) = tokio::join!(stdin.write_all(&line), read_answer(stdout, command, gives_ids));
             reply
         };
         tokio::select! {
@@ -179,6 +186,22 @@ impl Process {
             }
         };
         (Err(error), false)
+    }
+}
+
+/// Reads the line that answers a job. Lines without an id are passed over, and logged, if the command gives ids.
+async fn read_answer(stdout: &mut BufReader<ChildStdout>, command: &Command, gives_ids: &AtomicBool) -> Reply {
+    loop {
+        let reply = read_line(stdout).await;
+        let Reply::Line(line) = &reply else { return reply };
+        if answer::has_id(line) {
+            gives_ids.store(true, Ordering::Relaxed);
+        } else if gives_ids.load(Ordering::Relaxed) {
+            let line: String = command.secrets.mask(line).chars().take(LOGGED_CHARS).collect();
+            tracing::warn!(?line, "a command that answers with ids printed a line without one, which answers nothing");
+            continue;
+        }
+        return reply;
     }
 }
 

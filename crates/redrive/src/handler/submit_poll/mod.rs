@@ -89,6 +89,8 @@ impl SubmitPoll {
         {
             return Ok(result);
         }
+        // What the poll request lacks must show before anything is paid for.
+        self.config.poll.fill(&with_task(&job.input, "0"))?;
         let task = self.submit(way, job).await?;
         match self.poll(&task, way, job).await? {
             End::Ready(result) => Ok(result),
@@ -126,8 +128,7 @@ impl SubmitPoll {
     /// it is: an answer that cannot be used costs a poll, any other failure the attempt, and the next attempt, or a replay,
     /// asks for the same task.
     async fn poll(&self, task: &str, way: Way, job: &Job) -> Result<End, HandlerError> {
-        let mut input = job.input.clone();
-        input.insert(TASK_ID.into(), task.into());
+        let input = with_task(&job.input, task);
         let (mut bad, mut bad_is_last) = (None, false);
         for _ in 0..self.config.polls_max {
             tokio::time::sleep(self.config.every).await;
@@ -210,6 +211,13 @@ impl SubmitPoll {
         let http_status = answer.map(|answer| answer.status.as_u16());
         FailureReport { stage: Some(stage.to_owned()), proxy, http_status, ..report }.into()
     }
+}
+
+/// The input of a poll: that of the job, with the task's id.
+fn with_task(input: &Input, task: &str) -> Input {
+    let mut input = input.clone();
+    input.insert(TASK_ID.into(), task.into());
+    input
 }
 
 #[async_trait]
