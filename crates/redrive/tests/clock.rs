@@ -1,34 +1,20 @@
 //! A clock that was wrong and is set right: nothing expires at once, nothing waits for a time that is far away.
 
+#[path = "support/in_memory.rs"]
+mod in_memory;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use redrive::chance::SeededChance;
-use redrive::clock::{Clock, TestClock};
+use redrive::clock::Clock;
 use redrive::{CancellationToken, Error, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::ledger::Ledger;
-use redrive_core::time::Timestamp;
 use tokio::task::JoinHandle;
 
+use self::in_memory::{eventually, redrive};
+
 const DAY: Duration = Duration::from_secs(86_400);
-
-fn redrive() -> (Redrive, Arc<TestClock>) {
-    let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_700_000_000_000)));
-    let redrive = Redrive::open("memory:").expect("opened");
-    (redrive.with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(7))), clock)
-}
-
-/// Waits, in real time, until something holds.
-async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..2_000 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("never happened: {what}");
-}
 
 async fn ledger(redrive: &Redrive) -> Ledger {
     redrive.ledger(&"p".parse().expect("a name")).await.expect("read")

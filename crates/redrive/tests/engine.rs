@@ -1,42 +1,23 @@
 //! The engine on a store in memory, with a clock that stands still until it is told to go on.
 
+#[path = "support/in_memory.rs"]
+mod in_memory;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redrive::chance::SeededChance;
-use redrive::clock::{Clock, TestClock};
+use redrive::clock::Clock;
 use redrive::sink::{JobResult, Sink};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Disposition, Error, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
 use redrive_core::dead::Gate;
 use redrive_core::ledger::Ledger;
 use redrive_core::replays::AutoReplay;
-use redrive_core::time::Timestamp;
 use redrive_store::contract::{CancelJobs, DeadFilter, FindLostLeases, JobFilter, ListDead, ListJobs};
 use tokio::task::JoinHandle;
 
-fn at_start() -> Timestamp {
-    Timestamp::from_millis(1_700_000_000_000)
-}
-
-/// Redrive in memory, and its clock.
-fn redrive() -> (Redrive, Arc<TestClock>) {
-    let clock = Arc::new(TestClock::at(at_start()));
-    let redrive = Redrive::open("memory:").expect("opened");
-    (redrive.with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(7))), clock)
-}
-
-/// Waits, in real time, until something holds.
-async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..2_000 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("never happened: {what}");
-}
+use self::in_memory::{at_start, eventually, redrive};
 
 async fn dead(redrive: &Redrive) -> Vec<redrive_core::dead::DeadLetter> {
     let params = ListDead { filter: DeadFilter::default(), limit: 100, cursor: None, with_failures: true };

@@ -1,11 +1,13 @@
 //! How long the engine waits, and for what: targets that stay away, pipelines that cannot work.
 
+#[path = "support/in_memory.rs"]
+mod in_memory;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use redrive::chance::SeededChance;
 use redrive::clock::{Clock, TestClock};
 use redrive::vault::{Keep, Vault};
 use redrive::worker::Until;
@@ -16,23 +18,7 @@ use redrive_core::proxies::ProxyPolicy;
 use redrive_core::time::Timestamp;
 use serde_json::Value;
 
-/// Redrive in memory, and its clock.
-fn redrive() -> (Redrive, Arc<TestClock>) {
-    let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_700_000_000_000)));
-    let redrive = Redrive::open("memory:").expect("opened");
-    (redrive.with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(7))), clock)
-}
-
-/// Waits, in real time, until something holds.
-async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..2_000 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("never happened: {what}");
-}
+use self::in_memory::{eventually, redrive};
 
 /// Works until the worker has waited in vain for ten minutes, which pass quickly.
 async fn wait_in_vain(redrive: &Redrive, pipeline: &Pipeline, clock: &TestClock) -> Waited {

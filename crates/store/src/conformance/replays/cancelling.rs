@@ -72,17 +72,7 @@ pub async fn cancelling_keeps_the_newest_payload(store: Shared) {
     attach(&store, 1).await;
     let (_, old) = bury_with_payload(&store, 1).await;
     let newer = Payload { truncated: true, ..Payload::bare(PayloadHash::from_bytes([9; 32]), 3) };
-    let place = PayloadPlace { store: None, hash: newer.hash, salt: 0 };
-    let registered = RegisterPayload {
-        place,
-        size_bytes: 3,
-        stored_bytes: 2,
-        spooled_on: None,
-        instead_of: None,
-        wanted_by: None,
-        now: at(1),
-    };
-    store.register_payload(registered).await.expect("registered");
+    register(&store, newer.hash).await;
     start(&store, 1, at_once()).await;
     advance(&store, 1, at(101)).await;
     let lost = Payload { lost: Some("no room".into()), ..Payload::bare(PayloadHash::from_bytes([8; 32]), 3) };

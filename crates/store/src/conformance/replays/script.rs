@@ -120,9 +120,8 @@ pub(in crate::conformance) async fn bury_as(store: &Shared, n: u128, gate: Gate,
     leased.lease.job
 }
 
-/// Buries a job with a payload that is registered.
-pub(in crate::conformance) async fn bury_with_payload(store: &Shared, n: u128) -> (JobId, Payload) {
-    let hash = PayloadHash::from_bytes([u8::try_from(n).unwrap_or(0); 32]);
+/// Registers a payload of three bytes.
+pub(in crate::conformance) async fn register(store: &Shared, hash: PayloadHash) {
     let place = PayloadPlace { store: None, hash, salt: 0 };
     let registered = RegisterPayload {
         place,
@@ -134,6 +133,12 @@ pub(in crate::conformance) async fn bury_with_payload(store: &Shared, n: u128) -
         now: at(1),
     };
     store.register_payload(registered).await.expect("registered");
+}
+
+/// Buries a job with a payload that is registered.
+pub(in crate::conformance) async fn bury_with_payload(store: &Shared, n: u128) -> (JobId, Payload) {
+    let hash = PayloadHash::from_bytes([u8::try_from(n).unwrap_or(0); 32]);
+    register(store, hash).await;
     enqueue(store, vec![job(n, json!({"url": "https://shop.example/"}))]).await;
     let leased = lease_one(store, at(10)).await;
     let ending = Ending { at: at(10), duration: None, worker: None, chance: 0.0 };
