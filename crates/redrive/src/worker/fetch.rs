@@ -10,6 +10,7 @@ use std::time::Duration;
 use redrive_core::breakers::BreakerState;
 use redrive_core::ids::LeaseToken;
 use redrive_core::jobs::LeasedJob;
+use redrive_core::ledger::Ledger;
 use redrive_core::replays::ReplayState;
 use redrive_core::standstill::Standstill;
 use redrive_core::time::Timestamp;
@@ -59,9 +60,9 @@ pub(super) struct Fetcher {
     /// Whether something changed since the lease under way was asked for.
     stirred: bool,
     patience: Patience,
-    /// When something last moved, and how many jobs were accepted and done by then, here or with any other worker.
+    /// When something last moved, here or with any other worker, and the ledger of the last look at it.
     moved_at: Timestamp,
-    seen: Option<(i64, i64)>,
+    seen: Option<Ledger>,
 }
 
 impl Fetcher {
@@ -115,10 +116,13 @@ impl Fetcher {
             if leasing.is_none() && until.may_end() && self.is_drained().await? {
                 return Ok(());
             }
-            if leasing.is_none()
-                && let Some(waited) = self.waited_in_vain(until).await?
-            {
-                return Err(Error::WaitedInVain(Box::new(waited)));
+            if leasing.is_none() && matches!(self.supply, Supply::Dry(_)) {
+                if let Some(waited) = self.waited_in_vain(until).await? {
+                    return Err(Error::WaitedInVain(Box::new(waited)));
+                }
+                if matches!(self.supply, Supply::Ready) {
+                    continue;
+                }
             }
             let settled = self.settler.settled();
             let next_due = next_due(&*self.context.redrive.clock, self.wakes_at());
@@ -311,8 +315,8 @@ impl Fetcher {
             return Ok(None);
         }
         let ledger = self.context.redrive.ledger(&self.pipeline.name).await?;
-        let seen = (ledger.accepted, ledger.done);
-        if self.seen.replace(seen).is_none_or(|before| before != seen) {
+        let before = self.seen.replace(ledger);
+        if before.is_none_or(|before| (before.accepted, before.done) != (ledger.accepted, ledger.done)) {
             self.moved_at = now;
         }
         if too_early(self.moved_at) || ledger.open_by_itself() == 0 {
@@ -324,8 +328,16 @@ impl Fetcher {
         let free = queued.saturating_sub(targets.iter().map(|breaker| breaker.held).sum());
         let running = u64::try_from(ledger.leased).unwrap_or(0);
         let stands = Standstill { settled_at: self.moved_at, running, free, next_due };
+        if !stands.is_in_vain(max_wait, now) {
+            return Ok(None);
+        }
+        if before != Some(ledger) {
+            // The last lease may have asked before this came: what it said of the next job is not to be believed.
+            self.stir();
+            return Ok(None);
+        }
         let (pipeline, since) = (self.pipeline.name.clone(), self.moved_at);
-        Ok(stands.is_in_vain(max_wait, now).then_some(Waited { pipeline, queued, since, next_due, targets }))
+        Ok(Some(Waited { pipeline, queued, since, next_due, targets }))
     }
 
     /// Whether no job of the pipeline is left, here or with any other worker.
