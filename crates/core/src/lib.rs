@@ -4,6 +4,7 @@
 //! so every decision can be tested by calling a function.
 //!
 //! - [`ids`]: what jobs, workers, leases and pipelines are called
+//! - [`actors`]: who did something, and by which way
 //! - [`time`]: instants, to the millisecond
 //! - [`state`]: the five states of a job and the table of moves between them
 //! - [`jobs`]: a job, before and after it was accepted, and its lease
@@ -11,6 +12,7 @@
 //! - [`rules`]: from what went wrong to a reason, a disposition and a gate
 //! - [`retry`]: how long to wait before the next attempt
 //! - [`policy`]: everything a pipeline decides by
+//! - [`definitions`]: versions of what a pipeline is
 //! - [`settlements`]: how an attempt ends
 //! - [`clock`]: what to make of a clock that jumps
 //! - [`crashes`]: who is to blame when a process dies
@@ -28,11 +30,13 @@
 //! - [`hidden`]: characters that are obeyed instead of seen
 //! - [`secrets`]: what must not get out, and how it is masked
 
+pub mod actors;
 pub mod breakers;
 pub mod causes;
 pub mod clock;
 pub mod crashes;
 pub mod dead;
+pub mod definitions;
 pub mod egress;
 pub mod failures;
 pub mod fingerprint;

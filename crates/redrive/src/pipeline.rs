@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::{Input, field};
 use redrive_core::policy::Policy;
@@ -32,6 +33,8 @@ pub struct Pipeline {
     pub(crate) tracked: Arc<[String]>,
     /// Runs suspects in processes of their own.
     pub(crate) isolated: Option<Arc<dyn Handler>>,
+    /// The version of its rules, if it has one.
+    pub(crate) definition: Option<DefinitionVersion>,
 }
 
 /// The most that is kept of a payload unless something else is said, in bytes.
@@ -58,6 +61,7 @@ impl Pipeline {
             payload_required: true,
             tracked: Arc::default(),
             isolated: None,
+            definition: None,
         }
     }
 
@@ -137,6 +141,17 @@ impl Pipeline {
     pub fn isolate_with(mut self, command: Command, definition: Value) -> Self {
         self.isolated = Some(Arc::new(Isolated::new(command, definition, Arc::clone(&self.handler))));
         self
+    }
+
+    /// The same with a version of its definition: jobs record it, and replays are pinned to it.
+    pub fn defined(mut self, version: DefinitionVersion) -> Self {
+        self.definition = Some(version);
+        self
+    }
+
+    /// The version of its definition.
+    pub const fn definition(&self) -> Option<&DefinitionVersion> {
+        self.definition.as_ref()
     }
 
     /// The request its handler would send for an input, without secrets.

@@ -1,0 +1,50 @@
+//! Who did something, and by which way.
+
+use serde::{Deserialize, Serialize};
+
+/// Who asked for an operation: a person, or Redrive by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// Who.
+    pub name: String,
+    /// By which way.
+    pub via: Via,
+}
+
+/// The way by which an operation was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// The command line.
+    Cli,
+    /// A program that embeds the engine, or calls the API.
+    Api,
+    /// A page of the dashboard.
+    Web,
+    /// Nobody asked: a policy did.
+    Automatic,
+}
+
+impl Via {
+    /// As it is kept and shown.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cli => "cli",
+            Self::Api => "api",
+            Self::Web => "web",
+            Self::Automatic => "automatic",
+        }
+    }
+}
+
+impl Actor {
+    /// Somebody, by a way.
+    pub fn new(name: impl Into<String>, via: Via) -> Self {
+        Self { name: name.into(), via }
+    }
+
+    /// Redrive itself.
+    pub fn redrive() -> Self {
+        Self::new("redrive", Via::Automatic)
+    }
+}
