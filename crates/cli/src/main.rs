@@ -1,8 +1,7 @@
 //! The `redrive` command: reads arguments, calls the engine, prints.
 //!
 //! - `args`: what can be typed
-//! - `config`: `redrive.toml`
-//! - `setting`: arguments and configuration together: which store, which pipeline, which handler
+//! - `setting`: the configuration that the arguments name
 //! - `tasks`: reading task files; `lines`: reading any file by lines
 //! - `commands`: one file per command
 //! - `output`: tables, progress, colours
@@ -10,7 +9,6 @@
 
 mod args;
 mod commands;
-mod config;
 mod exit;
 mod lines;
 mod output;

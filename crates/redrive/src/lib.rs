@@ -27,11 +27,13 @@
 //! - [`sink`]: where results go, before their jobs are settled
 //! - [`vault`]: raw responses, kept as evidence
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and retention
+//! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
 //! - [`error`]: what can go wrong
 
 pub mod chance;
 pub mod clock;
+pub mod config;
 pub mod engine;
 pub mod error;
 pub mod export;

@@ -16,6 +16,7 @@ pub use self::replay::{
 pub use self::report::{ReportArgs, TopArgs, TopBy};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use redrive::config::Overrides;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::state::JobState;
@@ -126,8 +127,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// End when nothing runs, nothing was settled and nothing is due for so long; 0 waits for nothing, not even retries
-    #[arg(long, value_name = "TIME|forever", default_value = "10m", value_parser = crate::config::units::wait)]
-    pub max_wait: crate::config::units::Wait,
+    #[arg(long, value_name = "TIME|forever", default_value = "10m", value_parser = redrive::config::units::wait)]
+    pub max_wait: redrive::config::units::Wait,
     #[command(flatten)]
     pub handler: HandlerArgs,
 }
@@ -176,8 +177,8 @@ pub struct WorkArgs {
     pub drain: bool,
     /// With --drain: give a pipeline up when nothing of it runs, was settled or is due for so long; replays are waited for
     #[arg(long, value_name = "TIME|forever", default_value = "10m", requires = "drain",
-          value_parser = crate::config::units::wait)]
-    pub max_wait: crate::config::units::Wait,
+          value_parser = redrive::config::units::wait)]
+    pub max_wait: redrive::config::units::Wait,
     /// Append results to a file instead of printing them
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -204,23 +205,36 @@ pub struct HandlerArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub attempts: Option<u32>,
     /// The wait before the second attempt, doubled for each further one [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = crate::config::units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = redrive::config::units::duration)]
     pub backoff: Option<std::time::Duration>,
     /// How long one attempt may take [default: 5m]
-    #[arg(long, value_name = "TIME", value_parser = crate::config::units::positive)]
+    #[arg(long, value_name = "TIME", value_parser = redrive::config::units::positive)]
     pub timeout: Option<std::time::Duration>,
     /// The most memory a command and its children may use [default: half of the machine's; 1GiB for a fetch that runs alone]
-    #[arg(long, value_name = "SIZE", value_parser = crate::config::units::size)]
+    #[arg(long, value_name = "SIZE", value_parser = redrive::config::units::size)]
     pub memory: Option<u64>,
     /// Keep the command running: one JSON line in, one out, for job after job
     #[arg(long)]
     pub persistent: bool,
-    /// Whether the command works from a saved payload alone.
-    #[arg(skip)]
-    pub pure: bool,
     /// The command that does a job
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
+}
+
+impl HandlerArgs {
+    /// What is said in place of the configuration.
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            concurrency: self.concurrency.map(usize::from),
+            attempts: self.attempts,
+            backoff: self.backoff,
+            timeout: self.timeout,
+            memory_bytes_max: self.memory,
+            persistent: self.persistent,
+            pure: false,
+            command: self.command.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -263,7 +277,7 @@ pub enum PayloadCommand {
 #[derive(Debug, Args)]
 pub struct PayloadGcArgs {
     /// Spare what was wanted in this time
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = crate::config::units::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = redrive::config::units::duration)]
     pub grace: std::time::Duration,
     /// This is the only store that is left of those it was copied from: collect what it inherited, too
     #[arg(long)]

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use redrive::config::units;
 use redrive_core::ids::{InvalidName, JobId, ReplayId};
 use redrive_core::replays::LetterState;
 
 use super::{DeadFilterArgs, PageArgs};
-use crate::config::units;
 
 #[derive(Debug, Subcommand)]
 pub enum ReplayCommand {

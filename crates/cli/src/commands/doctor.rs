@@ -1,8 +1,10 @@
 //! `redrive doctor`: checks the configuration, the store, its disk and the commands.
 
 use anyhow::Result;
+use redrive::config::Setting;
 use redrive::handler::exec::Command;
-use redrive_store::{Location, OpenMode, StoreError};
+use redrive_core::failures::with_sources;
+use redrive_store::{OpenMode, StoreError};
 use serde::Serialize;
 
 use crate::args::Global;
@@ -10,7 +12,7 @@ use crate::exit::Exit;
 use crate::output::json;
 use crate::output::paint::{BAD, GOOD, paint};
 use crate::output::print::out;
-use crate::setting::Setting;
+use crate::setting;
 
 /// Free disk space below which it warns.
 const FREE_BYTES_MIN: u64 = 256 * 1024 * 1024;
@@ -30,9 +32,9 @@ fn finding(check: &'static str, result: Result<String, String>) -> Finding {
 }
 
 pub async fn run(global: &Global, json: bool) -> Result<Exit> {
-    let findings = match Setting::load(global) {
+    let findings = match setting::load(global) {
         Ok(setting) => look(&setting).await,
-        Err(error) => vec![finding("configuration", Err(format!("{error:#}")))],
+        Err(error) => vec![finding("configuration", Err(with_sources(&error)))],
     };
     if json {
         json::document(&findings)?;
@@ -104,8 +106,7 @@ async fn look_at_store(setting: &Setting) -> Vec<Finding> {
 
 /// What waits for a vault that is away; nothing is said of an empty spool.
 fn look_at_spool(setting: &Setting) -> Option<Finding> {
-    let Location::Sqlite(path) = &setting.location else { return None };
-    let spool = setting.spool(path);
+    let spool = setting.spool()?;
     let found = match spool.waiting() {
         Ok(waiting) if waiting.payloads == 0 => return None,
         Ok(waiting) => Ok(format!(

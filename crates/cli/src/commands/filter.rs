@@ -4,6 +4,7 @@ use std::io;
 
 use anyhow::Result;
 use redrive::Redrive;
+use redrive::config::units;
 use redrive_core::dead::DeadLetter;
 use redrive_core::time::Timestamp;
 use redrive_store::Result as StoreResult;
@@ -11,7 +12,6 @@ use redrive_store::contract::{DeadFilter, JobFilter, ListDead, Page};
 use serde::Serialize;
 
 use crate::args::{DeadFilterArgs, FilterArgs, PageArgs};
-use crate::config::units;
 use crate::exit::{Exit, usage};
 use crate::output::json;
 use crate::output::print::say;

@@ -4,9 +4,9 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, Result};
+use redrive::config::{FILE_NAME, TEMPLATE};
 
 use crate::args::InitArgs;
-use crate::config::{FILE_NAME, template::TEMPLATE};
 use crate::exit::{Exit, usage};
 use crate::output::print::out;
 

@@ -25,7 +25,7 @@ use anyhow::Result;
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
-use crate::setting::Setting;
+use crate::setting;
 
 /// Runs what was typed.
 pub async fn run(cli: Cli) -> Result<Exit> {
@@ -35,16 +35,16 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Completions { shell } => completions::run(shell),
         Command::IsolatedJob => isolated_job::run().await,
         Command::Doctor(args) => doctor::run(&cli.global, args.json).await,
-        Command::Run(args) => run::run(&Setting::load(&cli.global)?, args).await,
-        Command::Push(args) => push::run(&Setting::load(&cli.global)?, args).await,
-        Command::Work(args) => work::run(&Setting::load(&cli.global)?, args).await,
-        Command::Status(args) => status::run(&Setting::load(&cli.global)?, args.json).await,
-        Command::Audit(args) => audit::run(&Setting::load(&cli.global)?, args.json).await,
-        Command::Report(args) => report::run(&Setting::load(&cli.global)?, args).await,
-        Command::Dead(command) => dead::run(&Setting::load(&cli.global)?, command).await,
+        Command::Run(args) => run::run(&setting::load(&cli.global)?, args).await,
+        Command::Push(args) => push::run(&setting::load(&cli.global)?, args).await,
+        Command::Work(args) => work::run(&setting::load(&cli.global)?, args).await,
+        Command::Status(args) => status::run(&setting::load(&cli.global)?, args.json).await,
+        Command::Audit(args) => audit::run(&setting::load(&cli.global)?, args.json).await,
+        Command::Report(args) => report::run(&setting::load(&cli.global)?, args).await,
+        Command::Dead(command) => dead::run(&setting::load(&cli.global)?, command).await,
         Command::Cause(command) => cause::run(&cli.global, command).await,
-        Command::Replay(command) => replay::run(&Setting::load(&cli.global)?, command).await,
-        Command::Payload(command) => payload::run(&Setting::load(&cli.global)?, command).await,
-        Command::Job(command) => job::run(&Setting::load(&cli.global)?, command).await,
+        Command::Replay(command) => replay::run(&setting::load(&cli.global)?, command).await,
+        Command::Payload(command) => payload::run(&setting::load(&cli.global)?, command).await,
+        Command::Job(command) => job::run(&setting::load(&cli.global)?, command).await,
     }
 }

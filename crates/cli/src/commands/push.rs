@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use redrive::CancellationToken;
+use redrive::config::Setting;
 
 use super::feed::{Feed, WhenFull, check_strictly};
 use crate::args::PushArgs;
 use crate::exit::Exit;
 use crate::output::print::{out, say};
-use crate::setting::Setting;
 use crate::tasks::Tasks;
 
 pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {

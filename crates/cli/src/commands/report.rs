@@ -7,17 +7,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use redrive::config::units;
 use redrive::report::{Rate, Report};
 
 use crate::args::ReportArgs;
-use crate::config::units;
 use crate::exit::{Exit, usage};
 use crate::output::csv;
 use crate::output::json;
 use crate::output::print::{out, say};
 use crate::output::report::{html, terminal};
 use crate::output::table;
-use crate::setting::Setting;
+use redrive::config::Setting;
 
 pub async fn run(setting: &Setting, args: ReportArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

@@ -1,6 +1,7 @@
 //! `redrive run`: enqueues a file, works until the pipeline is drained, and says how it went.
 
 use anyhow::Result;
+use redrive::config::units::Wait;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive, Waited};
 use redrive_core::ids::PipelineName;
@@ -10,21 +11,20 @@ use redrive_store::contract::{DeadFilter, ListDead};
 use super::feed::{Fed, Feed, WhenFull, check_strictly};
 use super::{signals, waiting};
 use crate::args::RunArgs;
-use crate::config::units::Wait;
 use crate::exit::Exit;
 use crate::output::foreign::cut;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::progress::Progress;
-use crate::setting::{Setting, with_vault};
 use crate::tasks::Tasks;
+use redrive::config::{Setting, with_vault};
 
 /// Dead letters that the summary shows.
 const DEAD_SHOWN: u32 = 10;
 
 pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let name = setting.pipeline_name(&args.handler.pipeline, !args.handler.command.is_empty())?;
-    let (pipeline, configured_out) = setting.pipeline(name.clone(), &args.handler)?;
+    let (pipeline, configured_out) = setting.pipeline(name.clone(), &args.handler.overrides())?;
     let tasks = Tasks::open(&args.tasks.file, args.tasks.format)?;
     let redrive = setting.redrive()?;
     if args.tasks.strict {

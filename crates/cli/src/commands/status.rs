@@ -1,6 +1,7 @@
 //! `redrive status`: the ledger of every pipeline, what is held and why, workers.
 
 use anyhow::Result;
+use redrive::config::Setting;
 use redrive_core::holds::Hold;
 use redrive_core::ledger::Ledger;
 use redrive_store::contract::{BreakerView, ListReplays, WorkerView};
@@ -10,13 +11,13 @@ use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
 use crate::output::table;
-use crate::setting::Setting;
 
 /// Open replays that are shown.
 const REPLAYS_SHOWN: u32 = 20;
 
 pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
-    let store = setting.existing_store()?;
+    let redrive = setting.redrive_existing()?;
+    let store = redrive.store();
     let (ledgers, breakers, workers) =
         (store.ledgers().await?, store.list_breakers().await?, store.list_workers().await?);
     let replays = store.list_replays(ListReplays { open_only: true, limit: REPLAYS_SHOWN, cursor: None }).await?.items;

@@ -1,10 +1,10 @@
 //! How long `run` and `work --drain` wait for targets, and what they say when that was in vain.
 
 use redrive::Waited;
+use redrive::config::units::Wait;
 use redrive::worker::Worker;
 use redrive_core::time::Timestamp;
 
-use crate::config::units::Wait;
 use crate::output::foreign::cut;
 use crate::output::paint::{WAITING, paint};
 use crate::output::print::say;

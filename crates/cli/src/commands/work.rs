@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use redrive::config::{Setting, with_vault};
 use redrive::sink::JsonLines;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline};
@@ -13,10 +14,9 @@ use crate::args::WorkArgs;
 use crate::exit::Exit;
 use crate::output::paint::{WAITING, paint};
 use crate::output::print::say;
-use crate::setting::{Setting, with_vault};
 
 pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
-    let pipelines = setting.pipelines(&args.handler)?;
+    let pipelines = setting.pipelines(&args.handler.pipeline, &args.handler.overrides())?;
     let redrive = setting.redrive()?;
     let vault = setting.vault(&redrive)?;
     let alone = pipelines.len() == 1;

@@ -1,16 +1,16 @@
 //! The verbs that change a cause: owner, notes, mute, resolve, merge, split.
 
 use anyhow::Result;
+use redrive::config::units;
 use redrive_core::causes::{CauseState, Mute};
 use redrive_store::contract::{CauseChange, ChangeCause, SplitBy};
 
 use super::super::filter::actor;
 use crate::args::CauseCommand;
-use crate::config::units;
 use crate::exit::{Exit, usage};
 use crate::output::foreign::cut;
 use crate::output::print::{out, say};
-use crate::setting::Setting;
+use redrive::config::Setting;
 
 pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

@@ -4,6 +4,7 @@
 use std::io::{self, BufRead, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
+use redrive::config::Setting;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint::{Fingerprint, Subject, fingerprint, of_failure};
 use serde::Deserialize;
@@ -15,7 +16,6 @@ use crate::output::foreign::harmless;
 use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::out;
-use crate::setting::Setting;
 
 /// A failure as others write it down.
 #[derive(Debug, Default, Deserialize)]
@@ -96,7 +96,8 @@ pub fn stdin() -> Result<Exit> {
 
 /// Explains a dead letter.
 pub async fn letter(setting: &Setting, args: ExplainArgs) -> Result<Exit> {
-    let store = setting.existing_store()?;
+    let redrive = setting.redrive_existing()?;
+    let store = redrive.store();
     let Some(id) = args.id else { bail!("name a dead letter, or give --stdin") };
     let letter = store.get_dead(id).await?.with_context(|| format!("no dead letter {id} in {}", setting.location))?;
     let last = letter.failures.iter().flatten().last().context("the letter has no failure")?;

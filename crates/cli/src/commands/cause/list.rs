@@ -3,6 +3,7 @@
 use std::io;
 
 use anyhow::Result;
+use redrive::config::Setting;
 use redrive_core::causes::{CauseState, Trend};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{CauseView, ListCauses};
@@ -15,7 +16,6 @@ use crate::output::json;
 use crate::output::print::{out, say};
 use crate::output::report::figures;
 use crate::output::table;
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::args::{CauseCommand, Global};
 use crate::exit::Exit;
-use crate::setting::Setting;
+use crate::setting;
 
 pub async fn run(global: &Global, command: CauseCommand) -> Result<Exit> {
     if let CauseCommand::Explain(args) = &command
@@ -18,7 +18,7 @@ pub async fn run(global: &Global, command: CauseCommand) -> Result<Exit> {
         // Nobody needs a store, or a sound configuration, to look at a log.
         return explain::stdin();
     }
-    let setting = Setting::load(global)?;
+    let setting = setting::load(global)?;
     match command {
         CauseCommand::List(args) => list::run(&setting, args).await,
         CauseCommand::Show(args) => show::run(&setting, args).await,

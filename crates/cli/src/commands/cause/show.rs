@@ -1,6 +1,7 @@
 //! `redrive cause show`: why these letters belong together, what they look like, what was said.
 
 use anyhow::Result;
+use redrive::config::Setting;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::CauseDetail;
 
@@ -13,7 +14,6 @@ use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::report::figures::counted;
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use redrive::Redrive;
+use redrive::config::Setting;
 use redrive_core::ids::JobId;
 use redrive_store::contract::{DeadFilter, DiscardDead, ListDead};
 
@@ -9,7 +10,6 @@ use super::super::filter;
 use crate::args::DiscardArgs;
 use crate::exit::{Exit, usage};
 use crate::output::print::out;
-use crate::setting::Setting;
 
 /// Letters that are discarded in one transaction.
 const BATCH: u32 = 500;

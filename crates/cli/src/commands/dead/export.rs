@@ -1,6 +1,7 @@
 //! `redrive dead export`: dead letters with all their failures, as JSON Lines.
 
 use anyhow::{Context, Result};
+use redrive::config::Setting;
 use redrive_store::contract::ListDead;
 
 use super::super::filter;
@@ -9,7 +10,6 @@ use crate::args::ExportArgs;
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::say;
-use crate::setting::Setting;
 
 const PAGE: u32 = 500;
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use redrive::Redrive;
+use redrive::config::Setting;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
 
@@ -14,7 +15,6 @@ use crate::exit::Exit;
 use crate::lines::{Lines, without_place};
 use crate::output::foreign::cut;
 use crate::output::print::{out, say};
-use crate::setting::Setting;
 
 /// Letters that are taken in in one transaction.
 const BATCH: usize = 200;

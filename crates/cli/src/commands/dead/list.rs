@@ -3,6 +3,7 @@
 use std::io;
 
 use anyhow::Result;
+use redrive::config::Setting;
 use redrive_core::dead::DeadLetter;
 use redrive_store::contract::ListDead;
 
@@ -12,7 +13,6 @@ use crate::exit::Exit;
 use crate::output::foreign::cut;
 use crate::output::print::out;
 use crate::output::table;
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: DeadListArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

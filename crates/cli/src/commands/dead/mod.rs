@@ -11,10 +11,10 @@ mod top;
 mod warc;
 
 use anyhow::Result;
+use redrive::config::Setting;
 
 use crate::args::DeadCommand;
 use crate::exit::Exit;
-use crate::setting::Setting;
 
 pub use show::print_failures;
 

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use redrive::Pipeline;
+use redrive::config::{Overrides, Setting};
 use redrive::export::HttpRequest;
 use redrive_core::dead::DeadLetter;
 use redrive_core::ids::PipelineName;
 use redrive_core::secrets::Secrets;
 
-use crate::args::HandlerArgs;
 use crate::output::print::say;
-use crate::setting::Setting;
 
 /// Makes requests for letters of any pipeline.
 pub struct Requests<'a> {
@@ -28,10 +27,10 @@ impl Requests<'_> {
     pub fn of(&mut self, letter: &DeadLetter) -> Option<HttpRequest> {
         let setting = self.setting;
         let pipeline = self.pipelines.entry(letter.pipeline.clone()).or_insert_with(|| {
-            let built = setting.pipeline(letter.pipeline.clone(), &HandlerArgs::default());
+            let built = setting.pipeline(letter.pipeline.clone(), &Overrides::default());
             // A pipeline that is not, or no longer, in the configuration leaves the plain request.
             if let (Err(error), true) = (&built, setting.config.pipeline.contains_key(&letter.pipeline)) {
-                say!("the request is a guess, because its pipeline cannot be set up: {error:#}");
+                say!("the request is a guess, because its pipeline cannot be set up: {error}");
             }
             built.ok().map(|(pipeline, _)| pipeline)
         });

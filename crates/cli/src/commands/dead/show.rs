@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use anyhow::{Result, bail};
+use redrive::config::Setting;
 use redrive::export::{curl, har};
 use redrive::vault::VaultError;
 use redrive_core::dead::DeadLetter;
@@ -17,13 +18,13 @@ use crate::output::foreign::harmless;
 use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
-use crate::setting::Setting;
 
 /// The longest payload that is put into a network log, in bytes.
 const LOGGED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
-    let store = setting.existing_store()?;
+    let redrive = setting.redrive_existing()?;
+    let store = redrive.store();
     let Some(letter) = store.get_dead(args.id).await? else {
         match store.get_job(args.id).await? {
             Some(detail) => bail!("job {} is {}, not dead: `redrive job show {0}` shows it", args.id, detail.job.state),

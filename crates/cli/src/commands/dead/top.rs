@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use redrive::Redrive;
+use redrive::config::Setting;
 use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{CountDead, CountTraffic, DeadBy, DeadCount, DeadFilter, ListTracked, TrafficBy};
@@ -20,7 +21,6 @@ use crate::output::print::out;
 use crate::output::report::figures::{count, counted, part_of, percent, share};
 use crate::output::report::tone::Tone;
 use crate::output::table;
-use crate::setting::Setting;
 
 /// A row of the answer.
 #[derive(Debug, Serialize)]

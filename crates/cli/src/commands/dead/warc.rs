@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 
 use anyhow::{Context, Result};
+use redrive::config::Setting;
 use redrive::export::Warc;
 use redrive::vault::{Vault, VaultError};
 use redrive_core::dead::DeadLetter;
@@ -16,7 +17,6 @@ use super::request::requests;
 use crate::args::ExportArgs;
 use crate::exit::{Exit, usage};
 use crate::output::print::say;
-use crate::setting::Setting;
 
 const PAGE: u32 = 100;
 

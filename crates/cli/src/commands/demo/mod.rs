@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use redrive::config::Setting;
 use redrive_core::dead::DeadLetter;
 use redrive_store::contract::{DeadFilter, ListDead};
 
@@ -22,7 +23,7 @@ use crate::exit::Exit;
 use crate::output::foreign::{cut, harmless};
 use crate::output::paint::{BAD, DIM, GOOD, HEADING, paint};
 use crate::output::print::out;
-use crate::setting::Setting;
+use crate::setting;
 
 /// The folder that is left behind.
 const FOLDER: &str = "redrive-demo";
@@ -38,7 +39,7 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit> {
     let folder = fresh_folder()?;
     story::write(&folder, &site).with_context(|| format!("cannot write to {}", folder.display()))?;
     std::env::set_current_dir(&folder).with_context(|| format!("cannot enter {}", folder.display()))?;
-    let setting = Setting::load(&Global { store: None, config: None, ..global.clone() })?;
+    let setting = setting::load(&Global { store: None, config: None, ..global.clone() })?;
     heading(&format!("A shop of {} pages on {}, whose layout changes half-way", site::PRODUCTS, site.address()))?;
     tell(global, &["run", "products.jsonl", "--pipeline", "catalog"]).await?;
     heading("A solver that takes tasks and is asked for their results")?;
@@ -123,7 +124,7 @@ fn heading(text: &str) -> Result<()> {
 async fn letters(setting: &Setting, code: &str) -> Result<Vec<DeadLetter>> {
     let filter = DeadFilter { code: Some(code.to_owned()), ..DeadFilter::default() };
     let params = ListDead { filter, limit: 1_000, cursor: None, with_failures: true };
-    Ok(setting.existing_store()?.list_dead(params).await?.items)
+    Ok(setting.redrive_existing()?.store().list_dead(params).await?.items)
 }
 
 /// A saved page, at the very spot where something was looked for.

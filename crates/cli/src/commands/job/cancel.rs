@@ -1,13 +1,13 @@
 //! `redrive job cancel`: discards jobs that are queued or leased.
 
 use anyhow::{Result, bail};
+use redrive::config::Setting;
 use redrive_store::contract::CancelJobs;
 
 use super::super::filter;
 use crate::args::CancelArgs;
 use crate::exit::Exit;
 use crate::output::print::out;
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: CancelArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

@@ -1,6 +1,7 @@
 //! `redrive job show`: a job in any state, with its history.
 
 use anyhow::{Result, bail};
+use redrive::config::Setting;
 use redrive_store::contract::JobDetail;
 
 use super::super::dead::print_failures;
@@ -10,10 +11,9 @@ use crate::output::foreign::harmless;
 use crate::output::json;
 use crate::output::paint::{DIM, HEADING, of_state, paint};
 use crate::output::print::out;
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
-    let Some(detail) = setting.existing_store()?.get_job(args.id).await? else {
+    let Some(detail) = setting.redrive_existing()?.store().get_job(args.id).await? else {
         bail!("no job {} in {}", args.id, setting.location);
     };
     if args.json {

@@ -8,6 +8,7 @@ mod verify;
 
 use anyhow::{Result, bail};
 use redrive::Redrive;
+use redrive::config::Setting;
 use redrive::vault::Vault;
 use redrive_core::ids::JobId;
 use redrive_core::payloads::Payload;
@@ -15,7 +16,6 @@ use redrive_store::contract::ListPayloads;
 
 use crate::args::PayloadCommand;
 use crate::exit::{Exit, usage};
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: PayloadCommand) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

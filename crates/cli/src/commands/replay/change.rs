@@ -1,6 +1,7 @@
 //! `redrive replay pause` and `cancel`.
 
 use anyhow::{Result, bail};
+use redrive::config::Setting;
 use redrive_store::contract::{ChangeReplay, ReplayChange};
 
 use super::super::filter::actor;
@@ -8,7 +9,6 @@ use super::drive;
 use crate::args::ReplayRef;
 use crate::exit::Exit;
 use crate::output::print::out;
-use crate::setting::Setting;
 
 pub async fn pause(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     let id = change(setting, which, ReplayChange::Pause).await?.id;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use redrive::config::Setting;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_core::ids::ReplayId;
@@ -16,7 +17,6 @@ use crate::output::foreign::cut;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::progress::Counter;
-use crate::setting::Setting;
 
 /// How often the progress is read.
 const EVERY: Duration = Duration::from_millis(100);

@@ -3,6 +3,7 @@
 use std::io;
 
 use anyhow::Result;
+use redrive::config::Setting;
 use redrive_store::contract::{ListReplays, ReplayView};
 
 use super::super::filter;
@@ -10,7 +11,6 @@ use crate::args::PageArgs;
 use crate::exit::Exit;
 use crate::output::print::out;
 use crate::output::table;
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PageArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

@@ -1,6 +1,7 @@
 //! `redrive replay plan`: what would be replayed, what not and why.
 
 use anyhow::Result;
+use redrive::config::Setting;
 use redrive_core::replays::ReplayMode;
 use redrive_store::contract::ReplayPlan;
 use serde_json::json;
@@ -11,7 +12,6 @@ use crate::exit::Exit;
 use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::{out, say};
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

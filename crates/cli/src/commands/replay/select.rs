@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use redrive::config::{Overrides, Setting, with_vault};
 use redrive::replays::choose_mode;
 use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
@@ -13,10 +14,9 @@ use redrive_store::contract::{ReplayPlan, Selection};
 use serde_json::Value;
 
 use super::super::filter;
-use crate::args::{HandlerArgs, ModeArgs, ReplayWorkArgs, SelectArgs};
+use crate::args::{ModeArgs, ReplayWorkArgs, SelectArgs};
 use crate::exit::usage;
 use crate::output::progress::Counter;
-use crate::setting::{Setting, with_vault};
 
 /// Which letters are meant, and whether and why those that failed permanently are too.
 pub struct Chosen {
@@ -51,15 +51,15 @@ pub fn pipelines(
     args: &ReplayWorkArgs,
     results: Option<(&Counter, Option<PathBuf>)>,
 ) -> Result<Vec<Pipeline>> {
-    let handler = HandlerArgs {
-        concurrency: args.concurrency,
+    let said = Overrides {
+        concurrency: args.concurrency.map(usize::from),
         command: args.command.clone(),
         pure: args.pure,
-        ..HandlerArgs::default()
+        ..Overrides::default()
     };
     let vault = setting.vault(redrive)?;
     let build = |name: PipelineName| -> Result<Pipeline> {
-        let (pipeline, configured) = setting.pipeline(name, &handler)?;
+        let (pipeline, configured) = setting.pipeline(name, &said)?;
         let pipeline = with_vault(pipeline, vault.as_ref());
         Ok(match &results {
             Some((counter, out)) => pipeline.sink(counter.sink(setting.results(out.clone().or(configured))?)?),

@@ -3,6 +3,7 @@
 use std::io;
 
 use anyhow::Result;
+use redrive::config::Setting;
 use redrive_store::contract::{ListReplayLetters, ReplayLetter, ReplayView};
 use serde_json::json;
 
@@ -15,7 +16,6 @@ use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::table;
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use redrive::Redrive;
+use redrive::config::Setting;
 use redrive::replays::NewReplay;
 use redrive_core::replays::{Pacing, ReplayMode, ReplayState};
 use redrive_store::contract::{ChangeReplay, ReplayChange, Selection};
@@ -13,7 +14,6 @@ use crate::exit::{Exit, usage};
 use crate::output::print::out;
 use crate::output::progress::Counter;
 use crate::output::report::figures::counted;
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

@@ -1,6 +1,7 @@
 //! `redrive replay try`: what would recover, without settling anything.
 
 use anyhow::{Result, bail};
+use redrive::config::Setting;
 use redrive::replays::Tried;
 use redrive::{CancellationToken, Redrive};
 use redrive_core::jobs::Input;
@@ -15,7 +16,6 @@ use crate::output::paint::{BAD, DIM, GOOD, paint};
 use crate::output::print::{out, say};
 use crate::output::progress::Counter;
 use crate::output::table;
-use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing()?;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use redrive::handler::http::request::{Body, Request, Template};
-use redrive::handler::submit_poll::{Condition, Reading};
+use crate::handler::http::request::{Body, Request, Template};
+use crate::handler::submit_poll::{Condition, Reading};
 use redrive_core::secrets::Secrets;
 use serde::Deserialize;
 use serde_json::Value;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use redrive::handler::http::validate::Validator;
-use redrive::handler::http::{Authorities, Http, HttpConfig, Proxy, Transport};
-use redrive::handler::submit_poll::codes::Codes;
-use redrive::handler::submit_poll::{SubmitPoll, SubmitPollConfig};
+use crate::handler::http::validate::Validator;
+use crate::handler::http::{Authorities, Http, HttpConfig, Proxy, Transport};
+use crate::handler::submit_poll::codes::Codes;
+use crate::handler::submit_poll::{SubmitPoll, SubmitPollConfig};
 use redrive_core::egress::Egress;
 use redrive_core::proxies::ProxyPolicy;
 use redrive_core::rules::Pattern;

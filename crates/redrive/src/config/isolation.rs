@@ -4,20 +4,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use redrive::Handler;
-use redrive::handler::exec::Command;
-use redrive::handler::isolated::MEMORY_BYTES_MAX;
+use crate::Handler;
+use crate::handler::exec::Command;
+use crate::handler::isolated::MEMORY_BYTES_MAX;
 use redrive_core::ids::PipelineName;
 use redrive_core::secrets::Secrets;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::outside::{self, Values};
-use super::{Config, PipelineConfig, http};
-use crate::config::HandlerKind;
-
-/// The command that runs one job in a process of its own.
-pub const SUBCOMMAND: &str = "isolated-job";
+use super::{Config, HandlerKind, PipelineConfig, http};
 
 /// What a handler is made of.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,24 +23,25 @@ struct Definition {
     outside: Values,
 }
 
-/// This very program, as the command that runs an isolated job.
-pub fn command(memory_bytes_max: Option<u64>) -> Command {
+/// This very program with other arguments: a command that serves isolated jobs, if what it does with them is
+/// [`serve`](crate::handler::isolated::serve) with [`build`].
+pub fn this_program(args: &[&str]) -> Command {
     // The file that this process was started from, even if another was put in its place since.
     let running = Path::new("/proc/self/exe");
     let program = if running.exists() { Ok(running.to_owned()) } else { std::env::current_exe() };
     Command {
         program: program.map_or_else(|_| "redrive".into(), Into::into),
-        args: vec![SUBCOMMAND.into()],
+        args: args.iter().map(Into::into).collect(),
         env: Vec::new(),
         folder: None,
-        memory_bytes_max: Some(memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX)),
+        memory_bytes_max: Some(MEMORY_BYTES_MAX),
         secrets: Secrets::default(),
         pure: false,
     }
 }
 
 /// What the handler of a pipeline is made of, for another process.
-pub fn definition(config: &Config, name: &PipelineName, outside: Values) -> Option<Value> {
+pub(super) fn definition(config: &Config, name: &PipelineName, outside: Values) -> Option<Value> {
     let file: toml::Table = toml::from_str(&config.text).ok()?;
     let section = toml::to_string(file.get("pipeline")?.get(name.as_str())?).ok()?;
     serde_json::to_value(Definition { section, outside }).ok()
@@ -59,7 +56,7 @@ pub fn build(definition: Value) -> Result<Arc<dyn Handler>, String> {
 }
 
 /// The built-in handler of a pipeline; none if it runs a command.
-pub fn handler(config: &PipelineConfig) -> Result<Option<Arc<dyn Handler>>, String> {
+pub(super) fn handler(config: &PipelineConfig) -> Result<Option<Arc<dyn Handler>>, String> {
     Ok(match config.handler {
         HandlerKind::Http => Some(Arc::new(http::http(config)?)),
         HandlerKind::SubmitPoll => Some(Arc::new(http::submit_poll(config)?)),

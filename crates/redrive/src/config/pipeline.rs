@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use redrive::handler::http::extract::Rules;
-use redrive::vault::Keep;
+use crate::handler::http::extract::Rules;
+use crate::vault::Keep;
 use redrive_core::breakers::BreakerPolicy;
 use redrive_core::policy::Policy;
 use redrive_core::retry::RetryPolicy;

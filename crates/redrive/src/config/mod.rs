@@ -1,30 +1,34 @@
 //! `redrive.toml`: pipelines, their handlers and their policies.
 //!
-//! - `pipeline`: one pipeline's keys; `http` and `request`: those of one that fetches; `replay`: when letters are replayed by themselves; `secrets`: values from outside; `units`: times and sizes; `mistake`: errors that name the nearest right key
+//! - `setting`: the configuration with what the caller said: which store, which vault, which pipelines
+//! - `pipeline`: one pipeline's keys; `http` and `request`: those of one that fetches; `replay`: when letters are replayed by
+//!   themselves; `secrets`: values from outside; `units`: times and sizes
 //! - `outside`: what it takes from the environment and from files; `isolation`: handlers in another process
-//! - `template`: the file that `redrive init` writes
+//! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key
 
-pub mod http;
+mod error;
+mod http;
 pub mod isolation;
-mod mistake;
-pub mod outside;
+mod outside;
 mod pipeline;
 mod replay;
 mod request;
 mod secrets;
-pub mod template;
+mod setting;
+mod template;
 pub mod units;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use redrive_core::ids::PipelineName;
 use serde::Deserialize;
 
+pub use self::error::{ConfigError, Mistake};
 pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig};
-pub use self::secrets::expand;
-use crate::exit::usage;
+use self::secrets::expand;
+pub use self::setting::{DEFAULT_STORE, Overrides, Setting, with_vault};
+pub use self::template::TEMPLATE;
 
 /// The name of the file that is looked for.
 pub const FILE_NAME: &str = "redrive.toml";
@@ -52,21 +56,22 @@ pub struct Config {
 
 impl Config {
     /// Reads the file that was named, or the one in the current folder; without either, everything has its default.
-    pub fn load(named: Option<&Path>) -> Result<Self> {
+    pub fn load(named: Option<&Path>) -> Result<Self, ConfigError> {
         let path = match named {
             Some(path) => path,
             None if Path::new(FILE_NAME).exists() => Path::new(FILE_NAME),
             None => return Ok(Self::default()),
         };
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        Self::parse(&text, path)
+        let unreadable = |source| ConfigError::Unreadable { file: path.to_owned(), source };
+        Self::parse(&std::fs::read_to_string(path).map_err(unreadable)?, path)
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self> {
-        let config: Self =
-            toml::from_str(text).map_err(|error| usage(mistake::explain(&error, text, &path.display().to_string())))?;
+    /// Reads a text; the path is what errors name.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text).map_err(|error| Mistake::find(&error, text, path))?;
         for (name, pipeline) in &config.pipeline {
-            pipeline.check().map_err(|why| usage(format!("{}: pipeline {name}: {why}", path.display())))?;
+            let wrong = |why| ConfigError::Section { file: path.to_owned(), pipeline: name.clone(), why };
+            pipeline.check().map_err(wrong)?;
         }
         Ok(Self { path: Some(path.to_owned()), text: text.to_owned(), ..config })
     }
@@ -77,7 +82,7 @@ mod tests {
     use super::*;
 
     fn mistake(text: &str) -> String {
-        format!("{:#}", Config::parse(text, Path::new("redrive.toml")).expect_err("a mistake"))
+        Config::parse(text, Path::new("redrive.toml")).expect_err("a mistake").to_string()
     }
 
     #[test]
@@ -104,6 +109,14 @@ mod tests {
         assert!(error.contains("redrive.toml:2") && error.contains("did you mean `attempts`?"), "{error}");
         let error = mistake("[pipelines.a]\n");
         assert!(error.contains("did you mean `pipeline`?"), "{error}");
+    }
+
+    #[test]
+    fn a_mistake_has_its_place_apart_from_its_words() {
+        let error = Config::parse("[pipeline.a]\ncommand = [\"x\"]\n  tmeout = \"5s\"\n", Path::new("a.toml"));
+        let Err(ConfigError::Mistake(mistake)) = error else { panic!("a mistake") };
+        assert_eq!((mistake.file.as_path(), mistake.line, mistake.column), (Path::new("a.toml"), 3, 3));
+        assert_eq!(mistake.meant.as_deref(), Some("timeout"));
     }
 
     #[test]

@@ -1,0 +1,120 @@
+//! What can be wrong with the configuration: the place, what is wrong there and, for a wrong key, the nearest right one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use redrive_core::ids::PipelineName;
+use redrive_store::StoreError;
+
+/// Why the configuration cannot be used, alone or with what the caller said.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file has a mistake.
+    #[error(transparent)]
+    Mistake(#[from] Box<Mistake>),
+    /// Values of a pipeline that do not go together.
+    #[error("{}: pipeline {pipeline}: {why}", .file.display())]
+    Section {
+        /// The file.
+        file: PathBuf,
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// What is wrong.
+        why: String,
+    },
+    /// The address of the store is none.
+    #[error(transparent)]
+    Location(StoreError),
+    /// A pipeline that cannot be made as it is defined.
+    #[error("pipeline {pipeline}: {why}")]
+    Pipeline {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// What is wrong.
+        why: String,
+    },
+    /// A pipeline that is not defined, and no command was given for it.
+    #[error("pipeline {pipeline} has no command{}", if .known.is_empty() { String::new() } else { format!(" (there are: {})", names(.known)) })]
+    NoCommand {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The pipelines that are defined.
+        known: Vec<PipelineName>,
+    },
+    /// One pipeline is wanted, several were named.
+    #[error("several pipelines are named where one is meant")]
+    SeveralNamed,
+    /// One pipeline is wanted, none was named, and several are defined.
+    #[error("name one of the pipelines: {}", names(.known))]
+    NoneNamed {
+        /// The pipelines that are defined.
+        known: Vec<PipelineName>,
+    },
+    /// No pipeline is defined, and no command was given.
+    #[error("no pipeline is defined")]
+    NothingToRun,
+    /// Results would be written into the store's own files.
+    #[error("{} is a file of the store: write the results to another one", .0.display())]
+    ResultsInStore(PathBuf),
+}
+
+/// A mistake in the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{line}: {what}{}", .file.display(), .meant.as_ref().map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default())]
+pub struct Mistake {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub what: String,
+    /// The key that was probably meant.
+    pub meant: Option<String>,
+}
+
+impl Mistake {
+    /// Finds where a mistake is, and what was probably meant.
+    pub(super) fn find(error: &toml::de::Error, text: &str, file: &Path) -> Box<Self> {
+        let start = error.span().map_or(0, |span| span.start.min(text.len()));
+        let before = text.get(..start).unwrap_or_default();
+        let what = error.message().to_owned();
+        let meant = unknown(&what).and_then(|(wrong, right)| nearest(wrong, &right)).map(str::to_owned);
+        Box::new(Self {
+            file: file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1,
+            what,
+            meant,
+        })
+    }
+}
+
+/// Names, as a list in a sentence.
+pub(super) fn names(names: &[PipelineName]) -> String {
+    names.iter().map(PipelineName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// The wrong word and the right ones, from "unknown field `a`, expected one of `b`, `c`".
+fn unknown(message: &str) -> Option<(&str, Vec<&str>)> {
+    let rest = message.strip_prefix("unknown field ").or_else(|| message.strip_prefix("unknown variant "))?;
+    let mut quoted = rest.split('`').skip(1).step_by(2);
+    let wrong = quoted.next()?;
+    Some((wrong, quoted.collect()))
+}
+
+/// The word that is most like the wrong one, if any is like it at all.
+fn nearest<'a>(wrong: &str, right: &[&'a str]) -> Option<&'a str> {
+    let alike = |word: &&str| strsim::jaro_winkler(wrong, word);
+    let best = right.iter().copied().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
+    (alike(&best) > 0.7).then_some(best)
+}

@@ -1,0 +1,271 @@
+//! The configuration together with what the caller said: which store, which vault, which pipelines.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::ids::PipelineName;
+use redrive_core::policy::Policy;
+use redrive_store::{Location, OpenMode};
+
+use super::{Config, ConfigError, ModeKind, PipelineConfig, expand, isolation, outside};
+use crate::error::Error;
+use crate::handler::exec::{Command, Exec, Mode};
+use crate::pipeline::PAYLOAD_BYTES_MAX;
+use crate::vault::{SPOOL_BYTES_MAX, Spool, Vault};
+use crate::{Pipeline, Redrive};
+
+/// Where the jobs are kept unless something else is said.
+pub const DEFAULT_STORE: &str = "sqlite:.redrive/redrive.db";
+
+/// The configuration and the store's address.
+pub struct Setting {
+    /// The configuration.
+    pub config: Config,
+    /// Where the store is.
+    pub location: Location,
+    /// The command that runs one job of a built-in handler in a process of its own, if the program has one.
+    isolated: Option<Command>,
+}
+
+/// What the caller says in place of the configuration, for every pipeline that is made.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Jobs to run at once.
+    pub concurrency: Option<usize>,
+    /// Attempts before a job is dead.
+    pub attempts: Option<u32>,
+    /// The wait before the second attempt.
+    pub backoff: Option<Duration>,
+    /// How long one attempt may take.
+    pub timeout: Option<Duration>,
+    /// The most memory that a command and its children, or a fetch that runs alone, may use.
+    pub memory_bytes_max: Option<u64>,
+    /// Whether the command runs for many jobs.
+    pub persistent: bool,
+    /// Whether the command that is given works from a saved payload alone.
+    pub pure: bool,
+    /// A command of the caller's own; none if it is empty.
+    pub command: Vec<OsString>,
+}
+
+impl Setting {
+    /// Reads the configuration: the file that is named, or the one in the current folder. A store that the caller names comes
+    /// before that of the file.
+    pub fn load(config: Option<&Path>, store: Option<&str>) -> Result<Self, ConfigError> {
+        Self::of(Config::load(config)?, store)
+    }
+
+    /// The same, of a configuration that was read already.
+    pub fn of(config: Config, store: Option<&str>) -> Result<Self, ConfigError> {
+        let address = store.or(config.store.as_deref()).unwrap_or(DEFAULT_STORE);
+        let location = address.parse().map_err(ConfigError::Location)?;
+        Ok(Self { config, location, isolated: None })
+    }
+
+    /// The same with a command that runs one job of a built-in handler in a process of its own.
+    pub fn isolated_by(mut self, command: Command) -> Self {
+        self.isolated = Some(command);
+        self
+    }
+
+    /// Opens the store that is there.
+    pub fn redrive_existing(&self) -> Result<Redrive, Error> {
+        Ok(Redrive::over(redrive_store::open(&self.location, OpenMode::Existing)?))
+    }
+
+    /// Opens the store, and makes it if need be.
+    pub fn redrive(&self) -> Result<Redrive, Error> {
+        Ok(Redrive::over(redrive_store::open(&self.location, OpenMode::Create)?))
+    }
+
+    /// The vault: the configured one, or a folder beside the store; none for a store in memory.
+    pub fn vault(&self, redrive: &Redrive) -> Result<Option<Vault>, Error> {
+        let beside = |path: &Path| redrive_store::payloads_beside(path).display().to_string();
+        let address = match (&self.config.vault, &self.location) {
+            (Some(address), _) => address.clone(),
+            (None, Location::Sqlite(path)) => beside(path),
+            (None, Location::Memory) => return Ok(None),
+        };
+        let vault = Vault::open(&address, redrive)?;
+        Ok(Some(match self.spool() {
+            Some(spool) => vault.with_spool(spool),
+            None => vault,
+        }))
+    }
+
+    /// Where payloads wait while the vault is away; nowhere for a store in memory.
+    pub fn spool(&self) -> Option<Spool> {
+        let Location::Sqlite(store) = &self.location else { return None };
+        Some(Spool::beside(store, self.config.spool_max.map_or(SPOOL_BYTES_MAX, |size| size.0)))
+    }
+
+    /// Where results go. Not into the store's own files: both would be destroyed.
+    pub fn results(&self, out: Option<PathBuf>) -> Result<Option<PathBuf>, ConfigError> {
+        let (Some(path), Location::Sqlite(store)) = (&out, &self.location) else { return Ok(out) };
+        let (path, store) = (resolved(path), resolved(store));
+        let of_store = |ending: &str| {
+            let mut file = store.clone().into_os_string();
+            file.push(ending);
+            path == file
+        };
+        if ["", "-wal", "-shm", "-journal"].into_iter().any(of_store) {
+            return Err(ConfigError::ResultsInStore(path));
+        }
+        Ok(out)
+    }
+
+    /// The one pipeline that is meant. A command of its own belongs to "default", not to a pipeline of the file.
+    pub fn pipeline_name(&self, named: &[PipelineName], own_command: bool) -> Result<PipelineName, ConfigError> {
+        let default = || "default".parse().expect("the default name is valid");
+        match (named, self.config.pipeline.len()) {
+            ([name], _) => Ok(name.clone()),
+            ([_, ..], _) => Err(ConfigError::SeveralNamed),
+            ([], 0) => Ok(default()),
+            ([], _) if own_command => Ok(default()),
+            ([], 1) => Ok(self.config.pipeline.keys().next().cloned().unwrap_or_else(default)),
+            ([], _) => Err(ConfigError::NoneNamed { known: self.names() }),
+        }
+    }
+
+    fn names(&self) -> Vec<PipelineName> {
+        self.config.pipeline.keys().cloned().collect()
+    }
+
+    /// The policy of a pipeline, as far as the configuration has one.
+    pub fn policy(&self, name: &PipelineName) -> Policy {
+        self.config.pipeline.get(name).map_or_else(Policy::default, PipelineConfig::policy)
+    }
+
+    /// The target that all jobs of a pipeline have, if the configuration names one.
+    pub fn fixed_target(&self, name: &PipelineName) -> Option<String> {
+        self.config.pipeline.get(name).and_then(PipelineConfig::fixed_target)
+    }
+
+    /// The pipelines to work on: those that are named, or all of the configuration.
+    pub fn pipelines(
+        &self,
+        named: &[PipelineName],
+        said: &Overrides,
+    ) -> Result<Vec<(Pipeline, Option<PathBuf>)>, ConfigError> {
+        let names = match (named, said.command.is_empty()) {
+            ([], false) => vec![self.pipeline_name(&[], true)?],
+            ([], true) if self.config.pipeline.is_empty() => return Err(ConfigError::NothingToRun),
+            ([], true) => self.names(),
+            (named, _) => named.to_vec(),
+        };
+        let alone = names.len() == 1;
+        names.into_iter().map(|name| self.build(name, said, alone)).collect()
+    }
+
+    /// A pipeline with its handler, and where its results go.
+    pub fn pipeline(&self, name: PipelineName, said: &Overrides) -> Result<(Pipeline, Option<PathBuf>), ConfigError> {
+        self.build(name, said, true)
+    }
+
+    /// The same. A command that cannot be found is an error, unless other pipelines could go on without it.
+    fn build(
+        &self,
+        name: PipelineName,
+        said: &Overrides,
+        alone: bool,
+    ) -> Result<(Pipeline, Option<PathBuf>), ConfigError> {
+        let config = self.config.pipeline.get(&name).cloned().unwrap_or_default();
+        let wrong = |why| ConfigError::Pipeline { pipeline: name.clone(), why };
+        let (built_in, outside) = match said.command.is_empty() {
+            true => outside::recorded(|| isolation::handler(&config)),
+            false => (Ok(None), outside::Values::new()),
+        };
+        let mut pipeline = match built_in.map_err(wrong)? {
+            Some(handler) => {
+                let pipeline = Pipeline::with_name(name.clone(), handler);
+                let memory = said.memory_bytes_max.or(config.memory_max.map(|size| size.0));
+                match (self.isolated.clone(), isolation::definition(&self.config, &name, outside)) {
+                    (Some(mut command), Some(definition)) => {
+                        command.memory_bytes_max = memory.or(command.memory_bytes_max);
+                        pipeline.isolate_with(command, definition)
+                    }
+                    _ => pipeline,
+                }
+            }
+            None => Pipeline::with_name(name.clone(), Arc::new(self.exec(&name, &config, said, alone)?)),
+        };
+        pipeline = pipeline.with_policy(policy(&config, said));
+        let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
+        pipeline = pipeline.keep_payloads(config.payload.into(), payload_max).track(config.track);
+        if config.payload_required == Some(false) {
+            pipeline = pipeline.payload_optional();
+        }
+        if let Some(jobs) = said.concurrency.or(config.concurrency) {
+            pipeline = pipeline.concurrency(jobs);
+        }
+        Ok((pipeline, config.out))
+    }
+
+    /// The handler that runs the pipeline's command, or the one that was given.
+    fn exec(
+        &self,
+        name: &PipelineName,
+        config: &PipelineConfig,
+        said: &Overrides,
+        alone: bool,
+    ) -> Result<Exec, ConfigError> {
+        let words: Vec<OsString> = match said.command.as_slice() {
+            [] => config.command.iter().map(Into::into).collect(),
+            command => command.to_vec(),
+        };
+        let [program, rest @ ..] = words.as_slice() else {
+            return Err(ConfigError::NoCommand { pipeline: name.clone(), known: self.names() });
+        };
+        let wrong = |why| ConfigError::Pipeline { pipeline: name.clone(), why };
+        let mut command = Command::new(program, rest.iter().cloned());
+        command.secrets = config.secrets();
+        for (variable, value) in &config.env {
+            let value = expand(value, &mut command.secrets).map_err(wrong)?;
+            command.secrets.add_sent(variable, &value);
+            command.env.push((variable.into(), value.into()));
+        }
+        command.folder = config.folder.clone();
+        command.pure = if said.command.is_empty() { config.pure } else { said.pure };
+        if let Some(limit) = said.memory_bytes_max.or(config.memory_max.map(|size| size.0)) {
+            command.memory_bytes_max = Some(limit);
+        }
+        match command.check() {
+            Err(why) if alone => return Err(wrong(why)),
+            // It is held when it has a job, and goes on by itself once the command is there.
+            Err(why) => tracing::warn!(pipeline = %name, "{why}"),
+            Ok(()) => {}
+        }
+        let mode = match said.persistent || config.mode == ModeKind::Persistent {
+            true => Mode::Persistent,
+            false => Mode::Process,
+        };
+        Ok(Exec::new(command, mode))
+    }
+}
+
+/// A pipeline with the vault for its payloads. Pipelines share one, so that each knows what the others learn about it.
+pub fn with_vault(pipeline: Pipeline, vault: Option<&Vault>) -> Pipeline {
+    match vault {
+        Some(vault) => pipeline.vault(vault.clone()),
+        None => pipeline,
+    }
+}
+
+/// The path of a file without links on the way; the file itself need not be there.
+fn resolved(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let in_parent = || Some(parent.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(in_parent).unwrap_or_else(|| path.to_owned())
+}
+
+fn policy(config: &PipelineConfig, said: &Overrides) -> Policy {
+    let mut policy = config.policy();
+    if let Some(attempts) = said.attempts {
+        policy.retry = policy.retry.with_attempts(attempts);
+    }
+    policy.retry.base = said.backoff.unwrap_or(policy.retry.base);
+    policy.deadline = said.timeout.unwrap_or(policy.deadline);
+    policy
+}
