@@ -77,15 +77,17 @@ async fn many_callers_in_two_processes_share_one_file() {
 async fn the_audit_notices_what_does_not_add_up() {
     for tampering in [
         "DELETE FROM job WHERE seq = 1",
-        "DELETE FROM queue",
+        "DELETE FROM place",
+        "INSERT INTO place SELECT pipeline, 'hshop', due_at, seq FROM place",
         "UPDATE pipeline SET done = done + 1",
         "UPDATE pipeline SET accepted = accepted + 1, queued = queued + 1",
         "UPDATE pipeline SET retrying = 5",
-        "INSERT INTO done SELECT id, pipeline, key, target, accepted_at, 0, 1, 0, 0 FROM job",
+        "INSERT INTO done (job, pipeline, accepted_at, done_at, attempts, crashes, replays)
+         SELECT id, pipeline, accepted_at, 0, 1, 0, 0 FROM job",
         "INSERT INTO dead (id, pipeline, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message, input)
          SELECT id, pipeline, accepted_at, 0, 0, 1, 0, 0, 'auto', 'dns', '', '{}' FROM job LIMIT 1",
         "INSERT INTO identity VALUES (1, 'nobody', x'00')",
-        "INSERT INTO lease VALUES (x'00', 99, x'00', x'00', 1, 0, 0)",
+        "INSERT INTO lease (job, seq, worker, token, epoch, until) VALUES (x'00', 99, x'00', x'00', 1, 0)",
     ] {
         let (store, folder) = fresh().await;
         enqueue(&store, vec![job(1, plain()), job(2, plain())]).await;

@@ -12,37 +12,23 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     (
         "a hot job is neither queued, held nor leased",
         "SELECT count(*) FROM job j WHERE NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)
-         AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.pipeline = j.pipeline AND q.due_at = j.due_at AND q.seq = j.seq)
-         AND NOT EXISTS (SELECT 1 FROM held h WHERE h.pipeline = j.pipeline AND h.target = j.target AND h.seq = j.seq)
-         AND NOT EXISTS (SELECT 1 FROM replay_queue r WHERE r.replay = j.replay AND r.pipeline = j.pipeline
-                         AND r.due_at = j.due_at AND r.seq = j.seq)",
-    ),
-    (
-        "a place in a replay's queue has no job",
-        "SELECT count(*) FROM replay_queue r WHERE NOT EXISTS
-            (SELECT 1 FROM job j WHERE j.seq = r.seq AND j.pipeline = r.pipeline AND j.replay = r.replay)",
+         AND NOT EXISTS (SELECT 1 FROM place q WHERE q.pipeline = j.pipeline AND q.due_at = j.due_at AND q.seq = j.seq
+                         AND q.lane IN (ifnull('r' || j.replay, ''), 'h' || j.target))",
     ),
     (
         "a lease has no job",
         "SELECT count(*) FROM lease l WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = l.seq AND j.id = l.job)",
     ),
     (
-        "a place in the queue has no job",
-        "SELECT count(*) FROM queue q WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = q.seq AND j.pipeline = q.pipeline)",
+        "a place in a lane has no job",
+        "SELECT count(*) FROM place q WHERE NOT EXISTS
+            (SELECT 1 FROM job j WHERE j.seq = q.seq AND j.pipeline = q.pipeline AND j.due_at = q.due_at
+             AND q.lane IN (ifnull('r' || j.replay, ''), 'h' || j.target))",
     ),
     (
-        "a held place has no job",
-        "SELECT count(*) FROM held h WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = h.seq AND j.pipeline = h.pipeline)",
-    ),
-    (
-        "a job is queued or held and leased at once",
-        "SELECT count(*) FROM lease l WHERE EXISTS
-            (SELECT 1 FROM job j JOIN queue q ON q.pipeline = j.pipeline AND q.due_at = j.due_at AND q.seq = j.seq
-             WHERE j.seq = l.seq)
-         OR EXISTS (SELECT 1 FROM job j JOIN replay_queue r ON r.replay = j.replay AND r.pipeline = j.pipeline
-             AND r.due_at = j.due_at AND r.seq = j.seq WHERE j.seq = l.seq)
-         OR EXISTS (SELECT 1 FROM job j JOIN held h ON h.pipeline = j.pipeline AND h.target = j.target AND h.seq = j.seq
-             WHERE j.seq = l.seq)",
+        "a job is queued and leased at once, or in two lanes",
+        "SELECT (SELECT count(*) FROM place) - (SELECT count(DISTINCT seq) FROM place)
+              + (SELECT count(*) FROM lease l WHERE l.seq IN (SELECT seq FROM place))",
     ),
     (
         "a job is in two states",
@@ -105,7 +91,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     (
         "a breaker does not know how many jobs it holds",
         "SELECT count(*) FROM breaker b
-         WHERE b.held <> (SELECT count(*) FROM held h WHERE h.pipeline = b.pipeline AND h.target = b.target)",
+         WHERE b.held <> (SELECT count(*) FROM place q WHERE q.pipeline = b.pipeline AND q.lane = 'h' || b.target)",
     ),
 ];
 
@@ -148,9 +134,7 @@ fn show(l: &Ledger) -> String {
 
 fn count(conn: &Connection, pipeline: i64) -> Result<Ledger, Fault> {
     let one = |sql: &str| conn.query_row(sql, [pipeline], |row| row.get::<_, i64>(0));
-    let queued = one("SELECT count(*) FROM queue WHERE pipeline = ?1")?
-        + one("SELECT count(*) FROM held WHERE pipeline = ?1")?
-        + one("SELECT count(*) FROM replay_queue WHERE pipeline = ?1")?;
+    let queued = one("SELECT count(*) FROM place WHERE pipeline = ?1")?;
     let replaying = one("SELECT count(*) FROM job WHERE pipeline = ?1 AND replay IS NOT NULL")?;
     let leased = one("SELECT count(*) FROM lease l JOIN job j ON j.seq = l.seq WHERE j.pipeline = ?1")?;
     let retrying = one("SELECT count(*) FROM job j WHERE j.pipeline = ?1 AND j.attempts + j.crashes > 0

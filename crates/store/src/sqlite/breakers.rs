@@ -11,6 +11,7 @@ use rusqlite::{OptionalExtension, params};
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
+use super::lanes;
 use super::rows::{self, RowResult};
 use crate::contract::{BreakerStore, BreakerView, SweepBreakers};
 use crate::error::Result;
@@ -137,17 +138,9 @@ pub(super) fn keep(batch: &mut Batch<'_>, pipeline: i64, target: &str, kept: &Ke
     Ok(())
 }
 
-/// Sets a queued job aside until its target is better.
-pub(super) fn hold(batch: &Batch<'_>, pipeline: i64, target: &str, seq: i64) -> Result<(), Fault> {
-    let mut insert = batch.statement("INSERT INTO held (pipeline, target, seq) VALUES (?1, ?2, ?3)")?;
-    insert.execute(params![pipeline, target, seq])?;
-    Ok(())
-}
-
 /// Removes a held job, wherever it goes then.
-pub(super) fn let_go(batch: &Batch<'_>, pipeline: i64, target: &str, seq: i64) -> Result<(), Fault> {
-    let mut delete = batch.statement("DELETE FROM held WHERE pipeline = ?1 AND target = ?2 AND seq = ?3")?;
-    delete.execute(params![pipeline, target, seq])?;
+pub(super) fn let_go(batch: &Batch<'_>, pipeline: i64, target: &str, due_at: Timestamp, seq: i64) -> Result<(), Fault> {
+    lanes::pull(batch, pipeline, &lanes::held(target), due_at, seq)?;
     let mut update = batch.statement(
         "UPDATE breaker SET held = held - 1, waiting = held > 1 OR breaker ->> 'state' <> 'closed'
          WHERE pipeline = ?1 AND target = ?2",

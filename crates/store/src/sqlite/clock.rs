@@ -15,7 +15,7 @@ use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{breakers, jobs, replay_letters};
+use super::{breakers, lanes};
 use crate::contract::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
 use crate::error::Result;
 
@@ -96,8 +96,8 @@ fn from(params: &MendDueTimes) -> i64 {
 /// Jobs of the queue that are due later than they can be.
 fn find_late(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Fault> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM queue q JOIN job j ON j.seq = q.seq
-         WHERE q.pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND q.due_at > ?2 ORDER BY q.due_at"
+        "SELECT {COLUMNS} FROM place q JOIN job j ON j.seq = q.seq
+         WHERE q.pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND q.lane = '' AND q.due_at > ?2 ORDER BY q.due_at"
     );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map(params![params.pipeline.as_str(), from(params)], late)?;
@@ -111,8 +111,8 @@ fn find_late(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Faul
 fn find_replayed(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Fault> {
     let sql = format!(
         "SELECT {COLUMNS} FROM replay r INDEXED BY replay_open
-         CROSS JOIN replay_queue q ON q.replay = r.id AND q.pipeline = (SELECT id FROM pipeline WHERE name = ?1)
-                                   AND q.due_at > ?2
+         CROSS JOIN place q ON q.pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND q.lane = 'r' || r.id
+                            AND q.due_at > ?2
          JOIN job j ON j.seq = q.seq WHERE r.finished_at IS NULL"
     );
     let mut select = conn.prepare_cached(&sql)?;
@@ -128,16 +128,8 @@ fn mend(batch: &mut Batch<'_>, pipeline: i64, late: &Late, params: &MendDueTimes
     };
     let queued = Queued { held_until, ..late.queued };
     let Some(due_at) = params.retry.due_instead(&queued, params.now) else { return Ok(false) };
-    let was = queued.due_at.as_millis();
-    let taken = match late.replay {
-        Some(replay) => batch
-            .statement("DELETE FROM replay_queue WHERE replay = ?1 AND pipeline = ?2 AND due_at = ?3 AND seq = ?4")?
-            .execute([replay, pipeline, was, late.seq])?,
-        None => batch
-            .statement("DELETE FROM queue WHERE pipeline = ?1 AND due_at = ?2 AND seq = ?3")?
-            .execute([pipeline, was, late.seq])?,
-    };
-    if taken == 0 {
+    let lane = lanes::home(late.replay);
+    if !lanes::pull(batch, pipeline, &lane, queued.due_at, late.seq)? {
         return Ok(false);
     }
     // A job that was accepted in the future would be pulled in again the next time.
@@ -146,10 +138,7 @@ fn mend(batch: &mut Batch<'_>, pipeline: i64, late: &Late, params: &MendDueTimes
         due_at.as_millis(),
         params.now.as_millis(),
     ])?;
-    match late.replay {
-        Some(replay) => replay_letters::push(batch, replay, pipeline, late.seq, due_at)?,
-        None => jobs::push(batch, pipeline, late.seq, due_at)?,
-    }
+    lanes::push(batch, pipeline, &lane, due_at, late.seq)?;
     Ok(true)
 }
 

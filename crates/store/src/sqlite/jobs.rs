@@ -13,6 +13,7 @@ use super::batch::{Batch, Event};
 use super::breakers;
 use super::conditions::Conditions;
 use super::fault::Fault;
+use super::lanes;
 use super::payloads;
 use super::replay_letters::{self, Ended};
 use super::rows::{self, RowResult};
@@ -108,19 +109,12 @@ fn accept(
             input
         ])?;
     let seq = batch.connection().last_insert_rowid();
-    push(batch, pipeline, seq, job.due_at)?;
+    lanes::push(batch, pipeline, lanes::QUEUE, job.due_at, seq)?;
     let ledger = batch.ledger(pipeline);
     ledger.accepted += 1;
     ledger.queued += 1;
     batch.count(pipeline, now, Event::Accepted, None);
     Ok(EnqueuedJob::Accepted(job.id))
-}
-
-/// Puts a job into the queue.
-pub(super) fn push(batch: &Batch<'_>, pipeline: i64, seq: i64, due_at: Timestamp) -> Result<(), Fault> {
-    let mut insert = batch.statement("INSERT INTO queue (pipeline, due_at, seq) VALUES (?1, ?2, ?3)")?;
-    insert.execute(params![pipeline, due_at.as_millis(), seq])?;
-    Ok(())
 }
 
 /// The state of a job, told by the table that has it, and when it came to its end.
@@ -166,7 +160,8 @@ const SOURCES: [Source; 4] = [
         columns: "j.key, j.target, j.input, j.attempts, j.crashes, j.replays, j.accepted_at,
                   iif(l.job IS NULL, j.due_at, NULL), h.seq IS NOT NULL, NULL, j.reason, j.code",
         tables: "job j LEFT JOIN lease l ON l.job = j.id
-                 LEFT JOIN held h ON h.pipeline = j.pipeline AND h.target = j.target AND h.seq = j.seq",
+                 LEFT JOIN place h ON h.pipeline = j.pipeline AND h.lane = 'h' || j.target AND h.due_at = j.due_at
+                                 AND h.seq = j.seq",
         text: &["j.key", "j.target", "j.input"],
     },
     Source {
@@ -325,7 +320,7 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
     let mut select = batch
         .statement("SELECT seq, pipeline, target, due_at, attempts + crashes > 0, replay FROM job WHERE id = ?1")?;
     let (seq, pipeline, target, due_at, tried, replay) = select.query_row([id.as_bytes()], |row| {
-        let (seq, pipeline, due_at): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(3)?);
+        let (seq, pipeline, due_at): (i64, i64, Timestamp) = (row.get(0)?, row.get(1)?, rows::time(row, 3)?);
         Ok((
             seq,
             pipeline,
@@ -349,15 +344,8 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
         batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([id.as_bytes()])?;
     } else {
         batch.ledger(pipeline).retrying -= i64::from(tried);
-        let queued = batch
-            .statement("DELETE FROM queue WHERE pipeline = ?1 AND due_at = ?2 AND seq = ?3")?
-            .execute(params![pipeline, due_at, seq])?;
-        if let Some(replay) = replay {
-            batch
-                .statement("DELETE FROM replay_queue WHERE replay = ?1 AND pipeline = ?2 AND due_at = ?3 AND seq = ?4")?
-                .execute([replay, pipeline, due_at, seq])?;
-        } else if queued == 0 {
-            breakers::let_go(batch, pipeline, target.as_deref().unwrap_or_default(), seq)?;
+        if !lanes::pull(batch, pipeline, &lanes::home(replay), due_at, seq)? {
+            breakers::let_go(batch, pipeline, target.as_deref().unwrap_or_default(), due_at, seq)?;
         }
     }
     if let Some(replay) = replay {

@@ -16,8 +16,8 @@ use serde_json::Value;
 use super::batch::Batch;
 use super::breakers::{self, Kept};
 use super::fault::Fault;
+use super::lanes;
 use super::leases::JOB_COLUMNS;
-use super::replay_letters;
 use super::rows::{self, RowResult};
 use crate::contract::{Lane, LeaseJobs};
 
@@ -88,14 +88,14 @@ impl Leasing<'_, '_> {
             return Ok(0);
         }
         let sql = format!(
-            "SELECT {JOB_COLUMNS} FROM held h JOIN job j ON j.seq = h.seq
-             WHERE h.pipeline = ?1 AND h.target = ?2 ORDER BY h.seq"
+            "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq
+             WHERE q.pipeline = ?1 AND q.lane = ?2 ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map(params![self.pipeline, target], queued_job)?;
+        let rows = select.query_map(params![self.pipeline, lanes::held(target)], queued_job)?;
         let found = rows.take(limit).collect::<RowResult<Vec<_>>>()?;
         for job in &found {
-            breakers::let_go(self.batch, self.pipeline, target, job.seq)?;
+            breakers::let_go(self.batch, self.pipeline, target, job.due_at, job.seq)?;
         }
         let taken = found.len();
         found.into_iter().try_for_each(|job| self.grant(job))?;
@@ -106,14 +106,12 @@ impl Leasing<'_, '_> {
     fn take_queued(&mut self, waiting: &mut BTreeMap<String, Kept>) -> Result<(), Fault> {
         let mut set_aside = 0;
         while self.room() > 0 && set_aside < HELD_PER_LEASE_MAX {
-            let due = self.due_jobs()?;
+            let due = self.due_jobs(lanes::QUEUE)?;
             if due.is_empty() {
                 break;
             }
             for job in due {
-                self.batch
-                    .statement("DELETE FROM queue WHERE pipeline = ?1 AND due_at = ?2 AND seq = ?3")?
-                    .execute(params![self.pipeline, job.due_at, job.seq])?;
+                lanes::pull(self.batch, self.pipeline, lanes::QUEUE, job.due_at, job.seq)?;
                 let Some((target, kept)) = job.target.as_ref().and_then(|target| waiting.get_key_value(target)) else {
                     self.grant(job)?;
                     continue;
@@ -126,7 +124,7 @@ impl Leasing<'_, '_> {
                         self.grant(job)?;
                     }
                     Admission::NotBefore(_) => {
-                        breakers::hold(self.batch, self.pipeline, &target, job.seq)?;
+                        lanes::push(self.batch, self.pipeline, &lanes::held(&target), job.due_at, job.seq)?;
                         kept.held += 1;
                         set_aside += 1;
                         breakers::keep(self.batch, self.pipeline, &target, &kept)?;
@@ -148,18 +146,10 @@ impl Leasing<'_, '_> {
     /// Takes letters that a replay sent. Those whose target's breaker does not let them through wait for it, unless they
     /// need no target. Says when the next one is due.
     fn take_replayed(&mut self, replay: i64, waiting: &mut BTreeMap<String, Kept>) -> Result<Option<Timestamp>, Fault> {
-        let sql = format!(
-            "SELECT {JOB_COLUMNS} FROM replay_queue q JOIN job j ON j.seq = q.seq
-             WHERE q.replay = ?1 AND q.pipeline = ?2 AND q.due_at <= ?3 ORDER BY q.due_at, q.seq"
-        );
-        let mut select = self.batch.statement(&sql)?;
-        let now = self.params.now;
-        let rows = select.query_map(params![replay, self.pipeline, now.as_millis()], queued_job)?;
-        let due = rows.take(self.room()).collect::<RowResult<Vec<_>>>()?;
+        let (now, lane) = (self.params.now, lanes::replay(replay));
+        let due = self.due_jobs(&lane)?;
         for job in due {
-            self.batch
-                .statement("DELETE FROM replay_queue WHERE replay = ?1 AND pipeline = ?2 AND due_at = ?3 AND seq = ?4")?
-                .execute(params![replay, self.pipeline, job.due_at, job.seq])?;
+            lanes::pull(self.batch, self.pipeline, &lane, job.due_at, job.seq)?;
             let target = job.target.clone().filter(|_| job.saved.is_none()).unwrap_or_default();
             let Some(kept) = waiting.get_mut(&target) else {
                 self.grant(job)?;
@@ -176,14 +166,11 @@ impl Leasing<'_, '_> {
                     let due = due.max(now + Duration::from_millis(100));
                     let mut update = self.batch.statement("UPDATE job SET due_at = ?2 WHERE seq = ?1")?;
                     update.execute(params![job.seq, due.as_millis()])?;
-                    replay_letters::push(self.batch, replay, self.pipeline, job.seq, due)?;
+                    lanes::push(self.batch, self.pipeline, &lane, due, job.seq)?;
                 }
             }
         }
-        let mut select = self
-            .batch
-            .statement("SELECT due_at FROM replay_queue WHERE replay = ?1 AND pipeline = ?2 ORDER BY due_at LIMIT 1")?;
-        Ok(select.query_row([replay, self.pipeline], |row| rows::time(row, 0)).optional()?)
+        self.first_due(&lane)
     }
 
     /// The saved payload that a letter is to be worked from.
@@ -214,21 +201,26 @@ impl Leasing<'_, '_> {
     }
 
     /// The jobs that are due. They are not limited in SQL: a bound limit would have the statement prepared anew each time.
-    fn due_jobs(&self) -> Result<Vec<QueuedJob>, Fault> {
+    fn due_jobs(&self, lane: &str) -> Result<Vec<QueuedJob>, Fault> {
         let sql = format!(
-            "SELECT {JOB_COLUMNS} FROM queue q JOIN job j ON j.seq = q.seq
-             WHERE q.pipeline = ?1 AND q.due_at <= ?2 ORDER BY q.due_at, q.seq"
+            "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq
+             WHERE q.pipeline = ?1 AND q.lane = ?2 AND q.due_at <= ?3 ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map(params![self.pipeline, self.params.now.as_millis()], queued_job)?;
+        let rows = select.query_map(params![self.pipeline, lane, self.params.now.as_millis()], queued_job)?;
         Ok(rows.take(self.room()).collect::<RowResult<_>>()?)
+    }
+
+    /// When the first job of a lane is due.
+    fn first_due(&self, lane: &str) -> Result<Option<Timestamp>, Fault> {
+        let sql = "SELECT due_at FROM place WHERE pipeline = ?1 AND lane = ?2 ORDER BY due_at LIMIT 1";
+        let mut select = self.batch.statement(sql)?;
+        Ok(select.query_row(params![self.pipeline, lane], |row| rows::time(row, 0)).optional()?)
     }
 
     /// When the next job is due, in the queue or held.
     fn next_due(&self, waiting: &BTreeMap<String, Kept>) -> Result<Option<Timestamp>, Fault> {
-        let mut select =
-            self.batch.statement("SELECT due_at FROM queue WHERE pipeline = ?1 ORDER BY due_at LIMIT 1")?;
-        let queued = select.query_row([self.pipeline], |row| rows::time(row, 0)).optional()?;
+        let queued = self.first_due(lanes::QUEUE)?;
         let held = waiting.values().filter(|kept| kept.held > 0).map(|kept| match self.admission(kept) {
             Admission::NotBefore(due) => due,
             Admission::All | Admission::Probes(_) => self.params.now,
@@ -285,7 +277,7 @@ struct QueuedJob {
     accepted_at: Timestamp,
     tally: Tally,
     seq: i64,
-    due_at: i64,
+    due_at: Timestamp,
     progress: Option<Value>,
     saved: Option<[u8; 32]>,
     automatic: bool,
@@ -300,7 +292,7 @@ fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
         accepted_at: rows::time(row, 4)?,
         tally: rows::tally(row, 5)?,
         seq: row.get(10)?,
-        due_at: row.get(11)?,
+        due_at: rows::time(row, 11)?,
         progress: rows::json_opt(row, 12)?,
         saved: row.get(13)?,
         automatic: row.get(14)?,

@@ -24,6 +24,7 @@ mod emptied;
 mod fault;
 mod identity;
 mod jobs;
+mod lanes;
 mod leases;
 mod leasing;
 mod ledger;

@@ -10,6 +10,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::batch::{Batch, Event};
 use super::fault::Fault;
+use super::lanes;
 use super::rows::{self, RowResult};
 use crate::contract::ReplayView;
 
@@ -59,7 +60,7 @@ struct Letter {
     tried: bool,
 }
 
-/// Moves a dead letter into the replay's queue; says whether it was there and the changes to its input fit.
+/// Moves a dead letter into the replay's lane; says whether it was there and the changes to its input fit.
 fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, now: Timestamp) -> Result<bool, Fault> {
     let mut select = batch.statement(
         "SELECT seq, pipeline, target, cause_key, input, reason, attempts + crashes > 0 FROM dead WHERE id = ?1",
@@ -122,7 +123,7 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         // A task is that of the input as it was.
         .execute(params![letter.seq, job.as_bytes(), input.is_some()])?;
     batch.statement("DELETE FROM dead WHERE seq = ?1")?.execute([letter.seq])?;
-    push(batch, replay, letter.pipeline, seq, now)?;
+    lanes::push(batch, letter.pipeline, &lanes::replay(replay), now, seq)?;
     batch.shift(letter.pipeline, JobState::Dead, Move::Replay)?;
     let ledger = batch.ledger(letter.pipeline);
     ledger.retrying += i64::from(letter.tried);
@@ -132,14 +133,6 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         batch.tallies.key(key).dead -= 1;
     }
     Ok(true)
-}
-
-/// Puts a letter into a replay's queue.
-pub(super) fn push(batch: &Batch<'_>, replay: i64, pipeline: i64, seq: i64, due_at: Timestamp) -> Result<(), Fault> {
-    let mut insert =
-        batch.statement("INSERT INTO replay_queue (replay, pipeline, due_at, seq) VALUES (?1, ?2, ?3, ?4)")?;
-    insert.execute(params![replay, pipeline, due_at.as_millis(), seq])?;
-    Ok(())
 }
 
 /// How a letter that a replay had sent came to its end.

@@ -12,7 +12,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::batch::Batch;
 use super::causes;
 use super::fault::Fault;
-use super::replay_letters::push;
+use super::lanes;
 use super::rows::{self, RowResult};
 
 /// A letter that a replay had sent and that nobody works on.
@@ -37,11 +37,12 @@ pub(super) fn withdraw(batch: &mut Batch<'_>, replay: i64, now: Timestamp) -> Re
     let mut select = batch.statement(
         "SELECT j.seq, j.id, j.pipeline, j.target, j.cause_key, j.attempts, j.attempts_before, j.crashes, j.replays, j.suspect,
                 j.begun, l.letter ->> 'gate', l.letter ->> 'verdict', l.letter ->> 'failures'
-         FROM replay_queue q JOIN job j ON j.seq = q.seq JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
-         WHERE q.replay = ?1",
+         FROM pipeline p CROSS JOIN place q ON q.pipeline = p.id AND q.lane = ?2
+         JOIN job j ON j.seq = q.seq JOIN replay_letter l ON l.job = j.id AND l.claimed = 1 AND l.replay = ?1",
     )?;
-    let waiting = select.query_map([replay], waiting)?.collect::<RowResult<Vec<_>>>()?;
-    batch.statement("DELETE FROM replay_queue WHERE replay = ?1")?.execute([replay])?;
+    let lane = lanes::replay(replay);
+    let waiting = select.query_map(params![replay, lane], waiting)?.collect::<RowResult<Vec<_>>>()?;
+    batch.statement("DELETE FROM place WHERE pipeline IN (SELECT id FROM pipeline) AND lane = ?1")?.execute([lane])?;
     for letter in &waiting {
         take_back(batch, letter, now)?;
     }
@@ -65,7 +66,7 @@ fn waiting(row: &Row<'_>) -> RowResult<Waiting> {
     })
 }
 
-/// Puts letters whose worker is gone back into the replay's queue, and notes whether they had begun. One that ran inside that
+/// Puts letters whose worker is gone back into the replay's lane, and notes whether they had begun. One that ran inside that
 /// worker may have taken it down, and stays suspected.
 fn return_lost(batch: &mut Batch<'_>, replay: i64) -> Result<(), Fault> {
     let mut select = batch.statement(
@@ -84,7 +85,7 @@ fn return_lost(batch: &mut Batch<'_>, replay: i64) -> Result<(), Fault> {
             .execute([seq, started])?;
         batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
         batch.ledger(pipeline).retrying += i64::from(tried);
-        push(batch, replay, pipeline, seq, due_at)?;
+        lanes::push(batch, pipeline, &lanes::replay(replay), due_at, seq)?;
     }
     Ok(())
 }

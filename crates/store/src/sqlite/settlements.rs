@@ -16,7 +16,7 @@ use super::batch::{Batch, Event};
 use super::breakers;
 use super::fault::Fault;
 use super::replay_letters::{self, Ended};
-use super::{causes, jobs, payloads, rows};
+use super::{causes, lanes, payloads, rows};
 use crate::contract::{SettleJobs, Settled};
 
 pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<Vec<Settled>, Fault> {
@@ -202,10 +202,7 @@ fn requeue(
         ],
         |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)),
     )?;
-    match replay {
-        Some(replay) => replay_letters::push(batch, replay, pipeline, seq, due_at)?,
-        None => jobs::push(batch, pipeline, seq, due_at)?,
-    }
+    lanes::push(batch, pipeline, &lanes::home(replay), due_at, seq)?;
     batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
     batch.ledger(pipeline).retrying += i64::from(tally.tried());
     if let Some(failure) = failure {
