@@ -29,7 +29,7 @@ const REASONS: [Reason; 5] =
 
 /// Fills a store.
 pub async fn fill(path: &Path, letters: u64) -> Result<()> {
-    let redrive = Redrive::open(&format!("sqlite:{}", path.display()))?;
+    let redrive = Redrive::open(&format!("sqlite:{}", path.display())).await?;
     let now = redrive.now();
     for first in (0..letters).step_by(PER_CALL as usize) {
         let batch = (first..(first + PER_CALL).min(letters)).map(|n| letter(n, now)).collect::<Result<_>>()?;

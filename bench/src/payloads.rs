@@ -22,7 +22,7 @@ const PAGE_BYTES: usize = 100 * 1024;
 const CALLERS: usize = 16;
 
 pub async fn measure(folder: &Path) -> Result<()> {
-    let redrive = Redrive::open(&format!("sqlite:{}", folder.join("payloads.db").display()))?;
+    let redrive = Redrive::open(&format!("sqlite:{}", folder.join("payloads.db").display())).await?;
     let vault = Vault::open(&folder.join("payloads").display().to_string(), &redrive)?;
     let pages: Vec<String> = (0..PAGES).map(page).collect();
     let disk = write_files(&folder.join("files"), &pages)?;

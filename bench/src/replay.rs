@@ -27,7 +27,7 @@ use crate::row;
 const PAGES: usize = 2_000;
 
 pub async fn measure(folder: &Path) -> Result<()> {
-    let redrive = Redrive::open(&format!("sqlite:{}", folder.join("replay.db").display()))?;
+    let redrive = Redrive::open(&format!("sqlite:{}", folder.join("replay.db").display())).await?;
     let vault = Vault::open(&folder.join("saved").display().to_string(), &redrive)?;
     let pages: Vec<String> = (0..PAGES).map(payloads::page).collect();
     let extractor = payloads::rules()?.compile()?;

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_millis(200);
 const RUNS: usize = 5;
 
 pub async fn measure(path: &Path, letters: u64) -> Result<()> {
-    let redrive = Redrive::open(&format!("sqlite:{}", path.display()))?;
+    let redrive = Redrive::open(&format!("sqlite:{}", path.display())).await?;
     let params = ListCauses {
         ids: Vec::new(),
         pipeline: None,

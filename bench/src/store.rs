@@ -21,7 +21,7 @@ use crate::{raw, row};
 const LOADS: [(usize, usize, usize); 4] = [(1, 3_000, 1), (16, 2_000, 1), (64, 1_000, 1), (64, 2_048, 16)];
 
 pub async fn measure(path: &Path, dead_letters: u64) -> Result<()> {
-    let redrive = Redrive::open(&format!("sqlite:{}", path.display()))?;
+    let redrive = Redrive::open(&format!("sqlite:{}", path.display())).await?;
     let enqueue_limit = raw::enqueue(path, 60_000, 1_000)?;
     let settle_limit = raw::lease_and_settle(path, 1_000)?;
     row(

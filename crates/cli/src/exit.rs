@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use crate::advice;
 use crate::output::foreign::harmless;
 use crate::output::print::say;
 use anstyle::{AnsiColor, Style};
@@ -88,7 +89,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         Some(ConfigError::Unreadable { .. }) => (format!("{error:#}"), Exit::Failed),
         Some(error) => (way_out(error), Exit::Usage),
         None if error.is::<UsageError>() => (format!("{error:#}"), Exit::Usage),
-        None => (format!("{error:#}"), Exit::Failed),
+        None => (format!("{error:#}{}", advice::of(error)), Exit::Failed),
     };
     say!("{red}error:{red:#} {}", harmless(&text));
     exit.into()

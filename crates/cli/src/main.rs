@@ -5,8 +5,9 @@
 //! - `tasks`: reading task files; `lines`: reading any file by lines
 //! - `commands`: one file per command
 //! - `output`: tables, progress, colours
-//! - `exit`: exit codes and how errors end the program
+//! - `exit`: exit codes and how errors end the program; `advice`: the way out of an error of the store
 
+mod advice;
 mod args;
 mod commands;
 mod exit;

@@ -163,7 +163,9 @@ fn is_json(first: Option<char>, path: &Path, format: Format) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redrive_store::sqlite::SqliteStore;
     use serde_json::json;
+    use std::sync::Arc;
 
     type Read = (Vec<NewJob>, Vec<BrokenLine>);
 
@@ -171,7 +173,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
         std::fs::write(&path, content).expect("written");
-        let redrive = Redrive::open("memory:").expect("opened");
+        let redrive = Redrive::over(Arc::new(SqliteStore::in_memory().expect("opened")));
         let (mut jobs, mut broken) = (Vec::new(), Vec::new());
         let tasks = Tasks::open(&path, Format::Auto).expect("opened");
         let each = |task| {

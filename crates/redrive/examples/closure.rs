@@ -4,7 +4,7 @@ use redrive::{FailureReport, Job, Pipeline, Reason, Redrive, json};
 
 #[tokio::main]
 async fn main() -> Result<(), redrive::Error> {
-    let redrive = Redrive::open("memory:")?;
+    let redrive = Redrive::open("memory:").await?;
     let prices = Pipeline::new("prices", |job: Job| async move {
         let text = job.input["price"].as_str().unwrap_or_default();
         let price: f64 = text.parse().map_err(|_| FailureReport::new(Reason::SchemaValidation, "no price"))?;

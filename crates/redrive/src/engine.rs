@@ -7,7 +7,7 @@ use redrive_core::jobs::{Input, KEY_BYTES_MAX, NewJob};
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{EnqueueJobs, EnqueuedJob};
-use redrive_store::{Location, OpenMode, Store};
+use redrive_store::{Options, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -27,9 +27,8 @@ pub struct Redrive {
 
 impl Redrive {
     /// Opens the store at an address, `sqlite:PATH` or `memory:`, and makes it if it is not there.
-    pub fn open(location: &str) -> Result<Self, Error> {
-        let location: Location = location.parse()?;
-        Ok(Self::over(redrive_store::open(&location, OpenMode::Create)?))
+    pub async fn open(address: &str) -> Result<Self, Error> {
+        Ok(Self::over(redrive_store::open(address, Options::create()).await?))
     }
 
     /// Redrive over a store that is open.

@@ -5,7 +5,7 @@
 //! use redrive::{FailureReport, Pipeline, Reason, Redrive, json};
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), redrive::Error> {
-//! let redrive = Redrive::open("memory:")?;
+//! let redrive = Redrive::open("memory:").await?;
 //! let greet = Pipeline::new("greet", |job: redrive::Job| async move {
 //!     match job.input["name"].as_str() {
 //!         Some(name) => Ok(json!({"greeting": format!("hello, {name}")})),

@@ -4,13 +4,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::handler::{exec, isolated};
 use redrive::vault::Vault;
 use redrive::{Job, Pipeline, Reason, Redrive, json};
 use redrive_core::payloads::Response;
+use redrive_store::Options;
 use redrive_store::contract::{DeadFilter, ListDead};
+use redrive_store::sqlite::SqliteStore;
 
 const WORKER: &str = "REDRIVE_POISON_TEST_STORE";
 
@@ -28,7 +31,7 @@ fn pipeline() -> Pipeline {
 }
 
 fn open(path: &Path) -> Redrive {
-    Redrive::open(&format!("sqlite:{}", path.display())).expect("opened")
+    Redrive::over(Arc::new(SqliteStore::open(path, Options::create()).expect("opened")))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

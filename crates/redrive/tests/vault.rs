@@ -14,6 +14,7 @@ use redrive::{CancellationToken, FailureReport, Handler, Job, Pipeline, Reason, 
 use redrive_core::dead::DeadLetter;
 use redrive_core::payloads::{Payload, Response};
 use redrive_store::contract::{CancelJobs, DeadFilter, EnqueuedJob, ListDead};
+use redrive_store::sqlite::SqliteStore;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use tempfile::TempDir;
@@ -104,7 +105,7 @@ async fn exercise(vault: &Vault) {
 }
 
 fn redrive() -> Redrive {
-    Redrive::open("memory:").expect("opened")
+    Redrive::over(Arc::new(SqliteStore::in_memory().expect("opened")))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

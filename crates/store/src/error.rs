@@ -1,9 +1,14 @@
 //! What can go wrong in a store, as far as a caller can act on it.
+//!
+//! An error names the place where it happened, as text, and what is wrong there. It knows neither files nor commands: whoever
+//! speaks to a person adds the way out.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
 use redrive_core::state::IllegalMove;
+use redrive_core::time::Timestamp;
 
 /// The result of a store's verb.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -12,9 +17,7 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// The pipeline's queue is full: nothing of the batch was accepted.
-    #[error(
-        "the queue of pipeline {pipeline} is full: {queued} of at most {max} jobs are queued; work on them, or raise max_queued"
-    )]
+    #[error("the queue of pipeline {pipeline} is full: {queued} of at most {max} jobs are queued")]
     QueueFull {
         /// The pipeline.
         pipeline: PipelineName,
@@ -23,53 +26,73 @@ pub enum StoreError {
         /// Jobs that may be queued.
         max: u64,
     },
-    /// There is no store at the path, and none was to be made.
-    #[error("no store at {}: `redrive run` or `redrive push` makes one; name another with --store", .0.display())]
-    Missing(PathBuf),
-    /// The file was made by a newer version.
-    #[error("{} was made by a newer version of redrive (schema {found}, this one knows {known}): upgrade redrive", .path.display())]
+    /// There is no store at the place, and none was to be made.
+    #[error("no store at {place}")]
+    Missing {
+        /// Where.
+        place: String,
+    },
+    /// The store was made by a newer version.
+    #[error("{place} was made by a newer version of redrive (schema {found}, this one knows {known})")]
     NewerSchema {
-        /// The file.
-        path: PathBuf,
+        /// Where.
+        place: String,
         /// Its schema version.
         found: i64,
         /// The newest version known here.
         known: i64,
     },
-    /// The file is not a store.
-    #[error("{} is not a redrive store: {why}; name another file with --store", .path.display())]
+    /// What is at the place is not a store.
+    #[error("{place} is not a redrive store: {why}")]
     NotAStore {
-        /// The file.
-        path: PathBuf,
+        /// Where.
+        place: String,
         /// What is wrong with it.
         why: String,
     },
-    /// Another process kept the file locked for too long.
-    #[error("{} is locked by another process: try again, or find it with `fuser`", .0.display())]
-    Locked(PathBuf),
+    /// Others kept the store busy for too long. Nothing was written; the same call may go through a little later.
+    #[error("{place} is locked by another process")]
+    Busy {
+        /// Where.
+        place: String,
+        /// When it is worth another try.
+        retry_after: Duration,
+    },
+    /// The store does not answer. Nothing is known to be lost.
+    #[error("{place} has not answered since {since}")]
+    Unavailable {
+        /// Where.
+        place: String,
+        /// Since when.
+        since: Timestamp,
+    },
     /// The disk is full; nothing of the batch was written.
-    #[error("the disk is full: {} could not be written; make room and run the same command again, nothing that was acknowledged is lost", .0.display())]
-    DiskFull(PathBuf),
-    /// The file is empty or missing, but something is left of the store that it was.
+    #[error("the disk is full: {place} could not be written")]
+    DiskFull {
+        /// Where.
+        place: String,
+    },
+    /// The store is empty or missing, but something is left of the one that it was.
     #[error(
-        "{} is {state}, but {} is there: it was a store, and to begin anew would destroy what is left of it; put a copy of it back, or {way_out}",
-        .path.display(), .left.display()
+        "{place} is {state}, but {left} is there: it was a store, and to begin anew would destroy what is left of it; put a copy of it back, or {way_out}"
     )]
     Emptied {
-        /// The file.
-        path: PathBuf,
+        /// Where.
+        place: String,
         /// What it is now.
         state: &'static str,
         /// What is left.
-        left: PathBuf,
+        left: String,
         /// How to begin anew all the same.
         way_out: &'static str,
     },
-    /// The file is of an older version and cannot be brought forward.
-    #[error("{} was made by an older version of redrive (schema {found}, this one reads {known}) and cannot be brought forward: {why}", .path.display())]
+    /// The store is of an older version and cannot be brought forward.
+    #[error(
+        "{place} was made by an older version of redrive (schema {found}, this one reads {known}) and cannot be brought forward: {why}"
+    )]
     CannotMigrate {
-        /// The file.
-        path: PathBuf,
+        /// Where.
+        place: String,
         /// Its schema version.
         found: i64,
         /// The version known here.
@@ -77,19 +100,40 @@ pub enum StoreError {
         /// What is in the way.
         why: Box<StoreError>,
     },
-    /// The file or its folder cannot be written.
-    #[error("{} cannot be written: {why}", .path.display())]
+    /// The store cannot be written.
+    #[error("{place} cannot be written: {why}")]
     ReadOnly {
-        /// The file.
-        path: PathBuf,
+        /// Where.
+        place: String,
         /// Why not.
         why: String,
     },
-    /// The file was removed or replaced while it was open. What was settled since may be nowhere.
-    #[error("the store {} was removed or replaced while it was in use: put it back if you can, then run the same command again", .0.display())]
-    Gone(PathBuf),
+    /// The store was removed or replaced while it was open. What was settled since may be nowhere.
+    #[error("the store {place} was removed or replaced while it was in use")]
+    Gone {
+        /// Where.
+        place: String,
+    },
+    /// What a decision was made from has changed meanwhile: nothing was written, and it is to be made anew.
+    #[error("{what} changed meanwhile")]
+    Conflict {
+        /// What changed.
+        what: String,
+    },
+    /// A question that would take too long to answer.
+    #[error("{what} is too much at once")]
+    TooBroad {
+        /// What was asked.
+        what: String,
+    },
+    /// This backend cannot do that.
+    #[error("this store has no {what}")]
+    Unsupported {
+        /// What was asked.
+        what: &'static str,
+    },
     /// There is no such cause.
-    #[error("no cause {0}: `redrive cause list --all` shows which there are")]
+    #[error("no cause {0}")]
     NoCause(String),
     /// The beginning of an id fits several causes.
     #[error("several causes begin with {0}: give more of the id")]
@@ -113,11 +157,16 @@ pub enum StoreError {
         why: &'static str,
     },
     /// There is no such replay.
-    #[error("no replay {0}: `redrive replay list` shows which there are")]
+    #[error("no replay {0}")]
     NoReplay(String),
     /// A text that is not the address of a store.
-    #[error("{0:?} is not a store: expected sqlite:PATH or memory:")]
-    InvalidLocation(String),
+    #[error("{text:?} is not a store: expected {known}")]
+    InvalidLocation {
+        /// The text.
+        text: String,
+        /// The addresses that are understood.
+        known: String,
+    },
     /// A cursor that no list has given out.
     #[error("{0:?} is not a cursor: use the one that the list before it printed")]
     InvalidCursor(String),
@@ -128,21 +177,32 @@ pub enum StoreError {
     #[error("the store is closed")]
     Closed,
     /// Anything else the database says.
-    #[error("{}: {message}", .path.display())]
+    #[error("{place}: {message}")]
     Database {
-        /// The file.
-        path: PathBuf,
+        /// Where.
+        place: String,
         /// What it says.
         message: String,
     },
 }
 
+/// When a store that was busy is worth another try: it was waited for already.
+const RETRY_AFTER: Duration = Duration::from_millis(50);
+
 impl StoreError {
+    /// Others keep the store at a place busy.
+    pub(crate) fn busy(place: impl Display) -> Self {
+        Self::Busy { place: place.to_string(), retry_after: RETRY_AFTER }
+    }
+
     /// Whether the verb was refused before it wrote anything, so that others in the same transaction may go on.
     pub(crate) const fn is_refusal(&self) -> bool {
         matches!(
             self,
             Self::QueueFull { .. }
+                | Self::Conflict { .. }
+                | Self::TooBroad { .. }
+                | Self::Unsupported { .. }
                 | Self::NoCause(_)
                 | Self::AmbiguousCause(_)
                 | Self::CannotMerge { .. }
@@ -156,11 +216,12 @@ impl StoreError {
     pub(crate) const fn is_about_the_store(&self) -> bool {
         matches!(
             self,
-            Self::Locked(_)
-                | Self::DiskFull(_)
+            Self::Busy { .. }
+                | Self::Unavailable { .. }
+                | Self::DiskFull { .. }
                 | Self::ReadOnly { .. }
                 | Self::NotAStore { .. }
-                | Self::Gone(_)
+                | Self::Gone { .. }
                 | Self::Closed
         )
     }

@@ -5,7 +5,7 @@
 //!
 //! - [`contract`]: the verbs, one file per noun
 //! - [`sqlite`]: the embedded backend, on a file or in memory
-//! - [`location`]: where a store is, as text: `sqlite:PATH` or `memory:`
+//! - [`location`]: where a store is, as text, and the table of backends: `sqlite:PATH`, `memory:`
 //! - [`error`]: what can go wrong, as far as a caller can act on it
 //! - `conformance`: the suite that every backend runs unchanged (feature `conformance`)
 
@@ -18,4 +18,4 @@ pub mod sqlite;
 
 pub use contract::Store;
 pub use error::{Result, StoreError};
-pub use location::{Location, OpenMode, open, payloads_beside};
+pub use location::{Location, Options, open, payloads_beside};

@@ -1,7 +1,9 @@
-//! Where a store is, as text, and how it is opened.
+//! Where a store is, as text, and the table of backends that open one.
 
 use std::fmt;
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -9,42 +11,92 @@ use crate::contract::Store;
 use crate::error::{Result, StoreError};
 use crate::sqlite::SqliteStore;
 
-/// The address of a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
-    /// A SQLite file: `sqlite:PATH`.
-    Sqlite(PathBuf),
-    /// In memory, gone with the process: `memory:`.
-    Memory,
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Whether a store that is not there is made. Else it is an error; one that cannot be written can still be read.
+    pub create: bool,
 }
 
-/// Whether a store that is not there is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenMode {
-    /// Make it.
-    Create,
-    /// Say that it is missing. One that cannot be written can still be read.
-    Existing,
+impl Options {
+    /// A store that is not there is made.
+    pub const fn create() -> Self {
+        Self { create: true }
+    }
+}
+
+/// The backends, by the scheme of their addresses.
+const SCHEMES: &[Scheme] =
+    &[Scheme { name: "sqlite", rest: "PATH", open: open_file }, Scheme { name: "memory", rest: "", open: open_memory }];
+
+type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Store>>> + Send>>;
+
+/// A backend: the beginning of its addresses, what follows it, and how it is opened.
+struct Scheme {
+    name: &'static str,
+    /// What an address has after the colon, for messages; nothing if there must be nothing.
+    rest: &'static str,
+    open: fn(String, Options) -> Opening,
+}
+
+/// The address of a store, of a scheme that is known.
+#[derive(Clone)]
+pub struct Location {
+    scheme: &'static Scheme,
+    rest: String,
+}
+
+impl Location {
+    /// A SQLite file.
+    pub fn sqlite(path: &Path) -> Self {
+        Self { scheme: &SCHEMES[0], rest: path.display().to_string() }
+    }
+
+    /// In memory, gone with the process.
+    pub const fn memory() -> Self {
+        Self { scheme: &SCHEMES[1], rest: String::new() }
+    }
+
+    /// The file that the store is in, if it is in one.
+    pub fn file(&self) -> Option<&Path> {
+        (self.scheme.name == SCHEMES[0].name).then(|| Path::new(&self.rest))
+    }
 }
 
 impl FromStr for Location {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self> {
-        match text.split_once(':') {
-            Some(("memory", "")) => Ok(Self::Memory),
-            Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(path.trim_start_matches("//").into())),
-            _ => Err(StoreError::InvalidLocation(text.to_owned())),
-        }
+        let found = text.split_once(':').and_then(|(name, rest)| {
+            let fits = |scheme: &&Scheme| scheme.name == name && scheme.rest.is_empty() == rest.is_empty();
+            Some(Self { scheme: SCHEMES.iter().find(fits)?, rest: rest.trim_start_matches("//").to_owned() })
+        });
+        found.ok_or_else(|| StoreError::InvalidLocation { text: text.to_owned(), known: known() })
     }
+}
+
+/// The addresses that are understood.
+fn known() -> String {
+    let written: Vec<_> = SCHEMES.iter().map(|scheme| format!("{}:{}", scheme.name, scheme.rest)).collect();
+    written.join(" or ")
 }
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Memory => f.write_str("memory:"),
-        }
+        write!(f, "{}:{}", self.scheme.name, self.rest)
+    }
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl PartialEq for Location {
+    fn eq(&self, other: &Self) -> bool {
+        (self.scheme.name, &self.rest) == (other.scheme.name, &other.rest)
     }
 }
 
@@ -53,12 +105,22 @@ pub fn payloads_beside(store: &Path) -> PathBuf {
     store.with_file_name("payloads")
 }
 
-/// Opens the store at a location.
-pub fn open(location: &Location, mode: OpenMode) -> Result<Arc<dyn Store>> {
-    Ok(match location {
-        Location::Sqlite(path) => Arc::new(SqliteStore::open(path, mode)?),
-        Location::Memory => Arc::new(SqliteStore::in_memory()?),
+/// Opens the store at an address.
+pub async fn open(address: &str, options: Options) -> Result<Arc<dyn Store>> {
+    let Location { scheme, rest } = address.parse()?;
+    (scheme.open)(rest, options).await
+}
+
+fn open_file(path: String, options: Options) -> Opening {
+    Box::pin(async move {
+        // Another process may hold the file, or an older one is brought forward: nothing else waits for that.
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(Path::new(&path), options));
+        Ok(Arc::new(opened.await.map_err(|_| StoreError::Closed)??) as Arc<dyn Store>)
     })
+}
+
+fn open_memory(_: String, _: Options) -> Opening {
+    Box::pin(async { Ok(Arc::new(SqliteStore::in_memory()?) as Arc<dyn Store>) })
 }
 
 #[cfg(test)]
@@ -67,11 +129,27 @@ mod tests {
 
     #[test]
     fn addresses() {
-        assert_eq!("memory:".parse::<Location>().ok(), Some(Location::Memory));
-        assert_eq!("sqlite:a/b.db".parse::<Location>().ok(), Some(Location::Sqlite("a/b.db".into())));
-        assert_eq!("sqlite:///a/b.db".parse::<Location>().ok(), Some(Location::Sqlite("/a/b.db".into())));
-        for bad in ["", "sqlite:", "memory:x", "a.db", "redis:x"] {
-            assert!(bad.parse::<Location>().is_err(), "{bad:?}");
+        assert_eq!("memory:".parse::<Location>().ok(), Some(Location::memory()));
+        for (address, path) in [("sqlite:a/b.db", "a/b.db"), ("sqlite:///a/b.db", "/a/b.db")] {
+            let location: Location = address.parse().expect("an address");
+            assert_eq!(location, Location::sqlite(Path::new(path)));
+            assert_eq!(location.file(), Some(Path::new(path)));
         }
+        assert_eq!(Location::memory().file(), None);
+        for bad in ["", "sqlite:", "memory:x", "a.db", "redis:x"] {
+            let error = bad.parse::<Location>().expect_err(bad).to_string();
+            assert!(error.contains("sqlite:PATH or memory:"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_not_there_is_made_only_if_asked_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let address = format!("sqlite:{}", folder.path().join("new/redrive.db").display());
+        let missing = open(&address, Options::default()).await.err().expect("there is none");
+        assert!(matches!(missing, StoreError::Missing { .. }), "{missing}");
+        assert!(!folder.path().join("new").exists(), "nothing was made");
+        open(&address, Options::create()).await.expect("made");
+        open(&address, Options::default()).await.expect("there is one now");
     }
 }

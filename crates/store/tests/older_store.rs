@@ -8,7 +8,7 @@ use redrive_core::breakers::BreakerPolicy;
 use redrive_core::ids::{JobId, LeaseToken, ReplayId};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::Outcome;
-use redrive_store::OpenMode;
+use redrive_store::Options;
 use redrive_store::conformance::script::{
     Shared, assert_sound, at, attach, dead, lease_all, ledger, pipeline, settle, timeout, worker,
 };
@@ -126,7 +126,7 @@ fn filled(folder: &Path) -> Shared {
     VERSION_4.iter().for_each(|schema| conn.execute_batch(schema).expect("the schema"));
     conn.execute_batch(&rows()).expect("a store of version 4");
     drop(conn);
-    Arc::new(SqliteStore::open(&path, OpenMode::Existing).expect("brought forward"))
+    Arc::new(SqliteStore::open(&path, Options::default()).expect("brought forward"))
 }
 
 fn replay() -> ReplayId {

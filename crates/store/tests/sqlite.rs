@@ -9,7 +9,7 @@ use redrive_store::conformance::script::{
 use redrive_store::contract::DeadFilter;
 use redrive_store::contract::{FindLostLeases, SweepPayloads};
 use redrive_store::sqlite::SqliteStore;
-use redrive_store::{OpenMode, Store};
+use redrive_store::{Options, Store};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ async fn fresh() -> (Arc<dyn Store>, TempDir) {
 }
 
 fn open(folder: &Path) -> Shared {
-    Arc::new(SqliteStore::open(&folder.join("sub/redrive.db"), OpenMode::Create).expect("a store opens"))
+    Arc::new(SqliteStore::open(&folder.join("sub/redrive.db"), Options::create()).expect("a store opens"))
 }
 
 redrive_store::conformance_tests!(fresh);
@@ -99,17 +99,17 @@ async fn the_audit_notices_what_does_not_add_up() {
     }
 }
 
-fn refusal(path: &Path, mode: OpenMode) -> String {
-    SqliteStore::open(path, mode).err().expect("refused").to_string()
+fn refusal(path: &Path, options: Options) -> String {
+    SqliteStore::open(path, options).err().expect("refused").to_string()
 }
 
 #[test]
 fn a_newer_store_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("redrive.db");
-    drop(SqliteStore::open(&path, OpenMode::Create).expect("made"));
+    drop(SqliteStore::open(&path, Options::create()).expect("made"));
     Connection::open(&path).and_then(|conn| conn.pragma_update(None, "user_version", 999)).expect("tampered");
-    let error = refusal(&path, OpenMode::Create);
+    let error = refusal(&path, Options::create());
     assert!(error.contains("newer version") && error.contains("999"), "{error}");
 }
 
@@ -135,18 +135,18 @@ fn an_empty_file_beside_another_store_is_a_new_store() {
     std::fs::write(&page, "a page").expect("written");
     let empty = folder.path().join("stock.db");
     std::fs::write(&empty, "").expect("written");
-    let error = refusal(&empty, OpenMode::Create);
+    let error = refusal(&empty, Options::create());
     assert!(error.contains("payloads is there") && error.contains("remove the empty file"), "{error}");
-    drop(SqliteStore::open(&folder.path().join("shop.db"), OpenMode::Create).expect("another store"));
-    drop(SqliteStore::open(&empty, OpenMode::Create).expect("the pages may be the other's"));
+    drop(SqliteStore::open(&folder.path().join("shop.db"), Options::create()).expect("another store"));
+    drop(SqliteStore::open(&empty, Options::create()).expect("the pages may be the other's"));
     // The way out that was named is one.
     let alone = tempfile::tempdir().expect("a folder");
     std::fs::rename(folder.path().join("payloads"), alone.path().join("payloads")).expect("moved");
     let empty = alone.path().join("stock.db");
     std::fs::write(&empty, "").expect("written");
-    refusal(&empty, OpenMode::Create);
+    refusal(&empty, Options::create());
     std::fs::remove_file(&empty).expect("removed");
-    drop(SqliteStore::open(&empty, OpenMode::Create).expect("begun anew"));
+    drop(SqliteStore::open(&empty, Options::create()).expect("begun anew"));
 }
 
 #[test]
@@ -155,17 +155,17 @@ fn what_is_not_a_store_is_refused_and_left_alone() {
     let text = folder.path().join("notes.txt");
     std::fs::write(&text, "these are my notes, and they are long enough to look like a page\n".repeat(50))
         .expect("written");
-    let error = refusal(&text, OpenMode::Create);
+    let error = refusal(&text, Options::create());
     assert!(error.contains("not a redrive store"), "{error}");
     assert!(std::fs::read_to_string(&text).expect("read").starts_with("these are my notes"));
 
     let other = folder.path().join("other.db");
     Connection::open(&other).and_then(|conn| conn.execute_batch("CREATE TABLE mine (x)")).expect("made");
-    let error = refusal(&other, OpenMode::Create);
+    let error = refusal(&other, Options::create());
     assert!(error.contains("another program"), "{error}");
 
     let missing = folder.path().join("missing.db");
-    assert!(refusal(&missing, OpenMode::Existing).contains("no store at"));
+    assert!(refusal(&missing, Options::default()).contains("no store at"));
     assert!(!missing.exists());
 }
 

@@ -10,7 +10,7 @@ use crate::output::print::out;
 use crate::output::table;
 
 pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
-    let audit = setting.redrive_existing()?.store().audit().await?;
+    let audit = setting.redrive_existing().await?.store().audit().await?;
     let exit = if audit.problems.is_empty() { Exit::Ok } else { Exit::NotSound };
     if json {
         json::document(&audit)?;

@@ -4,9 +4,10 @@ use anyhow::Result;
 use redrive::config::Setting;
 use redrive::handler::exec::Command;
 use redrive_core::failures::with_sources;
-use redrive_store::{OpenMode, StoreError};
+use redrive_store::{Options, StoreError};
 use serde::Serialize;
 
+use crate::advice;
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::output::json;
@@ -65,13 +66,13 @@ async fn look(setting: &Setting) -> Vec<Finding> {
 }
 
 async fn look_at_store(setting: &Setting) -> Vec<Finding> {
-    let store = match redrive_store::open(&setting.location, OpenMode::Existing) {
+    let store = match redrive_store::open(&setting.location.to_string(), Options::default()).await {
         Ok(store) => store,
-        Err(StoreError::Missing(path)) => {
-            let found = format!("{} is not there yet; the first run makes it", path.display());
+        Err(StoreError::Missing { place }) => {
+            let found = format!("{place} is not there yet; the first run makes it");
             return vec![finding("store", Ok(found))];
         }
-        Err(error) => return vec![finding("store", Err(error.to_string()))],
+        Err(error) => return vec![finding("store", Err(advice::told(&error)))],
     };
     let health = match store.health().await {
         Ok(health) => health,

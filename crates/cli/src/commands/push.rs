@@ -17,7 +17,7 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
         say!("note: pipeline {pipeline} is not in the configuration: its jobs wait until a worker names it");
     }
     let tasks = Tasks::open(&args.tasks.file, args.tasks.format)?;
-    let redrive = setting.redrive()?;
+    let redrive = setting.redrive().await?;
     if args.tasks.strict {
         check_strictly(&tasks, &redrive)?;
     }

@@ -20,7 +20,7 @@ use crate::output::table;
 use redrive::config::Setting;
 
 pub async fn run(setting: &Setting, args: ReportArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let since = units::instant(&args.since, redrive.now()).map_err(usage)?;
     let report = redrive.report(since, args.pipeline.as_ref()).await?;
     if since > redrive.now() {

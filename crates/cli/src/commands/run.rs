@@ -26,7 +26,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let name = setting.pipeline_name(&args.handler.pipeline, !args.handler.command.is_empty())?;
     let (pipeline, configured_out) = setting.pipeline(name.clone(), &args.handler.overrides())?;
     let tasks = Tasks::open(&args.tasks.file, args.tasks.format)?;
-    let redrive = setting.redrive()?;
+    let redrive = setting.redrive().await?;
     if args.tasks.strict {
         check_strictly(&tasks, &redrive)?;
     }

@@ -16,7 +16,7 @@ use crate::output::table;
 const REPLAYS_SHOWN: u32 = 20;
 
 pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let store = redrive.store();
     let (ledgers, breakers, workers) =
         (store.ledgers().await?, store.list_breakers().await?, store.list_workers().await?);

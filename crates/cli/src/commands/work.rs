@@ -17,7 +17,7 @@ use crate::output::print::say;
 
 pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let pipelines = setting.pipelines(&args.handler.pipeline, &args.handler.overrides())?;
-    let redrive = setting.redrive()?;
+    let redrive = setting.redrive().await?;
     let vault = setting.vault(&redrive)?;
     let alone = pipelines.len() == 1;
     let sinks = |(pipeline, out): (Pipeline, Option<PathBuf>)| -> Result<Pipeline> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
-use redrive_store::{Location, OpenMode};
+use redrive_store::{Location, Options};
 
 use super::{Config, ConfigError, ModeKind, PipelineConfig, expand, isolation, outside};
 use crate::error::Error;
@@ -71,22 +71,20 @@ impl Setting {
     }
 
     /// Opens the store that is there.
-    pub fn redrive_existing(&self) -> Result<Redrive, Error> {
-        Ok(Redrive::over(redrive_store::open(&self.location, OpenMode::Existing)?))
+    pub async fn redrive_existing(&self) -> Result<Redrive, Error> {
+        Ok(Redrive::over(redrive_store::open(&self.location.to_string(), Options::default()).await?))
     }
 
     /// Opens the store, and makes it if need be.
-    pub fn redrive(&self) -> Result<Redrive, Error> {
-        Ok(Redrive::over(redrive_store::open(&self.location, OpenMode::Create)?))
+    pub async fn redrive(&self) -> Result<Redrive, Error> {
+        Redrive::open(&self.location.to_string()).await
     }
 
     /// The vault: the configured one, or a folder beside the store; none for a store in memory.
     pub fn vault(&self, redrive: &Redrive) -> Result<Option<Vault>, Error> {
         let beside = |path: &Path| redrive_store::payloads_beside(path).display().to_string();
-        let address = match (&self.config.vault, &self.location) {
-            (Some(address), _) => address.clone(),
-            (None, Location::Sqlite(path)) => beside(path),
-            (None, Location::Memory) => return Ok(None),
+        let Some(address) = self.config.vault.clone().or_else(|| self.location.file().map(beside)) else {
+            return Ok(None);
         };
         let vault = Vault::open(&address, redrive)?;
         Ok(Some(match self.spool() {
@@ -97,13 +95,13 @@ impl Setting {
 
     /// Where payloads wait while the vault is away; nowhere for a store in memory.
     pub fn spool(&self) -> Option<Spool> {
-        let Location::Sqlite(store) = &self.location else { return None };
+        let store = self.location.file()?;
         Some(Spool::beside(store, self.config.spool_max.map_or(SPOOL_BYTES_MAX, |size| size.0)))
     }
 
     /// Where results go. Not into the store's own files: both would be destroyed.
     pub fn results(&self, out: Option<PathBuf>) -> Result<Option<PathBuf>, ConfigError> {
-        let (Some(path), Location::Sqlite(store)) = (&out, &self.location) else { return Ok(out) };
+        let (Some(path), Some(store)) = (&out, self.location.file()) else { return Ok(out) };
         let (path, store) = (resolved(path), resolved(store));
         let of_store = |ending: &str| {
             let mut file = store.clone().into_os_string();

@@ -128,8 +128,8 @@ impl Context {
     {
         loop {
             match call().await {
-                Err(StoreError::Locked(path)) => {
-                    tracing::warn!(path = %path.display(), "the store is locked by another process; trying again");
+                Err(StoreError::Busy { place, .. }) => {
+                    tracing::warn!(%place, "the store is locked by another process; trying again");
                 }
                 answer => return answer,
             }

@@ -269,8 +269,8 @@ impl Fetcher {
     fn take_in(&mut self, leased: StoreResult<LeasedJobs>) -> Result<(), Error> {
         let leased = match leased {
             Ok(leased) => leased,
-            Err(StoreError::Locked(path)) => {
-                tracing::warn!(path = %path.display(), "the store is locked by another process; trying again");
+            Err(StoreError::Busy { place, .. }) => {
+                tracing::warn!(%place, "the store is locked by another process; trying again");
                 return Ok(());
             }
             Err(error) => return Err(error.into()),

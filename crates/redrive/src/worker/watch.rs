@@ -20,7 +20,7 @@ pub(super) async fn run(context: Arc<Context>) {
             Ok(revision) => {
                 context.changed.send_if_modified(|known| std::mem::replace(known, revision) != revision);
             }
-            Err(error @ (StoreError::Gone(_) | StoreError::NewerSchema { .. })) => context.fail(error.into()),
+            Err(error @ (StoreError::Gone { .. } | StoreError::NewerSchema { .. })) => context.fail(error.into()),
             // A moment's trouble, which those who need an answer run into themselves.
             Err(error) => tracing::debug!(%error, "the store could not be looked at"),
         }

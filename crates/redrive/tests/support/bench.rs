@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary needs a part of it")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::handler::Handler;
@@ -12,7 +13,9 @@ use redrive::{Pipeline, Policy, Redrive};
 use redrive_core::dead::DeadLetter;
 use redrive_core::payloads::Payload;
 use redrive_core::secrets::Secrets;
+use redrive_store::Options;
 use redrive_store::contract::{DeadFilter, ListDead};
+use redrive_store::sqlite::SqliteStore;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -61,7 +64,9 @@ pub struct Bench {
 impl Bench {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let redrive = Redrive::open(&format!("sqlite:{}", folder.path().join("redrive.db").display())).expect("opened");
+        let redrive = Redrive::over(Arc::new(
+            SqliteStore::open(&folder.path().join("redrive.db"), Options::create()).expect("opened"),
+        ));
         let vault = Vault::open(&folder.path().join("payloads").display().to_string(), &redrive).expect("opened");
         Self { redrive, vault, folder, deadline: Duration::from_secs(3) }
     }

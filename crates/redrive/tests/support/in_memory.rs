@@ -7,6 +7,7 @@ use redrive::Redrive;
 use redrive::chance::SeededChance;
 use redrive::clock::TestClock;
 use redrive_core::time::Timestamp;
+use redrive_store::sqlite::SqliteStore;
 
 /// What the clock shows at first.
 pub fn at_start() -> Timestamp {
@@ -16,7 +17,7 @@ pub fn at_start() -> Timestamp {
 /// Redrive in memory, and its clock.
 pub fn redrive() -> (Redrive, Arc<TestClock>) {
     let clock = Arc::new(TestClock::at(at_start()));
-    let redrive = Redrive::open("memory:").expect("opened");
+    let redrive = Redrive::over(Arc::new(SqliteStore::in_memory().expect("opened")));
     (redrive.with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(7))), clock)
 }
 

@@ -25,6 +25,9 @@ pub trait LedgerStore {
     /// Looks at the store itself.
     async fn health(&self) -> Result<Health>;
 
+    /// What this backend can do beyond the contract.
+    fn capabilities(&self) -> Capabilities;
+
     /// A number that changes whenever any process has changed anything.
     async fn revision(&self) -> Result<u64>;
 }
@@ -62,6 +65,17 @@ pub struct AuditedPipeline {
     pub ledger: Ledger,
     /// What was counted.
     pub counted: Ledger,
+}
+
+/// What a backend can do beyond what all of them can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Capabilities {
+    /// Whether an audit sees the whole store at one moment.
+    pub snapshot: bool,
+    /// Whether a search for text is answered from an index.
+    pub text_index: bool,
+    /// Whether the death of a worker's process is proven at once, where the two share a machine.
+    pub instant_presence: bool,
 }
 
 /// The state of the store itself.

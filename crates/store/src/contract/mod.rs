@@ -29,7 +29,7 @@ pub use jobs::{
 pub use leases::{
     ExtendLeases, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
 };
-pub use ledger::{Audit, AuditedPipeline, Health, HourlyCount, LedgerStore};
+pub use ledger::{Audit, AuditedPipeline, Capabilities, Health, HourlyCount, LedgerStore};
 pub use pages::Page;
 pub use payloads::{
     ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,

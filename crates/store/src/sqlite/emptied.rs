@@ -28,7 +28,12 @@ pub(super) fn refuse(path: &Path) -> Result<()> {
         _ => return Ok(()),
     };
     match left {
-        Some(left) => Err(StoreError::Emptied { way_out: way_out(path, &left), path: path.to_owned(), state, left }),
+        Some(left) => Err(StoreError::Emptied {
+            way_out: way_out(path, &left),
+            place: path.display().to_string(),
+            state,
+            left: left.display().to_string(),
+        }),
         None => Ok(()),
     }
 }

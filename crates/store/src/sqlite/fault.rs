@@ -46,20 +46,20 @@ impl Fault {
             Self::Store(error) => return error,
             Self::Sql(error) => error,
         };
-        let path = path.to_owned();
+        let place = path.display().to_string();
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(path),
-            Some(ErrorCode::DiskFull) => StoreError::DiskFull(path),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::busy(place),
+            Some(ErrorCode::DiskFull) => StoreError::DiskFull { place },
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-                obstacles::refusal(&path, &error.to_string())
+                obstacles::refusal(path, &error.to_string())
             }
             // Where not even the log's index fits, SQLite does not say that the disk is full.
-            Some(ErrorCode::SystemIoFailure) => match obstacles::of(&path) {
-                Some(full @ StoreError::DiskFull(_)) => full,
-                _ => StoreError::Database { path, message: error.to_string() },
+            Some(ErrorCode::SystemIoFailure) => match obstacles::of(path) {
+                Some(full @ StoreError::DiskFull { .. }) => full,
+                _ => StoreError::Database { place, message: error.to_string() },
             },
-            Some(ErrorCode::NotADatabase) => StoreError::NotAStore { path, why: "it is not a database".to_owned() },
-            _ => StoreError::Database { path, message: error.to_string() },
+            Some(ErrorCode::NotADatabase) => StoreError::NotAStore { place, why: "it is not a database".to_owned() },
+            _ => StoreError::Database { place, message: error.to_string() },
         }
     }
 }

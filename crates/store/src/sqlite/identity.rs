@@ -39,7 +39,7 @@ impl Identity {
             Ok(found) if number(&found) == *file => Ok(()),
             // A disk that is away for a moment is told by whoever reads or writes.
             Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
-            _ => Err(StoreError::Gone(path.clone())),
+            _ => Err(StoreError::Gone { place: path.display().to_string() }),
         }
     }
 }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Row};
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{SqliteStore, audit, schema};
-use crate::contract::{Audit, Health, HourlyCount, LedgerStore};
+use crate::contract::{Audit, Capabilities, Health, HourlyCount, LedgerStore};
 use crate::error::Result;
 use crate::location::Location;
 
@@ -53,6 +53,10 @@ impl LedgerStore for SqliteStore {
         self.read(move |conn| health(conn, &location)).await
     }
 
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { snapshot: true, text_index: false, instant_presence: true }
+    }
+
     async fn revision(&self) -> Result<u64> {
         match &self.readers {
             Some(readers) => readers.data_version(),
@@ -87,11 +91,9 @@ fn ledger(row: &Row<'_>) -> RowResult<Ledger> {
 fn health(conn: &Connection, location: &Location) -> Result<Health, Fault> {
     let pages: u64 =
         conn.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |r| r.get(0))?;
-    let folder = match location {
-        Location::Sqlite(path) => path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p }),
-        Location::Memory => None,
-    };
-    let free_bytes = folder.and_then(|folder| rustix::fs::statvfs(folder).ok()).map(|fs| fs.f_bavail * fs.f_frsize);
+    let of = |path: &Path| path.parent().map(|p| if p.as_os_str().is_empty() { ".".into() } else { p.to_owned() });
+    let folder = location.file().and_then(of);
+    let free_bytes = folder.and_then(|folder| rustix::fs::statvfs(&folder).ok()).map(|fs| fs.f_bavail * fs.f_frsize);
     Ok(Health {
         location: location.to_string(),
         engine: format!("SQLite {}", rusqlite::version()),

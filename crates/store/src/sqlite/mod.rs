@@ -59,7 +59,7 @@ use self::readers::Readers;
 use self::view::View;
 use self::writer::Writer;
 use crate::error::{Result, StoreError};
-use crate::location::{Location, OpenMode};
+use crate::location::{Location, Options};
 
 /// A store in a SQLite file, or in memory.
 pub struct SqliteStore {
@@ -73,23 +73,23 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens the store in a file, and makes it and its folder if asked to.
-    pub fn open(path: &Path, mode: OpenMode) -> Result<Self> {
+    pub fn open(path: &Path, options: Options) -> Result<Self> {
         emptied::refuse(path)?;
-        match mode {
-            OpenMode::Create => make_folder(path)?,
-            OpenMode::Existing if !path.exists() => return Err(StoreError::Missing(path.to_owned())),
-            OpenMode::Existing => {}
+        match options.create {
+            true => make_folder(path)?,
+            false if !path.exists() => return Err(StoreError::Missing { place: path.display().to_string() }),
+            false => {}
         }
         let patience = Patience::default();
         let conn = match prepare(Place::File(path), path, &patience) {
-            Err(why @ (StoreError::ReadOnly { .. } | StoreError::DiskFull(_))) if mode == OpenMode::Existing => {
+            Err(why @ (StoreError::ReadOnly { .. } | StoreError::DiskFull { .. })) if !options.create => {
                 return Self::open_to_read(path, why);
             }
             prepared => prepared?,
         };
-        let identity = Identity::of(path).map_err(|_| StoreError::Gone(path.to_owned()))?;
+        let identity = Identity::of(path).map_err(|_| StoreError::Gone { place: path.display().to_string() })?;
         Ok(Self {
-            location: Location::Sqlite(path.to_owned()),
+            location: Location::sqlite(path),
             writer: Writer::start(conn, path, patience, identity.clone()),
             readers: Some(Readers::new(path, View::shared(path), identity.clone())),
             presence: Presence::beside(path),
@@ -107,7 +107,7 @@ impl SqliteStore {
         };
         let view = open().map_err(|fault: Fault| fault.into_store_error(path))?;
         Ok(Self {
-            location: Location::Sqlite(path.to_owned()),
+            location: Location::sqlite(path),
             writer: Writer::refusing(why),
             readers: Some(Readers::new(path, view, identity.clone())),
             presence: Presence::beside(path),
@@ -122,15 +122,12 @@ impl SqliteStore {
         let conn = prepare(Place::Memory, &path, &patience)?;
         let identity = Identity::none();
         let writer = Writer::start(conn, &path, patience, identity.clone());
-        Ok(Self { location: Location::Memory, writer, readers: None, presence: Presence::single_process(), identity })
+        Ok(Self { location: Location::memory(), writer, readers: None, presence: Presence::single_process(), identity })
     }
 
     /// The file, for messages.
     fn path(&self) -> &Path {
-        match &self.location {
-            Location::Sqlite(path) => path,
-            Location::Memory => Path::new("memory:"),
-        }
+        self.location.file().unwrap_or(Path::new("memory:"))
     }
 
     async fn write<T, F>(&self, run: F) -> Result<T>
@@ -163,5 +160,5 @@ fn prepare(place: Place<'_>, path: &Path, patience: &Patience) -> Result<Connect
 fn make_folder(path: &Path) -> Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
     std::fs::create_dir_all(folder)
-        .map_err(|error| StoreError::ReadOnly { path: folder.to_owned(), why: error.to_string() })
+        .map_err(|error| StoreError::ReadOnly { place: folder.display().to_string(), why: error.to_string() })
 }

@@ -13,12 +13,13 @@ const FREE_BYTES_MIN: u64 = 64 * 1024;
 pub(super) fn of(path: &Path) -> Option<StoreError> {
     let folder = folder_of(path);
     let disk = statvfs(folder).ok()?;
-    let read_only = |why: &str| Some(StoreError::ReadOnly { path: path.to_owned(), why: why.to_owned() });
+    let place = || path.display().to_string();
+    let read_only = |why: &str| Some(StoreError::ReadOnly { place: place(), why: why.to_owned() });
     if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return read_only("it is on a read-only file system");
     }
     if disk.f_bavail.saturating_mul(disk.f_frsize) < FREE_BYTES_MIN {
-        return Some(StoreError::DiskFull(path.to_owned()));
+        return Some(StoreError::DiskFull { place: place() });
     }
     if path.exists() && access(path, Access::WRITE_OK).is_err() {
         return read_only("this user may not write the file");
@@ -31,7 +32,7 @@ pub(super) fn of(path: &Path) -> Option<StoreError> {
 
 /// The same, or `why` if it cannot be told.
 pub(super) fn refusal(path: &Path, why: &str) -> StoreError {
-    of(path).unwrap_or_else(|| StoreError::ReadOnly { path: path.to_owned(), why: why.to_owned() })
+    of(path).unwrap_or_else(|| StoreError::ReadOnly { place: path.display().to_string(), why: why.to_owned() })
 }
 
 /// The folder of a file.

@@ -64,7 +64,10 @@ pub(super) fn check_unwritable(conn: &Connection, path: &Path, why: StoreError) 
     let (found, known) = (check(conn, path)?, newest_version());
     match found == known {
         true => Ok(()),
-        false => Err(StoreError::CannotMigrate { path: path.to_owned(), found, known, why: Box::new(why) }.into()),
+        false => {
+            Err(StoreError::CannotMigrate { place: path.display().to_string(), found, known, why: Box::new(why) }
+                .into())
+        }
     }
 }
 
@@ -75,10 +78,12 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<i64, Fault> {
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application != APPLICATION_ID && (tables > 0 || found != 0) {
         let why = "it is a database of another program".to_owned();
-        return Err(StoreError::NotAStore { path: path.to_owned(), why }.into());
+        return Err(StoreError::NotAStore { place: path.display().to_string(), why }.into());
     }
     if found > newest_version() {
-        return Err(StoreError::NewerSchema { path: path.to_owned(), found, known: newest_version() }.into());
+        return Err(
+            StoreError::NewerSchema { place: path.display().to_string(), found, known: newest_version() }.into()
+        );
     }
     Ok(found)
 }

@@ -49,7 +49,7 @@ impl View {
             return Ok(shared);
         }
         let unreadable = |error: std::io::Error| StoreError::Database {
-            path: path.to_owned(),
+            place: path.display().to_string(),
             message: format!("it cannot be read: {error}"),
         };
         let view = match has_log(path) {
@@ -87,7 +87,7 @@ impl View {
         let now = std::fs::metadata(&self.path).map(|found| written(&found));
         match now.is_ok_and(|now| now == before) && !has_log(&self.path) {
             true => Ok(()),
-            false => Err(StoreError::Locked(self.path.clone())),
+            false => Err(StoreError::busy(self.path.display())),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::output::print::{out, say};
 use redrive::config::Setting;
 
 pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let now = redrive.now();
     let (id, change) = match command {
         CauseCommand::Assign { id, owner } => (id, CauseChange::Assign(owner.filter(|owner| !owner.trim().is_empty()))),

@@ -96,7 +96,7 @@ pub fn stdin() -> Result<Exit> {
 
 /// Explains a dead letter.
 pub async fn letter(setting: &Setting, args: ExplainArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let store = redrive.store();
     let Some(id) = args.id else { bail!("name a dead letter, or give --stdin") };
     let letter = store.get_dead(id).await?.with_context(|| format!("no dead letter {id} in {}", setting.location))?;

@@ -18,7 +18,7 @@ use crate::output::report::figures;
 use crate::output::table;
 
 pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let now = redrive.now();
     let CauseListArgs { pipeline, state, owner, all, limit, json } = args;
     let asked = limit.saturating_add(1);

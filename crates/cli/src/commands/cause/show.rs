@@ -16,7 +16,7 @@ use crate::output::print::out;
 use crate::output::report::figures::counted;
 
 pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let now = redrive.now();
     let detail = redrive.store().get_cause(args.id, now).await?;
     match args.json {

@@ -15,7 +15,7 @@ use crate::output::print::out;
 const BATCH: u32 = 500;
 
 pub async fn run(setting: &Setting, args: DiscardArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     match (args.ids.is_empty(), filter.is_empty()) {
         (true, true) => Err(usage("say which dead letters: by their ids, or with filters such as --reason")),

@@ -14,7 +14,7 @@ use crate::output::print::say;
 const PAGE: u32 = 500;
 
 pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let output = Output::to(args.file);
     let mut out = output.open()?;

@@ -25,8 +25,12 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
         true => Box::new(std::io::stdin()),
         false => Box::new(File::open(&args.file).with_context(|| format!("cannot open {place}"))?),
     };
-    let mut import =
-        Import { redrive: setting.redrive()?, place: place.clone(), batch: Vec::new(), counts: Counts::default() };
+    let mut import = Import {
+        redrive: setting.redrive().await?,
+        place: place.clone(),
+        batch: Vec::new(),
+        counts: Counts::default(),
+    };
     let mut lines = Lines::of(BufReader::new(reader));
     while let Some((number, line)) = lines.next().with_context(|| format!("cannot read {place}"))? {
         match line.and_then(letter) {

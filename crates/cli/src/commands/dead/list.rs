@@ -15,7 +15,7 @@ use crate::output::print::out;
 use crate::output::table;
 
 pub async fn run(setting: &Setting, args: DeadListArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let fetch = async |limit, cursor| {
         let params = ListDead { filter: filter.clone(), limit, cursor, with_failures: false };

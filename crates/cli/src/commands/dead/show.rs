@@ -23,7 +23,7 @@ use crate::output::print::out;
 const LOGGED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let store = redrive.store();
     let Some(letter) = store.get_dead(args.id).await? else {
         match store.get_job(args.id).await? {
@@ -53,7 +53,7 @@ pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
 
 /// The payloads of a letter, as far as they are there and fit a log.
 async fn bodies(setting: &Setting, letter: &DeadLetter) -> Result<HashMap<PayloadHash, Vec<u8>>> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let Some(vault) = setting.vault(&redrive)? else { return Ok(HashMap::new()) };
     let mut bodies = HashMap::new();
     let payloads = letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());

@@ -47,7 +47,7 @@ struct Outcome {
 }
 
 pub async fn run(setting: &Setting, args: TopArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let limit = if args.by.0 == DeadBy::Hour { u32::MAX } else { args.limit };
     let params = CountDead { filter: filter.clone(), by: args.by.0.clone(), limit };

@@ -124,14 +124,14 @@ fn heading(text: &str) -> Result<()> {
 async fn letters(setting: &Setting, code: &str) -> Result<Vec<DeadLetter>> {
     let filter = DeadFilter { code: Some(code.to_owned()), ..DeadFilter::default() };
     let params = ListDead { filter, limit: 1_000, cursor: None, with_failures: true };
-    Ok(setting.redrive_existing()?.store().list_dead(params).await?.items)
+    Ok(setting.redrive_existing().await?.store().list_dead(params).await?.items)
 }
 
 /// A saved page, at the very spot where something was looked for.
 async fn show_the_spot(setting: &Setting, letter: &DeadLetter, sign: &str) -> Result<()> {
     let payload = letter.failures.iter().flatten().rev().find_map(|failure| failure.payload.clone());
     let Some(payload) = payload else { return Ok(()) };
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let vault = setting.vault(&redrive)?.context("the demo has a vault")?;
     let mut page = Vec::new();
     vault.copy(payload.hash, &mut page).await?;

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::output::print::out;
 
 pub async fn run(setting: &Setting, args: CancelArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let params = CancelJobs { ids: args.ids.clone(), actor: filter::actor(), why: args.why, now: redrive.now() };
     let cancelled = redrive.store().cancel_jobs(params).await?;
     out!("{} cancelled", cancelled.len())?;

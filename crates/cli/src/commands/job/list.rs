@@ -15,7 +15,7 @@ use crate::output::print::out;
 use crate::output::table;
 
 pub async fn run(setting: &Setting, args: JobListArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let filter = JobFilter { states: args.state, ..filter::of_jobs(args.filter, redrive.now())? };
     let fetch =
         async |limit, cursor| redrive.store().list_jobs(ListJobs { filter: filter.clone(), limit, cursor }).await;

@@ -13,7 +13,7 @@ use crate::output::paint::{DIM, HEADING, of_state, paint};
 use crate::output::print::out;
 
 pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
-    let Some(detail) = setting.redrive_existing()?.store().get_job(args.id).await? else {
+    let Some(detail) = setting.redrive_existing().await?.store().get_job(args.id).await? else {
         bail!("no job {} in {}", args.id, setting.location);
     };
     if args.json {

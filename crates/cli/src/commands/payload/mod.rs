@@ -18,7 +18,7 @@ use crate::args::PayloadCommand;
 use crate::exit::{Exit, usage};
 
 pub async fn run(setting: &Setting, command: PayloadCommand) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let vault =
         setting.vault(&redrive)?.ok_or_else(|| usage("a store in memory has no vault: name one in redrive.toml"))?;
     match command {

@@ -18,7 +18,7 @@ pub async fn pause(setting: &Setting, which: ReplayRef) -> Result<Exit> {
 
 pub async fn cancel(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     let id = change(setting, which, ReplayChange::Cancel).await?.id;
-    let progress = drive::find(&setting.redrive_existing()?, ReplayRef::Id(id)).await?.progress;
+    let progress = drive::find(&setting.redrive_existing().await?, ReplayRef::Id(id)).await?.progress;
     out!("replay {id} is cancelled: {} letters stay dead as they were", progress.cancelled())?;
     if progress.running > 0 {
         out!("{} that are being worked on come to their end", progress.running)?;
@@ -32,7 +32,7 @@ async fn change(
     which: ReplayRef,
     change: ReplayChange,
 ) -> Result<redrive_store::contract::ReplayView> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let replay = drive::find(&redrive, which).await?;
     let id = replay.id;
     let params = ChangeReplay { id, change, actor: actor(), now: redrive.now() };

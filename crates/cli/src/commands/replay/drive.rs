@@ -80,7 +80,7 @@ pub async fn drive(
 
 /// Follows a replay that others work on.
 pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let id = find(&redrive, which).await?.id;
     let counter = Counter::start("replayed");
     let mut said = false;

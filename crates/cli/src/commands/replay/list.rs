@@ -13,7 +13,7 @@ use crate::output::print::out;
 use crate::output::table;
 
 pub async fn run(setting: &Setting, args: PageArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let fetch =
         async |limit, cursor| redrive.store().list_replays(ListReplays { open_only: false, limit, cursor }).await;
     filter::print(&args, fetch, print).await

@@ -14,7 +14,7 @@ use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::{out, say};
 
 pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let chosen = select::selection(args.select, redrive.now())?;
     let force = chosen.force_why.is_some();
     let ids = chosen.selection.clone();

@@ -18,7 +18,7 @@ use crate::output::print::out;
 use crate::output::table;
 
 pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let replay = drive::find(&redrive, args.id).await?;
     if args.letters {
         let fetch = async |limit, cursor| {

@@ -16,7 +16,7 @@ use crate::output::progress::Counter;
 use crate::output::report::figures::counted;
 
 pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     start(setting, &redrive, args).await
 }
 
@@ -89,7 +89,7 @@ fn describe(selection: &Selection) -> String {
 }
 
 pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let replay = drive::find(&redrive, args.id).await?;
     let id = replay.id;
     match replay.state {

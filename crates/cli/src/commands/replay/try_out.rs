@@ -18,7 +18,7 @@ use crate::output::progress::Counter;
 use crate::output::table;
 
 pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing()?;
+    let redrive = setting.redrive_existing().await?;
     let chosen = select::selection(args.select, redrive.now())?;
     let tried = try_out(setting, &redrive, &chosen, select::edits(args.edits), &args.work).await?;
     if tried.tried == 0 && !tried.stopped {
