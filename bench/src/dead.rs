@@ -8,7 +8,6 @@ use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{Failure, Reason};
 use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::ImportDead;
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -33,7 +32,7 @@ pub async fn fill(path: &Path, letters: u64) -> Result<()> {
     let now = redrive.now();
     for first in (0..letters).step_by(PER_CALL as usize) {
         let batch = (first..(first + PER_CALL).min(letters)).map(|n| letter(n, now)).collect::<Result<_>>()?;
-        redrive.store().import_dead(ImportDead { letters: batch, now }).await?;
+        redrive.import_dead(batch).await?;
     }
     drop(redrive);
     attempts(path, now)?;

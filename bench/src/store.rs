@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 use redrive::{Pipeline, Redrive, json};
 use redrive_core::breakers::BreakerPolicy;
+use redrive_core::causes::CauseRules;
 use redrive_core::ids::{LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::policy::Policy;
@@ -116,8 +117,8 @@ async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: Worker
         return Ok(0);
     }
     let ending = Ending { at: now, duration: None, worker: Some(worker), chance: 0.0 };
-    let settle =
-        |job: &LeasedJob| Settlement { lease: job.lease, decision: decide(&policy, job, Outcome::Done, ending) };
+    let rules = CauseRules::default();
+    let settle = |job: &LeasedJob| Settlement::new(job, decide(&policy, job, Outcome::Done, ending), &rules);
     let settlements = jobs.iter().map(settle).collect();
     store.settle(SettleJobs { settlements, worker, breaker: policy.breaker.clone(), keep_late: true, now }).await?;
     Ok(jobs.len())

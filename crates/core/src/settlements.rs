@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::breakers::Signal;
+use crate::causes::{CauseRules, Print};
 use crate::crashes;
 use crate::dead::Gate;
 use crate::failures::{Disposition, Failure, FailureReport, Reason};
@@ -96,6 +97,11 @@ impl Decision {
         }
     }
 
+    /// Whether the job becomes a dead letter.
+    pub const fn buries(&self) -> bool {
+        matches!(self.destination, Destination::Dead { .. })
+    }
+
     /// The same for a job that may have worked from a saved payload, which says nothing about its target as it is now.
     pub(crate) fn of(self, job: &LeasedJob) -> Self {
         let signal = if job.saved.is_some() { Signal::Unasked } else { self.signal };
@@ -124,6 +130,17 @@ pub struct Settlement {
     pub lease: Lease,
     /// What is to be written.
     pub decision: Decision,
+    /// What the letter is recognised by, if the job is buried.
+    pub print: Option<Print>,
+}
+
+impl Settlement {
+    /// The settlement of a job as it was decided. Only a burial needs the rules of causes.
+    pub fn new(job: &LeasedJob, decision: Decision, rules: &CauseRules) -> Self {
+        let failure = decision.failure.as_ref().filter(|_| decision.buries());
+        let print = failure.map(|failure| Print::of(&job.pipeline, job.target.as_deref(), failure, rules));
+        Self { lease: job.lease, decision, print }
+    }
 }
 
 /// Decides how an attempt ends.

@@ -11,6 +11,7 @@ use redrive_store::{Options, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::causes::KnownRules;
 use crate::chance::{Chance, SystemChance};
 use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
@@ -23,6 +24,7 @@ pub struct Redrive {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) chance: Arc<dyn Chance>,
+    pub(crate) rules: Arc<KnownRules>,
 }
 
 impl Redrive {
@@ -33,7 +35,7 @@ impl Redrive {
 
     /// Redrive over a store that is open.
     pub fn over(store: Arc<dyn Store>) -> Self {
-        Self { store, clock: Arc::new(SystemClock), chance: Arc::new(SystemChance) }
+        Self { store, clock: Arc::new(SystemClock), chance: Arc::new(SystemChance), rules: Arc::default() }
     }
 
     /// The same with another clock and source of randomness.

@@ -2,7 +2,7 @@
 
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::{Arrival, Unfit, check};
-use redrive_store::contract::ImportDead;
+use redrive_store::contract::{BroughtLetter, ImportDead};
 
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -14,7 +14,9 @@ impl Redrive {
         let now = self.now();
         let checked: Vec<Result<(), Unfit>> = letters.iter().map(|letter| check(letter, now)).collect();
         let fit = letters.into_iter().zip(&checked).filter_map(|(letter, checked)| checked.is_ok().then_some(letter));
-        let params = ImportDead { letters: fit.collect(), now };
+        let rules = self.cause_rules().await?;
+        let letters = fit.filter_map(|letter| BroughtLetter::recognised(letter, &rules)).collect();
+        let params = ImportDead { letters, now };
         let mut arrivals = self.store.import_dead(params).await?.into_iter();
         let missing = || Error::Internal("the store did not say what became of a letter".to_owned());
         let arrived = |checked: Result<(), Unfit>| match checked {

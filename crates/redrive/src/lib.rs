@@ -21,6 +21,7 @@
 //! - [`engine`]: [`Redrive`], the handle that users hold
 //! - [`pipeline`]: [`Pipeline`], a name, a handler and a policy
 //! - [`handler`]: what does the work: a closure, or any command
+//! - [`causes`]: the rules by which failures find their cause
 //! - [`replays`]: sending dead letters through again, and what would recover
 //! - [`report`]: what fails, where, when, since when
 //! - [`export`]: dead letters in the formats of other tools; `import`: those of another store
@@ -31,6 +32,7 @@
 //! - [`clock`] and [`chance`]: time and randomness, passed in
 //! - [`error`]: what can go wrong
 
+pub mod causes;
 pub mod chance;
 pub mod clock;
 pub mod config;

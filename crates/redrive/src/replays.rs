@@ -11,7 +11,7 @@ use redrive_core::ids::{JobId, LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally, edited};
 use redrive_core::replays::{Exclusion, Pacing, ReplayMode};
 use redrive_core::settlements::{Ending, Outcome, decide};
-use redrive_store::contract::{ListChosen, PlanReplay, Recognise, ReplayPlan, Selection, StartReplay};
+use redrive_store::contract::{ListChosen, PlanReplay, ReplayPlan, Selection, StartReplay};
 use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -241,13 +241,11 @@ impl Trial {
         while !self.running.is_empty() {
             self.take_one().await?;
         }
-        let (asked, mut remaining): (Vec<_>, Vec<_>) = self
-            .remaining
-            .into_iter()
-            .map(|(key, (target, remaining))| {
-                (Recognise { key, target, message: remaining.message.clone() }, remaining)
-            })
-            .unzip();
+        let rules = self.redrive.cause_rules().await?;
+        let resolved = |(key, (target, remaining)): (String, (Option<String>, Remaining))| {
+            (rules.resolve(&key, target.as_deref(), &remaining.message).to_owned(), remaining)
+        };
+        let (asked, mut remaining): (Vec<_>, Vec<_>) = self.remaining.into_iter().map(resolved).unzip();
         for (remaining, cause) in remaining.iter_mut().zip(self.redrive.store.recognise(asked).await?) {
             remaining.cause = cause;
         }

@@ -91,10 +91,11 @@ async fn take_back(
     pipeline: &Pipeline,
     lost: impl Iterator<Item = &LostLease>,
 ) -> Result<(), Error> {
+    let rules = context.redrive.known_rules().await;
     let settle = |lost: &LostLease| {
         let mut decision = judge(&pipeline.policy, lost, context.ending());
         decision.facts.tracked = pipeline.tracked_in(&lost.job.input);
-        Settlement { lease: lost.job.lease, decision }
+        Settlement::new(&lost.job, decision, &rules)
     };
     let settlements: Vec<_> = lost.map(settle).collect();
     if settlements.is_empty() {

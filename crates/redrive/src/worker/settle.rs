@@ -7,7 +7,7 @@ use std::time::Duration;
 use redrive_core::breakers::Signal;
 use redrive_core::failures::with_sources;
 use redrive_core::jobs::LeasedJob;
-use redrive_core::settlements::{Destination, Ending, Outcome, Settlement, decide};
+use redrive_core::settlements::{Decision, Destination, Ending, Outcome, Settlement, decide};
 use redrive_core::traffic::Facts;
 use redrive_store::contract::{SettleJobs, Settled};
 use serde_json::Value;
@@ -49,6 +49,13 @@ impl Ended {
         let facts = Facts::default();
         Self { job, outcome: Outcome::Returned, result: None, payload: None, facts, duration: None }
     }
+}
+
+/// A job whose end is decided.
+struct Decided {
+    job: LeasedJob,
+    decision: Decision,
+    payload: Option<Kept>,
 }
 
 /// A handle to the task that settles the jobs of one pipeline.
@@ -160,7 +167,8 @@ impl Settling {
         }
         self.write_results(&mut batch).await;
         let leases: Vec<_> = batch.iter().map(|ended| ended.job.lease).collect();
-        let settlements: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
+        let decided: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
+        let settlements = self.recognise(decided).await;
         let troubled = |s: &Settlement| {
             matches!(s.decision.signal, Signal::Failed | Signal::Blocked | Signal::Hold(_) | Signal::WentOn)
         };
@@ -268,12 +276,22 @@ impl Settling {
         }
     }
 
-    fn decide(&self, ended: Ended) -> (Settlement, Option<Kept>) {
+    fn decide(&self, ended: Ended) -> Decided {
         let ending = Ending { duration: ended.duration, ..self.context.ending() };
         let mut decision = decide(&self.pipeline.policy, &ended.job, ended.outcome, ending);
         decision.keep(ended.payload.as_ref().map(|kept| kept.payload.clone()));
         decision.facts = ended.facts;
-        (Settlement { lease: ended.job.lease, decision }, ended.payload)
+        Decided { job: ended.job, decision, payload: ended.payload }
+    }
+
+    /// Adds what letters are recognised by. Only a burial asks for the rules of causes.
+    async fn recognise(&self, decided: Vec<Decided>) -> Vec<(Settlement, Option<Kept>)> {
+        let rules = match decided.iter().any(|decided| decided.decision.buries()) {
+            true => self.context.redrive.known_rules().await,
+            false => Arc::default(),
+        };
+        let settle = |Decided { job, decision, payload }| (Settlement::new(&job, decision, &rules), payload);
+        decided.into_iter().map(settle).collect()
     }
 
     /// Hands the settlements to the store. Those whose payload was collected meanwhile are refused, and come again when it

@@ -7,11 +7,8 @@ use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 use serde_json::json;
 
-use super::script::{Shared, assert_sound, at, attach, bury, dead, job, ledger, plain};
-use crate::contract::{
-    CauseChange, CauseDetail, CauseView, ChangeCause, DeadFilter, DiscardDead, ImportDead, ListCauses, Recognise,
-    SplitBy,
-};
+use super::script::{Shared, assert_sound, at, attach, brought, bury, dead, job, ledger, plain};
+use crate::contract::{CauseChange, CauseDetail, CauseView, ChangeCause, DeadFilter, DiscardDead, ListCauses, SplitBy};
 use crate::sqlite::SqliteStore;
 
 /// All causes.
@@ -86,7 +83,7 @@ pub async fn imported_letters_have_causes(store: Shared) {
     bury_four(&store).await;
     let letters = dead(&store, DeadFilter::default()).await;
     let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
-    other.import_dead(ImportDead { letters, now: at(70) }).await.expect("imported");
+    other.import_dead(brought(letters, at(70))).await.expect("imported");
     let (here, there) = (causes(&store, at(100)).await, causes(&other, at(100)).await);
     assert_eq!(here, there);
     assert_sound(&other).await;
@@ -226,7 +223,7 @@ pub async fn an_old_letter_regresses_nothing(store: Shared) {
     change(&store, &id, CauseChange::Resolve(None)).await;
     let mut late = letters.remove(0);
     late.id = job(77, plain()).id;
-    store.import_dead(ImportDead { letters: vec![late], now: at(70) }).await.expect("imported");
+    store.import_dead(brought(vec![late], at(70))).await.expect("imported");
     assert_eq!(detail(&store, &id).await.cause.state, CauseState::Resolved);
 }
 
@@ -235,8 +232,7 @@ pub async fn what_is_recognised_is_not_written(store: Shared) {
     bury_four(&store).await;
     let cause = &causes(&store, at(100)).await[0];
     let key = detail(&store, &cause.id).await.keys[0].key.clone();
-    let asked = |key: &str| Recognise { key: key.to_owned(), target: None, message: String::new() };
-    let known = store.recognise(vec![asked(&key), asked("1-never-seen")]).await.expect("answered");
+    let known = store.recognise(vec![key, "1-never-seen".to_owned()]).await.expect("answered");
     assert_eq!(known, [Some(cause.id.clone()), None]);
     assert_eq!(causes(&store, at(100)).await.len(), 2);
 }

@@ -13,11 +13,11 @@ use serde_json::json;
 
 use super::replays::{advance, all, at_once, change, lease, plan, replay_one, start_as};
 use super::script::{
-    Shared, assert_sound, at, attach, bury, dead, enqueue, fatal, job, lease_one, ledger, pipeline, plain, settle,
+    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, ledger, pipeline, plain,
+    settle,
 };
 use crate::contract::{
-    DeadFilter, DiscardDead, ExpireDead, ImportDead, ListDead, NoteProgress, PlanReplay, RegisterPayload, ReplayChange,
-    Selection,
+    DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, PlanReplay, RegisterPayload, ReplayChange, Selection,
 };
 use crate::sqlite::SqliteStore;
 
@@ -102,7 +102,7 @@ pub async fn export_and_import_lose_nothing(store: Shared) {
     let text: Vec<String> = letters.iter().map(|l| serde_json::to_string(l).expect("a letter is JSON")).collect();
     let read = text.iter().map(|line| serde_json::from_str(line).expect("JSON is a letter")).collect();
     let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
-    let new = other.import_dead(ImportDead { letters: read, now: at(70) }).await.expect("imported");
+    let new = other.import_dead(brought(read, at(70))).await.expect("imported");
     assert_eq!(new, vec![Arrival::New; 5]);
     let expire = ExpireDead { pipeline: pipeline(), before: at(70), limit: 9, now: at(71) };
     assert_eq!(other.expire_dead(expire).await.expect("expired"), 0, "they are kept from now on, however old they are");
@@ -114,7 +114,7 @@ pub async fn export_and_import_lose_nothing(store: Shared) {
 pub async fn importing_twice_adds_nothing(store: Shared) {
     bury_five(&store).await;
     let letters = dead(&store, DeadFilter::default()).await;
-    let import = ImportDead { letters: letters.clone(), now: at(70) };
+    let import = brought(letters.clone(), at(70));
     let revision = store.revision().await.expect("read");
     assert_eq!(store.import_dead(import.clone()).await.expect("imported"), vec![Arrival::Known; 5]);
     assert_eq!(store.revision().await.expect("read"), revision, "nothing was written");
@@ -143,7 +143,7 @@ pub async fn a_known_key_is_not_taken_in_again(store: Shared) {
         letter
     };
     let letters = vec![arrive(11, 1, 0), arrive(12, 1, 50), arrive(13, 2, 50), arrive(14, 3, 40), arrive(15, 3, 45)];
-    let import = ImportDead { letters, now: at(70) };
+    let import = brought(letters, at(70));
     let third = job(14, plain()).id;
     let arrived = store.import_dead(import.clone()).await.expect("imported");
     let taken = |id, state| Arrival::KeyTaken { id, state };
@@ -179,7 +179,7 @@ pub async fn counts_of_an_imported_letter_saturate(store: Shared) {
     attach(&other, 1).await;
     let most = u32::MAX;
     let letter = DeadLetter { attempts: most, crashes: most, replays: most, ..whole };
-    other.import_dead(ImportDead { letters: vec![letter], now: at(50) }).await.expect("imported");
+    other.import_dead(brought(vec![letter], at(50))).await.expect("imported");
     let leased = replay_one(&other).await;
     assert_eq!((leased.tally.replays, leased.attempt()), (most, most));
     assert!(leased.tally.tried());
@@ -207,7 +207,7 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
     other.register_payload(register).await.expect("registered");
     let with = |n: u128, payload| DeadLetter { id: job(n, plain()).id, payload: Some(payload), ..whole.clone() };
     let letters = vec![with(1, here), with(2, gone)];
-    other.import_dead(ImportDead { letters, now: at(50) }).await.expect("imported");
+    other.import_dead(brought(letters, at(50))).await.expect("imported");
     let missing: Vec<_> =
         dead(&other, DeadFilter::default()).await.iter().map(|l| (l.payload, l.payload_missing)).collect();
     assert_eq!(missing, [(Some(gone), true), (Some(here), false)]);

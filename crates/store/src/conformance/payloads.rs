@@ -1,6 +1,7 @@
 //! What must hold of payloads.
 
 use redrive_core::breakers::BreakerPolicy;
+use redrive_core::causes::CauseRules;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::LeasedJob;
@@ -136,8 +137,8 @@ pub async fn a_settlement_without_its_payload_is_refused(store: Shared) {
         decision.keep(Some(payload(n)));
         decision
     };
-    let settlements =
-        leased.iter().zip([9, 1]).map(|(job, n)| Settlement { lease: job.lease, decision: decision(job, n) });
+    let rules = CauseRules::default();
+    let settlements = leased.iter().zip([9, 1]).map(|(job, n)| Settlement::new(job, decision(job, n), &rules));
     let params = SettleJobs {
         settlements: settlements.collect(),
         worker: worker(1),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::breakers::BreakerPolicy;
+use redrive_core::causes::CauseRules;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
@@ -15,7 +16,8 @@ use redrive_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::contract::{
-    AttachWorker, DeadFilter, EnqueueJobs, EnqueuedJob, Lane, LeaseJobs, LeasedJobs, ListDead, SettleJobs, Settled,
+    AttachWorker, BroughtLetter, DeadFilter, EnqueueJobs, EnqueuedJob, ImportDead, Lane, LeaseJobs, LeasedJobs,
+    ListDead, SettleJobs, Settled,
 };
 use crate::{Result, Store};
 
@@ -90,7 +92,8 @@ pub async fn settle(store: &Shared, job: &LeasedJob, outcome: Outcome, now: Time
 
 /// Settles a job with a decision.
 pub async fn settle_as(store: &Shared, job: &LeasedJob, decision: Decision, now: Timestamp) -> Settled {
-    let settlements = vec![Settlement { lease: job.lease, decision }];
+    let rules = store.cause_rules().await.expect("read");
+    let settlements = vec![Settlement::new(job, decision, &rules)];
     let params = SettleJobs { settlements, worker: worker(1), breaker: BreakerPolicy::default(), keep_late: true, now };
     store.settle(params).await.expect("settled")[0]
 }
@@ -120,6 +123,13 @@ pub async fn bury(store: &Shared, new: NewJob, reason: Reason, message: &str, no
     decision.destination = Destination::bury(Gate::Review, None);
     settle_as(store, &leased, decision, now).await;
     id
+}
+
+/// Letters of another store, as a store without rules recognises them.
+pub fn brought(letters: Vec<DeadLetter>, now: Timestamp) -> ImportDead {
+    let rules = CauseRules::default();
+    let recognised = |letter| BroughtLetter::recognised(letter, &rules).expect("it has a failure");
+    ImportDead { letters: letters.into_iter().map(recognised).collect(), now }
 }
 
 /// The suite's ledger.

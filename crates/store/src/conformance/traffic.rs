@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::replays::{replay_nth, replay_one};
 use super::script::{
-    Shared, assert_sound, at, attach, bury, dead, enqueue, fatal, job, lease_one, pipeline, settle_as,
+    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, pipeline, settle_as,
 };
-use crate::contract::{CountDead, CountTraffic, DeadBy, DeadFilter, ImportDead, ListTracked, TrafficBy};
+use crate::contract::{CountDead, CountTraffic, DeadBy, DeadFilter, ListTracked, TrafficBy};
 use crate::sqlite::SqliteStore;
 
 async fn end(store: &Shared, n: u128, outcome: Outcome, facts: Facts) {
@@ -99,7 +99,7 @@ pub async fn a_tracked_letter_is_taken_out_where_it_was_counted(store: Shared) {
 
     let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     attach(&other, 1).await;
-    other.import_dead(ImportDead { letters: exported, now: at(50) }).await.expect("imported");
+    other.import_dead(brought(exported, at(50))).await.expect("imported");
     let leased = replay_one(&other).await;
     settle_with(&other, &leased, Outcome::Done, facts("old"), at(103)).await;
     assert_eq!(counts(&other).await, [("old".to_owned(), 1, 0)], "it never died here");

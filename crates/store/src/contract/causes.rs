@@ -1,11 +1,11 @@
 //! Causes: groups of dead letters, by impact, and what people say about them.
 
 use async_trait::async_trait;
-use redrive_core::causes::{CauseId, CauseState, Mute, Trend};
+use redrive_core::causes::{CauseId, CauseRules, CauseState, Mute, Trend};
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint::Part;
-use redrive_core::ids::PipelineName;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 
@@ -20,8 +20,19 @@ pub trait CauseStore {
     /// A cause, by its id or the beginning of it, with everything known of it.
     async fn get_cause(&self, id: CauseId, now: Timestamp) -> Result<CauseDetail>;
 
-    /// The causes that failures would belong to, in the order asked, as far as they are known.
-    async fn recognise(&self, failures: Vec<Recognise>) -> Result<Vec<Option<CauseId>>>;
+    /// The causes that keys belong to, in the order asked, as far as they are known.
+    async fn recognise(&self, keys: Vec<String>) -> Result<Vec<Option<CauseId>>>;
+
+    /// The rules that people made by splitting causes. Failures are resolved by them before they are handed over.
+    async fn cause_rules(&self) -> Result<CauseRules>;
+
+    /// Letters that may belong to another key than theirs, because the rules changed since they were filed; nothing if there are
+    /// none.
+    async fn unresolved_letters(&self, limit: u32) -> Result<Option<Unresolved>>;
+
+    /// Brings letters to the keys that they belong to. Says no, and does nothing, if the rules or the key's letters were changed
+    /// by somebody else since they were read.
+    async fn resolve_letters(&self, params: ResolveLetters) -> Result<bool>;
 
     /// The causes that killed most since a time, the worst first.
     async fn busiest_causes(&self, params: BusiestCauses) -> Result<Vec<CauseId>>;
@@ -33,15 +44,52 @@ pub trait CauseStore {
     async fn change_cause(&self, params: ChangeCause) -> Result<CauseId>;
 }
 
-/// A failure whose cause is asked for.
-#[derive(Clone, Debug)]
-pub struct Recognise {
-    /// Its key.
+/// Letters of one key that are to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved {
+    /// The key that they have.
     pub key: String,
+    /// How far its letters were looked at before.
+    pub was: String,
+    /// How far they are when these are; nothing if there are no more.
+    pub next: Option<String>,
+    /// The letters.
+    pub letters: Vec<UnresolvedLetter>,
+}
+
+/// What decides which key a letter has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnresolvedLetter {
+    /// Which.
+    pub id: JobId,
     /// Its target.
     pub target: Option<String>,
-    /// Its message.
+    /// The message of its last failure.
     pub message: String,
+}
+
+/// Letters of one key that were looked at.
+#[derive(Clone, Debug)]
+pub struct ResolveLetters {
+    /// The key that they had.
+    pub key: String,
+    /// How far its letters had been looked at.
+    pub was: String,
+    /// How far they are now; nothing if all were.
+    pub next: Option<String>,
+    /// The version of the rules that decided.
+    pub rules: u64,
+    /// The letters.
+    pub letters: Vec<ResolvedLetter>,
+}
+
+/// A letter that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedLetter {
+    /// Which.
+    pub id: JobId,
+    /// The key that it belongs to, if it is another.
+    pub into: Option<String>,
 }
 
 /// Asks for the causes that killed most.

@@ -1,7 +1,7 @@
 //! Dead letters: looking at them, giving them up, carrying them between stores.
 
 use async_trait::async_trait;
-use redrive_core::causes::CauseId;
+use redrive_core::causes::{CauseId, CauseRules, Print};
 use redrive_core::dead::import::Arrival;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::Reason;
@@ -127,8 +127,25 @@ pub struct ExpireDead {
 /// Brings dead letters of another store.
 #[derive(Clone, Debug)]
 pub struct ImportDead {
-    /// The letters, with their failures, checked at the door.
-    pub letters: Vec<DeadLetter>,
+    /// The letters, checked at the door.
+    pub letters: Vec<BroughtLetter>,
     /// The time.
     pub now: Timestamp,
+}
+
+/// A dead letter of another store.
+#[derive(Clone, Debug)]
+pub struct BroughtLetter {
+    /// The letter, with its failures.
+    pub letter: DeadLetter,
+    /// What it is recognised by here.
+    pub print: Print,
+}
+
+impl BroughtLetter {
+    /// A letter as the rules of this store recognise it; nothing if it has no failure to be recognised by.
+    pub fn recognised(letter: DeadLetter, rules: &CauseRules) -> Option<Self> {
+        let print = Print::of_letter(&letter, rules)?;
+        Some(Self { letter, print })
+    }
 }

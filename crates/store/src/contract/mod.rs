@@ -19,10 +19,10 @@ pub mod workers;
 pub use breakers::{BreakerStore, BreakerView, SweepBreakers};
 pub use causes::{
     AlikeCause, BusiestCauses, CauseChange, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
-    ChangeCause, ListCauses, Recognise, SplitBy,
+    ChangeCause, ListCauses, ResolveLetters, ResolvedLetter, SplitBy, Unresolved, UnresolvedLetter,
 };
 pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
-pub use dead::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
+pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
 };

@@ -5,7 +5,8 @@ use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, params};
 
 use super::batch::Batch;
-use super::causes::{find, make_cause};
+use super::cause_keys::make_cause;
+use super::causes::find;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use crate::contract::{CauseChange, ChangeCause, SplitBy};
@@ -204,8 +205,12 @@ fn move_letters(
     (target, text): (Option<&str>, Option<&str>),
 ) -> Result<(), Fault> {
     batch
-        .statement("INSERT INTO cause_split (key, target, text, into_key) VALUES (?1, ?2, ?3, ?4)")?
+        .statement("INSERT INTO cause_rule (key, target, text, into_key) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![key, target, text, into])?;
+    batch.statement("UPDATE cause_rules SET version = version + 1")?.execute([])?;
+    batch
+        .statement("UPDATE cause_key SET rules = (SELECT version FROM cause_rules) WHERE id IN (?1, ?2)")?
+        .execute([key, into])?;
     let moved = batch
         .statement(
             "UPDATE dead SET cause_key = ?4

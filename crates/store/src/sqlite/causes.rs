@@ -1,24 +1,22 @@
 //! Causes: recognising what a job died of, listing by impact, and what people do to them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use async_trait::async_trait;
-use redrive_core::causes::{ALIKE_MIN, CauseId, Standing, TREND_HOURS, Trend, state};
-use redrive_core::failures::Failure;
-use redrive_core::fingerprint::{self, Fingerprint, similarity};
+use redrive_core::causes::{ALIKE_MIN, CauseId, CauseRules, Standing, TREND_HOURS, Trend, state};
+use redrive_core::fingerprint::similarity;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::SqliteStore;
-use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{cause_changes, dead};
+use super::{cause_changes, cause_keys, cause_rules, dead};
 use crate::contract::{
     AlikeCause, BusiestCauses, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView, ChangeCause,
-    DeadFilter, ListCauses, ListDead, Recognise,
+    DeadFilter, ListCauses, ListDead, ResolveLetters, Unresolved,
 };
 use crate::error::{Result, StoreError};
 
@@ -31,9 +29,6 @@ const TARGETS: u32 = 3;
 /// Causes that are named because they look alike.
 const ALIKE: usize = 5;
 
-/// The digits of a cause's id, unless another has them already.
-const ID_DIGITS: usize = 8;
-
 #[async_trait]
 impl CauseStore for SqliteStore {
     async fn list_causes(&self, params: ListCauses) -> Result<Vec<CauseView>> {
@@ -44,8 +39,20 @@ impl CauseStore for SqliteStore {
         self.read(move |conn| get(conn, &id, now)).await
     }
 
-    async fn recognise(&self, failures: Vec<Recognise>) -> Result<Vec<Option<CauseId>>> {
-        self.read(move |conn| failures.iter().map(|failure| cause_of(conn, failure)).collect()).await
+    async fn recognise(&self, keys: Vec<String>) -> Result<Vec<Option<CauseId>>> {
+        self.read(move |conn| keys.iter().map(|key| cause_keys::cause_of(conn, key)).collect()).await
+    }
+
+    async fn cause_rules(&self) -> Result<CauseRules> {
+        self.read(cause_rules::all).await
+    }
+
+    async fn unresolved_letters(&self, limit: u32) -> Result<Option<Unresolved>> {
+        self.read(move |conn| cause_rules::unresolved(conn, limit)).await
+    }
+
+    async fn resolve_letters(&self, params: ResolveLetters) -> Result<bool> {
+        self.write(move |batch| cause_rules::resolve(batch, &params)).await
     }
 
     async fn busiest_causes(&self, params: BusiestCauses) -> Result<Vec<CauseId>> {
@@ -86,132 +93,6 @@ impl CauseStore for SqliteStore {
     }
 }
 
-/// Finds, or makes, the key that a failure is recognised by, and counts it.
-pub(super) fn recognise(
-    batch: &mut Batch<'_>,
-    pipeline: i64,
-    target: Option<&str>,
-    failure: &Failure,
-    now: Timestamp,
-) -> Result<i64, Fault> {
-    let name = batch.pipeline_name(pipeline)?;
-    let print = fingerprint::of_failure(&name, target, failure);
-    let known = match find_key(batch.connection(), &print.key)? {
-        Some(key) => Some(key),
-        None => adopt(batch, &print, failure, now)?,
-    };
-    let key = match known {
-        Some(key) => split_off(batch.connection(), key, target, &failure.message)?,
-        None => make(batch, pipeline, &print, failure, now)?,
-    };
-    batch.tallies.killed(key, target, now);
-    Ok(key)
-}
-
-/// The cause that a failure would belong to, if it is known.
-fn cause_of(conn: &Connection, failure: &Recognise) -> Result<Option<CauseId>, Fault> {
-    let Some(key) = find_key(conn, &failure.key)? else { return Ok(None) };
-    let key = split_off(conn, key, failure.target.as_deref(), &failure.message)?;
-    let mut select =
-        conn.prepare_cached("SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = ?1")?;
-    Ok(select.query_row([key], |row| rows::parsed(row, 0)).optional()?)
-}
-
-/// Recognises the dead letters of a store that knew no causes.
-pub(super) fn recognise_all(conn: &Connection) -> Result<(), Fault> {
-    let mut pipelines = HashMap::new();
-    let mut batch = Batch::new(conn, &mut pipelines);
-    let mut select = conn.prepare("SELECT id, pipeline, target, died_at FROM dead WHERE cause_key IS NULL")?;
-    let rows = select.query_map([], |row| {
-        Ok((rows::job_id(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, Option<String>>(2)?, rows::time(row, 3)?))
-    })?;
-    for (id, pipeline, target, died_at) in rows.collect::<RowResult<Vec<_>>>()? {
-        let Some(last) = rows::failures(conn, id)?.pop() else { continue };
-        let key = recognise(&mut batch, pipeline, target.as_deref(), &last, died_at)?;
-        batch.statement("UPDATE dead SET cause_key = ?2 WHERE id = ?1")?.execute(params![id.as_bytes(), key])?;
-    }
-    batch.finish()
-}
-
-fn find_key(conn: &Connection, key: &str) -> Result<Option<i64>, Fault> {
-    let mut select = conn.prepare_cached("SELECT id FROM cause_key WHERE key = ?1")?;
-    Ok(select.query_row([key], |row| row.get(0)).optional()?)
-}
-
-/// A key that former rules made of the same failure: the new one joins its cause.
-fn adopt(batch: &Batch<'_>, print: &Fingerprint, failure: &Failure, now: Timestamp) -> Result<Option<i64>, Fault> {
-    for former in &print.former {
-        let mut select = batch.statement("SELECT cause FROM cause_key WHERE key = ?1")?;
-        if let Some(cause) = select.query_row([former], |row| row.get(0)).optional()? {
-            return insert_key(batch, cause, print, failure, now).map(Some);
-        }
-    }
-    Ok(None)
-}
-
-/// The key that a person split off for failures like this one, if any.
-fn split_off(conn: &Connection, mut key: i64, target: Option<&str>, message: &str) -> Result<i64, Fault> {
-    let mut select = conn.prepare_cached(
-        "SELECT into_key FROM cause_split WHERE key = ?1 AND (target = ?2 OR instr(lower(?3), lower(text)) > 0)",
-    )?;
-    // Part of a part is split off again; a key is never split into one that is older.
-    while let Some(into) = select.query_row(params![key, target, message], |row| row.get(0)).optional()? {
-        key = into;
-    }
-    Ok(key)
-}
-
-fn make(
-    batch: &Batch<'_>,
-    pipeline: i64,
-    print: &Fingerprint,
-    failure: &Failure,
-    now: Timestamp,
-) -> Result<i64, Fault> {
-    let cause = make_cause(batch, pipeline, &print.key)?;
-    insert_key(batch, cause, print, failure, now)
-}
-
-/// Makes a cause that is called after a key.
-pub(super) fn make_cause(batch: &Batch<'_>, pipeline: i64, key: &str) -> Result<i64, Fault> {
-    let hash = blake3::hash(key.as_bytes()).to_hex();
-    let own = key.split_once('-').map_or("", |(_, digits)| digits);
-    let digits = if own.len() >= ID_DIGITS && own.bytes().all(|b| b.is_ascii_hexdigit()) { own } else { hash.as_str() };
-    let mut taken = batch.statement("SELECT 1 FROM cause WHERE name = ?1")?;
-    let mut length = ID_DIGITS;
-    while length < digits.len() && taken.exists([&digits[..length]])? {
-        length += 1;
-    }
-    let mut insert = batch.statement("INSERT INTO cause (name, pipeline) VALUES (?1, ?2)")?;
-    insert.execute(params![&digits[..length], pipeline])?;
-    Ok(batch.connection().last_insert_rowid())
-}
-
-fn insert_key(
-    batch: &Batch<'_>,
-    cause: i64,
-    print: &Fingerprint,
-    failure: &Failure,
-    now: Timestamp,
-) -> Result<i64, Fault> {
-    let mut insert = batch.statement(
-        "INSERT INTO cause_key (key, cause, origin, template, reason, code, status, parts, sample, first_seen, last_seen)
-         VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?9, ?6, ?7, ?8, ?8)",
-    )?;
-    insert.execute(params![
-        print.key,
-        cause,
-        print.template,
-        failure.reason.as_str(),
-        failure.code,
-        serde_json::to_string(&print.parts)?,
-        failure.message,
-        now.as_millis(),
-        failure.http_status
-    ])?;
-    Ok(batch.connection().last_insert_rowid())
-}
-
 /// The row and the full id of a cause, by the beginning of its id. One that became part of another is found as that one.
 pub(super) fn find(conn: &Connection, id: &CauseId) -> Result<(i64, CauseId), Fault> {
     let mut select = conn.prepare_cached(
@@ -230,14 +111,6 @@ pub(super) fn find(conn: &Connection, id: &CauseId) -> Result<(i64, CauseId), Fa
         (row, name, merged) = select.query_row([into], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, row.get(2)?)))?;
     }
     Ok((row, name))
-}
-
-/// The rows of a cause's keys.
-pub(super) fn keys_of(conn: &Connection, id: &CauseId) -> Result<Vec<i64>, Fault> {
-    let (cause, _) = find(conn, id)?;
-    let mut select = conn.prepare_cached("SELECT id FROM cause_key WHERE cause = ?1 ORDER BY id")?;
-    let rows = select.query_map([cause], |row| row.get(0))?;
-    Ok(rows.collect::<RowResult<_>>()?)
 }
 
 /// A cause without its trend and its targets, which are asked for only if it is shown.
@@ -415,41 +288,4 @@ fn alike(conn: &Connection, row: i64, cause: &CauseView) -> Result<Vec<AlikeCaus
     alike.retain(|alike| named.insert(alike.id.clone()));
     alike.truncate(ALIKE);
     Ok(alike)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use redrive_core::failures::Reason;
-
-    /// Rules that change make other keys of the same failures: their cause goes on.
-    #[test]
-    fn a_new_version_of_the_rules_finds_the_old_cause() {
-        let mut conn = Connection::open_in_memory().expect("opened");
-        super::super::schema::migrate(&mut conn, std::path::Path::new("memory:")).expect("made");
-        let mut pipelines = HashMap::new();
-        let mut batch = Batch::new(&conn, &mut pipelines);
-        let pipeline = batch.pipeline(&"p".parse().expect("a name")).expect("made");
-        let failure: Failure = serde_json::from_value(serde_json::json!({
-            "at": "2026-11-15T14:02:00Z", "attempt": 1, "replay": 0, "reason": Reason::HandlerError, "message": "x",
-        }))
-        .expect("a failure");
-        let print = |key: &str, former: &[&str]| Fingerprint {
-            key: key.to_owned(),
-            former: former.iter().map(ToString::to_string).collect(),
-            template: "x".to_owned(),
-            parts: Vec::new(),
-            masked: Vec::new(),
-        };
-        let now = Timestamp::from_millis(0);
-        let old = make(&batch, pipeline, &print("1-aaaaaaaaaa", &[]), &failure, now).expect("made");
-        let newer = print("2-bbbbbbbbbb", &["1-0000000000", "1-aaaaaaaaaa"]);
-        let adopted = adopt(&batch, &newer, &failure, now).expect("asked").expect("adopted");
-        assert_ne!(old, adopted, "it is a key of its own");
-        assert_eq!(find_key(&conn, "2-bbbbbbbbbb").expect("asked"), Some(adopted));
-        let causes: i64 =
-            conn.query_row("SELECT count(DISTINCT cause) FROM cause_key", [], |row| row.get(0)).expect("one");
-        assert_eq!(causes, 1);
-        assert_eq!(adopt(&batch, &print("2-c", &["1-zz"]), &failure, now).expect("asked"), None);
-    }
 }

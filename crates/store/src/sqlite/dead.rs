@@ -13,7 +13,7 @@ use super::batch::{Batch, Event};
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
-use super::{causes, dead_imports, payloads};
+use super::{cause_keys, dead_imports, payloads};
 use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
 use crate::error::{Result, StoreError};
 
@@ -100,7 +100,7 @@ pub(super) fn conditions(conn: &Connection, filter: &DeadFilter, cursor: Option<
         conditions.equal_to_query(column, "SELECT id FROM pipeline WHERE name =", name.as_str().to_owned());
     }
     if let Some(cause) = &filter.cause {
-        conditions.one_of_numbers("d.cause_key", &causes::keys_of(conn, cause)?);
+        conditions.one_of_numbers("d.cause_key", &cause_keys::keys_of(conn, cause)?);
     }
     conditions.equal("d.reason", filter.reason.map(|reason| reason.as_str().to_owned()));
     conditions.equal("d.code", filter.code.clone());

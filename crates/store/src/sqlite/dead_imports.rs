@@ -1,5 +1,6 @@
 //! Taking in dead letters of another store. What becomes of a letter is decided by `core::dead::import`; here it is written.
 
+use redrive_core::causes::Print;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown};
 use redrive_core::failures::Failure;
@@ -12,7 +13,8 @@ use rusqlite::params;
 
 use super::batch::{Batch, Event};
 use super::fault::Fault;
-use super::{causes, dead, jobs, payloads, rows};
+use super::{cause_keys, dead, jobs, payloads, rows};
+use crate::contract::BroughtLetter;
 
 /// The payload of a letter can be worked from, only its beginning was kept, or its bytes were never here.
 const WHOLE: i64 = 0;
@@ -20,12 +22,13 @@ const CUT: i64 = 1;
 const MISSING: i64 = 2;
 
 /// Takes a letter in, if it is news.
-pub(super) fn import(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<Arrival, Fault> {
+pub(super) fn import(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Result<Arrival, Fault> {
+    let BroughtLetter { letter, print } = brought;
     let holder = holder(batch, letter)?;
     let arrival = arrival(letter, holder.as_ref());
     match &arrival {
-        Arrival::New => insert(batch, letter, now)?,
-        Arrival::FailedAgain(id) => fail_again(batch, *id, letter, now)?,
+        Arrival::New => insert(batch, brought, now)?,
+        Arrival::FailedAgain(id) => fail_again(batch, *id, (letter, print), now)?,
         Arrival::Known | Arrival::KeyTaken { .. } => {}
     }
     Ok(arrival)
@@ -42,18 +45,17 @@ fn holder(batch: &mut Batch<'_>, letter: &DeadLetter) -> Result<Option<Holder>, 
     Ok(jobs::place_of(batch.connection(), owner)?.map(|place| found(owner, place)))
 }
 
-fn insert(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<(), Fault> {
+fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Result<(), Fault> {
+    let BroughtLetter { letter, print } = brought;
     let pipeline = batch.pipeline(&letter.pipeline)?;
     if let Some(key) = &letter.key {
         let mut claim = batch.statement("INSERT INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
         claim.execute(params![pipeline, key, letter.id.as_bytes()])?;
     }
     let failures = letter.failures.as_deref().unwrap_or_default();
-    let key = match failures.last() {
-        Some(last) => Some(causes::recognise(batch, pipeline, letter.target.as_deref(), last, letter.died_at)?),
-        None => None,
-    };
-    insert_row(batch, (pipeline, key), letter, now)?;
+    let last = failures.last().ok_or(rusqlite::Error::InvalidQuery)?;
+    let key = cause_keys::file(batch, (pipeline, letter.target.as_deref()), (print, last), letter.died_at)?;
+    insert_row(batch, (pipeline, key, print.rules), letter, now)?;
     for failure in failures {
         rows::add_failure(batch.connection(), letter.id, failure)?;
     }
@@ -67,7 +69,7 @@ fn insert(batch: &mut Batch<'_>, letter: &DeadLetter, now: Timestamp) -> Result<
 
 fn insert_row(
     batch: &Batch<'_>,
-    (pipeline, key): (i64, Option<i64>),
+    (pipeline, key, rules): (i64, i64, u64),
     letter: &DeadLetter,
     now: Timestamp,
 ) -> Result<(), Fault> {
@@ -77,9 +79,9 @@ fn insert_row(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, payload_lost, tracked, progress)
+                               payload_cut, payload_lost, tracked, progress, rules)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     ?23, '[]', ?24)",
+                     ?23, '[]', ?24, ?25)",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -105,7 +107,8 @@ fn insert_row(
             letter.original.as_ref().map(serde_json::to_string).transpose()?,
             cut,
             letter.failures.iter().flatten().last().is_some_and(Failure::lost_payload),
-            progress_of(letter)
+            progress_of(letter),
+            rules
         ])?;
     Ok(())
 }
@@ -132,21 +135,26 @@ fn claim_payload(batch: &Batch<'_>, job: JobId, payload: Option<&Payload>, now: 
 }
 
 /// Adds what is new of a letter to the one that is here.
-fn fail_again(batch: &mut Batch<'_>, id: JobId, arrived: &DeadLetter, now: Timestamp) -> Result<(), Fault> {
+fn fail_again(
+    batch: &mut Batch<'_>,
+    id: JobId,
+    (arrived, print): (&DeadLetter, &Print),
+    now: Timestamp,
+) -> Result<(), Fault> {
     let here = dead::get(batch.connection(), id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let grown = grown(&here, arrived);
     let Some(last) = grown.failures.last() else { return Ok(()) };
     let pipeline = batch.pipeline(&here.pipeline)?;
     let mut select = batch.statement("SELECT cause_key FROM dead WHERE id = ?1")?;
     let before: Option<i64> = select.query_row([id.as_bytes()], |row| row.get(0))?;
-    let key = causes::recognise(batch, pipeline, here.target.as_deref(), last, arrived.died_at)?;
+    let key = cause_keys::file(batch, (pipeline, here.target.as_deref()), (print, last), arrived.died_at)?;
     if let Some(before) = before {
         batch.tallies.key(before).dead -= 1;
     }
     for failure in &grown.failures {
         rows::add_failure(batch.connection(), id, failure)?;
     }
-    update_row(batch, &here, (&grown, last), (arrived.died_at, key), now)?;
+    update_row(batch, &here, (&grown, last), (arrived.died_at, key, print.rules), now)?;
     if let (true, Some(progress)) = (here.id == arrived.id, progress_of(arrived)) {
         let mut update = batch.statement("UPDATE dead SET progress = ?2 WHERE id = ?1")?;
         update.execute(params![id.as_bytes(), progress])?;
@@ -160,7 +168,7 @@ fn update_row(
     batch: &Batch<'_>,
     here: &DeadLetter,
     (grown, last): (&Grown<'_>, &Failure),
-    (died_at, key): (Timestamp, i64),
+    (died_at, key, rules): (Timestamp, i64, u64),
     now: Timestamp,
 ) -> Result<(), Fault> {
     let cut = claim_payload(batch, here.id, last.kept_payload(), now)?;
@@ -169,7 +177,7 @@ fn update_row(
         .statement(
             "UPDATE dead SET died_at = ?2, kept_from = ?3, attempts = ?4, crashes = ?5, replays = ?6, gate = ?7, reason = ?8,
                     code = ?9, http_status = ?10, proxy = ?11, message = ?12, cause_key = ?13, verdict = ?14,
-                    payload = ifnull(?15, payload), payload_cut = iif(?15 IS NULL, payload_cut, ?16)
+                    payload = ifnull(?15, payload), payload_cut = iif(?15 IS NULL, payload_cut, ?16), rules = ?17
              WHERE id = ?1",
         )?
         .execute(params![
@@ -188,7 +196,8 @@ fn update_row(
             key,
             grown.verdict,
             payload.map(|payload| payload.hash.as_bytes()),
-            cut
+            cut,
+            rules
         ])?;
     Ok(())
 }

@@ -14,6 +14,8 @@ mod audit;
 mod batch;
 mod breakers;
 mod cause_changes;
+mod cause_keys;
+mod cause_rules;
 mod causes;
 mod clock;
 mod conditions;

@@ -10,10 +10,10 @@ use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::batch::Batch;
-use super::causes;
 use super::fault::Fault;
 use super::lanes;
 use super::rows::{self, RowResult};
+use super::{cause_keys, cause_rules};
 
 /// A letter that a replay had sent and that nobody works on.
 struct Waiting {
@@ -100,6 +100,7 @@ fn take_back(batch: &mut Batch<'_>, letter: &Waiting, now: Timestamp) -> Result<
         None => {
             if let Some(key) = letter.cause_key {
                 batch.tallies.key(key).dead += 1;
+                cause_rules::begin(batch, key)?;
             }
         }
     }
@@ -149,7 +150,7 @@ fn bury_as_it_was(batch: &Batch<'_>, letter: &Waiting, decided: &Withdrawn) -> R
 /// All that a letter says comes from one failure, its last. As when it is buried, its payload is the newest that any of its
 /// attempts brought.
 fn retell(batch: &mut Batch<'_>, letter: &Waiting, failure: &Failure, now: Timestamp) -> Result<(), Fault> {
-    let key = causes::recognise(batch, letter.pipeline, letter.target.as_deref(), failure, failure.at)?;
+    let key = cause_keys::file_here(batch, (letter.pipeline, letter.target.as_deref()), failure, failure.at)?;
     batch
         .statement(
             "UPDATE dead SET died_at = ?2, kept_from = ?3, reason = ?4, code = ?5, http_status = ?6, proxy = ?7, message = ?8,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::causes;
+use super::cause_keys;
 use super::fault::Fault;
 use crate::error::StoreError;
 
@@ -44,7 +44,7 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
         tx.execute_batch(migration)?;
     }
     if from > 0 && from < CAUSES_SINCE {
-        causes::recognise_all(&tx)?;
+        cause_keys::recognise_all(&tx)?;
     }
     tx.pragma_update(None, "application_id", APPLICATION_ID)?;
     tx.pragma_update(None, "user_version", newest_version())?;

@@ -1,6 +1,7 @@
 //! Settling: the lease is checked, then the job goes where the decision says, with its failure and its ledger entry.
 
 use redrive_core::breakers::Signal;
+use redrive_core::causes::Print;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
@@ -16,7 +17,7 @@ use super::batch::{Batch, Event};
 use super::breakers;
 use super::fault::Fault;
 use super::replay_letters::{self, Ended};
-use super::{causes, lanes, payloads, rows};
+use super::{cause_keys, lanes, payloads, rows};
 use crate::contract::{SettleJobs, Settled};
 
 pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<Vec<Settled>, Fault> {
@@ -49,7 +50,8 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
         Destination::Done => complete(batch, seq, decision, params.now)?,
         Destination::Queue { due_at } => requeue(batch, (seq, begun), decision, *due_at, params.now)?,
         Destination::Dead { gate, verdict } => {
-            bury(batch, (seq, job), decision, (*gate, verdict.as_deref()), params.now)?
+            let print = settlement.print.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
+            bury(batch, (seq, job), (decision, print), (*gate, verdict.as_deref()), params.now)?
         }
     };
     count(batch, (pipeline, target.as_deref()), decision, &counted, params.now);
@@ -215,7 +217,7 @@ fn requeue(
 fn bury(
     batch: &mut Batch<'_>,
     (seq, job): (i64, JobId),
-    decision: &Decision,
+    (decision, print): (&Decision, &Print),
     (gate, verdict): (Gate, Option<&str>),
     now: Timestamp,
 ) -> Result<Moved, Fault> {
@@ -227,20 +229,20 @@ fn bury(
         let (replay, before): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
         Ok((pipeline, target, replay, before, row.get(4)?))
     })?;
-    let key = causes::recognise(batch, pipeline, target.as_deref(), failure, now)?;
+    let key = cause_keys::file(batch, (pipeline, target.as_deref()), (print, failure), now)?;
     // Without a newer payload the letter keeps the newest that any of its attempts brought.
     let payload = decision.payload();
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, auto_replays, tracked, payload_lost, progress)
+                               payload_cut, auto_replays, tracked, payload_lost, progress, rules)
              SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10,
                     coalesce(?11, (SELECT hash FROM payload_use u WHERE u.job = job.id ORDER BY at DESC LIMIT 1), saved), input,
                     ?12, ?13, original,
                     iif(?11 IS NOT NULL, ?14, ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = job.id
                                                       ORDER BY at DESC LIMIT 1), 0)),
-                    auto_replays, ?15, ?16, progress
+                    auto_replays, ?15, ?16, progress, ?17
              FROM job WHERE seq = ?1",
         )?
         .execute(params![
@@ -259,7 +261,8 @@ fn bury(
             verdict,
             payload.is_some_and(|payload| payload.truncated),
             serde_json::to_string(&decision.facts.tracked)?,
-            failure.lost_payload()
+            failure.lost_payload(),
+            print.rules
         ])?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     batch.shift(pipeline, JobState::Leased, Move::Bury)?;

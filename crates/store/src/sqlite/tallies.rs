@@ -125,9 +125,20 @@ impl Tallies {
         change.seen = Some(change.seen.map_or((now, now), |(first, last)| (first.min(now), last.max(now))));
         *self.key_hours.entry((key, now.hour())).or_default() += 1;
         if let Some(target) = target {
-            let (count, last) = self.key_targets.entry((key, target.to_owned())).or_default();
+            let (count, last) = self.key_targets.entry((key, target.to_owned())).or_insert((0, i64::MIN));
             *count += 1;
-            *last = now.as_millis();
+            *last = now.as_millis().max(*last);
+        }
+    }
+
+    /// Takes a job out of what a key killed: it belongs to another.
+    pub(super) fn took_away(&mut self, key: i64, target: Option<&str>, died_at: Timestamp) {
+        let change = self.key(key);
+        change.total -= 1;
+        change.dead -= 1;
+        *self.key_hours.entry((key, died_at.hour())).or_default() -= 1;
+        if let Some(target) = target {
+            self.key_targets.entry((key, target.to_owned())).or_insert((0, i64::MIN)).0 -= 1;
         }
     }
 
@@ -182,8 +193,9 @@ impl Tallies {
     fn write_causes(&self, conn: &Connection) -> Result<(), Fault> {
         let mut update = conn.prepare_cached(
             "UPDATE cause_key SET total = total + ?2, dead = dead + ?3, recovered = recovered + ?4,
-                                  discarded = discarded + ?5, first_seen = min(first_seen, ifnull(?6, first_seen)),
-                                  last_seen = max(last_seen, ifnull(?7, last_seen))
+                                  discarded = discarded + ?5,
+                                  first_seen = ifnull(iif(total = 0, ?6, min(first_seen, ?6)), first_seen),
+                                  last_seen = ifnull(iif(total = 0, ?7, max(last_seen, ?7)), last_seen)
              WHERE id = ?1",
         )?;
         let mut regress = conn.prepare_cached(
@@ -198,19 +210,25 @@ impl Tallies {
                 regress.execute(params![key, last])?;
             }
         }
+        // What a letter is taken out of may be forgotten by now: no count is below zero.
         let mut upsert = conn.prepare_cached(
-            "INSERT INTO cause_hour (key, hour, count) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            "INSERT INTO cause_hour (key, hour, count) VALUES (?1, ?2, max(?3, 0))
+             ON CONFLICT DO UPDATE SET count = max(count + ?3, 0)",
         )?;
         for ((key, hour), count) in &self.key_hours {
             upsert.execute(params![key, hour, count])?;
         }
         let mut upsert = conn.prepare_cached(
-            "INSERT INTO cause_target (key, target, count, last_seen) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET count = count + excluded.count, last_seen = max(last_seen, excluded.last_seen)",
+            "INSERT INTO cause_target (key, target, count, last_seen) VALUES (?1, ?2, max(?3, 0), ?4)
+             ON CONFLICT DO UPDATE SET count = max(count + ?3, 0), last_seen = max(last_seen, excluded.last_seen)",
         )?;
+        let mut remove =
+            conn.prepare_cached("DELETE FROM cause_target WHERE key = ?1 AND target = ?2 AND count = 0")?;
         for ((key, target), (count, last)) in &self.key_targets {
             upsert.execute(params![key, target, count, last])?;
+            if *count < 0 {
+                remove.execute(params![key, target])?;
+            }
         }
         Ok(())
     }

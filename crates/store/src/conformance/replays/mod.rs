@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 
 use super::causes::causes;
 use super::script::{
-    Shared, assert_sound, at, attach, bury, dead, enqueue, fatal, job, lease_all, lease_one, ledger, pipeline, plain,
-    settle, settle_as, timeout, worker,
+    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_one, ledger, pipeline,
+    plain, settle, settle_as, timeout, worker,
 };
 use crate::contract::{
-    Automatic, CancelJobs, ChangeReplay, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, ImportDead, Lane,
-    LeaseJobs, ListChosen, ListReplayLetters, ListReplays, PlanReplay, RegisterPayload, ReplayChange, ReplayLetter,
-    ReplayPlan, ReplayView, Selection, StartJobs, StartReplay, TrafficBy,
+    Automatic, CancelJobs, ChangeReplay, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, Lane, LeaseJobs,
+    ListChosen, ListReplayLetters, ListReplays, PlanReplay, RegisterPayload, ReplayChange, ReplayLetter, ReplayPlan,
+    ReplayView, Selection, StartJobs, StartReplay, TrafficBy,
 };
 
 pub use self::cancelling::*;
@@ -306,7 +306,7 @@ pub async fn an_untried_letter_can_be_replayed(store: Shared) {
     let other: Shared = std::sync::Arc::new(crate::sqlite::SqliteStore::in_memory().expect("opened"));
     attach(&other, 1).await;
     letter.attempts = 0;
-    other.import_dead(ImportDead { letters: vec![letter], now: at(50) }).await.expect("imported");
+    other.import_dead(brought(vec![letter], at(50))).await.expect("imported");
     start(&other, 1, at_once()).await;
     advance(&other, 1, at(101)).await;
     assert_sound(&other).await;

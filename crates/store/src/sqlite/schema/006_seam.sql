@@ -24,6 +24,23 @@ ALTER TABLE job ADD COLUMN definition TEXT;              -- the version of the r
 ALTER TABLE done ADD COLUMN definition TEXT;
 ALTER TABLE dead ADD COLUMN definition TEXT;
 
+-- Rules that people made by splitting causes, with a version that grows with every change of them.
+ALTER TABLE cause_split RENAME TO cause_rule;
+CREATE TABLE cause_rules (
+    id      INTEGER PRIMARY KEY CHECK (id = 1),
+    version INTEGER NOT NULL
+) STRICT;
+INSERT INTO cause_rules (id, version) SELECT 1, count(*) FROM cause_rule;
+-- The version of the rules by which a letter has its key.
+ALTER TABLE dead ADD COLUMN rules INTEGER NOT NULL DEFAULT 0;
+-- The version of the rules since which letters of a key may belong to another, and how far they were looked through since: from
+-- the beginning if empty, to the end if there is nothing.
+ALTER TABLE cause_key ADD COLUMN rules INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cause_key ADD COLUMN resolving TEXT;
+CREATE INDEX cause_key_resolving ON cause_key (id) WHERE resolving IS NOT NULL;
+UPDATE cause_key SET rules = (SELECT version FROM cause_rules) WHERE id IN (SELECT key FROM cause_rule);
+UPDATE dead SET rules = (SELECT version FROM cause_rules) WHERE cause_key IN (SELECT key FROM cause_rule);
+
 -- Replays and tries.
 
 -- Counts and the end of history.

@@ -1,10 +1,19 @@
 //! Causes: groups of dead letters with one root cause, what people say about them, and the state that follows.
+//!
+//! - `prints`: what a letter is recognised by
+//! - `rules`: which failures of a key belong to another, because a person split a cause
+
+pub mod prints;
+pub mod rules;
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+pub use prints::Print;
+pub use rules::{CauseRule, CauseRules, Likeness};
 
 use crate::ids::InvalidName;
 use crate::time::Timestamp;

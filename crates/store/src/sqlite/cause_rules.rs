@@ -1,0 +1,114 @@
+//! Rules that people made by splitting causes, and bringing letters to the keys that they say.
+
+use redrive_core::causes::{CauseRule, CauseRules, Likeness};
+use redrive_core::ids::JobId;
+use redrive_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::batch::Batch;
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use crate::contract::{ResolveLetters, Unresolved, UnresolvedLetter};
+use crate::error::StoreError;
+
+/// All rules there are.
+pub(super) fn all(conn: &Connection) -> Result<CauseRules, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT k.key, r.target, r.text, i.key FROM cause_rule r JOIN cause_key k ON k.id = r.key
+         JOIN cause_key i ON i.id = r.into_key ORDER BY r.rowid",
+    )?;
+    let rules = select.query_map([], rule)?.collect::<RowResult<_>>()?;
+    Ok(CauseRules { version: version(conn)?, rules })
+}
+
+fn rule(row: &Row<'_>) -> RowResult<CauseRule> {
+    let like = match row.get::<_, Option<String>>(1)? {
+        Some(target) => Likeness::Target(target),
+        None => Likeness::Text(row.get(2)?),
+    };
+    Ok(CauseRule { key: row.get(0)?, like, into: row.get(3)? })
+}
+
+/// The version of the rules.
+pub(super) fn version(conn: &Connection) -> Result<u64, Fault> {
+    Ok(conn.prepare_cached("SELECT version FROM cause_rules")?.query_row([], |row| row.get(0))?)
+}
+
+/// Has the letters of a key looked through, from the beginning.
+pub(super) fn begin(batch: &Batch<'_>, key: i64) -> Result<(), Fault> {
+    batch.statement("UPDATE cause_key SET resolving = '' WHERE id = ?1 AND rules > 0")?.execute([key])?;
+    Ok(())
+}
+
+/// The next letters that are to be looked at, of one key.
+pub(super) fn unresolved(conn: &Connection, limit: u32) -> Result<Option<Unresolved>, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT id, key, resolving FROM cause_key INDEXED BY cause_key_resolving WHERE resolving IS NOT NULL LIMIT 1",
+    )?;
+    let found = select.query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, String>(2)?)));
+    let Some((row, key, was)) = found.optional()? else { return Ok(None) };
+    let (died_at, seq) = place(&was)?;
+    let mut select = conn.prepare_cached(
+        "SELECT id, target, message, died_at, seq FROM dead WHERE cause_key = ?1 AND (died_at, seq) > (?2, ?3)
+         ORDER BY died_at, seq LIMIT ?4",
+    )?;
+    let mut next = None;
+    let rows = select.query_map(params![row, died_at, seq, limit], |row| {
+        next = Some(format!("{}/{}", row.get::<_, i64>(3)?, row.get::<_, i64>(4)?));
+        Ok(UnresolvedLetter { id: rows::job_id(row, 0)?, target: row.get(1)?, message: row.get(2)? })
+    })?;
+    let letters = rows.collect::<RowResult<Vec<_>>>()?;
+    Ok(Some(Unresolved { key, was, next, letters }))
+}
+
+/// From where on letters are looked at.
+fn place(cursor: &str) -> Result<(i64, i64), Fault> {
+    if cursor.is_empty() {
+        return Ok((i64::MIN, i64::MIN));
+    }
+    let numbers = cursor.split_once('/').and_then(|(at, seq)| Some((at.parse().ok()?, seq.parse().ok()?)));
+    Ok(numbers.ok_or_else(|| StoreError::InvalidCursor(cursor.to_owned()))?)
+}
+
+/// Notes that letters were looked at, and brings those elsewhere that belong there. If the rules or the key have changed since
+/// they were read, nothing happens.
+pub(super) fn resolve(batch: &mut Batch<'_>, params: &ResolveLetters) -> Result<bool, Fault> {
+    if version(batch.connection())? != params.rules {
+        return Ok(false);
+    }
+    let mut update = batch.statement("UPDATE cause_key SET resolving = ?3 WHERE key = ?1 AND resolving = ?2")?;
+    if update.execute(params![params.key, params.was, params.next])? == 0 {
+        return Ok(false);
+    }
+    let key = row_of(batch, &params.key)?;
+    for letter in &params.letters {
+        let into = letter.into.as_deref().map(|into| row_of(batch, into)).transpose()?;
+        bring(batch, letter.id, (key, into.unwrap_or(key)), params.rules)?;
+    }
+    Ok(true)
+}
+
+fn row_of(batch: &Batch<'_>, key: &str) -> Result<i64, Fault> {
+    Ok(batch.statement("SELECT id FROM cause_key WHERE key = ?1")?.query_row([key], |row| row.get(0))?)
+}
+
+/// Brings a letter from one key to another, with what is counted of it.
+fn bring(batch: &mut Batch<'_>, id: JobId, (from, into): (i64, i64), rules: u64) -> Result<(), Fault> {
+    let mut update = batch.statement(
+        "UPDATE dead SET cause_key = ?3, rules = ?4 WHERE id = ?1 AND cause_key = ?2 RETURNING target, died_at",
+    )?;
+    let found = update
+        .query_row(params![id.as_bytes(), from, into, rules], |row| {
+            Ok((row.get::<_, Option<String>>(0)?, rows::time(row, 1)?))
+        })
+        .optional()?;
+    if let Some((target, died_at)) = found.filter(|_| from != into) {
+        moved(batch, (from, into), target.as_deref(), died_at);
+    }
+    Ok(())
+}
+
+fn moved(batch: &mut Batch<'_>, (from, into): (i64, i64), target: Option<&str>, died_at: Timestamp) {
+    batch.tallies.killed(into, target, died_at);
+    batch.tallies.took_away(from, target, died_at);
+}
