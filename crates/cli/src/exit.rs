@@ -3,12 +3,10 @@
 use std::io;
 use std::process::ExitCode;
 
-use crate::advice;
 use crate::output::foreign::harmless;
 use crate::output::print::say;
+use crate::output::problem;
 use anstyle::{AnsiColor, Style};
-use redrive::config::ConfigError;
-use redrive_core::ids::PipelineName;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,30 +83,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return Exit::Ok.into();
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    let (text, exit) = match error.downcast_ref::<ConfigError>() {
-        Some(ConfigError::Unreadable { .. }) => (format!("{error:#}"), Exit::Failed),
-        Some(error) => (way_out(error), Exit::Usage),
-        None if error.is::<UsageError>() => (format!("{error:#}"), Exit::Usage),
-        None => (format!("{error:#}{}", advice::of(error)), Exit::Failed),
-    };
+    let (text, mistaken) = problem::explain(error);
     say!("{red}error:{red:#} {}", harmless(&text));
+    let exit = if mistaken || error.is::<UsageError>() { Exit::Usage } else { Exit::Failed };
     exit.into()
-}
-
-/// What is wrong with the configuration, and what could be typed instead.
-fn way_out(error: &ConfigError) -> String {
-    let listed = |names: &[PipelineName]| names.iter().map(PipelineName::as_str).collect::<Vec<_>>().join(", ");
-    match error {
-        ConfigError::SeveralNamed => "name one pipeline with --pipeline, not several".to_owned(),
-        ConfigError::NoneNamed { known } => format!("name one of the pipelines with --pipeline: {}", listed(known)),
-        ConfigError::NothingToRun => {
-            "nothing to run: give a command after --, or define a pipeline in redrive.toml (`redrive init` writes one)"
-                .to_owned()
-        }
-        ConfigError::NoCommand { pipeline, known } => {
-            let known = if known.is_empty() { String::new() } else { format!(" (it has: {})", listed(known)) };
-            format!("pipeline {pipeline} has no command: give one after --, or define it in redrive.toml{known}")
-        }
-        other => other.to_string(),
-    }
 }

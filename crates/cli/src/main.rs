@@ -2,7 +2,6 @@
 //!
 //! - `args`: what can be typed
 //! - `setting`: the configuration that the arguments name
-//! - `tasks`: reading task files; `lines`: reading any file by lines
 //! - `commands`: one file per command
 //! - `output`: tables, progress, colours
 //! - `exit`: exit codes and how errors end the program; `advice`: the way out of an error of the store
@@ -11,10 +10,8 @@ mod advice;
 mod args;
 mod commands;
 mod exit;
-mod lines;
 mod output;
 mod setting;
-mod tasks;
 
 use std::time::Duration;
 

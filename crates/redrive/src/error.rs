@@ -8,6 +8,11 @@ use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
 use redrive_store::contract::BreakerView;
 
+use crate::config::ConfigError;
+use crate::dead::DeadError;
+use crate::replays::ReplayError;
+use crate::tasks::TasksError;
+
 /// Why the engine stopped, or did not begin. No job is lost by any of these.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -23,10 +28,22 @@ pub enum Error {
     /// A job whose key is too long to be known by.
     #[error("a job's key of {0} bytes is too long: at most {KEY_BYTES_MAX} are allowed")]
     KeyTooLong(usize),
-    /// A replay of nothing in particular.
-    #[error("a replay needs a choice of dead letters: by cause, by filter or by id")]
+    /// The configuration is wrong, or what the caller said does not fit it.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A file of tasks cannot be taken.
+    #[error(transparent)]
+    Tasks(#[from] TasksError),
+    /// Something about dead letters cannot be done.
+    #[error(transparent)]
+    Dead(#[from] DeadError),
+    /// A replay is refused.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// Dead letters are to be chosen, and nothing in particular was: that would be all of them.
+    #[error("say which dead letters: by cause, by filter or by id")]
     NothingChosen,
-    /// A replay of letters by id and by filter at once.
+    /// Dead letters are chosen by id and by filter at once.
     #[error("dead letters are chosen by id or by filter, not both")]
     ChosenTwice,
     /// The results could not be written; their jobs are queued again.
@@ -67,6 +84,34 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+}
+
+/// What an error means to who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// What was asked for makes no sense, and never will.
+    Invalid,
+    /// What was named is not there.
+    Missing,
+    /// It is there, but not in a state in which that can be done.
+    Refused,
+    /// Something failed on the way: the store, the vault, the disk, the network.
+    Failed,
+}
+
+impl Error {
+    /// What it means to who asked.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Config(ConfigError::Unreadable { .. }) => ErrorKind::Failed,
+            Self::Config(_) | Self::Name(_) | Self::InputNotAnObject(_) | Self::KeyTooLong(_) => ErrorKind::Invalid,
+            Self::NothingChosen | Self::ChosenTwice => ErrorKind::Invalid,
+            Self::Tasks(error) => error.kind(),
+            Self::Dead(error) => error.kind(),
+            Self::Replay(error) => error.kind(),
+            _ => ErrorKind::Failed,
+        }
+    }
 }
 
 /// What was waited for in vain.

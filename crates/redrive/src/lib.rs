@@ -22,9 +22,10 @@
 //! - [`pipeline`]: [`Pipeline`], a name, a handler and a policy
 //! - [`handler`]: what does the work: a closure, or any command
 //! - [`causes`]: the rules by which failures find their cause
+//! - [`tasks`]: files of tasks, and bringing them into a pipeline
 //! - [`replays`]: sending dead letters through again, and what would recover
 //! - [`report`]: what fails, where, when, since when
-//! - [`export`]: dead letters in the formats of other tools; `import`: those of another store
+//! - [`dead`]: what can be done with dead letters; [`export`]: the formats of other tools
 //! - [`sink`]: where results go, before their jobs are settled
 //! - [`vault`]: raw responses, kept as evidence
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and retention
@@ -36,21 +37,23 @@ pub mod causes;
 pub mod chance;
 pub mod clock;
 pub mod config;
+pub mod dead;
 pub mod engine;
 pub mod error;
 pub mod export;
 pub mod handler;
-mod import;
+mod lines;
 pub mod pipeline;
 pub mod replays;
 pub mod report;
 pub mod sink;
+pub mod tasks;
 mod tls;
 pub mod vault;
 pub mod worker;
 
 pub use engine::Redrive;
-pub use error::{Error, Waited};
+pub use error::{Error, ErrorKind, Waited};
 pub use handler::{Handler, HandlerError, Job};
 pub use pipeline::Pipeline;
 pub use redrive_core::failures::{Disposition, FailureReport, Reason};

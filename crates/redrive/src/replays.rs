@@ -1,5 +1,9 @@
 //! Replays, for who holds a [`Redrive`]: what would recover, and choosing what to work from.
 
+mod choose;
+mod error;
+mod verbs;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -16,6 +20,9 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use self::choose::{can_use_saved, describe, mode};
+pub use self::error::{NotDead, ReplayError};
+pub use self::verbs::ReplayRef;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::{Job, Progress};

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
 pub use self::dead::{DeadCommand, DeadFilterArgs, DeadListArgs, DeadShowArgs, DiscardArgs, ExportArgs, ImportArgs};
 pub use self::replay::{
-    ModeArgs, PlanArgs, ReplayCommand, ReplayRef, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs,
-    TryArgs,
+    PlanArgs, ReplayCommand, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs, TryArgs,
 };
 pub use self::report::{ReportArgs, TopArgs, TopBy};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use redrive::config::Overrides;
+use redrive::tasks::TaskFormat;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::state::JobState;
@@ -165,6 +165,17 @@ pub enum Format {
     Jsonl,
     /// A URL, or any text, per line
     Lines,
+}
+
+impl Format {
+    /// As the engine takes it.
+    pub const fn of_tasks(self) -> TaskFormat {
+        match self {
+            Self::Auto => TaskFormat::Auto,
+            Self::Jsonl => TaskFormat::JsonLines,
+            Self::Lines => TaskFormat::Lines,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

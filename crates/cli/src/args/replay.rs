@@ -1,13 +1,13 @@
 //! What can be typed about replays.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use redrive::config::units;
-use redrive_core::ids::{InvalidName, JobId, ReplayId};
-use redrive_core::replays::LetterState;
+use redrive::replays::ReplayRef;
+use redrive_core::ids::JobId;
+use redrive_core::replays::{LetterState, ReplayMode};
 
 use super::{DeadFilterArgs, PageArgs};
 
@@ -76,6 +76,18 @@ pub struct ModeArgs {
     /// Do everything anew, and submit, and pay for, tasks again that were left at a provider
     #[arg(long, conflicts_with_all = ["saved", "refetch"])]
     pub resubmit: bool,
+}
+
+impl ModeArgs {
+    /// What is wanted, if anything is.
+    pub const fn wanted(&self) -> Option<ReplayMode> {
+        match self {
+            Self { saved: true, .. } => Some(ReplayMode::Saved),
+            Self { refetch: true, .. } => Some(ReplayMode::Refetch),
+            Self { resubmit: true, .. } => Some(ReplayMode::Resubmit),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -175,23 +187,6 @@ pub struct ReplayShowArgs {
     pub state: Option<LetterState>,
     #[command(flatten)]
     pub page: PageArgs,
-}
-
-/// Which replay is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplayRef {
-    /// The one with this id.
-    Id(ReplayId),
-    /// The newest.
-    Last,
-}
-
-impl FromStr for ReplayRef {
-    type Err = InvalidName;
-
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
-        if text == "last" { Ok(Self::Last) } else { text.parse().map(Self::Id) }
-    }
 }
 
 fn letter_state() -> impl TypedValueParser<Value = LetterState> {

@@ -1,183 +1,46 @@
-//! Feeding a task file into a pipeline: in batches, past broken lines, with room to wait for.
+//! What `run` and `push` say of the file they feed.
 
-use std::time::Duration;
+use std::io;
+use std::path::Path;
 
 use anyhow::Result;
-use redrive::{CancellationToken, Redrive};
-use redrive_core::ids::PipelineName;
-use redrive_core::jobs::NewJob;
-use redrive_core::state::JobState;
-use redrive_core::time::Timestamp;
-use redrive_store::StoreError;
-use redrive_store::contract::EnqueuedJob;
-use tokio::sync::mpsc;
+use redrive::Redrive;
+use redrive::tasks::{BrokenLine, Tasks};
 
-use crate::exit::usage;
-use crate::tasks::{BrokenLine, Tasks};
-
-/// Jobs that are enqueued together.
-const BATCH: usize = 1_000;
+use crate::args::TaskArgs;
 
 /// Broken lines that are shown; the rest is only counted.
 const BROKEN_SHOWN: u64 = 20;
 
-/// What became of a file.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Fed {
-    /// Jobs that are new.
-    pub accepted: u64,
-    /// Jobs that were known, by their end if they came to one before this run.
-    pub known_done: u64,
-    /// See [`Fed::known_done`].
-    pub known_dead: u64,
-    /// See [`Fed::known_done`].
-    pub known_discarded: u64,
-    /// Jobs that were known and open when this run began, or whose key stands twice in the file.
-    pub known_open: u64,
-    /// Lines that were refused.
-    pub broken: u64,
-    /// Whether the whole file was read.
-    pub complete: bool,
+/// Opens the file that was named; `-` is standard input.
+pub fn open(args: &TaskArgs) -> Result<Tasks> {
+    let format = args.format.of_tasks();
+    Ok(match args.file == Path::new("-") {
+        true => Tasks::copied("standard input", io::stdin().lock(), format)?,
+        false => Tasks::open(&args.file, format)?,
+    })
 }
 
-impl Fed {
-    /// Jobs that were known.
-    pub const fn known(&self) -> u64 {
-        self.known_done + self.known_dead + self.known_discarded + self.known_open
+/// Refuses the file if it has broken lines, where that was asked for.
+pub fn check(args: &TaskArgs, tasks: &Tasks, redrive: &Redrive) -> Result<()> {
+    if args.strict {
+        tasks.check(redrive)?;
     }
+    Ok(())
+}
 
-    fn count(&mut self, enqueued: &[EnqueuedJob], begun: Timestamp) {
-        for job in enqueued {
-            let before = |ended_at: &Option<Timestamp>| ended_at.is_some_and(|ended_at| ended_at < begun);
-            *match job {
-                EnqueuedJob::Accepted(_) => &mut self.accepted,
-                EnqueuedJob::Known { state, ended_at, .. } if before(ended_at) => match state {
-                    JobState::Done => &mut self.known_done,
-                    JobState::Dead => &mut self.known_dead,
-                    _ => &mut self.known_discarded,
-                },
-                EnqueuedJob::Known { .. } => &mut self.known_open,
-            } += 1;
+/// Says which lines are broken, but not too many of them.
+pub fn say_broken<S: Fn(&str)>(tasks: &Tasks, say: S) -> impl FnMut(BrokenLine) + use<S> {
+    let (place, mut shown) = (tasks.name().to_owned(), 0);
+    move |line| {
+        shown += 1;
+        if shown <= BROKEN_SHOWN {
+            say(&format!("{place}:{line}"));
         }
     }
 }
 
-/// What to do when the queue is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
-    /// Wait: this process works on it.
-    Wait,
-    /// Say so.
-    Refuse,
-}
-
-/// A file on its way into a pipeline.
-pub struct Feed {
-    pub redrive: Redrive,
-    pub pipeline: PipelineName,
-    pub queued_max: Option<u64>,
-    pub when_full: WhenFull,
-    /// The target that all jobs have, if not each its own.
-    pub target: Option<String>,
-    pub stop: CancellationToken,
-}
-
-/// Refuses a file with broken lines before anything of it is enqueued.
-pub fn check_strictly(tasks: &Tasks, redrive: &Redrive) -> Result<()> {
-    let mut broken: Vec<BrokenLine> = Vec::new();
-    tasks.read(redrive, |task| {
-        broken.extend(task.err());
-        broken.len() < BROKEN_SHOWN as usize
-    })?;
-    if broken.is_empty() {
-        return Ok(());
-    }
-    let lines: Vec<String> = broken.iter().map(|line| shown(tasks, line)).collect();
-    Err(usage(format!("nothing was enqueued, the file has broken lines:\n  {}", lines.join("\n  "))))
-}
-
-fn shown(tasks: &Tasks, line: &BrokenLine) -> String {
-    format!("{}:{}: {}", tasks.name(), line.number, line.why)
-}
-
-impl Feed {
-    /// Enqueues the whole file. `say` shows what people should know.
-    pub async fn run(&self, tasks: Tasks, say: impl Fn(&str) + Send + 'static) -> Result<Fed> {
-        let (sender, mut batches) = mpsc::channel::<Vec<NewJob>>(4);
-        let (redrive, target) = (self.redrive.clone(), self.target.clone());
-        let reading = tokio::task::spawn_blocking(move || read(&tasks, &redrive, target.as_deref(), &sender, say));
-        let begun = self.redrive.now();
-        let mut fed = Fed::default();
-        while let Some(batch) = batches.recv().await {
-            if self.stop.is_cancelled() {
-                break;
-            }
-            self.enqueue(batch, begun, &mut fed).await?;
-        }
-        drop(batches);
-        fed.broken = reading.await??;
-        fed.complete = !self.stop.is_cancelled();
-        Ok(fed)
-    }
-
-    async fn enqueue(&self, mut batch: Vec<NewJob>, begun: Timestamp, fed: &mut Fed) -> Result<()> {
-        let mut size = batch.len();
-        while !batch.is_empty() && !self.stop.is_cancelled() {
-            let part: Vec<NewJob> = batch.iter().take(size).cloned().collect();
-            match self.redrive.enqueue_jobs(&self.pipeline, self.queued_max, part).await {
-                Ok(enqueued) => {
-                    fed.count(&enqueued, begun);
-                    batch.drain(..enqueued.len());
-                    size = batch.len();
-                }
-                Err(redrive::Error::Store(full @ StoreError::QueueFull { queued, max, .. })) => {
-                    let room = usize::try_from(max.saturating_sub(queued)).unwrap_or(usize::MAX);
-                    if room > 0 && room < size {
-                        size = room;
-                    } else if self.when_full == WhenFull::Refuse || max == 0 {
-                        let so_far = format!(
-                            "{} of the tasks were accepted before it; the same command goes on later",
-                            fed.accepted
-                        );
-                        return Err(anyhow::Error::new(full).context(so_far));
-                    } else {
-                        tokio::time::sleep(Duration::from_millis(50)).await;
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Reads the file into batches; says how many lines were refused.
-fn read(
-    tasks: &Tasks,
-    redrive: &Redrive,
-    target: Option<&str>,
-    batches: &mpsc::Sender<Vec<NewJob>>,
-    say: impl Fn(&str),
-) -> Result<u64> {
-    let mut broken = 0;
-    let mut batch = Vec::new();
-    tasks.read(redrive, |task| {
-        match task {
-            Ok(job) => batch.push(NewJob { target: target.map(str::to_owned).or(job.target), ..job }),
-            Err(line) => {
-                broken += 1;
-                if broken <= BROKEN_SHOWN {
-                    say(&shown(tasks, &line));
-                }
-            }
-        }
-        batch.len() < BATCH || batches.blocking_send(std::mem::take(&mut batch)).is_ok()
-    })?;
-    if !batch.is_empty() {
-        let _ = batches.blocking_send(batch);
-    }
-    if broken > BROKEN_SHOWN {
-        say(&format!("and {} more broken lines", broken - BROKEN_SHOWN));
-    }
-    Ok(broken)
+/// How many broken lines were not said.
+pub fn unsaid(broken: u64) -> Option<String> {
+    (broken > BROKEN_SHOWN).then(|| format!("and {} more broken lines", broken - BROKEN_SHOWN))
 }

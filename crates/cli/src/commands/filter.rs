@@ -5,6 +5,7 @@ use std::io;
 use anyhow::Result;
 use redrive::Redrive;
 use redrive::config::units;
+use redrive_core::actors::{Actor, Via};
 use redrive_core::dead::DeadLetter;
 use redrive_core::time::Timestamp;
 use redrive_store::Result as StoreResult;
@@ -84,7 +85,8 @@ pub async fn each_page(
 }
 
 /// Who acts, for the record.
-pub fn actor() -> String {
+pub fn actor() -> Actor {
     let name = ["REDRIVE_ACTOR", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-    name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+    let unnamed = || format!("uid {}", rustix::process::getuid().as_raw());
+    Actor::new(name.filter(|name| !name.is_empty()).unwrap_or_else(unnamed), Via::Cli)
 }

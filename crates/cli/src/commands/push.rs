@@ -3,12 +3,12 @@
 use anyhow::Result;
 use redrive::CancellationToken;
 use redrive::config::Setting;
+use redrive::tasks::{Feed, WhenFull};
 
-use super::feed::{Feed, WhenFull, check_strictly};
+use super::feed;
 use crate::args::PushArgs;
 use crate::exit::Exit;
 use crate::output::print::{out, say};
-use crate::tasks::Tasks;
 
 pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     let named: Vec<_> = args.pipeline.into_iter().collect();
@@ -16,19 +16,19 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     if !setting.config.pipeline.is_empty() && !setting.config.pipeline.contains_key(&pipeline) {
         say!("note: pipeline {pipeline} is not in the configuration: its jobs wait until a worker names it");
     }
-    let tasks = Tasks::open(&args.tasks.file, args.tasks.format)?;
+    let tasks = feed::open(&args.tasks)?;
     let redrive = setting.redrive().await?;
-    if args.tasks.strict {
-        check_strictly(&tasks, &redrive)?;
-    }
+    feed::check(&args.tasks, &tasks, &redrive)?;
     let target = setting.fixed_target(&pipeline);
     let queued_max = setting.policy(&pipeline).queued_max;
-    let feed =
+    let pushed =
         Feed { redrive, pipeline, queued_max, when_full: WhenFull::Refuse, target, stop: CancellationToken::new() };
-    let fed = feed.run(tasks, |line| say!("{line}")).await?;
+    let broken = feed::say_broken(&tasks, |line| say!("{line}"));
+    let fed = pushed.run(tasks, broken).await?;
+    feed::unsaid(fed.broken).iter().for_each(|line| say!("{line}"));
     out!(
         "pipeline {}: {} accepted, {} known already, {} broken",
-        feed.pipeline,
+        pushed.pipeline,
         fed.accepted,
         fed.known(),
         fed.broken

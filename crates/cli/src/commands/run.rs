@@ -2,21 +2,20 @@
 
 use anyhow::Result;
 use redrive::config::units::Wait;
+use redrive::tasks::{Fed, Feed, Tasks, WhenFull};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive, Waited};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{DeadFilter, ListDead};
 
-use super::feed::{Fed, Feed, WhenFull, check_strictly};
-use super::{signals, waiting};
+use super::{feed, signals, waiting};
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::output::foreign::cut;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::progress::Progress;
-use crate::tasks::Tasks;
 use redrive::config::{Setting, with_vault};
 
 /// Dead letters that the summary shows.
@@ -25,11 +24,9 @@ const DEAD_SHOWN: u32 = 10;
 pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let name = setting.pipeline_name(&args.handler.pipeline, !args.handler.command.is_empty())?;
     let (pipeline, configured_out) = setting.pipeline(name.clone(), &args.handler.overrides())?;
-    let tasks = Tasks::open(&args.tasks.file, args.tasks.format)?;
+    let tasks = feed::open(&args.tasks)?;
     let redrive = setting.redrive().await?;
-    if args.tasks.strict {
-        check_strictly(&tasks, &redrive)?;
-    }
+    feed::check(&args.tasks, &tasks, &redrive)?;
     let begun = redrive.now();
     let base = redrive.ledger(&name).await?;
     let buried_before = buried(&redrive, &name, begun).await?;
@@ -91,7 +88,7 @@ async fn work_through(
     stop: &CancellationToken,
 ) -> Result<Worked> {
     let name = pipeline.name().clone();
-    let feed = Feed {
+    let feeder = Feed {
         redrive: redrive.clone(),
         pipeline: name.clone(),
         queued_max: pipeline.policy().queued_max,
@@ -104,12 +101,14 @@ async fn work_through(
         let progress = progress.clone();
         move |line: &str| progress.say(line)
     };
-    let signalled = signals::watch(stop.clone(), worker.hurry(), say.clone());
+    let broken = feed::say_broken(&tasks, say.clone());
+    let signalled = signals::watch(stop.clone(), worker.hurry(), say);
     let fed = CancellationToken::new();
     let feeding = async {
-        let result = feed.run(tasks, say).await;
-        if result.is_err() {
-            stop.cancel();
+        let result = feeder.run(tasks, broken).await;
+        match &result {
+            Ok(fed) => feed::unsaid(fed.broken).iter().for_each(|line| progress.say(line)),
+            Err(_) => stop.cancel(),
         }
         fed.cancel();
         result

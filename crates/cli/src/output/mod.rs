@@ -8,6 +8,7 @@ pub mod json;
 pub mod log;
 pub mod paint;
 pub mod print;
+pub mod problem;
 pub mod progress;
 pub mod report;
 pub mod table;

@@ -43,7 +43,7 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
         }
     };
     let muting = matches!(change, CauseChange::Mute(_));
-    let params = ChangeCause { id, change, actor: actor(), now };
+    let params = ChangeCause { id, change, actor: actor().name, now };
     let id = redrive.store().change_cause(params).await?;
     let cause = redrive.store().get_cause(id, now).await?.cause;
     out!("{} {}: {} dead  {}", cause.id, cause.state, cause.dead, cut(&cause.title, 80))?;

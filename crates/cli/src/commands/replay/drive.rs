@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use redrive::config::Setting;
+use redrive::replays::ReplayRef;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_core::ids::ReplayId;
 use redrive_core::replays::{LetterState, ReplayState};
-use redrive_store::contract::{ListReplayLetters, ListReplays, ReplayView};
+use redrive_store::contract::{ListReplayLetters, ReplayView};
 
 use super::super::signals;
-use crate::args::{ReplayRef, ReplayWorkArgs};
+use crate::args::ReplayWorkArgs;
 use crate::exit::Exit;
 use crate::output::foreign::cut;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
@@ -24,23 +25,6 @@ const EVERY: Duration = Duration::from_millis(100);
 /// Letters that failed again and are shown.
 const FAILED_SHOWN: u32 = 5;
 
-/// The replay that is meant.
-pub async fn find(redrive: &Redrive, which: ReplayRef) -> Result<ReplayView> {
-    match which {
-        ReplayRef::Id(id) => get(redrive, id).await,
-        ReplayRef::Last => {
-            let newest = ListReplays { open_only: false, limit: 1, cursor: None };
-            redrive.store().list_replays(newest).await?.items.pop().context("there are no replays")
-        }
-    }
-}
-
-/// A replay that must be there.
-async fn get(redrive: &Redrive, id: ReplayId) -> Result<ReplayView> {
-    let found = redrive.store().get_replay(id).await?;
-    found.with_context(|| format!("no replay {id}: `redrive replay list` shows which there are"))
-}
-
 /// Works on a replay until it ends, pauses or is interrupted.
 pub async fn drive(
     redrive: &Redrive,
@@ -49,6 +33,7 @@ pub async fn drive(
     counter: Counter,
     args: &ReplayWorkArgs,
 ) -> Result<Exit> {
+    let which = ReplayRef::Id(id);
     let worker = redrive.worker(pipelines).only_replay(id);
     let stop = CancellationToken::new();
     let said = counter.clone();
@@ -58,12 +43,12 @@ pub async fn drive(
     let worked = loop {
         tokio::select! {
             worked = &mut working => break worked,
-            () = tokio::time::sleep(EVERY) => show(&counter, &get(redrive, id).await?),
+            () = tokio::time::sleep(EVERY) => show(&counter, &redrive.find_replay(which).await?),
         }
     };
     counter.finish();
     worked?;
-    let replay = get(redrive, id).await?;
+    let replay = redrive.find_replay(which).await?;
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let command = if words.is_empty() {
         String::new()
@@ -81,11 +66,11 @@ pub async fn drive(
 /// Follows a replay that others work on.
 pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let id = find(&redrive, which).await?.id;
+    let id = redrive.find_replay(which).await?.id;
     let counter = Counter::start("replayed");
     let mut said = false;
     loop {
-        let replay = get(&redrive, id).await?;
+        let replay = redrive.find_replay(ReplayRef::Id(id)).await?;
         show(&counter, &replay);
         let alone = replay.is_open() && !redrive.store().list_workers().await?.iter().any(|worker| worker.alive);
         if alone && !said {

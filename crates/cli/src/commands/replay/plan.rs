@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use redrive::config::Setting;
+use redrive::replays;
 use redrive_core::replays::ReplayMode;
 use redrive_store::contract::ReplayPlan;
 use serde_json::json;
@@ -17,22 +18,20 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
     let chosen = select::selection(args.select, redrive.now())?;
     let force = chosen.force_why.is_some();
-    let ids = chosen.selection.clone();
+    let ids = chosen.selection.ids.clone();
     let mut plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
     let none = ReplayWorkArgs::default();
     // A plan says what it can also where no handler is known.
     let pipelines = select::pipelines(setting, &redrive, plan.pipelines.keys().cloned(), &none, None);
     let mode = match &pipelines {
-        Ok(pipelines) => select::mode(pipelines, &plan, &args.mode, false)?,
-        Err(_) if args.mode.saved => ReplayMode::Saved,
-        Err(_) if args.mode.resubmit => ReplayMode::Resubmit,
-        Err(_) => ReplayMode::Refetch,
+        Ok(pipelines) => replays::mode(pipelines, &plan, args.mode.wanted(), false)?,
+        Err(_) => args.mode.wanted().unwrap_or(ReplayMode::Refetch),
     };
     if mode == ReplayMode::Saved {
         plan = redrive.plan_replay(chosen.selection, mode, force).await?;
     }
-    if let Some(why) = select::missing(&redrive, &ids).await? {
-        say!("{why}");
+    if let Some(not_dead) = redrive.find_not_dead(&ids).await? {
+        say!("{not_dead}");
         if plan.matched == 0 {
             return Ok(Exit::Failed);
         }

@@ -19,7 +19,7 @@ use crate::output::table;
 
 pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let replay = drive::find(&redrive, args.id).await?;
+    let replay = redrive.find_replay(args.id).await?;
     if args.letters {
         let fetch = async |limit, cursor| {
             let params = ListReplayLetters { id: replay.id, state: args.state, limit, cursor };

@@ -3,9 +3,8 @@
 use anyhow::{Result, bail};
 use redrive::Redrive;
 use redrive::config::Setting;
-use redrive::replays::NewReplay;
-use redrive_core::replays::{Pacing, ReplayMode, ReplayState};
-use redrive_store::contract::{ChangeReplay, ReplayChange, Selection};
+use redrive::replays::{self, NewReplay, can_use_saved, describe};
+use redrive_core::replays::{Pacing, ReplayMode};
 
 use super::super::filter::actor;
 use super::{drive, plan, select};
@@ -33,10 +32,10 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
     let results = Some((&counter, args.drive.out.clone()));
     let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.drive.work, results)?;
     let edits = select::edits(args.edits);
-    let mode = select::mode(&pipelines, &found, &args.mode, !edits.is_empty())?;
+    let mode = replays::mode(&pipelines, &found, args.mode.wanted(), !edits.is_empty())?;
     let new = NewReplay {
         name: args.name.unwrap_or_else(|| describe(&chosen.selection)),
-        actor: actor(),
+        actor: actor().name,
         selection: chosen.selection,
         mode,
         force_why: chosen.force_why,
@@ -45,8 +44,8 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
     };
     let (started, plan) = redrive.start_replay(new).await?;
     let Some(id) = started else {
-        if let Some(why) = select::missing(redrive, &wanted).await? {
-            bail!("{why}");
+        if let Some(not_dead) = redrive.find_not_dead(&wanted.ids).await? {
+            bail!("{not_dead}");
         }
         plan::print(&plan, mode)?;
         return if plan.matched == 0 { bail!("no dead letters are like that") } else { Ok(Exit::Failed) };
@@ -70,38 +69,10 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
     drive::drive(redrive, pipelines, id, counter, &args.drive.work).await
 }
 
-/// What a replay is called if nobody gave it a name.
-fn describe(selection: &Selection) -> String {
-    let filter = &selection.filter;
-    let parts = [
-        filter.cause.as_ref().map(|cause| format!("cause {cause}")),
-        filter.pipeline.as_ref().map(ToString::to_string),
-        filter.reason.map(|reason| reason.to_string()),
-        filter.code.clone(),
-        filter.target.clone(),
-        filter.proxy.as_ref().map(|proxy| format!("proxy {proxy}")),
-        filter.text.as_ref().map(|text| format!("{text:?}")),
-        filter.gate.map(|gate| format!("gate {gate}")),
-        (!selection.ids.is_empty()).then(|| counted(selection.ids.len() as i64, "letter by id", "letters by id")),
-    ];
-    let said: Vec<String> = parts.into_iter().flatten().collect();
-    if said.is_empty() { "by time".to_owned() } else { said.join(", ") }
-}
-
 pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let replay = drive::find(&redrive, args.id).await?;
+    let replay = redrive.resume_replay(args.id, &actor()).await?;
     let id = replay.id;
-    match replay.state {
-        ReplayState::Done => bail!("replay {id} is done"),
-        ReplayState::Cancelled if !replay.is_open() => bail!("replay {id} was cancelled"),
-        ReplayState::Paused => {
-            let now = redrive.now();
-            let params = ChangeReplay { id, change: ReplayChange::Resume, actor: actor(), now };
-            redrive.store().change_replay(params).await?;
-        }
-        ReplayState::Running | ReplayState::Cancelled => {}
-    }
     if args.drive.detach {
         out!("replay {id} goes on: `redrive work` does it")?;
         return Ok(Exit::Ok);
@@ -111,7 +82,7 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
     let pipelines =
         select::pipelines(setting, &redrive, names, &args.drive.work, Some((&counter, args.drive.out.clone())))?;
     if replay.mode == ReplayMode::Saved {
-        select::able(&pipelines, !replay.edits.is_empty())?;
+        can_use_saved(&pipelines, !replay.edits.is_empty())?;
     }
     drive::drive(&redrive, pipelines, id, counter, &args.drive.work).await
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use redrive::config::Setting;
-use redrive::replays::Tried;
+use redrive::replays::{Tried, can_use_saved};
 use redrive::{CancellationToken, Redrive};
 use redrive_core::jobs::Input;
 use redrive_core::replays::ReplayMode;
@@ -25,8 +25,10 @@ pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
         for (exclusion, letters) in &tried.excluded {
             say!("{letters} not tried: {}", select::meaning(*exclusion));
         }
-        let missing = select::missing(&redrive, &chosen.selection).await?;
-        bail!("{}", missing.unwrap_or_else(|| "none of the letters has a saved payload to try".to_owned()));
+        match redrive.find_not_dead(&chosen.selection.ids).await? {
+            Some(not_dead) => bail!("{not_dead}"),
+            None => bail!("none of the letters has a saved payload to try"),
+        }
     }
     if args.json {
         json::document(&tried)?;
@@ -51,7 +53,7 @@ pub async fn try_out(
     let force = chosen.force_why.is_some();
     let plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
     let pipelines = select::pipelines(setting, redrive, plan.pipelines.keys().cloned(), args, None)?;
-    select::able(&pipelines, !edits.is_empty())?;
+    can_use_saved(&pipelines, !edits.is_empty())?;
     let stop = CancellationToken::new();
     let counter = Counter::start("tried");
     let said = counter.clone();

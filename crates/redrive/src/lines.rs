@@ -6,22 +6,22 @@ use std::io::{self, BufRead, Read};
 const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A line with its number; why not, if it is too long.
-pub type NumberedLine<'a> = (u64, Result<&'a [u8], String>);
+pub(crate) type NumberedLine<'a> = (u64, Result<&'a [u8], String>);
 
 /// Lines with their numbers, none longer than allowed.
-pub struct Lines<R> {
+pub(crate) struct Lines<R> {
     reader: R,
     number: u64,
     line: Vec<u8>,
 }
 
 impl<R: BufRead> Lines<R> {
-    pub fn of(reader: R) -> Self {
+    pub(crate) fn of(reader: R) -> Self {
         Self { reader, number: 0, line: Vec::new() }
     }
 
     /// The next line, with its end; nothing after the last.
-    pub fn next(&mut self) -> io::Result<Option<NumberedLine<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<NumberedLine<'_>>> {
         self.line.clear();
         let read = (&mut self.reader).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line)?;
         if read == 0 {
@@ -51,7 +51,7 @@ impl<R: BufRead> Lines<R> {
 }
 
 /// What is wrong with a line that is not JSON, with its column. The parser's own line number is always 1 and would confuse.
-pub fn without_place(error: &serde_json::Error) -> String {
+pub(crate) fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or(&text);
     format!("{what} at column {}", error.column())

@@ -1,0 +1,72 @@
+//! The engine's errors in words for who typed something: what could be typed instead.
+
+use anyhow::Error;
+use redrive::config::ConfigError;
+use redrive::replays::ReplayError;
+use redrive::tasks::TasksError;
+use redrive::{Error as EngineError, ErrorKind};
+use redrive_core::ids::PipelineName;
+
+use crate::advice;
+
+/// What an error says, and whether it is the user's own mistake.
+pub fn explain(error: &Error) -> (String, bool) {
+    let (said, mistaken) = if let Some(error) = error.downcast_ref::<ConfigError>() {
+        (of_config(error), !matches!(error, ConfigError::Unreadable { .. }))
+    } else if let Some(error) = error.downcast_ref::<ReplayError>() {
+        (of_replay(error), error.kind() == ErrorKind::Invalid)
+    } else if let Some(error) = error.downcast_ref::<EngineError>() {
+        (of_engine(error), error.kind() == ErrorKind::Invalid)
+    } else if let Some(error) = error.downcast_ref::<TasksError>() {
+        (None, error.kind() == ErrorKind::Invalid)
+    } else {
+        (None, false)
+    };
+    (said.unwrap_or_else(|| format!("{error:#}{}", advice::of(error))), mistaken)
+}
+
+fn of_engine(error: &EngineError) -> Option<String> {
+    match error {
+        EngineError::Config(error) => of_config(error),
+        EngineError::Replay(error) => of_replay(error),
+        EngineError::Tasks(full @ TasksError::Full { source, .. }) => {
+            Some(format!("{full}; the same command goes on later: {}", advice::told(source)))
+        }
+        EngineError::NothingChosen => {
+            Some("say which dead letters: --cause, filters such as --reason or --pipeline, or their ids".to_owned())
+        }
+        EngineError::ChosenTwice => Some("give ids or filters, not both".to_owned()),
+        _ => None,
+    }
+}
+
+fn of_config(error: &ConfigError) -> Option<String> {
+    let listed = |names: &[PipelineName]| names.iter().map(PipelineName::as_str).collect::<Vec<_>>().join(", ");
+    Some(match error {
+        ConfigError::SeveralNamed => "name one pipeline with --pipeline, not several".to_owned(),
+        ConfigError::NoneNamed { known } => format!("name one of the pipelines with --pipeline: {}", listed(known)),
+        ConfigError::NothingToRun => {
+            "nothing to run: give a command after --, or define a pipeline in redrive.toml (`redrive init` writes one)"
+                .to_owned()
+        }
+        ConfigError::NoCommand { pipeline, known } => {
+            let known = if known.is_empty() { String::new() } else { format!(" (it has: {})", listed(known)) };
+            format!("pipeline {pipeline} has no command: give one after --, or define it in redrive.toml{known}")
+        }
+        _ => return None,
+    })
+}
+
+fn of_replay(error: &ReplayError) -> Option<String> {
+    match error {
+        ReplayError::Unknown(id) => Some(format!("no replay {id}: `redrive replay list` shows which there are")),
+        ReplayError::SavedUnusable { pipeline, edited } => {
+            let why = match edited {
+                true => "its saved pages are those of the inputs as they were: --set needs --refetch",
+                false => "an http handler can, and a command that declares `pure = true` (or --pure)",
+            };
+            Some(format!("pipeline {pipeline} cannot work from saved payloads: {why}"))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,92 @@
+//! From what a caller asks for to what a replay does: what to work from, what it is called, and what ids mean.
+
+use redrive_core::ids::JobId;
+use redrive_core::replays::ReplayMode;
+use redrive_store::contract::{ReplayPlan, Selection};
+
+use super::choose_mode;
+use super::error::{NotDead, ReplayError};
+use crate::engine::Redrive;
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+
+/// What to work from: what is wanted, if that can be, or else what fits the letters. `plan` is that of doing everything anew.
+pub fn mode(
+    pipelines: &[Pipeline],
+    plan: &ReplayPlan,
+    wanted: Option<ReplayMode>,
+    edited: bool,
+) -> Result<ReplayMode, ReplayError> {
+    match wanted {
+        Some(ReplayMode::Saved) => can_use_saved(pipelines, edited).map(|()| ReplayMode::Saved),
+        Some(wanted) => Ok(wanted),
+        None => Ok(choose_mode(pipelines, plan, edited)),
+    }
+}
+
+/// Refuses pipelines that cannot work from saved payloads.
+pub fn can_use_saved(pipelines: &[Pipeline], edited: bool) -> Result<(), ReplayError> {
+    match pipelines.iter().find(|pipeline| !pipeline.works_from_saved(edited)) {
+        None => Ok(()),
+        Some(unable) => {
+            Err(ReplayError::SavedUnusable { pipeline: unable.name.clone(), edited: unable.works_from_saved(false) })
+        }
+    }
+}
+
+/// What a replay is called if nobody gave it a name.
+pub fn describe(selection: &Selection) -> String {
+    let filter = &selection.filter;
+    let by_id = match selection.ids.len() {
+        0 => None,
+        1 => Some("1 letter by id".to_owned()),
+        letters => Some(format!("{letters} letters by id")),
+    };
+    let parts = [
+        filter.cause.as_ref().map(|cause| format!("cause {cause}")),
+        filter.pipeline.as_ref().map(ToString::to_string),
+        filter.reason.map(|reason| reason.to_string()),
+        filter.code.clone(),
+        filter.target.clone(),
+        filter.proxy.as_ref().map(|proxy| format!("proxy {proxy}")),
+        filter.text.as_ref().map(|text| format!("{text:?}")),
+        filter.gate.map(|gate| format!("gate {gate}")),
+        by_id,
+    ];
+    let said: Vec<String> = parts.into_iter().flatten().collect();
+    if said.is_empty() { "by time".to_owned() } else { said.join(", ") }
+}
+
+impl Redrive {
+    /// The first of these jobs that is not a dead letter, and where it is instead.
+    pub async fn find_not_dead(&self, ids: &[JobId]) -> Result<Option<NotDead>, Error> {
+        for id in ids.iter().copied() {
+            if self.store.get_dead(id).await?.is_none() {
+                let state = self.store.get_job(id).await?.map(|detail| detail.job.state);
+                return Ok(Some(NotDead { id, state }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_core::failures::Reason;
+    use redrive_core::time::Timestamp;
+    use redrive_store::contract::DeadFilter;
+
+    #[test]
+    fn a_replay_without_a_name_is_called_by_what_was_chosen() {
+        let named = |filter, ids| describe(&Selection { filter, ids });
+        let filter =
+            DeadFilter { reason: Some(Reason::Timeout), target: Some("shop.example".into()), ..DeadFilter::default() };
+        assert_eq!(named(filter, Vec::new()), "timeout, shop.example");
+        let id = JobId::new(Timestamp::from_millis(0), 1);
+        assert_eq!(named(DeadFilter::default(), vec![id]), "1 letter by id");
+        assert_eq!(named(DeadFilter::default(), vec![id, id]), "2 letters by id");
+        let since = DeadFilter { since: Some(Timestamp::from_millis(0)), ..DeadFilter::default() };
+        assert_eq!(named(since, Vec::new()), "by time");
+    }
+}

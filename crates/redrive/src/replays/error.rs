@@ -1,0 +1,58 @@
+//! Why a replay is refused.
+
+use redrive_core::ids::{JobId, PipelineName, ReplayId};
+use redrive_core::replays::ReplayState;
+use redrive_core::state::JobState;
+
+use crate::error::ErrorKind;
+
+/// Why a replay cannot be found, planned or changed as was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// There is none with this id.
+    #[error("no replay {0}")]
+    Unknown(ReplayId),
+    /// There is none at all.
+    #[error("there are no replays")]
+    None,
+    /// It is not in a state in which that can be done.
+    #[error("replay {id} is {state}")]
+    InState {
+        /// The replay.
+        id: ReplayId,
+        /// Where it is.
+        state: ReplayState,
+    },
+    /// A letter that was named is none.
+    #[error(transparent)]
+    NotDead(#[from] NotDead),
+    /// The saved payloads of a pipeline cannot be worked from.
+    #[error("pipeline {pipeline} cannot work from saved payloads{}", if *.edited { ": they are those of the inputs as they were" } else { "" })]
+    SavedUnusable {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// Whether it could, were no inputs changed.
+        edited: bool,
+    },
+}
+
+impl ReplayError {
+    /// What it means to who asked.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unknown(_) | Self::None | Self::NotDead(NotDead { state: None, .. }) => ErrorKind::Missing,
+            Self::InState { .. } | Self::NotDead(_) => ErrorKind::Refused,
+            Self::SavedUnusable { .. } => ErrorKind::Invalid,
+        }
+    }
+}
+
+/// A job that was taken for a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", match .state { Some(state) => format!("job {id} is {state}, not dead"), None => format!("no dead letter {id}") })]
+pub struct NotDead {
+    /// The job.
+    pub id: JobId,
+    /// Where it is, if it is anywhere.
+    pub state: Option<JobState>,
+}
