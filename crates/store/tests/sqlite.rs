@@ -2,14 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redrive_store::conformance::script::{
-    Shared, assert_sound, at, attach, enqueue, job, lease_all, lease_one, pipeline, plain,
+    Shared, assert_sound, at, attach, enqueue, job, lease_all, lease_one, listen, pipeline, plain,
 };
-use redrive_store::contract::DeadFilter;
+use redrive_store::contract::{Change, Changes, DeadFilter, Topic};
 use redrive_store::contract::{FindLostLeases, SweepPayloads};
 use redrive_store::sqlite::SqliteStore;
-use redrive_store::{Options, Store};
+use redrive_store::{Options, Store, StoreError};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -113,17 +114,57 @@ fn a_newer_store_is_refused_and_left_alone() {
     assert!(error.contains("newer version") && error.contains("999"), "{error}");
 }
 
+async fn next(changes: &mut Changes) -> Result<Change, StoreError> {
+    tokio::time::timeout(Duration::from_secs(5), changes.next()).await.expect("in time")
+}
+
 /// Whoever works on a store notices that another brought it to a newer version.
 #[tokio::test]
 async fn a_store_that_becomes_newer_is_noticed() {
     let (store, folder) = fresh().await;
-    store.revision().await.expect("looked");
+    let mut changes = listen(&store).await;
     let path = folder.path().join("sub/redrive.db");
     Connection::open(path).and_then(|conn| conn.pragma_update(None, "user_version", 999)).expect("brought forward");
     for _ in 0..2 {
-        let error = store.revision().await.expect_err("it is not ours any more").to_string();
+        let error = next(&mut changes).await.expect_err("it is not ours any more").to_string();
         assert!(error.contains("newer version") && error.contains("999"), "{error}");
     }
+}
+
+/// Whoever works on a store notices that its file was taken away.
+#[tokio::test]
+async fn a_store_that_is_taken_away_is_noticed() {
+    let (store, folder) = fresh().await;
+    let mut changes = listen(&store).await;
+    std::fs::rename(folder.path().join("sub/redrive.db"), folder.path().join("sub/elsewhere.db")).expect("moved");
+    assert!(matches!(next(&mut changes).await, Err(StoreError::Gone { .. })));
+}
+
+/// A change in another process is heard by those whom it concerns, and an own one once.
+#[tokio::test]
+async fn changes_of_another_process_are_heard_by_topic() {
+    let (first, folder) = fresh().await;
+    let second = open(folder.path());
+    attach(&first, 1).await;
+    let (mut here, mut there) = (listen(&first).await, listen(&second).await);
+    enqueue(&first, vec![job(1, plain())]).await;
+    for changes in [&mut here, &mut there] {
+        assert_eq!(next(changes).await.expect("heard"), Topic::Jobs.into());
+    }
+    attach(&first, 2).await;
+    for changes in [&mut here, &mut there] {
+        assert_eq!(next(changes).await.expect("heard"), Topic::Workers.into());
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(here.pending().expect("listened").is_none(), "what it wrote itself is not heard again");
+    assert!(there.pending().expect("listened").is_none());
+    // Who stopped listening and comes again is told of everything first.
+    drop(there);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    enqueue(&first, vec![job(2, plain())]).await;
+    let mut there = listen(&second).await;
+    enqueue(&first, vec![job(3, plain())]).await;
+    assert_eq!(next(&mut there).await.expect("heard"), Topic::Jobs.into());
 }
 
 /// A kill right after SQLite made the file leaves it empty. The payloads of another store beside it say nothing about it.

@@ -34,8 +34,10 @@ pub(super) struct Context {
     pub(super) stop: CancellationToken,
     /// Running jobs are returned at once when it is cancelled.
     pub(super) hurry: CancellationToken,
-    /// Changes when any process has changed the store.
-    pub(super) changed: watch::Sender<u64>,
+    /// Sent when any process has moved jobs or breakers.
+    pub(super) jobs_changed: watch::Sender<()>,
+    /// Sent when any process has changed a replay.
+    pub(super) replays_changed: watch::Sender<()>,
     /// The jobs this worker has.
     held: Mutex<HashMap<Lease, Held>>,
     /// The pipelines that cannot work for now.
@@ -54,7 +56,8 @@ impl Context {
             id,
             stop: CancellationToken::new(),
             hurry: CancellationToken::new(),
-            changed: watch::channel(0).0,
+            jobs_changed: watch::channel(()).0,
+            replays_changed: watch::channel(()).0,
             held: Mutex::default(),
             holds: Holds::default(),
             failure: Mutex::default(),

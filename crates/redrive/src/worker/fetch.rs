@@ -98,7 +98,7 @@ impl Fetcher {
 
     async fn work(&mut self, until: &Until) -> Result<(), Error> {
         let mut leasing: Option<Leasing> = None;
-        let mut changed = self.context.changed.subscribe();
+        let mut changed = self.context.jobs_changed.subscribe();
         let stop = self.context.stop.clone();
         loop {
             if self.settler.take_troubled() {

@@ -72,7 +72,7 @@ impl Driver {
     }
 
     async fn drive(&mut self, until: &Until) -> Result<(), Error> {
-        let mut changed = self.context.changed.subscribe();
+        let mut changed = self.context.replays_changed.subscribe();
         let stop = self.context.stop.clone();
         loop {
             let found = self.look().await?;

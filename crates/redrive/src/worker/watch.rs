@@ -1,28 +1,41 @@
-//! Notices what other processes, and other parts of this one, changed in the store, and that its file was taken away or brought
-//! to a version that this build does not understand.
+//! Passes on what other processes, and other parts of this one, changed in the store to those whom it concerns, and notices
+//! that the store was taken away or brought to a version that this build does not understand.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_store::StoreError;
+use redrive_store::contract::{Change, Topic};
 
 use super::context::Context;
 
-/// How often it looks. A look reads one number.
-const EVERY: Duration = Duration::from_millis(20);
+/// How long to wait for a hint: they may get lost.
+const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+
+/// The time between two hints that are passed on: what comes meanwhile is one.
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(context: Arc<Context>) {
-    let mut every = tokio::time::interval(EVERY);
-    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut changes = context.redrive.store.changes();
     loop {
-        every.tick().await;
-        match context.redrive.store.revision().await {
-            Ok(revision) => {
-                context.changed.send_if_modified(|known| std::mem::replace(known, revision) != revision);
+        let change = match tokio::time::timeout(LOOK_ANYWAY, changes.next()).await {
+            Ok(Ok(change)) => change,
+            Ok(Err(error @ (StoreError::Gone { .. } | StoreError::NewerSchema { .. }))) => {
+                return context.fail(error.into());
             }
-            Err(error @ (StoreError::Gone { .. } | StoreError::NewerSchema { .. })) => context.fail(error.into()),
-            // A moment's trouble, which those who need an answer run into themselves.
-            Err(error) => tracing::debug!(%error, "the store could not be looked at"),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "nothing is heard of changes");
+                tokio::time::sleep(LOOK_ANYWAY).await;
+                Change::ALL
+            }
+            Err(_) => Change::ALL,
+        };
+        if change.is_about_any(&[Topic::Jobs, Topic::Breakers]) {
+            context.jobs_changed.send_replace(());
         }
+        if change.is_about(Topic::Replays) {
+            context.replays_changed.send_replace(());
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }

@@ -90,19 +90,3 @@ pub async fn a_replayed_letter_counts_as_recovered(store: Shared) {
     assert_eq!((ledger.done, ledger.recovered), (1, 1));
     assert_sound(&store).await;
 }
-
-/// Whoever waits for a change sees one.
-pub async fn the_revision_changes_with_every_write(store: Shared) {
-    let before = store.revision().await.expect("read");
-    enqueue(&store, vec![job(1, plain())]).await;
-    let accepted = store.revision().await.expect("read");
-    assert_ne!(before, accepted);
-    attach(&store, 1).await;
-    lease_one(&store, at(0)).await;
-    let leased = store.revision().await.expect("read");
-    assert_ne!(accepted, leased);
-    ledger(&store).await;
-    assert_eq!(store.revision().await.expect("read"), leased, "reading changes nothing");
-    lease_all(&store, 10, at(0)).await;
-    assert_eq!(store.revision().await.expect("read"), leased, "a lease of nothing changes nothing");
-}

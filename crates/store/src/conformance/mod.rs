@@ -4,6 +4,7 @@
 
 pub mod breakers;
 pub mod causes;
+pub mod changes;
 pub mod clock;
 pub mod dead;
 pub mod jobs;
@@ -32,8 +33,8 @@ macro_rules! conformance_tests {
                    export_and_import_lose_nothing, importing_twice_adds_nothing, a_task_stays_with_its_letter,
                    a_known_key_is_not_taken_in_again, counts_of_an_imported_letter_saturate,
                    a_payload_that_did_not_come_along_is_missing]
-            ledger: [hours_are_counted, any_history_adds_up, a_replayed_letter_counts_as_recovered,
-                     the_revision_changes_with_every_write]
+            ledger: [hours_are_counted, any_history_adds_up, a_replayed_letter_counts_as_recovered]
+            changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, imported_letters_have_causes,
                      people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
                      a_split_holds_for_the_future, a_part_of_a_part_is_split_off, a_merge_taken_back,

@@ -16,8 +16,8 @@ use redrive_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::contract::{
-    AttachWorker, BroughtLetter, DeadFilter, EnqueueJobs, EnqueuedJob, ImportDead, Lane, LeaseJobs, LeasedJobs,
-    ListDead, SettleJobs, Settled,
+    AttachWorker, BroughtLetter, Change, Changes, DeadFilter, EnqueueJobs, EnqueuedJob, ImportDead, Lane, LeaseJobs,
+    LeasedJobs, ListDead, SettleJobs, Settled,
 };
 use crate::{Result, Store};
 
@@ -141,6 +141,13 @@ pub async fn ledger(store: &Shared) -> Ledger {
 pub async fn dead(store: &Shared, filter: DeadFilter) -> Vec<DeadLetter> {
     let params = ListDead { filter, limit: 1_000, cursor: None, with_failures: true };
     store.list_dead(params).await.expect("listed").items
+}
+
+/// Listens to changes, past the first hint.
+pub async fn listen(store: &Shared) -> Changes {
+    let mut changes = store.changes();
+    assert_eq!(changes.next().await.expect("a hint"), Change::ALL, "the first hint is about everything");
+    changes
 }
 
 /// Asserts that an audit finds nothing.

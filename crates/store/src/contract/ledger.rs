@@ -27,9 +27,6 @@ pub trait LedgerStore {
 
     /// What this backend can do beyond the contract.
     fn capabilities(&self) -> Capabilities;
-
-    /// A number that changes whenever any process has changed anything.
-    async fn revision(&self) -> Result<u64>;
 }
 
 /// How often something happened in an hour.

@@ -5,6 +5,7 @@
 
 pub mod breakers;
 pub mod causes;
+pub mod changes;
 pub mod clock;
 pub mod dead;
 pub mod jobs;
@@ -21,6 +22,7 @@ pub use causes::{
     AlikeCause, BusiestCauses, CauseChange, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
     ChangeCause, ListCauses, ResolveLetters, ResolvedLetter, SplitBy, Unresolved, UnresolvedLetter,
 };
+pub use changes::{Bell, Change, ChangeStore, Changes, Topic};
 pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
 pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use jobs::{
@@ -58,6 +60,7 @@ pub trait Store:
     + BreakerStore
     + PayloadStore
     + ClockStore
+    + ChangeStore
     + Send
     + Sync
 {
@@ -75,6 +78,7 @@ impl<T> Store for T where
         + BreakerStore
         + PayloadStore
         + ClockStore
+        + ChangeStore
         + Send
         + Sync
 {

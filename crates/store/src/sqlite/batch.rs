@@ -12,10 +12,12 @@ use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
+use super::changes::Counters;
 use super::fault::Fault;
 use super::rows;
 pub(super) use super::tallies::Event;
 use super::tallies::Tallies;
+use crate::contract::{Change, Topic};
 
 /// The transaction under way and what is to be written at its end.
 pub(super) struct Batch<'c> {
@@ -29,6 +31,8 @@ pub(super) struct Batch<'c> {
     names: HashMap<i64, PipelineName>,
     /// Counters that many operations share.
     pub(super) tallies: Tallies,
+    /// What was changed besides the ledger.
+    touched: Change,
 }
 
 impl<'c> Batch<'c> {
@@ -41,7 +45,13 @@ impl<'c> Batch<'c> {
             troubled: HashMap::new(),
             names: HashMap::new(),
             tallies: Tallies::default(),
+            touched: Change::default(),
         }
+    }
+
+    /// Notes that something was changed that others may wait for. What changes the ledger need not be noted.
+    pub(super) fn touch(&mut self, topic: Topic) {
+        self.touched.add(topic);
     }
 
     pub(super) fn connection(&self) -> &'c Connection {
@@ -144,12 +154,16 @@ impl<'c> Batch<'c> {
         self.troubled.insert(pipeline, true);
     }
 
-    /// Writes the ledger and the roll-ups.
-    pub(super) fn finish(self) -> Result<(), Fault> {
+    /// Writes the ledger, the roll-ups and what was changed; says by how much the counters of changes grow.
+    pub(super) fn finish(mut self) -> Result<Counters, Fault> {
+        if self.tallies.has_replays() {
+            self.touch(Topic::Replays);
+        }
+        let mut added = Counters::default();
         let mut update = self.statement(
             "UPDATE pipeline SET accepted = accepted + ?2, queued = queued + ?3, leased = leased + ?4, done = done + ?5,
              dead = dead + ?6, discarded = discarded + ?7, retrying = retrying + ?8, recovered = recovered + ?9,
-             replaying = replaying + ?10
+             replaying = replaying + ?10, changes = changes + 1
              WHERE id = ?1",
         )?;
         for (id, l) in self.ledgers.iter().filter(|(_, change)| **change != Ledger::default()) {
@@ -165,16 +179,28 @@ impl<'c> Batch<'c> {
                 l.recovered,
                 l.replaying
             ])?;
+            added[Topic::Jobs as usize] += 1;
         }
-        let mut update = self.statement("UPDATE pipeline SET epoch = ?2 WHERE id = ?1")?;
+        let mut update = self.statement("UPDATE pipeline SET epoch = ?2, changes = changes + 1 WHERE id = ?1")?;
         for (id, epoch) in &self.epochs {
             update.execute(params![id, epoch])?;
+            added[Topic::Jobs as usize] += 1;
         }
-        self.tallies.write(self.conn)
+        for topic in self.touched.topics() {
+            let upsert =
+                "INSERT INTO topic (name, changes) VALUES (?1, 1) ON CONFLICT DO UPDATE SET changes = changes + 1";
+            self.statement(upsert)?.execute([topic.as_str()])?;
+            added[topic as usize] += 1;
+        }
+        self.tallies.write(self.conn)?;
+        Ok(added)
     }
 
     /// Writes the shared counters now, for who must read them.
     pub(super) fn settle_tallies(&mut self) -> Result<(), Fault> {
+        if self.tallies.has_replays() {
+            self.touch(Topic::Replays);
+        }
         std::mem::take(&mut self.tallies).write(self.conn)
     }
 }

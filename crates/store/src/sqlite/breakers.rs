@@ -13,7 +13,7 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::lanes;
 use super::rows::{self, RowResult};
-use crate::contract::{BreakerStore, BreakerView, SweepBreakers};
+use crate::contract::{BreakerStore, BreakerView, SweepBreakers, Topic};
 use crate::error::Result;
 
 #[async_trait]
@@ -38,7 +38,7 @@ impl BreakerStore for SqliteStore {
     }
 
     async fn sweep_breakers(&self, params: SweepBreakers) -> Result<u64> {
-        self.write(move |batch| sweep(batch, &params)).await
+        self.write_about(Topic::Breakers, move |batch| sweep(batch, &params)).await
     }
 }
 
@@ -129,6 +129,7 @@ pub(super) fn find(batch: &Batch<'_>, pipeline: i64, target: &str, now: Timestam
 /// Writes a breaker back.
 pub(super) fn keep(batch: &mut Batch<'_>, pipeline: i64, target: &str, kept: &Kept) -> Result<(), Fault> {
     batch.set_troubled(pipeline);
+    batch.touch(Topic::Breakers);
     let waiting = kept.held > 0 || kept.breaker.state != BreakerState::Closed;
     let mut upsert = batch.statement(
         "INSERT INTO breaker (pipeline, target, held, waiting, breaker) VALUES (?1, ?2, ?3, ?4, ?5)

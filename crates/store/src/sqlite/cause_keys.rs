@@ -69,7 +69,8 @@ pub(super) fn recognise_all(conn: &Connection) -> Result<(), Fault> {
         let key = file_here(&mut batch, (pipeline, target.as_deref()), &last, died_at)?;
         batch.statement("UPDATE dead SET cause_key = ?2 WHERE id = ?1")?.execute(params![id.as_bytes(), key])?;
     }
-    batch.finish()
+    batch.finish()?;
+    Ok(())
 }
 
 /// The cause that has a key, if it is known.

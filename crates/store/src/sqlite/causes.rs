@@ -16,7 +16,7 @@ use super::rows::{self, RowResult};
 use super::{cause_changes, cause_keys, cause_rules, dead};
 use crate::contract::{
     AlikeCause, BusiestCauses, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView, ChangeCause,
-    DeadFilter, ListCauses, ListDead, ResolveLetters, Unresolved,
+    DeadFilter, ListCauses, ListDead, ResolveLetters, Topic, Unresolved,
 };
 use crate::error::{Result, StoreError};
 
@@ -52,7 +52,7 @@ impl CauseStore for SqliteStore {
     }
 
     async fn resolve_letters(&self, params: ResolveLetters) -> Result<bool> {
-        self.write(move |batch| cause_rules::resolve(batch, &params)).await
+        self.write_about(Topic::Causes, move |batch| cause_rules::resolve(batch, &params)).await
     }
 
     async fn busiest_causes(&self, params: BusiestCauses) -> Result<Vec<CauseId>> {
@@ -89,7 +89,7 @@ impl CauseStore for SqliteStore {
     }
 
     async fn change_cause(&self, params: ChangeCause) -> Result<CauseId> {
-        self.write(move |batch| cause_changes::change(batch, &params)).await
+        self.write_about(Topic::Causes, move |batch| cause_changes::change(batch, &params)).await
     }
 }
 

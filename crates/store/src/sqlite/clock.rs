@@ -16,7 +16,7 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{breakers, lanes};
-use crate::contract::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
+use crate::contract::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes, Topic};
 use crate::error::Result;
 
 #[async_trait]
@@ -44,7 +44,7 @@ impl ClockStore for SqliteStore {
         if late.is_empty() && replayed.is_empty() && !self.read(has_long_leases(&params)).await? {
             return Ok(0);
         }
-        self.write(move |batch| {
+        self.write_about(Topic::Jobs, move |batch| {
             let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(0) };
             let mut mended = 0;
             for job in late.iter().chain(&replayed) {

@@ -1,4 +1,4 @@
-//! The ledger and the roll-ups, read as they were written; the health of the file; the revision.
+//! The ledger and the roll-ups, read as they were written; the health of the file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,13 +55,6 @@ impl LedgerStore for SqliteStore {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { snapshot: true, text_index: false, instant_presence: true }
-    }
-
-    async fn revision(&self) -> Result<u64> {
-        match &self.readers {
-            Some(readers) => readers.data_version(),
-            None => Ok(self.writer.changes()),
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! - `connect`: opening connections; `schema`: tables and their versions
 //! - `writer`: the one thread that writes, with group commit; `batch`: one of its transactions
 //! - `readers`: reading beside the writer; `identity`: whether the file is still the one at its path;
-//!   `view`: from where a store is read that cannot be written
+//!   `changes`: noticing what other processes wrote; `view`: from where a store is read that cannot be written
 //! - `obstacles`: why a store cannot be written; `emptied`: what is left of one that was cut to nothing
 //! - `presence`: the lock files by which a dead worker is noticed at once
 //! - `origin`: the store's id in the vault, and whether the file was copied
@@ -17,6 +17,7 @@ mod cause_changes;
 mod cause_keys;
 mod cause_rules;
 mod causes;
+mod changes;
 mod clock;
 mod conditions;
 mod connect;
@@ -49,10 +50,12 @@ mod workers;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 
 use self::batch::Batch;
+use self::changes::{Noticed, Watcher};
 use self::connect::{Patience, Place};
 use self::fault::Fault;
 use self::identity::Identity;
@@ -60,6 +63,7 @@ use self::presence::Presence;
 use self::readers::Readers;
 use self::view::View;
 use self::writer::Writer;
+use crate::contract::Topic;
 use crate::error::{Result, StoreError};
 use crate::location::{Location, Options};
 
@@ -71,6 +75,7 @@ pub struct SqliteStore {
     readers: Option<Readers>,
     presence: Presence,
     identity: Identity,
+    watcher: Watcher,
 }
 
 impl SqliteStore {
@@ -90,11 +95,13 @@ impl SqliteStore {
             prepared => prepared?,
         };
         let identity = Identity::of(path).map_err(|_| StoreError::Gone { place: path.display().to_string() })?;
+        let noticed = Arc::<Noticed>::default();
         Ok(Self {
             location: Location::sqlite(path),
-            writer: Writer::start(conn, path, patience, identity.clone()),
+            writer: Writer::start(conn, path, patience, identity.clone(), Arc::clone(&noticed)),
             readers: Some(Readers::new(path, View::shared(path), identity.clone())),
             presence: Presence::beside(path),
+            watcher: Watcher::new(noticed, path, View::shared(path), identity.clone()),
             identity,
         })
     }
@@ -111,8 +118,9 @@ impl SqliteStore {
         Ok(Self {
             location: Location::sqlite(path),
             writer: Writer::refusing(why),
-            readers: Some(Readers::new(path, view, identity.clone())),
+            readers: Some(Readers::new(path, view.clone(), identity.clone())),
             presence: Presence::beside(path),
+            watcher: Watcher::new(Arc::default(), path, view, identity.clone()),
             identity,
         })
     }
@@ -123,8 +131,15 @@ impl SqliteStore {
         let patience = Patience::default();
         let conn = prepare(Place::Memory, &path, &patience)?;
         let identity = Identity::none();
-        let writer = Writer::start(conn, &path, patience, identity.clone());
-        Ok(Self { location: Location::memory(), writer, readers: None, presence: Presence::single_process(), identity })
+        let noticed = Arc::<Noticed>::default();
+        Ok(Self {
+            location: Location::memory(),
+            writer: Writer::start(conn, &path, patience, identity.clone(), Arc::clone(&noticed)),
+            readers: None,
+            presence: Presence::single_process(),
+            watcher: Watcher::alone(noticed),
+            identity,
+        })
     }
 
     /// The file, for messages.
@@ -137,7 +152,16 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        self.writer.call(run).await
+        self.writer.call(None, run).await
+    }
+
+    /// The same for what others may wait for: they are told, if it changes anything.
+    async fn write_about<T, F>(&self, topic: Topic, run: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        self.writer.call(Some(topic), run).await
     }
 
     async fn read<T, F>(&self, run: F) -> Result<T>

@@ -10,7 +10,6 @@ use rusqlite::Connection;
 use super::connect;
 use super::fault::Fault;
 use super::identity::Identity;
-use super::schema;
 use super::view::View;
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -22,8 +21,6 @@ pub(super) struct Readers {
     view: View,
     identity: Identity,
     idle: Arc<Mutex<Vec<Connection>>>,
-    /// The connection that is asked, and what it said last.
-    watcher: Arc<Mutex<Option<(Connection, u64)>>>,
 }
 
 /// At most so many idle connections are kept.
@@ -31,7 +28,7 @@ const IDLE_MAX: usize = 8;
 
 impl Readers {
     pub(super) fn new(path: &Path, view: View, identity: Identity) -> Self {
-        Self { path: path.to_owned(), view, identity, idle: Arc::default(), watcher: Arc::default() }
+        Self { path: path.to_owned(), view, identity, idle: Arc::default() }
     }
 
     fn take(&self) -> Result<Connection, Fault> {
@@ -44,27 +41,6 @@ impl Readers {
         if idle.len() < IDLE_MAX {
             idle.push(conn);
         }
-    }
-
-    /// A number that changes when another process, or this one, has committed. Always asked on the same connection:
-    /// the number means nothing on another.
-    pub(super) fn data_version(&self) -> Result<u64> {
-        self.identity.check()?;
-        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ask = || {
-            let (conn, before) = match watcher.take() {
-                Some((conn, before)) => (conn, Some(before)),
-                None => (connect::reader(&self.view)?, None),
-            };
-            let version = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
-            if before != Some(version) {
-                // Somebody may have brought the store to a newer version meanwhile.
-                schema::check(&conn, &self.path)?;
-            }
-            *watcher = Some((conn, version));
-            Ok(version)
-        };
-        ask().map_err(|fault: Fault| fault.into_store_error(&self.path))
     }
 
     fn read<T>(&self, run: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T> {
@@ -96,6 +72,6 @@ where
             let task = tokio::task::spawn_blocking(move || readers.read(run));
             task.await.map_err(|_| StoreError::Closed)?
         }
-        None => writer.call(move |batch| run(batch.connection())).await,
+        None => writer.call(None, move |batch| run(batch.connection())).await,
     }
 }

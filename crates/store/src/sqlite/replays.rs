@@ -18,7 +18,7 @@ use super::rows::{self, RowResult};
 use super::{cause_changes, causes, dead};
 use crate::contract::{
     ChangeReplay, ClaimAutoReplay, ListChosen, ListReplayLetters, ListReplays, Page, PlanReplay, ReplayChange,
-    ReplayLetter, ReplayPlan, ReplayStore, ReplayView, StartReplay,
+    ReplayLetter, ReplayPlan, ReplayStore, ReplayView, StartReplay, Topic,
 };
 use crate::error::{Result, StoreError};
 
@@ -33,11 +33,11 @@ impl ReplayStore for SqliteStore {
     }
 
     async fn start_replay(&self, params: StartReplay) -> Result<ReplayPlan> {
-        self.write(move |batch| start(batch, &params)).await
+        self.write_about(Topic::Replays, move |batch| start(batch, &params)).await
     }
 
     async fn advance_replay(&self, id: ReplayId, now: Timestamp) -> Result<Advance> {
-        self.write(move |batch| advance(batch, id, now)).await
+        self.write_about(Topic::Replays, move |batch| advance(batch, id, now)).await
     }
 
     async fn list_replays(&self, params: ListReplays) -> Result<Page<ReplayView>> {
@@ -59,11 +59,11 @@ impl ReplayStore for SqliteStore {
     async fn change_replay(&self, params: ChangeReplay) -> Result<bool> {
         // What a dead worker held is nobody's, and can be taken back.
         self.bury_workers().await?;
-        self.write(move |batch| change(batch, &params)).await
+        self.write_about(Topic::Replays, move |batch| change(batch, &params)).await
     }
 
     async fn claim_auto_replay(&self, params: ClaimAutoReplay) -> Result<bool> {
-        self.write(move |batch| {
+        self.write_about(Topic::Replays, move |batch| {
             let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(false) };
             let mut claim = batch.statement(
                 "INSERT INTO auto_replay (pipeline, reason, last_at) VALUES (?1, ?2, ?3)

@@ -147,6 +147,11 @@ impl Tallies {
         self.replays.entry(replay).or_default()
     }
 
+    /// Whether any replay got on.
+    pub(super) fn has_replays(&self) -> bool {
+        !self.replays.is_empty()
+    }
+
     /// Writes all of it.
     pub(super) fn write(self, conn: &Connection) -> Result<(), Fault> {
         let statement = |sql: &str| -> Result<CachedStatement<'_>, Fault> { Ok(conn.prepare_cached(sql)?) };

@@ -11,7 +11,7 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::obstacles;
 use super::rows::{self, RowResult};
-use crate::contract::{AttachWorker, WorkerStore, WorkerView};
+use crate::contract::{AttachWorker, Topic, WorkerStore, WorkerView};
 use crate::error::{Result, StoreError};
 
 #[async_trait]
@@ -19,7 +19,7 @@ impl WorkerStore for SqliteStore {
     async fn attach_worker(&self, params: AttachWorker) -> Result<()> {
         // The lock comes first: a row without one would be taken for a dead worker's.
         self.presence.enter(params.worker).map_err(|error| self.lock_error(params.worker, &error))?;
-        self.write(move |batch| enlist(batch, params.worker, params.pid, params.now)).await
+        self.write_about(Topic::Workers, move |batch| enlist(batch, params.worker, params.pid, params.now)).await
     }
 
     async fn detach_worker(&self, worker: WorkerId) -> Result<()> {
@@ -27,7 +27,7 @@ impl WorkerStore for SqliteStore {
     }
 
     async fn note_holds(&self, worker: WorkerId, holds: Vec<Hold>) -> Result<()> {
-        self.write(move |batch| {
+        self.write_about(Topic::Workers, move |batch| {
             let mut update = batch.statement("UPDATE worker SET holds = ?2 WHERE id = ?1")?;
             update.execute(params![worker.as_bytes(), serde_json::to_string(&holds)?])?;
             Ok(())
@@ -95,7 +95,7 @@ impl SqliteStore {
 
     async fn remove_workers(&self, workers: Vec<WorkerId>) -> Result<()> {
         let gone = workers.clone();
-        self.write(move |batch| {
+        self.write_about(Topic::Workers, move |batch| {
             let mut delete = batch.statement("DELETE FROM worker WHERE id = ?1")?;
             for worker in &gone {
                 delete.execute([worker.as_bytes()])?;

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -18,9 +18,11 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::batch::Batch;
+use super::changes::Noticed;
 use super::connect::Patience;
 use super::fault::Fault;
 use super::identity::Identity;
+use crate::contract::Topic;
 use crate::error::{Result, StoreError};
 
 /// At most so many operations share a transaction.
@@ -39,6 +41,8 @@ trait Operation: Send {
 }
 
 struct Call<T, F> {
+    /// What it is about, if it changes anything.
+    about: Option<Topic>,
     run: F,
     value: Option<T>,
     reply: oneshot::Sender<Result<T>>,
@@ -46,7 +50,11 @@ struct Call<T, F> {
 
 impl<T: Send, F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send> Operation for Call<T, F> {
     fn apply(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault> {
+        let before = batch.connection().total_changes();
         self.value = Some((self.run)(batch)?);
+        if let Some(topic) = self.about.filter(|_| batch.connection().total_changes() != before) {
+            batch.touch(topic);
+        }
         Ok(())
     }
 
@@ -62,15 +70,19 @@ impl<T: Send, F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send> Operation for
 pub(super) struct Writer {
     operations: Option<Sender<Box<dyn Operation>>>,
     thread: Option<JoinHandle<()>>,
-    changes: Arc<AtomicU64>,
     /// Why nothing can be written, if nothing can.
     refusal: Option<StoreError>,
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, path: &Path, patience: Patience, identity: Identity) -> Self {
+    pub(super) fn start(
+        conn: Connection,
+        path: &Path,
+        patience: Patience,
+        identity: Identity,
+        noticed: Arc<Noticed>,
+    ) -> Self {
         let (operations, waiting) = channel();
-        let changes = Arc::new(AtomicU64::new(0));
         let mut work = Work {
             conn,
             patience,
@@ -79,23 +91,23 @@ impl Writer {
             pipelines: HashMap::new(),
             log_pages: Arc::new(AtomicI32::new(0)),
             copied_pages: 0,
-            changes: Arc::clone(&changes),
+            noticed,
         };
         let thread = std::thread::Builder::new()
             .name("redrive-writer".into())
             .spawn(move || work.run(&waiting))
             .expect("the system can start one more thread");
-        Self { operations: Some(operations), thread: Some(thread), changes, refusal: None }
+        Self { operations: Some(operations), thread: Some(thread), refusal: None }
     }
 
     /// For a store that cannot be written: every operation is refused, with the reason.
     pub(super) fn refusing(refusal: StoreError) -> Self {
-        Self { operations: None, thread: None, changes: Arc::default(), refusal: Some(refusal) }
+        Self { operations: None, thread: None, refusal: Some(refusal) }
     }
 
     /// Runs `run` inside a transaction and answers once it is durable. It may run more than once, and must check what it
     /// can refuse before it writes.
-    pub(super) async fn call<T, F>(&self, run: F) -> Result<T>
+    pub(super) async fn call<T, F>(&self, about: Option<Topic>, run: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
@@ -104,15 +116,10 @@ impl Writer {
             return Err(refusal.clone());
         }
         let (reply, answer) = oneshot::channel();
-        let call = Box::new(Call { run, value: None, reply });
+        let call = Box::new(Call { about, run, value: None, reply });
         let operations = self.operations.as_ref().ok_or(StoreError::Closed)?;
         operations.send(call).map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
-    }
-
-    /// How many rows this process has changed.
-    pub(super) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
     }
 }
 
@@ -134,7 +141,7 @@ struct Work {
     /// Pages in the write-ahead log, and how many of them were there when it was last copied.
     log_pages: Arc<AtomicI32>,
     copied_pages: i32,
-    changes: Arc<AtomicU64>,
+    noticed: Arc<Noticed>,
 }
 
 impl Work {
@@ -188,9 +195,13 @@ impl Work {
                 Err(fault) => return Err(fault),
             });
         }
-        batch.finish()?;
-        self.conn.prepare_cached("COMMIT")?.execute([])?;
-        self.changes.store(self.conn.total_changes(), Ordering::Relaxed);
+        let added = batch.finish()?;
+        self.noticed.expect(&added);
+        if let Err(error) = self.conn.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])) {
+            self.noticed.take_back(&added);
+            return Err(error.into());
+        }
+        self.noticed.tell(&added);
         // What was written to a file that nobody can find is not durable.
         self.identity.check()?;
         Ok(refusals)

@@ -47,4 +47,11 @@ UPDATE dead SET rules = (SELECT version FROM cause_rules) WHERE cause_key IN (SE
 
 -- Workers, leader, activity.
 
+-- How often what others may wait for was changed: whoever sees that the file was written looks here, whether it concerns him.
+ALTER TABLE pipeline ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE topic (
+    name    TEXT NOT NULL PRIMARY KEY,
+    changes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Rounds, numbers and where a letter came from.
