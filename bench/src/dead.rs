@@ -59,7 +59,9 @@ fn letter(n: u64, now: Timestamp) -> Result<DeadLetter> {
     };
     Ok(DeadLetter {
         id: JobId::new(died_at, u128::from(n)),
+        number: None,
         pipeline: format!("pipeline-{}", cause % 10).parse()?,
+        round: None,
         key: None,
         input,
         target: Some(target),
@@ -74,6 +76,7 @@ fn letter(n: u64, now: Timestamp) -> Result<DeadLetter> {
         task_id: None,
         cause: None,
         original: None,
+        origin: None,
         accepted_at: died_at,
         died_at,
         http_status: Some(200),

@@ -151,6 +151,8 @@ pub struct FailureReport {
     /// What happened, in words.
     #[serde(alias = "error")]
     pub message: String,
+    /// What the answer lacks, one by one, if that is what is wrong.
+    pub misses: Vec<Miss>,
     /// The type of the error: `requests.exceptions.Timeout`.
     #[serde(alias = "type")]
     pub error_type: Option<String>,
@@ -222,6 +224,51 @@ pub fn with_sources(error: &dyn std::error::Error) -> String {
     message
 }
 
+/// A field that an answer does not have as it should.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Miss {
+    /// The field, with its path: `offers[2].price`, or a JSON pointer into a record.
+    pub field: String,
+    /// What asked for it: a selector, a pointer, a keyword of a schema.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rule: String,
+    /// What is amiss: `SelectorNotFound`, `WrongType`.
+    pub code: String,
+    /// Why what is there will not do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What is there instead, or its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+}
+
+/// The most misses that are kept of a failure.
+pub const MISSES_MAX: usize = 33;
+
+/// The most of each text of a miss that is kept, in characters.
+const MISS_CHARS_MAX: usize = 300;
+
+impl Miss {
+    /// All that it says, to be changed.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let said = [&mut self.field, &mut self.rule, &mut self.code];
+        said.into_iter().chain([&mut self.why, &mut self.found].into_iter().flatten())
+    }
+}
+
+/// Misses as they are kept: not too many, and none too long.
+pub(crate) fn capped(mut misses: Vec<Miss>) -> Vec<Miss> {
+    misses.truncate(MISSES_MAX);
+    for text in misses.iter_mut().flat_map(Miss::texts_mut) {
+        if let Some((end, _)) = text.char_indices().nth(MISS_CHARS_MAX) {
+            text.truncate(end);
+            text.push('…');
+        }
+    }
+    misses
+}
+
 /// What is kept of an attempt that failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
@@ -240,6 +287,9 @@ pub struct Failure {
     pub code: Option<String>,
     /// What happened, in words.
     pub message: String,
+    /// What the answer lacked, one by one, if that is what was wrong. The first gave the failure its code.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misses: Vec<Miss>,
     /// The type of the error.
     pub error_type: Option<String>,
     /// The stack trace.
@@ -289,6 +339,17 @@ mod tests {
             assert_eq!(json, format!("\"{}\"", reason.as_str()));
         }
         assert_eq!(Reason::ALL.len(), 17);
+    }
+
+    #[test]
+    fn misses_are_kept_within_bounds() {
+        let long = Miss { field: "é".repeat(1_000), found: Some("x".repeat(1_000)), ..Miss::default() };
+        let kept = capped(vec![long; 100]);
+        assert_eq!(kept.len(), MISSES_MAX);
+        let lengths = kept[0].clone().texts_mut().map(|text| text.chars().count()).max();
+        assert_eq!(lengths, Some(MISS_CHARS_MAX + 1));
+        let short = vec![Miss { code: "WrongType".into(), ..Miss::default() }];
+        assert_eq!(capped(short.clone()), short);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What things are called: ids of jobs and workers, lease tokens, pipeline names.
+//! What things are called: ids of jobs and workers, lease tokens, names of pipelines and rounds.
 //!
 //! Ids are UUIDs of version 7, made from a time and random bits that are passed in.
 
@@ -89,51 +89,66 @@ uuid_id!(
     "lease token"
 );
 
-/// The name of a pipeline: 1 to 64 of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PipelineName(String);
+macro_rules! plain_name {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
 
-impl PipelineName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for PipelineName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-impl From<PipelineName> for String {
-    fn from(name: PipelineName) -> Self {
-        name.0
-    }
-}
-
-impl TryFrom<String> for PipelineName {
-    type Error = InvalidName;
-
-    fn try_from(text: String) -> Result<Self, InvalidName> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if (1..=64).contains(&text.len()) && text.chars().all(fits) {
-            Ok(Self(text))
-        } else {
-            let want = "1 to 64 letters, digits, `_`, `-` or `.`";
-            Err(InvalidName { what: "pipeline name", text, want })
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
         }
-    }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidName;
+
+            fn try_from(text: String) -> Result<Self, InvalidName> {
+                let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+                if (1..=64).contains(&text.len()) && text.chars().all(fits) {
+                    Ok(Self(text))
+                } else {
+                    let want = "1 to 64 letters, digits, `_`, `-` or `.`";
+                    Err(InvalidName { what: $what, text, want })
+                }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidName;
+
+            fn from_str(text: &str) -> Result<Self, InvalidName> {
+                Self::try_from(text.to_owned())
+            }
+        }
+    };
 }
 
-impl FromStr for PipelineName {
-    type Err = InvalidName;
-
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
-        Self::try_from(text.to_owned())
-    }
-}
+plain_name!(
+    /// The name of a pipeline: 1 to 64 of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`.
+    PipelineName,
+    "pipeline name"
+);
+plain_name!(
+    /// The name of a round, a repetition of the same tasks: written as that of a pipeline.
+    RoundName,
+    "round"
+);
 
 /// A name or id that cannot be one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

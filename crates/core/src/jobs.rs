@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::failures::Reason;
-use crate::ids::{JobId, LeaseToken, PipelineName};
+use crate::ids::{JobId, LeaseToken, PipelineName, RoundName};
 use crate::payloads::Payload;
 use crate::proxies::{History, TriedProxy};
 use crate::state::JobState;
@@ -21,12 +21,16 @@ pub const KEY_BYTES_MAX: usize = 512;
 pub struct NewJob {
     /// The id it will have, unless its key is known already.
     pub id: JobId,
-    /// Its identity within the pipeline: a second job of the same key is not accepted.
+    /// The round it belongs to, if the tasks of its pipeline are repeated in rounds.
+    pub round: Option<RoundName>,
+    /// Its identity within the pipeline and the round: a second job of the same key is not accepted.
     pub key: Option<String>,
     /// The host or provider it is about.
     pub target: Option<String>,
     /// What it is about.
     pub input: Input,
+    /// Where it came from, if another system handed it over.
+    pub origin: Option<Origin>,
     /// When it may be leased first.
     pub due_at: Timestamp,
 }
@@ -34,9 +38,26 @@ pub struct NewJob {
 impl NewJob {
     /// A job from an input: the input's own `key` is its key, its `target`, or else the host of its `url`, its target.
     pub fn from_input(id: JobId, input: Input, now: Timestamp) -> Self {
-        Self { id, key: own_key(&input), target: own_target(&input), input, due_at: now }
+        let (key, target) = (own_key(&input), own_target(&input));
+        Self { id, round: None, key, target, input, origin: None, due_at: now }
     }
 }
+
+/// Where a job came from: the kind of system that handed it over, and by what that system knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The kind of system, such as `import`, `celery` or `scrapy`.
+    pub kind: String,
+    /// What it belongs to there: a queue, a spider, a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Whatever else that system needs to know it by.
+    #[serde(flatten)]
+    pub details: Map<String, Value>,
+}
+
+/// The longest origin that is kept, in bytes of JSON.
+pub const ORIGIN_BYTES_MAX: usize = 4096;
 
 fn own_key(input: &Input) -> Option<String> {
     match input.get("key")? {
@@ -178,8 +199,12 @@ pub struct Lease {
 pub struct LeasedJob {
     /// The right to settle it.
     pub lease: Lease,
+    /// Its short number, for people.
+    pub number: i64,
     /// Its pipeline.
     pub pipeline: PipelineName,
+    /// The round it belongs to, if there are rounds.
+    pub round: Option<RoundName>,
     /// Its key, if it has one.
     pub key: Option<String>,
     /// Its target, if it has one.
@@ -217,8 +242,13 @@ impl LeasedJob {
 pub struct JobView {
     /// Its id.
     pub id: JobId,
+    /// Its short number, for people: no other job of the store ever has it. Jobs that ended before numbers were given have none.
+    pub number: Option<i64>,
     /// Its pipeline.
     pub pipeline: PipelineName,
+    /// The round it belongs to, if there are rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<RoundName>,
     /// Where it is.
     pub state: JobState,
     /// Its key, if it has one.
@@ -227,6 +257,9 @@ pub struct JobView {
     pub target: Option<String>,
     /// What it is about; not kept once a job is done or discarded.
     pub input: Option<Input>,
+    /// Where it came from, if another system handed it over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// Attempts that ended in a verdict.
     pub attempts: u32,
     /// Times it took its process down.

@@ -8,7 +8,7 @@ use crate::breakers::Signal;
 use crate::causes::{CauseRules, Print};
 use crate::crashes;
 use crate::dead::Gate;
-use crate::failures::{Disposition, Failure, FailureReport, Reason};
+use crate::failures::{self, Disposition, Failure, FailureReport, Reason};
 use crate::ids::WorkerId;
 use crate::jobs::{Lease, LeasedJob, Tally};
 use crate::payloads::Payload;
@@ -243,6 +243,7 @@ pub(crate) fn record(job: &LeasedJob, report: FailureReport, reason: Reason, end
         crash: false,
         code: report.code,
         message: report.message,
+        misses: failures::capped(report.misses),
         error_type: report.error_type,
         stack: report.stack,
         stage: report.stage,

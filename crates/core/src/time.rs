@@ -29,6 +29,11 @@ impl Timestamp {
         self.0.div_euclid(HOUR_MILLIS)
     }
 
+    /// Days since the Unix epoch.
+    pub const fn day(self) -> i64 {
+        self.0.div_euclid(24 * HOUR_MILLIS)
+    }
+
     /// How long after `earlier` this is; zero if it is not.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

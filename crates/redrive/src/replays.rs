@@ -211,7 +211,9 @@ impl Trial {
         self.tried.tried += 1;
         let job = LeasedJob {
             lease: Lease { job: letter.id, token: LeaseToken::new(self.redrive.now(), 0), epoch: 0 },
+            number: letter.number.unwrap_or_default(),
             pipeline: letter.pipeline.clone(),
+            round: letter.round.clone(),
             key: letter.key.clone(),
             target,
             input,

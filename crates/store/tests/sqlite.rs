@@ -85,9 +85,10 @@ async fn the_audit_notices_what_does_not_add_up() {
         "UPDATE pipeline SET retrying = 5",
         "INSERT INTO done (job, pipeline, accepted_at, done_at, attempts, crashes, replays)
          SELECT id, pipeline, accepted_at, 0, 1, 0, 0 FROM job",
+        "UPDATE counter SET value = 1",
         "INSERT INTO dead (id, pipeline, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message, input)
          SELECT id, pipeline, accepted_at, 0, 0, 1, 0, 0, 'auto', 'dns', '', '{}' FROM job LIMIT 1",
-        "INSERT INTO identity VALUES (1, 'nobody', x'00')",
+        "INSERT INTO identity VALUES (1, '', 'nobody', x'00', 0)",
         "INSERT INTO lease (job, seq, worker, token, epoch, until) VALUES (x'00', 99, x'00', x'00', 1, 0)",
     ] {
         let (store, folder) = fresh().await;

@@ -108,6 +108,14 @@ fn a_failure_names_every_missing_field_and_is_grouped_by_the_first() {
     );
     let causes = sandbox.redrive("cause list --json").expect(0).json_lines();
     assert_eq!((causes.len(), &causes[0]["dead"]), (1, &json!(3)), "{causes:?}");
+    let misses = |path: &str| {
+        let letters = sandbox.dead();
+        let letter = letters.iter().find(|letter| letter["input"]["url"] == site.url(path)).expect("a letter");
+        letter["failures"][0]["misses"].clone()
+    };
+    let miss = |rule: &str, field: &str| json!({"field": field, "rule": rule, "code": "SelectorNotFound"});
+    assert_eq!(misses("/one"), json!([miss("h1", "title")]));
+    assert_eq!(misses("/three"), json!([miss("h1", "title"), miss("b", "price"), miss("i", "sku")]), "one by one");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{DeadLetter, Gate};
 use crate::failures::Failure;
 use crate::ids::JobId;
-use crate::jobs::{KEY_BYTES_MAX, TASK_ID_BYTES_MAX};
+use crate::jobs::{KEY_BYTES_MAX, ORIGIN_BYTES_MAX, TASK_ID_BYTES_MAX};
 use crate::state::JobState;
 use crate::time::Timestamp;
 
@@ -29,6 +29,9 @@ pub enum Unfit {
     /// A task id that no attempt here could have left.
     #[error("task_id is longer than {TASK_ID_BYTES_MAX} bytes")]
     TaskIdTooLong,
+    /// More about where it came from than is kept.
+    #[error("origin is longer than {ORIGIN_BYTES_MAX} bytes")]
+    OriginTooLong,
     /// A key that says nothing.
     #[error("key is empty: leave it out, or give one")]
     KeyEmpty,
@@ -57,6 +60,9 @@ pub fn check(letter: &DeadLetter, now: Timestamp) -> Result<(), Unfit> {
     }
     if letter.task_id.as_ref().is_some_and(|id| id.len() > TASK_ID_BYTES_MAX) {
         return Err(Unfit::TaskIdTooLong);
+    }
+    if letter.origin.as_ref().is_some_and(|origin| serde_json::json!(origin).to_string().len() > ORIGIN_BYTES_MAX) {
+        return Err(Unfit::OriginTooLong);
     }
     let counts = [("attempts", letter.attempts), ("crashes", letter.crashes), ("replays", letter.replays)];
     if let Some((field, found)) = counts.into_iter().find(|(_, found)| *found > COUNT_MAX) {
@@ -180,6 +186,8 @@ mod tests {
         assert_eq!(check(&DeadLetter { key: Some(String::new()), ..letter(1, 5) }, now), Err(Unfit::KeyEmpty));
         let task_id = Some("x".repeat(TASK_ID_BYTES_MAX + 1));
         assert_eq!(check(&DeadLetter { task_id, ..letter(1, 5) }, now), Err(Unfit::TaskIdTooLong));
+        let origin = serde_json::from_value(json!({"kind": "x", "more": "x".repeat(ORIGIN_BYTES_MAX)})).ok();
+        assert_eq!(check(&DeadLetter { origin, ..letter(1, 5) }, now), Err(Unfit::OriginTooLong));
         assert_eq!(check(&DeadLetter { failures: Some(Vec::new()), ..letter(1, 5) }, now), Err(Unfit::NoFailures));
         let worn = DeadLetter { replays: u32::MAX, ..letter(1, 5) };
         assert_eq!(check(&worn, now), Err(Unfit::TooMany { field: "replays", found: u32::MAX }));

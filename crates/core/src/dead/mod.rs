@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::causes::CauseId;
 use crate::failures::{Failure, Reason};
-use crate::ids::{JobId, PipelineName};
-use crate::jobs::Input;
+use crate::ids::{JobId, PipelineName, RoundName};
+use crate::jobs::{Input, Origin};
 use crate::payloads::{Payload, PayloadHash};
 use crate::time::Timestamp;
 
@@ -59,8 +59,14 @@ impl FromStr for Gate {
 pub struct DeadLetter {
     /// The id it has had since it was accepted.
     pub id: JobId,
+    /// Its short number, for people: no other job of the store ever has it. A letter that is taken in gets one of this store.
+    #[serde(default)]
+    pub number: Option<i64>,
     /// Its pipeline.
     pub pipeline: PipelineName,
+    /// The round it belongs to, if there are rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<RoundName>,
     /// Its key, if it has one.
     pub key: Option<String>,
     /// The input, as it was accepted or as a replay changed it.
@@ -93,6 +99,9 @@ pub struct DeadLetter {
     /// The input as it was accepted, if a replay changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original: Option<Input>,
+    /// Where it came from, if another system handed it over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
     /// When it died (last).

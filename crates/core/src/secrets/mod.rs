@@ -11,7 +11,7 @@ mod text;
 
 use serde_json::Value;
 
-use crate::failures::FailureReport;
+use crate::failures::{FailureReport, Miss};
 use crate::payloads::Response;
 
 /// What stands where a secret was.
@@ -129,7 +129,8 @@ impl Secrets {
             &mut report.proxy,
             &mut report.stderr,
         ];
-        for text in texts.into_iter().flatten() {
+        let misses = report.misses.iter_mut().flat_map(Miss::texts_mut);
+        for text in texts.into_iter().flatten().chain(misses) {
             *text = self.mask(text);
         }
     }

@@ -9,7 +9,9 @@ pub(crate) fn job(tally: Tally) -> LeasedJob {
     let now = Timestamp::from_millis(0);
     LeasedJob {
         lease: Lease { job: JobId::new(now, 1), token: LeaseToken::new(now, 2), epoch: 1 },
+        number: 1,
         pipeline: "p".parse().expect("a name"),
+        round: None,
         key: None,
         target: Some("example.com".into()),
         input: Default::default(),

@@ -161,6 +161,7 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Keeps the two ends of each text of a failure that is too long.
 fn shorten(report: &mut FailureReport) {
     let FailureReport { message, code, error_type, stack, stage, target, proxy, stderr, .. } = report;
+    // Misses are cut when they are kept.
     let others = [code, error_type, stack, stage, target, proxy, stderr];
     for text in std::iter::once(message).chain(others.into_iter().flatten()) {
         if text.len() > TEXT_BYTES_MAX {

@@ -2,9 +2,9 @@
 
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
-use redrive_core::failures::Reason;
+use redrive_core::failures::{FailureReport, Miss, Reason};
 use redrive_core::ids::JobId;
-use redrive_core::jobs::{Input, progress_of_task};
+use redrive_core::jobs::{Input, NewJob, Origin, progress_of_task};
 use redrive_core::payloads::{PayloadHash, PayloadPlace};
 use redrive_core::replays::{Exclusion, ReplayMode};
 use redrive_core::settlements::Outcome;
@@ -95,19 +95,30 @@ pub async fn expires_the_oldest(store: Shared) {
     assert_sound(&store).await;
 }
 
-/// A letter comes out of another store as it went in.
+/// A letter comes out of another store as it went in, but for its number, which is one of that store.
 pub async fn export_and_import_lose_nothing(store: Shared) {
     bury_five(&store).await;
+    enqueue(&store, vec![NewJob { round: "r".parse().ok(), origin: origin(), ..job(6, plain()) }]).await;
+    let miss =
+        Miss { field: "price".into(), rule: ".price".into(), code: "SelectorNotFound".into(), ..Miss::default() };
+    let report = FailureReport { misses: vec![miss; 2], ..FailureReport::new(Reason::SchemaValidation, "no price") };
+    settle(&store, &lease_one(&store, at(6)).await, Outcome::Failed(report), at(6)).await;
     let letters = dead(&store, DeadFilter::default()).await;
     let text: Vec<String> = letters.iter().map(|l| serde_json::to_string(l).expect("a letter is JSON")).collect();
     let read = text.iter().map(|line| serde_json::from_str(line).expect("JSON is a letter")).collect();
     let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     let new = other.import_dead(brought(read, at(70))).await.expect("imported");
-    assert_eq!(new, vec![Arrival::New; 5]);
+    assert_eq!(new, vec![Arrival::New; 6]);
     let expire = ExpireDead { pipeline: pipeline(), before: at(70), limit: 9, now: at(71) };
     assert_eq!(other.expire_dead(expire).await.expect("expired"), 0, "they are kept from now on, however old they are");
-    assert_eq!(dead(&other, DeadFilter::default()).await, letters);
+    let unnumbered = |letter: DeadLetter| DeadLetter { number: None, ..letter };
+    let (here, there) = (letters.into_iter().map(unnumbered), dead(&other, DeadFilter::default()).await);
+    assert_eq!(there.into_iter().map(unnumbered).collect::<Vec<_>>(), here.collect::<Vec<_>>());
     assert_sound(&other).await;
+}
+
+fn origin() -> Option<Origin> {
+    serde_json::from_value(json!({"kind": "celery", "group": "mails", "task": "0a1b"})).ok()
 }
 
 /// What is known, in whatever state, is not taken in again.

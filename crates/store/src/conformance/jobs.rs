@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
+use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
+use redrive_core::jobs::NewJob;
 use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
 use serde_json::json;
 
+use super::replays::replay_one;
 use super::script::{
-    Shared, assert_sound, at, attach, bury, enqueue, job, lease_all, lease_one, ledger, pipeline, plain, settle,
-    timeout, try_enqueue,
+    Shared, assert_sound, at, attach, brought, bury, enqueue, job, lease_all, lease_one, ledger, pipeline, plain,
+    settle, timeout, try_enqueue,
 };
 use crate::StoreError;
-use crate::contract::{CancelJobs, DeadFilter, EnqueueJobs, EnqueuedJob, JobFilter, ListDead, ListJobs, Settled};
+use crate::contract::{
+    CancelJobs, DeadFilter, DiscardDead, EnqueueJobs, EnqueuedJob, JobFilter, ListDead, ListJobs, Settled,
+};
 
 /// Accepted jobs are in the ledger.
 pub async fn accepts_and_counts(store: Shared) {
@@ -50,6 +55,81 @@ pub async fn keys_belong_to_a_pipeline(store: Shared) {
     let jobs = vec![job(2, json!({"key": "k"}))];
     let answer = store.enqueue(EnqueueJobs { pipeline: other, jobs, queued_max: None, now: at(0) }).await;
     assert!(matches!(answer.expect("accepted")[0], EnqueuedJob::Accepted(_)));
+}
+
+/// Two rounds may use the same key; each of them once.
+pub async fn keys_belong_to_a_round(store: Shared) {
+    let of = |n: u128, round: &str| NewJob { round: round.parse().ok(), ..job(n, json!({"key": "k"})) };
+    let answers = enqueue(&store, vec![of(1, ""), of(2, "monday"), of(3, "tuesday")]).await;
+    assert!(answers.iter().all(|answer| matches!(answer, EnqueuedJob::Accepted(_))), "{answers:?}");
+    let known = EnqueuedJob::Known { id: of(2, "").id, state: JobState::Queued, ended_at: None };
+    assert_eq!(enqueue(&store, vec![of(4, "monday")]).await, [known]);
+    let full = try_enqueue(&store, vec![of(5, "monday"), of(6, "wednesday")], Some(3)).await;
+    assert!(matches!(full, Err(StoreError::QueueFull { .. })), "one of them is new: {full:?}");
+    try_enqueue(&store, vec![of(5, "monday"), of(6, "wednesday")], Some(4)).await.expect("one of them is known");
+    assert_sound(&store).await;
+}
+
+async fn number(store: &Shared, n: u128) -> i64 {
+    let id = job(n, plain()).id;
+    store.get_job(id).await.expect("asked").expect("there").job.number.expect("a number")
+}
+
+/// A number is given once, also if the job that had it is gone from where it was.
+pub async fn a_number_never_repeats(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain()), job(2, plain())]).await;
+    let given = [number(&store, 1).await, number(&store, 2).await];
+    assert!(given[0] < given[1], "in the order in which they came");
+    for leased in lease_all(&store, 9, at(0)).await.jobs {
+        settle(&store, &leased, Outcome::Done, at(1)).await;
+    }
+    enqueue(&store, vec![NewJob { due_at: at(1_000), ..job(3, plain()) }]).await;
+    bury(&store, job(4, plain()), Reason::Blocked, "no", at(2)).await;
+    let letter = super::script::dead(&store, DeadFilter::default()).await.remove(0);
+    let discard = DiscardDead { ids: vec![letter.id], actor: "ada".into(), why: "gone".into(), now: at(3) };
+    store.discard_dead(discard).await.expect("discarded");
+    let arrived = DeadLetter { id: job(5, plain()).id, number: Some(given[0]), ..letter };
+    store.import_dead(brought(vec![arrived], at(4))).await.expect("imported");
+    enqueue(&store, vec![job(6, plain())]).await;
+    let mut all = Vec::new();
+    for n in 1..=6 {
+        all.push(number(&store, n).await);
+    }
+    assert!(all.is_sorted_by(|a, b| a < b), "each has one of its own, in whatever state it is: {all:?}");
+    assert_sound(&store).await;
+}
+
+/// Whatever becomes of a job, its number, its round and where it came from stay with it.
+pub async fn a_job_keeps_its_number_round_and_origin(store: Shared) {
+    attach(&store, 1).await;
+    let origin = serde_json::from_value(json!({"kind": "celery", "group": "mails", "task": "0a1b"})).ok();
+    let new = |n: u128| NewJob { round: "r1".parse().ok(), origin: origin.clone(), ..job(n, plain()) };
+    let told = async |n: u128, state: JobState| {
+        let view = store.get_job(job(n, plain()).id).await.expect("asked").expect("there").job;
+        assert_eq!((view.state, view.round, view.origin), (state, "r1".parse().ok(), origin.clone()));
+        view.number.expect("a number")
+    };
+    bury(&store, new(1), Reason::Blocked, "no", at(1)).await;
+    let first = told(1, JobState::Dead).await;
+    let letter = super::script::dead(&store, DeadFilter::default()).await.remove(0);
+    assert_eq!((letter.number, letter.round.is_some(), &letter.origin), (Some(first), true, &origin));
+    let leased = replay_one(&store).await;
+    assert_eq!((leased.number, leased.round.as_ref()), (first, letter.round.as_ref()));
+    assert_eq!(told(1, JobState::Leased).await, first);
+    settle(&store, &leased, Outcome::Done, at(103)).await;
+    assert_eq!(told(1, JobState::Done).await, first);
+    bury(&store, new(2), Reason::Blocked, "no", at(110)).await;
+    let second = told(2, JobState::Dead).await;
+    let discard = DiscardDead { ids: vec![new(2).id], actor: "ada".into(), why: "gone".into(), now: at(111) };
+    store.discard_dead(discard).await.expect("discarded");
+    assert_eq!(told(2, JobState::Discarded).await, second);
+    enqueue(&store, vec![new(3)]).await;
+    let third = told(3, JobState::Queued).await;
+    let cancel = CancelJobs { ids: vec![new(3).id], actor: "ada".into(), why: "gone".into(), now: at(112) };
+    store.cancel_jobs(cancel).await.expect("cancelled");
+    assert_eq!(told(3, JobState::Discarded).await, third);
+    assert_sound(&store).await;
 }
 
 /// A batch that does not fit is refused as a whole; jobs that are known need no room.

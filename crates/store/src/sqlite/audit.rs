@@ -45,6 +45,12 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
          AND NOT EXISTS (SELECT 1 FROM discarded x WHERE x.job = i.job)",
     ),
     (
+        "a number is that of two jobs, or was never given",
+        "SELECT (SELECT count(*) FROM dead d WHERE EXISTS (SELECT 1 FROM job j WHERE j.seq = d.seq))
+              + (SELECT count(*) FROM (SELECT seq FROM job UNION ALL SELECT seq FROM dead)
+                 WHERE seq > (SELECT value FROM counter WHERE name = 'number'))",
+    ),
+    (
         "a dead letter has no failure",
         "SELECT count(*) FROM dead d WHERE NOT EXISTS (SELECT 1 FROM failure f WHERE f.job = d.id)",
     ),

@@ -29,6 +29,8 @@ pub(super) struct Batch<'c> {
     /// Whether any target of a pipeline has given trouble, once it was asked.
     troubled: HashMap<i64, bool>,
     names: HashMap<i64, PipelineName>,
+    /// The last number that was given to a job, once one was asked for.
+    number: Option<i64>,
     /// Counters that many operations share.
     pub(super) tallies: Tallies,
     /// What was changed besides the ledger.
@@ -44,6 +46,7 @@ impl<'c> Batch<'c> {
             epochs: HashMap::new(),
             troubled: HashMap::new(),
             names: HashMap::new(),
+            number: None,
             tallies: Tallies::default(),
             touched: Change::default(),
         }
@@ -139,6 +142,18 @@ impl<'c> Batch<'c> {
         self.epochs.get(&pipeline).copied().unwrap_or_default()
     }
 
+    /// A number that no job has had before.
+    pub(super) fn next_number(&mut self) -> Result<i64, Fault> {
+        let last: i64 = match self.number {
+            Some(number) => number,
+            None => {
+                self.statement("SELECT value FROM counter WHERE name = 'number'")?.query_row([], |row| row.get(0))?
+            }
+        };
+        self.number = Some(last + 1);
+        Ok(last + 1)
+    }
+
     /// Whether a pipeline has any breaker.
     pub(super) fn is_troubled(&mut self, pipeline: i64) -> Result<bool, Fault> {
         if let Some(troubled) = self.troubled.get(&pipeline) {
@@ -180,6 +195,9 @@ impl<'c> Batch<'c> {
                 l.replaying
             ])?;
             added[Topic::Jobs as usize] += 1;
+        }
+        if let Some(number) = self.number {
+            self.statement("UPDATE counter SET value = ?1 WHERE name = 'number'")?.execute([number])?;
         }
         let mut update = self.statement("UPDATE pipeline SET epoch = ?2, changes = changes + 1 WHERE id = ?1")?;
         for (id, epoch) in &self.epochs {

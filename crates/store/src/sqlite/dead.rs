@@ -139,9 +139,9 @@ fn discard(batch: &mut Batch<'_>, id: JobId, record: Record<'_>) -> Result<bool,
     batch
         .statement(
             "INSERT INTO discarded (job, pipeline, key, target, was, reason, code, attempts, crashes, replays, accepted_at,
-                                    died_at, discarded_at, actor, why)
+                                    died_at, discarded_at, actor, why, number, round, origin)
              SELECT id, pipeline, key, target, 'dead', reason, code, attempts, crashes, replays, accepted_at, died_at,
-                    ?2, ?3, ?4
+                    ?2, ?3, ?4, seq, round, origin
              FROM dead WHERE id = ?1",
         )?
         .execute(params![id.as_bytes(), record.now.as_millis(), record.actor, record.why])?;

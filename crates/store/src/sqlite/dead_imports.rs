@@ -41,7 +41,7 @@ fn holder(batch: &mut Batch<'_>, letter: &DeadLetter) -> Result<Option<Holder>, 
         return Ok(Some(found(letter.id, place)));
     }
     let (Some(pipeline), Some(key)) = (batch.find_pipeline(&letter.pipeline)?, &letter.key) else { return Ok(None) };
-    let Some(owner) = jobs::key_owner(batch, pipeline, key)? else { return Ok(None) };
+    let Some(owner) = jobs::key_owner(batch, pipeline, letter.round.as_ref(), key)? else { return Ok(None) };
     Ok(jobs::place_of(batch.connection(), owner)?.map(|place| found(owner, place)))
 }
 
@@ -49,8 +49,7 @@ fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Res
     let BroughtLetter { letter, print } = brought;
     let pipeline = batch.pipeline(&letter.pipeline)?;
     if let Some(key) = &letter.key {
-        let mut claim = batch.statement("INSERT INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
-        claim.execute(params![pipeline, key, letter.id.as_bytes()])?;
+        jobs::claim_key(batch, pipeline, (letter.round.as_ref(), key), letter.id, now)?;
     }
     let failures = letter.failures.as_deref().unwrap_or_default();
     let last = failures.last().ok_or(rusqlite::Error::InvalidQuery)?;
@@ -68,20 +67,21 @@ fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Res
 }
 
 fn insert_row(
-    batch: &Batch<'_>,
+    batch: &mut Batch<'_>,
     (pipeline, key, rules): (i64, i64, u64),
     letter: &DeadLetter,
     now: Timestamp,
 ) -> Result<(), Fault> {
     let payload = payload_of(letter);
     let cut = claim_payload(batch, letter.id, payload.as_ref(), now)?;
+    let number = batch.next_number()?;
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, payload_lost, tracked, progress, rules)
+                               payload_cut, payload_lost, tracked, progress, rules, seq, round, origin)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     ?23, '[]', ?24, ?25)",
+                     ?23, '[]', ?24, ?25, ?26, ?27, ?28)",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -108,7 +108,10 @@ fn insert_row(
             cut,
             letter.failures.iter().flatten().last().is_some_and(Failure::lost_payload),
             progress_of(letter),
-            rules
+            rules,
+            number,
+            rows::round_text(letter.round.as_ref()),
+            letter.origin.as_ref().map(serde_json::to_string).transpose()?
         ])?;
     Ok(())
 }

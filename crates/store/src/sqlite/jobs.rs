@@ -1,7 +1,7 @@
 //! Jobs: accepting, listing, showing and cancelling them.
 
 use async_trait::async_trait;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, RoundName};
 use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::replays::LetterState;
 use redrive_core::state::{JobState, Move};
@@ -63,7 +63,7 @@ fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64
     let mut new = 0;
     for job in &params.jobs {
         let known = match (found, &job.key) {
-            (Some(pipeline), Some(key)) => key_owner(batch, pipeline, key)?.is_some(),
+            (Some(pipeline), Some(key)) => key_owner(batch, pipeline, job.round.as_ref(), key)?.is_some(),
             _ => false,
         };
         new += u64::from(!known);
@@ -74,9 +74,28 @@ fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64
     batch.pipeline(&params.pipeline)
 }
 
-pub(super) fn key_owner(batch: &Batch<'_>, pipeline: i64, key: &str) -> Result<Option<JobId>, Fault> {
-    let mut select = batch.statement("SELECT job FROM identity WHERE pipeline = ?1 AND key = ?2")?;
-    Ok(select.query_row(params![pipeline, key], |row| rows::job_id(row, 0)).optional()?)
+/// The job that has a key of a round.
+pub(super) fn key_owner(
+    batch: &Batch<'_>,
+    pipeline: i64,
+    round: Option<&RoundName>,
+    key: &str,
+) -> Result<Option<JobId>, Fault> {
+    let mut select = batch.statement("SELECT job FROM identity WHERE pipeline = ?1 AND round = ?2 AND key = ?3")?;
+    Ok(select.query_row(params![pipeline, rows::round_text(round), key], |row| rows::job_id(row, 0)).optional()?)
+}
+
+/// Gives a key of a round to a job; says whether nobody had it.
+pub(super) fn claim_key(
+    batch: &Batch<'_>,
+    pipeline: i64,
+    (round, key): (Option<&RoundName>, &str),
+    job: JobId,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    let mut claim = batch
+        .statement("INSERT OR IGNORE INTO identity (pipeline, round, key, job, met_on) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    Ok(claim.execute(params![pipeline, rows::round_text(round), key, job.as_bytes(), now.day()])? > 0)
 }
 
 fn accept(
@@ -87,28 +106,31 @@ fn accept(
     now: Timestamp,
 ) -> Result<EnqueuedJob, Fault> {
     if let Some(key) = &job.key {
-        let mut claim = batch.statement("INSERT OR IGNORE INTO identity (pipeline, key, job) VALUES (?1, ?2, ?3)")?;
-        if claim.execute(params![pipeline, key, job.id.as_bytes()])? == 0 {
-            let owner = key_owner(batch, pipeline, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        let round = job.round.as_ref();
+        if !claim_key(batch, pipeline, (round, key), job.id, now)? {
+            let owner = key_owner(batch, pipeline, round, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
             let (state, ended_at) = place_of(batch.connection(), owner)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
             return Ok(EnqueuedJob::Known { id: owner, state, ended_at });
         }
     }
+    let seq = batch.next_number()?;
     batch
         .statement(
-            "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, input)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO job (seq, id, pipeline, round, key, target, accepted_at, due_at, input, origin)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
+            seq,
             job.id.as_bytes(),
             pipeline,
+            rows::round_text(job.round.as_ref()),
             job.key,
             job.target,
             now.as_millis(),
             job.due_at.as_millis(),
-            input
+            input,
+            job.origin.as_ref().map(serde_json::to_string).transpose()?
         ])?;
-    let seq = batch.connection().last_insert_rowid();
     lanes::push(batch, pipeline, lanes::QUEUE, job.due_at, seq)?;
     let ledger = batch.ledger(pipeline);
     ledger.accepted += 1;
@@ -145,7 +167,7 @@ struct Source {
     id: &'static str,
     state: &'static str,
     /// After id, pipeline and state: key, target, input, attempts, crashes, replays, accepted_at, due_at, held,
-    /// ended_at, reason, code.
+    /// ended_at, reason, code, number, round, origin.
     columns: &'static str,
     tables: &'static str,
     text: &'static [&'static str],
@@ -158,7 +180,8 @@ const SOURCES: [Source; 4] = [
         id: "j.id",
         state: "iif(l.job IS NULL, 'queued', 'leased')",
         columns: "j.key, j.target, j.input, j.attempts, j.crashes, j.replays, j.accepted_at,
-                  iif(l.job IS NULL, j.due_at, NULL), h.seq IS NOT NULL, NULL, j.reason, j.code",
+                  iif(l.job IS NULL, j.due_at, NULL), h.seq IS NOT NULL, NULL, j.reason, j.code,
+                  j.seq, j.round, j.origin",
         tables: "job j LEFT JOIN lease l ON l.job = j.id
                  LEFT JOIN place h ON h.pipeline = j.pipeline AND h.lane = 'h' || j.target AND h.due_at = j.due_at
                                  AND h.seq = j.seq",
@@ -168,7 +191,8 @@ const SOURCES: [Source; 4] = [
         states: &[JobState::Done],
         id: "j.job",
         state: "'done'",
-        columns: "j.key, j.target, NULL, j.attempts, j.crashes, j.replays, j.accepted_at, NULL, 0, j.done_at, NULL, NULL",
+        columns: "j.key, j.target, NULL, j.attempts, j.crashes, j.replays, j.accepted_at, NULL, 0, j.done_at, NULL, NULL,
+                  j.number, j.round, j.origin",
         tables: "done j",
         text: &["j.key", "j.target"],
     },
@@ -176,7 +200,8 @@ const SOURCES: [Source; 4] = [
         states: &[JobState::Dead],
         id: "j.id",
         state: "'dead'",
-        columns: "j.key, j.target, j.input, j.attempts, j.crashes, j.replays, j.accepted_at, NULL, 0, j.died_at, j.reason, j.code",
+        columns: "j.key, j.target, j.input, j.attempts, j.crashes, j.replays, j.accepted_at, NULL, 0, j.died_at, j.reason, j.code,
+                  j.seq, j.round, j.origin",
         tables: "dead j",
         text: &["j.key", "j.target", "j.input", "j.message"],
     },
@@ -184,7 +209,8 @@ const SOURCES: [Source; 4] = [
         states: &[JobState::Discarded],
         id: "j.job",
         state: "'discarded'",
-        columns: "j.key, j.target, NULL, j.attempts, j.crashes, j.replays, j.accepted_at, NULL, 0, j.discarded_at, j.reason, j.code",
+        columns: "j.key, j.target, NULL, j.attempts, j.crashes, j.replays, j.accepted_at, NULL, 0, j.discarded_at, j.reason, j.code,
+                  j.number, j.round, j.origin",
         tables: "discarded j",
         text: &["j.key", "j.target"],
     },
@@ -225,6 +251,9 @@ fn view(row: &Row<'_>) -> RowResult<JobView> {
         ended_at: rows::time_opt(row, 12)?,
         reason: rows::parsed_opt(row, 13)?,
         code: row.get(14)?,
+        number: row.get(15)?,
+        round: rows::round(row, 16)?,
+        origin: rows::json_opt(row, 17)?,
     })
 }
 
@@ -335,8 +364,9 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
     batch
         .statement(
             "INSERT INTO discarded (job, pipeline, key, target, was, reason, code, attempts, crashes, replays, accepted_at,
-                                    discarded_at, actor, why)
-             SELECT id, pipeline, key, target, ?2, reason, code, attempts, crashes, replays, accepted_at, ?3, ?4, ?5
+                                    discarded_at, actor, why, number, round, origin)
+             SELECT id, pipeline, key, target, ?2, reason, code, attempts, crashes, replays, accepted_at, ?3, ?4, ?5, seq,
+                    round, origin
              FROM job WHERE id = ?1",
         )?
         .execute(params![id.as_bytes(), state.as_str(), params.now.as_millis(), params.actor, params.why])?;

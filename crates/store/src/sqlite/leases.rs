@@ -103,13 +103,15 @@ impl LeaseStore for SqliteStore {
 /// What is read of a job that is, or was, leased, from `job j`.
 pub(super) const JOB_COLUMNS: &str =
     "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
-    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved, j.automatic";
+    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved, j.automatic, j.round";
 
 fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
     Ok(LostLease {
         job: LeasedJob {
-            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 16)?, epoch: row.get(17)? },
-            pipeline: rows::parsed(row, 15)?,
+            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 17)?, epoch: row.get(18)? },
+            pipeline: rows::parsed(row, 16)?,
+            number: row.get(10)?,
+            round: rows::round(row, 15)?,
             key: row.get(1)?,
             target: row.get(2)?,
             input: rows::input(row, 3)?,
@@ -120,8 +122,8 @@ fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
             automatic: row.get(14)?,
             tried: Vec::new(),
         },
-        worker: rows::worker_id(row, 18)?,
-        started: row.get(19)?,
-        worker_gone: row.get(20)?,
+        worker: rows::worker_id(row, 19)?,
+        started: row.get(20)?,
+        worker_gone: row.get(21)?,
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_core::breakers::Admission;
-use redrive_core::ids::{JobId, ReplayId};
+use redrive_core::ids::{JobId, ReplayId, RoundName};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::proxies::TriedProxy;
@@ -254,7 +254,9 @@ impl Leasing<'_, '_> {
         self.granted.inputs.push(queued.input);
         self.granted.jobs.push(LeasedJob {
             lease,
+            number: queued.seq,
             pipeline: self.params.pipeline.clone(),
+            round: queued.round,
             key: queued.key,
             target: queued.target,
             input: Input::default(),
@@ -281,6 +283,7 @@ struct QueuedJob {
     progress: Option<Value>,
     saved: Option<[u8; 32]>,
     automatic: bool,
+    round: Option<RoundName>,
 }
 
 fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
@@ -296,5 +299,6 @@ fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
         progress: rows::json_opt(row, 12)?,
         saved: row.get(13)?,
         automatic: row.get(14)?,
+        round: rows::round(row, 15)?,
     })
 }

@@ -91,12 +91,12 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         .statement(
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
                               suspect, reason, code, input, replay, saved, cause_key, original, auto_replays, tracked,
-                              automatic, progress)
+                              automatic, progress, seq, round, origin)
              SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), crashes > 0 OR suspect, reason,
                     code,
                     ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
                     iif(?4 IS NULL, original, ifnull(original, input)), min(auto_replays + ?7, 4294967295),
-                    tracked, ?7, iif(?4 IS NULL AND ?8, progress, NULL)
+                    tracked, ?7, iif(?4 IS NULL AND ?8, progress, NULL), seq, round, origin
              FROM dead WHERE seq = ?1",
         )?
         .execute(params![
@@ -109,7 +109,6 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
             view.automatic,
             view.mode != ReplayMode::Resubmit
         ])?;
-    let seq = batch.connection().last_insert_rowid();
     batch
         .statement(
             "UPDATE replay_letter SET letter = (SELECT json_object('gate', gate, 'died_at', died_at, 'kept_from', kept_from,
@@ -123,7 +122,7 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
         // A task is that of the input as it was.
         .execute(params![letter.seq, job.as_bytes(), input.is_some()])?;
     batch.statement("DELETE FROM dead WHERE seq = ?1")?.execute([letter.seq])?;
-    lanes::push(batch, letter.pipeline, &lanes::replay(replay), now, seq)?;
+    lanes::push(batch, letter.pipeline, &lanes::replay(replay), now, letter.seq)?;
     batch.shift(letter.pipeline, JobState::Dead, Move::Replay)?;
     let ledger = batch.ledger(letter.pipeline);
     ledger.retrying += i64::from(letter.tried);

@@ -2,7 +2,7 @@
 
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::{Failure, Reason};
-use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, RoundName, WorkerId};
 use redrive_core::jobs::{Input, Tally, task_of_progress};
 use redrive_core::payloads::PayloadHash;
 use redrive_core::time::Timestamp;
@@ -69,6 +69,18 @@ pub(super) fn json_opt<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: us
     }
 }
 
+/// A round as it is kept.
+pub(super) fn round_text(round: Option<&RoundName>) -> &str {
+    round.map_or("", RoundName::as_str)
+}
+
+pub(super) fn round(row: &Row<'_>, column: usize) -> RowResult<Option<RoundName>> {
+    match row.get_ref(column)?.as_str() {
+        Ok("") => Ok(None),
+        _ => parsed(row, column).map(Some),
+    }
+}
+
 pub(super) fn input(row: &Row<'_>, column: usize) -> RowResult<Input> {
     json(row, column)
 }
@@ -88,11 +100,12 @@ pub(super) fn tally(row: &Row<'_>, first: usize) -> RowResult<Tally> {
 pub(super) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.target, d.reason, d.code, d.message,
     d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload, d.verdict, d.original,
     (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key),
-    d.payload_cut = 2, d.progress";
+    d.payload_cut = 2, d.progress, d.round, d.origin";
 
 pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
     Ok(DeadLetter {
         id: job_id(row, 1)?,
+        number: row.get(0)?,
         pipeline: parsed::<PipelineName>(row, 2)?,
         key: row.get(3)?,
         input: input(row, 4)?,
@@ -114,6 +127,8 @@ pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
         cause: parsed_opt(row, 20)?,
         payload_missing: row.get(21)?,
         task_id: json_opt::<Value>(row, 22)?.as_ref().and_then(task_of_progress).map(str::to_owned),
+        round: round(row, 23)?,
+        origin: json_opt(row, 24)?,
         failures: None,
     })
 }

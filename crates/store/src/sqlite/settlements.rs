@@ -137,20 +137,24 @@ fn counted(tally: Tally, kept: Option<String>) -> Result<Counted, Fault> {
 
 fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp) -> Result<Moved, Fault> {
     let mut select = batch.statement(
-        "SELECT id, pipeline, key, target, accepted_at, replay, cause_key, tracked FROM job WHERE seq = ?1",
+        "SELECT id, pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin FROM job WHERE seq = ?1",
     )?;
-    let (id, pipeline, key, target, accepted_at, replay, cause_key, tracked) = select.query_row([seq], |row| {
-        let id: [u8; 16] = row.get(0)?;
-        let key: Option<String> = row.get(2)?;
-        let replay: Option<i64> = row.get(5)?;
-        Ok((id, row.get(1)?, key, row.get(3)?, row.get::<_, i64>(4)?, replay, row.get(6)?, row.get(7)?))
-    })?;
+    let (id, pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin) =
+        select.query_row([seq], |row| {
+            let id: [u8; 16] = row.get(0)?;
+            let key: Option<String> = row.get(2)?;
+            let replay: Option<i64> = row.get(5)?;
+            let (round, origin): (String, Option<String>) = (row.get(8)?, row.get(9)?);
+            let accepted_at: i64 = row.get(4)?;
+            Ok((id, row.get(1)?, key, row.get(3)?, accepted_at, replay, row.get(6)?, row.get(7)?, round, origin))
+        })?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     let tally = decision.tally;
     batch
         .statement(
-            "INSERT INTO done (job, pipeline, key, target, accepted_at, done_at, attempts, crashes, replays)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO done (job, pipeline, key, target, accepted_at, done_at, attempts, crashes, replays, number, round,
+                               origin)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             id,
@@ -161,7 +165,10 @@ fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp
             now.as_millis(),
             tally.attempts,
             tally.crashes,
-            tally.replays
+            tally.replays,
+            seq,
+            round,
+            origin
         ])?;
     batch.shift(pipeline, JobState::Leased, Move::Complete)?;
     batch.count(pipeline, now, Event::Done, None);
@@ -236,13 +243,13 @@ fn bury(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, auto_replays, tracked, payload_lost, progress, rules)
+                               payload_cut, auto_replays, tracked, payload_lost, progress, rules, seq, round, origin)
              SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10,
                     coalesce(?11, (SELECT hash FROM payload_use u WHERE u.job = job.id ORDER BY at DESC LIMIT 1), saved), input,
                     ?12, ?13, original,
                     iif(?11 IS NOT NULL, ?14, ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = job.id
                                                       ORDER BY at DESC LIMIT 1), 0)),
-                    auto_replays, ?15, ?16, progress, ?17
+                    auto_replays, ?15, ?16, progress, ?17, seq, round, origin
              FROM job WHERE seq = ?1",
         )?
         .execute(params![

@@ -8,7 +8,7 @@ use reqwest::header::RETRY_AFTER;
 
 use super::certificates;
 use super::document::Malformed;
-use super::extract::Misses;
+use super::extract::{Miss, Misses};
 use super::fetch::Answer;
 use super::resolver::NotAllowed;
 use super::validate::Violation;
@@ -112,11 +112,15 @@ pub(crate) fn of_misses(misses: &Misses) -> FailureReport {
     let code = misses.first.code();
     FailureReport {
         error_type: Some(code.to_owned()),
+        misses: misses.iter().map(Miss::kept).collect(),
         ..report(Reason::SchemaValidation, code, misses.to_string(), "extract")
     }
 }
 
-/// A record that is not what it should be.
-pub(crate) fn of_violation(violation: &Violation) -> FailureReport {
-    report(Reason::SchemaValidation, violation.code(), violation.to_string(), "validate")
+/// A record that is not what it should be. The first violation gives the failure its message.
+pub(crate) fn of_violation(violation: &Violation, all: &[Violation]) -> FailureReport {
+    FailureReport {
+        misses: all.iter().map(Violation::kept).collect(),
+        ..report(Reason::SchemaValidation, violation.code(), violation.to_string(), "validate")
+    }
 }

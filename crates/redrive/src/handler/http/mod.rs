@@ -235,7 +235,9 @@ impl Inner {
 
     fn check(&self, record: &Value) -> Result<(), FailureReport> {
         match &self.config.validator {
-            Some(validator) => validator.validate(record).map_err(|violation| fault::of_violation(&violation)),
+            Some(validator) => validator
+                .validate(record)
+                .map_err(|violation| fault::of_violation(&violation, &validator.violations(record))),
             None => Ok(()),
         }
     }

@@ -3,6 +3,7 @@
 //! The crate behind it changes often, so nothing of it shows outside of this file. A schema is data from a user: it may
 //! refer to itself, and never makes the process open a file or a connection. A `format` is checked, not only noted.
 
+use redrive_core::failures::{MISSES_MAX, Miss};
 use serde_json::Value;
 
 /// The longest message that is kept: the parser quotes the offending value, which may be a whole record.
@@ -26,6 +27,11 @@ impl Validator {
     /// Checks a record and gives the first thing that is wrong with it.
     pub fn validate(&self, record: &Value) -> Result<(), Violation> {
         self.0.validate(record).map_err(|error| Violation::of(&error))
+    }
+
+    /// All that is wrong with a record, up to the most that is kept of a failure.
+    pub fn violations(&self, record: &Value) -> Vec<Violation> {
+        self.0.iter_errors(record).take(MISSES_MAX).map(|error| Violation::of(&error)).collect()
     }
 }
 
@@ -55,6 +61,17 @@ impl Violation {
     /// A stable name to group failures by.
     pub const fn code(&self) -> &'static str {
         "SchemaViolation"
+    }
+
+    /// What is kept of it beside the message.
+    pub fn kept(&self) -> Miss {
+        Miss {
+            field: self.path.clone(),
+            rule: self.keyword.clone(),
+            code: self.code().to_owned(),
+            why: Some(self.message.clone()),
+            found: None,
+        }
     }
 
     fn of(error: &jsonschema::ValidationError<'_>) -> Self {
@@ -133,6 +150,18 @@ mod tests {
             violation(json!({"title": "A lamp", "price": 1, "offers": offers})),
             pair("required", "/offers/0/a~1b")
         );
+    }
+
+    #[test]
+    fn all_violations_are_told_within_bounds() {
+        let wrong = product().violations(&json!({"title": "a", "price": 0, "count": "x"}));
+        let mut told: Vec<_> = wrong.iter().map(Violation::kept).map(|miss| (miss.rule, miss.field)).collect();
+        told.sort();
+        let pair = |keyword: &str, path: &str| (keyword.to_owned(), path.to_owned());
+        assert_eq!(told, [pair("exclusiveMinimum", "/price"), pair("minLength", "/title"), pair("type", "/count")]);
+        let offers = vec![json!({}); 1_000];
+        let wrong = product().violations(&json!({"title": "A lamp", "price": 1, "offers": offers}));
+        assert_eq!(wrong.len(), MISSES_MAX);
     }
 
     #[test]

@@ -1,6 +1,23 @@
 -- What a second backend, a server and a dashboard stand on: one lane table, versions of rules, tries, true counts, an end of
 -- history, a leader and a record of what people did.
 
+-- Numbers first, as lanes refer to them. `seq` of a job, queued, leased or dead, is the number by which people name it: given once,
+-- when it is accepted, and never again. Letters keep theirs; jobs that are queued or leased go behind them.
+CREATE TABLE counter (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO counter SELECT 'number', max(ifnull((SELECT max(seq) FROM dead), 0), ifnull((SELECT max(seq) FROM job), 0));
+UPDATE queue SET seq = seq + (SELECT value FROM counter);
+UPDATE held SET seq = seq + (SELECT value FROM counter);
+UPDATE replay_queue SET seq = seq + (SELECT value FROM counter);
+UPDATE lease SET seq = seq + (SELECT value FROM counter);
+UPDATE job SET seq = seq + (SELECT value FROM counter);
+UPDATE counter SET value = max(value, ifnull((SELECT max(seq) FROM job), 0));
+ALTER TABLE done ADD COLUMN number INTEGER;              -- nothing for jobs that ended before numbers were given
+ALTER TABLE discarded ADD COLUMN number INTEGER;
+CREATE INDEX discarded_by_number ON discarded (number) WHERE number IS NOT NULL;
+
 -- Lanes: where queued jobs wait. A lane is the queue (''), what is held of a target ('h' and the target), or what a replay sent
 -- ('r' and its row).
 CREATE TABLE place (
@@ -54,4 +71,25 @@ CREATE TABLE topic (
     changes INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Rounds, numbers and where a letter came from.
+-- Rounds, and where a job came from. An empty round is none.
+ALTER TABLE job ADD COLUMN round TEXT NOT NULL DEFAULT '';
+ALTER TABLE done ADD COLUMN round TEXT NOT NULL DEFAULT '';
+ALTER TABLE dead ADD COLUMN round TEXT NOT NULL DEFAULT '';
+ALTER TABLE discarded ADD COLUMN round TEXT NOT NULL DEFAULT '';
+ALTER TABLE job ADD COLUMN origin TEXT;
+ALTER TABLE done ADD COLUMN origin TEXT;
+ALTER TABLE dead ADD COLUMN origin TEXT;
+ALTER TABLE discarded ADD COLUMN origin TEXT;
+
+-- Who has a key of a round, whatever state that job is in, and the day on which a run last met it.
+CREATE TABLE identity_of_round (
+    pipeline INTEGER NOT NULL,
+    round    TEXT NOT NULL DEFAULT '',
+    key      TEXT NOT NULL,
+    job      BLOB NOT NULL,
+    met_on   INTEGER NOT NULL DEFAULT 0, -- days since the epoch
+    PRIMARY KEY (pipeline, round, key)
+) STRICT, WITHOUT ROWID;
+INSERT INTO identity_of_round (pipeline, key, job, met_on) SELECT pipeline, key, job, unixepoch() / 86400 FROM identity;
+DROP TABLE identity;
+ALTER TABLE identity_of_round RENAME TO identity;

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use redrive_core::failures;
 use redrive_core::secrets::Secrets;
 use serde_json::Value;
 
@@ -86,6 +87,19 @@ impl Miss {
             MissKind::WrongType { .. } => "WrongType",
             MissKind::Ambiguous { .. } => "AmbiguousNumber",
         }
+    }
+
+    /// What is kept of it beside the message.
+    pub fn kept(&self) -> failures::Miss {
+        let (why, found) = match &self.kind {
+            MissKind::WrongType { expected, found } => (Some(format!("expected {expected}")), Some(quoted(found))),
+            MissKind::Ambiguous { found, readings: Readings { point, comma } } => {
+                (Some(format!("it may be {point} or {comma}")), Some(quoted(found)))
+            }
+            _ => (None, None),
+        };
+        let (field, rule) = (self.field.clone(), self.rule.clone());
+        failures::Miss { field, rule, code: self.code().to_owned(), why, found }
     }
 }
 
