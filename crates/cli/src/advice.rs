@@ -50,8 +50,6 @@ fn way_out(error: &StoreError) -> &'static str {
         | StoreError::ReadOnly { .. }
         | StoreError::Unsupported { .. }
         | StoreError::AmbiguousCause(_)
-        | StoreError::CannotMerge { .. }
-        | StoreError::CannotSplit { .. }
         | StoreError::InvalidLocation { .. }
         | StoreError::InvalidCursor(_)
         | StoreError::IllegalMove(_)

@@ -1,5 +1,7 @@
 //! Who did something, and by which way.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// Who asked for an operation: a person, or Redrive by itself.
@@ -34,6 +36,15 @@ impl Via {
             Self::Web => "web",
             Self::Automatic => "automatic",
         }
+    }
+}
+
+impl FromStr for Via {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Cli, Self::Api, Self::Web, Self::Automatic];
+        all.into_iter().find(|via| via.as_str() == text).ok_or_else(|| format!("{text:?} is no way to ask"))
     }
 }
 

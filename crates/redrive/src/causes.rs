@@ -1,18 +1,26 @@
-//! Causes, for who holds a [`Redrive`]: the rules by which failures find theirs, and bringing letters to where the rules say.
+//! Causes, for who holds a [`Redrive`]: what people do to them, the rules by which failures find theirs, and bringing letters
+//! to where the rules say.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redrive_core::causes::CauseRules;
+use redrive_core::actors::{Actor, Via};
+use redrive_core::causes::changes::{Circumstances, change, recovered};
 use redrive_core::causes::rules::own_key;
+use redrive_core::causes::{CauseChange, CauseEdit, CauseId, CauseRules, ID_DIGITS, SplitBy};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{ResolveLetters, ResolvedLetter, Unresolved};
+use redrive_store::contract::{
+    CauseChanged, ChangeCause, FindCause, ReplayView, ResolveLetters, ResolvedLetter, Unresolved,
+};
 
 use crate::engine::Redrive;
 use crate::error::Error;
 
 /// How long rules are believed. Whoever settles by older ones does no harm: the letter is resolved anew.
 const RULES_HOLD: Duration = Duration::from_secs(1);
+
+/// How often a change is decided anew, because others changed the same or a name was taken.
+const TRIES_MAX: u32 = 50;
 
 /// Letters that are resolved anew at once.
 const CHUNK: u32 = 500;
@@ -54,6 +62,61 @@ impl Redrive {
                 self.rules.read().as_ref().map(|(_, rules)| Arc::clone(rules)).unwrap_or_default()
             }
         }
+    }
+
+    /// Does to a cause what somebody asked for; says which cause it is about then. Of a cause that is split, and of a part that is
+    /// merged back, all letters are where they belong when this returns.
+    pub async fn change_cause(&self, id: &CauseId, wanted: &CauseChange, by: &Actor) -> Result<CauseId, Error> {
+        let mut digits = ID_DIGITS;
+        for _ in 0..TRIES_MAX {
+            let (edit, about) = self.decide_change(id, wanted, digits).await?;
+            let changes_rules = edit.rules.is_some();
+            let params = ChangeCause { edit, by: by.clone(), now: self.now() };
+            match self.store.change_cause(params).await? {
+                CauseChanged::Applied if changes_rules => {
+                    while self.resolve_letters().await? {}
+                    return Ok(about);
+                }
+                CauseChanged::Applied => return Ok(about),
+                CauseChanged::NameTaken => digits += 1,
+                CauseChanged::Stale => {}
+            }
+        }
+        Err(Error::ChangedMeanwhile(id.clone()))
+    }
+
+    async fn decide_change(
+        &self,
+        id: &CauseId,
+        wanted: &CauseChange,
+        digits: usize,
+    ) -> Result<(CauseEdit, CauseId), Error> {
+        // The rules are read first: if they change in between, the store refuses.
+        let rules = self.cause_rules().await?;
+        let like = match wanted {
+            CauseChange::Split(SplitBy::Like(like)) => Some(like.clone()),
+            _ => None,
+        };
+        let cause = self.store.cause_facts(FindCause { id: id.clone(), like }).await?;
+        let into = match wanted {
+            CauseChange::MergeInto(into) => {
+                Some(self.store.cause_facts(FindCause { id: into.clone(), like: None }).await?)
+            }
+            _ => None,
+        };
+        let given = Circumstances { cause: &cause, into: into.as_ref(), rules: &rules, digits, now: self.now() };
+        change(wanted, given).map_err(|why| Error::Unchangeable { cause: cause.id.clone(), why })
+    }
+
+    /// Says of causes that they are over, if a replay that somebody asked for left none of their letters dead.
+    pub(crate) async fn resolve_recovered(&self, replay: &ReplayView) -> Result<(), Error> {
+        for id in self.store.recovered_causes(replay.id).await? {
+            let facts = self.store.cause_facts(FindCause { id: id.clone(), like: None }).await?;
+            if let Some(wanted) = recovered(&facts, &replay.name, self.now()) {
+                self.change_cause(&id, &wanted, &Actor::new(&replay.actor, Via::Automatic)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Brings some of the letters that were filed by older rules to where they belong; says whether there may be more.

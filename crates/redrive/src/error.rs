@@ -2,6 +2,7 @@
 
 use std::io;
 
+use redrive_core::causes::{CauseId, Unchangeable};
 use redrive_core::ids::{InvalidName, PipelineName};
 use redrive_core::jobs::KEY_BYTES_MAX;
 use redrive_core::time::Timestamp;
@@ -46,6 +47,17 @@ pub enum Error {
     /// Dead letters are chosen by id and by filter at once.
     #[error("dead letters are chosen by id or by filter, not both")]
     ChosenTwice,
+    /// A change of a cause that cannot be.
+    #[error("{cause} cannot be changed so: {why}")]
+    Unchangeable {
+        /// Which.
+        cause: CauseId,
+        /// Why not.
+        why: Unchangeable,
+    },
+    /// Others changed the same cause again and again meanwhile.
+    #[error("{0} was changed by others meanwhile: try again")]
+    ChangedMeanwhile(CauseId),
     /// The results could not be written; their jobs are queued again.
     #[error("cannot write results to {place}")]
     Sink {

@@ -138,24 +138,6 @@ pub enum StoreError {
     /// The beginning of an id fits several causes.
     #[error("several causes begin with {0}: give more of the id")]
     AmbiguousCause(String),
-    /// Two causes that cannot be one.
-    #[error("{from} cannot be merged into {into}: {why}")]
-    CannotMerge {
-        /// Which.
-        from: String,
-        /// Into which.
-        into: String,
-        /// Why not.
-        why: &'static str,
-    },
-    /// A cause that cannot be split so.
-    #[error("{cause} cannot be split so: {why}")]
-    CannotSplit {
-        /// Which.
-        cause: String,
-        /// Why not.
-        why: &'static str,
-    },
     /// There is no such replay.
     #[error("no replay {0}")]
     NoReplay(String),
@@ -205,8 +187,6 @@ impl StoreError {
                 | Self::Unsupported { .. }
                 | Self::NoCause(_)
                 | Self::AmbiguousCause(_)
-                | Self::CannotMerge { .. }
-                | Self::CannotSplit { .. }
                 | Self::NoReplay(_)
                 | Self::InvalidCursor(_)
         )

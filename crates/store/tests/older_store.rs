@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::actors::{Actor, Via};
 use redrive_core::breakers::BreakerPolicy;
+use redrive_core::causes::{CauseRule, CauseState, Likeness};
 use redrive_core::ids::{JobId, LeaseToken, ReplayId};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::Outcome;
@@ -51,6 +53,11 @@ const ROWS: &str = r#"
     INSERT INTO cause (id, name, pipeline, owner) VALUES (1, 'c1', 1, 'ada');
     INSERT INTO cause_key (id, key, cause, origin, template, reason, parts, sample, first_seen, last_seen, total, dead)
     VALUES (1, 'k', 1, 1, 'task <n> broke', 'handler_error', '[]', 'task 1 broke', 0, 6000, 7, 6);
+    -- Part of it was split off; that part was resolved, and came back.
+    INSERT INTO cause (id, name, pipeline, regressed_at) VALUES (2, 'c2', 1, 6000);
+    INSERT INTO cause_key (id, key, cause, origin, template, reason, parts, sample, first_seen, last_seen, total)
+    VALUES (2, 'k/target=far', 2, 2, 'task <n> broke [target=far]', 'handler_error', '[]', 'task 1 broke', 0, 6000, 1);
+    INSERT INTO cause_split VALUES (1, 'far', NULL, 2);
     INSERT INTO cause_note VALUES (1, 1, 'ada', 'looking at it');
     INSERT INTO cause_hour VALUES (1, 0, 7);
     INSERT INTO cause_target VALUES (1, 'shop', 7, 6000);
@@ -206,4 +213,17 @@ async fn payloads_of_a_filled_store_of_version_4_are_claimed() {
         assert_eq!(store.payloads_of(id(imported)).await.expect("listed").len(), 1, "it can be read");
     }
     assert_sound(&store).await;
+}
+
+#[tokio::test]
+async fn causes_of_a_filled_store_of_version_4_keep_their_rules_and_their_states() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = filled(folder.path());
+    let far = CauseRule { key: "k".into(), like: Likeness::Target("far".into()), into: "k/target=far".into() };
+    assert_eq!(store.cause_rules().await.expect("read").rules, [far]);
+    assert_eq!(store.unresolved_letters(10).await.expect("read"), None, "nothing is to be done anew");
+    let part = store.get_cause("c2".parse().expect("an id"), at(0)).await.expect("there");
+    assert_eq!(part.cause.state, CauseState::Regressed);
+    let notes = store.get_cause("c1".parse().expect("an id"), at(0)).await.expect("there").notes;
+    assert_eq!(notes[0].by, Actor::new("ada", Via::Cli));
 }

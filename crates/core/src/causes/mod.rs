@@ -1,8 +1,10 @@
 //! Causes: groups of dead letters with one root cause, what people say about them, and the state that follows.
 //!
+//! - `changes`: what people do to causes, as data
 //! - `prints`: what a letter is recognised by
 //! - `rules`: which failures of a key belong to another, because a person split a cause
 
+pub mod changes;
 pub mod prints;
 pub mod rules;
 
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use changes::{CauseChange, CauseEdit, CauseFacts, CauseStep, KeyFacts, Said, SplitBy, Unchangeable};
 pub use prints::Print;
 pub use rules::{CauseRule, CauseRules, Likeness};
 
@@ -36,12 +39,28 @@ const RECENT_HOURS: usize = 2;
 /// Templates at least so much alike are shown together, for a person to decide whether they are one cause.
 pub const ALIKE_MIN: f64 = 0.75;
 
+/// The digits of a cause's id, unless another has them already.
+pub const ID_DIGITS: usize = 8;
+
 /// What a cause is called: the first digits of the hash of its first key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CauseId(String);
 
 impl CauseId {
+    /// The id of a cause that is called after a key, so many digits of it: at least eight, more if another has those already.
+    pub fn of_key(key: &str, digits: usize) -> Self {
+        let hash = blake3::hash(key.as_bytes()).to_hex();
+        let own = key.split_once('-').map_or("", |(_, digits)| digits);
+        let is_own = own.len() >= ID_DIGITS && own.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let all = if is_own { own } else { hash.as_str() };
+        // When even the longest is taken, others are made of it.
+        match all.get(..digits) {
+            Some(id) => Self(id.to_owned()),
+            None => Self(blake3::hash(format!("{key} {digits}").as_bytes()).to_hex()[..all.len().min(64)].to_owned()),
+        }
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -148,12 +167,12 @@ impl Mute {
 }
 
 /// What people said about a cause, and whether it kept to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// When it was said to be over, if it has not come back since.
+    /// When it was said to be over.
     pub resolved_at: Option<Timestamp>,
-    /// When it came back after it was said to be over.
-    pub regressed_at: Option<Timestamp>,
+    /// When it last killed a job: after it was said to be over, it has come back.
+    pub last_seen: Timestamp,
     /// Whether and until when it is muted.
     pub mute: Option<Mute>,
 }
@@ -182,14 +201,45 @@ impl Trend {
     }
 }
 
+/// What can be said of causes in some states without knowing how often they kill: only those need be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Narrowed {
+    /// Whether they were said to be over.
+    pub resolved: Option<bool>,
+    /// Whether they came back since, if they were.
+    pub back: Option<bool>,
+    /// Whether somebody muted them, at some time.
+    pub muted: bool,
+    /// They were first seen after this time.
+    pub seen_after: Option<Timestamp>,
+}
+
+/// Narrows a list of causes in any of some states.
+pub fn narrowed(states: &[CauseState], now: Timestamp) -> Narrowed {
+    use CauseState::{Escalating, Muted, New, Ongoing, Regressed, Resolved};
+    let only = |some: &[CauseState]| !states.is_empty() && states.iter().all(|state| some.contains(state));
+    Narrowed {
+        resolved: match () {
+            () if only(&[Resolved, Regressed]) => Some(true),
+            () if only(&[New, Ongoing, Escalating]) => Some(false),
+            () => None,
+        },
+        back: match () {
+            () if only(&[Regressed]) => Some(true),
+            () if only(&[Resolved]) => Some(false),
+            () => None,
+        },
+        muted: only(&[Muted]),
+        seen_after: only(&[New]).then(|| now - NEW_FOR),
+    }
+}
+
 /// The state of a cause.
 pub fn state(standing: &Standing, first_seen: Timestamp, trend: &Trend, now: Timestamp) -> CauseState {
     if standing.mute.is_some_and(|mute| mute.holds(trend, now)) {
         CauseState::Muted
-    } else if standing.resolved_at.is_some() {
-        CauseState::Resolved
-    } else if standing.regressed_at.is_some() {
-        CauseState::Regressed
+    } else if let Some(resolved_at) = standing.resolved_at {
+        if standing.last_seen > resolved_at { CauseState::Regressed } else { CauseState::Resolved }
     } else if trend.escalates(first_seen, now) {
         CauseState::Escalating
     } else if now.since(first_seen) < NEW_FOR {
@@ -216,14 +266,14 @@ mod tests {
     fn states_follow_from_what_was_said_and_what_happened() {
         let now = Timestamp::from_millis(1_700_000_000_000);
         let (old, young) = (now - 48 * HOUR, now - HOUR);
-        let nothing = Standing::default();
+        let nothing = Standing { resolved_at: None, last_seen: young, mute: None };
         assert_eq!(state(&nothing, young, &trend(500, 0), now), CauseState::New, "it has no usual hour yet");
         assert_eq!(state(&nothing, old, &trend(5, 5), now), CauseState::Ongoing);
         assert_eq!(state(&nothing, old, &trend(30, 5), now), CauseState::Escalating);
         assert_eq!(state(&nothing, old, &trend(9, 0), now), CauseState::Ongoing, "too few to tell");
         let resolved = Standing { resolved_at: Some(young), ..nothing };
         assert_eq!(state(&resolved, old, &trend(30, 5), now), CauseState::Resolved);
-        let regressed = Standing { regressed_at: Some(young), ..nothing };
+        let regressed = Standing { last_seen: young + HOUR, ..resolved };
         assert_eq!(state(&regressed, old, &trend(1, 0), now), CauseState::Regressed);
     }
 
@@ -231,7 +281,7 @@ mod tests {
     fn a_mute_ends_with_its_time_or_its_rate() {
         let now = Timestamp::from_millis(1_700_000_000_000);
         let old = now - 48 * HOUR;
-        let muted = |mute| Standing { mute: Some(mute), ..Standing::default() };
+        let muted = |mute| Standing { resolved_at: None, last_seen: old, mute: Some(mute) };
         let until = muted(Mute { until: Some(now + HOUR), per_hour: None });
         assert_eq!(state(&until, old, &trend(1, 1), now), CauseState::Muted);
         assert_eq!(state(&until, old, &trend(1, 1), now + 2 * HOUR), CauseState::Ongoing);
@@ -239,6 +289,39 @@ mod tests {
         assert_eq!(state(&rate, old, &trend(4, 4), now), CauseState::Muted);
         assert_eq!(state(&rate, old, &trend(5, 4), now), CauseState::Ongoing);
         assert_eq!(state(&muted(Mute::default()), old, &trend(900, 4), now), CauseState::Muted);
+    }
+
+    /// A list that is narrowed leaves out nothing that is in one of its states.
+    #[test]
+    fn narrowing_leaves_nothing_out() {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let (old, young) = (now - 48 * HOUR, now - HOUR);
+        let mutes = [None, Some(Mute::default()), Some(Mute { until: Some(old), per_hour: None })];
+        for first_seen in [old, young] {
+            for resolved_at in [None, Some(old - HOUR), Some(now)] {
+                for mute in mutes {
+                    for hours in [trend(1, 1), trend(30, 1)] {
+                        let standing = Standing { resolved_at, last_seen: young, mute };
+                        let found = state(&standing, first_seen, &hours, now);
+                        let narrowed = narrowed(&[found], now);
+                        let back = resolved_at.map(|at| young > at);
+                        assert!(narrowed.resolved.is_none_or(|wanted| wanted == resolved_at.is_some()), "{found}");
+                        assert!(narrowed.back.is_none_or(|wanted| Some(wanted) == back), "{found}");
+                        assert!(!narrowed.muted || mute.is_some(), "{found}");
+                        assert!(narrowed.seen_after.is_none_or(|after| first_seen > after), "{found}");
+                    }
+                }
+            }
+        }
+        assert_eq!(super::narrowed(&[], now), Narrowed::default());
+    }
+
+    #[test]
+    fn a_cause_is_called_after_its_key() {
+        let id = |digits| String::from(CauseId::of_key("1-0123456789abcdef", digits));
+        assert_eq!([id(8), id(10)], ["01234567", "0123456789"]);
+        assert_eq!(id(17).len(), 16, "when all digits are taken others are made");
+        assert!(CauseId::of_key("1-0123/target=x", 8).as_str().parse::<CauseId>().is_ok());
     }
 
     #[test]

@@ -79,6 +79,11 @@ pub fn part_key(key: &str, like: &Likeness) -> String {
     format!("{key}{PART}{}", like.label())
 }
 
+/// Whether a key is a part of what another recognises.
+pub fn is_part(key: &str, of: &str) -> bool {
+    key.strip_prefix(of).is_some_and(|rest| rest.starts_with(PART))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

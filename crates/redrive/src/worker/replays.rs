@@ -146,6 +146,9 @@ impl Driver {
                     let done = self.context.patiently(|| store.advance_replay(replay.id, now)).await?;
                     tracing::debug!(replay = %replay.id, ?done, "replay advanced");
                     let Some(new) = store.get_replay(replay.id).await? else { break };
+                    if new.state == ReplayState::Done && !new.automatic {
+                        self.context.redrive.resolve_recovered(&new).await?;
+                    }
                     replay = new;
                 }
             }

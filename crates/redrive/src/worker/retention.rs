@@ -39,6 +39,9 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
                 tracing::warn!(%error, pipeline = %pipeline.name, "old breakers could not be forgotten");
             }
         }
+        if let Err(error) = resolve(&context).await {
+            tracing::warn!(%error, "letters of causes that were split could not be brought to where they belong");
+        }
         let now = context.now();
         if now.since(collected_at) >= COLLECT_EVERY || set_back(collected_at, now).is_some() {
             collected_at = now;
@@ -51,6 +54,12 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
         }
         context.redrive.clock.sleep(EVERY).await;
     }
+}
+
+/// Brings letters that were filed by older rules of causes to where they belong.
+async fn resolve(context: &Context) -> Result<(), Error> {
+    while !context.stop.is_cancelled() && context.redrive.resolve_letters().await? {}
+    Ok(())
 }
 
 /// The time by which things expire: not that of a clock that has just jumped. Nothing if it could not be asked.

@@ -39,7 +39,10 @@ macro_rules! conformance_tests {
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, imported_letters_have_causes,
                      people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
                      a_split_holds_for_the_future, a_part_of_a_part_is_split_off, a_merge_taken_back,
-                     an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates]
+                     an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates,
+                     a_split_merged_back_leaves_nothing_behind, what_is_settled_by_older_rules_is_resolved_anew,
+                     a_change_that_was_overtaken_writes_nothing, letters_are_resolved_by_the_rules_there_are,
+                     a_list_of_states_goes_on_until_it_is_full]
             replays: [a_plan_changes_nothing, a_letter_recovers, a_letter_that_fails_again_is_the_same_letter,
                       a_retry_stays_with_its_replay, a_letter_is_claimed_once, a_ramp_stops_by_itself,
                       a_paused_replay_rests, a_cancelled_replay_lets_go, cancelling_counts_what_had_begun,

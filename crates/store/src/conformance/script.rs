@@ -93,9 +93,13 @@ pub async fn settle(store: &Shared, job: &LeasedJob, outcome: Outcome, now: Time
 /// Settles a job with a decision.
 pub async fn settle_as(store: &Shared, job: &LeasedJob, decision: Decision, now: Timestamp) -> Settled {
     let rules = store.cause_rules().await.expect("read");
-    let settlements = vec![Settlement::new(job, decision, &rules)];
+    settle_all(store, vec![Settlement::new(job, decision, &rules)], now).await[0]
+}
+
+/// Hands settlements over.
+pub async fn settle_all(store: &Shared, settlements: Vec<Settlement>, now: Timestamp) -> Vec<Settled> {
     let params = SettleJobs { settlements, worker: worker(1), breaker: BreakerPolicy::default(), keep_late: true, now };
-    store.settle(params).await.expect("settled")[0]
+    store.settle(params).await.expect("settled")
 }
 
 /// A failure that is worth a retry.

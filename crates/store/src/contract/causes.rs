@@ -1,11 +1,12 @@
 //! Causes: groups of dead letters, by impact, and what people say about them.
 
 use async_trait::async_trait;
-use redrive_core::causes::{CauseId, CauseRules, CauseState, Mute, Trend};
+use redrive_core::actors::Actor;
+use redrive_core::causes::{CauseEdit, CauseFacts, CauseId, CauseRules, CauseState, Likeness, Mute, Trend};
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint::Part;
-use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 
@@ -40,8 +41,14 @@ pub trait CauseStore {
     /// How often each of some causes killed a job in each hour since a time.
     async fn cause_hours(&self, ids: Vec<CauseId>, since: Timestamp) -> Result<Vec<CauseHour>>;
 
-    /// Does to a cause what a person asked for, with a note of it; says which cause it is then.
-    async fn change_cause(&self, params: ChangeCause) -> Result<CauseId>;
+    /// A cause, by its id or the beginning of it, as a change of it is decided by.
+    async fn cause_facts(&self, params: FindCause) -> Result<CauseFacts>;
+
+    /// Writes a change of causes, if they are as they were when it was decided.
+    async fn change_cause(&self, params: ChangeCause) -> Result<CauseChanged>;
+
+    /// The causes that letters of a replay recovered from.
+    async fn recovered_causes(&self, replay: ReplayId) -> Result<Vec<CauseId>>;
 }
 
 /// Letters of one key that are to be looked at.
@@ -212,7 +219,7 @@ pub struct CauseNote {
     /// When.
     pub at: Timestamp,
     /// By whom.
-    pub actor: String,
+    pub by: Actor,
     /// What.
     pub text: String,
 }
@@ -228,47 +235,33 @@ pub struct AlikeCause {
     pub title: String,
 }
 
-/// Asks for something to be done to a cause.
+/// Asks for what a change of a cause is decided by.
 #[derive(Clone, Debug)]
-pub struct ChangeCause {
+pub struct FindCause {
     /// Which; the beginning of its id is enough.
     pub id: CauseId,
-    /// What.
-    pub change: CauseChange,
+    /// Which of its keys have letters like that.
+    pub like: Option<Likeness>,
+}
+
+/// A change of causes that was decided.
+#[derive(Clone, Debug)]
+pub struct ChangeCause {
+    /// What is written, and the guard under which it is.
+    pub edit: CauseEdit,
     /// Who wants it.
-    pub actor: String,
+    pub by: Actor,
     /// The time.
     pub now: Timestamp,
 }
 
-/// What can be done to a cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CauseChange {
-    /// Somebody looks after it, or nobody.
-    Assign(Option<String>),
-    /// Something is said.
-    Note(String),
-    /// Nobody wants to hear of it for now.
-    Mute(Mute),
-    /// It is no longer muted.
-    Unmute,
-    /// It is over. If it comes back it is regressed.
-    Resolve(Option<String>),
-    /// It is not over.
-    Reopen,
-    /// It is the same as another: its keys, and all future failures of them, belong to that one.
-    MergeInto(CauseId),
-    /// Some of it is something else, now and in the future.
-    Split(SplitBy),
-}
-
-/// Which part of a cause is a cause of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SplitBy {
-    /// One of its keys: a merge taken back.
-    Key(String),
-    /// The failures of a target.
-    Target(String),
-    /// The failures with a text in their message.
-    Text(String),
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CauseChanged {
+    /// It is written.
+    Applied,
+    /// Somebody else changed the same meanwhile: nothing is written.
+    Stale,
+    /// The name of a new cause is taken: nothing is written.
+    NameTaken,
 }

@@ -19,8 +19,8 @@ pub mod workers;
 
 pub use breakers::{BreakerStore, BreakerView, SweepBreakers};
 pub use causes::{
-    AlikeCause, BusiestCauses, CauseChange, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
-    ChangeCause, ListCauses, ResolveLetters, ResolvedLetter, SplitBy, Unresolved, UnresolvedLetter,
+    AlikeCause, BusiestCauses, CauseChanged, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
+    ChangeCause, FindCause, ListCauses, ResolveLetters, ResolvedLetter, Unresolved, UnresolvedLetter,
 };
 pub use changes::{Bell, Change, ChangeStore, Changes, Topic};
 pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};

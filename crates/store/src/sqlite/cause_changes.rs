@@ -1,243 +1,190 @@
-//! What people do to causes: owner, notes, mute, resolve, merge and split. Each leaves a note of itself.
+//! What people do to causes: what a change is decided by, and writing what was decided.
 
-use redrive_core::causes::CauseId;
+use redrive_core::actors::Actor;
+use redrive_core::causes::{CauseEdit, CauseFacts, CauseId, CauseRule, CauseStep, KeyFacts, Likeness, Said};
 use redrive_core::time::Timestamp;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::batch::Batch;
-use super::cause_keys::make_cause;
+use super::cause_rules;
 use super::causes::find;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{CauseChange, ChangeCause, SplitBy};
-use crate::error::StoreError;
+use crate::contract::{CauseChanged, ChangeCause, FindCause};
 
-pub(super) fn change(batch: &mut Batch<'_>, params: &ChangeCause) -> Result<CauseId, Fault> {
-    batch.settle_tallies()?;
-    let (cause, id) = find(batch.connection(), &params.id)?;
-    let said = match &params.change {
-        CauseChange::Assign(owner) => {
-            batch.statement("UPDATE cause SET owner = ?2 WHERE id = ?1")?.execute(params![cause, owner])?;
-            owner.as_ref().map_or_else(|| "assigned to nobody".to_owned(), |owner| format!("assigned to {owner}"))
-        }
-        CauseChange::Note(text) => text.clone(),
-        CauseChange::Mute(mute) => {
-            let text = serde_json::to_string(mute)?;
-            batch.statement("UPDATE cause SET mute = ?2 WHERE id = ?1")?.execute(params![cause, text])?;
-            let until = mute.until.map(|until| format!(" until {until}")).unwrap_or_default();
-            let rate = mute.per_hour.map(|rate| format!(" until it kills {rate} jobs an hour")).unwrap_or_default();
-            format!("muted{until}{rate}")
-        }
-        CauseChange::Unmute => {
-            batch.statement("UPDATE cause SET mute = NULL WHERE id = ?1")?.execute([cause])?;
-            "no longer muted".to_owned()
-        }
-        CauseChange::Resolve(why) => {
-            resolve(batch, cause, params.now)?;
-            batch.statement("UPDATE cause SET mute = NULL WHERE id = ?1")?.execute([cause])?;
-            why.as_ref().map_or_else(|| "resolved".to_owned(), |why| format!("resolved: {why}"))
-        }
-        CauseChange::Reopen => {
-            let mut update =
-                batch.statement("UPDATE cause SET resolved_at = NULL, regressed_at = NULL WHERE id = ?1")?;
-            update.execute([cause])?;
-            "reopened".to_owned()
-        }
-        CauseChange::MergeInto(into) => return merge(batch, (cause, &id), into, params),
-        CauseChange::Split(by) => return split(batch, (cause, &id), by, params),
-    };
-    note(batch, cause, params, &said)?;
-    Ok(id)
-}
-
-/// Notes that a cause is over.
-pub(super) fn resolve(batch: &Batch<'_>, cause: i64, now: Timestamp) -> Result<(), Fault> {
-    let mut update = batch.statement("UPDATE cause SET resolved_at = ?2, regressed_at = NULL WHERE id = ?1")?;
-    update.execute(params![cause, now.as_millis()])?;
-    Ok(())
-}
-
-fn note(batch: &Batch<'_>, cause: i64, params: &ChangeCause, text: &str) -> Result<(), Fault> {
-    add_note(batch, cause, params.now, &params.actor, text)
-}
-
-/// Writes down what was done to a cause.
-pub(super) fn add_note(batch: &Batch<'_>, cause: i64, now: Timestamp, actor: &str, text: &str) -> Result<(), Fault> {
-    let mut insert = batch.statement("INSERT INTO cause_note (cause, at, actor, text) VALUES (?1, ?2, ?3, ?4)")?;
-    insert.execute(params![cause, now.as_millis(), actor, text])?;
-    Ok(())
-}
-
-fn merge(
-    batch: &Batch<'_>,
-    (cause, id): (i64, &CauseId),
-    into: &CauseId,
-    params: &ChangeCause,
-) -> Result<CauseId, Fault> {
-    let (target, target_id) = find(batch.connection(), into)?;
-    if cause == target || pipeline_of(batch, cause)? != pipeline_of(batch, target)? {
-        let why = if cause == target { "it is the same cause" } else { "they belong to different pipelines" };
-        return Err(StoreError::CannotMerge { from: id.to_string(), into: target_id.to_string(), why }.into());
-    }
-    batch.statement("UPDATE cause_key SET cause = ?2 WHERE cause = ?1")?.execute([cause, target])?;
-    // What is not over does not become so by its name.
-    batch
-        .statement(
-            "UPDATE cause SET resolved_at = NULL WHERE id = ?2 AND (SELECT resolved_at FROM cause WHERE id = ?1) IS NULL",
-        )?
-        .execute([cause, target])?;
-    batch.statement("UPDATE cause SET merged_into = ?2 WHERE id = ?1 OR merged_into = ?1")?.execute([cause, target])?;
-    note(batch, target, params, &format!("{id} merged into this one"))?;
-    Ok(target_id)
-}
-
-fn split(
-    batch: &Batch<'_>,
-    (cause, id): (i64, &CauseId),
-    by: &SplitBy,
-    params: &ChangeCause,
-) -> Result<CauseId, Fault> {
-    let (what, split_cause) = match by {
-        SplitBy::Key(key) => (format!("key {key}"), split_key(batch, (cause, id), key)?),
-        SplitBy::Target(target) => {
-            (format!("target {target}"), split_letters(batch, (cause, id), Some(target), None, params.now)?)
-        }
-        SplitBy::Text(text) => (format!("{text:?}"), split_letters(batch, (cause, id), None, Some(text), params.now)?),
-    };
-    let name: CauseId = batch
-        .statement("SELECT name FROM cause WHERE id = ?1")?
-        .query_row([split_cause], |row| rows::parsed(row, 0))?;
-    note(batch, cause, params, &format!("{name} split off: {what}"))?;
-    note(batch, split_cause, params, &format!("split off from {id}: {what}"))?;
-    Ok(name)
-}
-
-/// A key becomes a cause of its own: a merge taken back.
-fn split_key(batch: &Batch<'_>, (cause, id): (i64, &CauseId), key: &str) -> Result<i64, Fault> {
-    let refuse = |why| StoreError::CannotSplit { cause: id.to_string(), why };
-    let mut select = batch.statement("SELECT id, origin FROM cause_key WHERE cause = ?1 AND key = ?2")?;
-    let found =
-        select.query_row(params![cause, key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
-    let (key_row, origin) = found.ok_or_else(|| refuse("it has no such key: `redrive cause show` lists them"))?;
-    let keys: i64 =
-        batch.statement("SELECT count(*) FROM cause_key WHERE cause = ?1")?.query_row([cause], |row| row.get(0))?;
-    if keys < 2 {
-        return Err(refuse("it has one key only: split it by --target or --text").into());
-    }
-    // The cause that the key was made for is there again, with all that was said about it.
-    let revive = "UPDATE cause SET merged_into = NULL WHERE id = ?1 AND merged_into = ?2";
-    let new = match batch.statement(revive)?.execute([origin, cause])? {
-        0 => make_cause(batch, pipeline_of(batch, cause)?, key)?,
-        _ => origin,
-    };
-    batch.statement("UPDATE cause_key SET cause = ?2 WHERE id = ?1")?.execute([key_row, new])?;
-    Ok(new)
-}
-
-fn pipeline_of(batch: &Batch<'_>, cause: i64) -> Result<i64, Fault> {
-    Ok(batch.statement("SELECT pipeline FROM cause WHERE id = ?1")?.query_row([cause], |row| row.get(0))?)
-}
-
-/// Part of each key becomes a key of a new cause: the letters that are there move, and those to come follow.
-fn split_letters(
-    batch: &Batch<'_>,
-    (cause, id): (i64, &CauseId),
-    target: Option<&str>,
-    text: Option<&str>,
-    now: Timestamp,
-) -> Result<i64, Fault> {
-    let mut select = batch.statement("SELECT id, key FROM cause_key WHERE cause = ?1")?;
-    let rows = select.query_map([cause], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let keys = rows.collect::<RowResult<Vec<(i64, String)>>>()?;
-    let by = target.map_or_else(|| format!("text={}", text.unwrap_or_default()), |target| format!("target={target}"));
-    let mut taken = batch.statement("SELECT 1 FROM cause_key WHERE key = ?1")?;
-    let mut whole = Vec::new();
-    for (key, text_key) in keys {
-        let part = format!("{text_key}/{by}");
-        if !taken.exists([&part])? {
-            whole.push((key, part));
-        }
-    }
-    let refuse = |why| StoreError::CannotSplit { cause: id.to_string(), why };
-    let Some((_, first)) = whole.first() else { return Err(refuse("that was split off already").into()) };
-    let mut fits = batch.statement(
-        "SELECT 1 FROM dead WHERE cause_key = ?1 AND (target = ?2 OR instr(lower(message), lower(?3)) > 0)",
+/// A cause as it is now.
+pub(super) fn facts(conn: &Connection, params: &FindCause) -> Result<CauseFacts, Fault> {
+    let (row, _) = find(conn, &params.id)?;
+    let mut select = conn.prepare_cached(
+        "SELECT c.name, c.version, p.name, c.owner, c.resolved_at, c.mute, ifnull(max(k.last_seen), 0), ifnull(sum(k.dead), 0)
+         FROM cause c JOIN pipeline p ON p.id = c.pipeline LEFT JOIN cause_key k ON k.cause = c.id WHERE c.id = ?1",
     )?;
-    let fitting =
-        whole.iter().map(|(key, _)| fits.exists(params![key, target, text])).collect::<RowResult<Vec<_>>>()?;
-    if !fitting.contains(&true) {
-        return Err(refuse("none of its letters is like that").into());
-    }
-    let new = make_cause(batch, pipeline_of(batch, cause)?, first)?;
-    for (key, part) in whole {
-        let into = part_key(batch, key, (&part, &by), new, now)?;
-        move_letters(batch, key, into, (target, text))?;
-    }
-    Ok(new)
+    let keys = keys(conn, row, params.like.as_ref())?;
+    Ok(select.query_row([row], |row| {
+        Ok(CauseFacts {
+            id: rows::parsed(row, 0)?,
+            version: row.get(1)?,
+            pipeline: rows::parsed(row, 2)?,
+            said: Said { owner: row.get(3)?, resolved_at: rows::time_opt(row, 4)?, mute: rows::json_opt(row, 5)? },
+            last_seen: rows::time(row, 6)?,
+            dead: row.get(7)?,
+            keys,
+        })
+    })?)
 }
 
-/// A key like another, for part of what that one recognises.
-fn part_key(
-    batch: &Batch<'_>,
-    key: i64,
-    (new_key, by): (&str, &str),
-    cause: i64,
-    now: Timestamp,
-) -> Result<i64, Fault> {
-    let part = serde_json::json!({"name": "split", "value": by});
-    batch
-        .statement(
-            "INSERT INTO cause_key (key, cause, origin, template, reason, code, status, parts, sample, first_seen, last_seen)
-             SELECT ?2, ?3, ?3, template || ' [' || ?6 || ']', reason, code, status, json_insert(parts, '$[#]', json(?4)),
-                    sample, ?5, ?5
-             FROM cause_key WHERE id = ?1",
-        )?
-        .execute(params![key, new_key, cause, part.to_string(), now.as_millis(), by])?;
-    Ok(batch.connection().last_insert_rowid())
+fn keys(conn: &Connection, cause: i64, like: Option<&Likeness>) -> Result<Vec<KeyFacts>, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT k.key, iif(o.merged_into = k.cause, o.name, NULL), k.retired,
+                ?2 AND EXISTS (SELECT 1 FROM dead d WHERE d.cause_key = k.id
+                               AND (d.target = ?3 OR instr(lower(d.message), lower(?4)) > 0))
+         FROM cause_key k LEFT JOIN cause o ON o.id = k.origin WHERE k.cause = ?1 ORDER BY k.id",
+    )?;
+    let (target, text) = columns(like);
+    let rows = select.query_map(params![cause, like.is_some(), target, text], |row| {
+        Ok(KeyFacts { key: row.get(0)?, origin: rows::parsed_opt(row, 1)?, retired: row.get(2)?, fits: row.get(3)? })
+    })?;
+    Ok(rows.collect::<RowResult<_>>()?)
 }
 
-/// Moves the letters of a key that fit from one key to another, now and in the future. What is counted with them is what
-/// the letters that are there make.
-fn move_letters(
-    batch: &Batch<'_>,
-    key: i64,
-    into: i64,
-    (target, text): (Option<&str>, Option<&str>),
-) -> Result<(), Fault> {
+/// What a likeness is in columns: a target, or a text.
+fn columns(like: Option<&Likeness>) -> (Option<&str>, Option<&str>) {
+    match like {
+        Some(Likeness::Target(target)) => (Some(target), None),
+        Some(Likeness::Text(text)) => (None, Some(text)),
+        None => (None, None),
+    }
+}
+
+/// Writes a change, if everything is still as it was when it was decided.
+pub(super) fn change(batch: &mut Batch<'_>, params: &ChangeCause) -> Result<CauseChanged, Fault> {
+    let ChangeCause { edit, by, now } = params;
+    if let Some(refused) = refused(batch, edit)? {
+        return Ok(refused);
+    }
+    for (cause, _) in &edit.was {
+        let mut update = batch.statement("UPDATE cause SET version = version + 1 WHERE name = ?1")?;
+        update.execute([cause.as_str()])?;
+    }
+    if edit.rules.is_some() {
+        batch.statement("UPDATE cause_rules SET version = version + 1")?.execute([])?;
+    }
+    for step in &edit.steps {
+        write(batch, step, by, *now)?;
+    }
+    Ok(CauseChanged::Applied)
+}
+
+/// Why nothing may be written.
+fn refused(batch: &Batch<'_>, edit: &CauseEdit) -> Result<Option<CauseChanged>, Fault> {
+    let mut same = batch.statement("SELECT 1 FROM cause WHERE name = ?1 AND version = ?2 AND merged_into IS NULL")?;
+    for (cause, version) in &edit.was {
+        if !same.exists(params![cause.as_str(), version])? {
+            return Ok(Some(CauseChanged::Stale));
+        }
+    }
+    if let Some(rules) = edit.rules
+        && cause_rules::version(batch.connection())? != rules
+    {
+        return Ok(Some(CauseChanged::Stale));
+    }
+    let mut taken = batch.statement("SELECT 1 FROM cause WHERE name = ?1")?;
+    for step in &edit.steps {
+        if let CauseStep::Make(cause, _) = step
+            && taken.exists([cause.as_str()])?
+        {
+            return Ok(Some(CauseChanged::NameTaken));
+        }
+    }
+    Ok(None)
+}
+
+fn write(batch: &Batch<'_>, step: &CauseStep, by: &Actor, now: Timestamp) -> Result<(), Fault> {
+    match step {
+        CauseStep::Say(cause, said) => {
+            let mute = said.mute.as_ref().map(serde_json::to_string).transpose()?;
+            let mut update =
+                batch.statement("UPDATE cause SET owner = ?2, resolved_at = ?3, mute = ?4 WHERE name = ?1")?;
+            update.execute(params![cause.as_str(), said.owner, said.resolved_at.map(Timestamp::as_millis), mute])?;
+        }
+        CauseStep::Make(cause, pipeline) => {
+            let mut insert =
+                batch.statement("INSERT INTO cause (name, pipeline) SELECT ?1, id FROM pipeline WHERE name = ?2")?;
+            insert.execute([cause.as_str(), pipeline.as_str()])?;
+        }
+        CauseStep::Join(cause, None) => {
+            batch.statement("UPDATE cause SET merged_into = NULL WHERE name = ?1")?.execute([cause.as_str()])?;
+        }
+        CauseStep::Join(cause, Some(into)) => {
+            let (cause, into) = (row_of(batch, cause)?, row_of(batch, into)?);
+            let mut update = batch.statement("UPDATE cause SET merged_into = ?2 WHERE id = ?1 OR merged_into = ?1")?;
+            update.execute([cause, into])?;
+        }
+        CauseStep::Give(keys, cause) => {
+            let mut update =
+                batch.statement("UPDATE cause_key SET cause = ?1 WHERE key IN (SELECT value FROM json_each(?2))")?;
+            update.execute(params![row_of(batch, cause)?, serde_json::to_string(keys)?])?;
+        }
+        CauseStep::Rule(rule, cause) => add_rule(batch, rule, row_of(batch, cause)?)?,
+        CauseStep::Unrule(rule) => remove_rule(batch, rule)?,
+        CauseStep::Note(cause, text) => note(batch, row_of(batch, cause)?, (by, text), now)?,
+    }
+    Ok(())
+}
+
+fn row_of(batch: &Batch<'_>, cause: &CauseId) -> Result<i64, Fault> {
+    let mut select = batch.statement("SELECT id FROM cause WHERE name = ?1")?;
+    Ok(select.query_row([cause.as_str()], |row| row.get(0))?)
+}
+
+fn note(batch: &Batch<'_>, cause: i64, (by, text): (&Actor, &str), now: Timestamp) -> Result<(), Fault> {
+    let mut insert =
+        batch.statement("INSERT INTO cause_note (cause, at, actor, via, text) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    insert.execute(params![cause, now.as_millis(), by.name, by.via.as_str(), text])?;
+    Ok(())
+}
+
+/// Makes the part's key, or has it found again, and the rule that leads to it. The letters of both are looked through.
+fn add_rule(batch: &Batch<'_>, rule: &CauseRule, cause: i64) -> Result<(), Fault> {
+    let label = rule.like.label();
+    let part = serde_json::json!({"name": "split", "value": label});
     batch
-        .statement("INSERT INTO cause_rule (key, target, text, into_key) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![key, target, text, into])?;
-    batch.statement("UPDATE cause_rules SET version = version + 1")?.execute([])?;
-    batch
-        .statement("UPDATE cause_key SET rules = (SELECT version FROM cause_rules) WHERE id IN (?1, ?2)")?
-        .execute([key, into])?;
-    let moved = batch
         .statement(
-            "UPDATE dead SET cause_key = ?4
-             WHERE cause_key = ?1 AND (target = ?2 OR instr(lower(message), lower(?3)) > 0)",
+            "INSERT INTO cause_key (key, cause, origin, parent, template, reason, code, status, parts, sample, first_seen,
+                                    last_seen)
+             SELECT ?2, ?3, ?3, id, template || ' [' || ?5 || ']', reason, code, status, json_insert(parts, '$[#]', json(?4)),
+                    sample, first_seen, first_seen
+             FROM cause_key WHERE key = ?1
+             ON CONFLICT (key) DO UPDATE SET cause = excluded.cause, retired = 0",
         )?
-        .execute(params![key, target, text, into])?;
-    for sql in [
-        "INSERT INTO cause_hour (key, hour, count)
-         SELECT ?2, died_at / 3600000, count(*) FROM dead WHERE cause_key = ?2 AND ?1 = ?1 GROUP BY 2",
-        "INSERT INTO cause_target (key, target, count, last_seen)
-         SELECT ?2, target, count(*), max(died_at) FROM dead WHERE cause_key = ?2 AND target IS NOT NULL AND ?1 = ?1
-         GROUP BY 2",
-        "UPDATE cause_hour SET count = cause_hour.count - n.count FROM cause_hour n
-         WHERE cause_hour.key = ?1 AND n.key = ?2 AND n.hour = cause_hour.hour",
-        "UPDATE cause_target SET count = cause_target.count - n.count FROM cause_target n
-         WHERE cause_target.key = ?1 AND n.key = ?2 AND n.target = cause_target.target",
-        "DELETE FROM cause_target WHERE key = ?1 AND count <= 0 AND ?2 = ?2",
-        "UPDATE cause_key SET first_seen = ifnull((SELECT min(died_at) FROM dead WHERE cause_key = ?2), first_seen),
-                              last_seen = ifnull((SELECT max(died_at) FROM dead WHERE cause_key = ?2), last_seen)
-         WHERE id = ?2 AND ?1 = ?1",
-    ] {
-        batch.statement(sql)?.execute([key, into])?;
-    }
-    let moved = i64::try_from(moved).unwrap_or(0);
-    for (key, change) in [(key, -moved), (into, moved)] {
-        let mut update = batch.statement("UPDATE cause_key SET total = total + ?2, dead = dead + ?2 WHERE id = ?1")?;
-        update.execute([key, change])?;
-    }
+        .execute(params![rule.key, rule.into, cause, part.to_string(), label])?;
+    let (target, text) = columns(Some(&rule.like));
+    batch
+        .statement(
+            "INSERT INTO cause_rule (key, target, text, into_key)
+             SELECT k.id, ?3, ?4, i.id FROM cause_key k, cause_key i WHERE k.key = ?1 AND i.key = ?2",
+        )?
+        .execute(params![rule.key, rule.into, target, text])?;
+    look_through(batch, rule)
+}
+
+/// Takes a rule back: no failure finds its part any more.
+fn remove_rule(batch: &Batch<'_>, rule: &CauseRule) -> Result<(), Fault> {
+    batch
+        .statement(
+            "DELETE FROM cause_rule WHERE key = (SELECT id FROM cause_key WHERE key = ?1)
+             AND into_key = (SELECT id FROM cause_key WHERE key = ?2)",
+        )?
+        .execute(params![rule.key, rule.into])?;
+    batch.statement("UPDATE cause_key SET retired = 1 WHERE key = ?1")?.execute([&rule.into])?;
+    look_through(batch, rule)
+}
+
+/// Has the letters of both keys of a rule looked through: they may belong to the other.
+fn look_through(batch: &Batch<'_>, rule: &CauseRule) -> Result<(), Fault> {
+    let mut update = batch.statement(
+        "UPDATE cause_key SET rules = (SELECT version FROM cause_rules), resolving = '' WHERE key IN (?1, ?2)",
+    )?;
+    update.execute(params![rule.key, rule.into])?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redrive_core::causes::{CauseId, CauseRules, Print};
+use redrive_core::causes::{CauseId, CauseRules, ID_DIGITS, Print};
 use redrive_core::failures::Failure;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -11,9 +11,6 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{cause_rules, causes};
-
-/// The digits of a cause's id, unless another has them already.
-const ID_DIGITS: usize = 8;
 
 /// Files a letter that dies now under the key of its print, made if need be, and counts it. Says which key that is.
 pub(super) fn file(
@@ -111,17 +108,16 @@ fn make(batch: &Batch<'_>, pipeline: i64, print: &Print, failure: &Failure, now:
 }
 
 /// Makes a cause that is called after a key.
-pub(super) fn make_cause(batch: &Batch<'_>, pipeline: i64, key: &str) -> Result<i64, Fault> {
-    let hash = blake3::hash(key.as_bytes()).to_hex();
-    let own = key.split_once('-').map_or("", |(_, digits)| digits);
-    let digits = if own.len() >= ID_DIGITS && own.bytes().all(|b| b.is_ascii_hexdigit()) { own } else { hash.as_str() };
+fn make_cause(batch: &Batch<'_>, pipeline: i64, key: &str) -> Result<i64, Fault> {
     let mut taken = batch.statement("SELECT 1 FROM cause WHERE name = ?1")?;
-    let mut length = ID_DIGITS;
-    while length < digits.len() && taken.exists([&digits[..length]])? {
-        length += 1;
+    let mut digits = ID_DIGITS;
+    let mut id = CauseId::of_key(key, digits);
+    while taken.exists([id.as_str()])? {
+        digits += 1;
+        id = CauseId::of_key(key, digits);
     }
     let mut insert = batch.statement("INSERT INTO cause (name, pipeline) VALUES (?1, ?2)")?;
-    insert.execute(params![&digits[..length], pipeline])?;
+    insert.execute(params![id.as_str(), pipeline])?;
     Ok(batch.connection().last_insert_rowid())
 }
 

@@ -85,7 +85,34 @@ pub(super) fn resolve(batch: &mut Batch<'_>, params: &ResolveLetters) -> Result<
         let into = letter.into.as_deref().map(|into| row_of(batch, into)).transpose()?;
         bring(batch, letter.id, (key, into.unwrap_or(key)), params.rules)?;
     }
+    if params.next.is_none() {
+        batch.settle_tallies()?;
+        give_back(batch, key)?;
+    }
     Ok(true)
+}
+
+/// Adds what a part that was brought back counted to the key that it was split from, once it has no letters.
+fn give_back(batch: &Batch<'_>, part: i64) -> Result<(), Fault> {
+    let mut select = batch
+        .statement("SELECT parent FROM cause_key WHERE id = ?1 AND retired AND dead = 0 AND parent IS NOT NULL")?;
+    let Some(parent) = select.query_row([part], |row| row.get::<_, i64>(0)).optional()? else { return Ok(()) };
+    for sql in [
+        "UPDATE cause_key SET total = cause_key.total + q.total, recovered = cause_key.recovered + q.recovered,
+                discarded = cause_key.discarded + q.discarded, last_seen = max(cause_key.last_seen, q.last_seen)
+         FROM cause_key q WHERE cause_key.id = ?2 AND q.id = ?1",
+        "UPDATE cause_key SET total = 0, recovered = 0, discarded = 0 WHERE id = ?1 AND ?2 = ?2",
+        "INSERT INTO cause_hour (key, hour, count) SELECT ?2, hour, count FROM cause_hour WHERE key = ?1
+         ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        "INSERT INTO cause_target (key, target, count, last_seen)
+         SELECT ?2, target, count, last_seen FROM cause_target WHERE key = ?1
+         ON CONFLICT DO UPDATE SET count = count + excluded.count, last_seen = max(last_seen, excluded.last_seen)",
+        "DELETE FROM cause_hour WHERE key = ?1 AND ?2 = ?2",
+        "DELETE FROM cause_target WHERE key = ?1 AND ?2 = ?2",
+    ] {
+        batch.statement(sql)?.execute([part, parent])?;
+    }
+    Ok(())
 }
 
 fn row_of(batch: &Batch<'_>, key: &str) -> Result<i64, Fault> {

@@ -16,6 +16,7 @@ mod breakers;
 mod cause_changes;
 mod cause_keys;
 mod cause_rules;
+mod cause_views;
 mod causes;
 mod changes;
 mod clock;

@@ -15,7 +15,7 @@ use super::replay_letters::send;
 use super::replay_plans::{self, Choice};
 use super::replay_withdrawals::withdraw;
 use super::rows::{self, RowResult};
-use super::{cause_changes, causes, dead};
+use super::{causes, dead};
 use crate::contract::{
     ChangeReplay, ClaimAutoReplay, ListChosen, ListReplayLetters, ListReplays, Page, PlanReplay, ReplayChange,
     ReplayLetter, ReplayPlan, ReplayStore, ReplayView, StartReplay, Topic,
@@ -304,7 +304,6 @@ fn advance(batch: &mut Batch<'_>, id: ReplayId, now: Timestamp) -> Result<Advanc
         Advance::Finish if view.state == ReplayState::Cancelled => finish(batch, replay, ReplayState::Cancelled, now)?,
         Advance::Finish => {
             finish(batch, replay, ReplayState::Done, now)?;
-            resolve_causes(batch, replay, &view, now)?;
         }
         Advance::Wait(_) => {}
     }
@@ -314,24 +313,5 @@ fn advance(batch: &mut Batch<'_>, id: ReplayId, now: Timestamp) -> Result<Advanc
 fn finish(batch: &Batch<'_>, replay: i64, state: ReplayState, now: Timestamp) -> Result<(), Fault> {
     let mut update = batch.statement("UPDATE replay SET state = ?2, finished_at = ?3 WHERE id = ?1")?;
     update.execute(params![replay, state.as_str(), now.as_millis()])?;
-    Ok(())
-}
-
-/// A cause whose letters were replayed successfully, and that has none left, is over, if somebody meant it to be.
-fn resolve_causes(batch: &Batch<'_>, replay: i64, view: &ReplayView, now: Timestamp) -> Result<(), Fault> {
-    if view.automatic {
-        return Ok(());
-    }
-    let mut select = batch.statement(
-        "SELECT DISTINCT k.cause FROM (SELECT DISTINCT cause_key FROM replay_letter WHERE replay = ?1 AND state = 'recovered') l
-         JOIN cause_key k ON k.id = l.cause_key JOIN cause c ON c.id = k.cause
-         WHERE c.resolved_at IS NULL AND (SELECT sum(dead) FROM cause_key WHERE cause = k.cause) = 0",
-    )?;
-    let rows = select.query_map([replay], |row| row.get(0))?;
-    for cause in rows.collect::<RowResult<Vec<i64>>>()? {
-        cause_changes::resolve(batch, cause, now)?;
-        let said = format!("resolved: replay {:?} left none of its letters dead", view.name);
-        cause_changes::add_note(batch, cause, now, &view.actor, &said)?;
-    }
     Ok(())
 }

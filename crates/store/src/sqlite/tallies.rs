@@ -203,17 +203,10 @@ impl Tallies {
                                   last_seen = ifnull(iif(total = 0, ?7, max(last_seen, ?7)), last_seen)
              WHERE id = ?1",
         )?;
-        let mut regress = conn.prepare_cached(
-            "UPDATE cause SET regressed_at = ?2, resolved_at = NULL
-             WHERE id = (SELECT cause FROM cause_key WHERE id = ?1) AND resolved_at < ?2",
-        )?;
         for (key, change) in &self.keys {
             let KeyChange { total, dead, recovered, discarded, seen } = change;
             let (first, last) = seen.map(|(first, last)| (first.as_millis(), last.as_millis())).unzip();
             update.execute(params![key, total, dead, recovered, discarded, first, last])?;
-            if last.is_some() {
-                regress.execute(params![key, last])?;
-            }
         }
         // What a letter is taken out of may be forgotten by now: no count is below zero.
         let mut upsert = conn.prepare_cached(

@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 use redrive::config::units;
-use redrive_core::causes::{CauseState, Mute};
-use redrive_store::contract::{CauseChange, ChangeCause, SplitBy};
+use redrive_core::causes::{CauseChange, CauseState, Likeness, Mute, SplitBy};
 
 use super::super::filter::actor;
 use crate::args::CauseCommand;
@@ -32,8 +31,8 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
         CauseCommand::Split(args) => {
             let by = match (args.by.key, args.by.target, args.by.text) {
                 (Some(key), _, _) => SplitBy::Key(key),
-                (_, Some(target), _) => SplitBy::Target(target),
-                (_, _, Some(text)) if !text.is_empty() => SplitBy::Text(text),
+                (_, Some(target), _) => SplitBy::Like(Likeness::Target(target)),
+                (_, _, Some(text)) if !text.is_empty() => SplitBy::Like(Likeness::Text(text)),
                 _ => return Err(usage("say what to split off: --key, --target or --text")),
             };
             (args.id, CauseChange::Split(by))
@@ -43,8 +42,7 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
         }
     };
     let muting = matches!(change, CauseChange::Mute(_));
-    let params = ChangeCause { id, change, actor: actor().name, now };
-    let id = redrive.store().change_cause(params).await?;
+    let id = redrive.change_cause(&id, &change, &actor()).await?;
     let cause = redrive.store().get_cause(id, now).await?.cause;
     out!("{} {}: {} dead  {}", cause.id, cause.state, cause.dead, cut(&cause.title, 80))?;
     if muting && cause.state != CauseState::Muted {

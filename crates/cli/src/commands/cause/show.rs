@@ -111,7 +111,7 @@ fn print_notes(detail: &CauseDetail) -> Result<()> {
         out!("{}", paint(HEADING, "notes"))?;
     }
     for note in &detail.notes {
-        out!("  {} {}", paint(DIM, format!("{} {}", note.at, harmless(&note.actor))), harmless(&note.text))?;
+        out!("  {} {}", paint(DIM, format!("{} {}", note.at, harmless(&note.by.name))), harmless(&note.text))?;
     }
     if !detail.alike.is_empty() {
         out!("{}", paint(HEADING, "looks like"))?;

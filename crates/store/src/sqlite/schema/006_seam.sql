@@ -57,6 +57,16 @@ ALTER TABLE cause_key ADD COLUMN resolving TEXT;
 CREATE INDEX cause_key_resolving ON cause_key (id) WHERE resolving IS NOT NULL;
 UPDATE cause_key SET rules = (SELECT version FROM cause_rules) WHERE id IN (SELECT key FROM cause_rule);
 UPDATE dead SET rules = (SELECT version FROM cause_rules) WHERE cause_key IN (SELECT key FROM cause_rule);
+-- The key that a part was split from, and whether it was brought back: no failure finds it then, and its letters go.
+ALTER TABLE cause_key ADD COLUMN parent INTEGER;
+ALTER TABLE cause_key ADD COLUMN retired INTEGER NOT NULL DEFAULT 0;
+UPDATE cause_key SET parent = (SELECT r.key FROM cause_rule r WHERE r.into_key = cause_key.id);
+-- Whether a cause came back is seen from when it was last seen.
+UPDATE cause SET resolved_at = min(regressed_at, (SELECT max(k.last_seen) FROM cause_key k WHERE k.cause = cause.id)) - 1
+WHERE regressed_at IS NOT NULL AND resolved_at IS NULL;
+ALTER TABLE cause DROP COLUMN regressed_at;
+ALTER TABLE cause ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cause_note ADD COLUMN via TEXT NOT NULL DEFAULT 'cli';
 
 -- Replays and tries.
 

@@ -1,38 +1,18 @@
 //! What must hold of causes.
 
+mod script;
+
 use std::time::Duration;
 
-use redrive_core::causes::{CauseId, CauseState, Mute};
+use redrive_core::causes::{CauseChange, CauseId, CauseState, ID_DIGITS, Mute, SplitBy, Unchangeable};
 use redrive_core::failures::Reason;
-use redrive_core::time::Timestamp;
 use serde_json::json;
 
+pub(super) use self::script::causes;
+use self::script::{bury_by, by_ada, change, decided, detail, resolve_some, resolved, target, text, try_change};
 use super::script::{Shared, assert_sound, at, attach, brought, bury, dead, job, ledger, plain};
-use crate::contract::{CauseChange, CauseDetail, CauseView, ChangeCause, DeadFilter, DiscardDead, ListCauses, SplitBy};
+use crate::contract::{CauseChanged, DeadFilter, DiscardDead, FindCause, ListCauses};
 use crate::sqlite::SqliteStore;
-
-/// All causes.
-pub(super) async fn causes(store: &Shared, now: Timestamp) -> Vec<CauseView> {
-    let params = ListCauses {
-        ids: Vec::new(),
-        pipeline: None,
-        states: Vec::new(),
-        owner: None,
-        with_empty: true,
-        limit: 1_000,
-        now,
-    };
-    store.list_causes(params).await.expect("listed")
-}
-
-async fn detail(store: &Shared, id: &CauseId) -> CauseDetail {
-    store.get_cause(id.clone(), at(100)).await.expect("there")
-}
-
-async fn change(store: &Shared, id: &CauseId, change: CauseChange) -> CauseId {
-    let params = ChangeCause { id: id.clone(), change, actor: "ada".into(), now: at(50) };
-    store.change_cause(params).await.expect("changed")
-}
 
 /// Three letters of one cause on two hosts, and one of another.
 async fn bury_four(store: &Shared) {
@@ -98,7 +78,7 @@ pub async fn people_have_their_say(store: Shared) {
     change(&store, &id, CauseChange::Mute(Mute { until: Some(at(200)), per_hour: None })).await;
     let seen = detail(&store, &id).await;
     assert_eq!((seen.cause.owner.as_deref(), seen.cause.state), (Some("bob"), CauseState::Muted));
-    let notes: Vec<_> = seen.notes.iter().map(|note| (note.actor.as_str(), note.text.as_str(), note.at)).collect();
+    let notes: Vec<_> = seen.notes.iter().map(|note| (note.by.name.as_str(), note.text.as_str(), note.at)).collect();
     assert_eq!(notes[..2], [("ada", "assigned to bob", at(50)), ("ada", "looking at it", at(50))]);
     let later = store.get_cause(id.clone(), at(300)).await.expect("there");
     assert_eq!(later.cause.state, CauseState::New, "a mute ends");
@@ -142,13 +122,8 @@ pub async fn a_merge_holds_for_the_future(store: Shared) {
     assert_eq!(seen.keys.len(), 2);
     assert!(seen.notes.iter().any(|note| note.text == "before"), "notes come along");
     assert_eq!(dead(&store, DeadFilter { cause: Some(most.clone()), ..DeadFilter::default() }).await.len(), 5);
-    let itself = ChangeCause {
-        id: most.clone(),
-        change: CauseChange::MergeInto(most.clone()),
-        actor: "ada".into(),
-        now: at(61),
-    };
-    assert!(store.change_cause(itself).await.is_err());
+    let itself = CauseChange::MergeInto(most.clone());
+    assert_eq!(try_change(&store, most, &itself).await, Err(Unchangeable::SameCause));
 
     let key = seen.keys.iter().find(|key| key.sample.contains("site key")).expect("a key").key.clone();
     let split = change(&store, most, CauseChange::Split(SplitBy::Key(key))).await;
@@ -163,7 +138,7 @@ pub async fn a_merge_holds_for_the_future(store: Shared) {
 pub async fn a_split_holds_for_the_future(store: Shared) {
     bury_four(&store).await;
     let id = causes(&store, at(100)).await[0].id.clone();
-    let split = change(&store, &id, CauseChange::Split(SplitBy::Target("host1.example".into()))).await;
+    let split = change(&store, &id, target("host1.example")).await;
     assert_ne!(split, id);
     let on = |host: &str| json!({"url": format!("https://{host}/x")});
     bury(&store, job(9, on("host1.example")), Reason::HandlerError, "task 9009 was lost", at(60)).await;
@@ -173,7 +148,7 @@ pub async fn a_split_holds_for_the_future(store: Shared) {
     assert_eq!((rest.cause.dead, rest.cause.targets), (2, vec!["host0.example".to_owned()]));
     assert_eq!(part.cause.trend.0.iter().sum::<i64>() + rest.cause.trend.0.iter().sum::<i64>(), 5);
     assert_eq!((part.cause.first_seen, part.cause.last_seen), (at(1), at(60)));
-    let by_text = change(&store, &id, CauseChange::Split(SplitBy::Text("9010".into()))).await;
+    let by_text = change(&store, &id, text("9010")).await;
     assert_eq!(detail(&store, &by_text).await.cause.dead, 1);
     assert_sound(&store).await;
 }
@@ -182,18 +157,13 @@ pub async fn a_split_holds_for_the_future(store: Shared) {
 pub async fn a_part_of_a_part_is_split_off(store: Shared) {
     bury_four(&store).await;
     let id = causes(&store, at(100)).await[0].id.clone();
-    let part = change(&store, &id, CauseChange::Split(SplitBy::Target("host1.example".into()))).await;
-    let deeper = change(&store, &part, CauseChange::Split(SplitBy::Text("7003".into()))).await;
+    let part = change(&store, &id, target("host1.example")).await;
+    let deeper = change(&store, &part, text("7003")).await;
     let input = json!({"url": "https://host1.example/x"});
     bury(&store, job(9, input), Reason::HandlerError, "task 7003 was lost", at(60)).await;
     assert_eq!(detail(&store, &deeper).await.cause.dead, 2);
-    let nothing = ChangeCause {
-        id,
-        change: CauseChange::Split(SplitBy::Target("nobody.example".into())),
-        actor: "ada".into(),
-        now: at(61),
-    };
-    assert!(store.change_cause(nothing).await.is_err(), "an empty part is none");
+    let nothing = try_change(&store, &id, &target("nobody.example")).await;
+    assert_eq!(nothing, Err(Unchangeable::NothingFits), "an empty part is none");
     assert_eq!(causes(&store, at(100)).await.len(), 4);
     assert_sound(&store).await;
 }
@@ -235,6 +205,126 @@ pub async fn what_is_recognised_is_not_written(store: Shared) {
     let known = store.recognise(vec![key, "1-never-seen".to_owned()]).await.expect("answered");
     assert_eq!(known, [Some(cause.id.clone()), None]);
     assert_eq!(causes(&store, at(100)).await.len(), 2);
+}
+
+/// Splitting and merging back in turn leaves everything as it was: no key, no rule and no count is left behind.
+pub async fn a_split_merged_back_leaves_nothing_behind(store: Shared) {
+    attach(&store, 1).await;
+    for n in 1..=16 {
+        let input = json!({"url": format!("https://host{}.example/{n}", n % 2)});
+        bury(&store, job(n, input), Reason::HandlerError, &format!("task {n} was lost"), at(n as i64)).await;
+    }
+    let before = causes(&store, at(100)).await;
+    let id = before[0].id.clone();
+    let mut parts = Vec::new();
+    for _ in 0..15 {
+        let part = change(&store, &id, target("host1.example")).await;
+        assert_eq!((detail(&store, &part).await.cause.dead, detail(&store, &id).await.cause.dead), (8, 8));
+        assert_eq!(change(&store, &part, CauseChange::MergeInto(id.clone())).await, id);
+        parts.push(part);
+        assert_eq!(store.cause_rules().await.expect("read").rules, [], "the rule goes away again");
+        let seen = detail(&store, &id).await;
+        assert_eq!((seen.keys.len(), seen.keys[0].total), (1, 16));
+        assert_eq!(causes(&store, at(100)).await, before);
+    }
+    parts.dedup();
+    assert_eq!(parts.len(), 1, "it is the same part each time");
+    let facts = store.cause_facts(FindCause { id, like: None }).await.expect("there");
+    assert_eq!(facts.keys.len(), 2, "the part is kept once, for splits to come: {facts:?}");
+    assert_sound(&store).await;
+}
+
+/// A settlement by older rules is filed, and brought to where it belongs later. So is one that names a part which was brought
+/// back meanwhile.
+pub async fn what_is_settled_by_older_rules_is_resolved_anew(store: Shared) {
+    bury_four(&store).await;
+    let id = causes(&store, at(100)).await[0].id.clone();
+    let older = store.cause_rules().await.expect("read");
+    let part = change(&store, &id, target("host1.example")).await;
+    let on = |n: u128| job(n, json!({"url": format!("https://host1.example/{n}")}));
+    bury_by(&store, on(9), "task 9009 was lost", &older).await;
+    assert_eq!(detail(&store, &part).await.cause.dead, 2);
+    while resolve_some(&store, 1).await {}
+    assert_eq!((detail(&store, &part).await.cause.dead, detail(&store, &id).await.cause.dead), (3, 1));
+
+    let older = store.cause_rules().await.expect("read");
+    change(&store, &part, CauseChange::MergeInto(id.clone())).await;
+    bury_by(&store, on(10), "task 9010 was lost", &older).await;
+    while resolve_some(&store, 1).await {}
+    let seen = detail(&store, &id).await;
+    assert_eq!((seen.cause.dead, seen.keys.len(), seen.keys[0].dead), (5, 1, 5));
+    assert_sound(&store).await;
+}
+
+/// Of two changes that were decided at once one is written, and the other knows.
+pub async fn a_change_that_was_overtaken_writes_nothing(store: Shared) {
+    bury_four(&store).await;
+    let id = causes(&store, at(100)).await[0].id.clone();
+    let assign = |who: &str| CauseChange::Assign(Some(who.to_owned()));
+    let (first, _) = decided(&store, &id, &assign("bob"), ID_DIGITS).await.expect("decided");
+    let (second, _) = decided(&store, &id, &assign("eve"), ID_DIGITS).await.expect("decided");
+    let (split, _) = decided(&store, &id, &target("host1.example"), ID_DIGITS).await.expect("decided");
+    assert_eq!(store.change_cause(by_ada(first)).await.expect("answered"), CauseChanged::Applied);
+    for late in [second, split] {
+        assert_eq!(store.change_cause(by_ada(late)).await.expect("answered"), CauseChanged::Stale);
+    }
+    let seen = detail(&store, &id).await;
+    assert_eq!((seen.cause.owner.as_deref(), seen.notes.len()), (Some("bob"), 1));
+    assert_eq!(store.cause_rules().await.expect("read").rules, []);
+}
+
+/// Of two who resolve the same letters one does, and rules that changed meanwhile are noticed.
+pub async fn letters_are_resolved_by_the_rules_there_are(store: Shared) {
+    bury_four(&store).await;
+    let id = causes(&store, at(100)).await[0].id.clone();
+    let (edit, part) = decided(&store, &id, &target("host1.example"), ID_DIGITS).await.expect("decided");
+    let before = store.cause_rules().await.expect("read");
+    store.change_cause(by_ada(edit)).await.expect("answered");
+    let found = store.unresolved_letters(9).await.expect("listed").expect("letters");
+    assert!(!store.resolve_letters(resolved(found.clone(), &before)).await.expect("answered"), "by older rules");
+    let rules = store.cause_rules().await.expect("read");
+    assert!(store.resolve_letters(resolved(found.clone(), &rules)).await.expect("answered"));
+    assert!(!store.resolve_letters(resolved(found, &rules)).await.expect("answered"), "twice");
+    while resolve_some(&store, 9).await {}
+    assert_eq!(detail(&store, &part).await.cause.dead, 2);
+    assert_sound(&store).await;
+}
+
+/// A list of causes in some states has as many as asked for, whatever stands before them.
+pub async fn a_list_of_states_goes_on_until_it_is_full(store: Shared) {
+    attach(&store, 1).await;
+    for n in 0..12_u128 {
+        let letter = char::from(b'a' + u8::try_from(n).expect("few"));
+        let message = format!("the {} is wrong", letter.to_string().repeat(5));
+        bury(&store, job(n + 1, plain()), Reason::HandlerError, &message, at(n as i64)).await;
+    }
+    let all = causes(&store, at(100)).await;
+    assert_eq!(all.len(), 12);
+    for cause in &all[..8] {
+        change(&store, &cause.id, CauseChange::Resolve(None)).await;
+    }
+    change(&store, &all[8].id, CauseChange::Mute(Mute::default())).await;
+    let listed = async |states: &[CauseState], limit| {
+        let params = ListCauses {
+            ids: Vec::new(),
+            pipeline: None,
+            states: states.to_vec(),
+            owner: None,
+            with_empty: false,
+            limit,
+            now: at(100),
+        };
+        let found = store.list_causes(params).await.expect("listed");
+        assert!(found.iter().all(|cause| states.contains(&cause.state) && cause.targets == ["example.com"]));
+        found.len()
+    };
+    assert_eq!(listed(&[CauseState::New], 2).await, 2);
+    assert_eq!(listed(&[CauseState::New], 9).await, 3);
+    assert_eq!(listed(&[CauseState::Resolved], 9).await, 8);
+    assert_eq!(listed(&[CauseState::Muted, CauseState::New], 9).await, 4);
+    assert_eq!(listed(&[CauseState::Regressed], 9).await, 0);
+    bury(&store, job(90, plain()), Reason::HandlerError, "the lllll is wrong", at(99)).await;
+    assert_eq!(listed(&[CauseState::Regressed], 9).await, 1);
 }
 
 /// A cause far above its usual hour escalates.
