@@ -15,6 +15,7 @@ use crate::causes::KnownRules;
 use crate::chance::{Chance, SystemChance};
 use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
+use crate::events::Events;
 use crate::pipeline::Pipeline;
 use crate::worker::{Until, Worker};
 
@@ -24,6 +25,8 @@ pub struct Redrive {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) chance: Arc<dyn Chance>,
+    /// What happens in this process.
+    pub(crate) events: Events,
     pub(crate) rules: Arc<KnownRules>,
 }
 
@@ -35,7 +38,13 @@ impl Redrive {
 
     /// Redrive over a store that is open.
     pub fn over(store: Arc<dyn Store>) -> Self {
-        Self { store, clock: Arc::new(SystemClock), chance: Arc::new(SystemChance), rules: Arc::default() }
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            chance: Arc::new(SystemChance),
+            events: Events::default(),
+            rules: Arc::default(),
+        }
     }
 
     /// The same with another clock and source of randomness.
@@ -46,6 +55,11 @@ impl Redrive {
     /// The store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// What happens in this process, for who listens.
+    pub const fn events(&self) -> &Events {
+        &self.events
     }
 
     /// What time it is.

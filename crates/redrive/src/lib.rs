@@ -31,6 +31,7 @@
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and retention
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
+//! - [`events`]: what happens, for who listens
 //! - [`error`]: what can go wrong
 
 pub mod causes;
@@ -40,6 +41,7 @@ pub mod config;
 pub mod dead;
 pub mod engine;
 pub mod error;
+pub mod events;
 pub mod export;
 pub mod handler;
 mod lines;

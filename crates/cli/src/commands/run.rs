@@ -1,5 +1,7 @@
 //! `redrive run`: enqueues a file, works until the pipeline is drained, and says how it went.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 use redrive::config::units::Wait;
 use redrive::tasks::{Fed, Feed, Tasks, WhenFull};
@@ -17,6 +19,9 @@ use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::progress::Progress;
 use redrive::config::{Setting, with_vault};
+
+/// How often the progress is read if nothing happens in this process.
+const SHOW_ANYWAY: Duration = Duration::from_secs(1);
 
 /// Dead letters that the summary shows.
 const DEAD_SHOWN: u32 = 10;
@@ -120,8 +125,14 @@ async fn work_through(
         result
     };
     let showing = async {
+        let (mut events, mut shown_at) = (redrive.events().listen(), Instant::now());
         loop {
             tokio::time::sleep(progress.every()).await;
+            // Where nothing happens nothing is read, but for what other processes do.
+            if events.skip() == 0 && shown_at.elapsed() < SHOW_ANYWAY {
+                continue;
+            }
+            shown_at = Instant::now();
             if let (Ok(ledger), Ok(breakers)) = (redrive.ledger(&name).await, redrive.store().list_breakers().await) {
                 let held: Vec<_> = breakers.into_iter().filter(|breaker| breaker.pipeline == name).collect();
                 progress.show(ledger, &held, redrive.now());

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use redrive_core::failures::with_sources;
 
 use super::VaultError;
+use crate::clock::Clock;
+use crate::events::{Events, Happening};
 
 /// How long it is left alone at first; doubled each time.
 const FIRST: Duration = Duration::from_secs(2);
@@ -15,8 +17,12 @@ const FIRST: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// What is known about a vault that does not answer.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Away(Arc<Mutex<Known>>);
+#[derive(Clone)]
+pub(super) struct Away {
+    known: Arc<Mutex<Known>>,
+    events: Events,
+    clock: Arc<dyn Clock>,
+}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -25,6 +31,10 @@ struct Known {
 }
 
 impl Away {
+    pub(super) fn new(events: Events, clock: Arc<dyn Clock>) -> Self {
+        Self { known: Arc::default(), events, clock }
+    }
+
     pub(super) fn is_away(&self) -> bool {
         self.known().until.is_some_and(|until| Instant::now() < until)
     }
@@ -37,11 +47,7 @@ impl Away {
             return;
         }
         if known.times == 0 {
-            tracing::warn!(
-                vault = address,
-                error = with_sources(error),
-                "the vault is away; payloads wait in the spool"
-            );
+            self.tell(Happening::VaultAway { vault: address.to_owned(), why: with_sources(error) });
         }
         let wait = FIRST.saturating_mul(1 << known.times.min(10)).min(LONGEST);
         known.times = known.times.saturating_add(1);
@@ -49,14 +55,17 @@ impl Away {
     }
 
     /// Notes that it answered.
-    pub(super) fn clear(&self) {
-        let mut known = self.known();
-        if std::mem::take(&mut *known).times > 0 {
-            tracing::info!("the vault is back");
+    pub(super) fn clear(&self, address: &str) {
+        if std::mem::take(&mut *self.known()).times > 0 {
+            self.tell(Happening::VaultBack { vault: address.to_owned() });
         }
     }
 
+    fn tell(&self, what: Happening) {
+        self.events.tell(self.clock.now(), None, what);
+    }
+
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -186,7 +186,7 @@ impl Vault {
             clock: Arc::clone(&redrive.clock),
             store_id: Arc::default(),
             spool: None,
-            away: Away::default(),
+            away: Away::new(redrive.events.clone(), Arc::clone(&redrive.clock)),
             at_hand: Arc::new(Semaphore::new(AT_HAND_MAX)),
         })
     }

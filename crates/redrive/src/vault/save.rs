@@ -102,7 +102,7 @@ impl Vault {
             match self.within(patience, self.upload(packed, want)).await {
                 Err(error) if error.is_of_the_vault() => self.away.note(&self.address, &error),
                 Ok(()) => {
-                    self.away.clear();
+                    self.away.clear(&self.address);
                     return Ok(());
                 }
                 failed => return failed,

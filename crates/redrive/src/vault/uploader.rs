@@ -54,7 +54,7 @@ impl Vault {
             }
         }
         if arrived > 0 {
-            self.away.clear();
+            self.away.clear(&self.address);
         }
         Ok(arrived)
     }

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::holds::Holds;
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::events::Happening;
 use crate::pipeline::Pipeline;
 
 /// A job that this worker has.
@@ -119,8 +120,10 @@ impl Context {
 
     /// Ends the run of a job that this worker has lost.
     pub(super) fn lose(&self, lease: &Lease) {
-        if let Some(held) = self.held().remove(lease) {
+        let lost = self.held().remove(lease);
+        if let Some(held) = lost {
             held.token.cancel();
+            self.tell(Happening::LeaseLost { job: lease.job });
         }
     }
 
@@ -132,11 +135,21 @@ impl Context {
         loop {
             match call().await {
                 Err(StoreError::Busy { place, .. }) => {
-                    tracing::warn!(%place, "the store is locked by another process; trying again");
+                    self.tell(Happening::StoreLocked { place: place.to_string() });
                 }
                 answer => return answer,
             }
         }
+    }
+
+    /// Tells what happened in this worker.
+    pub(super) fn tell(&self, what: Happening) {
+        self.redrive.events.tell(self.now(), Some(self.id), what);
+    }
+
+    /// The same for what happens with every job: it is made only if somebody wants it.
+    pub(super) fn tell_often(&self, what: impl FnOnce() -> Happening) {
+        self.redrive.events.tell_often(self.now(), Some(self.id), what);
     }
 
     /// Waits until a pipeline may run one more job; nothing if the worker is to stop.

@@ -26,6 +26,7 @@ use super::settle::{Ended, Settler};
 use super::{GRACE, Until, run};
 use crate::clock::Clock;
 use crate::error::{Error, Waited};
+use crate::events::Happening;
 use crate::pipeline::Pipeline;
 
 /// Jobs that have ended but wait to be settled, above which nothing more is begun.
@@ -270,7 +271,7 @@ impl Fetcher {
         let leased = match leased {
             Ok(leased) => leased,
             Err(StoreError::Busy { place, .. }) => {
-                tracing::warn!(%place, "the store is locked by another process; trying again");
+                self.context.tell(Happening::StoreLocked { place: place.to_string() });
                 return Ok(());
             }
             Err(error) => return Err(error.into()),

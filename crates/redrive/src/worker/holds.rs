@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use super::context::Context;
 use crate::error::Error;
+use crate::events::Happening;
 
 /// What is in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,36 +88,38 @@ impl Holds {
         }
     }
 
-    fn note(&self, pipeline: &PipelineName, trouble: Trouble, why: String, now: Timestamp) -> Hold {
+    /// Notes trouble; gives the hold, and whether it is a new one.
+    fn note(&self, pipeline: &PipelineName, trouble: Trouble, why: String, now: Timestamp) -> (Hold, bool) {
         let mut held = self.held();
-        let (known, hold) =
-            held.entry(pipeline.clone()).and_modify(|(_, hold)| hold.tried(why.clone(), now)).or_insert_with(|| {
-                tracing::warn!(%pipeline, why, "the pipeline cannot work and is held; it is tried again by itself");
-                (trouble, Hold::new(pipeline.clone(), why.clone(), now))
-            });
+        let is_new = !held.contains_key(pipeline);
+        let (known, hold) = held
+            .entry(pipeline.clone())
+            .and_modify(|(_, hold)| hold.tried(why.clone(), now))
+            .or_insert_with(|| (trouble, Hold::new(pipeline.clone(), why.clone(), now)));
         *known = trouble;
         let hold = hold.clone();
         drop(held);
         self.changed.send_replace(());
-        hold
+        (hold, is_new)
     }
 
     /// Notes that something works: a job that began then came to an end of its own, evidence was kept, or results were
-    /// written. The pipeline goes on if that was what held it. A job of which nothing was to be kept says nothing about
+    /// written. The pipeline goes on if that was what held it, which is said. A job of which nothing was to be kept says nothing about
     /// evidence, unless nobody has met that trouble for long.
-    pub(super) fn works(&self, pipeline: &PipelineName, trouble: Trouble, begun_at: Timestamp) {
+    fn works(&self, pipeline: &PipelineName, trouble: Trouble, begun_at: Timestamp) -> bool {
         self.worked.lock().unwrap_or_else(PoisonError::into_inner).insert((pipeline.clone(), trouble));
         let mut held = self.held();
         let over = |(known, hold): &(Trouble, Hold)| match (known, trouble) {
             (Trouble::Evidence, Trouble::Handler) => hold.is_past_for(begun_at),
             _ => *known == trouble && hold.is_over_for(begun_at),
         };
-        if held.get(pipeline).is_some_and(over) {
+        let goes_on = held.get(pipeline).is_some_and(over);
+        if goes_on {
             held.remove(pipeline);
             drop(held);
-            tracing::info!(%pipeline, "the pipeline goes on");
             self.changed.send_replace(());
         }
+        goes_on
     }
 
     fn list(&self) -> Vec<Hold> {
@@ -127,7 +130,19 @@ impl Holds {
 impl Context {
     /// Holds a pipeline that cannot work, and says until when.
     pub(super) fn hold_pipeline(&self, pipeline: &PipelineName, trouble: Trouble, why: String) -> Hold {
-        self.holds.note(pipeline, trouble, why, self.now())
+        let (hold, is_new) = self.holds.note(pipeline, trouble, why, self.now());
+        if is_new {
+            let Hold { pipeline, why, next_try, .. } = hold.clone();
+            self.tell(Happening::PipelineHeld { pipeline, why, next_try });
+        }
+        hold
+    }
+
+    /// Notes that something of a pipeline works, since a time; see [`Holds::works`].
+    pub(super) fn works(&self, pipeline: &PipelineName, trouble: Trouble, begun_at: Timestamp) {
+        if self.holds.works(pipeline, trouble, begun_at) {
+            self.tell(Happening::PipelineWentOn { pipeline: pipeline.clone() });
+        }
     }
 }
 
@@ -161,14 +176,14 @@ mod tests {
         let mut now = at(0);
         for expected in 1..=6 {
             holds.works(&pipeline, Trouble::Handler, now);
-            let hold = holds.note(&pipeline, Trouble::Evidence, "the spool is full".into(), now);
+            let (hold, _) = holds.note(&pipeline, Trouble::Evidence, "the spool is full".into(), now);
             assert_eq!((tries(), holds.room(&pipeline, 9, now)), (Some(expected), 0), "each wait is longer");
             now = hold.next_try;
             assert_eq!(holds.room(&pipeline, 9, now), 1, "one at a time");
         }
         holds.works(&pipeline, Trouble::Evidence, now);
         assert_eq!((tries(), holds.room(&pipeline, 9, now)), (None, 9));
-        let hold = holds.note(&pipeline, Trouble::Evidence, "the spool is full".into(), now);
+        let (hold, _) = holds.note(&pipeline, Trouble::Evidence, "the spool is full".into(), now);
         holds.works(&pipeline, Trouble::Handler, hold.next_try + Duration::from_secs(60));
         assert_eq!(tries(), None, "no job met it for long");
     }

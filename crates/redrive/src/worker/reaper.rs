@@ -9,10 +9,11 @@ use redrive_core::crashes::{LostLease, judge};
 use redrive_core::ids::WorkerId;
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{FindLostLeases, SettleJobs};
+use redrive_store::contract::{FindLostLeases, SettleJobs, Settled};
 
 use super::context::Context;
 use crate::error::Error;
+use crate::events::Happening;
 use crate::handler::exec::orphans;
 use crate::pipeline::Pipeline;
 
@@ -108,6 +109,9 @@ async fn take_back(
         keep_late: false,
         now: context.now(),
     };
-    context.redrive.store.settle(params).await?;
+    let settled = context.redrive.store.settle(params.clone()).await?;
+    for (settlement, _) in params.settlements.iter().zip(settled).filter(|(_, answer)| *answer == Settled::Applied) {
+        context.tell_often(|| Happening::settled(&pipeline.name, settlement));
+    }
     Ok(())
 }

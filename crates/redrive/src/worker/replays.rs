@@ -21,6 +21,7 @@ use super::context::Context;
 use super::fetch::Fetcher;
 use super::holds::Patience;
 use crate::error::Error;
+use crate::events::Happening;
 use crate::pipeline::Pipeline;
 use crate::vault::host;
 
@@ -144,7 +145,7 @@ impl Driver {
                 }
                 Advance::Send { .. } | Advance::Pause(_) | Advance::Finish => {
                     let done = self.context.patiently(|| store.advance_replay(replay.id, now)).await?;
-                    tracing::debug!(replay = %replay.id, ?done, "replay advanced");
+                    Happening::advanced(replay.id, &done).into_iter().for_each(|what| self.context.tell(what));
                     let Some(new) = store.get_replay(replay.id).await? else { break };
                     if new.state == ReplayState::Done && !new.automatic {
                         self.context.redrive.resolve_recovered(&new).await?;
@@ -230,7 +231,8 @@ impl Driver {
         let store = &self.context.redrive.store;
         let plan = self.context.patiently(|| store.start_replay(params.clone())).await?;
         if plan.included > 0 {
-            tracing::info!(pipeline = %pipeline.name, letters = plan.included, "dead letters are replayed by themselves");
+            let (pipeline, letters) = (pipeline.name.clone(), plan.included);
+            self.context.tell(Happening::ReplayBegun { pipeline, replay: params.id, letters });
         }
         Ok(())
     }

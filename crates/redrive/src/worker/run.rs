@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::context::Context;
 use super::holds::Trouble;
 use super::settle::Ended;
+use crate::events::Happening;
 use crate::handler::{Handler, HandlerError, Isolation, Job, Progress, panic_report};
 use crate::pipeline::Pipeline;
 use crate::vault::{Evidence, Kept};
@@ -116,6 +117,7 @@ async fn handle(
 ) -> (Outcome, Option<Value>) {
     let begun_at = context.now();
     let evidence = work.evidence.clone();
+    context.tell_often(|| Happening::JobBegun { pipeline: pipeline.name.clone(), job: work.id, attempt: work.attempt });
     let ended = match guarded(pipeline, handler, work, slack).await {
         Ok(ended) => ended,
         Err((trouble, why)) => {
@@ -123,9 +125,9 @@ async fn handle(
             return (Outcome::Returned, None);
         }
     };
-    context.holds.works(&pipeline.name, Trouble::Handler, begun_at);
+    context.works(&pipeline.name, Trouble::Handler, begun_at);
     if evidence.is_kept() {
-        context.holds.works(&pipeline.name, Trouble::Evidence, begun_at);
+        context.works(&pipeline.name, Trouble::Evidence, begun_at);
     }
     match ended {
         (Outcome::Crashed(report), _) => (crashed(context, report).await, None),

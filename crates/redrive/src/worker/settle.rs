@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redrive_core::breakers::Signal;
 use redrive_core::failures::with_sources;
+use redrive_core::ids::PipelineName;
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::{Decision, Destination, Ending, Outcome, Settlement, decide};
 use redrive_core::traffic::Facts;
@@ -20,6 +21,7 @@ use super::context::Context;
 use super::heartbeat;
 use super::holds::{Patience, Trouble};
 use crate::error::Error;
+use crate::events::Happening;
 use crate::pipeline::Pipeline;
 use crate::sink::JobResult;
 use crate::vault::Kept;
@@ -230,7 +232,7 @@ impl Settling {
             };
             let error = match written {
                 Ok(()) => {
-                    holds.works(&self.pipeline.name, Trouble::Sink, self.context.now());
+                    self.context.works(&self.pipeline.name, Trouble::Sink, self.context.now());
                     return true;
                 }
                 Err(closed @ Error::SinkClosed(_)) => {
@@ -301,6 +303,9 @@ impl Settling {
             let Some(answers) = self.try_store(settlements.iter().map(|(s, _)| s.clone()).collect()).await else {
                 return;
             };
+            for ((settlement, _), answer) in settlements.iter().zip(&answers) {
+                tell(&self.context, &self.pipeline.name, settlement, *answer);
+            }
             let refused = settlements.into_iter().zip(answers).filter(|(_, answer)| *answer == Settled::PayloadGone);
             settlements = refused.map(|(refused, _)| refused).collect();
             if settlements.is_empty() {
@@ -308,8 +313,8 @@ impl Settling {
             }
             for (settlement, kept) in &mut settlements {
                 if let Err(why) = self.keep_again(settlement, kept.as_ref(), turn).await {
-                    tracing::warn!(job = %settlement.lease.job, why, "the payload of an attempt is lost");
                     settlement.decision.lose_payload(&why);
+                    self.context.tell(Happening::PayloadLost { job: settlement.lease.job, why });
                 }
             }
         }
@@ -342,5 +347,16 @@ impl Settling {
         let store = &self.context.redrive.store;
         let answered = self.context.patiently(|| store.settle(params.clone())).await;
         answered.map_err(|error| self.context.fail(error.into())).ok()
+    }
+}
+
+/// Tells what became of a settlement.
+fn tell(context: &Context, pipeline: &PipelineName, settlement: &Settlement, answer: Settled) {
+    match answer {
+        Settled::Applied => context.tell_often(|| Happening::settled(pipeline, settlement)),
+        Settled::Stale => {
+            context.tell(Happening::SettledLate { pipeline: pipeline.clone(), job: settlement.lease.job });
+        }
+        Settled::PayloadGone => {}
     }
 }

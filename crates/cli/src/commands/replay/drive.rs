@@ -1,6 +1,6 @@
 //! Working on a replay, or watching others do it, until it ends.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use redrive::config::Setting;
@@ -22,6 +22,9 @@ use crate::output::progress::Counter;
 /// How often the progress is read.
 const EVERY: Duration = Duration::from_millis(100);
 
+/// How often it is read if nothing happens in this process.
+const SHOW_ANYWAY: Duration = Duration::from_secs(1);
+
 /// Letters that failed again and are shown.
 const FAILED_SHOWN: u32 = 5;
 
@@ -40,10 +43,17 @@ pub async fn drive(
     let signalled = signals::watch(stop.clone(), worker.hurry(), move |line| said.say(line));
     let working = worker.run(Until::Drained, stop.clone());
     tokio::pin!(working);
+    let (mut events, mut shown_at) = (redrive.events().listen(), Instant::now());
     let worked = loop {
         tokio::select! {
             worked = &mut working => break worked,
-            () = tokio::time::sleep(EVERY) => show(&counter, &redrive.find_replay(which).await?),
+            () = tokio::time::sleep(EVERY) => {
+                // Where nothing happens nothing is read, but for what other processes do.
+                if events.skip() > 0 || shown_at.elapsed() >= SHOW_ANYWAY {
+                    show(&counter, &redrive.find_replay(which).await?);
+                    shown_at = Instant::now();
+                }
+            }
         }
     };
     counter.finish();

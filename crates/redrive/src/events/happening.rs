@@ -1,0 +1,196 @@
+//! What can happen.
+
+use redrive_core::dead::Gate;
+use redrive_core::failures::Reason;
+use redrive_core::ids::{JobId, PipelineName, ReplayId};
+use redrive_core::replays::Advance;
+use redrive_core::settlements::{Destination, Settlement};
+use redrive_core::time::Timestamp;
+use serde::Serialize;
+
+/// What can happen, with the ids and numbers that say where.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Happening {
+    /// An attempt began.
+    JobBegun {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The job.
+        job: JobId,
+        /// Which attempt, from 1.
+        attempt: u32,
+    },
+    /// A job is done.
+    JobDone {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The job.
+        job: JobId,
+        /// Attempts that it took.
+        attempts: u32,
+    },
+    /// An attempt failed, and there will be another.
+    JobRetried {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The job.
+        job: JobId,
+        /// Why it failed.
+        reason: Reason,
+        /// The code.
+        code: Option<String>,
+        /// When it is due again.
+        due_at: Timestamp,
+    },
+    /// A job became a dead letter.
+    JobDied {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The job.
+        job: JobId,
+        /// Why.
+        reason: Option<Reason>,
+        /// The code.
+        code: Option<String>,
+        /// Whether it may be replayed.
+        gate: Gate,
+    },
+    /// A job went back to the queue as it was: it was not begun, or stopped through no fault of its own.
+    JobReturned {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The job.
+        job: JobId,
+    },
+    /// A worker no longer has a job that it had: it was late, or the job was cancelled.
+    LeaseLost {
+        /// The job.
+        job: JobId,
+    },
+    /// What came out of a job did not count: another worker had it by then.
+    SettledLate {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The job.
+        job: JobId,
+    },
+    /// The payload of an attempt is lost.
+    PayloadLost {
+        /// The job.
+        job: JobId,
+        /// Why.
+        why: String,
+    },
+    /// The breaker of a target opened: its jobs wait.
+    BreakerOpened {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The target.
+        target: String,
+        /// Why.
+        why: Option<String>,
+        /// Until when nothing is tried.
+        until: Timestamp,
+    },
+    /// The breaker of a target closed: its jobs go on.
+    BreakerClosed {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The target.
+        target: String,
+    },
+    /// A pipeline cannot work and is held.
+    PipelineHeld {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// What is wrong.
+        why: String,
+        /// When it is tried again.
+        next_try: Timestamp,
+    },
+    /// A pipeline that was held goes on.
+    PipelineWentOn {
+        /// The pipeline.
+        pipeline: PipelineName,
+    },
+    /// A policy began a replay.
+    ReplayBegun {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The replay.
+        replay: ReplayId,
+        /// Letters that it chose.
+        letters: u64,
+    },
+    /// A replay sent letters.
+    ReplaySent {
+        /// The replay.
+        replay: ReplayId,
+        /// How many.
+        letters: u32,
+        /// The step of its ramp, from 0.
+        step: u32,
+    },
+    /// A replay paused itself.
+    ReplayPaused {
+        /// The replay.
+        replay: ReplayId,
+        /// Why.
+        why: String,
+    },
+    /// Every letter of a replay has come to its end.
+    ReplayFinished {
+        /// The replay.
+        replay: ReplayId,
+    },
+    /// The vault does not answer; payloads wait in the spool.
+    VaultAway {
+        /// Where it is.
+        vault: String,
+        /// What it said.
+        why: String,
+    },
+    /// The vault answers again.
+    VaultBack {
+        /// Where it is.
+        vault: String,
+    },
+    /// Another process keeps the store locked; it is tried again.
+    StoreLocked {
+        /// Where it is.
+        place: String,
+    },
+}
+
+impl Happening {
+    /// What a settlement means for its job.
+    pub(crate) fn settled(pipeline: &PipelineName, settlement: &Settlement) -> Self {
+        let (pipeline, job) = (pipeline.clone(), settlement.lease.job);
+        let decision = &settlement.decision;
+        let reason = decision.failure.as_ref().map(|failure| failure.reason);
+        let code = || decision.failure.as_ref().and_then(|failure| failure.code.clone());
+        match (&decision.destination, reason) {
+            (Destination::Done, _) => Self::JobDone { pipeline, job, attempts: decision.tally.attempts },
+            (Destination::Queue { due_at }, Some(reason)) => {
+                Self::JobRetried { pipeline, job, reason, code: code(), due_at: *due_at }
+            }
+            (Destination::Queue { .. }, None) => Self::JobReturned { pipeline, job },
+            (Destination::Dead { gate, .. }, reason) => {
+                Self::JobDied { pipeline, job, reason, code: code(), gate: *gate }
+            }
+        }
+    }
+
+    /// What a step of a replay means, if it means anything.
+    pub(crate) fn advanced(replay: ReplayId, advance: &Advance) -> Option<Self> {
+        match advance {
+            Advance::Send { letters, step, .. } => {
+                Some(Self::ReplaySent { replay, letters: *letters, step: step.number })
+            }
+            Advance::Pause(why) => Some(Self::ReplayPaused { replay, why: why.clone() }),
+            Advance::Finish => Some(Self::ReplayFinished { replay }),
+            Advance::Wait(_) => None,
+        }
+    }
+}

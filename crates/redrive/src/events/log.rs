@@ -1,0 +1,45 @@
+//! The lines that are logged of what happens. What goes wrong is a warning, what changes for many jobs is told, and what
+//! happens with every job is for who looks for a mistake.
+
+use tracing::{Level, debug, enabled, info, warn};
+
+use super::{Event, Happening};
+
+/// Whether also what happens with every job is logged.
+pub(super) fn wants_all() -> bool {
+    enabled!(Level::DEBUG)
+}
+
+/// Logs an event.
+pub(super) fn line(event: &Event) {
+    use Happening as H;
+    match &event.what {
+        H::StoreLocked { place } => warn!(place, "the store is locked by another process; trying again"),
+        H::PipelineHeld { pipeline, why, .. } => {
+            warn!(%pipeline, why, "the pipeline cannot work and is held; it is tried again by itself");
+        }
+        H::VaultAway { vault, why } => warn!(vault, error = why, "the vault is away; payloads wait in the spool"),
+        H::PayloadLost { job, why } => warn!(%job, why, "the payload of an attempt is lost"),
+        H::PipelineWentOn { pipeline } => info!(%pipeline, "the pipeline goes on"),
+        H::VaultBack { vault } => info!(vault, "the vault is back"),
+        H::BreakerOpened { pipeline, target, why, until } => {
+            info!(%pipeline, target, why, %until, "the target fails: its jobs wait");
+        }
+        H::BreakerClosed { pipeline, target } => info!(%pipeline, target, "the target works again"),
+        H::ReplayBegun { pipeline, letters, .. } => {
+            info!(%pipeline, letters, "dead letters are replayed by themselves");
+        }
+        H::ReplayPaused { replay, why } => info!(%replay, why, "the replay paused itself"),
+        H::ReplayFinished { replay } => info!(%replay, "the replay is done"),
+        H::LeaseLost { job } => info!(%job, "the job is no longer this worker's"),
+        H::SettledLate { pipeline, job } => info!(%pipeline, %job, "the job was settled too late and did not count"),
+        H::ReplaySent { replay, letters, step } => debug!(%replay, letters, step, "the replay sent letters"),
+        H::JobBegun { pipeline, job, attempt } => debug!(%pipeline, %job, attempt, "began"),
+        H::JobDone { pipeline, job, attempts } => debug!(%pipeline, %job, attempts, "done"),
+        H::JobRetried { pipeline, job, reason, due_at, .. } => {
+            debug!(%pipeline, %job, %reason, %due_at, "failed, to be tried again");
+        }
+        H::JobDied { pipeline, job, reason, .. } => debug!(%pipeline, %job, ?reason, "died"),
+        H::JobReturned { pipeline, job } => debug!(%pipeline, %job, "returned"),
+    }
+}
