@@ -7,13 +7,11 @@ use std::time::Instant;
 
 use anyhow::Result;
 use redrive::{Pipeline, Redrive, json};
-use redrive_core::breakers::BreakerPolicy;
 use redrive_core::causes::CauseRules;
 use redrive_core::ids::{LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
-use redrive_store::Store;
 use redrive_store::contract::{AttachWorker, Lane, LeaseJobs, SettleJobs};
 
 use crate::{raw, row};
@@ -100,7 +98,7 @@ async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: us
 
 /// Leases and settles up to so many jobs; says how many.
 async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: WorkerId, batch: usize) -> Result<usize> {
-    let (store, now, policy): (&Arc<dyn Store>, _, _) = (redrive.store(), redrive.now(), Policy::default());
+    let (now, policy) = (redrive.now(), Policy::default());
     let lease = LeaseJobs {
         with_tried: false,
         lane: Lane::Queue,
@@ -109,10 +107,12 @@ async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: Worker
         token: LeaseToken::new(now, fastrand::u128(..)),
         limit: u32::try_from(batch)?,
         until: now + policy.lease,
-        breaker: BreakerPolicy::default(),
+        gates: Vec::new(),
+        gates_seen: None,
+        freed: Vec::new(),
         now,
     };
-    let jobs = store.lease(lease).await?.jobs;
+    let jobs = redrive.lease(lease).await?.jobs;
     if jobs.is_empty() {
         return Ok(0);
     }
@@ -120,6 +120,7 @@ async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: Worker
     let rules = CauseRules::default();
     let settle = |job: &LeasedJob| Settlement::new(job, decide(&policy, job, Outcome::Done, ending), &rules);
     let settlements = jobs.iter().map(settle).collect();
-    store.settle(SettleJobs { settlements, worker, breaker: policy.breaker.clone(), keep_late: true, now }).await?;
+    let settle = SettleJobs { settlements, worker, breakers: Vec::new(), keep_late: true, now };
+    redrive.settle(&policy.breaker, settle).await?;
     Ok(jobs.len())
 }

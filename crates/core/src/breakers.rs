@@ -1,6 +1,10 @@
 //! The breaker of a target: when the target fails too often its jobs wait, untouched, instead of burning their attempts.
 //!
-//! A breaker is a small value. Stores keep it, pass it in with what happened, and keep what comes back.
+//! A breaker is a small value with a version. Stores keep it; who settles folds in what attempts said of their target, and hands
+//! the next value over with the version that it was made from. While it is not closed a few jobs go to see, as probes, and only
+//! what they say counts.
+
+mod known;
 
 use std::time::Duration;
 
@@ -9,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::clock::set_back;
 use crate::failures::{Disposition, Failure, Reason};
 use crate::time::Timestamp;
+
+pub use known::{BreakerChange, BreakerRow, Gate, Gates, Heard, Known, NextBreaker};
 
 /// When a breaker opens and how it closes again.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +47,8 @@ impl Default for BreakerPolicy {
 }
 
 /// What a settled attempt means for the breaker of its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// The target answered.
     Answered,
@@ -71,6 +78,64 @@ impl Signal {
             }
             _ => Self::Answered,
         }
+    }
+
+    /// Whether the target gave trouble.
+    pub const fn is_trouble(self) -> bool {
+        matches!(self, Self::Failed | Self::Blocked | Self::Hold(_) | Self::WentOn)
+    }
+}
+
+/// What a settled attempt said about its target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// What it means.
+    pub signal: Signal,
+    /// Whether it went to see if the target is better.
+    #[serde(default)]
+    pub probe: bool,
+    /// When it ended.
+    pub at: Timestamp,
+    /// What it failed with, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Opener>,
+}
+
+impl Said {
+    /// Whether it can move a breaker.
+    const fn counts(&self) -> bool {
+        match self.signal {
+            Signal::Answered | Signal::Failed | Signal::Blocked | Signal::Hold(_) => true,
+            Signal::WentOn => self.probe,
+            Signal::Silent | Signal::Unasked => false,
+        }
+    }
+}
+
+/// The failure that opened a breaker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opener {
+    /// Why the attempt failed.
+    pub reason: Reason,
+    /// With which code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What it said, cut.
+    pub message: String,
+}
+
+impl Opener {
+    /// What is kept of a failure.
+    pub fn of(failure: &Failure) -> Self {
+        let message = failure.message.chars().take(WHY_MAX).collect();
+        Self { reason: failure.reason, code: failure.code.clone(), message }
+    }
+}
+
+impl std::fmt::Display for Opener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let code = self.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
+        write!(f, "{}{code}: {}", self.reason, self.message)
     }
 }
 
@@ -103,13 +168,14 @@ pub struct Breaker {
     pub blocked: u32,
     /// Times it opened without having closed in between.
     pub openings: u32,
-    /// Probes that are out.
-    pub probes_out: u32,
     /// Probes that came back with an answer.
     pub probes_ok: u32,
     /// While not closed: since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_at: Option<Timestamp>,
+    /// While not closed: the failure that opened it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<Opener>,
     /// What the target last failed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -123,7 +189,7 @@ const WHY_MAX: usize = 200;
 pub enum Admission {
     /// Everything.
     All,
-    /// So many probes; not before then if none.
+    /// Probes, at most so many at once.
     Probes(u32),
     /// Nothing before then.
     NotBefore(Timestamp),
@@ -140,9 +206,9 @@ impl Breaker {
             failures: 0,
             blocked: 0,
             openings: 0,
-            probes_out: 0,
             probes_ok: 0,
             opened_at: None,
+            opened_by: None,
             why: None,
         }
     }
@@ -157,66 +223,42 @@ impl Breaker {
     }
 
     /// What may be leased now.
-    pub fn admission(&self, policy: &BreakerPolicy, now: Timestamp) -> Admission {
+    pub fn admission(&self, now: Timestamp) -> Admission {
         match self.state {
             BreakerState::Closed => Admission::All,
             BreakerState::Open if now < self.open_until => Admission::NotBefore(self.open_until),
             BreakerState::Open => Admission::Probes(1),
-            BreakerState::HalfOpen => {
-                // Probes that never came back, because their worker died, are forgotten after a cool-down.
-                let forgotten = now >= self.since + policy.cool_down;
-                let out = if forgotten { 0 } else { self.probes_out };
-                match (1_u32 << self.probes_ok.min(10)).saturating_sub(out) {
-                    0 => Admission::NotBefore(self.since + policy.cool_down),
-                    free => Admission::Probes(free),
-                }
-            }
+            BreakerState::HalfOpen => Admission::Probes(1 << self.probes_ok.min(10)),
         }
-    }
-
-    /// Notes that so many probes were leased.
-    pub fn probe(&mut self, probes: u32, policy: &BreakerPolicy, now: Timestamp) {
-        if self.state == BreakerState::Open || now >= self.since + policy.cool_down {
-            self.probes_out = 0;
-            self.since = now;
-        }
-        self.state = BreakerState::HalfOpen;
-        self.probes_out += probes;
     }
 
     /// Takes in what a settled attempt said.
-    pub fn record(&mut self, signal: Signal, policy: &BreakerPolicy, now: Timestamp) {
-        if signal == Signal::Unasked {
+    pub fn record(&mut self, said: &Said, policy: &BreakerPolicy) {
+        if !said.counts() {
             return;
         }
         match self.state {
-            BreakerState::Closed => self.record_closed(signal, policy, now),
-            BreakerState::HalfOpen => self.record_probe(signal, policy, now),
+            BreakerState::Closed => self.record_closed(said, policy),
             // Attempts that were under way when it opened say nothing new, except that a hold may ask for longer.
-            BreakerState::Open => {
-                if let Signal::Hold(wait) = signal {
-                    self.open_until = self.open_until.max(now + wait);
+            BreakerState::Open if said.at < self.open_until => {
+                if let Signal::Hold(wait) = said.signal {
+                    self.open_until = self.open_until.max(said.at + wait);
                 }
             }
+            BreakerState::Open | BreakerState::HalfOpen if said.probe => self.record_probe(said, policy),
+            BreakerState::Open | BreakerState::HalfOpen => {}
+        }
+        if let Some(why) = said.why.as_ref().filter(|_| said.signal.is_trouble()) {
+            self.why = Some(why.to_string());
         }
     }
 
-    /// Keeps why the target failed, for people to see.
-    pub fn explain(&mut self, signal: Signal, failure: &Failure) {
-        let reopened = signal == Signal::WentOn && self.state == BreakerState::Open;
-        if !matches!(signal, Signal::Failed | Signal::Blocked | Signal::Hold(_)) && !reopened {
-            return;
-        }
-        let code = failure.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
-        let why = format!("{}{code}: {}", failure.reason, failure.message);
-        self.why = Some(why.chars().take(WHY_MAX).collect());
-    }
-
-    fn record_closed(&mut self, signal: Signal, policy: &BreakerPolicy, now: Timestamp) {
+    fn record_closed(&mut self, said: &Said, policy: &BreakerPolicy) {
+        let now = said.at;
         if now >= self.since + policy.window {
             *self = Self { blocked: self.blocked, ..Self::closed(now) };
         }
-        match signal {
+        match said.signal {
             Signal::WentOn | Signal::Silent | Signal::Unasked => return,
             Signal::Answered => self.blocked = 0,
             Signal::Failed => self.failures += 1,
@@ -224,41 +266,43 @@ impl Breaker {
                 self.failures += 1;
                 self.blocked += 1;
             }
-            Signal::Hold(wait) => return self.open(wait, policy, now),
+            Signal::Hold(wait) => return self.open(wait, said, policy),
         }
         self.attempts += 1;
         let share = f64::from(self.failures) / f64::from(self.attempts);
         let too_many = self.attempts >= policy.attempts_min && share >= policy.failure_share;
         if too_many || self.blocked >= policy.blocked_max {
-            self.open(Duration::ZERO, policy, now);
+            self.open(Duration::ZERO, said, policy);
         }
     }
 
-    fn record_probe(&mut self, signal: Signal, policy: &BreakerPolicy, now: Timestamp) {
-        self.probes_out = self.probes_out.saturating_sub(1);
-        match signal {
+    fn record_probe(&mut self, said: &Said, policy: &BreakerPolicy) {
+        match said.signal {
             Signal::Silent | Signal::Unasked => {}
             Signal::Answered => {
                 self.probes_ok += 1;
                 if self.probes_ok >= policy.probes {
-                    *self = Self::closed(now);
+                    *self = Self::closed(said.at);
+                } else if self.state == BreakerState::Open {
+                    (self.state, self.since) = (BreakerState::HalfOpen, said.at);
                 }
             }
             // Of a probe that goes on the next word comes with the next probe: without the wait all that is held would follow.
-            Signal::Failed | Signal::Blocked | Signal::WentOn => self.open(Duration::ZERO, policy, now),
-            Signal::Hold(wait) => self.open(wait, policy, now),
+            Signal::Failed | Signal::Blocked | Signal::WentOn => self.open(Duration::ZERO, said, policy),
+            Signal::Hold(wait) => self.open(wait, said, policy),
         }
     }
 
-    fn open(&mut self, wait: Duration, policy: &BreakerPolicy, now: Timestamp) {
+    fn open(&mut self, wait: Duration, said: &Said, policy: &BreakerPolicy) {
         let cool_down = policy.cool_down.saturating_mul(1 << self.openings.min(3));
         *self = Self {
             state: BreakerState::Open,
-            open_until: now + cool_down.max(wait),
+            open_until: said.at + cool_down.max(wait),
             openings: self.openings + 1,
-            opened_at: self.opened_at.or(Some(now)),
+            opened_at: self.opened_at.or(Some(said.at)),
+            opened_by: self.opened_by.take().or_else(|| said.why.clone()),
             why: self.why.take(),
-            ..Self::closed(now)
+            ..Self::closed(said.at)
         };
     }
 
@@ -272,6 +316,28 @@ impl Breaker {
         let quiet = self.failures == 0 || now >= self.since + policy.window;
         self.state == BreakerState::Closed && quiet && self.blocked == 0
     }
+}
+
+/// A breaker after what was said of its target; nothing if nothing is lost by forgetting it, as of a target that gave no
+/// trouble.
+pub fn fold<'a>(
+    known: Option<&Breaker>,
+    said: impl IntoIterator<Item = &'a Said>,
+    policy: &BreakerPolicy,
+) -> Option<Breaker> {
+    let mut breaker = known.cloned();
+    for said in said.into_iter().filter(|said| said.counts()) {
+        if breaker.is_none() && !matches!(said.signal, Signal::Failed | Signal::Blocked | Signal::Hold(_)) {
+            continue;
+        }
+        let present = breaker.get_or_insert_with(|| Breaker::closed(said.at));
+        present.rewind(said.at);
+        present.record(said, policy);
+        if present.is_idle(policy, said.at) {
+            breaker = None;
+        }
+    }
+    breaker
 }
 
 #[cfg(test)]

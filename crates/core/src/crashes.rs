@@ -30,7 +30,7 @@ pub struct LostLease {
 
 /// Decides what becomes of a job whose worker was lost.
 pub fn judge(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
-    judge_asked(policy, lost, ending).of(&lost.job)
+    judge_asked(policy, lost, ending).of(&lost.job, ending)
 }
 
 fn judge_asked(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {

@@ -190,7 +190,7 @@ pub struct Lease {
     pub job: JobId,
     /// Known to the holder only.
     pub token: LeaseToken,
-    /// Grows with every lease of the pipeline, so that of two leases of one job the later is known.
+    /// Grows with every lease of the job, so that of two of them the later is known. What settles is the token.
     pub epoch: u64,
 }
 
@@ -223,6 +223,8 @@ pub struct LeasedJob {
     pub automatic: bool,
     /// The proxies through which its earlier attempts failed, oldest first; only where that was asked for.
     pub tried: Vec<TriedProxy>,
+    /// Whether it goes to see if its target, whose breaker is not closed, is better.
+    pub probe: bool,
 }
 
 impl LeasedJob {

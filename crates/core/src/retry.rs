@@ -61,8 +61,6 @@ pub struct Queued {
     pub asked_at: Option<Timestamp>,
     /// How long its target asked it to wait, if it did.
     pub retry_after: Option<Duration>,
-    /// Until when it is held whatever its due time is.
-    pub held_until: Option<Timestamp>,
 }
 
 impl RetryPolicy {
@@ -74,10 +72,7 @@ impl RetryPolicy {
     /// When a queued job is due instead, if its due time is further away than any wait it can have been given: the clock was
     /// ahead when it was given. A wait that its target asked for begins anew; one that was asked for with the job is kept.
     pub fn due_instead(&self, queued: &Queued, now: Timestamp) -> Option<Timestamp> {
-        let Queued { due_at, asked_at, retry_after, held_until } = *queued;
-        if let Some(until) = held_until.filter(|until| *until > now) {
-            return (until < due_at).then_some(until);
-        }
+        let Queued { due_at, asked_at, retry_after } = *queued;
         if let Some(asked_at) = asked_at {
             return clock::set_back(asked_at, now).map(|back| due_at - back);
         }
@@ -115,16 +110,13 @@ mod tests {
     fn a_due_time_that_no_wait_can_explain_is_pulled_in() {
         let (policy, hours) = (RetryPolicy::default(), |hours: u64| Duration::from_secs(hours * 3_600));
         let now = Timestamp::from_millis(1_700_000_000_000);
-        let queued = |due_at| Queued { due_at, asked_at: None, retry_after: None, held_until: None };
+        let queued = |due_at| Queued { due_at, asked_at: None, retry_after: None };
         let due = |queued: Queued| policy.due_instead(&queued, now);
         assert_eq!(due(queued(now + hours(3))), Some(now));
         assert_eq!(due(queued(now + Duration::from_secs(450))), None, "the cap, with jitter");
         let asked = Queued { retry_after: Some(hours(2)), ..queued(now + hours(3)) };
         assert_eq!(due(asked), Some(now + hours(2)), "the target's wait is honoured");
         assert_eq!(due(Queued { due_at: now + hours(2), ..asked }), None);
-        let held = Queued { held_until: Some(now + hours(1)), ..queued(now + hours(3)) };
-        assert_eq!(due(held), Some(now + hours(1)));
-        assert_eq!(due(Queued { held_until: Some(now + hours(4)), ..held }), None, "a hold is exempt");
         let scheduled = Queued { asked_at: Some(now), ..queued(now + hours(48)) };
         assert_eq!(due(scheduled), None, "it was asked for");
         assert_eq!(due(Queued { asked_at: Some(now + hours(3)), ..queued(now + hours(3)) }), Some(now));

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use crate::breakers::Signal;
+use crate::breakers::{Heard, Opener, Said, Signal};
 use crate::causes::{CauseRules, Print};
 use crate::crashes;
 use crate::dead::Gate;
 use crate::failures::{self, Disposition, Failure, FailureReport, Reason};
-use crate::ids::WorkerId;
+use crate::ids::{PipelineName, WorkerId};
 use crate::jobs::{Lease, LeasedJob, Tally};
 use crate::payloads::Payload;
 use crate::policy::Policy;
@@ -102,9 +102,15 @@ impl Decision {
         matches!(self.destination, Destination::Dead { .. })
     }
 
-    /// The same for a job that may have worked from a saved payload, which says nothing about its target as it is now.
-    pub(crate) fn of(self, job: &LeasedJob) -> Self {
+    /// The same for a job that may have worked from a saved payload, which says nothing about its target as it is now, or may
+    /// have gone to see whether its target is better. If it is not, that is not the job's fault: it has its attempt back, and
+    /// waits behind the others.
+    pub(crate) fn of(self, job: &LeasedJob, ending: Ending) -> Self {
         let signal = if job.saved.is_some() { Signal::Unasked } else { self.signal };
+        if job.probe && signal.is_trouble() {
+            let tally = Tally { attempts: job.tally.attempts, ..self.tally };
+            return Self { signal, tally, destination: Destination::Queue { due_at: ending.at }, ..self };
+        }
         Self { signal, ..self }
     }
 
@@ -128,6 +134,12 @@ impl Decision {
 pub struct Settlement {
     /// The right to settle; if it is stale nothing moves.
     pub lease: Lease,
+    /// The job's pipeline.
+    pub pipeline: PipelineName,
+    /// The job's target, if it has one.
+    pub target: Option<String>,
+    /// Whether the job went to see if its target is better.
+    pub probe: bool,
     /// What is to be written.
     pub decision: Decision,
     /// What the letter is recognised by, if the job is buried.
@@ -139,13 +151,22 @@ impl Settlement {
     pub fn new(job: &LeasedJob, decision: Decision, rules: &CauseRules) -> Self {
         let failure = decision.failure.as_ref().filter(|_| decision.buries());
         let print = failure.map(|failure| Print::of(&job.pipeline, job.target.as_deref(), failure, rules));
-        Self { lease: job.lease, decision, print }
+        let (pipeline, target) = (job.pipeline.clone(), job.target.clone());
+        Self { lease: job.lease, pipeline, target, probe: job.probe, decision, print }
+    }
+
+    /// What it says about the job's target, if it has one, as the settlement at that place of a batch.
+    pub fn heard(&self, by: usize, now: Timestamp) -> Option<(&str, Heard)> {
+        let target = self.target.as_deref()?;
+        let (signal, why) = (self.decision.signal, self.decision.failure.as_ref());
+        let why = why.filter(|_| signal.is_trouble()).map(Opener::of);
+        Some((target, Heard { by, said: Said { signal, probe: self.probe, at: now, why } }))
     }
 }
 
 /// Decides how an attempt ends.
 pub fn decide(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending) -> Decision {
-    decide_asked(policy, job, outcome, ending).of(job)
+    decide_asked(policy, job, outcome, ending).of(job, ending)
 }
 
 fn decide_asked(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Ending) -> Decision {

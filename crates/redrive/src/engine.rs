@@ -11,6 +11,7 @@ use redrive_store::{Options, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::breakers::Breakers;
 use crate::causes::KnownRules;
 use crate::chance::{Chance, SystemChance};
 use crate::clock::{Clock, SystemClock};
@@ -28,6 +29,7 @@ pub struct Redrive {
     /// What happens in this process.
     pub(crate) events: Events,
     pub(crate) rules: Arc<KnownRules>,
+    pub(crate) breakers: Arc<Breakers>,
 }
 
 impl Redrive {
@@ -44,6 +46,7 @@ impl Redrive {
             chance: Arc::new(SystemChance),
             events: Events::default(),
             rules: Arc::default(),
+            breakers: Arc::default(),
         }
     }
 

@@ -229,6 +229,7 @@ impl Trial {
             saved: Some(payload),
             automatic: false,
             tried: Vec::new(),
+            probe: false,
         };
         self.running.spawn(try_one(self.redrive.clone(), pipeline, job, self.worker));
         Ok(())

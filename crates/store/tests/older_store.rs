@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::actors::{Actor, Via};
-use redrive_core::breakers::BreakerPolicy;
 use redrive_core::causes::{CauseRule, CauseState, Likeness};
-use redrive_core::ids::{JobId, LeaseToken, ReplayId};
+use redrive_core::ids::{JobId, ReplayId};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::Outcome;
 use redrive_store::Options;
 use redrive_store::conformance::script::{
-    Shared, assert_sound, at, attach, dead, lease_all, ledger, pipeline, settle, timeout, worker,
+    Shared, assert_sound, at, attach, dead, lease_all, lease_of, lease_past_breakers, ledger, pipeline, settle, timeout,
 };
 use redrive_store::contract::{
-    ChangeReplay, DeadFilter, FindLostLeases, Lane, LeaseJobs, ListReplays, ReplayChange, SweepPayloads,
+    ChangeReplay, DeadFilter, FindLostLeases, Lane, ListReplays, ReplayChange, SweepPayloads,
 };
 use redrive_store::sqlite::SqliteStore;
 use rusqlite::Connection;
@@ -141,18 +140,7 @@ fn replay() -> ReplayId {
 }
 
 async fn lease_replay(store: &Shared) -> Vec<LeasedJob> {
-    let params = LeaseJobs {
-        with_tried: false,
-        pipeline: pipeline(),
-        lane: Lane::Replay(replay()),
-        worker: worker(1),
-        token: LeaseToken::new(at(1), 5),
-        limit: 9,
-        until: at(31),
-        breaker: BreakerPolicy::default(),
-        now: at(1),
-    };
-    store.lease(params).await.expect("leased").jobs
+    lease_past_breakers(store, lease_of(Lane::Replay(replay()), 9, at(1))).await.jobs
 }
 
 #[tokio::test]

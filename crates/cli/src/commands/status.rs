@@ -92,11 +92,13 @@ fn show_breakers(breakers: &[BreakerView]) -> Result<()> {
     }
     let row = |b: &BreakerView| {
         let state = format!("{:?}", b.breaker.state).to_lowercase();
-        let why = b.breaker.why.clone().unwrap_or_default();
+        let opener = b.breaker.opened_by.as_ref().map(ToString::to_string);
+        let why = opener.or_else(|| b.breaker.why.clone()).unwrap_or_default();
+        let since = b.breaker.opened_at.unwrap_or(b.breaker.since).to_string();
         let next_try = b.breaker.open_until.to_string();
-        vec![b.pipeline.to_string(), b.target.clone(), state, b.held.to_string(), next_try, why]
+        vec![b.pipeline.to_string(), b.target.clone(), state, b.held.to_string(), since, next_try, why]
     };
     out!("")?;
     let rows: Vec<_> = breakers.iter().map(row).collect();
-    Ok(table::print_titled(&["pipeline", "target", "breaker", ">held", "next try", "why"], &rows)?)
+    Ok(table::print_titled(&["pipeline", "target", "breaker", ">held", "since", "next try", "opened by"], &rows)?)
 }

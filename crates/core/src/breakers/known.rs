@@ -4,10 +4,14 @@
 //! another by then, the store keeps what was said, and whoever changes the breaker next folds it in.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::{Admission, Breaker, BreakerPolicy, BreakerState, Said, fold};
 use crate::ids::PipelineName;
 use crate::time::Timestamp;
+
+/// When to look whether a probe has come back, if nobody says so.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How the jobs of a target may be leased while its breaker is not closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +50,16 @@ pub struct BreakerRow {
     pub as_of: u64,
 }
 
+impl BreakerRow {
+    /// The change that forgets it, if nothing is lost by that: it is closed, and its window is long over.
+    pub fn forgotten(&self, policy: &BreakerPolicy, now: Timestamp) -> Option<BreakerChange> {
+        self.breaker.as_ref().filter(|breaker| breaker.is_stale(policy, now) && self.pending.is_empty())?;
+        let (pipeline, target) = (self.pipeline.clone(), self.target.clone());
+        let next = NextBreaker { was: self.version, breaker: None, folded_to: 0 };
+        Some(BreakerChange { pipeline, target, heard: Vec::new(), next: Some(next) })
+    }
+}
+
 /// Something that was said, and by which settlement of the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
@@ -66,6 +80,14 @@ pub struct BreakerChange {
     pub heard: Vec<Heard>,
     /// The breaker with all of that folded in; nothing if somebody else is about to change it.
     pub next: Option<NextBreaker>,
+}
+
+impl BreakerChange {
+    /// Whether it is under way until it is released: a target that gave no trouble has nothing to wait for.
+    pub fn is_begun(&self) -> bool {
+        let idle = NextBreaker { was: None, breaker: None, folded_to: 0 };
+        self.next.as_ref().is_some_and(|next| *next != idle)
+    }
 }
 
 /// A breaker that is to be written.
@@ -94,25 +116,25 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub struct Known {
     pipeline: PipelineName,
-    seen: u64,
+    seen: Option<u64>,
     targets: BTreeMap<String, Entry>,
 }
 
 impl Known {
     /// Nothing is known yet.
     pub const fn new(pipeline: PipelineName) -> Self {
-        Self { pipeline, seen: 0, targets: BTreeMap::new() }
+        Self { pipeline, seen: None, targets: BTreeMap::new() }
     }
 
-    /// The version of the gates that are known.
-    pub const fn seen(&self) -> u64 {
+    /// The version of the gates that are known, if any are.
+    pub const fn seen(&self) -> Option<u64> {
         self.seen
     }
 
     /// Takes in the breakers that are not closed.
     pub fn learn_gates(&mut self, gates: Gates) {
         let Gates { version, rows } = gates;
-        self.seen = self.seen.max(version);
+        self.seen = self.seen.max(Some(version));
         let listed = |target: &String| rows.iter().any(|row| row.target == *target);
         for (target, entry) in &mut self.targets {
             if !listed(target) && entry.as_of < version && entry.is_shut() {
@@ -165,14 +187,33 @@ impl Known {
         breaker.map_or(Admission::All, |breaker| breaker.admission(now))
     }
 
+    /// Of the targets of which jobs are held, those that are held for nothing.
+    pub fn freed(&self, held: &BTreeMap<String, u64>, now: Timestamp) -> Vec<String> {
+        held.keys().filter(|target| self.admission(target, now) == Admission::All).cloned().collect()
+    }
+
+    /// When the next job may be leased, if the first that is not held is due then.
+    pub fn next_due(&self, due: Option<Timestamp>, held: &BTreeMap<String, u64>, now: Timestamp) -> Option<Timestamp> {
+        let held = held.keys().map(|target| match self.admission(target, now) {
+            Admission::All => now,
+            // All that may be out are: the next one goes when one of them has come back.
+            Admission::Probes(_) => now + LOOK_AGAIN,
+            Admission::NotBefore(due) => due,
+        });
+        held.chain(due).min()
+    }
+
     /// Takes back to now what changed at a time that has not come, and says how that is to be written.
     pub fn rewind(&mut self, now: Timestamp) -> Vec<BreakerChange> {
         let pipeline = self.pipeline.clone();
         let rewound = |(target, entry): (&String, &mut Entry)| {
-            let next = entry.breaker.as_mut().filter(|breaker| breaker.rewind(now))?.clone();
-            let next = NextBreaker { was: entry.version, breaker: Some(next), folded_to: 0 };
+            let breaker = entry.breaker.as_mut()?;
+            if !breaker.rewind(now) || entry.busy {
+                return None;
+            }
+            let next = NextBreaker { was: entry.version, breaker: Some(breaker.clone()), folded_to: 0 };
             let (pipeline, target) = (pipeline.clone(), target.clone());
-            (!entry.busy).then_some(BreakerChange { pipeline, target, heard: Vec::new(), next: Some(next) })
+            Some(BreakerChange { pipeline, target, heard: Vec::new(), next: Some(next) })
         };
         self.targets.iter_mut().filter_map(rewound).collect()
     }
@@ -285,6 +326,6 @@ mod tests {
         assert_eq!(known.gates(at(2)), [Gate { target: "t".into(), probes: 0 }]);
         assert_eq!(known.gates(at(30)), [Gate { target: "t".into(), probes: 1 }]);
         known.learn_gates(Gates { version: 6, rows: Vec::new() });
-        assert!(known.gates(at(2)).is_empty() && known.seen() == 6);
+        assert!(known.gates(at(2)).is_empty() && known.seen() == Some(6));
     }
 }

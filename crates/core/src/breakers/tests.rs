@@ -6,10 +6,19 @@ const fn at(secs: i64) -> Timestamp {
     Timestamp::from_millis(secs * 1_000)
 }
 
+fn said(signal: Signal, secs: i64) -> Said {
+    Said { signal, probe: false, at: at(secs), why: None }
+}
+
+fn probe(signal: Signal, secs: i64) -> Said {
+    Said { probe: true, ..said(signal, secs) }
+}
+
+/// Opened at 1 s, until 31 s.
 fn opened(policy: &BreakerPolicy) -> Breaker {
     let mut breaker = Breaker::closed(at(0));
     for _ in 0..policy.attempts_min {
-        breaker.record(Signal::Failed, policy, at(1));
+        breaker.record(&said(Signal::Failed, 1), policy);
     }
     assert_eq!(breaker.state, BreakerState::Open);
     breaker
@@ -20,14 +29,14 @@ fn opens_on_a_share_not_on_a_count() {
     let policy = BreakerPolicy::default();
     let mut breaker = Breaker::closed(at(0));
     for _ in 0..30 {
-        breaker.record(Signal::Answered, &policy, at(1));
-        breaker.record(Signal::Answered, &policy, at(1));
-        breaker.record(Signal::Failed, &policy, at(1));
+        breaker.record(&said(Signal::Answered, 1), &policy);
+        breaker.record(&said(Signal::Answered, 1), &policy);
+        breaker.record(&said(Signal::Failed, 1), &policy);
     }
     assert_eq!(breaker.state, BreakerState::Closed);
     let mut fresh = Breaker::closed(at(0));
     for _ in 0..19 {
-        fresh.record(Signal::Failed, &policy, at(1));
+        fresh.record(&said(Signal::Failed, 1), &policy);
         assert_eq!(fresh.state, BreakerState::Closed, "below the minimum");
     }
     opened(&policy);
@@ -38,7 +47,7 @@ fn old_failures_are_forgotten() {
     let policy = BreakerPolicy::default();
     let mut breaker = Breaker::closed(at(0));
     for minute in 0..40 {
-        breaker.record(Signal::Failed, &policy, at(minute * 61));
+        breaker.record(&said(Signal::Failed, minute * 61), &policy);
     }
     assert_eq!(breaker.state, BreakerState::Closed);
 }
@@ -48,40 +57,69 @@ fn a_few_refusals_in_a_row_are_enough() {
     let policy = BreakerPolicy::default();
     let mut breaker = Breaker::closed(at(0));
     for _ in 0..4 {
-        breaker.record(Signal::Blocked, &policy, at(1));
+        breaker.record(&said(Signal::Blocked, 1), &policy);
     }
-    breaker.record(Signal::Answered, &policy, at(1));
+    breaker.record(&said(Signal::Answered, 1), &policy);
     for _ in 0..4 {
-        breaker.record(Signal::Blocked, &policy, at(1));
+        breaker.record(&said(Signal::Blocked, 1), &policy);
     }
     assert_eq!(breaker.state, BreakerState::Closed);
-    breaker.record(Signal::Blocked, &policy, at(1));
-    assert_eq!(breaker.admission(&policy, at(2)), Admission::NotBefore(at(31)));
+    breaker.record(&said(Signal::Blocked, 1), &policy);
+    assert_eq!(breaker.admission(at(2)), Admission::NotBefore(at(31)));
 }
 
 #[test]
 fn probes_slowly_and_closes_on_success() {
     let policy = BreakerPolicy::default();
     let mut breaker = opened(&policy);
-    assert_eq!(breaker.admission(&policy, at(30)), Admission::NotBefore(at(31)));
+    assert_eq!(breaker.admission(at(30)), Admission::NotBefore(at(31)));
     for allowed in [1, 2, 4] {
-        assert_eq!(breaker.admission(&policy, at(31)), Admission::Probes(allowed));
-        breaker.probe(1, &policy, at(31));
-        breaker.record(Signal::Answered, &policy, at(32));
+        assert_eq!(breaker.admission(at(31)), Admission::Probes(allowed));
+        breaker.record(&probe(Signal::Answered, 32), &policy);
     }
     assert_eq!(breaker.state, BreakerState::Closed);
     assert!(breaker.is_idle(&policy, at(32)));
 }
 
 #[test]
-fn a_failed_probe_opens_it_for_longer() {
+fn a_failed_probe_opens_it_for_longer_and_those_that_were_out_with_it_add_nothing() {
     let policy = BreakerPolicy::default();
     let mut breaker = opened(&policy);
-    breaker.probe(1, &policy, at(31));
-    assert_eq!(breaker.admission(&policy, at(31)), Admission::NotBefore(at(61)));
-    breaker.record(Signal::Failed, &policy, at(32));
-    assert_eq!(breaker.admission(&policy, at(33)), Admission::NotBefore(at(32 + 60)));
+    breaker.record(&probe(Signal::Answered, 31), &policy);
+    assert_eq!(breaker.admission(at(31)), Admission::Probes(2));
+    breaker.record(&probe(Signal::Failed, 32), &policy);
+    assert_eq!(breaker.admission(at(33)), Admission::NotBefore(at(32 + 60)));
+    breaker.record(&probe(Signal::Failed, 34), &policy);
+    breaker.record(&probe(Signal::Answered, 35), &policy);
+    assert_eq!(breaker.admission(at(36)), Admission::NotBefore(at(32 + 60)));
     assert_eq!(breaker.opened_at, Some(at(1)), "it has been open all the time");
+}
+
+#[test]
+fn only_probes_have_a_verdict() {
+    let policy = BreakerPolicy::default();
+    let mut breaker = opened(&policy);
+    for straggler in [Signal::Failed, Signal::Answered, Signal::Blocked, Signal::WentOn] {
+        breaker.record(&said(straggler, 40), &policy);
+        assert_eq!((breaker.state, breaker.admission(at(41))), (BreakerState::Open, Admission::Probes(1)));
+    }
+    breaker.record(&probe(Signal::Answered, 41), &policy);
+    let half_open = breaker.clone();
+    for straggler in [Signal::Failed, Signal::Answered, Signal::Hold(Duration::from_secs(600))] {
+        breaker.record(&said(straggler, 42), &policy);
+    }
+    assert_eq!((breaker.state, breaker.probes_ok), (half_open.state, half_open.probes_ok));
+}
+
+#[test]
+fn a_probe_that_says_nothing_about_the_target_leaves_its_place_to_another() {
+    let policy = BreakerPolicy::default();
+    let mut breaker = opened(&policy);
+    breaker.record(&probe(Signal::Silent, 40), &policy);
+    assert_eq!(breaker.admission(at(41)), Admission::Probes(1));
+    breaker.record(&probe(Signal::Answered, 42), &policy);
+    breaker.record(&probe(Signal::Silent, 43), &policy);
+    assert_eq!(breaker.admission(at(44)), Admission::Probes(2));
 }
 
 #[test]
@@ -89,36 +127,45 @@ fn a_probe_that_goes_on_through_another_proxy_is_the_only_one_of_its_cool_down()
     let policy = BreakerPolicy::default();
     let mut closed = Breaker::closed(at(0));
     for _ in 0..100 {
-        closed.record(Signal::WentOn, &policy, at(1));
+        closed.record(&said(Signal::WentOn, 1), &policy);
     }
     assert_eq!(closed, Breaker::closed(at(0)), "while jobs flow only their last proxy counts");
     let mut breaker = opened(&policy);
-    let mut now = at(31);
+    let mut now = 31;
     for cool_down in [60, 120, 240, 240] {
-        assert_eq!(breaker.admission(&policy, now), Admission::Probes(1));
-        breaker.probe(1, &policy, now);
-        breaker.record(Signal::WentOn, &policy, now);
-        let next = now + Duration::from_secs(cool_down);
-        assert_eq!(breaker.admission(&policy, now), Admission::NotBefore(next));
-        now = next;
+        assert_eq!(breaker.admission(at(now)), Admission::Probes(1));
+        breaker.record(&probe(Signal::WentOn, now), &policy);
+        assert_eq!(breaker.admission(at(now)), Admission::NotBefore(at(now + cool_down)));
+        now += cool_down;
     }
 }
 
 #[test]
-fn a_lost_probe_does_not_block_for_ever() {
+fn it_knows_the_failure_that_opened_it_and_the_last_one() {
     let policy = BreakerPolicy::default();
-    let mut breaker = opened(&policy);
-    breaker.probe(1, &policy, at(31));
-    assert_eq!(breaker.admission(&policy, at(61)), Admission::Probes(1));
+    let why =
+        |message: &str| Some(Opener { reason: Reason::Timeout, code: Some("E1".into()), message: message.into() });
+    let mut breaker = Breaker::closed(at(0));
+    for n in 0..20 {
+        let failed = Said { why: why(&format!("failure {n}")), ..said(Signal::Failed, n) };
+        breaker.record(&failed, &policy);
+    }
+    breaker.record(&Said { why: why("a probe"), ..probe(Signal::Failed, 60) }, &policy);
+    assert_eq!(breaker.opened_by, why("failure 19"));
+    assert_eq!((breaker.opened_at, breaker.why.as_deref()), (Some(at(19)), Some("timeout E1: a probe")));
+    for _ in 0..3 {
+        breaker.record(&probe(Signal::Answered, 600), &policy);
+    }
+    assert_eq!(breaker, Breaker::closed(at(600)), "it is over");
 }
 
 #[test]
 fn a_breaker_that_opened_while_the_clock_was_ahead_waits_no_longer_than_it_was_told() {
     let policy = BreakerPolicy::default();
     let mut breaker = Breaker::closed(at(10_800));
-    breaker.record(Signal::Hold(Duration::from_secs(600)), &policy, at(10_800));
+    breaker.record(&said(Signal::Hold(Duration::from_secs(600)), 10_800), &policy);
     assert!(breaker.rewind(at(1)));
-    assert_eq!(breaker.admission(&policy, at(2)), Admission::NotBefore(at(601)));
+    assert_eq!(breaker.admission(at(2)), Admission::NotBefore(at(601)));
     assert!(!breaker.rewind(at(2)), "it is right now");
 }
 
@@ -126,6 +173,17 @@ fn a_breaker_that_opened_while_the_clock_was_ahead_waits_no_longer_than_it_was_t
 fn hold_opens_at_once_and_honours_the_wait() {
     let policy = BreakerPolicy::default();
     let mut breaker = Breaker::closed(at(0));
-    breaker.record(Signal::Hold(Duration::from_secs(600)), &policy, at(1));
-    assert_eq!(breaker.admission(&policy, at(2)), Admission::NotBefore(at(601)));
+    breaker.record(&said(Signal::Hold(Duration::from_secs(600)), 1), &policy);
+    assert_eq!(breaker.admission(at(2)), Admission::NotBefore(at(601)));
+}
+
+#[test]
+fn a_target_is_remembered_only_while_it_gives_trouble() {
+    let policy = BreakerPolicy::default();
+    assert_eq!(fold(None, &[said(Signal::Answered, 1), said(Signal::Silent, 2)], &policy), None);
+    let one = fold(None, &[said(Signal::Answered, 1), said(Signal::Failed, 2)], &policy).expect("it failed");
+    assert_eq!((one.attempts, one.failures), (1, 1));
+    let two = fold(Some(&one), &[said(Signal::Failed, 3), said(Signal::Answered, 4)], &policy).expect("it failed");
+    assert_eq!((two.attempts, two.failures), (3, 2));
+    assert_eq!(fold(Some(&two), &[said(Signal::Answered, 90)], &policy), None, "its window is over");
 }

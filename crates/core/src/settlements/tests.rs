@@ -21,6 +21,7 @@ pub(crate) fn job(tally: Tally) -> LeasedJob {
         saved: None,
         automatic: false,
         tried: Vec::new(),
+        probe: false,
     }
 }
 
@@ -162,4 +163,31 @@ proptest! {
         }
         prop_assert!(false, "never buried");
     }
+}
+
+#[test]
+fn a_probe_that_fails_for_its_targets_sake_has_its_attempt_back_and_waits_behind_the_others() {
+    let policy = Policy { retry: RetryPolicy { attempts_max: 1, ..RetryPolicy::default() }, ..Policy::default() };
+    let probe = LeasedJob { probe: true, ..job(Tally { attempts: 5, ..Tally::default() }) };
+    for reason in [Reason::Timeout, Reason::Network, Reason::ServerError, Reason::Blocked, Reason::RateLimited] {
+        let decision = decide(&policy, &probe, Outcome::Failed(FailureReport::new(reason, "no")), ending());
+        assert_eq!(decision.destination, Destination::Queue { due_at: ending().at }, "{reason}");
+        assert_eq!(decision.tally.attempts, 5, "{reason}");
+        assert!(decision.failure.is_some(), "what it met is kept");
+    }
+    let own = decide(&policy, &probe, Outcome::Failed(FailureReport::new(Reason::HandlerError, "no")), ending());
+    assert!(matches!(own.destination, Destination::Dead { .. }), "its own errors are its own");
+    let done = decide(&policy, &probe, Outcome::Done, ending());
+    assert_eq!((done.destination, done.signal), (Destination::Done, Signal::Answered));
+}
+
+#[test]
+fn a_settlement_says_what_its_target_failed_with() {
+    let job = job(Tally::default());
+    let failed = Settlement::new(&job, fail(Tally::default(), Reason::Timeout), &CauseRules::default());
+    let (target, heard) = failed.heard(3, ending().at).expect("it has a target");
+    assert_eq!((target, heard.by, heard.said.signal, heard.said.probe), ("example.com", 3, Signal::Failed, false));
+    assert_eq!(heard.said.why.map(|why| why.to_string()).as_deref(), Some("timeout: no"));
+    let nowhere = Settlement { target: None, ..failed };
+    assert_eq!(nowhere.heard(0, ending().at), None);
 }

@@ -48,7 +48,6 @@ async fn mend(context: &Context, pipeline: &Pipeline) -> Result<(), Error> {
         let params = MendDueTimes {
             pipeline: pipeline.name.clone(),
             retry: pipeline.policy.retry.clone(),
-            breaker: pipeline.policy.breaker.clone(),
             lease: pipeline.policy.lease,
             limit: BATCH,
             now: context.now(),

@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::breakers::BreakerState;
 use redrive_core::ids::LeaseToken;
 use redrive_core::jobs::LeasedJob;
 use redrive_core::ledger::Ledger;
@@ -103,7 +102,7 @@ impl Fetcher {
         let stop = self.context.stop.clone();
         loop {
             if self.settler.take_troubled() {
-                self.set_aside().await?;
+                self.set_aside();
             }
             if let Err(given_up) = self.heed_hold() {
                 self.give_back(leasing).await?;
@@ -164,16 +163,15 @@ impl Fetcher {
     }
 
     /// Returns the jobs of the local queue whose target's breaker has opened since they were leased.
-    async fn set_aside(&mut self) -> Result<(), Error> {
-        let breakers = self.context.redrive.store.list_breakers().await?;
+    fn set_aside(&mut self) {
+        let breakers = &self.context.redrive.breakers;
         let open = |job: &LeasedJob| {
-            let mut open = breakers.iter().filter(|b| b.breaker.state == BreakerState::Open);
-            job.saved.is_none() && open.any(|b| b.pipeline == job.pipeline && Some(&b.target) == job.target.as_ref())
+            let target = job.target.as_deref().filter(|_| job.saved.is_none() && !job.probe);
+            target.is_some_and(|target| breakers.is_shut(&job.pipeline, target))
         };
         let (returned, kept) = self.local.drain(..).partition::<Vec<_>, _>(|(job, _)| open(job));
         self.local.extend(kept);
         returned.into_iter().for_each(|(job, _)| self.settler.send(Ended::unstarted(job)));
-        Ok(())
     }
 
     /// While the pipeline cannot work, returns what is not begun: another worker may be able to. It is an error if it has
@@ -253,14 +251,16 @@ impl Fetcher {
             token: LeaseToken::new(now, self.context.redrive.chance.bits()),
             limit: u32::try_from(self.wanted()).unwrap_or(u32::MAX),
             until: now + self.pipeline.policy.lease,
-            breaker: self.pipeline.policy.breaker.clone(),
+            gates: Vec::new(),
+            gates_seen: None,
+            freed: Vec::new(),
             with_tried: self.pipeline.policy.proxies.is_choice(),
             now,
         };
-        let store = Arc::clone(&self.context.redrive.store);
+        let redrive = self.context.redrive.clone();
         let limit = params.limit as usize;
         Box::pin(async move {
-            let leased = store.lease(params).await?;
+            let leased = redrive.lease(params).await?;
             // A short answer says when there is more; a full one that there may be more at once.
             let next_due = if leased.jobs.len() < limit { leased.next_due } else { Some(now) };
             Ok(LeasedJobs { next_due, ..leased })

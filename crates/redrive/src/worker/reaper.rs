@@ -102,14 +102,9 @@ async fn take_back(
     if settlements.is_empty() {
         return Ok(());
     }
-    let params = SettleJobs {
-        settlements,
-        worker: context.id,
-        breaker: pipeline.policy.breaker.clone(),
-        keep_late: false,
-        now: context.now(),
-    };
-    let settled = context.redrive.store.settle(params.clone()).await?;
+    let params =
+        SettleJobs { settlements, worker: context.id, breakers: Vec::new(), keep_late: false, now: context.now() };
+    let settled = context.redrive.settle(&pipeline.policy.breaker, params.clone()).await?;
     for (settlement, _) in params.settlements.iter().zip(settled).filter(|(_, answer)| *answer == Settled::Applied) {
         context.tell_often(|| Happening::settled(&pipeline.name, settlement));
     }

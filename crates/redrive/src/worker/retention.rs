@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use redrive_core::clock::{WAIT, set_back};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{ExpireDead, LookAtClock, SweepBreakers};
+use redrive_store::contract::{ExpireDead, LookAtClock};
 
 use super::context::Context;
+use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 
@@ -111,8 +112,7 @@ async fn collect(pipelines: &[Pipeline]) {
 }
 
 async fn sweep(context: &Context, pipeline: &Pipeline) -> Result<(), Error> {
-    let policy = pipeline.policy.breaker.clone();
-    let params = SweepBreakers { pipeline: pipeline.name.clone(), policy, now: context.now() };
-    context.redrive.store.sweep_breakers(params).await?;
+    let Redrive { store, breakers, .. } = &context.redrive;
+    breakers.sweep(&**store, &pipeline.name, &pipeline.policy.breaker, context.now()).await?;
     Ok(())
 }

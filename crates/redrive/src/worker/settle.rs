@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redrive_core::breakers::Signal;
 use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::LeasedJob;
@@ -171,9 +170,7 @@ impl Settling {
         let leases: Vec<_> = batch.iter().map(|ended| ended.job.lease).collect();
         let decided: Vec<_> = batch.into_iter().map(|ended| self.decide(ended)).collect();
         let settlements = self.recognise(decided).await;
-        let troubled = |s: &Settlement| {
-            matches!(s.decision.signal, Signal::Failed | Signal::Blocked | Signal::Hold(_) | Signal::WentOn)
-        };
+        let troubled = |s: &Settlement| s.decision.signal.is_trouble();
         let any_troubled = settlements.iter().any(|(s, _)| troubled(s));
         let requeued = settlements.iter().any(|(s, _)| matches!(s.decision.destination, Destination::Queue { .. }));
         let attempted = |s: &Settlement| s.decision.failure.is_some() || s.decision.destination == Destination::Done;
@@ -340,12 +337,12 @@ impl Settling {
         let params = SettleJobs {
             settlements,
             worker: self.context.id,
-            breaker: self.pipeline.policy.breaker.clone(),
+            breakers: Vec::new(),
             keep_late: true,
             now: self.context.now(),
         };
-        let store = &self.context.redrive.store;
-        let answered = self.context.patiently(|| store.settle(params.clone())).await;
+        let (redrive, policy) = (&self.context.redrive, &self.pipeline.policy.breaker);
+        let answered = self.context.patiently(|| redrive.settle(policy, params.clone())).await;
         answered.map_err(|error| self.context.fail(error.into())).ok()
     }
 }

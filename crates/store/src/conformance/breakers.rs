@@ -6,8 +6,16 @@ use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
 use serde_json::json;
 
-use super::script::{Shared, assert_sound, at, attach, enqueue, job, lease_all, lease_one, ledger, settle, timeout};
-use crate::contract::CancelJobs;
+use redrive_core::breakers::{BreakerPolicy, Gate};
+use redrive_core::causes::CauseRules;
+use redrive_core::policy::Policy;
+use redrive_core::settlements::{Ending, Settlement, decide};
+
+use super::script::{
+    Shared, assert_sound, at, attach, changes, enqueue, job, known, lease_all, lease_of, lease_one, ledger, pipeline,
+    settle, timeout, worker,
+};
+use crate::contract::{CancelJobs, Lane, LeaseJobs, SettleJobs, Settled};
 
 fn sick(n: u128) -> NewJob {
     job(n, json!({"url": "https://sick/", "n": n}))
@@ -88,7 +96,7 @@ pub async fn a_failing_target_opens_its_breaker(store: Shared) {
     assert_sound(&store).await;
 }
 
-/// An open breaker says what its target last failed with, and since when it is open, however often it was probed since.
+/// An open breaker says which failure opened it, what its target last failed with, and since when it is open, however often it was probed since.
 pub async fn a_breaker_says_why_and_since_when(store: Shared) {
     hold_the_sick_one(&store).await;
     let probe = lease_all(&store, 50, at(30)).await.jobs;
@@ -96,4 +104,114 @@ pub async fn a_breaker_says_why_and_since_when(store: Shared) {
     let breaker = store.list_breakers().await.expect("listed").remove(0).breaker;
     assert_eq!(breaker.opened_at, Some(at(0)));
     assert!(breaker.why.as_deref().is_some_and(|why| why.starts_with("timeout")), "{:?}", breaker.why);
+    let opener = breaker.opened_by.expect("a failure opened it");
+    assert_eq!((opener.reason, opener.message.as_str()), (Reason::Blocked, "closed"));
+}
+
+/// A probe that fails for its target's sake loses no attempt, and the next one is another job.
+pub async fn the_next_probe_is_another_job(store: Shared) {
+    hold_the_sick_one(&store).await;
+    enqueue(&store, (2..=3).map(sick).collect()).await;
+    let mut probed = Vec::new();
+    for now in [100, 1_000, 2_000] {
+        let probe = lease_all(&store, 50, at(now)).await.jobs;
+        assert_eq!(probe.len(), 1);
+        assert!(probe[0].probe);
+        settle(&store, &probe[0], timeout(), at(now)).await;
+        let after = store.get_job(probe[0].lease.job).await.expect("looked up").expect("there").job;
+        assert_eq!((after.state, after.attempts), (JobState::Queued, 0));
+        probed.push(probe[0].lease.job);
+    }
+    probed.sort();
+    assert_eq!(probed, [sick(1).id, sick(2).id, sick(3).id]);
+    assert_sound(&store).await;
+}
+
+/// However many ask, no more probes are out than may be; one that comes back without a verdict leaves its place to another.
+pub async fn probes_are_counted_by_their_leases(store: Shared) {
+    hold_the_sick_one(&store).await;
+    enqueue(&store, (2..=5).map(sick).collect()).await;
+    let first = lease_all(&store, 50, at(100)).await.jobs;
+    assert_eq!(first.len(), 1);
+    for now in 101..105 {
+        assert!(lease_all(&store, 50, at(now)).await.jobs.is_empty(), "one is out");
+    }
+    settle(&store, &first[0], Outcome::Returned, at(105)).await;
+    assert_eq!(lease_all(&store, 50, at(106)).await.jobs.len(), 1, "it said nothing");
+    assert_sound(&store).await;
+}
+
+/// What is said of a target in settlements that were all decided by the same, older breaker is folded in: none is lost.
+pub async fn what_is_said_at_once_is_folded_in(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, (1..=12).map(sick).collect()).await;
+    let leased = lease_all(&store, 12, at(1)).await.jobs;
+    let stale = known(&store).await;
+    let (policy, rules) = (Policy::default(), CauseRules::default());
+    let mut tasks = tokio::task::JoinSet::new();
+    for job in leased {
+        let ending = Ending { at: at(1), duration: None, worker: None, chance: 0.0 };
+        let settlements = vec![Settlement::new(&job, decide(&policy, &job, timeout(), ending), &rules)];
+        let breakers = changes(&settlements, &stale, at(1));
+        let params = SettleJobs { settlements, worker: worker(1), breakers, keep_late: true, now: at(1) };
+        let store = Shared::clone(&store);
+        tasks.spawn(async move { store.settle(params).await.expect("settled") });
+    }
+    while let Some(answer) = tasks.join_next().await {
+        assert_eq!(answer.expect("no panic").settled, [Settled::Applied], "a breaker stops no settlement");
+    }
+    let mut known = known(&store).await;
+    let change = known.catch_up("sick", &BreakerPolicy::default()).expect("there is something to fold in");
+    let row = store.change_breakers(vec![change.clone()]).await.expect("changed").remove(0);
+    let breaker = row.breaker.expect("a breaker");
+    assert_eq!((breaker.attempts, breaker.failures, row.pending.len()), (12, 12, 0));
+    let again = store.change_breakers(vec![change]).await.expect("answered").remove(0);
+    assert_eq!((again.version, again.breaker), (row.version, Some(breaker)), "a stale change changes nothing");
+}
+
+/// What a settlement says counts only if it is applied.
+pub async fn a_stale_settlement_says_nothing(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![sick(1), sick(2)]).await;
+    let leased = lease_all(&store, 2, at(1)).await.jobs;
+    settle(&store, &leased[0], Outcome::Done, at(1)).await;
+    let (policy, rules) = (Policy::default(), CauseRules::default());
+    let ending = Ending { at: at(1), duration: None, worker: None, chance: 0.0 };
+    let settlement = |job| Settlement::new(job, decide(&policy, job, timeout(), ending), &rules);
+    let settlements: Vec<_> = leased.iter().map(settlement).collect();
+    let breakers = changes(&settlements, &known(&store).await, at(1));
+    let params = SettleJobs { settlements, worker: worker(1), breakers, keep_late: false, now: at(1) };
+    let answer = store.settle(params).await.expect("settled");
+    assert_eq!(answer.settled, [Settled::Stale, Settled::Applied]);
+    assert_eq!((answer.breakers[0].version, answer.breakers[0].pending.len()), (None, 1));
+}
+
+/// Whoever asks with gates that are others by now gets them, and no job.
+pub async fn stale_gates_lease_nothing(store: Shared) {
+    hold_the_sick_one(&store).await;
+    enqueue(&store, vec![well(2)]).await;
+    let asked = LeaseJobs { gates_seen: Some(0), ..lease_of(Lane::Queue, 9, at(1)) };
+    let refused = store.lease(asked.clone()).await.expect("answered");
+    let gates = refused.gates.expect("they are told");
+    assert_eq!((refused.jobs.len(), gates.rows.len(), gates.rows[0].target.as_str()), (0, 1, "sick"));
+    let gate = Gate { target: "sick".into(), probes: 0 };
+    let heeded = LeaseJobs { gates: vec![gate], gates_seen: Some(gates.version), ..asked };
+    let leased = store.lease(heeded).await.expect("leased");
+    assert_eq!((leased.jobs.len(), leased.held.get("sick")), (1, Some(&1)));
+    assert_sound(&store).await;
+}
+
+/// Many jobs of a target that lets nothing through are held in bounded steps, and the answer says that there is more to do.
+pub async fn holding_goes_in_steps(store: Shared) {
+    hold_the_sick_one(&store).await;
+    enqueue(&store, (2..=2_600).map(sick).collect()).await;
+    let first = lease_all(&store, 10, at(1)).await;
+    assert!(first.jobs.is_empty() && first.next_due.is_some_and(|due| due <= at(1)), "there is more");
+    let held = store.list_breakers().await.expect("listed")[0].held;
+    assert!((2_000..2_100).contains(&held), "{held}");
+    assert_eq!(lease_all(&store, 10, at(2)).await.next_due, Some(at(30)));
+    assert_eq!(store.list_breakers().await.expect("listed")[0].held, 2_600);
+    assert_eq!(ledger(&store).await.queued, 2_600);
+    assert_eq!(pipeline(), store.list_breakers().await.expect("listed")[0].pipeline);
+    assert_sound(&store).await;
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use redrive_core::breakers::{BreakerPolicy, Signal};
+use redrive_core::breakers::Signal;
 use redrive_core::clock::Uptime;
 use redrive_core::failures::{FailureReport, Reason};
-use redrive_core::ids::{LeaseToken, ReplayId};
+use redrive_core::ids::ReplayId;
 use redrive_core::jobs::{LeasedJob, NewJob};
 use redrive_core::policy::Policy;
 use redrive_core::retry::RetryPolicy;
@@ -15,12 +15,10 @@ use serde_json::json;
 
 use super::replays::replay_one;
 use super::script::{
-    Shared, assert_sound, at, attach, bury, enqueue, job, lease_all, lease_one, pipeline, plain, settle, settle_as,
-    timeout, worker,
+    Shared, assert_sound, at, attach, bury, enqueue, job, lease_all, lease_of, lease_one, lease_past_breakers,
+    pipeline, plain, settle, settle_as, timeout,
 };
-use crate::contract::{
-    EnqueueJobs, FindLostLeases, Lane, LeaseJobs, LeasedJobs, LookAtClock, LookedAtClock, MendDueTimes,
-};
+use crate::contract::{EnqueueJobs, FindLostLeases, Lane, LeasedJobs, LookAtClock, LookedAtClock, MendDueTimes};
 
 const HOURS_3: i64 = 3 * 3_600;
 
@@ -32,7 +30,6 @@ async fn mend(store: &Shared, now: Timestamp) -> u64 {
     let params = MendDueTimes {
         pipeline: pipeline(),
         retry: RetryPolicy::default(),
-        breaker: BreakerPolicy::default(),
         lease: Duration::from_secs(30),
         limit: 100,
         now,
@@ -111,7 +108,7 @@ pub async fn holds_are_kept_and_not_prolonged(store: Shared) {
     let mut decision = decide(&Policy::default(), &leased, timeout(), ending);
     decision.signal = Signal::Hold(Duration::from_secs(1_200));
     settle_as(&store, &leased, decision, at(HOURS_3)).await;
-    // The letter is put off until the breaker lets it through, in three hours.
+    // The letter is held until the breaker lets it through, in three hours.
     assert!(lease_replay(&store, at(HOURS_3 + 1)).await.is_empty());
     assert_eq!(lease_all(&store, 9, at(200)).await.jobs.len(), 0);
     mend(&store, at(200)).await;
@@ -122,18 +119,7 @@ pub async fn holds_are_kept_and_not_prolonged(store: Shared) {
 }
 
 async fn lease_replay(store: &Shared, now: Timestamp) -> Vec<LeasedJob> {
-    let params = LeaseJobs {
-        with_tried: false,
-        pipeline: pipeline(),
-        lane: Lane::Replay(ReplayId::new(at(0), 1)),
-        worker: worker(1),
-        token: LeaseToken::new(now, 5),
-        limit: 9,
-        until: now + Duration::from_secs(30),
-        breaker: BreakerPolicy::default(),
-        now,
-    };
-    store.lease(params).await.expect("leased").jobs
+    lease_past_breakers(store, lease_of(Lane::Replay(ReplayId::new(at(0), 1)), 9, now)).await.jobs
 }
 
 /// A letter that died while the clock was ahead can be replayed when it is right again.

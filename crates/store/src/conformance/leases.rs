@@ -10,10 +10,10 @@ use redrive_core::settlements::Outcome;
 use serde_json::json;
 
 use super::script::{
-    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, ledger, pipeline, plain, settle,
-    timeout, worker,
+    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_of, lease_one, ledger, pipeline, plain,
+    settle, timeout, worker,
 };
-use crate::contract::{ExtendLeases, FindLostLeases, NoteProgress, Settled, StartJobs};
+use crate::contract::{ExtendLeases, FindLostLeases, Lane, LeaseJobs, NoteProgress, Settled, StartJobs};
 
 fn find_lost(secs: i64) -> FindLostLeases {
     FindLostLeases { pipelines: vec![pipeline()], limit: 100, now: at(secs) }
@@ -221,4 +221,20 @@ async fn lease_and_fail(store: &Shared, proxy: Option<&str>, secs: i64) -> Vec<S
     let report = FailureReport { proxy: proxy.map(str::to_owned), ..FailureReport::new(Reason::Timeout, "late") };
     settle(store, &leased, Outcome::Failed(report), at(secs)).await;
     leased.tried.into_iter().map(|tried| tried.label).collect()
+}
+
+/// A lease that is asked for twice with one token, because the first answer got lost, is one lease.
+pub async fn a_resent_lease_is_the_same(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, (1..=5).map(|n| job(n, json!({"n": n.to_string()}))).collect()).await;
+    let gates_seen =
+        store.lease(lease_of(Lane::Queue, 1, at(1))).await.expect("answered").gates.map(|gates| gates.version);
+    let asked = LeaseJobs { gates_seen, ..lease_of(Lane::Queue, 3, at(1)) };
+    let first = store.lease(asked.clone()).await.expect("leased").jobs;
+    let again = store.lease(asked.clone()).await.expect("leased").jobs;
+    assert_eq!((first.len(), &again), (3, &first));
+    settle(&store, &first[2], Outcome::Done, at(2)).await;
+    assert_eq!(store.lease(asked).await.expect("leased").jobs, first[..2]);
+    assert_eq!(lease_all(&store, 9, at(1)).await.jobs.len(), 2, "another token gets the others");
+    assert_sound(&store).await;
 }

@@ -29,7 +29,8 @@ macro_rules! conformance_tests {
             leases: [oldest_due_first_and_only_once, nothing_before_it_is_due, done_is_final, a_retry_waits_and_counts,
                      burying_keeps_every_failure, a_stale_settlement_moves_nothing, an_expired_lease_is_lost,
                      extending_keeps_a_lease, extending_tells_a_lost_lease_from_a_new_one, a_started_job_is_told_from_a_waiting_one, epochs_grow,
-                     progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told]
+                     progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told,
+                     a_resent_lease_is_the_same]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
                    export_and_import_lose_nothing, importing_twice_adds_nothing, a_task_stays_with_its_letter,
                    a_known_key_is_not_taken_in_again, counts_of_an_imported_letter_saturate,
@@ -61,7 +62,10 @@ macro_rules! conformance_tests {
                        what_a_leased_job_wants_is_not_swept, a_settlement_without_its_payload_is_refused, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]
             breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,
-                       a_failing_target_opens_its_breaker, a_breaker_says_why_and_since_when]
+                       a_failing_target_opens_its_breaker, a_breaker_says_why_and_since_when,
+                       the_next_probe_is_another_job, probes_are_counted_by_their_leases,
+                       what_is_said_at_once_is_folded_in, a_stale_settlement_says_nothing, stale_gates_lease_nothing,
+                       holding_goes_in_steps]
         );
     };
     (@cases $make:ident; $($noun:ident: [$($case:ident),* $(,)?])*) => {

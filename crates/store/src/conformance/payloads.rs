@@ -1,6 +1,5 @@
 //! What must hold of payloads.
 
-use redrive_core::breakers::BreakerPolicy;
 use redrive_core::causes::CauseRules;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
@@ -142,11 +141,11 @@ pub async fn a_settlement_without_its_payload_is_refused(store: Shared) {
     let params = SettleJobs {
         settlements: settlements.collect(),
         worker: worker(1),
-        breaker: BreakerPolicy::default(),
+        breakers: Vec::new(),
         keep_late: true,
         now: at(1),
     };
-    assert_eq!(store.settle(params).await.expect("settled"), [Settled::PayloadGone, Settled::Applied]);
+    assert_eq!(store.settle(params).await.expect("settled").settled, [Settled::PayloadGone, Settled::Applied]);
     assert_sound(&store).await;
     let id = leased[0].lease.job;
     assert!(store.get_job(id).await.expect("asked").expect("there").failures.is_empty(), "nothing was written");

@@ -1,9 +1,11 @@
 //! A short hand for the cases: one pipeline, one worker, times in seconds.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use redrive_core::breakers::BreakerPolicy;
+use redrive_core::breakers::{BreakerChange, BreakerPolicy, Heard, Known};
 use redrive_core::causes::CauseRules;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{FailureReport, Reason};
@@ -16,8 +18,8 @@ use redrive_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::contract::{
-    AttachWorker, BroughtLetter, Change, Changes, DeadFilter, EnqueueJobs, EnqueuedJob, ImportDead, Lane, LeaseJobs,
-    LeasedJobs, ListDead, SettleJobs, Settled,
+    AttachWorker, BreakersOf, BroughtLetter, Change, Changes, DeadFilter, EnqueueJobs, EnqueuedJob, ImportDead, Lane,
+    LeaseJobs, LeasedJobs, ListDead, SettleJobs, Settled,
 };
 use crate::{Result, Store};
 
@@ -63,18 +65,47 @@ pub async fn attach(store: &Shared, n: u128) {
 
 /// Leases up to `limit` jobs for worker 1 until 30 seconds later.
 pub async fn lease_all(store: &Shared, limit: u32, now: Timestamp) -> LeasedJobs {
-    let params = LeaseJobs {
+    lease_past_breakers(store, lease_of(Lane::Queue, limit, now)).await
+}
+
+/// What worker 1 asks for that wants jobs until 30 seconds later.
+pub fn lease_of(lane: Lane, limit: u32, now: Timestamp) -> LeaseJobs {
+    static TOKENS: AtomicU64 = AtomicU64::new(1);
+    LeaseJobs {
         pipeline: pipeline(),
-        lane: Lane::Queue,
+        lane,
         worker: worker(1),
-        token: LeaseToken::new(now, u128::from(limit)),
+        token: LeaseToken::new(now, u128::from(TOKENS.fetch_add(1, Ordering::Relaxed))),
         limit,
         until: now + Duration::from_secs(30),
-        breaker: BreakerPolicy::default(),
+        gates: Vec::new(),
+        gates_seen: None,
+        freed: Vec::new(),
         with_tried: true,
         now,
-    };
-    store.lease(params).await.expect("leased")
+    }
+}
+
+/// Leases as somebody does who knows nothing of the breakers: what they are is told, and heeded then.
+pub async fn lease_past_breakers(store: &Shared, params: LeaseJobs) -> LeasedJobs {
+    let mut known = Known::new(params.pipeline.clone());
+    let (mut asked, mut held) = (params, BTreeMap::new());
+    loop {
+        let leased = store.lease(asked.clone()).await.expect("leased");
+        let Some(gates) = leased.gates else {
+            let held = if asked.gates.is_empty() && asked.freed.is_empty() { &held } else { &leased.held };
+            let next_due = known.next_due(leased.next_due, held, asked.now);
+            return LeasedJobs { next_due, ..leased };
+        };
+        known.learn_gates(gates);
+        let rewound = known.rewind(asked.now);
+        if !rewound.is_empty() {
+            store.change_breakers(rewound).await.expect("changed").into_iter().for_each(|row| known.learn(row));
+        }
+        let (gates, freed) = (known.gates(asked.now), known.freed(&leased.held, asked.now));
+        held = leased.held;
+        asked = LeaseJobs { gates, freed, gates_seen: known.seen(), ..asked };
+    }
 }
 
 /// Leases exactly one job.
@@ -98,8 +129,29 @@ pub async fn settle_as(store: &Shared, job: &LeasedJob, decision: Decision, now:
 
 /// Hands settlements over.
 pub async fn settle_all(store: &Shared, settlements: Vec<Settlement>, now: Timestamp) -> Vec<Settled> {
-    let params = SettleJobs { settlements, worker: worker(1), breaker: BreakerPolicy::default(), keep_late: true, now };
-    store.settle(params).await.expect("settled")
+    let breakers = changes(&settlements, &known(store).await, now);
+    let params = SettleJobs { settlements, worker: worker(1), breakers, keep_late: true, now };
+    store.settle(params).await.expect("settled").settled
+}
+
+/// The breakers of the suite's pipeline.
+pub async fn known(store: &Shared) -> Known {
+    let mut known = Known::new(pipeline());
+    let all = BreakersOf { pipeline: pipeline(), after: None, limit: 1_000 };
+    store.breakers_of(all).await.expect("read").into_iter().for_each(|row| known.learn(row));
+    known
+}
+
+/// What settlements make of the breakers that are known.
+pub fn changes(settlements: &[Settlement], known: &Known, now: Timestamp) -> Vec<BreakerChange> {
+    let mut said: BTreeMap<&str, Vec<Heard>> = BTreeMap::new();
+    for (by, settlement) in settlements.iter().enumerate() {
+        if let Some((target, heard)) = settlement.heard(by, now) {
+            said.entry(target).or_default().push(heard);
+        }
+    }
+    let policy = BreakerPolicy::default();
+    said.into_iter().filter_map(|(target, heard)| known.clone().change(target, heard, &policy)).collect()
 }
 
 /// A failure that is worth a retry.

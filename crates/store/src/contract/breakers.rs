@@ -1,9 +1,8 @@
-//! Breakers: which targets' jobs wait, and until when.
+//! Breakers: which targets' jobs wait, and until when. A store keeps them; what they are next is decided before.
 
 use async_trait::async_trait;
-use redrive_core::breakers::{Breaker, BreakerPolicy};
+use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow};
 use redrive_core::ids::PipelineName;
-use redrive_core::time::Timestamp;
 use serde::Serialize;
 
 use crate::error::Result;
@@ -11,22 +10,25 @@ use crate::error::Result;
 /// The breakers of targets that gave trouble.
 #[async_trait]
 pub trait BreakerStore {
-    /// The breakers that are not closed, or hold jobs still.
+    /// The breakers that are not closed, and the targets of which jobs are held still.
     async fn list_breakers(&self) -> Result<Vec<BreakerView>>;
 
-    /// Forgets the breakers of a pipeline that are closed and whose window is long over; says how many.
-    async fn sweep_breakers(&self, params: SweepBreakers) -> Result<u64>;
+    /// A page of a pipeline's breakers, also of those that are closed, by target.
+    async fn breakers_of(&self, params: BreakersOf) -> Result<Vec<BreakerRow>>;
+
+    /// Changes breakers, each if it is still of the version that its change was made from; answers with what is there then.
+    async fn change_breakers(&self, changes: Vec<BreakerChange>) -> Result<Vec<BreakerRow>>;
 }
 
-/// Asks for old breakers to be forgotten.
+/// Asks for a page of breakers.
 #[derive(Clone, Debug)]
-pub struct SweepBreakers {
+pub struct BreakersOf {
     /// The pipeline.
     pub pipeline: PipelineName,
-    /// How its breakers are to be read.
-    pub policy: BreakerPolicy,
-    /// The time.
-    pub now: Timestamp,
+    /// Only those of targets after this one.
+    pub after: Option<String>,
+    /// At most so many.
+    pub limit: u32,
 }
 
 /// The breaker of a pipeline and target.

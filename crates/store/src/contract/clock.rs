@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use redrive_core::breakers::BreakerPolicy;
 use redrive_core::clock::{ClockSeen, Uptime};
 use redrive_core::ids::PipelineName;
 use redrive_core::retry::RetryPolicy;
@@ -47,8 +46,6 @@ pub struct MendDueTimes {
     pub pipeline: PipelineName,
     /// How long its jobs may have to wait.
     pub retry: RetryPolicy,
-    /// How its breakers are to be read: what they hold is held.
-    pub breaker: BreakerPolicy,
     /// How long a lease lasts.
     pub lease: Duration,
     /// At most so many jobs.

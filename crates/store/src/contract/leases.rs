@@ -1,7 +1,9 @@
-//! Leases: giving jobs to workers and taking their settlements, fenced by token and epoch.
+//! Leases: giving jobs to workers and taking their settlements, fenced by job and token.
+
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use redrive_core::breakers::BreakerPolicy;
+use redrive_core::breakers::{BreakerChange, BreakerRow, Gate, Gates};
 use redrive_core::crashes::LostLease;
 use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
@@ -14,7 +16,9 @@ use crate::error::Result;
 /// Leases, from the first to the settlement.
 #[async_trait]
 pub trait LeaseStore {
-    /// Leases due jobs, oldest due first. Jobs whose target's breaker is open are set aside, untouched.
+    /// Leases due jobs, oldest due first. Those of a target with a gate are leased as probes, as far as it lets them, and else
+    /// held, untouched. Nothing is leased, and the gates are answered, if they are no longer those that were seen. A token that
+    /// was used before is answered with what it has.
     async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs>;
 
     /// Notes that a worker begins to run jobs inside its own process, so that they are suspects if it dies.
@@ -29,7 +33,7 @@ pub trait LeaseStore {
 
     /// Settles jobs, answered in the order asked. A settlement whose lease is stale moves nothing and is kept; one whose
     /// payload is not registered is refused, by itself.
-    async fn settle(&self, params: SettleJobs) -> Result<Vec<Settled>>;
+    async fn settle(&self, params: SettleJobs) -> Result<SettledJobs>;
 
     /// Leases that ran out, or whose worker is known to be gone. They stay as they are until they are settled.
     async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>>;
@@ -50,8 +54,12 @@ pub struct LeaseJobs {
     pub limit: u32,
     /// When the leases run out.
     pub until: Timestamp,
-    /// How breakers are to be read.
-    pub breaker: BreakerPolicy,
+    /// The targets whose breaker is not closed. Their due jobs are held, in a lane beside this one.
+    pub gates: Vec<Gate>,
+    /// The version of the gates that these were made from; nothing if none were seen yet.
+    pub gates_seen: Option<u64>,
+    /// Targets without a gate whose held jobs are leased first.
+    pub freed: Vec<String>,
     /// Whether the proxies through which jobs failed before are told: a pipeline with several of them asks for it.
     pub with_tried: bool,
     /// The time.
@@ -73,9 +81,13 @@ pub enum Lane {
 pub struct LeasedJobs {
     /// The jobs.
     pub jobs: Vec<LeasedJob>,
-    /// When the next job of the pipeline is due, if any is queued; may be in the past. Not told to who got all that was
-    /// asked for.
+    /// When the next job of the lane is due, if any waits that is not held; may be in the past. Not told to who got all that
+    /// was asked for.
     pub next_due: Option<Timestamp>,
+    /// How many jobs of each target are held beside the lane; told to who came with gates or freed targets.
+    pub held: BTreeMap<String, u64>,
+    /// The gates as they are, if they are not those that were seen. Nothing was leased then.
+    pub gates: Option<Gates>,
 }
 
 /// Notes that jobs begin to run.
@@ -116,12 +128,22 @@ pub struct SettleJobs {
     pub settlements: Vec<Settlement>,
     /// The worker that settles.
     pub worker: WorkerId,
-    /// How breakers take in what the settlements say.
-    pub breaker: BreakerPolicy,
+    /// What becomes of the breakers of their targets. A breaker that is another by now stops no settlement: what was said of its
+    /// target is kept, to be folded in by who changes it next.
+    pub breakers: Vec<BreakerChange>,
     /// Whether a settlement that comes too late is kept as evidence. A reaper that was not the first has none to give.
     pub keep_late: bool,
     /// The time.
     pub now: Timestamp,
+}
+
+/// What became of settlements.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SettledJobs {
+    /// Each, in the order asked.
+    pub settled: Vec<Settled>,
+    /// The breakers that there are of their targets, as they are now.
+    pub breakers: Vec<BreakerRow>,
 }
 
 /// What became of a settlement.

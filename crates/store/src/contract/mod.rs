@@ -17,7 +17,7 @@ pub mod replays;
 pub mod traffic;
 pub mod workers;
 
-pub use breakers::{BreakerStore, BreakerView, SweepBreakers};
+pub use breakers::{BreakerStore, BreakerView, BreakersOf};
 pub use causes::{
     AlikeCause, BusiestCauses, CauseChanged, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
     ChangeCause, FindCause, ListCauses, ResolveLetters, ResolvedLetter, Unresolved, UnresolvedLetter,
@@ -29,7 +29,8 @@ pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
 };
 pub use leases::{
-    ExtendLeases, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
+    ExtendLeases, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled,
+    SettledJobs, StartJobs,
 };
 pub use ledger::{Audit, AuditedPipeline, Capabilities, Health, HourlyCount, LedgerStore};
 pub use pages::Page;

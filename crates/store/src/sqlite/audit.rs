@@ -13,7 +13,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "a hot job is neither queued, held nor leased",
         "SELECT count(*) FROM job j WHERE NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)
          AND NOT EXISTS (SELECT 1 FROM place q WHERE q.pipeline = j.pipeline AND q.due_at = j.due_at AND q.seq = j.seq
-                         AND q.lane IN (ifnull('r' || j.replay, ''), 'h' || j.target))",
+                         AND q.lane IN (ifnull('r' || j.replay, ''), ifnull('r' || j.replay, '') || 'h' || j.target))",
     ),
     (
         "a lease has no job",
@@ -23,7 +23,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "a place in a lane has no job",
         "SELECT count(*) FROM place q WHERE NOT EXISTS
             (SELECT 1 FROM job j WHERE j.seq = q.seq AND j.pipeline = q.pipeline AND j.due_at = q.due_at
-             AND q.lane IN (ifnull('r' || j.replay, ''), 'h' || j.target))",
+             AND q.lane IN (ifnull('r' || j.replay, ''), ifnull('r' || j.replay, '') || 'h' || j.target))",
     ),
     (
         "a job is queued and leased at once, or in two lanes",
@@ -95,9 +95,11 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
          AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = l.job AND j.replay = l.replay)",
     ),
     (
-        "a breaker does not know how many jobs it holds",
-        "SELECT count(*) FROM breaker b
-         WHERE b.held <> (SELECT count(*) FROM place q WHERE q.pipeline = b.pipeline AND q.lane = 'h' || b.target)",
+        "it is not known how many jobs are held",
+        "SELECT (SELECT count(*) FROM held h WHERE h.jobs <> (SELECT count(*) FROM place q
+                                                              WHERE q.pipeline = h.pipeline AND q.lane = h.lane))
+              + (SELECT count(*) FROM (SELECT DISTINCT pipeline, lane FROM place WHERE lane LIKE '%h%')
+                 WHERE (pipeline, lane) NOT IN (SELECT pipeline, lane FROM held))",
     ),
 ];
 

@@ -4,6 +4,7 @@
 //! written once, before the commit.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use redrive_core::failures::Reason;
 use redrive_core::ids::PipelineName;
@@ -19,15 +20,33 @@ pub(super) use super::tallies::Event;
 use super::tallies::Tallies;
 use crate::contract::{Change, Topic};
 
+/// Where a pipeline stands with its leases and breakers.
+pub(super) struct Standing {
+    /// The number of the last lease, or change of a breaker.
+    pub(super) epoch: u64,
+    /// The number of the last change to a breaker that is not closed.
+    pub(super) gates: u64,
+    /// Whether any of its targets has a breaker, or was spoken of.
+    pub(super) is_troubled: bool,
+    is_changed: bool,
+}
+
+impl Standing {
+    /// Begins the next epoch.
+    pub(super) fn begin_epoch(&mut self) -> u64 {
+        self.is_changed = true;
+        self.epoch += 1;
+        self.epoch
+    }
+}
+
 /// The transaction under way and what is to be written at its end.
 pub(super) struct Batch<'c> {
     conn: &'c Connection,
     pipelines: &'c mut HashMap<PipelineName, i64>,
     ledgers: HashMap<i64, Ledger>,
-    /// The epoch of the last lease, for pipelines that were leased from.
-    epochs: HashMap<i64, u64>,
-    /// Whether any target of a pipeline has given trouble, once it was asked.
-    troubled: HashMap<i64, bool>,
+    /// Where pipelines stand, once it was asked.
+    standings: HashMap<i64, Standing>,
     names: HashMap<i64, PipelineName>,
     /// The last number that was given to a job, once one was asked for.
     number: Option<i64>,
@@ -43,8 +62,7 @@ impl<'c> Batch<'c> {
             conn,
             pipelines,
             ledgers: HashMap::new(),
-            epochs: HashMap::new(),
-            troubled: HashMap::new(),
+            standings: HashMap::new(),
             names: HashMap::new(),
             number: None,
             tallies: Tallies::default(),
@@ -124,24 +142,6 @@ impl<'c> Batch<'c> {
         Ok(written + self.ledger(pipeline).queued)
     }
 
-    /// Begins the next epoch of a pipeline's leases.
-    pub(super) fn begin_epoch(&mut self, pipeline: i64) -> Result<(), Fault> {
-        let last = match self.epochs.get(&pipeline) {
-            Some(epoch) => *epoch,
-            None => {
-                let mut select = self.statement("SELECT epoch FROM pipeline WHERE id = ?1")?;
-                select.query_row([pipeline], |row| row.get(0))?
-            }
-        };
-        self.epochs.insert(pipeline, last + 1);
-        Ok(())
-    }
-
-    /// The epoch of a pipeline's leases.
-    pub(super) fn epoch(&self, pipeline: i64) -> u64 {
-        self.epochs.get(&pipeline).copied().unwrap_or_default()
-    }
-
     /// A number that no job has had before.
     pub(super) fn next_number(&mut self) -> Result<i64, Fault> {
         let last: i64 = match self.number {
@@ -154,19 +154,19 @@ impl<'c> Batch<'c> {
         Ok(last + 1)
     }
 
-    /// Whether a pipeline has any breaker.
-    pub(super) fn is_troubled(&mut self, pipeline: i64) -> Result<bool, Fault> {
-        if let Some(troubled) = self.troubled.get(&pipeline) {
-            return Ok(*troubled);
+    /// Where a pipeline stands.
+    pub(super) fn standing(&mut self, pipeline: i64) -> Result<&mut Standing, Fault> {
+        if let Entry::Vacant(unknown) = self.standings.entry(pipeline) {
+            let mut select = self.conn.prepare_cached(
+                "SELECT epoch, gates, EXISTS (SELECT 1 FROM breaker WHERE pipeline = p.id)
+                                      OR EXISTS (SELECT 1 FROM breaker_said WHERE pipeline = p.id)
+                 FROM pipeline p WHERE id = ?1",
+            )?;
+            unknown.insert(select.query_row([pipeline], |row| {
+                Ok(Standing { epoch: row.get(0)?, gates: row.get(1)?, is_troubled: row.get(2)?, is_changed: false })
+            })?);
         }
-        let troubled = self.statement("SELECT 1 FROM breaker WHERE pipeline = ?1")?.exists([pipeline])?;
-        self.troubled.insert(pipeline, troubled);
-        Ok(troubled)
-    }
-
-    /// Notes that a pipeline has a breaker.
-    pub(super) fn set_troubled(&mut self, pipeline: i64) {
-        self.troubled.insert(pipeline, true);
+        self.standings.get_mut(&pipeline).ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
     }
 
     /// Writes the ledger, the roll-ups and what was changed; says by how much the counters of changes grow.
@@ -199,9 +199,10 @@ impl<'c> Batch<'c> {
         if let Some(number) = self.number {
             self.statement("UPDATE counter SET value = ?1 WHERE name = 'number'")?.execute([number])?;
         }
-        let mut update = self.statement("UPDATE pipeline SET epoch = ?2, changes = changes + 1 WHERE id = ?1")?;
-        for (id, epoch) in &self.epochs {
-            update.execute(params![id, epoch])?;
+        let sql = "UPDATE pipeline SET epoch = ?2, gates = ?3, changes = changes + 1 WHERE id = ?1";
+        let mut update = self.statement(sql)?;
+        for (id, standing) in self.standings.iter().filter(|(_, standing)| standing.is_changed) {
+            update.execute(params![id, standing.epoch, standing.gates])?;
             added[Topic::Jobs as usize] += 1;
         }
         for topic in self.touched.topics() {

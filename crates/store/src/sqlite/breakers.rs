@@ -1,151 +1,193 @@
-//! Breakers, and the jobs they hold. Rows exist only for targets that gave trouble.
-
-use std::collections::BTreeMap;
+//! Breakers, and what was said of their targets. Rows exist only for targets that gave trouble.
 
 use async_trait::async_trait;
-use redrive_core::breakers::{Breaker, BreakerPolicy, BreakerState, Signal};
-use redrive_core::failures::Failure;
+use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow, BreakerState, Gates, NextBreaker, Said};
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
-use super::lanes;
 use super::rows::{self, RowResult};
-use crate::contract::{BreakerStore, BreakerView, SweepBreakers, Topic};
+use crate::contract::{BreakerStore, BreakerView, BreakersOf, Settled, Topic};
 use crate::error::Result;
+
+/// At most so much of what was said of a target is answered at once.
+const PENDING_MAX: usize = 1_000;
 
 #[async_trait]
 impl BreakerStore for SqliteStore {
     async fn list_breakers(&self) -> Result<Vec<BreakerView>> {
-        self.read(|conn| {
+        self.read(list).await
+    }
+
+    async fn breakers_of(&self, params: BreakersOf) -> Result<Vec<BreakerRow>> {
+        self.read(move |conn| {
             let mut select = conn.prepare_cached(
-                "SELECT p.name, b.target, b.held, b.breaker FROM breaker b JOIN pipeline p ON p.id = b.pipeline
-                 WHERE b.waiting = 1 ORDER BY p.name, b.target",
+                "SELECT b.target, p.id FROM pipeline p JOIN breaker b ON b.pipeline = p.id
+                 WHERE p.name = ?1 AND b.target > ?2 ORDER BY b.target LIMIT ?3",
             )?;
-            let rows = select.query_map([], |row| {
-                Ok(BreakerView {
-                    pipeline: rows::parsed(row, 0)?,
-                    target: row.get(1)?,
-                    held: row.get(2)?,
-                    breaker: rows::json(row, 3)?,
-                })
+            let after = params.after.as_deref().unwrap_or_default();
+            let page = select.query_map(params![params.pipeline.as_str(), after, params.limit], |row| {
+                Ok((row.get::<_, String>(0)?, row.get(1)?))
             })?;
-            Ok(rows.collect::<RowResult<_>>()?)
+            let page = page.collect::<RowResult<Vec<_>>>()?;
+            page.into_iter().map(|(target, id)| find(conn, (&params.pipeline, id), &target, 0)).collect()
         })
         .await
     }
 
-    async fn sweep_breakers(&self, params: SweepBreakers) -> Result<u64> {
-        self.write_about(Topic::Breakers, move |batch| sweep(batch, &params)).await
+    async fn change_breakers(&self, changes: Vec<BreakerChange>) -> Result<Vec<BreakerRow>> {
+        self.write(move |batch| change(batch, &changes, &[])).await
     }
 }
 
-/// Forgets breakers that have nothing more to say.
-fn sweep(batch: &mut Batch<'_>, params: &SweepBreakers) -> Result<u64, Fault> {
-    let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(0) };
-    let mut select = batch.statement("SELECT target, breaker FROM breaker WHERE pipeline = ?1 AND waiting = 0")?;
-    let closed = select.query_map([pipeline], |row| Ok((row.get::<_, String>(0)?, rows::json::<Breaker>(row, 1)?)))?;
-    let mut swept = 0;
-    for (target, breaker) in closed.collect::<RowResult<Vec<_>>>()? {
-        if breaker.is_stale(&params.policy, params.now) {
-            forget(batch, pipeline, &target)?;
-            swept += 1;
-        }
-    }
-    Ok(swept)
-}
-
-fn forget(batch: &Batch<'_>, pipeline: i64, target: &str) -> Result<(), Fault> {
-    let mut delete = batch.statement("DELETE FROM breaker WHERE pipeline = ?1 AND target = ?2")?;
-    delete.execute(params![pipeline, target])?;
-    Ok(())
-}
-
-/// A breaker and how many jobs it holds.
-#[derive(Clone, Debug)]
-pub(super) struct Kept {
-    pub(super) breaker: Breaker,
-    pub(super) held: i64,
-}
-
-/// The breakers of a pipeline that are not closed, or hold jobs still, by target.
-pub(super) fn waiting(batch: &mut Batch<'_>, pipeline: i64, now: Timestamp) -> Result<BTreeMap<String, Kept>, Fault> {
-    if !batch.is_troubled(pipeline)? {
-        return Ok(BTreeMap::new());
-    }
-    let mut select = batch.statement(
-        "SELECT target, held, breaker FROM breaker INDEXED BY breaker_waiting WHERE pipeline = ?1 AND waiting = 1",
+fn list(conn: &Connection) -> Result<Vec<BreakerView>, Fault> {
+    let mut select = conn.prepare_cached(
+        "WITH waiting AS (SELECT pipeline, substr(lane, instr(lane, 'h') + 1) AS target, sum(jobs) AS jobs FROM held GROUP BY 1, 2)
+         SELECT p.name, b.target, ifnull(w.jobs, 0), b.breaker
+         FROM breaker b INDEXED BY breaker_shut JOIN pipeline p ON p.id = b.pipeline
+         LEFT JOIN waiting w ON w.pipeline = b.pipeline AND w.target = b.target WHERE b.shut = 1
+         UNION ALL
+         SELECT p.name, w.target, w.jobs, b.breaker
+         FROM waiting w JOIN pipeline p ON p.id = w.pipeline
+         LEFT JOIN breaker b ON b.pipeline = w.pipeline AND b.target = w.target WHERE ifnull(b.shut, 0) = 0
+         ORDER BY 1, 2",
     )?;
-    let rows = select
-        .query_map([pipeline], |row| Ok((row.get(0)?, Kept { held: row.get(1)?, breaker: rows::json(row, 2)? })))?;
-    let mut waiting = rows.collect::<RowResult<BTreeMap<String, Kept>>>()?;
-    for (target, kept) in &mut waiting {
-        if kept.breaker.rewind(now) {
-            keep(batch, pipeline, target, kept)?;
-        }
-    }
-    Ok(waiting)
+    let rows = select.query_map([], |row| {
+        let closed = || Breaker::closed(Timestamp::from_millis(0));
+        Ok(BreakerView {
+            pipeline: rows::parsed(row, 0)?,
+            target: row.get(1)?,
+            held: row.get(2)?,
+            breaker: rows::json_opt(row, 3)?.unwrap_or_else(closed),
+        })
+    })?;
+    Ok(rows.collect::<RowResult<_>>()?)
 }
 
-/// Takes in what a settled attempt says about its target.
-pub(super) fn record(
+/// The breakers of a pipeline that are not closed.
+pub(super) fn gates(batch: &mut Batch<'_>, name: &PipelineName, pipeline: i64) -> Result<Gates, Fault> {
+    let version = batch.standing(pipeline)?.gates;
+    let mut select =
+        batch.statement("SELECT target FROM breaker INDEXED BY breaker_shut WHERE pipeline = ?1 AND shut = 1")?;
+    let targets = select.query_map([pipeline], |row| row.get::<_, String>(0))?.collect::<RowResult<Vec<_>>>()?;
+    let as_of = batch.standing(pipeline)?.epoch;
+    let row = |target: String| find(batch.connection(), (name, pipeline), &target, as_of);
+    Ok(Gates { version, rows: targets.into_iter().map(row).collect::<Result<_, _>>()? })
+}
+
+/// Changes breakers, by what was said in settlements that were applied. Answers with those that there are.
+pub(super) fn change(
+    batch: &mut Batch<'_>,
+    changes: &[BreakerChange],
+    settled: &[Settled],
+) -> Result<Vec<BreakerRow>, Fault> {
+    let mut rows = Vec::new();
+    for change in changes {
+        let Some(pipeline) = batch.find_pipeline(&change.pipeline)? else { continue };
+        let applied = |by: usize| settled.get(by) == Some(&Settled::Applied);
+        let heard: Vec<&Said> = change.heard.iter().filter(|h| applied(h.by)).map(|h| &h.said).collect();
+        let is_whole = heard.len() == change.heard.len();
+        let next = change.next.as_ref().filter(|_| is_whole);
+        let idle = next.is_some_and(|next| next.was.is_none() && next.breaker.is_none());
+        if idle && !batch.standing(pipeline)?.is_troubled {
+            continue;
+        }
+        if !write(batch, (pipeline, &change.target), next)? {
+            keep_said(batch, (pipeline, &change.target), &heard)?;
+        }
+        let as_of = batch.standing(pipeline)?.epoch;
+        let row = find(batch.connection(), (&change.pipeline, pipeline), &change.target, as_of)?;
+        if !idle || row.version.is_some() || !row.pending.is_empty() {
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// Writes a breaker, if it is still the one that it was made from.
+fn write(batch: &mut Batch<'_>, (pipeline, target): (i64, &str), next: Option<&NextBreaker>) -> Result<bool, Fault> {
+    let Some(next) = next else { return Ok(false) };
+    let mut select = batch.statement("SELECT version, shut FROM breaker WHERE pipeline = ?1 AND target = ?2")?;
+    let now = select.query_row(params![pipeline, target], |row| Ok((row.get::<_, u64>(0)?, row.get(1)?))).optional()?;
+    if now.map(|(version, _)| version) != next.was {
+        return Ok(false);
+    }
+    if now.is_some() || next.breaker.is_some() {
+        let was_shut = now.is_some_and(|(_, shut)| shut);
+        put(batch, (pipeline, target), next.breaker.as_ref(), was_shut)?;
+    }
+    if next.folded_to > 0 {
+        batch
+            .statement("DELETE FROM breaker_said WHERE pipeline = ?1 AND target = ?2 AND id <= ?3")?
+            .execute(params![pipeline, target, next.folded_to])?;
+    }
+    Ok(true)
+}
+
+fn put(
     batch: &mut Batch<'_>,
     (pipeline, target): (i64, &str),
-    (signal, failure): (Signal, Option<&Failure>),
-    policy: &BreakerPolicy,
-    now: Timestamp,
+    breaker: Option<&Breaker>,
+    was_shut: bool,
 ) -> Result<(), Fault> {
-    let kept = if batch.is_troubled(pipeline)? { find(batch, pipeline, target, now)? } else { None };
-    // A target without a row has given no trouble: nothing to note as long as it answers, or nothing is said of it.
-    let mut kept = match (kept, signal) {
-        (None, Signal::Answered | Signal::WentOn | Signal::Silent) => return Ok(()),
-        (None, _) => Kept { breaker: Breaker::closed(now), held: 0 },
-        (Some(kept), _) => kept,
-    };
-    kept.breaker.record(signal, policy, now);
-    if let Some(failure) = failure {
-        kept.breaker.explain(signal, failure);
-    }
-    if kept.held == 0 && kept.breaker.is_idle(policy, now) {
-        return forget(batch, pipeline, target);
-    }
-    keep(batch, pipeline, target, &kept)
-}
-
-/// The breaker of a target, as it is now.
-pub(super) fn find(batch: &Batch<'_>, pipeline: i64, target: &str, now: Timestamp) -> Result<Option<Kept>, Fault> {
-    let mut select = batch.statement("SELECT held, breaker FROM breaker WHERE pipeline = ?1 AND target = ?2")?;
-    let row =
-        select.query_row(params![pipeline, target], |row| Ok(Kept { held: row.get(0)?, breaker: rows::json(row, 1)? }));
-    let mut found: Option<Kept> = row.optional()?;
-    if let Some(kept) = &mut found {
-        kept.breaker.rewind(now);
-    }
-    Ok(found)
-}
-
-/// Writes a breaker back.
-pub(super) fn keep(batch: &mut Batch<'_>, pipeline: i64, target: &str, kept: &Kept) -> Result<(), Fault> {
-    batch.set_troubled(pipeline);
+    let shut = breaker.is_some_and(|breaker| breaker.state != BreakerState::Closed);
     batch.touch(Topic::Breakers);
-    let waiting = kept.held > 0 || kept.breaker.state != BreakerState::Closed;
-    let mut upsert = batch.statement(
-        "INSERT INTO breaker (pipeline, target, held, waiting, breaker) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO UPDATE SET held = excluded.held, waiting = excluded.waiting, breaker = excluded.breaker",
-    )?;
-    upsert.execute(params![pipeline, target, kept.held, waiting, serde_json::to_string(&kept.breaker)?])?;
+    let standing = batch.standing(pipeline)?;
+    let version = standing.begin_epoch();
+    standing.is_troubled = true;
+    if shut || was_shut {
+        standing.gates = version;
+    }
+    match breaker {
+        Some(breaker) => batch
+            .statement(
+                "INSERT INTO breaker (pipeline, target, version, shut, breaker) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT DO UPDATE SET version = excluded.version, shut = excluded.shut, breaker = excluded.breaker",
+            )?
+            .execute(params![pipeline, target, version, shut, serde_json::to_string(breaker)?])?,
+        None => batch
+            .statement("DELETE FROM breaker WHERE pipeline = ?1 AND target = ?2")?
+            .execute(params![pipeline, target])?,
+    };
     Ok(())
 }
 
-/// Removes a held job, wherever it goes then.
-pub(super) fn let_go(batch: &Batch<'_>, pipeline: i64, target: &str, due_at: Timestamp, seq: i64) -> Result<(), Fault> {
-    lanes::pull(batch, pipeline, &lanes::held(target), due_at, seq)?;
-    let mut update = batch.statement(
-        "UPDATE breaker SET held = held - 1, waiting = held > 1 OR breaker ->> 'state' <> 'closed'
-         WHERE pipeline = ?1 AND target = ?2",
-    )?;
-    update.execute(params![pipeline, target])?;
+/// Keeps what was said for who changes the breaker next.
+fn keep_said(batch: &mut Batch<'_>, (pipeline, target): (i64, &str), heard: &[&Said]) -> Result<(), Fault> {
+    let mut insert = batch.statement("INSERT INTO breaker_said (pipeline, target, said) VALUES (?1, ?2, ?3)")?;
+    for said in heard {
+        insert.execute(params![pipeline, target, serde_json::to_string(said)?])?;
+    }
+    batch.standing(pipeline)?.is_troubled |= !heard.is_empty();
     Ok(())
+}
+
+/// The breaker of a target, and what is to be folded into it.
+fn find(
+    conn: &Connection,
+    (name, pipeline): (&PipelineName, i64),
+    target: &str,
+    as_of: u64,
+) -> Result<BreakerRow, Fault> {
+    let mut select = conn.prepare_cached("SELECT version, breaker FROM breaker WHERE pipeline = ?1 AND target = ?2")?;
+    let row = select.query_row(params![pipeline, target], |row| Ok((row.get(0)?, rows::json(row, 1)?)));
+    let found: Option<(u64, Breaker)> = row.optional()?;
+    let mut select =
+        conn.prepare_cached("SELECT id, said FROM breaker_said WHERE pipeline = ?1 AND target = ?2 ORDER BY id")?;
+    let said = select.query_map(params![pipeline, target], |row| Ok((row.get(0)?, rows::json(row, 1)?)))?;
+    let said: Vec<(i64, Said)> = said.take(PENDING_MAX).collect::<RowResult<_>>()?;
+    let pending_to = said.last().map_or(0, |(id, _)| *id);
+    let (version, breaker) = found.unzip();
+    Ok(BreakerRow {
+        pipeline: name.clone(),
+        target: target.to_owned(),
+        version,
+        breaker,
+        pending: said.into_iter().map(|(_, said)| said).collect(),
+        pending_to,
+        as_of: as_of.max(version.unwrap_or_default()),
+    })
 }

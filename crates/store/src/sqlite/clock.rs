@@ -4,7 +4,6 @@
 //! further away than retries are; each is moved only if it is where it was when it was found.
 
 use async_trait::async_trait;
-use redrive_core::breakers::Admission;
 use redrive_core::clock::ClockSeen;
 use redrive_core::retry::Queued;
 use redrive_core::time::Timestamp;
@@ -14,8 +13,8 @@ use std::time::Duration;
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
+use super::lanes;
 use super::rows::{self, RowResult};
-use super::{breakers, lanes};
 use crate::contract::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes, Topic};
 use crate::error::Result;
 
@@ -62,16 +61,15 @@ impl ClockStore for SqliteStore {
 struct Late {
     seq: i64,
     queued: Queued,
-    /// The replay that sent it, and the target whose breaker it waits for.
+    /// The replay that sent it.
     replay: Option<i64>,
-    target: Option<String>,
 }
 
 /// The columns of [`late`], from `job j`. What a target asked for counts if it did so in the run under way.
 const COLUMNS: &str = "j.seq, j.due_at, j.accepted_at, j.attempts + j.crashes > 0,
     iif(j.attempts > j.attempts_before,
         (SELECT f.failure ->> 'retry_after_secs' FROM failure f WHERE f.job = j.id ORDER BY f.n DESC LIMIT 1), NULL),
-    j.replay, iif(j.saved IS NULL, j.target, NULL)";
+    j.replay";
 
 fn late(row: &Row<'_>) -> RowResult<Late> {
     let replay: Option<i64> = row.get(5)?;
@@ -82,10 +80,8 @@ fn late(row: &Row<'_>) -> RowResult<Late> {
             due_at: rows::time(row, 1)?,
             asked_at: if row.get(3)? || replay.is_some() { None } else { Some(rows::time(row, 2)?) },
             retry_after: asked.map(|secs| Duration::from_secs_f64(secs.min(86_400.0))),
-            held_until: None,
         },
         replay,
-        target: row.get(6)?,
     })
 }
 
@@ -107,7 +103,7 @@ fn find_late(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Faul
     Ok(rows.filter(is_late).take(params.limit as usize).collect::<RowResult<_>>()?)
 }
 
-/// Letters on their way that are due far away: whether they wait for a breaker is seen when they are mended.
+/// Letters on their way that are due far away.
 fn find_replayed(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Fault> {
     let sql = format!(
         "SELECT {COLUMNS} FROM replay r INDEXED BY replay_open
@@ -122,14 +118,9 @@ fn find_replayed(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, 
 
 /// Gives a job the due time that it should have, if it is where it was.
 fn mend(batch: &mut Batch<'_>, pipeline: i64, late: &Late, params: &MendDueTimes) -> Result<bool, Fault> {
-    let held_until = match (late.replay, &late.target) {
-        (Some(_), Some(target)) => held_until(batch, pipeline, target, params)?,
-        _ => None,
-    };
-    let queued = Queued { held_until, ..late.queued };
-    let Some(due_at) = params.retry.due_instead(&queued, params.now) else { return Ok(false) };
+    let Some(due_at) = params.retry.due_instead(&late.queued, params.now) else { return Ok(false) };
     let lane = lanes::home(late.replay);
-    if !lanes::pull(batch, pipeline, &lane, queued.due_at, late.seq)? {
+    if !lanes::pull(batch, pipeline, &lane, late.queued.due_at, late.seq)? {
         return Ok(false);
     }
     // A job that was accepted in the future would be pulled in again the next time.
@@ -140,20 +131,6 @@ fn mend(batch: &mut Batch<'_>, pipeline: i64, late: &Late, params: &MendDueTimes
     ])?;
     lanes::push(batch, pipeline, &lane, due_at, late.seq)?;
     Ok(true)
-}
-
-/// Until when a target's breaker lets nothing through.
-fn held_until(
-    batch: &mut Batch<'_>,
-    pipeline: i64,
-    target: &str,
-    params: &MendDueTimes,
-) -> Result<Option<Timestamp>, Fault> {
-    let Some(kept) = breakers::find(batch, pipeline, target, params.now)? else { return Ok(None) };
-    match kept.breaker.admission(&params.breaker, params.now) {
-        Admission::NotBefore(until) => Ok(Some(until)),
-        Admission::All | Admission::Probes(_) => Ok(None),
-    }
 }
 
 /// Leases last this long at most; whoever has one extends it every second or so, to its own length.

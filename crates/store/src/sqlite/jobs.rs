@@ -10,7 +10,6 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::SqliteStore;
 use super::batch::{Batch, Event};
-use super::breakers;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::lanes;
@@ -183,7 +182,7 @@ const SOURCES: [Source; 4] = [
                   iif(l.job IS NULL, j.due_at, NULL), h.seq IS NOT NULL, NULL, j.reason, j.code,
                   j.seq, j.round, j.origin",
         tables: "job j LEFT JOIN lease l ON l.job = j.id
-                 LEFT JOIN place h ON h.pipeline = j.pipeline AND h.lane = 'h' || j.target AND h.due_at = j.due_at
+                 LEFT JOIN place h ON h.pipeline = j.pipeline AND h.lane = ifnull('r' || j.replay, '') || 'h' || j.target AND h.due_at = j.due_at
                                  AND h.seq = j.seq",
         text: &["j.key", "j.target", "j.input"],
     },
@@ -374,8 +373,11 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
         batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([id.as_bytes()])?;
     } else {
         batch.ledger(pipeline).retrying -= i64::from(tried);
-        if !lanes::pull(batch, pipeline, &lanes::home(replay), due_at, seq)? {
-            breakers::let_go(batch, pipeline, target.as_deref().unwrap_or_default(), due_at, seq)?;
+        let lane = lanes::home(replay);
+        if !lanes::pull(batch, pipeline, &lane, due_at, seq)? {
+            let held = lanes::held(&lane, target.as_deref().unwrap_or_default());
+            lanes::pull(batch, pipeline, &held, due_at, seq)?;
+            lanes::count_held(batch, pipeline, &held, -1)?;
         }
     }
     if let Some(replay) = replay {

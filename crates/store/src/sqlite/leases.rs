@@ -15,20 +15,21 @@ use super::leasing::{Granted, lease};
 use super::rows::{self, RowResult};
 use super::{settlements, workers};
 use crate::contract::{
-    ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs,
+    ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, SettledJobs, StartJobs,
 };
 use crate::error::Result;
 
 #[async_trait]
 impl LeaseStore for SqliteStore {
     async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs> {
-        let Granted { mut jobs, inputs, next_due } = self.write(move |batch| lease(batch, &params)).await?;
+        let Granted { mut jobs, inputs, next_due, held, gates } =
+            self.write(move |batch| lease(batch, &params)).await?;
         // Read here, not by the one thread that all callers share.
         for (job, input) in jobs.iter_mut().zip(inputs) {
             let read = serde_json::from_str(&input).map_err(Fault::from);
             job.input = read.map_err(|fault| fault.into_store_error(self.path()))?;
         }
-        Ok(LeasedJobs { jobs, next_due })
+        Ok(LeasedJobs { jobs, next_due, held, gates })
     }
 
     async fn start(&self, params: StartJobs) -> Result<()> {
@@ -46,13 +47,12 @@ impl LeaseStore for SqliteStore {
     async fn note_progress(&self, params: NoteProgress) -> Result<bool> {
         let text = params.progress.as_ref().map(Value::to_string);
         self.write(move |batch| {
-            let Lease { job, token, epoch } = &params.lease;
+            let Lease { job, token, .. } = &params.lease;
             let noted = batch
                 .statement(
-                    "UPDATE job SET progress = ?4 WHERE seq =
-                     (SELECT seq FROM lease WHERE job = ?1 AND token = ?2 AND epoch = ?3)",
+                    "UPDATE job SET progress = ?3 WHERE seq = (SELECT seq FROM lease WHERE job = ?1 AND token = ?2)",
                 )?
-                .execute(params![job.as_bytes(), token.as_bytes(), epoch, text])?;
+                .execute(params![job.as_bytes(), token.as_bytes(), text])?;
             Ok(noted == 1)
         })
         .await
@@ -63,12 +63,11 @@ impl LeaseStore for SqliteStore {
         self.show_presence(params.worker)?;
         self.write(move |batch| {
             workers::enlist(batch, params.worker, std::process::id(), params.now)?;
-            let mut update =
-                batch.statement("UPDATE lease SET until = ?4 WHERE job = ?1 AND token = ?2 AND epoch = ?3")?;
+            let mut update = batch.statement("UPDATE lease SET until = ?3 WHERE job = ?1 AND token = ?2")?;
             let mut still = Vec::new();
             for lease in &params.leases {
-                let Lease { job, token, epoch } = lease;
-                if update.execute(params![job.as_bytes(), token.as_bytes(), epoch, params.until.as_millis()])? == 1 {
+                let Lease { job, token, .. } = lease;
+                if update.execute(params![job.as_bytes(), token.as_bytes(), params.until.as_millis()])? == 1 {
                     still.push(*lease);
                 }
             }
@@ -77,7 +76,7 @@ impl LeaseStore for SqliteStore {
         .await
     }
 
-    async fn settle(&self, params: SettleJobs) -> Result<Vec<Settled>> {
+    async fn settle(&self, params: SettleJobs) -> Result<SettledJobs> {
         self.write(move |batch| settlements::settle(batch, &params)).await
     }
 
@@ -86,7 +85,7 @@ impl LeaseStore for SqliteStore {
         self.read(move |conn| {
             let names: Vec<&str> = params.pipelines.iter().map(PipelineName::as_str).collect();
             let sql = format!(
-                "SELECT {JOB_COLUMNS}, p.name, l.token, l.epoch, l.worker, l.started = 1, w.id IS NULL
+                "SELECT {JOB_COLUMNS}, p.name, l.token, l.epoch, l.worker, l.started = 1, w.id IS NULL, l.probe
                  FROM lease l JOIN job j ON j.seq = l.seq JOIN pipeline p ON p.id = j.pipeline
                  LEFT JOIN worker w ON w.id = l.worker
                  WHERE (w.id IS NULL OR l.until <= ?1) AND p.name IN (SELECT value FROM json_each(?3)) LIMIT ?2"
@@ -105,6 +104,9 @@ pub(super) const JOB_COLUMNS: &str =
     "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
     j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved, j.automatic, j.round";
 
+/// How many columns that are.
+pub(super) const JOB_COLUMN_COUNT: usize = 16;
+
 fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
     Ok(LostLease {
         job: LeasedJob {
@@ -121,6 +123,7 @@ fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
             saved: row.get::<_, Option<[u8; 32]>>(13)?.map(|hash| Payload::bare(PayloadHash::from_bytes(hash), 0)),
             automatic: row.get(14)?,
             tried: Vec::new(),
+            probe: row.get(22)?,
         },
         worker: rows::worker_id(row, 19)?,
         started: row.get(20)?,

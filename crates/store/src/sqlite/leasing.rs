@@ -1,10 +1,9 @@
-//! Leasing: from the queue, from what breakers held or from a replay to a worker, past the breakers.
+//! Leasing: from a lane, or from what is held beside it, to a worker, past the gates that it came with.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use redrive_core::breakers::Admission;
-use redrive_core::ids::{JobId, ReplayId, RoundName};
+use redrive_core::breakers::Gates;
+use redrive_core::ids::{JobId, RoundName};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::proxies::TriedProxy;
@@ -14,10 +13,10 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::batch::Batch;
-use super::breakers::{self, Kept};
+use super::breakers;
 use super::fault::Fault;
 use super::lanes;
-use super::leases::JOB_COLUMNS;
+use super::leases::{JOB_COLUMN_COUNT, JOB_COLUMNS};
 use super::rows::{self, RowResult};
 use crate::contract::{Lane, LeaseJobs};
 
@@ -30,6 +29,8 @@ pub(super) struct Granted {
     pub(super) jobs: Vec<LeasedJob>,
     pub(super) inputs: Vec<String>,
     pub(super) next_due: Option<Timestamp>,
+    pub(super) held: BTreeMap<String, u64>,
+    pub(super) gates: Option<Gates>,
 }
 
 /// A lease under way.
@@ -37,140 +38,154 @@ struct Leasing<'a, 'c> {
     batch: &'a mut Batch<'c>,
     params: &'a LeaseJobs,
     pipeline: i64,
+    lane: String,
+    /// How many more probes each gate lets through.
+    gates: BTreeMap<&'a str, u32>,
     granted: Granted,
 }
 
 /// Leases what is due.
 pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted, Fault> {
     let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(Granted::default()) };
-    let mut waiting = breakers::waiting(batch, pipeline, params.now)?;
-    let mut leasing = Leasing { batch, params, pipeline, granted: Granted::default() };
-    if let Lane::Replay(replay) = params.lane {
-        let Some(replay) = leasing.open_replay(replay)? else { return Ok(leasing.granted) };
-        let next_due = leasing.take_replayed(replay, &mut waiting)?;
-        return Ok(Granted { next_due, ..leasing.granted });
+    let Some(lane) = lane_of(batch, params.lane)? else { return Ok(Granted::default()) };
+    let mut leasing = Leasing { batch, params, pipeline, lane, gates: BTreeMap::new(), granted: Granted::default() };
+    if leasing.resend()? {
+        return Ok(leasing.granted);
     }
-    leasing.take_held(&mut waiting)?;
-    leasing.take_queued(&mut waiting)?;
+    if params.gates_seen != Some(leasing.batch.standing(pipeline)?.gates) {
+        let gates = breakers::gates(leasing.batch, &params.pipeline, pipeline)?;
+        let held = lanes::list_held(leasing.batch, pipeline, &leasing.lane)?;
+        return Ok(Granted { gates: Some(gates), held, ..leasing.granted });
+    }
+    leasing.count_probes()?;
+    leasing.take_held()?;
+    leasing.take_due()?;
+    if !params.gates.is_empty() || !params.freed.is_empty() {
+        leasing.granted.held = lanes::list_held(leasing.batch, pipeline, &leasing.lane)?;
+    }
     // Whoever got all that was asked for comes back anyway.
-    let next_due = if leasing.room() > 0 { leasing.next_due(&waiting)? } else { None };
+    let next_due = if leasing.room() > 0 { leasing.first_due()? } else { None };
     Ok(Granted { next_due, ..leasing.granted })
 }
 
-impl Leasing<'_, '_> {
+/// The lane that is leased from; none if it is that of a replay whose letters may not be worked on.
+fn lane_of(batch: &Batch<'_>, lane: Lane) -> Result<Option<String>, Fault> {
+    let Lane::Replay(id) = lane else { return Ok(Some(lanes::QUEUE.to_owned())) };
+    let mut select = batch.statement("SELECT id FROM replay WHERE uuid = ?1 AND state IN ('running', 'cancelled')")?;
+    let open = select.query_row([id.as_bytes()], |row| row.get(0)).optional()?;
+    Ok(open.map(lanes::replay))
+}
+
+impl<'a> Leasing<'a, '_> {
     fn room(&self) -> usize {
         usize::try_from(self.params.limit).unwrap_or(usize::MAX).saturating_sub(self.granted.jobs.len())
     }
 
-    fn admission(&self, kept: &Kept) -> Admission {
-        kept.breaker.admission(&self.params.breaker, self.params.now)
+    /// If the token was used before, what it has is what is asked for again.
+    fn resend(&mut self) -> Result<bool, Fault> {
+        let token = self.params.token.as_bytes();
+        let known = self.batch.statement("SELECT 1 FROM lease WHERE token = ?1 AND first = 1")?.exists([token])?;
+        if !known {
+            return Ok(false);
+        }
+        let sql = format!(
+            "SELECT {JOB_COLUMNS}, l.epoch, l.probe FROM lease l JOIN job j ON j.seq = l.seq
+             WHERE l.token = ?1 AND j.pipeline = ?2 ORDER BY l.first DESC, j.due_at, j.seq"
+        );
+        let mut select = self.batch.statement(&sql)?;
+        let rows = select.query_map(params![token, self.pipeline], |row| {
+            Ok((queued_job(row)?, row.get::<_, u64>(JOB_COLUMN_COUNT)?, row.get::<_, bool>(JOB_COLUMN_COUNT + 1)?))
+        })?;
+        for (job, epoch, probe) in rows.collect::<RowResult<Vec<_>>>()? {
+            self.hand_out(job, epoch, probe)?;
+        }
+        Ok(true)
     }
 
-    /// Takes jobs that breakers held and now let through.
-    fn take_held(&mut self, waiting: &mut BTreeMap<String, Kept>) -> Result<(), Fault> {
-        for (target, kept) in waiting.iter_mut().filter(|(_, kept)| kept.held > 0) {
-            let allowed = match self.admission(kept) {
-                Admission::All => self.room(),
-                Admission::Probes(probes) => self.room().min(probes as usize),
-                Admission::NotBefore(_) => 0,
+    /// How many more probes of each target may go, beside those that are out.
+    fn count_probes(&mut self) -> Result<(), Fault> {
+        let mut count = self.batch.statement(
+            "SELECT count(*) FROM lease l INDEXED BY lease_probe JOIN job j ON j.seq = l.seq
+             WHERE l.probe = 1 AND j.pipeline = ?1 AND j.target = ?2",
+        )?;
+        for gate in &self.params.gates {
+            let out = match gate.probes {
+                0 => 0,
+                _ => count.query_row(params![self.pipeline, gate.target], |row| row.get::<_, u32>(0))?,
             };
-            let taken = self.take_held_of(target, allowed)?;
-            if taken > 0 {
-                kept.held -= i64::try_from(taken).unwrap_or(0);
-                self.note_probes(target, kept, taken)?;
-            }
+            self.gates.insert(&gate.target, gate.probes.saturating_sub(out));
         }
         Ok(())
     }
 
-    fn take_held_of(&mut self, target: &str, limit: usize) -> Result<usize, Fault> {
+    /// Takes held jobs: those of freed targets, and as many probes as may go.
+    fn take_held(&mut self) -> Result<(), Fault> {
+        let params = self.params;
+        for target in &params.freed {
+            let room = self.room();
+            self.take_held_of(target, room, false)?;
+        }
+        for gate in &params.gates {
+            let probes = self.gates.get(gate.target.as_str()).copied().unwrap_or_default();
+            let allowed = self.room().min(probes as usize);
+            let taken = self.take_held_of(&gate.target, allowed, true)?;
+            self.gates.insert(&gate.target, probes.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX)));
+        }
+        Ok(())
+    }
+
+    fn take_held_of(&mut self, target: &str, limit: usize, probe: bool) -> Result<usize, Fault> {
         if limit == 0 {
             return Ok(0);
         }
+        let lane = lanes::held(&self.lane, target);
         let sql = format!(
             "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq
              WHERE q.pipeline = ?1 AND q.lane = ?2 ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map(params![self.pipeline, lanes::held(target)], queued_job)?;
+        let rows = select.query_map(params![self.pipeline, lane], queued_job)?;
         let found = rows.take(limit).collect::<RowResult<Vec<_>>>()?;
-        for job in &found {
-            breakers::let_go(self.batch, self.pipeline, target, job.due_at, job.seq)?;
-        }
         let taken = found.len();
-        found.into_iter().try_for_each(|job| self.grant(job))?;
+        for job in found {
+            lanes::pull(self.batch, self.pipeline, &lane, job.due_at, job.seq)?;
+            self.grant(job, probe)?;
+        }
+        lanes::count_held(self.batch, self.pipeline, &lane, -i64::try_from(taken).unwrap_or(0))?;
         Ok(taken)
     }
 
-    /// Takes due jobs from the queue. Those whose target's breaker does not let them through are set aside.
-    fn take_queued(&mut self, waiting: &mut BTreeMap<String, Kept>) -> Result<(), Fault> {
+    /// Takes due jobs from the lane. Those that a gate does not let through are held beside it, unless they need no target.
+    fn take_due(&mut self) -> Result<(), Fault> {
+        let mut held: BTreeMap<&'a str, i64> = BTreeMap::new();
         let mut set_aside = 0;
         while self.room() > 0 && set_aside < HELD_PER_LEASE_MAX {
-            let due = self.due_jobs(lanes::QUEUE)?;
+            let due = self.due_jobs()?;
             if due.is_empty() {
                 break;
             }
             for job in due {
-                lanes::pull(self.batch, self.pipeline, lanes::QUEUE, job.due_at, job.seq)?;
-                let Some((target, kept)) = job.target.as_ref().and_then(|target| waiting.get_key_value(target)) else {
-                    self.grant(job)?;
+                lanes::pull(self.batch, self.pipeline, &self.lane, job.due_at, job.seq)?;
+                let target = job.target.as_deref().filter(|_| job.saved.is_none()).unwrap_or_default();
+                let Some((&target, probes)) = self.gates.iter_mut().find(|(gated, _)| **gated == target) else {
+                    self.grant(job, false)?;
                     continue;
                 };
-                let (target, mut kept) = (target.clone(), kept.clone());
-                match self.admission(&kept) {
-                    Admission::All => self.grant(job)?,
-                    Admission::Probes(_) => {
-                        self.note_probes(&target, &mut kept, 1)?;
-                        self.grant(job)?;
-                    }
-                    Admission::NotBefore(_) => {
-                        lanes::push(self.batch, self.pipeline, &lanes::held(&target), job.due_at, job.seq)?;
-                        kept.held += 1;
-                        set_aside += 1;
-                        breakers::keep(self.batch, self.pipeline, &target, &kept)?;
-                    }
+                if let Some(left) = probes.checked_sub(1) {
+                    *probes = left;
+                    self.grant(job, true)?;
+                    continue;
                 }
-                waiting.insert(target, kept);
+                let lane = lanes::held(&self.lane, target);
+                lanes::push(self.batch, self.pipeline, &lane, job.due_at, job.seq)?;
+                *held.entry(target).or_default() += 1;
+                set_aside += 1;
             }
+        }
+        for (target, jobs) in held {
+            lanes::count_held(self.batch, self.pipeline, &lanes::held(&self.lane, target), jobs)?;
         }
         Ok(())
-    }
-
-    /// The row of a replay whose letters may be worked on.
-    fn open_replay(&self, id: ReplayId) -> Result<Option<i64>, Fault> {
-        let mut select =
-            self.batch.statement("SELECT id FROM replay WHERE uuid = ?1 AND state IN ('running', 'cancelled')")?;
-        Ok(select.query_row([id.as_bytes()], |row| row.get(0)).optional()?)
-    }
-
-    /// Takes letters that a replay sent. Those whose target's breaker does not let them through wait for it, unless they
-    /// need no target. Says when the next one is due.
-    fn take_replayed(&mut self, replay: i64, waiting: &mut BTreeMap<String, Kept>) -> Result<Option<Timestamp>, Fault> {
-        let (now, lane) = (self.params.now, lanes::replay(replay));
-        let due = self.due_jobs(&lane)?;
-        for job in due {
-            lanes::pull(self.batch, self.pipeline, &lane, job.due_at, job.seq)?;
-            let target = job.target.clone().filter(|_| job.saved.is_none()).unwrap_or_default();
-            let Some(kept) = waiting.get_mut(&target) else {
-                self.grant(job)?;
-                continue;
-            };
-            match self.admission(kept) {
-                Admission::All => self.grant(job)?,
-                Admission::Probes(_) => {
-                    self.note_probes(&target, kept, 1)?;
-                    self.grant(job)?;
-                }
-                Admission::NotBefore(due) => {
-                    // A little later than now, so that nobody asks again at once.
-                    let due = due.max(now + Duration::from_millis(100));
-                    let mut update = self.batch.statement("UPDATE job SET due_at = ?2 WHERE seq = ?1")?;
-                    update.execute(params![job.seq, due.as_millis()])?;
-                    lanes::push(self.batch, self.pipeline, &lane, due, job.seq)?;
-                }
-            }
-        }
-        self.first_due(&lane)
     }
 
     /// The saved payload that a letter is to be worked from.
@@ -192,60 +207,52 @@ impl Leasing<'_, '_> {
         Ok(select.query_map([job.as_bytes()], tried)?.collect::<RowResult<_>>()?)
     }
 
-    fn note_probes(&mut self, target: &str, kept: &mut Kept, probes: usize) -> Result<(), Fault> {
-        if !matches!(self.admission(kept), Admission::All) {
-            let probes = u32::try_from(probes).unwrap_or(u32::MAX);
-            kept.breaker.probe(probes, &self.params.breaker, self.params.now);
-        }
-        breakers::keep(self.batch, self.pipeline, target, kept)
-    }
-
     /// The jobs that are due. They are not limited in SQL: a bound limit would have the statement prepared anew each time.
-    fn due_jobs(&self, lane: &str) -> Result<Vec<QueuedJob>, Fault> {
+    fn due_jobs(&self) -> Result<Vec<QueuedJob>, Fault> {
         let sql = format!(
             "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq
              WHERE q.pipeline = ?1 AND q.lane = ?2 AND q.due_at <= ?3 ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map(params![self.pipeline, lane, self.params.now.as_millis()], queued_job)?;
+        let rows = select.query_map(params![self.pipeline, self.lane, self.params.now.as_millis()], queued_job)?;
         Ok(rows.take(self.room()).collect::<RowResult<_>>()?)
     }
 
-    /// When the first job of a lane is due.
-    fn first_due(&self, lane: &str) -> Result<Option<Timestamp>, Fault> {
+    /// When the first job of the lane is due.
+    fn first_due(&self) -> Result<Option<Timestamp>, Fault> {
         let sql = "SELECT due_at FROM place WHERE pipeline = ?1 AND lane = ?2 ORDER BY due_at LIMIT 1";
         let mut select = self.batch.statement(sql)?;
-        Ok(select.query_row(params![self.pipeline, lane], |row| rows::time(row, 0)).optional()?)
+        Ok(select.query_row(params![self.pipeline, self.lane], |row| rows::time(row, 0)).optional()?)
     }
 
-    /// When the next job is due, in the queue or held.
-    fn next_due(&self, waiting: &BTreeMap<String, Kept>) -> Result<Option<Timestamp>, Fault> {
-        let queued = self.first_due(lanes::QUEUE)?;
-        let held = waiting.values().filter(|kept| kept.held > 0).map(|kept| match self.admission(kept) {
-            Admission::NotBefore(due) => due,
-            Admission::All | Admission::Probes(_) => self.params.now,
-        });
-        Ok(held.chain(queued).min())
-    }
-
-    /// Gives a job that was taken from the queue to the worker.
-    fn grant(&mut self, queued: QueuedJob) -> Result<(), Fault> {
-        if self.granted.jobs.is_empty() {
-            self.batch.begin_epoch(self.pipeline)?;
-        }
-        let lease = Lease { job: queued.id, token: self.params.token, epoch: self.batch.epoch(self.pipeline) };
+    /// Gives a job that was taken from a lane to the worker.
+    fn grant(&mut self, queued: QueuedJob, probe: bool) -> Result<(), Fault> {
+        let first = self.granted.jobs.is_empty();
+        let standing = self.batch.standing(self.pipeline)?;
+        let epoch = if first { standing.begin_epoch() } else { standing.epoch };
         self.batch.shift(self.pipeline, JobState::Queued, Move::Lease)?;
         self.batch.ledger(self.pipeline).retrying -= i64::from(queued.tally.tried());
         self.batch
-            .statement("INSERT INTO lease (job, seq, worker, token, epoch, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .statement(
+                "INSERT INTO lease (job, seq, worker, token, epoch, until, probe, first)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
             .execute(params![
                 queued.id.as_bytes(),
                 queued.seq,
                 self.params.worker.as_bytes(),
                 self.params.token.as_bytes(),
-                lease.epoch,
-                self.params.until.as_millis()
+                epoch,
+                self.params.until.as_millis(),
+                probe,
+                first
             ])?;
+        self.hand_out(queued, epoch, probe)
+    }
+
+    /// Answers with a job that the worker has.
+    fn hand_out(&mut self, queued: QueuedJob, epoch: u64, probe: bool) -> Result<(), Fault> {
+        let lease = Lease { job: queued.id, token: self.params.token, epoch };
         let saved = self.saved(queued.id, queued.saved)?;
         let tried = match self.params.with_tried && queued.tally.tried() {
             true => self.tried(queued.id)?,
@@ -266,6 +273,7 @@ impl Leasing<'_, '_> {
             saved,
             automatic: queued.automatic,
             tried,
+            probe,
         });
         Ok(())
     }

@@ -37,12 +37,18 @@ pub(super) fn withdraw(batch: &mut Batch<'_>, replay: i64, now: Timestamp) -> Re
     let mut select = batch.statement(
         "SELECT j.seq, j.id, j.pipeline, j.target, j.cause_key, j.attempts, j.attempts_before, j.crashes, j.replays, j.suspect,
                 j.begun, l.letter ->> 'gate', l.letter ->> 'verdict', l.letter ->> 'failures'
-         FROM pipeline p CROSS JOIN place q ON q.pipeline = p.id AND q.lane = ?2
+         FROM pipeline p CROSS JOIN place q ON q.pipeline = p.id AND (q.lane = ?2 OR q.lane >= ?2 || 'h' AND q.lane < ?2 || 'i')
          JOIN job j ON j.seq = q.seq JOIN replay_letter l ON l.job = j.id AND l.claimed = 1 AND l.replay = ?1",
     )?;
     let lane = lanes::replay(replay);
     let waiting = select.query_map(params![replay, lane], waiting)?.collect::<RowResult<Vec<_>>>()?;
-    batch.statement("DELETE FROM place WHERE pipeline IN (SELECT id FROM pipeline) AND lane = ?1")?.execute([lane])?;
+    for table in ["place", "held"] {
+        let sql = format!(
+            "DELETE FROM {table} WHERE pipeline IN (SELECT id FROM pipeline)
+             AND (lane = ?1 OR lane >= ?1 || 'h' AND lane < ?1 || 'i')"
+        );
+        batch.statement(&sql)?.execute([&lane])?;
+    }
     for letter in &waiting {
         take_back(batch, letter, now)?;
     }

@@ -18,10 +18,13 @@ use super::breakers;
 use super::fault::Fault;
 use super::replay_letters::{self, Ended};
 use super::{cause_keys, lanes, payloads, rows};
-use crate::contract::{SettleJobs, Settled};
+use crate::contract::{SettleJobs, Settled, SettledJobs};
 
-pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<Vec<Settled>, Fault> {
-    params.settlements.iter().map(|settlement| settle_one(batch, settlement, params)).collect()
+pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<SettledJobs, Fault> {
+    let settle = |settlement| settle_one(batch, settlement, params);
+    let settled = params.settlements.iter().map(settle).collect::<Result<Vec<_>, _>>()?;
+    let breakers = breakers::change(batch, &params.breakers, &settled)?;
+    Ok(SettledJobs { settled, breakers })
 }
 
 fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<Settled, Fault> {
@@ -55,10 +58,6 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
         }
     };
     count(batch, (pipeline, target.as_deref()), decision, &counted, params.now);
-    if let Some(target) = target {
-        let said = (decision.signal, decision.failure.as_ref());
-        breakers::record(batch, (pipeline, &target), said, &params.breaker, params.now)?;
-    }
     Ok(Settled::Applied)
 }
 
@@ -90,10 +89,8 @@ fn leased(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<(i64, boo
     let lease = &settlement.lease;
     // Asked first and deleted then: `RETURNING` costs more than both.
     let found = batch
-        .statement("SELECT seq, started > 0 FROM lease WHERE job = ?1 AND token = ?2 AND epoch = ?3")?
-        .query_row(params![lease.job.as_bytes(), lease.token.as_bytes(), lease.epoch], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .statement("SELECT seq, started > 0 FROM lease WHERE job = ?1 AND token = ?2")?
+        .query_row(params![lease.job.as_bytes(), lease.token.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(found)
 }

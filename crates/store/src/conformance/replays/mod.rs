@@ -5,10 +5,9 @@ mod script;
 
 use std::time::Duration;
 
-use redrive_core::breakers::BreakerPolicy;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
-use redrive_core::ids::{JobId, LeaseToken, ReplayId};
+use redrive_core::ids::{JobId, ReplayId};
 use redrive_core::jobs::{Input, LeasedJob};
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace};
 use redrive_core::policy::Policy;
@@ -19,8 +18,8 @@ use serde_json::{Value, json};
 
 use super::causes::causes;
 use super::script::{
-    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_one, ledger, listen,
-    pipeline, plain, settle, settle_as, timeout, worker,
+    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_of, lease_one,
+    lease_past_breakers, ledger, listen, pipeline, plain, settle, settle_as, timeout, worker,
 };
 use crate::contract::{
     Automatic, CancelJobs, ChangeReplay, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, Lane, LeaseJobs,

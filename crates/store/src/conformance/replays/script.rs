@@ -66,18 +66,8 @@ pub(in crate::conformance) async fn lease(store: &Shared, n: u128, now: Timestam
 }
 
 pub(in crate::conformance) async fn lease_some(store: &Shared, n: u128, limit: u32, now: Timestamp) -> Vec<LeasedJob> {
-    let params = LeaseJobs {
-        pipeline: pipeline(),
-        lane: Lane::Replay(replay_id(n)),
-        worker: worker(1),
-        token: LeaseToken::new(now, 77),
-        limit,
-        until: now + Duration::from_secs(30),
-        breaker: BreakerPolicy::default(),
-        with_tried: false,
-        now,
-    };
-    store.lease(params).await.expect("leased").jobs
+    let lane = Lane::Replay(replay_id(n));
+    lease_past_breakers(store, LeaseJobs { with_tried: false, ..lease_of(lane, limit, now) }).await.jobs
 }
 
 pub(in crate::conformance) async fn change(store: &Shared, n: u128, change: ReplayChange) -> bool {

@@ -34,7 +34,46 @@ DROP TABLE queue;
 DROP TABLE held;
 DROP TABLE replay_queue;
 
--- Breakers.
+-- Leases: whether the job goes to see if its target is better, and which is the first of its token, so that a lease that is asked
+-- for twice is found.
+ALTER TABLE lease ADD COLUMN probe INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease ADD COLUMN first INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX lease_probe ON lease (seq) WHERE probe = 1;
+CREATE INDEX lease_by_token ON lease (token) WHERE first = 1;
+
+-- Breakers: a value with a version, and what was said of its target and is not folded in. `gates` of a pipeline is the version of
+-- the last change to one that is not closed. Versions and epochs come from one counter.
+CREATE TABLE held (
+    pipeline INTEGER NOT NULL,
+    lane     TEXT NOT NULL,
+    jobs     INTEGER NOT NULL,
+    PRIMARY KEY (pipeline, lane)
+) STRICT, WITHOUT ROWID;
+INSERT INTO held SELECT pipeline, lane, count(*) FROM place WHERE lane LIKE 'h%' GROUP BY 1, 2;
+DROP INDEX breaker_waiting;
+ALTER TABLE breaker RENAME TO breaker_before;
+CREATE TABLE breaker (
+    pipeline INTEGER NOT NULL,
+    target   TEXT NOT NULL,
+    version  INTEGER NOT NULL,
+    shut     INTEGER NOT NULL,         -- whether it is not closed
+    breaker  TEXT NOT NULL,
+    PRIMARY KEY (pipeline, target)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX breaker_shut ON breaker (pipeline) WHERE shut = 1;
+INSERT INTO breaker
+SELECT b.pipeline, b.target, p.epoch + 1, b.breaker ->> 'state' <> 'closed', b.breaker
+FROM breaker_before b JOIN pipeline p ON p.id = b.pipeline;
+DROP TABLE breaker_before;
+ALTER TABLE pipeline ADD COLUMN gates INTEGER NOT NULL DEFAULT 0;
+UPDATE pipeline SET epoch = epoch + 1, gates = epoch + 1;
+CREATE TABLE breaker_said (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    pipeline INTEGER NOT NULL,
+    target   TEXT NOT NULL,
+    said     TEXT NOT NULL
+) STRICT;
+CREATE INDEX breaker_said_of ON breaker_said (pipeline, target, id);
 
 -- Causes and definitions.
 ALTER TABLE job ADD COLUMN definition TEXT;              -- the version of the rules that it was last tried with

@@ -1,0 +1,194 @@
+//! Breakers, for whoever leases and settles in this process: what is known of them, and folding in what attempts said of their
+//! targets. One for each store that is open, so that callers in one process do not get in each other's way.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use redrive_core::breakers::{BreakerChange, BreakerPolicy, BreakerRow, Heard, Known};
+use redrive_core::ids::PipelineName;
+use redrive_core::settlements::Settlement;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{BreakersOf, Lane, LeaseJobs, LeasedJobs, SettleJobs, Settled};
+use redrive_store::{Result, Store};
+
+use crate::engine::Redrive;
+
+/// How often to ask again when the gates are others by the time that a lease comes.
+const TURNS_MAX: u32 = 8;
+
+/// Breakers that are looked at at once when old ones are forgotten.
+const PAGE: u32 = 500;
+
+/// The breakers that this process knows.
+#[derive(Default)]
+pub(crate) struct Breakers(Mutex<HashMap<PipelineName, Pipeline>>);
+
+struct Pipeline {
+    known: Known,
+    /// What is held beside each lane, as far as it was told.
+    held: HashMap<Lane, BTreeMap<String, u64>>,
+}
+
+impl Breakers {
+    fn all(&self) -> MutexGuard<'_, HashMap<PipelineName, Pipeline>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, name: &PipelineName, run: impl FnOnce(&mut Pipeline) -> T) -> T {
+        let mut all = self.all();
+        match all.get_mut(name) {
+            Some(pipeline) => run(pipeline),
+            None => {
+                let fresh = Pipeline { known: Known::new(name.clone()), held: HashMap::new() };
+                run(all.entry(name.clone()).or_insert(fresh))
+            }
+        }
+    }
+
+    /// Whether a target's breaker is not closed, as far as is known.
+    pub(crate) fn is_shut(&self, pipeline: &PipelineName, target: &str) -> bool {
+        self.all().get(pipeline).is_some_and(|pipeline| pipeline.known.is_shut(target))
+    }
+
+    /// Leases jobs past the breakers; whatever the parameters say of gates is filled in here. Says when the next job may be
+    /// leased, held or not.
+    pub(crate) async fn lease(&self, store: &dyn Store, params: LeaseJobs) -> Result<LeasedJobs> {
+        let (name, lane, now) = (params.pipeline.clone(), params.lane, params.now);
+        let rewound = self.with(&name, |pipeline| pipeline.known.rewind(now));
+        if !rewound.is_empty() {
+            self.learn(&store.change_breakers(rewound).await?);
+        }
+        for _ in 0..TURNS_MAX {
+            let asked = self.with(&name, |pipeline| {
+                let held = pipeline.held.entry(lane).or_default();
+                let (gates, freed) = (pipeline.known.gates(now), pipeline.known.freed(held, now));
+                LeaseJobs { gates, freed, gates_seen: pipeline.known.seen(), ..params.clone() }
+            });
+            let told = !asked.gates.is_empty() || !asked.freed.is_empty();
+            let mut leased = store.lease(asked).await?;
+            let refused = leased.gates.is_some();
+            self.with(&name, |pipeline| {
+                if told || refused {
+                    pipeline.held.insert(lane, std::mem::take(&mut leased.held));
+                }
+                if let Some(gates) = leased.gates.take() {
+                    pipeline.known.learn_gates(gates);
+                }
+                let held = pipeline.held.get(&lane).filter(|held| !held.is_empty());
+                match held {
+                    Some(held) => leased.next_due = pipeline.known.next_due(leased.next_due, held, now),
+                    None => drop(pipeline.held.remove(&lane)),
+                }
+            });
+            if !refused {
+                return Ok(leased);
+            }
+        }
+        Ok(LeasedJobs { next_due: Some(now), ..LeasedJobs::default() })
+    }
+
+    /// Settles jobs and folds in what they say of their targets; whatever the parameters say of breakers is filled in here.
+    pub(crate) async fn settle(
+        &self,
+        store: &dyn Store,
+        policy: &BreakerPolicy,
+        params: SettleJobs,
+    ) -> Result<Vec<Settled>> {
+        let breakers = self.changes(policy, &params.settlements, params.now);
+        let begun: Vec<_> = breakers.iter().filter(|change| change.is_begun()).map(place).collect();
+        let answer = store.settle(SettleJobs { breakers, ..params }).await;
+        if let Ok(answer) = &answer {
+            self.learn(&answer.breakers);
+        }
+        self.release(&begun);
+        let answer = answer?;
+        for row in answer.breakers.iter().filter(|row| !row.pending.is_empty()) {
+            self.catch_up(store, policy, row).await;
+        }
+        Ok(answer.settled)
+    }
+
+    /// The changes that settlements make to breakers.
+    fn changes(&self, policy: &BreakerPolicy, settlements: &[Settlement], now: Timestamp) -> Vec<BreakerChange> {
+        let mut said: BTreeMap<(&PipelineName, &str), Vec<Heard>> = BTreeMap::new();
+        for (by, settlement) in settlements.iter().enumerate() {
+            if let Some((target, heard)) = settlement.heard(by, now) {
+                said.entry((&settlement.pipeline, target)).or_default().push(heard);
+            }
+        }
+        let change = |((name, target), heard): ((&PipelineName, &str), Vec<Heard>)| {
+            self.with(name, |pipeline| pipeline.known.change(target, heard, policy))
+        };
+        said.into_iter().filter_map(change).collect()
+    }
+
+    /// Folds in what others left word of. If that fails it stays, for who settles next.
+    async fn catch_up(&self, store: &dyn Store, policy: &BreakerPolicy, row: &BreakerRow) {
+        for _ in 0..TURNS_MAX {
+            let change = self.with(&row.pipeline, |pipeline| pipeline.known.catch_up(&row.target, policy));
+            let Some(change) = change else { return };
+            let begun = [place(&change)];
+            let answer = store.change_breakers(vec![change]).await;
+            if let Ok(rows) = &answer {
+                self.learn(rows);
+            }
+            self.release(&begun);
+            if let Err(error) = answer {
+                tracing::debug!(%error, target = row.target, "what was said of a target is folded in later");
+                return;
+            }
+        }
+    }
+
+    fn learn(&self, rows: &[BreakerRow]) {
+        for row in rows {
+            self.with(&row.pipeline, |pipeline| pipeline.known.learn(row.clone()));
+        }
+    }
+
+    fn release(&self, begun: &[(PipelineName, String)]) {
+        for (name, target) in begun {
+            self.with(name, |pipeline| pipeline.known.release(target));
+        }
+    }
+
+    /// Forgets the breakers of a pipeline that are closed and whose window is long over; says how many.
+    pub(crate) async fn sweep(
+        &self,
+        store: &dyn Store,
+        name: &PipelineName,
+        policy: &BreakerPolicy,
+        now: Timestamp,
+    ) -> Result<usize> {
+        let (mut after, mut swept) = (None, 0);
+        loop {
+            let page = store.breakers_of(BreakersOf { pipeline: name.clone(), after, limit: PAGE }).await?;
+            after = page.last().map(|row| row.target.clone());
+            let changes: Vec<_> = page.iter().filter_map(|row| row.forgotten(policy, now)).collect();
+            if !changes.is_empty() {
+                swept += changes.len();
+                self.learn(&store.change_breakers(changes).await?);
+            }
+            if page.len() < PAGE as usize {
+                return Ok(swept);
+            }
+        }
+    }
+}
+
+impl Redrive {
+    /// Leases jobs past the breakers: what the parameters say of gates and freed targets is filled in, and jobs of a target
+    /// whose breaker is not closed are held, or come as probes.
+    pub async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs> {
+        self.breakers.lease(&*self.store, params).await
+    }
+
+    /// Settles jobs: what the parameters say of breakers is filled in, from what the settlements say of their targets.
+    pub async fn settle(&self, policy: &BreakerPolicy, params: SettleJobs) -> Result<Vec<Settled>> {
+        self.breakers.settle(&*self.store, policy, params).await
+    }
+}
+
+fn place(change: &BreakerChange) -> (PipelineName, String) {
+    (change.pipeline.clone(), change.target.clone())
+}

@@ -1,0 +1,139 @@
+//! Breakers in the engine: what attempts say of their targets is counted whoever settles them, and probes do not kill.
+
+#[path = "support/in_memory.rs"]
+mod in_memory;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redrive::worker::Until;
+use redrive::{CancellationToken, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
+use redrive_core::breakers::{BreakerPolicy, BreakerState};
+use redrive_core::causes::CauseRules;
+use redrive_core::ids::{LeaseToken, PipelineName, WorkerId};
+use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
+use redrive_store::contract::{AttachWorker, BreakersOf, Lane, LeaseJobs, SettleJobs};
+
+use self::in_memory::{eventually, redrive};
+
+const CALLERS: u32 = 16;
+const JOBS: u32 = 20;
+
+fn patient() -> BreakerPolicy {
+    BreakerPolicy { attempts_min: 1_000_000, window: Duration::from_secs(86_400), ..BreakerPolicy::default() }
+}
+
+/// Leases and settles one job after another until none is left; every one fails for its target's sake.
+async fn fail_all(redrive: Redrive, name: PipelineName, worker: WorkerId, caller: u128) {
+    let policy = Policy::default();
+    for n in 0.. {
+        let now = redrive.now();
+        let lease = LeaseJobs {
+            pipeline: name.clone(),
+            lane: Lane::Queue,
+            worker,
+            token: LeaseToken::new(now, caller << 64 | n),
+            limit: 1,
+            until: now + Duration::from_secs(60),
+            gates: Vec::new(),
+            gates_seen: None,
+            freed: Vec::new(),
+            with_tried: false,
+            now,
+        };
+        let Some(job) = redrive.lease(lease).await.expect("leased").jobs.pop() else { return };
+        let ending = Ending { at: now, duration: None, worker: Some(worker), chance: 0.0 };
+        let mut decision = decide(&policy, &job, Outcome::Failed(FailureReport::new(Reason::Timeout, "slow")), ending);
+        decision.destination =
+            redrive_core::settlements::Destination::Queue { due_at: now + Duration::from_secs(3_600) };
+        let settlements = vec![Settlement::new(&job, decision, &CauseRules::default())];
+        let params = SettleJobs { settlements, worker, breakers: Vec::new(), keep_late: true, now };
+        redrive.settle(&patient(), params).await.expect("settled");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_that_is_said_is_lost_when_settlements_of_two_processes_meet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = format!("sqlite:{}", folder.path().join("redrive.db").display());
+    let handles = [Redrive::open(&address).await.expect("opened"), Redrive::open(&address).await.expect("opened")];
+    let pipeline = Pipeline::new("p", |_| async { Ok(json!(null)) }).expect("a pipeline");
+    let name: PipelineName = "p".parse().expect("a name");
+    let inputs = (0..CALLERS * JOBS).map(|n| json!({"n": n, "url": "https://sick/"}));
+    handles[0].enqueue(&pipeline, inputs).await.expect("accepted");
+    let mut tasks = tokio::task::JoinSet::new();
+    for caller in 0..CALLERS {
+        let redrive = handles[caller as usize % 2].clone();
+        let worker = WorkerId::new(redrive.now(), u128::from(caller));
+        let attach = AttachWorker { worker, pid: std::process::id(), now: redrive.now() };
+        redrive.store().attach_worker(attach).await.expect("attached");
+        tasks.spawn(fail_all(redrive, name.clone(), worker, u128::from(caller)));
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.expect("no caller fails");
+    }
+    let of = BreakersOf { pipeline: name, after: None, limit: 9 };
+    let row = handles[1].store().breakers_of(of).await.expect("read").remove(0);
+    let breaker = row.breaker.expect("a breaker");
+    let pending = u32::try_from(row.pending.len()).expect("few");
+    assert_eq!((breaker.attempts + pending, breaker.failures + pending), (CALLERS * JOBS, CALLERS * JOBS));
+    assert_eq!(pending, 0, "whoever came last folded it in");
+}
+
+#[tokio::test]
+async fn probes_of_a_target_that_stays_ill_kill_no_job_and_all_are_done_when_it_is_well() {
+    let (redrive, clock) = redrive();
+    let (well, probed) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+    let handler = {
+        let (well, probed) = (Arc::clone(&well), Arc::clone(&probed));
+        move |job: Job| {
+            let (well, probed) = (Arc::clone(&well), Arc::clone(&probed));
+            async move {
+                probed.lock().expect("unpoisoned").push(job.input["n"].as_u64().unwrap_or(0));
+                match well.load(Ordering::Relaxed) {
+                    true => Ok(json!(null)),
+                    false => Err(FailureReport::new(Reason::Blocked, "go away")),
+                }
+            }
+        }
+    };
+    let policy = Policy { breaker: BreakerPolicy { blocked_max: 1, ..BreakerPolicy::default() }, ..Policy::default() };
+    let pipeline = Pipeline::new("p", handler).expect("a pipeline").with_policy(policy).attempts(1).concurrency(1);
+    let inputs = (0..20).map(|n| json!({"n": n, "url": "https://sick/"}));
+    redrive.enqueue(&pipeline, inputs).await.expect("accepted");
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(redrive.worker(vec![pipeline]).run(Until::Stopped, stop.clone()));
+    let name: PipelineName = "p".parse().expect("a name");
+    eventually("the first one dies and opens the breaker, and what nobody has begun is held", async || {
+        let held = redrive.store().list_breakers().await.expect("listed").first().map_or(0, |breaker| breaker.held);
+        let dead = redrive.ledger(&name).await.expect("read").dead;
+        dead > 0 && held + u64::try_from(dead).unwrap_or(0) == 20
+    })
+    .await;
+    let opened = redrive.store().list_breakers().await.expect("listed").remove(0);
+    assert_eq!(opened.breaker.state, BreakerState::Open);
+    assert_eq!(opened.breaker.opened_by.map(|by| by.to_string()).as_deref(), Some("blocked: go away"));
+    let dead = redrive.ledger(&name).await.expect("read").dead;
+    let before = probed.lock().expect("unpoisoned").len();
+    for probes in 1..=5 {
+        eventually("a probe goes", async || {
+            clock.advance(Duration::from_secs(30));
+            probed.lock().expect("unpoisoned").len() >= before + probes
+        })
+        .await;
+    }
+    let seen: std::collections::BTreeSet<_> = probed.lock().expect("unpoisoned")[before..].iter().copied().collect();
+    assert!(seen.len() >= 5, "each probe is another job: {seen:?}");
+    assert_eq!(redrive.ledger(&name).await.expect("read").dead, dead, "no probe died, though each had one attempt");
+    well.store(true, Ordering::Relaxed);
+    eventually("all that was held is done", async || {
+        clock.advance(Duration::from_secs(30));
+        redrive.ledger(&name).await.is_ok_and(|ledger| ledger.done == 20 - dead)
+    })
+    .await;
+    assert!(redrive.store().list_breakers().await.expect("listed").is_empty());
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+    assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
+}
