@@ -12,7 +12,7 @@ use redrive_core::ids::{LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
-use redrive_store::contract::{AttachWorker, Lane, LeaseJobs, SettleJobs};
+use redrive_store::contract::{Beat, Lane, LeaseJobs, SettleJobs};
 
 use crate::{raw, row};
 
@@ -70,7 +70,18 @@ async fn enqueue(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: u
 
 async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize, batch: usize) -> Result<f64> {
     let worker = WorkerId::new(redrive.now(), fastrand::u128(..));
-    redrive.store().attach_worker(AttachWorker { worker, pid: std::process::id(), now: redrive.now() }).await?;
+    let now = redrive.now();
+    let beat = Beat {
+        worker,
+        host: redrive_store::host().to_owned(),
+        pid: std::process::id(),
+        remote: false,
+        runs: Vec::new(),
+        leases: Vec::new(),
+        until: now,
+        now,
+    };
+    redrive.store().beat(beat).await?;
     let settled = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
     let tasks: Vec<_> = (0..callers)

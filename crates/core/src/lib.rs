@@ -57,3 +57,4 @@ pub mod standstill;
 pub mod state;
 pub mod time;
 pub mod traffic;
+pub mod workers;

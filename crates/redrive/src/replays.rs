@@ -27,8 +27,9 @@ use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::{Job, Progress};
 use crate::pipeline::Pipeline;
-use crate::vault::{Evidence, host};
+use crate::vault::Evidence;
 use crate::worker::run::guarded;
+use redrive_store::host;
 
 /// Letters that are read at once.
 const PAGE: u32 = 500;

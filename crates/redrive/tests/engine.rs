@@ -203,7 +203,12 @@ async fn a_long_job_keeps_its_lease() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         let lost = redrive
             .store()
-            .lost_leases(FindLostLeases { pipelines: vec![name.clone()], limit: 9, now: redrive.now() })
+            .lost_leases(FindLostLeases {
+                pipelines: vec![name.clone()],
+                limit: 9,
+                now: redrive.now(),
+                silent: Vec::new(),
+            })
             .await
             .expect("asked");
         assert_eq!(lost, [], "the heartbeat extended it");

@@ -13,9 +13,11 @@
 pub mod conformance;
 pub mod contract;
 pub mod error;
+mod host;
 pub mod location;
 pub mod sqlite;
 
 pub use contract::Store;
 pub use error::{Result, StoreError};
+pub use host::host;
 pub use location::{Location, Options, open, payloads_beside};

@@ -152,7 +152,7 @@ async fn a_filled_store_of_version_4_adds_up_and_goes_on() {
     let replays = ListReplays { open_only: true, limit: 9, cursor: None };
     assert_eq!(store.list_replays(replays).await.expect("listed").items.len(), 1);
     attach(&store, 1).await;
-    let lost = FindLostLeases { pipelines: vec![pipeline()], limit: 9, now: at(1) };
+    let lost = FindLostLeases { pipelines: vec![pipeline()], silent: Vec::new(), limit: 9, now: at(1) };
     assert_eq!(store.lost_leases(lost).await.expect("asked").len(), 1);
     let leased = lease_all(&store, 9, at(1)).await.jobs;
     let mut ids: Vec<_> = leased.iter().map(|job| job.lease.job).collect();

@@ -43,7 +43,7 @@ async fn a_worker_that_is_gone_is_noticed_at_once() {
     attach(&first, 1).await;
     enqueue(&first, vec![job(1, plain())]).await;
     lease_one(&first, at(0)).await;
-    let ask = FindLostLeases { pipelines: vec![pipeline()], limit: 10, now: at(1) };
+    let ask = FindLostLeases { pipelines: vec![pipeline()], silent: Vec::new(), limit: 10, now: at(1) };
     assert_eq!(second.lost_leases(ask.clone()).await.expect("asked").len(), 0, "the worker lives");
     drop(first);
     let lost = second.lost_leases(ask.clone()).await.expect("asked");

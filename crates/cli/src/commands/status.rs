@@ -4,6 +4,8 @@ use anyhow::Result;
 use redrive::config::Setting;
 use redrive_core::holds::Hold;
 use redrive_core::ledger::Ledger;
+use redrive_core::time::Timestamp;
+use redrive_core::workers::{Runs, SILENT_AFTER};
 use redrive_store::contract::{BreakerView, ListReplays, WorkerView};
 use serde_json::json;
 
@@ -59,14 +61,33 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
         let rows: Vec<_> = workers
             .iter()
             .map(|w| {
-                let alive = if w.alive { "alive" } else { "gone" };
-                let since = w.attached_at.to_string();
-                vec![w.id.to_string(), w.pid.to_string(), alive.to_owned(), w.leases.to_string(), since]
+                let (state, since) = (process(w, redrive.now()).to_owned(), w.attached_at.to_string());
+                vec![w.id.to_string(), w.host.clone(), w.pid.to_string(), state, w.leases.to_string(), since, runs(w)]
             })
             .collect();
-        table::print(&["worker", ">pid", "process", ">leases", "since"], &rows)?;
+        table::print(&["worker", "host", ">pid", "process", ">leases", "since", "runs"], &rows)?;
     }
     Ok(Exit::Ok)
+}
+
+/// What is known of a worker's process.
+fn process(worker: &WorkerView, now: Timestamp) -> &'static str {
+    let silent = worker.unproven_beat().is_some_and(|beat| now.since(beat.seen_at) > SILENT_AFTER);
+    match (worker.alive, worker.remote, silent) {
+        (false, ..) => "gone",
+        (true, true, _) => "elsewhere",
+        (true, false, true) => "silent",
+        (true, false, false) => "alive",
+    }
+}
+
+/// The pipelines that a worker works on, with the versions of their definitions.
+fn runs(worker: &WorkerView) -> String {
+    let written = |runs: &Runs| match &runs.definition {
+        Some(version) => format!("{} {version}", runs.pipeline),
+        None => runs.pipeline.to_string(),
+    };
+    worker.runs.iter().map(written).collect::<Vec<_>>().join(", ")
 }
 
 /// The pipelines that workers cannot work on, and why.

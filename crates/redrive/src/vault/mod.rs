@@ -38,7 +38,6 @@ pub use self::collect::Collected;
 pub(crate) use self::evidence::unkept;
 pub use self::evidence::{Evidence, Keep};
 pub(crate) use self::save::Kept;
-pub(crate) use self::spool::host;
 pub use self::spool::{SPOOL_BYTES_MAX, Spool, Spooled};
 
 use self::away::Away;

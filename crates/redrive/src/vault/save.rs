@@ -13,8 +13,9 @@ use redrive_store::contract::{RegisterPayload, Registered, TouchPayload};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::capture::{Capture, Packed};
-use super::spool::{Refused, Spool, host};
+use super::spool::{Refused, Spool};
 use super::{Vault, VaultError};
+use redrive_store::host;
 
 /// How long an attempt waits for the vault to take a small payload, if there is a spool.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -8,7 +8,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use redrive_core::payloads::PayloadPlace;
@@ -217,15 +217,4 @@ impl Spool {
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
-}
-
-/// The name of this machine, by which others know where a payload waits.
-pub(crate) fn host() -> &'static str {
-    static HOST: OnceLock<String> = OnceLock::new();
-    HOST.get_or_init(|| {
-        let read = |path: &str| fs::read_to_string(path).ok();
-        let named = [read("/proc/sys/kernel/hostname"), read("/etc/hostname"), std::env::var("HOSTNAME").ok()];
-        let name = named.into_iter().flatten().map(|name| name.trim().to_owned()).find(|name| !name.is_empty());
-        name.unwrap_or_else(|| "localhost".to_owned())
-    })
 }

@@ -13,8 +13,9 @@ use redrive_core::failures::with_sources;
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace};
 
 use super::capture::Packed;
-use super::spool::{Spool, SpoolFile, host};
+use super::spool::{Spool, SpoolFile};
 use super::{Vault, VaultError};
+use redrive_store::host;
 
 /// How long files that no row knows are spared: whoever wrote them may be about to register them.
 const STRAY_GRACE: Duration = Duration::from_secs(3_600);

@@ -1,7 +1,7 @@
 //! What the tasks of one worker share.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::settlements::Ending;
 use redrive_core::time::Timestamp;
+use redrive_core::workers::Runs;
 use redrive_store::{Result as StoreResult, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,8 @@ pub(super) struct Context {
     pub(super) hurry: CancellationToken,
     /// Sent when any process has moved jobs or breakers.
     pub(super) jobs_changed: watch::Sender<()>,
+    /// Sent when any process has ended leases of others.
+    pub(super) leases_ended: watch::Sender<()>,
     /// Sent when any process has changed a replay.
     pub(super) replays_changed: watch::Sender<()>,
     /// The jobs this worker has.
@@ -44,6 +47,10 @@ pub(super) struct Context {
     /// The pipelines that cannot work for now.
     pub(super) holds: Holds,
     failure: Mutex<Option<Error>>,
+    /// What this worker runs, for others to see.
+    runs: Mutex<Vec<Runs>>,
+    /// Whether a heartbeat was answered since this was last asked.
+    beaten: AtomicBool,
     /// The newest time that was read, in milliseconds.
     newest: AtomicI64,
     /// What each pipeline may run at once, whatever lane its jobs come by.
@@ -51,14 +58,21 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(redrive: Redrive, id: WorkerId) -> Self {
+    pub(super) fn new(redrive: Redrive, id: WorkerId, pipelines: &[Pipeline]) -> Self {
+        let runs = |pipeline: &Pipeline| {
+            let definition = pipeline.definition().cloned();
+            Runs { pipeline: pipeline.name.clone(), definition }
+        };
         Self {
             redrive,
             id,
             stop: CancellationToken::new(),
             hurry: CancellationToken::new(),
             jobs_changed: watch::channel(()).0,
+            leases_ended: watch::channel(()).0,
             replays_changed: watch::channel(()).0,
+            runs: Mutex::new(pipelines.iter().map(runs).collect()),
+            beaten: AtomicBool::new(false),
             held: Mutex::default(),
             holds: Holds::default(),
             failure: Mutex::default(),
@@ -78,6 +92,21 @@ impl Context {
         let now = self.redrive.now();
         let newest = self.newest.swap(now.as_millis(), Ordering::Relaxed);
         set_back(Timestamp::from_millis(newest), now)
+    }
+
+    /// What this worker runs.
+    pub(super) fn runs(&self) -> Vec<Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that a heartbeat of this worker was answered.
+    pub(super) fn note_beat(&self) {
+        self.beaten.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a heartbeat of this worker was answered since this was last asked: then those of others could be, too.
+    pub(super) fn take_beaten(&self) -> bool {
+        self.beaten.swap(false, Ordering::Relaxed)
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Lease, Held>> {

@@ -1,42 +1,60 @@
-//! The heartbeat: extends the leases of this worker, and ends the runs of jobs it has lost.
+//! The heartbeat: shows that this worker lives, extends its leases, and ends the runs of jobs it has lost.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_store::contract::ExtendLeases;
+use redrive_core::workers::BEAT_EVERY;
+use redrive_store::contract::Beat;
+use redrive_store::host;
 
 use super::context::Context;
+use crate::error::Error;
 use crate::pipeline::Pipeline;
 
-/// The longest time between two beats: a cancelled job goes on no longer than this.
-const EVERY_MAX: Duration = Duration::from_secs(1);
+/// How long the leases of these pipelines last.
+pub(super) fn lease_of(pipelines: &[Pipeline]) -> Duration {
+    pipelines.iter().map(|pipeline| pipeline.policy.lease).max().unwrap_or(Duration::from_secs(30))
+}
 
 pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
-    let leases = || pipelines.iter().map(|pipeline| pipeline.policy.lease);
-    let lasts = leases().max().unwrap_or(Duration::from_secs(30));
-    let every = (leases().min().unwrap_or(lasts) / 3).min(EVERY_MAX);
+    let lasts = lease_of(&pipelines);
+    let shortest = pipelines.iter().map(|pipeline| pipeline.policy.lease).min().unwrap_or(lasts);
+    let every = (shortest / 3).min(BEAT_EVERY);
+    let mut ended = context.leases_ended.subscribe();
     loop {
-        context.redrive.clock.sleep(every).await;
-        beat(&context, lasts).await;
+        tokio::select! {
+            () = context.redrive.clock.sleep(every) => {}
+            // A job was cancelled, perhaps one of ours.
+            _ = ended.changed() => {}
+        }
+        if let Err(error) = beat(&context, lasts).await {
+            tracing::warn!(%error, "the heartbeat was not answered");
+        }
     }
 }
 
-/// Extends the leases once, and learns which of them are lost.
-pub(super) async fn beat(context: &Context, lasts: Duration) {
+/// Beats once, and learns which leases are lost.
+pub(super) async fn beat(context: &Context, lasts: Duration) -> Result<(), Error> {
     let leases = context.leases();
     let now = context.now();
-    let extend = ExtendLeases { worker: context.id, leases: leases.clone(), until: now + lasts, now };
-    match context.redrive.store.extend(extend).await {
-        Ok(still) => {
-            let still: HashSet<_> = still.into_iter().collect();
-            for lease in &leases {
-                match still.contains(lease) {
-                    true => context.keep(lease, now + lasts),
-                    false => context.lose(lease),
-                }
-            }
+    let beat = Beat {
+        worker: context.id,
+        host: host().to_owned(),
+        pid: std::process::id(),
+        remote: false,
+        runs: context.runs(),
+        leases: leases.clone(),
+        until: now + lasts,
+        now,
+    };
+    let still: HashSet<_> = context.redrive.store.beat(beat).await?.into_iter().collect();
+    context.note_beat();
+    for lease in &leases {
+        match still.contains(lease) {
+            true => context.keep(lease, now + lasts),
+            false => context.lose(lease),
         }
-        Err(error) => tracing::warn!(%error, "the leases could not be extended"),
     }
+    Ok(())
 }

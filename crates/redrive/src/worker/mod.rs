@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::ids::{ReplayId, WorkerId};
-use redrive_store::contract::{AttachWorker, Lane};
+use redrive_store::contract::Lane;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +86,7 @@ enum Task {
 
 impl Worker {
     pub(crate) fn new(redrive: Redrive, id: WorkerId, pipelines: Vec<Pipeline>) -> Self {
-        Self { context: Arc::new(Context::new(redrive, id)), pipelines, task: Task::Queues, max_wait: None }
+        Self { context: Arc::new(Context::new(redrive, id, &pipelines)), pipelines, task: Task::Queues, max_wait: None }
     }
 
     /// The same, but it also drives the replays of its pipelines and begins those that their policies ask for.
@@ -123,9 +123,7 @@ impl Worker {
     pub async fn run(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
         let patience = self.patience(&until);
         let Self { context, pipelines, task, .. } = self;
-        let store = &context.redrive.store;
-        let params = AttachWorker { worker: context.id, pid: std::process::id(), now: context.now() };
-        store.attach_worker(params).await?;
+        heartbeat::beat(&context, heartbeat::lease_of(&pipelines)).await?;
         // What dead workers left is taken back before anything else is leased.
         reaper::reap_gone(&context, &pipelines).await?;
         let mut upkeep = JoinSet::new();

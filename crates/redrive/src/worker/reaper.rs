@@ -9,7 +9,8 @@ use redrive_core::crashes::{LostLease, judge};
 use redrive_core::ids::WorkerId;
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{FindLostLeases, SettleJobs, Settled};
+use redrive_core::workers::{BEAT_EVERY, LastBeat, Silences};
+use redrive_store::contract::{FindLostLeases, SettleJobs, Settled, WorkerView};
 
 use super::context::Context;
 use crate::error::Error;
@@ -33,32 +34,68 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     let lasts = pipelines.iter().map(|pipeline| pipeline.policy.lease).max().unwrap_or_default();
     let mut last = context.now();
     let mut believed_from = last + GRACE;
+    let mut watched = Watched::default();
     loop {
         context.redrive.clock.sleep(EVERY).await;
         let now = context.now();
+        let passed = now.since(last);
         // It looks every second: the clock went ahead, or the machine slept, and all leases look as if they had run out.
-        if now.since(last) > lasts.max(GRACE) {
+        if passed > lasts.max(GRACE) {
             believed_from = now + GRACE;
         }
         let back = set_back(believed_from, now + GRACE).is_some();
         last = now;
         let run_out_by = if now >= believed_from || back { now } else { BEFORE_ALL };
-        if let Err(error) = reap(&context, &pipelines, run_out_by).await {
+        if let Err(error) = watched.look(&context, &pipelines, passed, run_out_by).await {
             tracing::warn!(%error, "lost leases could not be taken back");
         }
     }
 }
 
+/// What this worker has seen of the others.
+#[derive(Default)]
+struct Watched {
+    silences: Silences,
+    /// Time since a heartbeat of this worker was answered: while none is, nobody else's may be.
+    unanswered: Duration,
+}
+
+impl Watched {
+    async fn look(
+        &mut self,
+        context: &Context,
+        pipelines: &[Pipeline],
+        passed: Duration,
+        run_out_by: Timestamp,
+    ) -> Result<(), Error> {
+        self.unanswered = if context.take_beaten() { Duration::ZERO } else { self.unanswered + passed };
+        let workers = context.redrive.store.list_workers().await?;
+        let counts = if self.unanswered <= BEAT_EVERY * 2 { passed } else { Duration::ZERO };
+        let silent = self.silences.look(workers.iter().filter_map(WorkerView::unproven_beat), counts);
+        reap(context, pipelines, &silent, run_out_by).await?;
+        if !silent.is_empty() {
+            context.redrive.store.forget_workers(silent).await?;
+        }
+        Ok(())
+    }
+}
+
 /// Takes back what dead workers left, before anything else is done.
 pub(super) async fn reap_gone(context: &Context, pipelines: &[Pipeline]) -> Result<(), Error> {
-    reap(context, pipelines, BEFORE_ALL).await
+    reap(context, pipelines, &[], BEFORE_ALL).await
 }
 
 /// Takes back every lost lease of these pipelines; those of others are left to whoever runs them.
-async fn reap(context: &Context, pipelines: &[Pipeline], run_out_by: Timestamp) -> Result<(), Error> {
+async fn reap(
+    context: &Context,
+    pipelines: &[Pipeline],
+    silent: &[LastBeat],
+    run_out_by: Timestamp,
+) -> Result<(), Error> {
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name.clone()).collect();
     loop {
-        let params = FindLostLeases { pipelines: names.clone(), limit: BATCH, now: run_out_by };
+        let params =
+            FindLostLeases { pipelines: names.clone(), silent: silent.to_vec(), limit: BATCH, now: run_out_by };
         let mut lost = context.redrive.store.lost_leases(params).await?;
         let full = lost.len() >= BATCH as usize;
         // What this worker still has is late, not lost: the heartbeat extends it.

@@ -23,7 +23,7 @@ use super::holds::Patience;
 use crate::error::Error;
 use crate::events::Happening;
 use crate::pipeline::Pipeline;
-use crate::vault::host;
+use redrive_store::host;
 
 /// How long to wait at most before looking again.
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);

@@ -271,7 +271,9 @@ impl Settling {
         let now = self.context.now();
         let late = |ended: &Ended| ended.result.is_some() && self.context.is_late(&ended.job.lease, now);
         if batch.iter().any(late) {
-            heartbeat::beat(&self.context, self.pipeline.policy.lease).await;
+            if let Err(error) = heartbeat::beat(&self.context, self.pipeline.policy.lease).await {
+                tracing::warn!(%error, "the heartbeat was not answered");
+            }
         }
     }
 

@@ -33,6 +33,9 @@ pub(super) async fn run(context: Arc<Context>) {
         if change.is_about_any(&[Topic::Jobs, Topic::Breakers]) {
             context.jobs_changed.send_replace(());
         }
+        if change.is_about(Topic::Leases) && change != Change::ALL {
+            context.leases_ended.send_replace(());
+        }
         if change.is_about(Topic::Replays) {
             context.replays_changed.send_replace(());
         }

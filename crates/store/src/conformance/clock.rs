@@ -136,7 +136,7 @@ pub async fn long_leases_are_shortened(store: Shared) {
     enqueue(&store, vec![job(1, plain())]).await;
     lease_one(&store, at(HOURS_3)).await;
     let lost = async |now| {
-        let params = FindLostLeases { pipelines: vec![pipeline()], limit: 9, now };
+        let params = FindLostLeases { pipelines: vec![pipeline()], silent: Vec::new(), limit: 9, now };
         store.lost_leases(params).await.expect("asked").len()
     };
     mend(&store, at(10)).await;

@@ -10,13 +10,13 @@ use redrive_core::settlements::Outcome;
 use serde_json::json;
 
 use super::script::{
-    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_of, lease_one, ledger, pipeline, plain,
-    settle, timeout, worker,
+    Shared, assert_sound, at, attach, beat, enqueue, fatal, job, lease_all, lease_of, lease_one, ledger, pipeline,
+    plain, settle, timeout,
 };
-use crate::contract::{ExtendLeases, FindLostLeases, Lane, LeaseJobs, NoteProgress, Settled, StartJobs};
+use crate::contract::{Beat, FindLostLeases, Lane, LeaseJobs, NoteProgress, Settled, StartJobs};
 
 fn find_lost(secs: i64) -> FindLostLeases {
-    FindLostLeases { pipelines: vec![pipeline()], limit: 100, now: at(secs) }
+    FindLostLeases { pipelines: vec![pipeline()], silent: Vec::new(), limit: 100, now: at(secs) }
 }
 
 /// Jobs are leased in the order they are due, each to one worker.
@@ -135,17 +135,17 @@ pub async fn extending_keeps_a_lease(store: Shared) {
     let second = lease_one(&store, at(0)).await;
     let until = at(20) + Duration::from_secs(30);
     let leases = vec![first.lease, second.lease];
-    let extend = ExtendLeases { worker: worker(1), leases, until, now: at(20) };
-    let mut held = store.extend(extend.clone()).await.expect("extended");
+    let extend = Beat { until, ..beat(1, leases, at(20)) };
+    let mut held = store.beat(extend.clone()).await.expect("extended");
     held.sort_by_key(|lease| lease.job);
     assert_eq!(held, [first.lease, second.lease]);
     assert_eq!(store.lost_leases(find_lost(49)).await.expect("asked"), []);
     settle(&store, &first, Outcome::Done, at(21)).await;
-    assert_eq!(store.extend(extend.clone()).await.expect("extended"), [second.lease]);
+    assert_eq!(store.beat(extend.clone()).await.expect("extended"), [second.lease]);
     let forged = vec![Lease { token: LeaseToken::new(at(0), 77), ..second.lease }];
-    assert_eq!(store.extend(ExtendLeases { leases: forged, ..extend.clone() }).await.expect("extended"), []);
-    let none = ExtendLeases { leases: Vec::new(), until: at(500), ..extend };
-    store.extend(none).await.expect("extended");
+    assert_eq!(store.beat(Beat { leases: forged, ..extend.clone() }).await.expect("extended"), []);
+    let none = Beat { leases: Vec::new(), until: at(500), ..extend };
+    store.beat(none).await.expect("extended");
     assert_eq!(store.lost_leases(find_lost(50)).await.expect("asked").len(), 1, "only what is named is extended");
 }
 
@@ -158,8 +158,8 @@ pub async fn extending_tells_a_lost_lease_from_a_new_one(store: Shared) {
     let new = lease_one(&store, at(32)).await;
     assert_eq!(new.lease.job, lost.lease.job);
     let leases = vec![lost.lease, new.lease];
-    let extend = ExtendLeases { worker: worker(1), leases, until: at(90), now: at(33) };
-    assert_eq!(store.extend(extend).await.expect("extended"), [new.lease]);
+    let extend = Beat { until: at(90), ..beat(1, leases, at(33)) };
+    assert_eq!(store.beat(extend).await.expect("extended"), [new.lease]);
 }
 
 /// Jobs that a worker began are told from those it only held.

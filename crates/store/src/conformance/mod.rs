@@ -57,7 +57,8 @@ macro_rules! conformance_tests {
             clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended,
                     a_scheduled_job_is_pulled_in_once, holds_are_kept_and_not_prolonged,
                     long_leases_are_shortened, a_letter_of_the_future_can_be_replayed]
-            workers: [a_detached_workers_leases_are_lost, workers_are_listed, holds_are_seen_and_gone_with_the_worker]
+            workers: [a_detached_workers_leases_are_lost, workers_are_listed, holds_are_seen_and_gone_with_the_worker,
+                      a_silent_workers_leases_are_lost, a_remote_worker_is_never_gone, what_workers_run_is_listed]
             payloads: [a_payload_on_its_way_is_left_out, the_first_place_counts, what_is_condemned_is_not_registered,
                        what_a_leased_job_wants_is_not_swept, a_settlement_without_its_payload_is_refused, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]

@@ -10,7 +10,7 @@ use redrive_core::causes::CauseRules;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
-use redrive_core::jobs::{LeasedJob, NewJob};
+use redrive_core::jobs::{Lease, LeasedJob, NewJob};
 use redrive_core::ledger::Ledger;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Decision, Destination, Ending, Outcome, Settlement, decide};
@@ -18,7 +18,7 @@ use redrive_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::contract::{
-    AttachWorker, BreakersOf, BroughtLetter, Change, Changes, DeadFilter, EnqueueJobs, EnqueuedJob, ImportDead, Lane,
+    Beat, BreakersOf, BroughtLetter, Change, Changes, DeadFilter, EnqueueJobs, EnqueuedJob, ImportDead, Lane,
     LeaseJobs, LeasedJobs, ListDead, SettleJobs, Settled,
 };
 use crate::{Result, Store};
@@ -57,10 +57,16 @@ pub async fn try_enqueue(store: &Shared, jobs: Vec<NewJob>, queued_max: Option<u
     store.enqueue(EnqueueJobs { pipeline: pipeline(), jobs, queued_max, now: at(0) }).await
 }
 
+/// A heartbeat of worker `n`, whose leases last another 30 seconds.
+pub fn beat(n: u128, leases: Vec<Lease>, now: Timestamp) -> Beat {
+    let until = now + Duration::from_secs(30);
+    let host = crate::host().to_owned();
+    Beat { worker: worker(n), host, pid: 4_242, remote: false, runs: Vec::new(), leases, until, now }
+}
+
 /// Attaches worker `n`.
 pub async fn attach(store: &Shared, n: u128) {
-    let params = AttachWorker { worker: worker(n), pid: 4_242, now: at(0) };
-    store.attach_worker(params).await.expect("attached");
+    store.beat(beat(n, Vec::new(), at(0))).await.expect("attached");
 }
 
 /// Leases up to `limit` jobs for worker 1 until 30 seconds later.

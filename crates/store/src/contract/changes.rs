@@ -18,6 +18,8 @@ pub trait ChangeStore {
 pub enum Topic {
     /// Jobs moved: accepted, leased, settled, given up, or due at another time.
     Jobs,
+    /// Leases that others than their holder ended: its jobs were cancelled.
+    Leases,
     /// A target's breaker.
     Breakers,
     /// What people said about causes.
@@ -30,12 +32,13 @@ pub enum Topic {
 
 impl Topic {
     /// Every topic.
-    pub const ALL: [Self; 5] = [Self::Jobs, Self::Breakers, Self::Causes, Self::Replays, Self::Workers];
+    pub const ALL: [Self; 6] = [Self::Jobs, Self::Leases, Self::Breakers, Self::Causes, Self::Replays, Self::Workers];
 
     /// As it is kept.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
+            Self::Leases => "leases",
             Self::Breakers => "breakers",
             Self::Causes => "causes",
             Self::Replays => "replays",

@@ -9,6 +9,7 @@ use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
+use redrive_core::workers::LastBeat;
 use serde_json::Value;
 
 use crate::error::Result;
@@ -27,15 +28,11 @@ pub trait LeaseStore {
     /// Notes how far the attempt under way got, for whoever runs the job next; says whether the lease still holds.
     async fn note_progress(&self, params: NoteProgress) -> Result<bool>;
 
-    /// Extends leases and says which of them still hold: a worker that lost a job may have it again by another one. Shows
-    /// others that the worker lives.
-    async fn extend(&self, params: ExtendLeases) -> Result<Vec<Lease>>;
-
     /// Settles jobs, answered in the order asked. A settlement whose lease is stale moves nothing and is kept; one whose
     /// payload is not registered is refused, by itself.
     async fn settle(&self, params: SettleJobs) -> Result<SettledJobs>;
 
-    /// Leases that ran out, or whose worker is known to be gone. They stay as they are until they are settled.
+    /// Leases that ran out, or whose worker is known to be gone or has been silent for too long. They stay as they are until they are settled.
     async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>>;
 }
 
@@ -108,19 +105,6 @@ pub struct NoteProgress {
     pub progress: Option<Value>,
 }
 
-/// Asks for a worker's leases to be extended.
-#[derive(Clone, Debug)]
-pub struct ExtendLeases {
-    /// The worker.
-    pub worker: WorkerId,
-    /// The leases it means to keep; others of its leases run out.
-    pub leases: Vec<Lease>,
-    /// When they run out then.
-    pub until: Timestamp,
-    /// The time.
-    pub now: Timestamp,
-}
-
 /// Asks for jobs to be settled.
 #[derive(Clone, Debug)]
 pub struct SettleJobs {
@@ -162,6 +146,8 @@ pub enum Settled {
 pub struct FindLostLeases {
     /// Only of these pipelines.
     pub pipelines: Vec<PipelineName>,
+    /// Workers that were silent for too long after these heartbeats: theirs are lost, unless they sent another one.
+    pub silent: Vec<LastBeat>,
     /// At most so many.
     pub limit: u32,
     /// The time.

@@ -29,8 +29,7 @@ pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
 };
 pub use leases::{
-    ExtendLeases, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled,
-    SettledJobs, StartJobs,
+    FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, SettledJobs, StartJobs,
 };
 pub use ledger::{Audit, AuditedPipeline, Capabilities, Health, HourlyCount, LedgerStore};
 pub use pages::Page;
@@ -46,7 +45,7 @@ pub use traffic::{
     CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,
     TrafficStore,
 };
-pub use workers::{AttachWorker, WorkerStore, WorkerView};
+pub use workers::{Beat, WorkerStore, WorkerView};
 
 /// All that a backend can do.
 pub trait Store:

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use redrive_core::holds::Hold;
 use redrive_core::ids::WorkerId;
+use redrive_core::jobs::Lease;
 use redrive_core::time::Timestamp;
+use redrive_core::workers::{LastBeat, Runs};
 use serde::Serialize;
 
 use crate::error::Result;
@@ -11,11 +13,15 @@ use crate::error::Result;
 /// Who works here.
 #[async_trait]
 pub trait WorkerStore {
-    /// Registers a worker. As far as the backend can tell, others notice at once when its process is gone.
-    async fn attach_worker(&self, params: AttachWorker) -> Result<()>;
+    /// Shows that a worker lives, extends its leases and says which of them still hold: a worker that lost a job may have it
+    /// again by another lease. The first heartbeat puts it on the list; leases of a worker that is not on it are lost.
+    async fn beat(&self, params: Beat) -> Result<Vec<Lease>>;
 
     /// Takes a worker off the list. Its leases, if it left any, are lost then.
     async fn detach_worker(&self, worker: WorkerId) -> Result<()>;
+
+    /// Takes workers off the list that have no leases and sent no heartbeat since the one that is named.
+    async fn forget_workers(&self, silent: Vec<LastBeat>) -> Result<()>;
 
     /// Notes which pipelines a worker cannot work on for now, for others to see. They are forgotten with the worker.
     async fn note_holds(&self, worker: WorkerId, holds: Vec<Hold>) -> Result<()>;
@@ -24,13 +30,24 @@ pub trait WorkerStore {
     async fn list_workers(&self) -> Result<Vec<WorkerView>>;
 }
 
-/// Registers a worker.
+/// A heartbeat.
 #[derive(Clone, Debug)]
-pub struct AttachWorker {
-    /// Its id.
+pub struct Beat {
+    /// The worker.
     pub worker: WorkerId,
+    /// Its host.
+    pub host: String,
     /// Its process.
     pub pid: u32,
+    /// Whether it is reached through this process and lives elsewhere: then it is never taken for gone, and its leases end when
+    /// they run out.
+    pub remote: bool,
+    /// What it runs.
+    pub runs: Vec<Runs>,
+    /// The leases it has.
+    pub leases: Vec<Lease>,
+    /// When they run out.
+    pub until: Timestamp,
     /// The time.
     pub now: Timestamp,
 }
@@ -40,14 +57,31 @@ pub struct AttachWorker {
 pub struct WorkerView {
     /// Its id.
     pub id: WorkerId,
+    /// Its host.
+    pub host: String,
     /// Its process.
     pub pid: u32,
+    /// Whether it lives elsewhere and is never taken for gone.
+    pub remote: bool,
+    /// What it runs.
+    pub runs: Vec<Runs>,
     /// Since when it works.
     pub attached_at: Timestamp,
+    /// Its last heartbeat.
+    pub seen_at: Timestamp,
     /// Leases it holds.
     pub leases: u64,
-    /// Whether its process is known to live; if not, its leases are taken back by the next worker.
+    /// Whether its process is not known to be gone; if it is, its leases are taken back by the next worker.
     pub alive: bool,
+    /// Whether that is proven, rather than shown by heartbeats.
+    pub proven: bool,
     /// Pipelines that it cannot work on for now.
     pub holds: Vec<Hold>,
+}
+
+impl WorkerView {
+    /// Its last heartbeat, if silence is what it would be noticed by.
+    pub fn unproven_beat(&self) -> Option<LastBeat> {
+        (self.alive && !self.proven && !self.remote).then_some(LastBeat { worker: self.id, seen_at: self.seen_at })
+    }
 }

@@ -17,7 +17,8 @@ use super::payloads;
 use super::replay_letters::{self, Ended};
 use super::rows::{self, RowResult};
 use crate::contract::{
-    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
+    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
+    Page, Topic,
 };
 use crate::error::{Result, StoreError};
 
@@ -370,6 +371,7 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
         )?
         .execute(params![id.as_bytes(), state.as_str(), params.now.as_millis(), params.actor, params.why])?;
     if state == JobState::Leased {
+        batch.touch(Topic::Leases);
         batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([id.as_bytes()])?;
     } else {
         batch.ledger(pipeline).retrying -= i64::from(tried);

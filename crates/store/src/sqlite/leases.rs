@@ -1,9 +1,9 @@
-//! Leases: what a worker has, from the first to the settlement; extending them, and finding what was lost. How jobs are
+//! Leases: what a worker has, from the first to the settlement, and finding what was lost. How jobs are
 //! leased is in `leasing`.
 
 use async_trait::async_trait;
 use redrive_core::crashes::LostLease;
-use redrive_core::ids::PipelineName;
+use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::{Payload, PayloadHash};
 use rusqlite::{Row, params};
@@ -13,9 +13,9 @@ use super::SqliteStore;
 use super::fault::Fault;
 use super::leasing::{Granted, lease};
 use super::rows::{self, RowResult};
-use super::{settlements, workers};
+use super::settlements;
 use crate::contract::{
-    ExtendLeases, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, SettledJobs, StartJobs,
+    FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, SettledJobs, StartJobs,
 };
 use crate::error::Result;
 
@@ -58,24 +58,6 @@ impl LeaseStore for SqliteStore {
         .await
     }
 
-    async fn extend(&self, params: ExtendLeases) -> Result<Vec<Lease>> {
-        self.identity.check()?;
-        self.show_presence(params.worker)?;
-        self.write(move |batch| {
-            workers::enlist(batch, params.worker, std::process::id(), params.now)?;
-            let mut update = batch.statement("UPDATE lease SET until = ?3 WHERE job = ?1 AND token = ?2")?;
-            let mut still = Vec::new();
-            for lease in &params.leases {
-                let Lease { job, token, .. } = lease;
-                if update.execute(params![job.as_bytes(), token.as_bytes(), params.until.as_millis()])? == 1 {
-                    still.push(*lease);
-                }
-            }
-            Ok(still)
-        })
-        .await
-    }
-
     async fn settle(&self, params: SettleJobs) -> Result<SettledJobs> {
         self.write(move |batch| settlements::settle(batch, &params)).await
     }
@@ -88,15 +70,25 @@ impl LeaseStore for SqliteStore {
                 "SELECT {JOB_COLUMNS}, p.name, l.token, l.epoch, l.worker, l.started = 1, w.id IS NULL, l.probe
                  FROM lease l JOIN job j ON j.seq = l.seq JOIN pipeline p ON p.id = j.pipeline
                  LEFT JOIN worker w ON w.id = l.worker
-                 WHERE (w.id IS NULL OR l.until <= ?1) AND p.name IN (SELECT value FROM json_each(?3)) LIMIT ?2"
+                 WHERE (w.id IS NULL OR l.until <= ?1 OR (hex(w.id), w.seen_at) IN
+                            (SELECT value ->> 0, value ->> 1 FROM json_each(?4)))
+                   AND p.name IN (SELECT value FROM json_each(?3)) LIMIT ?2"
             );
             let mut select = conn.prepare_cached(&sql)?;
             let names = serde_json::to_string(&names)?;
-            let rows = select.query_map(params![params.now.as_millis(), params.limit, names], lost_lease)?;
+            let silent: Vec<_> =
+                params.silent.iter().map(|beat| (hex(beat.worker), beat.seen_at.as_millis())).collect();
+            let silent = serde_json::to_string(&silent)?;
+            let rows = select.query_map(params![params.now.as_millis(), params.limit, names, silent], lost_lease)?;
             Ok(rows.collect::<RowResult<Vec<_>>>()?)
         })
         .await
     }
+}
+
+/// A worker's id as SQLite's `hex` writes it.
+fn hex(worker: WorkerId) -> String {
+    worker.as_bytes().iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// What is read of a job that is, or was, leased, from `job j`.

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redrive_core::ids::WorkerId;
 
+use crate::host;
+
 /// The workers of this process, and how to ask after those of others.
 #[derive(Clone)]
 pub(super) struct Presence {
@@ -40,26 +42,30 @@ impl Presence {
         self.folder.as_ref().map(|folder| folder.join(format!("{worker}.lock")))
     }
 
-    /// Shows that a worker of this process lives.
-    pub(super) fn enter(&self, worker: WorkerId) -> io::Result<()> {
-        let lock = match self.lock_file(worker) {
-            Some(path) => {
-                path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-                let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-                file.lock()?;
-                Some(file)
-            }
-            None => None,
+    /// Shows that a worker of this process lives; says whether its death will be proven. It is not where there are no locks.
+    pub(super) fn enter(&self, worker: WorkerId) -> io::Result<bool> {
+        let Some(path) = self.lock_file(worker) else {
+            self.held().insert(worker, None);
+            return Ok(true);
         };
-        self.held().insert(worker, lock);
-        Ok(())
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let locked = match file.lock() {
+            Ok(()) => true,
+            Err(error) if has_no_locks(&error) => false,
+            Err(error) => return Err(error),
+        };
+        self.held().insert(worker, locked.then_some(file));
+        Ok(locked)
     }
 
-    /// Shows again that a worker of this process lives, if its file was taken away.
-    pub(super) fn stay(&self, worker: WorkerId) -> io::Result<()> {
-        match self.lock_file(worker) {
-            Some(path) if !path.exists() => self.enter(worker),
-            _ => Ok(()),
+    /// Shows again that a worker of this process lives, if it was not shown or its file was taken away.
+    pub(super) fn stay(&self, worker: WorkerId) -> io::Result<bool> {
+        let held = self.held().get(&worker).map(|lock| lock.is_some() || self.folder.is_none());
+        match (held, self.lock_file(worker)) {
+            (Some(proven), None) => Ok(proven),
+            (Some(proven), Some(path)) if path.exists() => Ok(proven),
+            _ => self.enter(worker),
         }
     }
 
@@ -72,15 +78,86 @@ impl Presence {
         }
     }
 
-    /// Whether a worker is known to be gone.
-    pub(super) fn is_gone(&self, worker: WorkerId) -> bool {
-        if self.held().contains_key(&worker) {
-            return false;
+    /// What is known of a worker that has, or had, a lock on a running system.
+    pub(super) fn of(&self, shown: &Shown) -> Known {
+        if self.held().get(&shown.worker).is_some_and(|lock| lock.is_some() || self.folder.is_none()) {
+            return Known::Alive;
         }
-        let Some(path) = self.lock_file(worker) else { return true };
-        match File::open(path) {
+        let Some(boot) = shown.boot.as_deref() else { return Known::Unproven };
+        let Some(path) = self.lock_file(shown.worker) else { return Known::Gone };
+        let lock_is_free = match File::open(path) {
             Ok(file) => file.try_lock().is_ok(),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        // Older versions did not tell. A host that was started anew since has none of its former processes.
+        let same_system = boot.is_empty() || boot == host::boot();
+        match (lock_is_free, same_system) {
+            (true, true) => Known::Gone,
+            (true, false) if shown.host == host::host() => Known::Gone,
+            (false, true) => Known::Alive,
+            _ => Known::Unproven,
         }
+    }
+}
+
+/// How a worker shows that it lives.
+pub(super) struct Shown {
+    pub(super) worker: WorkerId,
+    pub(super) host: String,
+    /// The running system whose lock it has; nothing if it has none.
+    pub(super) boot: Option<String>,
+}
+
+/// What is known of a worker's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// It is proven to live.
+    Alive,
+    /// It is proven to be gone.
+    Gone,
+    /// Only its heartbeats tell.
+    Unproven,
+}
+
+/// Whether a file system, of a network for instance, has no locks.
+fn has_no_locks(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let known = [Errno::NOLCK, Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOSYS].map(Errno::raw_os_error);
+    error.kind() == io::ErrorKind::Unsupported || error.raw_os_error().is_some_and(|code| known.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_core::time::Timestamp;
+
+    fn worker() -> WorkerId {
+        WorkerId::new(Timestamp::from_millis(0), 1)
+    }
+
+    fn shown(host: &str, boot: Option<&str>) -> Shown {
+        Shown { worker: worker(), host: host.to_owned(), boot: boot.map(str::to_owned) }
+    }
+
+    #[test]
+    fn only_a_lock_of_this_system_proves_anything() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (here, there) =
+            (Presence::beside(&folder.path().join("a.db")), Presence::beside(&folder.path().join("a.db")));
+        assert!(here.enter(worker()).expect("entered"));
+        let boot = host::boot();
+        assert_eq!(there.of(&shown("any", Some(boot))), Known::Alive);
+        assert_eq!(there.of(&shown("far", Some("other"))), Known::Unproven, "a lock over a network may not be seen");
+        assert_eq!(there.of(&shown("any", None)), Known::Unproven, "it has no lock");
+        drop(here);
+        assert_eq!(there.of(&shown("any", Some(boot))), Known::Gone);
+        assert_eq!(there.of(&shown("far", Some("other"))), Known::Unproven);
+        assert_eq!(there.of(&shown(host::host(), Some("before"))), Known::Gone, "this host was started anew since");
+    }
+
+    #[test]
+    fn a_file_system_without_locks_is_known_by_its_error() {
+        assert!(has_no_locks(&io::Error::from_raw_os_error(rustix::io::Errno::NOLCK.raw_os_error())));
+        assert!(!has_no_locks(&io::Error::from(io::ErrorKind::PermissionDenied)));
     }
 }

@@ -3,27 +3,58 @@
 use async_trait::async_trait;
 use redrive_core::holds::Hold;
 use redrive_core::ids::WorkerId;
-use redrive_core::time::Timestamp;
-use rusqlite::params;
+use redrive_core::jobs::Lease;
+use redrive_core::workers::LastBeat;
+use rusqlite::{Row, params};
 
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::obstacles;
+use super::presence::{Known, Presence, Shown};
 use super::rows::{self, RowResult};
-use crate::contract::{AttachWorker, Topic, WorkerStore, WorkerView};
+use crate::contract::{Beat, Topic, WorkerStore, WorkerView};
 use crate::error::{Result, StoreError};
+use crate::host;
 
 #[async_trait]
 impl WorkerStore for SqliteStore {
-    async fn attach_worker(&self, params: AttachWorker) -> Result<()> {
-        // The lock comes first: a row without one would be taken for a dead worker's.
-        self.presence.enter(params.worker).map_err(|error| self.lock_error(params.worker, &error))?;
-        self.write_about(Topic::Workers, move |batch| enlist(batch, params.worker, params.pid, params.now)).await
+    async fn beat(&self, params: Beat) -> Result<Vec<Lease>> {
+        self.identity.check()?;
+        // The lock comes first: a row that names one which nobody has would be taken for a dead worker's.
+        let proven = match params.remote {
+            true => false,
+            false => self.presence.stay(params.worker).map_err(|error| self.lock_error(params.worker, &error))?,
+        };
+        self.write(move |batch| {
+            enlist(batch, &params, proven)?;
+            extend(batch, &params)
+        })
+        .await
     }
 
     async fn detach_worker(&self, worker: WorkerId) -> Result<()> {
         self.remove_workers(vec![worker]).await
+    }
+
+    async fn forget_workers(&self, silent: Vec<LastBeat>) -> Result<()> {
+        let gone = self
+            .write_about(Topic::Workers, move |batch| {
+                let mut delete = batch.statement(
+                    "DELETE FROM worker WHERE id = ?1 AND seen_at = ?2
+                     AND NOT EXISTS (SELECT 1 FROM lease WHERE worker = ?1)",
+                )?;
+                let mut gone = Vec::new();
+                for beat in &silent {
+                    if delete.execute(params![beat.worker.as_bytes(), beat.seen_at.as_millis()])? == 1 {
+                        gone.push(beat.worker);
+                    }
+                }
+                Ok(gone)
+            })
+            .await?;
+        gone.into_iter().for_each(|worker| self.presence.leave(worker));
+        Ok(())
     }
 
     async fn note_holds(&self, worker: WorkerId, holds: Vec<Hold>) -> Result<()> {
@@ -39,31 +70,68 @@ impl WorkerStore for SqliteStore {
         let presence = self.presence.clone();
         self.read(move |conn| {
             let mut select = conn.prepare_cached(
-                "SELECT w.id, w.pid, w.attached_at, count(l.job), w.holds FROM worker w LEFT JOIN lease l ON l.worker = w.id
-                 GROUP BY w.id ORDER BY w.attached_at",
+                "SELECT w.id, w.host, w.boot, w.pid, w.remote, w.runs, w.attached_at, w.seen_at, w.holds, count(l.job)
+                 FROM worker w LEFT JOIN lease l ON l.worker = w.id GROUP BY w.id ORDER BY w.attached_at",
             )?;
-            let rows = select.query_map([], |row| {
-                let id = rows::worker_id(row, 0)?;
-                Ok(WorkerView {
-                    id,
-                    alive: !presence.is_gone(id),
-                    pid: row.get(1)?,
-                    attached_at: rows::time(row, 2)?,
-                    leases: row.get(3)?,
-                    holds: rows::json(row, 4)?,
-                })
-            })?;
+            let rows = select.query_map([], |row| view(row, &presence))?;
             Ok(rows.collect::<RowResult<_>>()?)
         })
         .await
     }
 }
 
-/// Puts a worker on the list, unless it is there.
-pub(super) fn enlist(batch: &Batch<'_>, worker: WorkerId, pid: u32, now: Timestamp) -> Result<(), Fault> {
-    let mut insert = batch.statement("INSERT OR IGNORE INTO worker (id, pid, attached_at) VALUES (?1, ?2, ?3)")?;
-    insert.execute(params![worker.as_bytes(), pid, now.as_millis()])?;
+fn view(row: &Row<'_>, presence: &Presence) -> RowResult<WorkerView> {
+    let known = known(row, presence)?;
+    Ok(WorkerView {
+        id: rows::worker_id(row, 0)?,
+        host: row.get(1)?,
+        pid: row.get(3)?,
+        remote: row.get(4)?,
+        runs: rows::json(row, 5)?,
+        attached_at: rows::time(row, 6)?,
+        seen_at: rows::time(row, 7)?,
+        leases: row.get(9)?,
+        alive: known != Known::Gone,
+        proven: known != Known::Unproven,
+        holds: rows::json(row, 8)?,
+    })
+}
+
+/// What is known of a worker, from its id, host and running system.
+fn known(row: &Row<'_>, presence: &Presence) -> RowResult<Known> {
+    Ok(presence.of(&Shown { worker: rows::worker_id(row, 0)?, host: row.get(1)?, boot: row.get(2)? }))
+}
+
+/// Puts a worker on the list, or notes that it still lives. Only what others may wait for is told to them.
+fn enlist(batch: &mut Batch<'_>, beat: &Beat, proven: bool) -> Result<(), Fault> {
+    let runs = serde_json::to_string(&beat.runs)?;
+    let boot = proven.then(host::boot);
+    let mut update = batch.statement("UPDATE worker SET seen_at = ?2, boot = ?3 WHERE id = ?1 AND runs = ?4")?;
+    if update.execute(params![beat.worker.as_bytes(), beat.now.as_millis(), boot, runs])? == 1 {
+        return Ok(());
+    }
+    batch
+        .statement(
+            "INSERT INTO worker (id, host, boot, pid, remote, runs, attached_at, seen_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)
+             ON CONFLICT DO UPDATE SET boot = excluded.boot, runs = excluded.runs, seen_at = excluded.seen_at",
+        )?
+        .execute(params![beat.worker.as_bytes(), beat.host, boot, beat.pid, beat.remote, runs, beat.now.as_millis()])?;
+    batch.touch(Topic::Workers);
     Ok(())
+}
+
+/// Extends leases; says which of them still hold.
+fn extend(batch: &Batch<'_>, beat: &Beat) -> Result<Vec<Lease>, Fault> {
+    let mut update = batch.statement("UPDATE lease SET until = ?3 WHERE job = ?1 AND token = ?2")?;
+    let mut still = Vec::new();
+    for lease in &beat.leases {
+        let Lease { job, token, .. } = lease;
+        if update.execute(params![job.as_bytes(), token.as_bytes(), beat.until.as_millis()])? == 1 {
+            still.push(*lease);
+        }
+    }
+    Ok(still)
 }
 
 impl SqliteStore {
@@ -71,19 +139,20 @@ impl SqliteStore {
         obstacles::refusal(self.path(), &format!("the lock file of worker {worker}: {error}"))
     }
 
-    /// Makes sure that others see a worker of this process as alive.
-    pub(super) fn show_presence(&self, worker: WorkerId) -> Result<()> {
-        self.presence.stay(worker).map_err(|error| self.lock_error(worker, &error))
-    }
-
-    /// Takes workers whose process is gone off the list. Leases of a worker that is not on the list are lost.
+    /// Takes workers whose process is proven to be gone off the list. Leases of a worker that is not on the list are lost.
     pub(super) async fn bury_workers(&self) -> Result<()> {
         let presence = self.presence.clone();
         let gone: Vec<WorkerId> = self
             .read(move |conn| {
-                let mut select = conn.prepare_cached("SELECT id FROM worker")?;
-                let workers = select.query_map([], |row| rows::worker_id(row, 0))?.collect::<RowResult<Vec<_>>>()?;
-                Ok(workers.into_iter().filter(|worker| presence.is_gone(*worker)).collect())
+                let mut select = conn.prepare_cached("SELECT id, host, boot FROM worker")?;
+                let mut gone = Vec::new();
+                let mut rows = select.query([])?;
+                while let Some(row) = rows.next()? {
+                    if known(row, &presence)? == Known::Gone {
+                        gone.push(rows::worker_id(row, 0)?);
+                    }
+                }
+                Ok(gone)
             })
             .await?;
         if gone.is_empty() {

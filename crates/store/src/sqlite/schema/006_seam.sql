@@ -112,6 +112,12 @@ ALTER TABLE cause_note ADD COLUMN via TEXT NOT NULL DEFAULT 'cli';
 -- Counts and the end of history.
 
 -- Workers, leader, activity.
+ALTER TABLE worker ADD COLUMN host TEXT NOT NULL DEFAULT '';
+ALTER TABLE worker ADD COLUMN boot TEXT DEFAULT '';           -- the running system whose lock proves its life; none without a lock
+ALTER TABLE worker ADD COLUMN remote INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE worker ADD COLUMN runs TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE worker ADD COLUMN seen_at INTEGER NOT NULL DEFAULT 0;
+UPDATE worker SET seen_at = attached_at;
 
 -- How often what others may wait for was changed: whoever sees that the file was written looks here, whether it concerns him.
 ALTER TABLE pipeline ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;

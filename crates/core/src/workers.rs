@@ -1,0 +1,105 @@
+//! Workers: what they run, and when one that sends no more heartbeats is taken for gone.
+//!
+//! Silence is measured by whoever looks, in time that it has watched itself: no clock of another machine is compared, and time in
+//! which nobody could look (the store did not answer, the machine slept) does not count.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::definitions::DefinitionVersion;
+use crate::ids::{PipelineName, WorkerId};
+use crate::time::Timestamp;
+
+/// How often a worker shows that it lives.
+pub const BEAT_EVERY: Duration = Duration::from_secs(5);
+
+/// After how long without a heartbeat a worker is taken for gone, unless its process is proven to live.
+pub const SILENT_AFTER: Duration = Duration::from_secs(15);
+
+/// At most so much counts between two looks: a longer time was not watched.
+const PASSED_MAX: Duration = Duration::from_secs(2);
+
+/// A pipeline that a worker works on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runs {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// The version of its definition that the worker has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<DefinitionVersion>,
+}
+
+/// A worker and its last heartbeat, by the clock of whoever wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastBeat {
+    /// The worker.
+    pub worker: WorkerId,
+    /// When it last showed that it lives.
+    pub seen_at: Timestamp,
+}
+
+/// How long each worker has been silent, as far as it was watched.
+#[derive(Clone, Debug, Default)]
+pub struct Silences(BTreeMap<WorkerId, (Timestamp, Duration)>);
+
+impl Silences {
+    /// Takes in a look at the last heartbeats, so long after the look before it; says who has been silent for too long.
+    pub fn look(&mut self, beats: impl IntoIterator<Item = LastBeat>, passed: Duration) -> Vec<LastBeat> {
+        let before = std::mem::take(&mut self.0);
+        let mut silent = Vec::new();
+        for beat in beats {
+            let since = match before.get(&beat.worker) {
+                Some((seen_at, since)) if *seen_at == beat.seen_at => *since + passed.min(PASSED_MAX),
+                _ => Duration::ZERO,
+            };
+            self.0.insert(beat.worker, (beat.seen_at, since));
+            if since >= SILENT_AFTER {
+                silent.push(beat);
+            }
+        }
+        silent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn beat(n: u128, seen_at: i64) -> LastBeat {
+        let seen_at = Timestamp::from_millis(seen_at);
+        LastBeat { worker: WorkerId::new(Timestamp::from_millis(0), n), seen_at }
+    }
+
+    #[test]
+    fn who_is_silent_for_fifteen_seconds_is_gone() {
+        let mut silences = Silences::default();
+        for _ in 0..15 {
+            assert_eq!(silences.look([beat(1, 7)], SECOND), []);
+        }
+        assert_eq!(silences.look([beat(1, 7)], SECOND), [beat(1, 7)]);
+        assert_eq!(silences.look([beat(1, 8)], SECOND), [], "a heartbeat, at whatever time by whatever clock");
+    }
+
+    #[test]
+    fn time_that_nobody_watched_does_not_count() {
+        let mut silences = Silences::default();
+        silences.look([beat(1, 7)], SECOND);
+        assert_eq!(silences.look([beat(1, 7)], Duration::from_secs(3_600)), [], "the machine slept");
+        for _ in 0..6 {
+            assert_eq!(silences.look([beat(1, 7)], Duration::from_secs(60)), []);
+        }
+        assert_eq!(silences.look([beat(1, 7)], Duration::from_secs(60)), [beat(1, 7)]);
+    }
+
+    #[test]
+    fn who_comes_back_begins_anew() {
+        let mut silences = Silences::default();
+        (0..15).for_each(|_| drop(silences.look([beat(1, 7), beat(2, 7)], SECOND)));
+        silences.look([beat(2, 7)], SECOND);
+        assert_eq!(silences.look([beat(1, 7)], SECOND), [], "it was off the list meanwhile");
+    }
+}
