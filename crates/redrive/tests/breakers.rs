@@ -13,7 +13,7 @@ use redrive_core::breakers::{BreakerPolicy, BreakerState};
 use redrive_core::causes::CauseRules;
 use redrive_core::ids::{LeaseToken, PipelineName, WorkerId};
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
-use redrive_store::contract::{AttachWorker, BreakersOf, Lane, LeaseJobs, SettleJobs};
+use redrive_store::contract::{Beat, BreakersOf, Lane, LeaseJobs, SettleJobs};
 
 use self::in_memory::{eventually, redrive};
 
@@ -66,8 +66,17 @@ async fn nothing_that_is_said_is_lost_when_settlements_of_two_processes_meet() {
     for caller in 0..CALLERS {
         let redrive = handles[caller as usize % 2].clone();
         let worker = WorkerId::new(redrive.now(), u128::from(caller));
-        let attach = AttachWorker { worker, pid: std::process::id(), now: redrive.now() };
-        redrive.store().attach_worker(attach).await.expect("attached");
+        let attach = Beat {
+            worker,
+            pid: std::process::id(),
+            now: redrive.now(),
+            host: "here".into(),
+            remote: false,
+            runs: Vec::new(),
+            leases: Vec::new(),
+            until: redrive.now(),
+        };
+        redrive.store().beat(attach).await.expect("attached");
         tasks.spawn(fail_all(redrive, name.clone(), worker, u128::from(caller)));
     }
     while let Some(ended) = tasks.join_next().await {
