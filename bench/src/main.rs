@@ -7,6 +7,7 @@
 //! ```
 //!
 //! - `store`: durable enqueue, and lease → settle, beside plain rusqlite with the same rows
+//! - `drain`: a closure that does nothing, two and 64 at once
 //! - `command`: `redrive run` with a command that does nothing, beside `xargs -P`
 //! - `payloads`: keeping pages beside what the disk takes, extracting from them beside the bare parser
 //! - `replay`: replaying saved pages beside the bare handler
@@ -16,6 +17,7 @@
 
 mod command;
 mod dead;
+mod drain;
 mod grouping;
 mod payloads;
 mod raw;
@@ -43,6 +45,9 @@ async fn main() -> Result<()> {
     println!("| what | callers | dead letters | per second | limit | share of the limit |");
     println!("|---|--:|--:|--:|--:|--:|");
     round(&folder.path().join("empty.db"), 0, only.as_deref()).await?;
+    if wanted("drain") {
+        drain::measure(folder.path()).await?;
+    }
     if wanted("payloads") {
         payloads::measure(folder.path()).await?;
     }

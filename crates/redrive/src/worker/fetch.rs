@@ -16,16 +16,17 @@ use redrive_core::time::Timestamp;
 use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs};
 use redrive_store::{Result as StoreResult, StoreError};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::holds::{self, Patience};
 use super::pace::Pace;
+use super::run::{self, Waiting};
 use super::settle::{Ended, Settler};
-use super::{GRACE, Until, run};
+use super::{GRACE, Until, announce};
 use crate::clock::Clock;
 use crate::error::{Error, Waited};
 use crate::events::Happening;
+use crate::handler::Isolation;
 use crate::pipeline::Pipeline;
 
 /// Jobs that have ended but wait to be settled, above which nothing more is begun.
@@ -35,9 +36,6 @@ const UNSETTLED_MAX: usize = 512;
 const LOOK_ANYWAY: Duration = Duration::from_secs(2);
 
 type Leasing = Pin<Box<dyn Future<Output = StoreResult<LeasedJobs>> + Send>>;
-
-/// A job in the local queue, with the token that ends it.
-type Waiting = (LeasedJob, CancellationToken);
 
 /// What to wait for before asking for more jobs.
 #[derive(Clone, Copy, Debug)]
@@ -169,9 +167,9 @@ impl Fetcher {
             let target = job.target.as_deref().filter(|_| job.saved.is_none() && !job.probe);
             target.is_some_and(|target| breakers.is_shut(&job.pipeline, target))
         };
-        let (returned, kept) = self.local.drain(..).partition::<Vec<_>, _>(|(job, _)| open(job));
+        let (returned, kept) = self.local.drain(..).partition::<Vec<_>, _>(|waiting| open(&waiting.job));
         self.local.extend(kept);
-        returned.into_iter().for_each(|(job, _)| self.settler.send(Ended::unstarted(job)));
+        returned.into_iter().for_each(|waiting| self.settler.send(Ended::unstarted(waiting.job)));
     }
 
     /// While the pipeline cannot work, returns what is not begun: another worker may be able to. It is an error if it has
@@ -185,8 +183,8 @@ impl Fetcher {
             return Ok(());
         }
         let begun_soon = self.room().saturating_sub(self.running.len());
-        for (job, _) in self.local.drain(begun_soon.min(self.local.len())..) {
-            self.settler.send(Ended::unstarted(job));
+        for waiting in self.local.drain(begun_soon.min(self.local.len())..) {
+            self.settler.send(Ended::unstarted(waiting.job));
         }
         Ok(())
     }
@@ -212,18 +210,22 @@ impl Fetcher {
         self.settler.outstanding() > self.local.len() + self.running.len() + UNSETTLED_MAX
     }
 
-    /// Starts jobs of the local queue while slots are free.
+    /// Announces jobs of the local queue that begin within moments, and starts them while slots are free.
     fn start_waiting(&mut self) {
+        if self.pipeline.handler.isolation() == Isolation::Shared {
+            let soon = self.pace.soon(self.room());
+            announce::announce(&self.context, self.local.iter_mut().take(soon), soon);
+        }
         while self.running.len() < self.room()
             && !self.is_clogged()
-            && let Some((job, ended)) = self.local.pop_front()
+            && let Some(waiting) = self.local.pop_front()
         {
-            if ended.is_cancelled() {
-                self.settler.send(Ended::unstarted(job));
+            if waiting.ended.is_cancelled() {
+                self.settler.send(Ended::unstarted(waiting.job));
                 continue;
             }
             let (context, pipeline) = (Arc::clone(&self.context), self.pipeline.clone());
-            self.running.spawn(run::run(context, pipeline, job, ended, self.settler.sender()));
+            self.running.spawn(run::run(context, pipeline, waiting, self.settler.sender()));
         }
     }
 
@@ -285,7 +287,7 @@ impl Fetcher {
         self.settler.expect(leased.jobs.len());
         for job in leased.jobs {
             let ended = self.context.hold(job.lease, now + self.pipeline.policy.lease);
-            self.local.push_back((job, ended));
+            self.local.push_back(Waiting { job, ended, announced: None });
         }
         Ok(())
     }
@@ -365,8 +367,8 @@ impl Fetcher {
 
     /// Returns what was not started, lets what runs come to its end, and settles all of it.
     async fn finish(mut self) {
-        for (job, _) in self.local.drain(..) {
-            self.settler.send(Ended::unstarted(job));
+        for waiting in self.local.drain(..) {
+            self.settler.send(Ended::unstarted(waiting.job));
         }
         let all = async { while self.running.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, all).await.is_err() {

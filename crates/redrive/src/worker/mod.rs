@@ -1,11 +1,13 @@
 //! A worker: one process's part of the work.
 //!
-//! Per pipeline, `fetch` leases batches into a local queue and starts jobs, `run` runs one, `settle` writes the results
+//! Per pipeline, `fetch` leases batches into a local queue and starts jobs, `announce` notes
+//! that they begin, `run` runs one, `settle` writes the results
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
 //! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `retention` lets old
 //! dead letters go, `watch` notices what other processes changed, `clock` that the clock was set back, `uploader` brings
 //! payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now.
 
+mod announce;
 mod clock;
 mod context;
 mod fetch;

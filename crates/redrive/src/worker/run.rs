@@ -7,13 +7,13 @@ use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::Outcome;
 use redrive_core::traffic::Facts;
-use redrive_store::contract::StartJobs;
 use serde_json::Value;
 use tokio::sync::RwLock;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::announce::{Announced, note_start};
 use super::context::Context;
 use super::holds::Trouble;
 use super::settle::Ended;
@@ -31,14 +31,23 @@ const STOP_FOLLOWS: Duration = Duration::from_millis(200);
 /// Jobs that share this process hold it together; a suspect holds it alone.
 static GATE: RwLock<()> = RwLock::const_new(());
 
-/// Runs a job and hands its end to the settler; says how long it ran. `ended` is cancelled if the worker loses the job.
+/// A job in the local queue.
+pub(super) struct Waiting {
+    pub(super) job: LeasedJob,
+    /// Cancelled if the worker loses the job.
+    pub(super) ended: CancellationToken,
+    /// Whether it may begin, if it was announced.
+    pub(super) announced: Option<Announced>,
+}
+
+/// Runs a job and hands its end to the settler; says how long it ran.
 pub(super) async fn run(
     context: Arc<Context>,
     pipeline: Pipeline,
-    job: LeasedJob,
-    ended: CancellationToken,
+    waiting: Waiting,
     settler: UnboundedSender<Ended>,
 ) -> Duration {
+    let Waiting { job, ended, announced } = waiting;
     let Some(_slot) = context.slot(&pipeline).await else {
         let _ = settler.send(Ended::unstarted(job));
         return Duration::ZERO;
@@ -49,7 +58,7 @@ pub(super) async fn run(
     let work = Job::new(&job, context.id, &pipeline, evidence.clone(), progress);
     let notes = work.notes.clone();
     let (outcome, result) = tokio::select! {
-        outcome = attempt(&context, &pipeline, &job, work) => outcome,
+        outcome = attempt(&context, &pipeline, &job, work, announced) => outcome,
         // Somebody else has the job, or it was cancelled: whatever came out of it would not count.
         () = ended.cancelled() => (Outcome::Returned, None),
         () = context.hurry.cancelled() => (Outcome::Returned, None),
@@ -66,7 +75,13 @@ pub(super) async fn run(
     duration
 }
 
-async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob, work: Job) -> (Outcome, Option<Value>) {
+async fn attempt(
+    context: &Context,
+    pipeline: &Pipeline,
+    job: &LeasedJob,
+    work: Job,
+    announced: Option<Announced>,
+) -> (Outcome, Option<Value>) {
     if job.saved.is_some() && work.saved.is_none() {
         let message = "this pipeline cannot work from saved payloads: it has no vault, or its handler asks anew";
         return (Outcome::Failed(FailureReport::new(Reason::Misconfigured, message)), None);
@@ -77,7 +92,7 @@ async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob, work: 
     };
     if let Some(handler) = own_process {
         // Whoever cancels a replay wants to know which of its letters had begun; other jobs need not pay for it.
-        if job.tally.replays > 0 && !note_start(context, job, true).await {
+        if job.tally.replays > 0 && !note_start(context, vec![job.lease], true).await {
             return (Outcome::Returned, None);
         }
         return handle(context, pipeline, handler, work, slack).await;
@@ -89,23 +104,14 @@ async fn attempt(context: &Context, pipeline: &Pipeline, job: &LeasedJob, work: 
     if context.stop.is_cancelled() {
         return (Outcome::Returned, None);
     }
-    if !note_start(context, job, false).await {
+    let noted = match announced {
+        Some(announced) => announced.may_begin().await,
+        None => note_start(context, vec![job.lease], false).await,
+    };
+    if !noted {
         return (Outcome::Returned, None);
     }
     handle(context, pipeline, &pipeline.handler, work, Duration::ZERO).await
-}
-
-/// Notes that a job begins to run; says whether that could be written.
-async fn note_start(context: &Context, job: &LeasedJob, own_process: bool) -> bool {
-    let store = &context.redrive.store;
-    let start = || store.start(StartJobs { leases: vec![job.lease], own_process });
-    match context.patiently(start).await {
-        Ok(()) => true,
-        Err(error) => {
-            context.fail(error.into());
-            false
-        }
-    }
 }
 
 async fn handle(
