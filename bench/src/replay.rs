@@ -14,9 +14,10 @@ use redrive::replays::NewReplay;
 use redrive::vault::Vault;
 use redrive::worker::Until;
 use redrive::{CancellationToken, FailureReport, Handler, HandlerError, Job, Pipeline, Reason, Redrive};
+use redrive_core::actors::Actor;
 use redrive_core::jobs::Input;
 use redrive_core::payloads::Response;
-use redrive_core::replays::{Pacing, ReplayMode};
+use redrive_core::replays::{Pacing, ReplayMode, Wish};
 use redrive_core::secrets::Secrets;
 use redrive_store::contract::{DeadFilter, Selection};
 use serde_json::{Value, json};
@@ -139,9 +140,9 @@ async fn try_out(redrive: &Redrive, pipeline: &Pipeline) -> Result<()> {
 async fn replay(redrive: &Redrive, pipeline: Pipeline) -> Result<()> {
     let new = NewReplay {
         name: "bench".into(),
-        actor: "bench".into(),
+        by: Actor::redrive(),
         selection: chosen(),
-        mode: ReplayMode::Saved,
+        wish: Wish::of(ReplayMode::Saved),
         force_why: None,
         pacing: Pacing { ramp: Vec::new(), ..Pacing::default() },
         edits: Input::new(),

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::actors::{Actor, Via};
-use redrive_core::causes::{CauseRule, CauseState, Likeness};
+use redrive_core::causes::{CauseRule, CauseRules, CauseState, Likeness, Print};
 use redrive_core::ids::{JobId, ReplayId};
 use redrive_core::jobs::LeasedJob;
+use redrive_core::replays::{ReplayChange, ReplayMode, Sent, changed, withdrawn};
 use redrive_core::settlements::Outcome;
 use redrive_store::Options;
 use redrive_store::conformance::script::{
     Shared, assert_sound, at, attach, dead, lease_all, lease_of, lease_past_breakers, ledger, pipeline, settle, timeout,
 };
 use redrive_store::contract::{
-    ChangeReplay, DeadFilter, FindLostLeases, Lane, ListReplays, ReplayChange, SweepPayloads,
+    DeadFilter, FindLostLeases, Lane, ListReplays, ReleaseLetters, SentLetter, SetReplay, SweepPayloads,
+    WithdrawLetter, WithdrawLetters,
 };
 use redrive_store::sqlite::SqliteStore;
 use rusqlite::Connection;
@@ -143,6 +145,28 @@ async fn lease_replay(store: &Shared) -> Vec<LeasedJob> {
     lease_past_breakers(store, lease_of(Lane::Replay(replay()), 9, at(1))).await.jobs
 }
 
+/// Cancels the replay step by step.
+async fn cancel(store: &Shared) {
+    let view = store.get_replay(replay()).await.expect("read").expect("there");
+    assert_eq!((view.mode, view.wish.mode, view.version), (ReplayMode::Suited, ReplayMode::Suited, 0));
+    let next = changed(ReplayChange::Cancel, view.state, &view.progress, "ada").expect("possible");
+    let (was, by) = (view.version, Actor::new("ada", Via::Cli));
+    let set = SetReplay { id: replay(), was, next, excluded: None, by, now: at(4) };
+    assert!(store.set_replay(set).await.expect("set"));
+    let release = ReleaseLetters { id: replay(), limit: 9, now: at(4) };
+    assert_eq!(store.release_letters(release).await.expect("released"), 1);
+    let decide = |sent: SentLetter| {
+        let (tally, begun, in_worker, gate) = (sent.tally, sent.begun, sent.in_worker, sent.gate);
+        let (verdict, failure) = (sent.verdict.as_deref(), sent.failure.as_ref());
+        let withdrawn = withdrawn(Sent { tally, begun, in_worker, gate, verdict, failure }, 6);
+        let print = failure.map(|failure| Print::of(&sent.pipeline, None, failure, &CauseRules::default()));
+        WithdrawLetter { sent, withdrawn, print }
+    };
+    let letters = store.list_sent(replay(), 9).await.expect("listed").into_iter().map(decide).collect();
+    let take = WithdrawLetters { id: replay(), letters, now: at(4) };
+    assert_eq!(store.withdraw_letters(take).await.expect("withdrawn"), 1);
+}
+
 #[tokio::test]
 async fn a_filled_store_of_version_4_adds_up_and_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -164,8 +188,7 @@ async fn a_filled_store_of_version_4_adds_up_and_goes_on() {
     let sent = lease_replay(&store).await;
     assert_eq!(sent.iter().map(|job| job.lease.job).collect::<Vec<_>>(), [id(4)]);
     settle(&store, &sent[0], timeout(), at(3)).await;
-    let cancel = ChangeReplay { id: replay(), change: ReplayChange::Cancel, actor: "ada".into(), now: at(4) };
-    assert!(store.change_replay(cancel).await.expect("cancelled"));
+    cancel(&store).await;
     let ledger = ledger(&store).await;
     assert_eq!((ledger.done, ledger.dead, ledger.leased), (3, 7, 1));
     assert_sound(&store).await;

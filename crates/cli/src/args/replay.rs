@@ -70,21 +70,17 @@ pub struct ModeArgs {
     /// Work from the saved payloads: no network
     #[arg(long, conflicts_with = "refetch")]
     pub saved: bool,
-    /// Do everything anew; a task that was left at a provider is asked for first
-    #[arg(long)]
+    /// Do everything anew: also submit, and pay for, tasks again that were left at a provider
+    #[arg(long, visible_alias = "resubmit")]
     pub refetch: bool,
-    /// Do everything anew, and submit, and pay for, tasks again that were left at a provider
-    #[arg(long, conflicts_with_all = ["saved", "refetch"])]
-    pub resubmit: bool,
 }
 
 impl ModeArgs {
-    /// What is wanted, if anything is.
+    /// What is wanted, if anything is; else each letter is worked on from what suits it.
     pub const fn wanted(&self) -> Option<ReplayMode> {
         match self {
             Self { saved: true, .. } => Some(ReplayMode::Saved),
             Self { refetch: true, .. } => Some(ReplayMode::Refetch),
-            Self { resubmit: true, .. } => Some(ReplayMode::Resubmit),
             _ => None,
         }
     }

@@ -1,8 +1,12 @@
 //! Replays: sending dead letters through their pipeline again, in growing steps, and stopping when they fail again.
 //!
+//! - `letters`: which letters go, and from what they are worked on
 //! - `pace`: what is sent when, and when to stop
+//! - `changes`: what people do to a replay
 //! - `withdraw`: what a letter is after it was taken back
 
+mod changes;
+mod letters;
 mod pace;
 mod withdraw;
 
@@ -12,7 +16,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::pace::{Advance, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed};
+pub use self::changes::{NextReplay, ReplayChange, StepChange, changed};
+pub use self::letters::{
+    Automatic, CHOSEN_AT_ONCE_MAX, LetterFacts, Outgoing, ReplayPlan, SavedPayload, Source, Wish, outgoing, treat,
+};
+pub use self::pace::{Advance, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed, sent};
 pub use self::withdraw::{Sent, Withdrawn, withdrawn};
 use crate::failures::Reason;
 
@@ -20,21 +28,22 @@ use crate::failures::Reason;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayMode {
+    /// What suits each letter: its saved payload where it died of what came and that is enough, else everything anew, except
+    /// that a task which was left at a provider is asked for first.
+    Suited,
     /// The saved payload: no network.
     Saved,
-    /// Everything anew, except that a task which was left at a provider is asked for first.
-    Refetch,
     /// Everything anew: also what was submitted, and paid for, before.
-    Resubmit,
+    Refetch,
 }
 
 impl ReplayMode {
     /// The name in JSON, columns and on the screen.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Suited => "suited",
             Self::Saved => "saved",
             Self::Refetch => "refetch",
-            Self::Resubmit => "resubmit",
         }
     }
 }
@@ -49,7 +58,7 @@ impl FromStr for ReplayMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = [Self::Saved, Self::Refetch, Self::Resubmit].into_iter().find(|mode| mode.as_str() == text);
+        let found = [Self::Suited, Self::Saved, Self::Refetch].into_iter().find(|mode| mode.as_str() == text);
         found.ok_or_else(|| format!("{text:?} is not what a replay works from"))
     }
 }
@@ -58,23 +67,38 @@ impl FromStr for ReplayMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayState {
+    /// Its letters are being chosen; none is sent before all are.
+    Preparing,
     /// Letters are sent.
     Running,
     /// Nothing is sent until a person resumes it; what was sent is not worked on either.
     Paused,
     /// Every letter has come to its end.
     Done,
-    /// Nothing more is sent; what was sent comes to its end.
+    /// Nothing more is sent. What nobody works on is being taken back, the rest comes to its end.
+    Cancelling,
+    /// It was cancelled, and none of its letters is under way any more.
     Cancelled,
 }
 
 impl ReplayState {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Preparing, Self::Running, Self::Paused, Self::Done, Self::Cancelling, Self::Cancelled];
+
+    /// Whether it has come to its end.
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Cancelled)
+    }
+
     /// The name in JSON, columns and on the screen.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Preparing => "preparing",
             Self::Running => "running",
             Self::Paused => "paused",
             Self::Done => "done",
+            Self::Cancelling => "cancelling",
             Self::Cancelled => "cancelled",
         }
     }
@@ -90,8 +114,7 @@ impl FromStr for ReplayState {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::Running, Self::Paused, Self::Done, Self::Cancelled];
-        let found = all.into_iter().find(|state| state.as_str() == text);
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
         found.ok_or_else(|| format!("{text:?} is not the state of a replay"))
     }
 }

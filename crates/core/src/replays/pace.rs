@@ -1,5 +1,6 @@
-//! The pace of a replay. Its progress is a small value, and [`next`] says what is to happen then. The store asks it inside the
-//! transaction that does it, so that any number of processes drive one replay.
+//! The pace of a replay. Its progress is a small value, and [`next`] says what is to happen then. Whoever asks carries the answer
+//! to the store together with the version of the replay that it was made for: of any number of processes that drive one
+//! replay, one is heard.
 
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use crate::time::Timestamp;
 
 /// Letters that are under way at once, at most: enough to keep workers busy, few enough to be stopped.
 pub const IN_FLIGHT_MAX: u32 = 500;
+
+/// Letters that must have failed before a replay stops by itself: one may be unlucky.
+const FAILED_MIN: u64 = 2;
 
 /// Settled letters below which the share that failed again says nothing, once the ramp is over.
 const SETTLED_MIN: u64 = 20;
@@ -56,6 +60,8 @@ pub struct Progress {
     pub same_cause: u64,
     /// Letters that were discarded meanwhile.
     pub gone: u64,
+    /// Letters that had failed when a person last let it go on.
+    pub forgiven: u64,
     /// The step of the ramp.
     pub step: Step,
     /// When the rate lets the next letter go.
@@ -86,15 +92,19 @@ pub struct Step {
 /// What is to happen next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Advance {
+    /// Choose the next letters.
+    Choose,
     /// Send so many letters.
     Send {
-        /// How many.
+        /// How many, at most.
         letters: u32,
-        /// The step they belong to.
+        /// The step they belong to, without them.
         step: Step,
-        /// When the rate lets the next one go.
-        free_at: Timestamp,
     },
+    /// Let go of letters whose turn has not come.
+    Release,
+    /// Take back the letters that were sent and that nobody works on, if there are any.
+    Withdraw,
     /// Nothing, until a letter comes to its end, or until then.
     Wait(Option<Timestamp>),
     /// Stop: too many fail again.
@@ -106,8 +116,12 @@ pub enum Advance {
 /// What is to happen next in a replay.
 pub fn next(state: ReplayState, pacing: &Pacing, progress: &Progress, now: Timestamp) -> Advance {
     match state {
+        ReplayState::Preparing => Advance::Choose,
         ReplayState::Running => advance(pacing, progress, now),
-        ReplayState::Paused | ReplayState::Cancelled if progress.pending + progress.running == 0 => Advance::Finish,
+        ReplayState::Cancelling if progress.pending > 0 => Advance::Release,
+        ReplayState::Cancelling if progress.running > 0 => Advance::Withdraw,
+        ReplayState::Cancelling => Advance::Finish,
+        ReplayState::Paused if progress.pending + progress.running == 0 => Advance::Finish,
         ReplayState::Paused | ReplayState::Cancelled | ReplayState::Done => Advance::Wait(None),
     }
 }
@@ -118,7 +132,7 @@ pub fn advance(pacing: &Pacing, progress: &Progress, now: Timestamp) -> Advance 
         return Advance::Finish;
     }
     let mut step = progress.step;
-    if let Some(why) = trouble(pacing, &step) {
+    if let Some(why) = trouble(pacing, progress) {
         return Advance::Pause(why);
     }
     if quota(pacing, &step).is_some_and(|quota| step.settled >= quota) {
@@ -134,9 +148,12 @@ pub fn advance(pacing: &Pacing, progress: &Progress, now: Timestamp) -> Advance 
         let rate_is_what_holds = progress.pending.min(left_in_step).min(room) > 0;
         return Advance::Wait(rate_is_what_holds.then_some(next_free));
     }
-    step.sent += letters;
-    let free_at = after(pacing, progress.free_at, letters, now);
-    Advance::Send { letters: u32::try_from(letters).unwrap_or(u32::MAX), step, free_at }
+    Advance::Send { letters: u32::try_from(letters).unwrap_or(u32::MAX), step }
+}
+
+/// The step with letters that were sent in it, and when the rate lets the next one go.
+pub fn sent(pacing: &Pacing, progress: &Progress, step: Step, letters: u64, now: Timestamp) -> (Step, Timestamp) {
+    (Step { sent: step.sent + letters, ..step }, after(pacing, progress.free_at, letters, now))
 }
 
 /// The step as it is when a person says that the replay is to go on: what failed is forgiven.
@@ -149,8 +166,13 @@ fn quota(pacing: &Pacing, step: &Step) -> Option<u64> {
     pacing.ramp.get(usize::try_from(step.number).unwrap_or(usize::MAX)).map(|letters| u64::from(*letters).max(1))
 }
 
-/// Why a replay is to stop, if too many letters of the step have failed again.
-fn trouble(pacing: &Pacing, step: &Step) -> Option<String> {
+/// Why a replay is to stop, if too many letters of the step have failed again, and more than one since it began or a person let
+/// it go on.
+fn trouble(pacing: &Pacing, progress: &Progress) -> Option<String> {
+    let step = &progress.step;
+    if progress.failed.saturating_sub(progress.forgiven) < FAILED_MIN {
+        return None;
+    }
     let whole = match quota(pacing, step) {
         Some(quota) => quota,
         None if step.settled < SETTLED_MIN => return None,
@@ -204,15 +226,14 @@ mod tests {
 
     /// Sends letters and ends them all, failing those that `fails` names; says how it ended and the sizes of the groups.
     fn drive(pacing: &Pacing, total: u64, fails: impl Fn(u64) -> bool) -> (Advance, Vec<u32>, Progress) {
-        let (mut progress, mut sent, mut n) = (progress(total), Vec::new(), 0);
+        let (mut progress, mut groups, mut n) = (progress(total), Vec::new(), 0);
         let mut now = NOW;
         loop {
             match advance(pacing, &progress, now) {
-                Advance::Send { letters, step, free_at } => {
-                    sent.push(letters);
+                Advance::Send { letters, step } => {
+                    groups.push(letters);
                     progress.pending -= u64::from(letters);
-                    progress.step = step;
-                    progress.free_at = free_at;
+                    (progress.step, progress.free_at) = sent(pacing, &progress, step, letters.into(), now);
                     for _ in 0..letters {
                         let failed = u64::from(fails(n));
                         n += 1;
@@ -226,7 +247,7 @@ mod tests {
                     assert!(at > now, "time goes on");
                     now = at;
                 }
-                end => return (end, sent, progress),
+                end => return (end, groups, progress),
             }
         }
     }
@@ -242,8 +263,8 @@ mod tests {
     #[test]
     fn it_stops_when_letters_fail_again() {
         let (end, sent, _) = drive(&Pacing::default(), 100, |_| true);
-        assert!(matches!(end, Advance::Pause(why) if why.contains("1 of 1 letters failed again, more than 25 %")));
-        assert_eq!(sent, [1]);
+        assert!(matches!(end, Advance::Pause(why) if why.contains("5 of 5 letters failed again, more than 25 %")));
+        assert_eq!(sent, [1, 5]);
         let (end, sent, _) = drive(&Pacing::default(), 100, |n| n > 5 && n % 2 == 0);
         assert!(matches!(end, Advance::Pause(_)), "ten of twenty");
         assert_eq!(sent, [1, 5, 20]);
@@ -257,18 +278,38 @@ mod tests {
     }
 
     #[test]
+    fn one_unlucky_letter_stops_nothing() {
+        let (end, _, progress) = drive(&Pacing::default(), 200, |n| n == 0);
+        assert_eq!((end, progress.recovered), (Advance::Finish, 199));
+        let step = Step { number: 1, sent: 5, settled: 2, failed: 2 };
+        let failing = Progress { total: 9, pending: 3, running: 3, failed: 3, step, ..Progress::default() };
+        assert!(matches!(advance(&Pacing::default(), &failing, NOW), Advance::Pause(_)));
+        let forgiven = Progress { forgiven: 2, ..failing };
+        assert_eq!(advance(&Pacing::default(), &forgiven, NOW), Advance::Wait(None), "one since it was resumed");
+    }
+
+    #[test]
+    fn what_is_cancelled_is_taken_back_bit_by_bit() {
+        let state = ReplayState::Cancelling;
+        let at = |pending, running| next(state, &Pacing::default(), &Progress { pending, running, ..progress(9) }, NOW);
+        assert_eq!((at(5, 3), at(0, 3), at(0, 0)), (Advance::Release, Advance::Withdraw, Advance::Finish));
+    }
+
+    #[test]
     fn a_person_may_let_it_go_on() {
         let pacing = Pacing::default();
         let (end, _, mut progress) = drive(&pacing, 100, |_| true);
         assert!(matches!(end, Advance::Pause(_)));
         progress.step = resumed(&progress);
-        assert!(matches!(advance(&pacing, &progress, NOW), Advance::Send { letters: 1, .. }), "the same step again");
+        progress.forgiven = progress.failed;
+        assert!(matches!(advance(&pacing, &progress, NOW), Advance::Send { letters: 5, .. }), "the same step again");
     }
 
     #[test]
     fn a_step_waits_for_the_one_before() {
         let mut progress = progress(100);
-        let Advance::Send { letters: 1, step, .. } = advance(&Pacing::default(), &progress, NOW) else { panic!("one") };
+        let Advance::Send { letters: 1, step } = advance(&Pacing::default(), &progress, NOW) else { panic!("one") };
+        let (step, _) = sent(&Pacing::default(), &progress, step, 1, NOW);
         progress = Progress { pending: 99, running: 1, step, ..progress };
         assert_eq!(advance(&Pacing::default(), &progress, NOW), Advance::Wait(None));
     }
@@ -276,14 +317,14 @@ mod tests {
     #[test]
     fn a_rate_is_kept() {
         let pacing = Pacing { ramp: Vec::new(), per_second: Some(20.0), ..Pacing::default() };
-        let (mut progress, mut now, mut sent) = (progress(200), NOW, 0);
+        let (mut progress, mut now, mut all) = (progress(200), NOW, 0);
         while progress.pending > 0 {
             match advance(&pacing, &progress, now) {
-                Advance::Send { letters, free_at, .. } => {
+                Advance::Send { letters, step } => {
                     assert!(letters <= 3, "small groups: {letters}");
-                    sent += u64::from(letters);
+                    all += u64::from(letters);
                     progress.pending -= u64::from(letters);
-                    progress.free_at = free_at;
+                    progress.free_at = sent(&pacing, &progress, step, letters.into(), now).1;
                 }
                 Advance::Wait(Some(at)) => {
                     assert!(at > now, "time goes on");
@@ -292,7 +333,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(sent, 200);
+        assert_eq!(all, 200);
         let secs = now.since(NOW).as_secs_f64();
         assert!((9.5..10.5).contains(&secs), "200 letters at 20 a second took {secs} s");
     }

@@ -3,7 +3,6 @@
 use crate::dead::Gate;
 use crate::failures::Failure;
 use crate::jobs::Tally;
-use crate::retry::RetryPolicy;
 
 /// A letter that a replay had sent and that nobody works on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,6 +11,8 @@ pub struct Sent<'a> {
     pub tally: Tally,
     /// Whether an attempt had begun that came to no verdict, because its worker was lost or stopped.
     pub begun: bool,
+    /// Whether that attempt ran inside a worker that is gone, and may have taken it down.
+    pub in_worker: bool,
     /// The gate it had.
     pub gate: Gate,
     /// What was said of it.
@@ -29,19 +30,18 @@ pub struct Withdrawn {
     pub replays: u32,
     /// Whether the replay counts: something of it had begun.
     pub counts: bool,
+    /// Whether it must run alone when it is replayed.
+    pub suspect: bool,
     /// Its gate.
     pub gate: Gate,
     /// What is to be said of it.
     pub verdict: Option<String>,
 }
 
-/// With so many attempts a letter is not replayed by itself any more. Its pipeline may allow more or fewer: who cancels a replay
-/// does not know, so a person decides. Fewer are noticed when its next attempt ends.
-const WORN_OUT: u32 = RetryPolicy::DEFAULT_ATTEMPTS_TOTAL_MAX;
-
-/// Decides what becomes of a letter that is taken back. An attempt that had begun counts, also if nobody saw its end.
-pub fn withdrawn(sent: Sent<'_>) -> Withdrawn {
-    let Sent { tally, begun, gate, verdict, failure } = sent;
+/// Decides what becomes of a letter that is taken back. An attempt that had begun counts, also if nobody saw its end. With
+/// as many attempts as its pipeline allows over all replays, it is not replayed by itself any more.
+pub fn withdrawn(sent: Sent<'_>, attempts_total_max: u32) -> Withdrawn {
+    let Sent { tally, begun, in_worker, gate, verdict, failure } = sent;
     let counts = begun || failure.is_some();
     let attempts = tally.attempts.saturating_add(u32::from(begun));
     let cut_short = || format!("attempt {attempts} was cut short, and then the replay was cancelled");
@@ -50,7 +50,8 @@ pub fn withdrawn(sent: Sent<'_>) -> Withdrawn {
         attempts,
         replays: tally.replays.saturating_sub(u32::from(!counts)),
         counts,
-        gate: if counts && attempts >= WORN_OUT { stricter(failed_gate, Gate::Review) } else { failed_gate },
+        suspect: tally.suspect || in_worker,
+        gate: if counts && attempts >= attempts_total_max { stricter(failed_gate, Gate::Review) } else { failed_gate },
         verdict: verdict.map(str::to_owned).or_else(|| begun.then(cut_short)),
     }
 }
@@ -72,33 +73,36 @@ mod tests {
 
     fn sent() -> Sent<'static> {
         let tally = Tally { attempts: 4, attempts_before: 4, replays: 1, ..Tally::default() };
-        Sent { tally, begun: false, gate: Gate::Auto, verdict: None, failure: None }
+        Sent { tally, begun: false, in_worker: false, gate: Gate::Auto, verdict: None, failure: None }
     }
 
     #[test]
     fn what_was_not_begun_is_as_it_was() {
-        let letter = withdrawn(sent());
+        let letter = withdrawn(sent(), 6);
         assert_eq!((letter.attempts, letter.replays, letter.counts), (4, 0, false));
         assert_eq!((letter.gate, letter.verdict), (Gate::Auto, None));
     }
 
     #[test]
     fn what_had_begun_counts() {
-        let letter = withdrawn(Sent { begun: true, ..sent() });
+        let letter = withdrawn(Sent { begun: true, ..sent() }, 6);
         assert_eq!((letter.attempts, letter.replays, letter.gate), (5, 1, Gate::Auto));
         assert!(letter.verdict.expect("said").contains("attempt 5 was cut short"));
+        assert!(!letter.suspect && withdrawn(Sent { begun: true, in_worker: true, ..sent() }, 6).suspect);
         let said = Sent { begun: true, verdict: Some("permanently failed"), gate: Gate::Never, ..sent() };
-        assert_eq!(withdrawn(said).verdict.as_deref(), Some("permanently failed"));
+        assert_eq!(withdrawn(said, 6).verdict.as_deref(), Some("permanently failed"));
     }
 
     #[test]
     fn what_is_worn_out_is_not_replayed_by_itself() {
         let tally = Tally { attempts: 5, ..sent().tally };
-        let letter = withdrawn(Sent { tally, begun: true, ..sent() });
+        let letter = withdrawn(Sent { tally, begun: true, ..sent() }, 6);
         assert_eq!((letter.attempts, letter.gate), (6, Gate::Review));
         assert!(!letter.verdict.expect("said").contains("worker"), "a held pipeline gives attempts back, too");
+        let strict = withdrawn(Sent { begun: true, ..sent() }, 5);
+        assert_eq!((strict.attempts, strict.gate), (5, Gate::Review), "its pipeline allows fewer");
         let untouched = Tally { attempts: 6, attempts_before: 6, ..sent().tally };
-        assert_eq!(withdrawn(Sent { tally: untouched, ..sent() }).gate, Gate::Auto, "as it was");
+        assert_eq!(withdrawn(Sent { tally: untouched, ..sent() }, 6).gate, Gate::Auto, "as it was");
     }
 
     #[test]
@@ -106,9 +110,9 @@ mod tests {
         let failed = |reason| record(&job(sent().tally), FailureReport::message("no"), reason, ending());
         let (blocked, slow) = (failed(Reason::Blocked), failed(Reason::Timeout));
         let tally = Tally { attempts: 5, ..sent().tally };
-        let letter = withdrawn(Sent { tally, failure: Some(&blocked), ..sent() });
+        let letter = withdrawn(Sent { tally, failure: Some(&blocked), ..sent() }, 6);
         assert_eq!((letter.attempts, letter.replays, letter.gate), (5, 1, Gate::Review));
         let never = Sent { tally, gate: Gate::Never, failure: Some(&slow), ..sent() };
-        assert_eq!(withdrawn(never).gate, Gate::Never);
+        assert_eq!(withdrawn(never, 6).gate, Gate::Never);
     }
 }

@@ -3,7 +3,6 @@
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
-use redrive_core::replays::Advance;
 use redrive_core::settlements::{Destination, Settlement};
 use redrive_core::time::Timestamp;
 use serde::Serialize;
@@ -179,18 +178,6 @@ impl Happening {
             (Destination::Dead { gate, .. }, reason) => {
                 Self::JobDied { pipeline, job, reason, code: code(), gate: *gate }
             }
-        }
-    }
-
-    /// What a step of a replay means, if it means anything.
-    pub(crate) fn advanced(replay: ReplayId, advance: &Advance) -> Option<Self> {
-        match advance {
-            Advance::Send { letters, step, .. } => {
-                Some(Self::ReplaySent { replay, letters: *letters, step: step.number })
-            }
-            Advance::Pause(why) => Some(Self::ReplayPaused { replay, why: why.clone() }),
-            Advance::Finish => Some(Self::ReplayFinished { replay }),
-            Advance::Wait(_) => None,
         }
     }
 }

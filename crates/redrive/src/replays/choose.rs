@@ -1,27 +1,28 @@
 //! From what a caller asks for to what a replay does: what to work from, what it is called, and what ids mean.
 
 use redrive_core::ids::JobId;
-use redrive_core::replays::ReplayMode;
-use redrive_store::contract::{ReplayPlan, Selection};
+use redrive_core::replays::{ReplayMode, Wish};
+use redrive_store::contract::Selection;
 
-use super::choose_mode;
 use super::error::{NotDead, ReplayError};
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 
-/// What to work from: what is wanted, if that can be, or else what fits the letters. `plan` is that of doing everything anew.
-pub fn mode(
+/// What is wanted of a replay of letters of these pipelines: what is asked for, if that can be, or else what suits each letter.
+/// Pipelines whose handlers can work from saved payloads, also if inputs were changed since, are known by it.
+pub fn wish(
     pipelines: &[Pipeline],
-    plan: &ReplayPlan,
     wanted: Option<ReplayMode>,
+    force: bool,
     edited: bool,
-) -> Result<ReplayMode, ReplayError> {
-    match wanted {
-        Some(ReplayMode::Saved) => can_use_saved(pipelines, edited).map(|()| ReplayMode::Saved),
-        Some(wanted) => Ok(wanted),
-        None => Ok(choose_mode(pipelines, plan, edited)),
+) -> Result<Wish, ReplayError> {
+    if wanted == Some(ReplayMode::Saved) {
+        can_use_saved(pipelines, edited)?;
     }
+    let able = pipelines.iter().filter(|pipeline| pipeline.works_from_saved(edited));
+    let able = able.map(|pipeline| pipeline.name.clone()).collect();
+    Ok(Wish { force, able, ..Wish::of(wanted.unwrap_or(ReplayMode::Suited)) })
 }
 
 /// Refuses pipelines that cannot work from saved payloads.

@@ -4,19 +4,24 @@ use std::str::FromStr;
 
 use redrive_core::actors::Actor;
 use redrive_core::ids::{InvalidName, ReplayId};
-use redrive_core::replays::ReplayState;
-use redrive_store::contract::{ChangeReplay, ListReplays, ReplayChange, ReplayView};
+use redrive_core::replays::{ReplayChange, ReplayState, changed};
+use redrive_store::contract::{ListReplays, ReplayView, SetReplay};
 
+use super::drive::{self, Known, Stepped};
 use super::error::ReplayError;
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::pipeline::Pipeline;
+
+/// Open replays among which the last is looked for.
+const OPEN_MAX: u32 = 1_000;
 
 /// Which replay is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayRef {
     /// The one with this id.
     Id(ReplayId),
-    /// The newest.
+    /// The newest; where something is to be done to it, the newest to which that can be done.
     Last,
 }
 
@@ -40,40 +45,72 @@ impl Redrive {
         }
     }
 
+    /// The replay that is meant, where it must be in one of some states.
+    async fn find_replay_that(
+        &self,
+        which: ReplayRef,
+        fits: impl Fn(ReplayState) -> bool,
+    ) -> Result<ReplayView, Error> {
+        if which == ReplayRef::Last {
+            let open = ListReplays { open_only: true, limit: OPEN_MAX, cursor: None };
+            let open = self.store.list_replays(open).await?.items;
+            if let Some(replay) = open.into_iter().find(|replay| fits(replay.state)) {
+                return Ok(replay);
+            }
+        }
+        let replay = self.find_replay(which).await?;
+        match fits(replay.state) {
+            true => Ok(replay),
+            false => Err(ReplayError::InState { id: replay.id, state: replay.state }.into()),
+        }
+    }
+
     /// Sends nothing more of a replay until it is resumed.
     pub async fn pause_replay(&self, which: ReplayRef, by: &Actor) -> Result<ReplayView, Error> {
         self.change_replay(which, ReplayChange::Pause, by).await
     }
 
-    /// Sends nothing more of a replay. What nobody has begun is dead again as it was, the rest comes to its end.
-    pub async fn cancel_replay(&self, which: ReplayRef, by: &Actor) -> Result<ReplayView, Error> {
-        self.change_replay(which, ReplayChange::Cancel, by).await
+    /// Sends nothing more of a replay. What nobody has begun is dead again as it was, the rest comes to its end. Of `pipelines`
+    /// it is known how often their letters may be tried.
+    pub async fn cancel_replay(
+        &self,
+        which: ReplayRef,
+        by: &Actor,
+        pipelines: &[Pipeline],
+    ) -> Result<ReplayView, Error> {
+        let mut replay = self.change_replay(which, ReplayChange::Cancel, by).await?;
+        let known = Known { pipelines, alone: true };
+        while replay.state == ReplayState::Cancelling {
+            if let Stepped::Wait(_) = drive::step(self, known, &replay).await? {
+                break;
+            }
+            replay = self.find_replay(ReplayRef::Id(replay.id)).await?;
+        }
+        Ok(replay)
     }
 
     /// Lets a replay go on: one that was paused, or whose process was killed. One that has ended is refused.
     pub async fn resume_replay(&self, which: ReplayRef, by: &Actor) -> Result<ReplayView, Error> {
-        let replay = self.find_replay(which).await?;
-        let ended = ReplayError::InState { id: replay.id, state: replay.state };
+        let replay = self.find_replay_that(which, |state| !state.is_over()).await?;
         match replay.state {
-            ReplayState::Done => Err(ended.into()),
-            ReplayState::Cancelled if !replay.is_open() => Err(ended.into()),
-            ReplayState::Paused => {
-                let change = ReplayChange::Resume;
-                let params = ChangeReplay { id: replay.id, change, actor: by.name.clone(), now: self.now() };
-                self.store.change_replay(params).await?;
-                self.find_replay(ReplayRef::Id(replay.id)).await
-            }
-            ReplayState::Running | ReplayState::Cancelled => Ok(replay),
+            ReplayState::Paused => self.change_replay(ReplayRef::Id(replay.id), ReplayChange::Resume, by).await,
+            _ => Ok(replay),
         }
     }
 
-    /// Changes a replay and gives it as it is then.
+    /// Changes a replay and gives it as it is then. If it moved meanwhile, it is looked at again.
     async fn change_replay(&self, which: ReplayRef, change: ReplayChange, by: &Actor) -> Result<ReplayView, Error> {
-        let replay = self.find_replay(which).await?;
-        let params = ChangeReplay { id: replay.id, change, actor: by.name.clone(), now: self.now() };
-        match self.store.change_replay(params).await? {
-            true => self.find_replay(ReplayRef::Id(replay.id)).await,
-            false => Err(ReplayError::InState { id: replay.id, state: replay.state }.into()),
+        let mut replay = self.find_replay_that(which, |state| change.applies_to(state)).await?;
+        loop {
+            let (id, was, now) = (replay.id, replay.version, self.now());
+            let next = changed(change, replay.state, &replay.progress, &by.name)
+                .ok_or(ReplayError::InState { id, state: replay.state })?;
+            let set = SetReplay { id, was, next, excluded: None, by: by.clone(), now };
+            let heard = self.store.set_replay(set).await?;
+            replay = self.find_replay(ReplayRef::Id(id)).await?;
+            if heard {
+                return Ok(replay);
+            }
         }
     }
 }

@@ -352,7 +352,7 @@ impl Fetcher {
             Lane::Queue => Ok(self.context.redrive.ledger(&self.pipeline.name).await?.open_by_itself() == 0),
             Lane::Replay(id) => {
                 let replay = self.context.redrive.store.get_replay(id).await?;
-                Ok(replay.is_none_or(|replay| !replay.is_open() || replay.state == ReplayState::Paused))
+                Ok(replay.is_none_or(|replay| replay.state != ReplayState::Running))
             }
         }
     }

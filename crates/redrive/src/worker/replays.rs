@@ -1,19 +1,19 @@
 //! Drives replays: sends letters when it is their turn, works on what was sent, and begins those that policies ask for.
 //!
-//! Any number of processes may drive one replay: what is sent is decided inside the store's transaction.
+//! Any number of processes may drive one replay: each step is written only on the replay it was decided on. A worker sends the
+//! letters of the pipelines it knows; the rest of a replay is left to who knows the others.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use redrive_core::actors::{Actor, Via};
 use redrive_core::dead::Gate;
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::jobs::Input;
-use redrive_core::replays::{Advance, AutoReplay, Pacing, ReplayMode, ReplayState, next};
+use redrive_core::replays::{AutoReplay, Automatic, Pacing, ReplayMode, ReplayState, Wish};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{
-    Automatic, ClaimAutoReplay, DeadFilter, Lane, ListReplays, PlanReplay, ReplayView, Selection, StartReplay,
-};
+use redrive_store::contract::{ClaimAutoReplay, DeadFilter, Lane, ListReplays, ReplayView, Selection};
 use tokio::task::JoinSet;
 
 use super::Until;
@@ -23,13 +23,17 @@ use super::holds::Patience;
 use crate::error::Error;
 use crate::events::Happening;
 use crate::pipeline::Pipeline;
-use redrive_store::host;
+use crate::replays::NewReplay;
+use crate::replays::drive::{self, Known, Stepped};
 
 /// How long to wait at most before looking again.
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 
 /// How often to ask for a turn that another process had.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
+
+/// How long a replay that is being prepared must have stood still before a worker goes on with it.
+const TAKE_OVER_AFTER: Duration = Duration::from_secs(2);
 
 /// Open replays that are looked at.
 const OPEN_MAX: u32 = 1_000;
@@ -42,6 +46,8 @@ pub(super) struct Driver {
     patience: Patience,
     lanes: JoinSet<(ReplayId, PipelineName)>,
     busy: Vec<(ReplayId, PipelineName)>,
+    /// The versions of replays that are being prepared, and when they were first seen.
+    preparing: HashMap<ReplayId, (u64, Instant)>,
     /// When each policy is to be looked at again.
     turns: HashMap<(PipelineName, usize), Timestamp>,
 }
@@ -61,7 +67,16 @@ impl Driver {
         only: Option<ReplayId>,
         patience: Patience,
     ) -> Self {
-        Self { context, pipelines, only, patience, lanes: JoinSet::new(), busy: Vec::new(), turns: HashMap::new() }
+        Self {
+            context,
+            pipelines,
+            only,
+            patience,
+            lanes: JoinSet::new(),
+            busy: Vec::new(),
+            preparing: HashMap::new(),
+            turns: HashMap::new(),
+        }
     }
 
     pub(super) async fn run(mut self, until: Until) {
@@ -106,14 +121,31 @@ impl Driver {
         }
         let mut found = Found { again: None, open: false };
         for replay in self.open_replays().await? {
-            let replay = self.advance(replay, &mut found).await?;
-            let works = matches!(replay.state, ReplayState::Running | ReplayState::Cancelled) && replay.is_open();
+            if self.is_left_to_its_maker(&replay) {
+                found.open = true;
+                continue;
+            }
+            let Some(replay) = self.advance(replay, &mut found).await? else { continue };
+            let works = replay.state == ReplayState::Running;
             if works && !replay.pipelines.iter().any(|pipeline| self.is_given_up(pipeline)) {
                 found.open = true;
                 self.work_on(&replay);
             }
         }
         Ok(found)
+    }
+
+    /// Whether the letters of a replay are being chosen by who made it: only where that has come to a halt does a worker go on.
+    fn is_left_to_its_maker(&mut self, replay: &ReplayView) -> bool {
+        if replay.state != ReplayState::Preparing || self.only.is_some() {
+            self.preparing.remove(&replay.id);
+            return false;
+        }
+        let seen = self.preparing.entry(replay.id).or_insert((replay.version, Instant::now()));
+        if seen.0 != replay.version {
+            *seen = (replay.version, Instant::now());
+        }
+        seen.1.elapsed() < TAKE_OVER_AFTER
     }
 
     /// Whether a pipeline was tried often enough.
@@ -128,33 +160,30 @@ impl Driver {
         }
         let open = store.list_replays(ListReplays { open_only: true, limit: OPEN_MAX, cursor: None }).await?.items;
         let mine = |name: &PipelineName| self.pipelines.iter().any(|pipeline| pipeline.name == *name);
-        // Whoever knows only some of its pipelines would send letters that nobody works on.
-        Ok(open.into_iter().filter(|replay| replay.pipelines.iter().all(mine)).collect())
+        let concerns =
+            |replay: &ReplayView| replay.state == ReplayState::Preparing || replay.pipelines.iter().any(mine);
+        Ok(open.into_iter().filter(concerns).collect())
     }
 
-    /// Does what is to be done next, as long as there is something; gives the replay as it is then.
-    async fn advance(&self, mut replay: ReplayView, found: &mut Found) -> Result<ReplayView, Error> {
-        let store = &self.context.redrive.store;
-        while replay.is_open() {
-            let now = self.context.now();
-            match next(replay.state, &replay.pacing, &replay.progress, now) {
-                Advance::Wait(None) => break,
-                Advance::Wait(Some(at)) => {
+    /// Takes steps, as long as there are some to take; gives the replay as it is then, if it is still there.
+    async fn advance(&self, mut replay: ReplayView, found: &mut Found) -> Result<Option<ReplayView>, Error> {
+        let redrive = &self.context.redrive;
+        let known = Known { pipelines: &self.pipelines, alone: false };
+        while !self.context.stop.is_cancelled() {
+            match self.context.patiently(|| drive::step(redrive, known, &replay)).await? {
+                Stepped::Wait(None) => break,
+                Stepped::Wait(Some(at)) => {
                     found.again = Some(found.again.map_or(at, |again| again.min(at)));
                     break;
                 }
-                Advance::Send { .. } | Advance::Pause(_) | Advance::Finish => {
-                    let done = self.context.patiently(|| store.advance_replay(replay.id, now)).await?;
-                    Happening::advanced(replay.id, &done).into_iter().for_each(|what| self.context.tell(what));
-                    let Some(new) = store.get_replay(replay.id).await? else { break };
-                    if new.state == ReplayState::Done && !new.automatic {
-                        self.context.redrive.resolve_recovered(&new).await?;
-                    }
+                Stepped::On(told) => {
+                    told.into_iter().for_each(|what| self.context.tell(what));
+                    let Some(new) = redrive.store.get_replay(replay.id).await? else { return Ok(None) };
                     replay = new;
                 }
             }
         }
-        Ok(replay)
+        Ok(Some(replay))
     }
 
     /// Has somebody work on the letters of a replay, for each of its pipelines that is ours.
@@ -209,30 +238,21 @@ impl Driver {
             ..DeadFilter::default()
         };
         let limits = Automatic { times_max: policy.times_max, letters_max: policy.letters_max };
-        let plan = PlanReplay {
-            selection: Selection { filter, ids: Vec::new() },
-            mode: ReplayMode::Refetch,
-            force: false,
-            automatic: Some(limits),
-            now,
-            host: host().to_owned(),
-        };
         let what = policy.reason.map_or_else(|| "all that may be".to_owned(), |reason| reason.to_string());
-        let params = StartReplay {
-            id: ReplayId::new(now, self.context.redrive.chance.bits()),
+        let new = NewReplay {
             name: format!("automatic: {what}"),
-            actor: "policy".to_owned(),
-            plan,
+            by: Actor::new("policy", Via::Automatic),
+            selection: Selection { filter, ids: Vec::new() },
+            wish: Wish { automatic: Some(limits), ..Wish::of(ReplayMode::Suited) },
             force_why: None,
             // Breakers and the cap on attempts hold it back; nobody is there to resume it.
             pacing: Pacing { ramp: Vec::new(), refail_max: 1.0, per_second: None },
             edits: Input::new(),
         };
-        let store = &self.context.redrive.store;
-        let plan = self.context.patiently(|| store.start_replay(params.clone())).await?;
-        if plan.included > 0 {
-            let (pipeline, letters) = (pipeline.name.clone(), plan.included);
-            self.context.tell(Happening::ReplayBegun { pipeline, replay: params.id, letters });
+        let pipelines = BTreeSet::from([pipeline.name.clone()]);
+        if let Some(replay) = self.context.redrive.open_replay(new, pipelines).await? {
+            let (pipeline, letters) = (pipeline.name.clone(), replay.progress.total);
+            self.context.tell(Happening::ReplayBegun { pipeline, replay: replay.id, letters });
         }
         Ok(())
     }

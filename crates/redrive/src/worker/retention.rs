@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redrive_core::clock::{WAIT, set_back};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{ExpireDead, LookAtClock};
+use redrive_store::contract::{ExpireDead, ForgetReplays, LookAtClock};
 
 use super::context::Context;
 use crate::engine::Redrive;
@@ -48,9 +48,9 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
             collected_at = now;
             collect(&pipelines).await;
             if let Some(by) = by
-                && let Err(error) = context.redrive.store.forget_history(by - HISTORY).await
+                && let Err(error) = forget(&context, by - HISTORY).await
             {
-                tracing::warn!(%error, "old counts could not be forgotten");
+                tracing::warn!(%error, "old counts and replays could not be forgotten");
             }
         }
         context.redrive.clock.sleep(EVERY).await;
@@ -83,6 +83,14 @@ async fn expires_by(context: &Context) -> Option<Timestamp> {
             None
         }
     }
+}
+
+/// Forgets old counts and old replays.
+async fn forget(context: &Context, before: Timestamp) -> Result<(), Error> {
+    let store = &context.redrive.store;
+    store.forget_history(before).await?;
+    while store.forget_replays(ForgetReplays { before, limit: BATCH }).await? {}
+    Ok(())
 }
 
 async fn expire(context: &Context, pipeline: &Pipeline, by: Timestamp) -> Result<(), Error> {

@@ -6,19 +6,17 @@ use redrive_core::failures::{FailureReport, Miss, Reason};
 use redrive_core::ids::JobId;
 use redrive_core::jobs::{Input, NewJob, Origin, progress_of_task};
 use redrive_core::payloads::{PayloadHash, PayloadPlace};
-use redrive_core::replays::{Exclusion, ReplayMode};
+use redrive_core::replays::{Exclusion, ReplayChange, ReplayMode};
 use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
 use serde_json::json;
 
-use super::replays::{advance, all, at_once, change, lease, plan, replay_one, start_as};
+use super::replays::{Asked, advance, all, at_once, change, lease, plan, plan_of, replay_one, start_as};
 use super::script::{
     Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, ledger, listen, pipeline,
     plain, settle,
 };
-use crate::contract::{
-    DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, PlanReplay, RegisterPayload, ReplayChange, Selection,
-};
+use crate::contract::{DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, RegisterPayload, Selection};
 use crate::sqlite::SqliteStore;
 
 async fn bury_five(store: &Shared) {
@@ -222,7 +220,7 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
     let missing: Vec<_> =
         dead(&other, DeadFilter::default()).await.iter().map(|l| (l.payload, l.payload_missing)).collect();
     assert_eq!(missing, [(Some(gone), true), (Some(here), false)]);
-    let plan = |mode| PlanReplay {
+    let plan = |mode| Asked {
         selection: Selection {
             filter: DeadFilter { pipeline: Some(pipeline()), ..DeadFilter::default() },
             ids: Vec::new(),
@@ -233,8 +231,8 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
         now: at(100),
         host: "here".into(),
     };
-    assert_eq!(other.plan_replay(plan(ReplayMode::Refetch)).await.expect("planned").with_payload, 1);
-    let saved = other.plan_replay(plan(ReplayMode::Saved)).await.expect("planned");
+    assert_eq!(plan_of(&other, plan(ReplayMode::Suited)).await.saved, 1);
+    let saved = plan_of(&other, plan(ReplayMode::Saved)).await;
     assert_eq!((saved.included, saved.excluded.get(&Exclusion::PayloadGone)), (1, Some(&1)));
     assert_sound(&other).await;
 }
@@ -253,7 +251,7 @@ pub async fn a_task_stays_with_its_letter(store: Shared) {
     bury_with_task(&store, "t1").await;
     let task = async || dead(&store, DeadFilter::default()).await.remove(0).task_id;
     assert_eq!(task().await.as_deref(), Some("t1"));
-    let again = PlanReplay { mode: ReplayMode::Resubmit, ..plan(all()) };
+    let again = Asked { mode: ReplayMode::Refetch, ..plan(all()) };
     for (n, plan, noted) in [(1, plan(all()), Some(progress_of_task("t1"))), (2, again, None)] {
         start_as(&store, n, plan, at_once(), Input::new()).await;
         advance(&store, n, at(101)).await;

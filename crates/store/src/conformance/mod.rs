@@ -51,7 +51,11 @@ macro_rules! conformance_tests {
                       what_is_given_up_meanwhile_is_gone,
                       an_edited_letter_keeps_its_original, by_itself_only_what_may_go_goes,
                       replayed_letters_respect_breakers, replays_are_listed, a_saved_payload_stays_with_its_letter,
-                      what_is_chosen_can_be_listed, an_untried_letter_can_be_replayed]
+                      letters_are_found_with_what_is_known_of_them, an_untried_letter_can_be_replayed,
+                      letters_are_chosen_in_steps, who_dies_later_is_not_chosen, a_step_on_what_was_writes_nothing,
+                      of_two_drivers_one_is_heard, one_letter_goes_to_one_of_two_replays,
+                      what_settles_meanwhile_is_not_lost, a_replay_is_cancelled_in_steps,
+                      who_works_on_a_letter_keeps_it, old_replays_are_forgotten_in_steps]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
                       a_tracked_letter_is_taken_out_where_it_was_counted]
             clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended,

@@ -10,13 +10,14 @@ use redrive_core::replays::{Exclusion, ReplayMode};
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use serde_json::json;
 
+use super::replays::{Asked, plan_of};
 use super::script::{
     Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, plain, settle, settle_as, timeout,
     worker,
 };
 use crate::contract::{
-    DeadFilter, DiscardDead, ListPayloads, PlanReplay, RegisterPayload, Registered, Selection, SettleJobs, Settled,
-    SweepPayloads, TouchPayload,
+    DeadFilter, DiscardDead, ListPayloads, RegisterPayload, Registered, Selection, SettleJobs, Settled, SweepPayloads,
+    TouchPayload,
 };
 
 fn hash(n: u8) -> PayloadHash {
@@ -156,15 +157,9 @@ pub async fn a_settlement_without_its_payload_is_refused(store: Shared) {
     let told = letter.failures.expect("failures").remove(0).payload.expect("told").lost;
     assert_eq!((letter.payload, told.as_deref()), (None, Some("collected too soon")));
     let selection = Selection { filter: DeadFilter::default(), ids: vec![id] };
-    let plan = PlanReplay {
-        selection,
-        mode: ReplayMode::Saved,
-        force: false,
-        automatic: None,
-        now: at(3),
-        host: "here".into(),
-    };
-    let planned = store.plan_replay(plan).await.expect("planned");
+    let plan =
+        Asked { selection, mode: ReplayMode::Saved, force: false, automatic: None, now: at(3), host: "here".into() };
+    let planned = plan_of(&store, plan).await;
     assert_eq!(planned.excluded.get(&Exclusion::PayloadLost), Some(&1), "{planned:?}");
     assert_sound(&store).await;
 }
@@ -188,8 +183,8 @@ pub async fn a_payload_on_its_way_is_left_out(store: Shared) {
     let planned = async |host: &str| {
         let selection = Selection { filter: DeadFilter::default(), ids: vec![id] };
         let host = host.to_owned();
-        let plan = PlanReplay { selection, mode: ReplayMode::Saved, force: false, automatic: None, now: at(3), host };
-        store.plan_replay(plan).await.expect("planned")
+        let plan = Asked { selection, mode: ReplayMode::Saved, force: false, automatic: None, now: at(3), host };
+        plan_of(&store, plan).await
     };
     assert_eq!(planned("here").await.excluded.get(&Exclusion::PayloadOnItsWay), Some(&1));
     assert_eq!(planned("there").await.included, 1, "there it can be read");

@@ -38,8 +38,10 @@ pub use payloads::{
     TouchPayload,
 };
 pub use replays::{
-    Automatic, ChangeReplay, ClaimAutoReplay, ListChosen, ListReplayLetters, ListReplays, PlanReplay, ReplayChange,
-    ReplayLetter, ReplayPlan, ReplayStore, ReplayView, Selection, StartReplay,
+    ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
+    ListReplayLetters, ListReplays, OpenReplay, PendingDead, PendingLetter, ReleaseLetters, ReplayLetter, ReplayStore,
+    ReplayView, Selection, SendLetter, SendLetters, SentLetter, SetReplay, SurveyLetters, WithdrawLetter,
+    WithdrawLetters,
 };
 pub use traffic::{
     CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,

@@ -84,7 +84,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     ),
     (
         "a replay does not know how far it is",
-        "SELECT count(*) FROM replay r WHERE (r.total, r.pending, r.running, r.recovered, r.failed) <>
+        "SELECT count(*) FROM replay r WHERE r.forgotten = 0 AND (r.total, r.pending, r.running, r.recovered, r.failed) <>
             (SELECT count(*), ifnull(sum(state = 'pending'), 0), ifnull(sum(state = 'running'), 0),
                     ifnull(sum(state = 'recovered'), 0), ifnull(sum(state = 'failed'), 0)
              FROM replay_letter l WHERE l.replay = r.id)",

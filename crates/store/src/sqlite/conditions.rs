@@ -51,9 +51,18 @@ impl Conditions {
 
     /// The pair of columns comes before the pair of values.
     pub(super) fn less_than_pair(&mut self, columns: (&str, &str), values: (i64, i64)) {
+        self.compare_pair(columns, "<", values);
+    }
+
+    /// The pair of columns comes after the pair of values.
+    pub(super) fn more_than_pair(&mut self, columns: (&str, &str), values: (i64, i64)) {
+        self.compare_pair(columns, ">", values);
+    }
+
+    fn compare_pair(&mut self, columns: (&str, &str), operator: &str, values: (i64, i64)) {
         self.values.extend([values.0.into(), values.1.into()]);
         let n = self.values.len();
-        self.clauses.push(format!("({}, {}) < (?{}, ?{n})", columns.0, columns.1, n - 1));
+        self.clauses.push(format!("({}, {}) {operator} (?{}, ?{n})", columns.0, columns.1, n - 1));
     }
 
     /// The column has the value that a query finds for `value`.

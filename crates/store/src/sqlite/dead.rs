@@ -80,14 +80,18 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
 }
 
+/// The time and the row that a cursor stands for.
+pub(super) fn place(cursor: &str) -> Result<(i64, i64), Fault> {
+    let invalid = || StoreError::InvalidCursor(cursor.to_owned());
+    let (died_at, seq) = cursor.split_once('-').ok_or_else(invalid)?;
+    Ok((died_at.parse().map_err(|_| invalid())?, seq.parse().map_err(|_| invalid())?))
+}
+
 /// The conditions of a filter, on `dead d`.
 pub(super) fn conditions(conn: &Connection, filter: &DeadFilter, cursor: Option<&str>) -> Result<Conditions, Fault> {
     let mut conditions = Conditions::default();
     if let Some(cursor) = cursor {
-        let invalid = || StoreError::InvalidCursor(cursor.to_owned());
-        let (died_at, seq) = cursor.split_once('-').ok_or_else(invalid)?;
-        let place = (died_at.parse::<i64>().map_err(|_| invalid())?, seq.parse::<i64>().map_err(|_| invalid())?);
-        conditions.less_than_pair(("d.died_at", "d.seq"), place);
+        conditions.less_than_pair(("d.died_at", "d.seq"), place(cursor)?);
     }
     if let Some(name) = &filter.pipeline {
         // Any other filter finds fewer than a pipeline has: the `+` keeps its index out of the way.

@@ -71,7 +71,7 @@ pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted
 /// The lane that is leased from; none if it is that of a replay whose letters may not be worked on.
 fn lane_of(batch: &Batch<'_>, lane: Lane) -> Result<Option<String>, Fault> {
     let Lane::Replay(id) = lane else { return Ok(Some(lanes::QUEUE.to_owned())) };
-    let mut select = batch.statement("SELECT id FROM replay WHERE uuid = ?1 AND state IN ('running', 'cancelled')")?;
+    let mut select = batch.statement("SELECT id FROM replay WHERE uuid = ?1 AND state = 'running'")?;
     let open = select.query_row([id.as_bytes()], |row| row.get(0)).optional()?;
     Ok(open.map(lanes::replay))
 }

@@ -1,113 +1,160 @@
-//! The letters of a replay on their way: sent, and come to their end.
+//! The letters of a replay on their way: sent, let go of, and come to their end.
 
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
-use redrive_core::jobs::{Input, edited};
-use redrive_core::replays::{LetterState, ReplayMode};
+use redrive_core::replays::LetterState;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::batch::{Batch, Event};
 use super::fault::Fault;
-use super::lanes;
 use super::rows::{self, RowResult};
-use crate::contract::ReplayView;
+use super::{lanes, replays};
+use crate::contract::{ListPending, PendingDead, PendingLetter, ReleaseLetters, SendLetter, SendLetters};
 
-/// Sends so many letters, in their order.
-pub(super) fn send(
-    batch: &mut Batch<'_>,
-    replay: i64,
-    view: &ReplayView,
-    letters: u32,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    let mut select = batch.statement(
-        "SELECT n, job FROM replay_letter INDEXED BY replay_letter_pending
-         WHERE replay = ?1 AND state = 'pending' ORDER BY n",
-    )?;
-    let rows = select.query_map([replay], |row| Ok((row.get::<_, i64>(0)?, rows::job_id(row, 1)?)))?;
-    let turn = rows.take(letters as usize).collect::<RowResult<Vec<_>>>()?;
-    let mut gone = 0;
-    for (n, job) in &turn {
-        let sent = send_one(batch, replay, view, *job, now)?;
-        let (state, claimed) = if sent { (LetterState::Running, true) } else { (LetterState::Gone, false) };
-        gone += i64::from(!sent);
-        batch
-            .statement("UPDATE replay_letter SET state = ?3, claimed = ?4, ended_at = ?5 WHERE replay = ?1 AND n = ?2")?
-            .execute(params![replay, n, state.as_str(), claimed, (!claimed).then_some(now.as_millis())])?;
+/// Letters whose turn has not come, in their order. Each pipeline is asked for by itself: the index has them so.
+pub(super) fn pending(conn: &Connection, params: &ListPending) -> Result<Vec<PendingLetter>, Fault> {
+    let (replay, _) = replays::get(conn, params.id)?;
+    let sql = format!(
+        "SELECT l.n, l.job, l.saved, d.input, d.target, d.crashes, d.suspect
+         FROM replay_letter l INDEXED BY replay_letter_pending LEFT JOIN dead d ON d.id = l.job
+         WHERE l.replay = ?1 AND l.pipeline = (SELECT id FROM pipeline WHERE name = ?2) AND l.state = 'pending'
+         ORDER BY l.n LIMIT {}",
+        params.limit
+    );
+    let mut select = conn.prepare(&sql)?;
+    let mut found = Vec::new();
+    for pipeline in &params.pipelines {
+        let rows =
+            select.query_map(params![replay, pipeline.as_str()], |row| Ok((row.get(0)?, pending_letter(row)?)))?;
+        found.extend(rows.collect::<RowResult<Vec<(i64, _)>>>()?);
     }
-    let turn = i64::try_from(turn.len()).unwrap_or(0);
+    found.sort_by_key(|(n, _)| *n);
+    found.truncate(usize::try_from(params.limit).unwrap_or(usize::MAX));
+    Ok(found.into_iter().map(|(_, letter)| letter).collect())
+}
+
+fn pending_letter(row: &Row<'_>) -> RowResult<PendingLetter> {
+    let dead = match rows::json_opt(row, 3)? {
+        Some(input) => Some(PendingDead { input, target: row.get(4)?, crashes: row.get(5)?, suspect: row.get(6)? }),
+        None => None,
+    };
+    Ok(PendingLetter { job: rows::job_id(row, 1)?, saved: row.get(2)?, dead })
+}
+
+/// Sends letters, if the replay is still as it was.
+pub(super) fn send(batch: &mut Batch<'_>, params: &SendLetters) -> Result<bool, Fault> {
+    let mut update = batch.statement(
+        "UPDATE replay SET version = version + 1, free_at = ?3
+         WHERE uuid = ?1 AND version = ?2 AND state = 'running' RETURNING id, automatic",
+    )?;
+    let id = params.id.as_bytes();
+    let found = update
+        .query_row(params![id, params.was, params.free_at.as_millis()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((replay, automatic)) = found else { return Ok(false) };
+    replays::set_step(batch, replay, &params.step)?;
+    let (mut sent, mut gone) = (0, 0);
+    for letter in &params.letters {
+        let found = send_one(batch, (replay, automatic), letter, params.now)?;
+        let state = if found { LetterState::Running } else { LetterState::Gone };
+        let noted = note_turn(batch, replay, letter.job, state, params.now)?;
+        *(if found { &mut sent } else { &mut gone }) += noted;
+    }
+    for job in &params.gone {
+        gone += note_turn(batch, replay, *job, LetterState::Gone, params.now)?;
+    }
     batch
         .statement(
-            "UPDATE replay SET pending = pending - ?2, running = running + ?2 - ?3, gone = gone + ?3,
+            "UPDATE replay SET pending = pending - ?2 - ?3, running = running + ?2, gone = gone + ?3,
                                step_settled = step_settled + ?3
              WHERE id = ?1",
         )?
-        .execute([replay, turn, gone])?;
-    Ok(())
+        .execute([replay, sent, gone])?;
+    Ok(true)
+}
+
+/// Notes what became of a letter whose turn it was.
+fn note_turn(batch: &Batch<'_>, replay: i64, job: JobId, state: LetterState, now: Timestamp) -> Result<i64, Fault> {
+    let ended_at = (state == LetterState::Gone).then_some(now.as_millis());
+    let mut update = batch.statement(
+        "UPDATE replay_letter SET state = ?3, claimed = ?4, ended_at = ?5
+         WHERE job = ?2 AND claimed = 1 AND replay = ?1 AND state = 'pending'",
+    )?;
+    let noted = update.execute(params![replay, job.as_bytes(), state.as_str(), ended_at.is_none(), ended_at])?;
+    Ok(i64::from(noted == 1))
+}
+
+/// Lets go of letters whose turn has not come.
+pub(super) fn release(batch: &mut Batch<'_>, params: &ReleaseLetters) -> Result<u64, Fault> {
+    let mut select = batch.statement("SELECT id FROM replay WHERE uuid = ?1 AND state = 'cancelling'")?;
+    let Some(replay) = select.query_row([params.id.as_bytes()], |row| row.get::<_, i64>(0)).optional()? else {
+        return Ok(0);
+    };
+    let mut update = batch.statement(
+        "UPDATE replay_letter SET state = 'cancelled', claimed = 0, ended_at = ?2
+         WHERE replay = ?1 AND n IN (SELECT n FROM replay_letter INDEXED BY replay_letter_pending
+                                     WHERE replay = ?1 AND state = 'pending' LIMIT ?3)",
+    )?;
+    let released = update.execute(params![replay, params.now.as_millis(), params.limit])?;
+    batch.statement("UPDATE replay SET pending = pending - ?2 WHERE id = ?1")?.execute(params![replay, released])?;
+    Ok(released as u64)
 }
 
 /// A dead letter on its way back.
 struct Letter {
     seq: i64,
     pipeline: i64,
-    target: Option<String>,
     cause_key: Option<i64>,
-    input: Input,
     reason: Reason,
     /// Whether any attempt of it ever came to a verdict.
     tried: bool,
 }
 
-/// Moves a dead letter into the replay's lane; says whether it was there and the changes to its input fit.
-fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, now: Timestamp) -> Result<bool, Fault> {
-    let mut select = batch.statement(
-        "SELECT seq, pipeline, target, cause_key, input, reason, attempts + crashes > 0 FROM dead WHERE id = ?1",
-    )?;
+/// Moves a dead letter into the replay's lane; says whether it was there.
+fn send_one(
+    batch: &mut Batch<'_>,
+    (replay, automatic): (i64, bool),
+    sent: &SendLetter,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    let mut select =
+        batch.statement("SELECT seq, pipeline, cause_key, reason, attempts + crashes > 0 FROM dead WHERE id = ?1")?;
     let found = select
-        .query_row([job.as_bytes()], |row| {
+        .query_row([sent.job.as_bytes()], |row| {
             Ok(Letter {
                 seq: row.get(0)?,
                 pipeline: row.get(1)?,
-                target: row.get(2)?,
-                cause_key: row.get(3)?,
-                input: rows::input(row, 4)?,
-                reason: rows::parsed(row, 5)?,
-                tried: row.get(6)?,
+                cause_key: row.get(2)?,
+                reason: rows::parsed(row, 3)?,
+                tried: row.get(4)?,
             })
         })
         .optional()?;
     let Some(letter) = found else { return Ok(false) };
-    let (input, target) = match view.edits.is_empty() {
-        true => (None, letter.target.clone()),
-        false => match edited(&letter.input, &view.edits, letter.target.as_deref()) {
-            Some((input, target)) => (Some(input), target),
-            None => return Ok(false),
-        },
-    };
-    let input = input.map(|input| serde_json::to_string(&input)).transpose()?;
+    let input = sent.input.as_ref().map(serde_json::to_string).transpose()?;
     batch
         .statement(
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
                               suspect, reason, code, input, replay, saved, cause_key, original, auto_replays, tracked,
                               automatic, progress, seq, round, origin)
-             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), crashes > 0 OR suspect, reason,
-                    code,
-                    ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
+             SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), ?9,
+                    reason, code, ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
                     iif(?4 IS NULL, original, ifnull(original, input)), min(auto_replays + ?7, 4294967295),
-                    tracked, ?7, iif(?4 IS NULL AND ?8, progress, NULL), seq, round, origin
+                    tracked, ?7, iif(?8, progress, NULL), seq, round, origin
              FROM dead WHERE seq = ?1",
         )?
         .execute(params![
             letter.seq,
             now.as_millis(),
-            target,
+            sent.target,
             input,
             replay,
-            view.mode == ReplayMode::Saved,
-            view.automatic,
-            view.mode != ReplayMode::Resubmit
+            sent.saved,
+            automatic,
+            sent.goes_on,
+            sent.suspect
         ])?;
     batch
         .statement(
@@ -120,7 +167,7 @@ fn send_one(batch: &mut Batch<'_>, replay: i64, view: &ReplayView, job: JobId, n
              WHERE job = ?2 AND claimed = 1",
         )?
         // A task is that of the input as it was.
-        .execute(params![letter.seq, job.as_bytes(), input.is_some()])?;
+        .execute(params![letter.seq, sent.job.as_bytes(), input.is_some()])?;
     batch.statement("DELETE FROM dead WHERE seq = ?1")?.execute([letter.seq])?;
     lanes::push(batch, letter.pipeline, &lanes::replay(replay), now, letter.seq)?;
     batch.shift(letter.pipeline, JobState::Dead, Move::Replay)?;

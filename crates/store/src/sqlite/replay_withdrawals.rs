@@ -1,108 +1,109 @@
-//! Taking letters back from a replay that is cancelled. What each of them is then is decided by `core::replays::withdrawn`.
+//! Taking letters back from a replay that is being cancelled, as was decided of each.
 
-use redrive_core::dead::Gate;
+use redrive_core::causes::Print;
 use redrive_core::failures::Failure;
-use redrive_core::ids::JobId;
-use redrive_core::jobs::Tally;
-use redrive_core::replays::{Sent, Withdrawn, withdrawn};
+use redrive_core::ids::{JobId, ReplayId};
+use redrive_core::jobs::{Lease, Tally};
+use redrive_core::replays::Withdrawn;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::lanes;
 use super::rows::{self, RowResult};
-use super::{cause_keys, cause_rules};
+use super::{cause_keys, cause_rules, lanes, replays};
+use crate::contract::{SentLetter, WithdrawLetter, WithdrawLetters};
 
-/// A letter that a replay had sent and that nobody works on.
+/// A letter that was sent, as the store sees it.
 struct Waiting {
     seq: i64,
-    id: JobId,
     pipeline: i64,
     target: Option<String>,
     cause_key: Option<i64>,
+    due_at: Timestamp,
     tally: Tally,
-    begun: bool,
-    gate: Gate,
-    verdict: Option<String>,
-    /// Failures that it had before it was sent; not known of letters that an older version sent.
-    failures: Option<i64>,
 }
 
-/// Takes back the letters that were sent and that nobody works on; says how many. They are dead letters again as they were,
-/// with what happened to them meanwhile.
-pub(super) fn withdraw(batch: &mut Batch<'_>, replay: i64, now: Timestamp) -> Result<u64, Fault> {
-    return_lost(batch, replay)?;
-    let mut select = batch.statement(
-        "SELECT j.seq, j.id, j.pipeline, j.target, j.cause_key, j.attempts, j.attempts_before, j.crashes, j.replays, j.suspect,
-                j.begun, l.letter ->> 'gate', l.letter ->> 'verdict', l.letter ->> 'failures'
-         FROM pipeline p CROSS JOIN place q ON q.pipeline = p.id AND (q.lane = ?2 OR q.lane >= ?2 || 'h' AND q.lane < ?2 || 'i')
-         JOIN job j ON j.seq = q.seq JOIN replay_letter l ON l.job = j.id AND l.claimed = 1 AND l.replay = ?1",
-    )?;
-    let lane = lanes::replay(replay);
-    let waiting = select.query_map(params![replay, lane], waiting)?.collect::<RowResult<Vec<_>>>()?;
-    for table in ["place", "held"] {
-        let sql = format!(
-            "DELETE FROM {table} WHERE pipeline IN (SELECT id FROM pipeline)
-             AND (lane = ?1 OR lane >= ?1 || 'h' AND lane < ?1 || 'i')"
-        );
-        batch.statement(&sql)?.execute([&lane])?;
+/// What is read of a letter: the job, its replay's word about it, and the lease of a worker that is gone.
+const COLUMNS: &str = "j.id, p.name, j.attempts, j.attempts_before, j.crashes, j.replays, j.suspect,
+    l.letter ->> 'gate', l.letter ->> 'verdict', l.letter ->> 'failures', j.target";
+
+/// Letters that a replay sent and that nobody works on: those that wait, and those whose worker is gone.
+pub(super) fn list(conn: &Connection, id: ReplayId, limit: u32) -> Result<Vec<SentLetter>, Fault> {
+    let (replay, _) = replays::get(conn, id)?;
+    let sql = format!(
+        "SELECT {COLUMNS}, j.begun, NULL, NULL, NULL FROM pipeline p CROSS JOIN place q ON q.pipeline = p.id
+             AND (q.lane = ?2 OR q.lane >= ?2 || 'h' AND q.lane < ?2 || 'i')
+             JOIN job j ON j.seq = q.seq JOIN replay_letter l ON l.job = j.id AND l.claimed = 1 AND l.replay = ?1
+         UNION ALL
+         SELECT {COLUMNS}, max(j.begun, h.started > 0), h.token, h.epoch, h.started FROM lease h JOIN job j ON j.seq = h.seq
+             JOIN pipeline p ON p.id = j.pipeline JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
+         WHERE j.replay = ?1 AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = h.worker)
+         LIMIT {limit}"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(params![replay, lanes::replay(replay)], |row| Ok((sent(row)?, row.get(9)?)))?;
+    let found = rows.collect::<RowResult<Vec<(SentLetter, Option<i64>)>>>()?;
+    let told = |(letter, failures): (SentLetter, Option<i64>)| {
+        let failure = failure_since(conn, &letter, failures)?;
+        Ok(SentLetter { failure, ..letter })
+    };
+    found.into_iter().map(told).collect()
+}
+
+fn sent(row: &Row<'_>) -> RowResult<SentLetter> {
+    let job = rows::job_id(row, 0)?;
+    let lost = match row.get::<_, Option<u64>>(13)? {
+        Some(epoch) => Some(Lease { job, token: rows::token(row, 12)?, epoch }),
+        None => None,
+    };
+    Ok(SentLetter {
+        job,
+        pipeline: rows::parsed(row, 1)?,
+        target: row.get(10)?,
+        tally: rows::tally(row, 2)?,
+        lost,
+        begun: row.get(11)?,
+        in_worker: row.get::<_, Option<i64>>(14)? == Some(1),
+        gate: rows::parsed(row, 7)?,
+        verdict: row.get(8)?,
+        failure: None,
+    })
+}
+
+/// Its last failure since it was sent. How many it had before is not known of letters that an older version sent.
+fn failure_since(conn: &Connection, letter: &SentLetter, failures: Option<i64>) -> Result<Option<Failure>, Fault> {
+    let untouched = letter.tally.attempts == letter.tally.attempts_before;
+    let before = failures.unwrap_or(if untouched { i64::MAX } else { 0 });
+    let mut select =
+        conn.prepare_cached("SELECT failure FROM failure WHERE job = ?1 AND n > ?2 ORDER BY n DESC LIMIT 1")?;
+    Ok(select.query_row(params![letter.job.as_bytes(), before], |row| rows::json(row, 0)).optional()?)
+}
+
+/// Takes letters back, as far as they are as they were found; says how many.
+pub(super) fn withdraw(batch: &mut Batch<'_>, params: &WithdrawLetters) -> Result<u64, Fault> {
+    let mut select = batch.statement("SELECT id FROM replay WHERE uuid = ?1 AND state = 'cancelling'")?;
+    let Some(replay) = select.query_row([params.id.as_bytes()], |row| row.get::<_, i64>(0)).optional()? else {
+        return Ok(0);
+    };
+    let mut withdrawn = 0;
+    for letter in &params.letters {
+        withdrawn += u64::from(take_back(batch, replay, letter, params.now)?);
     }
-    for letter in &waiting {
-        take_back(batch, letter, now)?;
-    }
-    let withdrawn = waiting.len() as u64;
     batch.statement("UPDATE replay SET running = running - ?2 WHERE id = ?1")?.execute(params![replay, withdrawn])?;
     Ok(withdrawn)
 }
 
-fn waiting(row: &Row<'_>) -> RowResult<Waiting> {
-    Ok(Waiting {
-        seq: row.get(0)?,
-        id: rows::job_id(row, 1)?,
-        pipeline: row.get(2)?,
-        target: row.get(3)?,
-        cause_key: row.get(4)?,
-        tally: rows::tally(row, 5)?,
-        begun: row.get(10)?,
-        gate: rows::parsed(row, 11)?,
-        verdict: row.get(12)?,
-        failures: row.get(13)?,
-    })
-}
-
-/// Puts letters whose worker is gone back into the replay's lane, and notes whether they had begun. One that ran inside that
-/// worker may have taken it down, and stays suspected.
-fn return_lost(batch: &mut Batch<'_>, replay: i64) -> Result<(), Fault> {
-    let mut select = batch.statement(
-        "SELECT j.seq, j.pipeline, j.due_at, j.attempts + j.crashes > 0, l.job, l.started FROM lease l
-         JOIN job j ON j.seq = l.seq
-         WHERE j.replay = ?1 AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = l.worker)",
-    )?;
-    let rows = select.query_map([replay], |row| {
-        let (seq, pipeline, started): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(5)?);
-        Ok((seq, pipeline, rows::time(row, 2)?, row.get::<_, bool>(3)?, row.get::<_, [u8; 16]>(4)?, started))
-    })?;
-    for (seq, pipeline, due_at, tried, job, started) in rows.collect::<RowResult<Vec<_>>>()? {
-        batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job])?;
-        batch
-            .statement("UPDATE job SET begun = max(begun, ?2 > 0), suspect = max(suspect, ?2 = 1) WHERE seq = ?1")?
-            .execute([seq, started])?;
-        batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
-        batch.ledger(pipeline).retrying += i64::from(tried);
-        lanes::push(batch, pipeline, &lanes::replay(replay), due_at, seq)?;
+fn take_back(batch: &mut Batch<'_>, replay: i64, taken: &WithdrawLetter, now: Timestamp) -> Result<bool, Fault> {
+    let WithdrawLetter { sent, withdrawn, print } = taken;
+    let Some(letter) = waiting(batch, replay, sent)? else { return Ok(false) };
+    if !take_from_lane(batch, replay, sent, &letter)? {
+        return Ok(false);
     }
-    Ok(())
-}
-
-fn take_back(batch: &mut Batch<'_>, letter: &Waiting, now: Timestamp) -> Result<(), Fault> {
-    let failure = failure_since(batch, letter)?;
-    let Waiting { tally, begun, gate, .. } = *letter;
-    let decided = withdrawn(Sent { tally, begun, gate, verdict: letter.verdict.as_deref(), failure: failure.as_ref() });
-    bury_as_it_was(batch, letter, &decided)?;
-    match &failure {
-        Some(failure) => retell(batch, letter, failure, now)?,
+    bury_as_it_was(batch, &letter, withdrawn)?;
+    match sent.failure.as_ref().zip(print.as_ref()) {
+        Some(told) => retell(batch, (sent.job, &letter), told, now)?,
         None => {
             if let Some(key) = letter.cause_key {
                 batch.tallies.key(key).dead += 1;
@@ -116,47 +117,86 @@ fn take_back(batch: &mut Batch<'_>, letter: &Waiting, now: Timestamp) -> Result<
             "UPDATE replay_letter SET state = 'cancelled', claimed = 0, ended_at = ?2, letter = NULL
              WHERE job = ?1 AND claimed = 1",
         )?
-        .execute(params![letter.id.as_bytes(), now.as_millis()])?;
+        .execute(params![sent.job.as_bytes(), now.as_millis()])?;
     batch.shift(letter.pipeline, JobState::Queued, Move::Withdraw)?;
-    let ledger = batch.ledger(letter.pipeline);
-    ledger.retrying -= i64::from(letter.tally.tried());
-    ledger.replaying -= 1;
-    Ok(())
+    batch.ledger(letter.pipeline).replaying -= 1;
+    Ok(true)
 }
 
-/// Its last failure since it was sent.
-fn failure_since(batch: &Batch<'_>, letter: &Waiting) -> Result<Option<Failure>, Fault> {
-    let untouched = letter.tally.attempts == letter.tally.attempts_before;
-    let before = letter.failures.unwrap_or(if untouched { i64::MAX } else { 0 });
-    let mut select =
-        batch.statement("SELECT failure FROM failure WHERE job = ?1 AND n > ?2 ORDER BY n DESC LIMIT 1")?;
-    Ok(select.query_row(params![letter.id.as_bytes(), before], |row| rows::json(row, 0)).optional()?)
+/// The letter, if nothing has happened to it since it was found.
+fn waiting(batch: &Batch<'_>, replay: i64, sent: &SentLetter) -> Result<Option<Waiting>, Fault> {
+    let mut select = batch.statement(
+        "SELECT seq, pipeline, target, cause_key, due_at, attempts, attempts_before, crashes, replays, suspect FROM job
+         WHERE id = ?1 AND replay = ?2",
+    )?;
+    let found = select
+        .query_row(params![sent.job.as_bytes(), replay], |row| {
+            Ok(Waiting {
+                seq: row.get(0)?,
+                pipeline: row.get(1)?,
+                target: row.get(2)?,
+                cause_key: row.get(3)?,
+                due_at: rows::time(row, 4)?,
+                tally: rows::tally(row, 5)?,
+            })
+        })
+        .optional()?;
+    Ok(found.filter(|letter| letter.tally == sent.tally))
+}
+
+/// Takes a letter out of where it waits, or from a worker that is gone; says whether it was there.
+fn take_from_lane(batch: &mut Batch<'_>, replay: i64, sent: &SentLetter, letter: &Waiting) -> Result<bool, Fault> {
+    let Waiting { seq, pipeline, due_at, tally, .. } = *letter;
+    if let Some(lease) = &sent.lost {
+        let taken = batch
+            .statement("DELETE FROM lease WHERE job = ?1 AND token = ?2 AND epoch = ?3")?
+            .execute(params![lease.job.as_bytes(), lease.token.as_bytes(), lease.epoch])?;
+        if taken == 1 {
+            batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
+        }
+        return Ok(taken == 1);
+    }
+    let lane = lanes::replay(replay);
+    let held = lanes::held(&lane, letter.target.as_deref().unwrap_or_default());
+    let waits = lanes::pull(batch, pipeline, &lane, due_at, seq)?;
+    let is_held = !waits && lanes::pull(batch, pipeline, &held, due_at, seq)?;
+    lanes::count_held(batch, pipeline, &held, -i64::from(is_held))?;
+    let taken = waits || is_held;
+    batch.ledger(pipeline).retrying -= i64::from(taken && tally.tried());
+    Ok(taken)
 }
 
 fn bury_as_it_was(batch: &Batch<'_>, letter: &Waiting, decided: &Withdrawn) -> Result<(), Fault> {
-    let Withdrawn { attempts, replays, counts, gate, verdict } = decided;
+    let Withdrawn { attempts, replays, counts, suspect, gate, verdict } = decided;
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, auto_replays, tracked, suspect, payload_lost, progress, seq, round, origin)
+                               payload_cut, auto_replays, tracked, suspect, payload_lost, progress, seq, round, origin,
+                               opened_before)
              SELECT j.id, j.pipeline, j.key, j.target, j.accepted_at, l.letter ->> 'died_at', l.letter ->> 'kept_from',
                     ?2, j.crashes, ?3, ?5, j.reason, j.code,
                     l.letter ->> 'http_status', l.letter ->> 'proxy', l.letter ->> 'message',
                     nullif(unhex(l.letter ->> 'payload'), x''), j.input, j.cause_key, ?6, j.original,
-                    l.letter ->> 'cut', j.auto_replays - (NOT ?4 AND r.automatic), j.tracked, j.suspect,
-                    ifnull(l.letter ->> 'lost', 0), ifnull(j.progress, l.letter ->> 'progress'), j.seq, j.round, j.origin
+                    l.letter ->> 'cut', j.auto_replays - (NOT ?4 AND r.automatic), j.tracked, ?7,
+                    ifnull(l.letter ->> 'lost', 0), ifnull(j.progress, l.letter ->> 'progress'), j.seq, j.round, j.origin,
+                    (SELECT ifnull(max(id), 0) FROM replay)
              FROM job j JOIN replay r ON r.id = j.replay JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
              WHERE j.seq = ?1",
         )?
-        .execute(params![letter.seq, attempts, replays, counts, gate.as_str(), verdict])?;
+        .execute(params![letter.seq, attempts, replays, counts, gate.as_str(), verdict, suspect])?;
     Ok(())
 }
 
 /// All that a letter says comes from one failure, its last. As when it is buried, its payload is the newest that any of its
 /// attempts brought.
-fn retell(batch: &mut Batch<'_>, letter: &Waiting, failure: &Failure, now: Timestamp) -> Result<(), Fault> {
-    let key = cause_keys::file_here(batch, (letter.pipeline, letter.target.as_deref()), failure, failure.at)?;
+fn retell(
+    batch: &mut Batch<'_>,
+    (job, letter): (JobId, &Waiting),
+    (failure, print): (&Failure, &Print),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let key = cause_keys::file(batch, (letter.pipeline, letter.target.as_deref()), (print, failure), failure.at)?;
     batch
         .statement(
             "UPDATE dead SET died_at = ?2, kept_from = ?3, reason = ?4, code = ?5, http_status = ?6, proxy = ?7, message = ?8,
@@ -167,7 +207,7 @@ fn retell(batch: &mut Batch<'_>, letter: &Waiting, failure: &Failure, now: Times
              WHERE id = ?1",
         )?
         .execute(params![
-            letter.id.as_bytes(),
+            job.as_bytes(),
             failure.at.as_millis(),
             now.as_millis(),
             failure.reason.as_str(),

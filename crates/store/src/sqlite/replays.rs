@@ -1,9 +1,8 @@
-//! Replays: making, listing, advancing, pausing and ending them.
+//! Replays: making, listing and changing them. What is to happen is decided elsewhere, on a version of the replay.
 
 use async_trait::async_trait;
-use redrive_core::dead::DeadLetter;
 use redrive_core::ids::ReplayId;
-use redrive_core::replays::{Advance, Progress, ReplayState, Step, next, resumed};
+use redrive_core::replays::{LetterFacts, NextReplay, Progress, ReplayState, Step, StepChange};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -11,33 +10,69 @@ use super::SqliteStore;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
-use super::replay_letters::send;
-use super::replay_plans::{self, Choice};
-use super::replay_withdrawals::withdraw;
 use super::rows::{self, RowResult};
-use super::{causes, dead};
+use super::{causes, dead, replay_choices, replay_letters, replay_withdrawals};
 use crate::contract::{
-    ChangeReplay, ClaimAutoReplay, ListChosen, ListReplayLetters, ListReplays, Page, PlanReplay, ReplayChange,
-    ReplayLetter, ReplayPlan, ReplayStore, ReplayView, StartReplay, Topic,
+    ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
+    ListReplayLetters, ListReplays, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayLetter, ReplayStore,
+    ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
 };
 use crate::error::{Result, StoreError};
 
 #[async_trait]
 impl ReplayStore for SqliteStore {
-    async fn plan_replay(&self, params: PlanReplay) -> Result<ReplayPlan> {
-        self.read(move |conn| replay_plans::plan(conn, &params)).await
+    async fn survey_letters(&self, params: SurveyLetters) -> Result<Vec<(LetterFacts, u64)>> {
+        self.read(move |conn| replay_choices::survey(conn, &params)).await
     }
 
-    async fn list_chosen(&self, params: ListChosen) -> Result<Page<DeadLetter>> {
-        self.read(move |conn| replay_plans::list(conn, &params)).await
+    async fn find_letters(&self, params: FindLetters) -> Result<Page<FoundLetter>> {
+        self.read(move |conn| replay_choices::find(conn, &params)).await
     }
 
-    async fn start_replay(&self, params: StartReplay) -> Result<ReplayPlan> {
-        self.write_about(Topic::Replays, move |batch| start(batch, &params)).await
+    async fn open_replay(&self, params: OpenReplay) -> Result<ReplayView> {
+        self.write_about(Topic::Replays, move |batch| open(batch, &params)).await
     }
 
-    async fn advance_replay(&self, id: ReplayId, now: Timestamp) -> Result<Advance> {
-        self.write_about(Topic::Replays, move |batch| advance(batch, id, now)).await
+    async fn claim_letters(&self, params: ClaimLetters) -> Result<Option<ClaimedLetters>> {
+        self.write_about(Topic::Replays, move |batch| replay_choices::claim(batch, &params)).await
+    }
+
+    async fn set_replay(&self, params: SetReplay) -> Result<bool> {
+        self.write_about(Topic::Replays, move |batch| set(batch, &params)).await
+    }
+
+    async fn drop_replay(&self, id: ReplayId, was: u64, now: Timestamp) -> Result<bool> {
+        self.write_about(Topic::Replays, move |batch| {
+            // Its row stays: letters know by its number that they died after it was opened.
+            let mut update = batch.statement(
+                "UPDATE replay SET version = version + 1, state = 'done', finished_at = ?3, forgotten = 1
+                 WHERE uuid = ?1 AND version = ?2 AND total = 0 AND finished_at IS NULL",
+            )?;
+            Ok(update.execute(params![id.as_bytes(), was, now.as_millis()])? == 1)
+        })
+        .await
+    }
+
+    async fn list_pending(&self, params: ListPending) -> Result<Vec<PendingLetter>> {
+        self.read(move |conn| replay_letters::pending(conn, &params)).await
+    }
+
+    async fn send_letters(&self, params: SendLetters) -> Result<bool> {
+        self.write_about(Topic::Replays, move |batch| replay_letters::send(batch, &params)).await
+    }
+
+    async fn release_letters(&self, params: ReleaseLetters) -> Result<u64> {
+        self.write_about(Topic::Replays, move |batch| replay_letters::release(batch, &params)).await
+    }
+
+    async fn list_sent(&self, id: ReplayId, limit: u32) -> Result<Vec<SentLetter>> {
+        // What a dead worker held is nobody's, and can be taken back.
+        self.bury_workers().await?;
+        self.read(move |conn| replay_withdrawals::list(conn, id, limit)).await
+    }
+
+    async fn withdraw_letters(&self, params: WithdrawLetters) -> Result<u64> {
+        self.write_about(Topic::Replays, move |batch| replay_withdrawals::withdraw(batch, &params)).await
     }
 
     async fn list_replays(&self, params: ListReplays) -> Result<Page<ReplayView>> {
@@ -56,10 +91,8 @@ impl ReplayStore for SqliteStore {
         self.read(move |conn| letters(conn, &params)).await
     }
 
-    async fn change_replay(&self, params: ChangeReplay) -> Result<bool> {
-        // What a dead worker held is nobody's, and can be taken back.
-        self.bury_workers().await?;
-        self.write_about(Topic::Replays, move |batch| change(batch, &params)).await
+    async fn forget_replays(&self, params: ForgetReplays) -> Result<bool> {
+        self.write(move |batch| forget(batch, &params)).await
     }
 
     async fn claim_auto_replay(&self, params: ClaimAutoReplay) -> Result<bool> {
@@ -79,57 +112,37 @@ impl ReplayStore for SqliteStore {
     }
 }
 
-fn start(batch: &mut Batch<'_>, params: &StartReplay) -> Result<ReplayPlan, Fault> {
-    let StartReplay { id, name, actor, plan: asked, force_why, pacing, edits } = params;
-    let mut asked = asked.clone();
-    if let Some(cause) = &mut asked.selection.filter.cause {
+fn open(batch: &mut Batch<'_>, params: &OpenReplay) -> Result<ReplayView, Fault> {
+    if let Some((_, view)) = find(batch.connection(), params.id)? {
+        return Ok(view);
+    }
+    let mut selection = params.selection.clone();
+    if let Some(cause) = &mut selection.filter.cause {
         // Whatever is called so later, it is this one that is meant.
         *cause = causes::find(batch.connection(), cause)?.1;
     }
-    // What nobody asked for need not be counted before it is known how much of it goes.
-    let mut plan = match asked.automatic {
-        None => replay_plans::plan(batch.connection(), &asked)?,
-        Some(_) => ReplayPlan::default(),
-    };
-    if asked.automatic.is_none() && plan.included == 0 {
-        return Ok(plan);
-    }
     let mut insert = batch.statement(
-        "INSERT INTO replay (uuid, name, actor, mode, state, force_why, automatic, selection, pacing, edits, excluded,
-                             created_at, pipelines, total, pending)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, '[]', 0, 0)",
+        "INSERT INTO replay (uuid, name, actor, via, mode, state, force_why, automatic, selection, pacing, edits, excluded,
+                             created_at, pipelines, wish, total, pending)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '{}', ?12, ?13, ?14, 0, 0)",
     )?;
     insert.execute(params![
-        id.as_bytes(),
-        name,
-        actor,
-        asked.mode.as_str(),
-        ReplayState::Running.as_str(),
-        force_why,
-        asked.automatic.is_some(),
-        serde_json::to_string(&asked.selection)?,
-        serde_json::to_string(pacing)?,
-        serde_json::to_string(edits)?,
-        serde_json::to_string(&plan.excluded)?,
-        asked.now.as_millis()
+        params.id.as_bytes(),
+        params.name,
+        params.by.name,
+        params.by.via.as_str(),
+        params.wish.mode.as_str(),
+        ReplayState::Preparing.as_str(),
+        params.force_why,
+        params.wish.automatic.is_some(),
+        serde_json::to_string(&selection)?,
+        serde_json::to_string(&params.pacing)?,
+        serde_json::to_string(&params.edits)?,
+        params.now.as_millis(),
+        serde_json::to_string(&params.pipelines)?,
+        serde_json::to_string(&params.wish)?
     ])?;
-    let replay = batch.connection().last_insert_rowid();
-    let claimed = Choice::of(batch.connection(), &asked)?.claim(batch.connection(), replay)?;
-    if claimed == 0 {
-        batch.statement("DELETE FROM replay WHERE id = ?1")?.execute([replay])?;
-        return Ok(plan);
-    }
-    if asked.automatic.is_some() {
-        (plan.matched, plan.included) = (claimed, claimed);
-        plan.pipelines = asked.selection.filter.pipeline.iter().map(|name| (name.clone(), claimed)).collect();
-    }
-    let pipelines: Vec<_> = plan.pipelines.keys().collect();
-    batch.statement("UPDATE replay SET total = ?2, pending = ?2, pipelines = ?3 WHERE id = ?1")?.execute(params![
-        replay,
-        claimed,
-        serde_json::to_string(&pipelines)?
-    ])?;
-    Ok(plan)
+    Ok(get(batch.connection(), params.id)?.1)
 }
 
 fn joined_since(conn: &Connection, id: ReplayId) -> Result<u64, Fault> {
@@ -153,7 +166,8 @@ fn joined_since(conn: &Connection, id: ReplayId) -> Result<u64, Fault> {
 
 const COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
     r.edits, r.excluded, r.created_at, r.finished_at, r.total, r.pending, r.running, r.recovered, r.failed, r.same_cause,
-    r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at, r.pipelines";
+    r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at, r.pipelines, r.version, r.saved, r.wish,
+    r.cursor, r.forgiven";
 
 fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
     let step = Step { number: row.get(22)?, sent: row.get(23)?, settled: row.get(24)?, failed: row.get(25)? };
@@ -165,19 +179,24 @@ fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
         failed: row.get(19)?,
         same_cause: row.get(20)?,
         gone: row.get(21)?,
+        forgiven: row.get(32)?,
         step,
         free_at: rows::time(row, 26)?,
     };
     let view = ReplayView {
         id: row.get(1).map(ReplayId::from_bytes)?,
+        version: row.get(28)?,
         name: row.get(2)?,
         actor: row.get(3)?,
         state: rows::parsed(row, 4)?,
         why: row.get(5)?,
         mode: rows::parsed(row, 6)?,
+        saved: row.get(29)?,
         force_why: row.get(7)?,
         automatic: row.get(8)?,
         selection: rows::json(row, 9)?,
+        wish: rows::json(row, 30)?,
+        cursor: row.get(31)?,
         pacing: rows::json(row, 10)?,
         edits: rows::json(row, 11)?,
         excluded: rows::json(row, 12)?,
@@ -190,21 +209,19 @@ fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
 }
 
 fn find(conn: &Connection, id: ReplayId) -> Result<Option<(i64, ReplayView)>, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM replay r WHERE r.uuid = ?1");
+    let sql = format!("SELECT {COLUMNS} FROM replay r WHERE r.uuid = ?1 AND r.forgotten = 0");
     Ok(conn.prepare_cached(&sql)?.query_row([id.as_bytes()], view).optional()?)
 }
 
 /// The row of a replay that must be there, and the replay.
-fn get(conn: &Connection, id: ReplayId) -> Result<(i64, ReplayView), Fault> {
+pub(super) fn get(conn: &Connection, id: ReplayId) -> Result<(i64, ReplayView), Fault> {
     Ok(find(conn, id)?.ok_or_else(|| StoreError::NoReplay(id.to_string()))?)
 }
 
 fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fault> {
     let mut conditions = Conditions::default();
     conditions.less_than("r.id", rows::row_cursor(params.cursor.as_deref())?);
-    if params.open_only {
-        conditions.holds("r.finished_at IS NULL");
-    }
+    conditions.holds(if params.open_only { "r.finished_at IS NULL" } else { "r.forgotten = 0" });
     let limit = params.limit.saturating_add(1);
     let index = if params.open_only { "INDEXED BY replay_open" } else { "" };
     let sql = format!("SELECT {COLUMNS} FROM replay r {index} {conditions} ORDER BY r.id DESC LIMIT {limit}");
@@ -222,7 +239,7 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
     conditions.at_least("l.n", rows::row_cursor(params.cursor.as_deref())?.map(|after| after + 1));
     let limit = params.limit.saturating_add(1);
     let sql = format!(
-        "SELECT l.n, l.job, p.name, l.state, c.name, a.name, l.ended_at FROM replay_letter l
+        "SELECT l.n, l.job, p.name, l.state, c.name, a.name, l.ended_at, l.saved FROM replay_letter l
          JOIN pipeline p ON p.id = l.pipeline
          LEFT JOIN cause_key k ON k.id = l.cause_key LEFT JOIN cause c ON c.id = k.cause
          LEFT JOIN cause_key m ON m.id = l.after_key LEFT JOIN cause a ON a.id = m.cause
@@ -234,6 +251,7 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
             id: rows::job_id(row, 1)?,
             pipeline: rows::parsed(row, 2)?,
             state: rows::parsed(row, 3)?,
+            saved: row.get(7)?,
             cause: rows::parsed_opt(row, 4)?,
             cause_after: rows::parsed_opt(row, 5)?,
             ended_at: rows::time_opt(row, 6)?,
@@ -244,74 +262,67 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
 }
 
-fn change(batch: &mut Batch<'_>, params: &ChangeReplay) -> Result<bool, Fault> {
-    batch.settle_tallies()?;
-    let (replay, view) = get(batch.connection(), params.id)?;
-    let by = format!("by {}", params.actor);
-    match (params.change, view.state) {
-        (ReplayChange::Pause, ReplayState::Running) => set_state(batch, replay, ReplayState::Paused, Some(&by))?,
-        (ReplayChange::Resume, ReplayState::Paused) => {
-            set_state(batch, replay, ReplayState::Running, None)?;
-            set_step(batch, replay, resumed(&view.progress), view.progress.free_at)?;
-        }
-        (ReplayChange::Cancel, ReplayState::Running | ReplayState::Paused) => {
-            set_state(batch, replay, ReplayState::Cancelled, Some(&by))?;
-            batch
-                .statement(
-                    "UPDATE replay_letter SET state = 'cancelled', claimed = 0, ended_at = ?2
-                     WHERE replay = ?1 AND state = 'pending'",
-                )?
-                .execute(params![replay, params.now.as_millis()])?;
-            batch.statement("UPDATE replay SET pending = 0 WHERE id = ?1")?.execute([replay])?;
-            let withdrawn = withdraw(batch, replay, params.now)?;
-            if view.progress.running == withdrawn {
-                finish(batch, replay, ReplayState::Cancelled, params.now)?;
-            }
-        }
-        _ => return Ok(false),
+/// Changes where a replay is, if it is still as it was. Of its step only the difference is written, since letters may have
+/// settled meanwhile.
+fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
+    let NextReplay { state, why, step, forgiven } = &params.next;
+    let mut update = batch.statement(
+        "UPDATE replay SET version = version + 1, state = ?3, why = ?4, forgiven = ?5, excluded = ifnull(?6, excluded),
+                finished_at = ?7
+         WHERE uuid = ?1 AND version = ?2 AND finished_at IS NULL",
+    )?;
+    let excluded = params.excluded.as_ref().map(serde_json::to_string).transpose()?;
+    let finished_at = state.is_over().then_some(params.now.as_millis());
+    let id = params.id.as_bytes();
+    if update.execute(params![id, params.was, state.as_str(), why, forgiven, excluded, finished_at])? == 0 {
+        return Ok(false);
+    }
+    if let Some(change) = step {
+        let (replay, _) = get(batch.connection(), params.id)?;
+        set_step(batch, replay, change)?;
     }
     Ok(true)
 }
 
-fn set_state(batch: &Batch<'_>, replay: i64, state: ReplayState, why: Option<&str>) -> Result<(), Fault> {
-    let mut update = batch.statement("UPDATE replay SET state = ?2, why = ?3 WHERE id = ?1")?;
-    update.execute(params![replay, state.as_str(), why])?;
-    Ok(())
-}
-
-fn set_step(batch: &Batch<'_>, replay: i64, step: Step, free_at: Timestamp) -> Result<(), Fault> {
+/// Writes how a step changes.
+pub(super) fn set_step(batch: &Batch<'_>, replay: i64, change: &StepChange) -> Result<(), Fault> {
+    let StepChange { from, to } = change;
+    let by = |from: u64, to: u64| i64::try_from(to).unwrap_or(i64::MAX) - i64::try_from(from).unwrap_or(i64::MAX);
     let mut update = batch.statement(
-        "UPDATE replay SET step = ?2, step_sent = ?3, step_settled = ?4, step_failed = ?5, free_at = ?6 WHERE id = ?1",
+        "UPDATE replay SET step = ?2, step_sent = step_sent + ?3, step_settled = step_settled + ?4,
+                           step_failed = step_failed + ?5
+         WHERE id = ?1",
     )?;
-    update.execute(params![replay, step.number, step.sent, step.settled, step.failed, free_at.as_millis()])?;
+    update.execute(params![
+        replay,
+        to.number,
+        by(from.sent, to.sent),
+        by(from.settled, to.settled),
+        by(from.failed, to.failed)
+    ])?;
     Ok(())
 }
 
-fn advance(batch: &mut Batch<'_>, id: ReplayId, now: Timestamp) -> Result<Advance, Fault> {
-    // What other operations of this transaction counted belongs to the progress.
-    batch.settle_tallies()?;
-    let (replay, view) = get(batch.connection(), id)?;
-    if !view.is_open() {
-        return Ok(Advance::Wait(None));
+fn forget(batch: &mut Batch<'_>, params: &ForgetReplays) -> Result<bool, Fault> {
+    let (before, limit) = (params.before.as_millis(), params.limit);
+    // The audit must not miss letters of a replay that is half forgotten.
+    batch
+        .statement("UPDATE replay INDEXED BY replay_ended SET forgotten = 1 WHERE finished_at < ?1 AND forgotten = 0")?
+        .execute([before])?;
+    let mut letters = batch.statement(
+        "DELETE FROM replay_letter WHERE (replay, n) IN
+            (SELECT l.replay, l.n FROM replay r INDEXED BY replay_ended CROSS JOIN replay_letter l ON l.replay = r.id
+             WHERE r.finished_at < ?1 LIMIT ?2)",
+    )?;
+    let full = usize::try_from(limit).unwrap_or(usize::MAX);
+    if letters.execute(params![before, limit])? >= full {
+        return Ok(true);
     }
-    let advance = next(view.state, &view.pacing, &view.progress, now);
-    match &advance {
-        Advance::Send { letters, step, free_at } => {
-            set_step(batch, replay, *step, *free_at)?;
-            send(batch, replay, &view, *letters, now)?;
-        }
-        Advance::Pause(why) => set_state(batch, replay, ReplayState::Paused, Some(why))?,
-        Advance::Finish if view.state == ReplayState::Cancelled => finish(batch, replay, ReplayState::Cancelled, now)?,
-        Advance::Finish => {
-            finish(batch, replay, ReplayState::Done, now)?;
-        }
-        Advance::Wait(_) => {}
-    }
-    Ok(advance)
-}
-
-fn finish(batch: &Batch<'_>, replay: i64, state: ReplayState, now: Timestamp) -> Result<(), Fault> {
-    let mut update = batch.statement("UPDATE replay SET state = ?2, finished_at = ?3 WHERE id = ?1")?;
-    update.execute(params![replay, state.as_str(), now.as_millis()])?;
-    Ok(())
+    // The newest stays, so that its number is not given again.
+    let mut replays = batch.statement(
+        "DELETE FROM replay WHERE id IN
+            (SELECT id FROM replay INDEXED BY replay_ended WHERE finished_at < ?1 LIMIT ?2)
+         AND id < (SELECT max(id) FROM replay)",
+    )?;
+    Ok(replays.execute(params![before, limit])? >= full)
 }

@@ -240,13 +240,15 @@ fn bury(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, auto_replays, tracked, payload_lost, progress, rules, seq, round, origin)
+                               payload_cut, auto_replays, tracked, payload_lost, progress, rules, seq, round, origin,
+                               opened_before)
              SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10,
                     coalesce(?11, (SELECT hash FROM payload_use u WHERE u.job = job.id ORDER BY at DESC LIMIT 1), saved), input,
                     ?12, ?13, original,
                     iif(?11 IS NOT NULL, ?14, ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = job.id
                                                       ORDER BY at DESC LIMIT 1), 0)),
-                    auto_replays, ?15, ?16, progress, ?17, seq, round, origin
+                    auto_replays, ?15, ?16, progress, ?17, seq, round, origin,
+                    (SELECT ifnull(max(id), 0) FROM replay)
              FROM job WHERE seq = ?1",
         )?
         .execute(params![

@@ -60,9 +60,6 @@ impl TrafficStore for SqliteStore {
             batch.statement("DELETE FROM tracked WHERE last_at < ?1")?.execute([millis])?;
             batch.statement("DELETE FROM condemned WHERE at < ?1")?.execute([millis])?;
             batch.statement("DELETE FROM cause_target WHERE last_seen < ?1")?.execute([millis])?;
-            let old = "SELECT id FROM replay WHERE finished_at < ?1";
-            batch.statement(&format!("DELETE FROM replay_letter WHERE replay IN ({old})"))?.execute([millis])?;
-            batch.statement("DELETE FROM replay WHERE finished_at < ?1")?.execute([millis])?;
             Ok(())
         })
         .await

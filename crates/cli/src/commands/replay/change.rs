@@ -1,7 +1,7 @@
 //! `redrive replay pause` and `cancel`.
 
 use anyhow::Result;
-use redrive::config::Setting;
+use redrive::config::{Overrides, Setting};
 use redrive::replays::ReplayRef;
 
 use super::super::filter::actor;
@@ -15,7 +15,12 @@ pub async fn pause(setting: &Setting, which: ReplayRef) -> Result<Exit> {
 }
 
 pub async fn cancel(setting: &Setting, which: ReplayRef) -> Result<Exit> {
-    let replay = setting.redrive_existing().await?.cancel_replay(which, &actor()).await?;
+    let redrive = setting.redrive_existing().await?;
+    let names = redrive.find_replay(which).await?.pipelines;
+    // Whoever cancels a replay need not be able to work on it.
+    let known = names.into_iter().filter_map(|name| setting.pipeline(name, &Overrides::default()).ok());
+    let known: Vec<_> = known.map(|(pipeline, _)| pipeline).collect();
+    let replay = redrive.cancel_replay(which, &actor(), &known).await?;
     out!("replay {} is cancelled: {} letters stay dead as they were", replay.id, replay.progress.cancelled())?;
     if replay.progress.running > 0 {
         out!("{} that are being worked on come to their end", replay.progress.running)?;

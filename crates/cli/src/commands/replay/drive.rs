@@ -145,8 +145,10 @@ async fn summarise(redrive: &Redrive, replay: &ReplayView, command: &str) -> Res
             say!("go on with: redrive replay resume {}{command}", replay.id);
             say!("or give up: redrive replay cancel {}", replay.id);
         }
-        ReplayState::Cancelled => say!("cancelled {}", replay.why.as_deref().unwrap_or_default()),
-        ReplayState::Running | ReplayState::Done => {}
+        ReplayState::Cancelling | ReplayState::Cancelled => {
+            say!("cancelled {}", replay.why.as_deref().unwrap_or_default())
+        }
+        ReplayState::Preparing | ReplayState::Running | ReplayState::Done => {}
     }
     Ok(())
 }

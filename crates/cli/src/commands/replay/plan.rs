@@ -3,8 +3,7 @@
 use anyhow::Result;
 use redrive::config::Setting;
 use redrive::replays;
-use redrive_core::replays::ReplayMode;
-use redrive_store::contract::ReplayPlan;
+use redrive_core::replays::{ReplayMode, ReplayPlan, Wish};
 use serde_json::json;
 
 use super::select;
@@ -19,17 +18,18 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let chosen = select::selection(args.select, redrive.now())?;
     let force = chosen.force_why.is_some();
     let ids = chosen.selection.ids.clone();
-    let mut plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
+    let mut plan = select::rough_plan(&redrive, &chosen).await?;
     let none = ReplayWorkArgs::default();
     // A plan says what it can also where no handler is known.
     let pipelines = select::pipelines(setting, &redrive, plan.pipelines.keys().cloned(), &none, None);
-    let mode = match &pipelines {
-        Ok(pipelines) => replays::mode(pipelines, &plan, args.mode.wanted(), false)?,
-        Err(_) => args.mode.wanted().unwrap_or(ReplayMode::Refetch),
+    let wish = match &pipelines {
+        Ok(pipelines) => replays::wish(pipelines, args.mode.wanted(), force, false)?,
+        Err(_) => Wish { force, ..Wish::of(args.mode.wanted().unwrap_or(ReplayMode::Suited)) },
     };
-    if mode == ReplayMode::Saved {
-        plan = redrive.plan_replay(chosen.selection, mode, force).await?;
+    if plan.depends_on_payloads(&wish) {
+        plan = redrive.plan_replay(&chosen.selection, &wish).await?;
     }
+    let mode = wish.mode;
     if let Some(not_dead) = redrive.find_not_dead(&ids).await? {
         say!("{not_dead}");
         if plan.matched == 0 {
@@ -52,12 +52,7 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
 
 /// Prints a plan.
 pub fn print(plan: &ReplayPlan, mode: ReplayMode) -> Result<()> {
-    let how = match mode {
-        ReplayMode::Saved => ", from their saved payloads, without the network",
-        ReplayMode::Refetch => ", fetching everything anew",
-        ReplayMode::Resubmit => ", submitting everything anew",
-    };
-    let how = if plan.included == 0 { "" } else { how };
+    let how = if plan.included == 0 { String::new() } else { format!(": {}", from_what(plan, mode)) };
     out!("{} of {} letters would be replayed{how}", paint(HEADING, plan.included), plan.matched)?;
     for (pipeline, letters) in &plan.pipelines {
         out!("  {letters:>8}  {pipeline}")?;
@@ -72,4 +67,16 @@ pub fn print(plan: &ReplayPlan, mode: ReplayMode) -> Result<()> {
         out!("  {letters:>8}  {}", select::meaning(*exclusion))?;
     }
     Ok(())
+}
+
+/// From what letters are worked on, in words.
+pub fn from_what(plan: &ReplayPlan, mode: ReplayMode) -> String {
+    let (saved, anew) = (plan.saved, plan.anew);
+    let requests = if anew == 1 { "1 request".to_owned() } else { format!("{anew} requests") };
+    match (saved, anew, mode) {
+        (_, 0, _) => "from their saved payloads".to_owned(),
+        (0, _, ReplayMode::Refetch) => format!("everything anew ({requests})"),
+        (0, ..) => format!("anew ({requests})"),
+        _ => format!("{saved} saved, {anew} anew ({requests})"),
+    }
 }

@@ -7,7 +7,7 @@ use redrive::config::{Overrides, Setting, with_vault};
 use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::Input;
-use redrive_core::replays::Exclusion;
+use redrive_core::replays::{Exclusion, ReplayMode, ReplayPlan, Wish};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::Selection;
 use serde_json::Value;
@@ -26,6 +26,12 @@ pub struct Chosen {
 pub fn selection(args: SelectArgs, now: Timestamp) -> Result<Chosen> {
     let filter = filter::of_dead(args.filter, now)?;
     Ok(Chosen { selection: Selection { filter, ids: args.ids }, force_why: args.why.filter(|_| args.force) })
+}
+
+/// What would be replayed anew: the pipelines of the letters are known by it, and it is quickly counted.
+pub async fn rough_plan(redrive: &Redrive, chosen: &Chosen) -> Result<ReplayPlan> {
+    let wish = Wish { force: chosen.force_why.is_some(), ..Wish::of(ReplayMode::Suited) };
+    Ok(redrive.plan_replay(&chosen.selection, &wish).await?)
 }
 
 /// The fields to change in each input.

@@ -54,10 +54,7 @@ fn print(replay: &ReplayView, joined: u64) -> Result<()> {
     for (name, value) in [
         ("name", Some(replay.name.clone())),
         ("by", Some(replay.actor.clone())),
-        (
-            "works",
-            Some(format!("from {}", if replay.mode.as_str() == "saved" { "saved payloads" } else { "the network" })),
-        ),
+        ("works", Some(works(replay))),
         ("chosen", Some(serde_json::to_string(&replay.selection)?)),
         ("changes", edits),
         ("forced", force),
@@ -92,6 +89,15 @@ fn print(replay: &ReplayView, joined: u64) -> Result<()> {
     Ok(())
 }
 
+/// What its letters are worked on from, in words.
+fn works(replay: &ReplayView) -> String {
+    match (replay.saved, replay.progress.total - replay.saved) {
+        (_, 0) => "from saved payloads".to_owned(),
+        (0, _) => "anew, from the network".to_owned(),
+        (saved, anew) => format!("on {saved} from saved payloads, on {anew} anew"),
+    }
+}
+
 fn print_letters(letters: &[ReplayLetter]) -> io::Result<()> {
     if letters.is_empty() {
         return out!("no letters");
@@ -103,11 +109,12 @@ fn print_letters(letters: &[ReplayLetter]) -> io::Result<()> {
             letter.id.to_string(),
             letter.pipeline.to_string(),
             letter.state.to_string(),
+            if letter.saved { "saved" } else { "anew" }.to_owned(),
             letter.ended_at.map_or("-".to_owned(), |at| at.to_string()),
             cause(&letter.cause),
             cause(&letter.cause_after),
         ]
     };
     let rows: Vec<_> = letters.iter().map(row).collect();
-    table::print(&["id", "pipeline", "state", "ended at", "cause", "cause then"], &rows)
+    table::print(&["id", "pipeline", "state", "from", "ended at", "cause", "cause then"], &rows)
 }

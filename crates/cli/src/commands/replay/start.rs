@@ -27,17 +27,18 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
     }
     let force = chosen.force_why.is_some();
     let wanted = chosen.selection.clone();
-    let found = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
+    let found = select::rough_plan(redrive, &chosen).await?;
     let counter = Counter::start("replayed");
     let results = Some((&counter, args.drive.out.clone()));
     let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.drive.work, results)?;
     let edits = select::edits(args.edits);
-    let mode = replays::mode(&pipelines, &found, args.mode.wanted(), !edits.is_empty())?;
+    let wish = replays::wish(&pipelines, args.mode.wanted(), force, !edits.is_empty())?;
+    let mode = wish.mode;
     let new = NewReplay {
         name: args.name.unwrap_or_else(|| describe(&chosen.selection)),
-        actor: actor().name,
+        by: actor(),
         selection: chosen.selection,
-        mode,
+        wish,
         force_why: chosen.force_why,
         pacing: Pacing { ramp: args.ramp.0, refail_max: args.refail_max, per_second: args.rate },
         edits,
@@ -50,15 +51,8 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
         plan::print(&plan, mode)?;
         return if plan.matched == 0 { bail!("no dead letters are like that") } else { Ok(Exit::Failed) };
     };
-    let how = match mode {
-        ReplayMode::Saved => "from their saved payloads",
-        ReplayMode::Refetch => "fetched anew",
-        ReplayMode::Resubmit => "submitted anew",
-    };
-    out!("replay {id}: {}, {how}", counted(i64::try_from(plan.included).unwrap_or(i64::MAX), "letter", "letters"))?;
-    if mode == ReplayMode::Refetch && !args.mode.refetch && plan.with_payload > 0 {
-        out!("  {} of them have a saved payload: --saved works from it, without the network", plan.with_payload)?;
-    }
+    let letters = counted(i64::try_from(plan.included).unwrap_or(i64::MAX), "letter", "letters");
+    out!("replay {id}: {letters}, {}", plan::from_what(&plan, mode))?;
     for (exclusion, letters) in &plan.excluded {
         out!("  {letters} left out: {}", select::meaning(*exclusion))?;
     }

@@ -5,7 +5,6 @@ use redrive::config::Setting;
 use redrive::replays::{Tried, can_use_saved};
 use redrive::{CancellationToken, Redrive};
 use redrive_core::jobs::Input;
-use redrive_core::replays::ReplayMode;
 
 use super::super::signals;
 use super::select::{self, Chosen};
@@ -51,7 +50,7 @@ pub async fn try_out(
     args: &ReplayWorkArgs,
 ) -> Result<Tried> {
     let force = chosen.force_why.is_some();
-    let plan = redrive.plan_replay(chosen.selection.clone(), ReplayMode::Refetch, force).await?;
+    let plan = select::rough_plan(redrive, chosen).await?;
     let pipelines = select::pipelines(setting, redrive, plan.pipelines.keys().cloned(), args, None)?;
     can_use_saved(&pipelines, !edits.is_empty())?;
     let stop = CancellationToken::new();

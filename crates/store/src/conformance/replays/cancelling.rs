@@ -58,7 +58,7 @@ pub async fn cancelling_counts_what_had_begun(store: Shared) {
     assert_eq!((failed.reason, failed.gate), (Reason::Timeout, Gate::Review));
     assert_eq!(now(ids[3]), was(ids[3]), "nobody had begun it");
     attach(&store, 1).await;
-    start_as(&store, 2, PlanReplay { now: at(300), ..plan(all()) }, at_once(), Input::new()).await;
+    start_as(&store, 2, Asked { now: at(300), ..plan(all()) }, at_once(), Input::new()).await;
     advance(&store, 2, at(301)).await;
     let again = lease(&store, 2, at(302)).await;
     let suspects: Vec<_> = again.iter().filter(|job| job.tally.suspect).map(|job| job.lease.job).collect();
@@ -73,7 +73,8 @@ pub async fn cancelling_keeps_the_newest_payload(store: Shared) {
     let (_, old) = bury_with_payload(&store, 1).await;
     let newer = Payload { truncated: true, ..Payload::bare(PayloadHash::from_bytes([9; 32]), 3) };
     register(&store, newer.hash).await;
-    start(&store, 1, at_once()).await;
+    let anew = Asked { mode: ReplayMode::Refetch, ..plan(all()) };
+    start_as(&store, 1, anew, at_once(), Input::new()).await;
     advance(&store, 1, at(101)).await;
     let lost = Payload { lost: Some("no room".into()), ..Payload::bare(PayloadHash::from_bytes([8; 32]), 3) };
     for (payload, secs) in [(newer.clone(), 102), (lost, 150)] {
@@ -86,8 +87,7 @@ pub async fn cancelling_keeps_the_newest_payload(store: Shared) {
     assert!(change(&store, 1, ReplayChange::Cancel).await);
     let letter = dead(&store, DeadFilter::default()).await.remove(0);
     assert_eq!(letter.payload, Some(newer.hash), "not {}, which is older", old.hash);
-    let saved =
-        store.plan_replay(PlanReplay { mode: ReplayMode::Saved, now: at(300), ..plan(all()) }).await.expect("planned");
+    let saved = plan_of(&store, Asked { mode: ReplayMode::Saved, now: at(300), ..plan(all()) }).await;
     assert_eq!(saved.included, 0, "only its beginning was kept");
     assert_sound(&store).await;
 }
@@ -104,8 +104,8 @@ pub async fn cancelling_tells_of_a_lost_payload(store: Shared) {
     decision.keep(Some(Payload { lost: Some("no room".into()), ..lost }));
     settle_as(&store, &leased, decision, at(102)).await;
     assert!(change(&store, 1, ReplayChange::Cancel).await);
-    let saved = PlanReplay { mode: ReplayMode::Saved, now: at(300), ..plan(all()) };
-    let planned = store.plan_replay(saved).await.expect("planned");
+    let saved = Asked { mode: ReplayMode::Saved, now: at(300), ..plan(all()) };
+    let planned = plan_of(&store, saved).await;
     assert_eq!(planned.excluded.get(&Exclusion::PayloadLost), Some(&1), "{:?}", planned.excluded);
     assert_sound(&store).await;
 }

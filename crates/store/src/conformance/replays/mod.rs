@@ -1,7 +1,9 @@
 //! What must hold of replays.
 
 mod cancelling;
+mod driver;
 mod script;
+mod steps;
 
 use std::time::Duration;
 
@@ -11,7 +13,9 @@ use redrive_core::ids::{JobId, ReplayId};
 use redrive_core::jobs::{Input, LeasedJob};
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace};
 use redrive_core::policy::Policy;
-use redrive_core::replays::{Advance, Exclusion, LetterState, Pacing, ReplayMode, ReplayState};
+use redrive_core::replays::{
+    Advance, Automatic, Exclusion, LetterState, Pacing, ReplayChange, ReplayMode, ReplayState, SavedPayload,
+};
 use redrive_core::settlements::{Destination, Ending, Outcome, decide};
 use redrive_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -22,26 +26,27 @@ use super::script::{
     lease_past_breakers, ledger, listen, pipeline, plain, settle, settle_as, timeout, worker,
 };
 use crate::contract::{
-    Automatic, CancelJobs, ChangeReplay, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, Lane, LeaseJobs,
-    ListChosen, ListReplayLetters, ListReplays, PlanReplay, RegisterPayload, ReplayChange, ReplayLetter, ReplayPlan,
-    ReplayView, Selection, StartJobs, StartReplay, TrafficBy,
+    CancelJobs, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, FindLetters, Lane, LeaseJobs,
+    ListReplayLetters, ListReplays, RegisterPayload, ReplayLetter, ReplayView, Selection, StartJobs, TrafficBy,
 };
 
 pub use self::cancelling::*;
+pub(super) use self::driver::*;
 pub(super) use self::script::*;
+pub use self::steps::*;
 
 /// A plan says what would go and what not, and changes nothing.
 pub async fn a_plan_changes_nothing(store: Shared) {
     bury_some(&store, 3).await;
     bury_as(&store, 10, Gate::Never, "shop.example").await;
     let mut changes = listen(&store).await;
-    let planned = store.plan_replay(plan(all())).await.expect("planned");
+    let planned = plan_of(&store, plan(all())).await;
     assert_eq!((planned.matched, planned.included), (4, 3));
     assert_eq!(planned.excluded.get(&Exclusion::GateNever), Some(&1));
     assert_eq!(planned.pipelines.get(&pipeline()), Some(&3));
-    let forced = store.plan_replay(PlanReplay { force: true, ..plan(all()) }).await.expect("planned");
+    let forced = plan_of(&store, Asked { force: true, ..plan(all()) }).await;
     assert_eq!(forced.included, 4);
-    let saved = store.plan_replay(PlanReplay { mode: ReplayMode::Saved, ..plan(all()) }).await.expect("planned");
+    let saved = plan_of(&store, Asked { mode: ReplayMode::Saved, ..plan(all()) }).await;
     assert_eq!((saved.included, saved.excluded.get(&Exclusion::PayloadGone)), (0, Some(&3)));
     assert!(changes.pending().expect("listened").is_none());
 }
@@ -122,7 +127,7 @@ pub async fn a_letter_is_claimed_once(store: Shared) {
     assert!(store.get_replay(replay_id(2)).await.expect("read").is_none(), "a replay of nothing is none");
     advance(&store, 1, at(101)).await;
     bury(&store, job(9, plain()), Reason::HandlerError, "task 1 was lost", at(105)).await;
-    let later = PlanReplay { now: at(110), ..plan(all()) };
+    let later = Asked { now: at(110), ..plan(all()) };
     assert_eq!(start_as(&store, 3, later, at_once(), Input::new()).await.included, 1);
     assert_eq!(store.joined_since(replay_id(1)).await.expect("counted"), 1, "it died after the choice was made");
     assert_sound(&store).await;
@@ -211,8 +216,8 @@ pub async fn by_itself_only_what_may_go_goes(store: Shared) {
         settle_as(&store, &leased, decision, at(10)).await
     };
     assert_eq!(hold, crate::contract::Settled::Applied);
-    let automatic = || PlanReplay { automatic: Some(Automatic { times_max: 1, letters_max: 10 }), ..plan(all()) };
-    let planned = store.plan_replay(automatic()).await.expect("planned");
+    let automatic = || Asked { automatic: Some(Automatic { times_max: 1, letters_max: 10 }), ..plan(all()) };
+    let planned = plan_of(&store, automatic()).await;
     assert_eq!(planned.excluded.get(&Exclusion::GateReview), Some(&1));
     assert_eq!(planned.excluded.get(&Exclusion::BreakerOpen), Some(&1));
     let first = start_as(&store, 1, automatic(), at_once(), Input::new()).await;
@@ -224,8 +229,8 @@ pub async fn by_itself_only_what_may_go_goes(store: Shared) {
     let mut decision = decide(&Policy::default(), &leased, timeout(), ending);
     decision.destination = Destination::bury(Gate::Auto, None);
     settle_as(&store, &leased, decision, at(103)).await;
-    let again = PlanReplay { now: at(200), ..automatic() };
-    let planned = store.plan_replay(again.clone()).await.expect("planned");
+    let again = Asked { now: at(200), ..automatic() };
+    let planned = plan_of(&store, again.clone()).await;
     assert_eq!(planned.excluded.get(&Exclusion::ReplayedEnough), Some(&1));
     assert_eq!(start_as(&store, 2, again, at_once(), Input::new()).await.included, 0);
     assert!(store.get_replay(replay_id(2)).await.expect("read").is_none());
@@ -265,7 +270,7 @@ pub async fn a_saved_payload_stays_with_its_letter(store: Shared) {
         store.traffic(params).await.expect("counted").iter().map(|count| count.count).sum::<i64>()
     };
     let before = traffic().await;
-    let saved = PlanReplay { mode: ReplayMode::Saved, ..plan(all()) };
+    let saved = Asked { mode: ReplayMode::Saved, ..plan(all()) };
     assert_eq!(start_as(&store, 1, saved, at_once(), Input::new()).await.included, 1);
     advance(&store, 1, at(101)).await;
     let leased = lease(&store, 1, at(102)).await.remove(0);
@@ -278,24 +283,26 @@ pub async fn a_saved_payload_stays_with_its_letter(store: Shared) {
     assert_sound(&store).await;
 }
 
-/// What a plan would send is what is listed of it.
-pub async fn what_is_chosen_can_be_listed(store: Shared) {
+/// Letters are found oldest first, page by page, each with what is known of it, and whole if they are asked for so.
+pub async fn letters_are_found_with_what_is_known_of_them(store: Shared) {
     attach(&store, 1).await;
     let (id, _) = bury_with_payload(&store, 1).await;
-    bury(&store, job(5, plain()), Reason::SchemaValidation, "no page", at(11)).await;
-    let saved = PlanReplay { mode: ReplayMode::Saved, ..plan(all()) };
-    let list = async |plan: &PlanReplay, cursor| {
-        let page = store.list_chosen(ListChosen { plan: plan.clone(), limit: 1, cursor }).await.expect("listed");
-        (page.items, page.next)
+    let other = bury(&store, job(5, plain()), Reason::Timeout, "no page", at(11)).await;
+    let find = async |cursor, whole| {
+        let (selection, host) = (all(), "here".to_owned());
+        let params = FindLetters { selection, opened: None, host, whole, limit: 1, cursor };
+        let page = store.find_letters(params).await.expect("found");
+        (page.items.into_iter().next().expect("a letter"), page.next)
     };
-    let (items, next) = list(&saved, None).await;
-    assert_eq!((items.len(), items[0].id, next), (1, id, None));
-    assert!(items[0].failures.is_some());
-    let anew = plan(all());
-    let (first, next) = list(&anew, None).await;
-    let (second, end) = list(&anew, next).await;
-    assert_eq!((first.len(), second.len(), end), (1, 1, None));
-    assert_ne!(first[0].id, second[0].id);
+    let (first, next) = find(None, false).await;
+    assert_eq!((first.id, first.facts.reason, first.facts.payload), (id, Reason::SchemaValidation, SavedPayload::Kept));
+    assert!(first.letter.is_none() && !first.facts.claimed && !first.facts.shut);
+    assert_eq!(next.as_ref(), Some(&first.cursor));
+    let (second, end) = find(next, true).await;
+    assert_eq!((second.id, second.facts.payload, end), (other, SavedPayload::Gone, None));
+    assert_eq!(second.letter.and_then(|letter| letter.failures).map(|failures| failures.len()), Some(1));
+    start(&store, 1, at_once()).await;
+    assert!(find(None, false).await.0.facts.claimed);
 }
 
 /// A letter that never came to a verdict elsewhere can be replayed here, and the ledger adds up.
@@ -330,5 +337,5 @@ pub async fn replays_are_listed(store: Shared) {
     assert_eq!(first, ["replay 3", "replay 2"]);
     assert_eq!(list(false, 2, next).await, (vec!["replay 1".to_owned()], None));
     assert_eq!(list(true, 10, None).await.0, ["replay 3", "replay 1"]);
-    assert_eq!(get(&store, 1).await.pipelines, [pipeline()]);
+    assert!(get(&store, 1).await.pipelines.contains(&pipeline()));
 }

@@ -10,46 +10,12 @@ pub(in crate::conformance) fn all() -> Selection {
     Selection { filter: DeadFilter { pipeline: Some(pipeline()), ..DeadFilter::default() }, ids: Vec::new() }
 }
 
-pub(in crate::conformance) fn plan(selection: Selection) -> PlanReplay {
-    PlanReplay {
-        selection,
-        mode: ReplayMode::Refetch,
-        force: false,
-        automatic: None,
-        now: at(100),
-        host: "here".into(),
-    }
+pub(in crate::conformance) fn plan(selection: Selection) -> Asked {
+    Asked { selection, mode: ReplayMode::Suited, force: false, automatic: None, now: at(100), host: "here".into() }
 }
 
 pub(in crate::conformance) fn at_once() -> Pacing {
     Pacing { ramp: Vec::new(), ..Pacing::default() }
-}
-
-pub(in crate::conformance) async fn start_as(
-    store: &Shared,
-    n: u128,
-    plan: PlanReplay,
-    pacing: Pacing,
-    edits: Input,
-) -> ReplayPlan {
-    let params = StartReplay {
-        id: replay_id(n),
-        name: format!("replay {n}"),
-        actor: "ada".into(),
-        plan,
-        force_why: None,
-        pacing,
-        edits,
-    };
-    store.start_replay(params).await.expect("started")
-}
-
-pub(in crate::conformance) async fn start(store: &Shared, n: u128, pacing: Pacing) -> ReplayPlan {
-    start_as(store, n, plan(all()), pacing, Input::new()).await
-}
-
-pub(in crate::conformance) async fn advance(store: &Shared, n: u128, now: Timestamp) -> Advance {
-    store.advance_replay(replay_id(n), now).await.expect("advanced")
 }
 
 pub(in crate::conformance) async fn get(store: &Shared, n: u128) -> ReplayView {
@@ -70,11 +36,6 @@ pub(in crate::conformance) async fn lease_some(store: &Shared, n: u128, limit: u
     lease_past_breakers(store, LeaseJobs { with_tried: false, ..lease_of(lane, limit, now) }).await.jobs
 }
 
-pub(in crate::conformance) async fn change(store: &Shared, n: u128, change: ReplayChange) -> bool {
-    let params = ChangeReplay { id: replay_id(n), change, actor: "ada".into(), now: at(200) };
-    store.change_replay(params).await.expect("changed")
-}
-
 /// Replays all dead letters and leases one of them.
 pub(in crate::conformance) async fn replay_one(store: &Shared) -> LeasedJob {
     replay_nth(store, 1).await
@@ -83,7 +44,7 @@ pub(in crate::conformance) async fn replay_one(store: &Shared) -> LeasedJob {
 /// The same once more, a while later.
 pub(in crate::conformance) async fn replay_nth(store: &Shared, n: u32) -> LeasedJob {
     let (replay, now) = (u128::from(n), at(i64::from(n) * 100));
-    let asked = PlanReplay { now, ..plan(all()) };
+    let asked = Asked { now, ..plan(all()) };
     start_as(store, replay, asked, at_once(), Input::new()).await;
     advance(store, replay, now + Duration::from_secs(1)).await;
     lease(store, replay, now + Duration::from_secs(2)).await.remove(0)

@@ -108,6 +108,25 @@ ALTER TABLE cause ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE cause_note ADD COLUMN via TEXT NOT NULL DEFAULT 'cli';
 
 -- Replays and tries.
+ALTER TABLE replay ADD COLUMN version INTEGER NOT NULL DEFAULT 0; -- counts decisions: each is written only on the one before
+ALTER TABLE replay ADD COLUMN via TEXT NOT NULL DEFAULT 'cli';    -- the way by which it was asked for
+ALTER TABLE replay ADD COLUMN wish TEXT NOT NULL DEFAULT '{"mode":"suited","force":false}';
+ALTER TABLE replay ADD COLUMN cursor TEXT;                        -- where choosing letters goes on
+ALTER TABLE replay ADD COLUMN saved INTEGER NOT NULL DEFAULT 0;   -- letters that are worked on from their saved payloads
+ALTER TABLE replay ADD COLUMN forgiven INTEGER NOT NULL DEFAULT 0; -- letters that had failed when it was last resumed
+ALTER TABLE replay ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0; -- it is no longer shown, and its letters go in steps
+ALTER TABLE replay_letter ADD COLUMN saved INTEGER NOT NULL DEFAULT 0;
+UPDATE replay_letter SET saved = 1 WHERE replay IN (SELECT id FROM replay WHERE mode = 'saved');
+UPDATE replay SET saved = total WHERE mode = 'saved';
+-- What was called `refetch` asked for the task that was left at a provider first, as what suits a letter does now.
+UPDATE replay SET mode = CASE mode WHEN 'refetch' THEN 'suited' WHEN 'resubmit' THEN 'refetch' ELSE mode END;
+UPDATE replay SET wish = json_object('mode', mode, 'force', json(iif(force_why IS NULL, 'false', 'true')));
+UPDATE replay SET state = 'cancelling' WHERE state = 'cancelled' AND finished_at IS NULL;
+DROP INDEX replay_letter_pending;
+CREATE INDEX replay_letter_pending ON replay_letter (replay, pipeline, n) WHERE state = 'pending';
+-- The newest replay that was opened before a letter died: while letters are chosen in steps, those that die meanwhile are not.
+ALTER TABLE dead ADD COLUMN opened_before INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX replay_ended ON replay (finished_at) WHERE finished_at IS NOT NULL;
 
 -- Counts and the end of history.
 

@@ -1,17 +1,29 @@
 //! Replays: choosing dead letters, sending them through their pipeline again, and what becomes of each.
+//!
+//! What is to happen is decided by `redrive_core::replays` on what was read before, and carried here with the version of the
+//! replay that it was decided on (`was`). If the replay has another version by then, nothing is written. Each verb that could be
+//! long works on a bounded number of letters.
 
-use std::collections::BTreeMap;
+mod letters;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use redrive_core::actors::Actor;
 use redrive_core::causes::CauseId;
-use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Input;
-use redrive_core::replays::{Advance, Exclusion, LetterState, Pacing, Progress, ReplayMode, ReplayState};
+use redrive_core::replays::{
+    Exclusion, LetterFacts, LetterState, NextReplay, Pacing, Progress, ReplayMode, ReplayState, Wish,
+};
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use self::letters::{
+    ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, ListPending, PendingDead, PendingLetter, ReleaseLetters,
+    SendLetter, SendLetters, SentLetter, SurveyLetters, WithdrawLetter, WithdrawLetters,
+};
 use super::dead::DeadFilter;
 use super::pages::Page;
 use crate::error::Result;
@@ -19,17 +31,41 @@ use crate::error::Result;
 /// Replays. The row of a replay and its letters exist before anything happens to a letter.
 #[async_trait]
 pub trait ReplayStore {
-    /// Says what a replay would send and what not; nothing happens.
-    async fn plan_replay(&self, params: PlanReplay) -> Result<ReplayPlan>;
+    /// Counts letters by what is known of them.
+    async fn survey_letters(&self, params: SurveyLetters) -> Result<Vec<(LetterFacts, u64)>>;
 
-    /// A page of the letters that a plan would send, with their failures, newest first.
-    async fn list_chosen(&self, params: ListChosen) -> Result<Page<DeadLetter>>;
+    /// A page of letters, oldest first, each with what is known of it.
+    async fn find_letters(&self, params: FindLetters) -> Result<Page<FoundLetter>>;
 
-    /// Chooses the letters and claims each: no other replay gets them. Letters that die later are not among them.
-    async fn start_replay(&self, params: StartReplay) -> Result<ReplayPlan>;
+    /// Makes a replay that has no letters yet. Letters that die from now on are not found for it. A replay with this id that is
+    /// there already is left as it is.
+    async fn open_replay(&self, params: OpenReplay) -> Result<ReplayView>;
 
-    /// Sends the letters whose turn it is, pauses or finishes the replay, and says what was done.
-    async fn advance_replay(&self, id: ReplayId, now: Timestamp) -> Result<Advance>;
+    /// Claims letters for a replay that is being prepared: no other replay gets them. Nothing if the replay has moved on.
+    async fn claim_letters(&self, params: ClaimLetters) -> Result<Option<ClaimedLetters>>;
+
+    /// Changes where a replay is; says whether it was still as it had been.
+    async fn set_replay(&self, params: SetReplay) -> Result<bool>;
+
+    /// Forgets a replay that has no letters; says whether it was still as it had been.
+    async fn drop_replay(&self, id: ReplayId, was: u64, now: Timestamp) -> Result<bool>;
+
+    /// Letters whose turn has not come, in their order, with all that must be known to send them.
+    async fn list_pending(&self, params: ListPending) -> Result<Vec<PendingLetter>>;
+
+    /// Sends letters through their pipeline again. Those that are no longer dead are gone. Says whether the replay was still as
+    /// it had been.
+    async fn send_letters(&self, params: SendLetters) -> Result<bool>;
+
+    /// Lets go of letters whose turn has not come, of a replay that is being cancelled; says how many there were.
+    async fn release_letters(&self, params: ReleaseLetters) -> Result<u64>;
+
+    /// Letters that a replay sent and that nobody works on.
+    async fn list_sent(&self, id: ReplayId, limit: u32) -> Result<Vec<SentLetter>>;
+
+    /// Takes back letters that were sent: they are dead as was decided. Those that somebody works on by now, or to which
+    /// something has happened since, are left where they are. Says how many were taken back.
+    async fn withdraw_letters(&self, params: WithdrawLetters) -> Result<u64>;
 
     /// Replays, newest first.
     async fn list_replays(&self, params: ListReplays) -> Result<Page<ReplayView>>;
@@ -43,8 +79,8 @@ pub trait ReplayStore {
     /// The letters of a replay and what became of them, in their order.
     async fn list_replay_letters(&self, params: ListReplayLetters) -> Result<Page<ReplayLetter>>;
 
-    /// Pauses, resumes or cancels a replay; says whether that was possible in the state it is in.
-    async fn change_replay(&self, params: ChangeReplay) -> Result<bool>;
+    /// Forgets replays that ended before a time, with their letters; says whether there are more.
+    async fn forget_replays(&self, params: ForgetReplays) -> Result<bool>;
 
     /// Claims the turn to replay letters by themselves: true for one caller per interval.
     async fn claim_auto_replay(&self, params: ClaimAutoReplay) -> Result<bool>;
@@ -68,79 +104,46 @@ impl Selection {
     }
 }
 
-/// Asks what a replay would do.
-#[derive(Clone, Debug)]
-pub struct PlanReplay {
-    /// Which letters.
-    pub selection: Selection,
-    /// What they are to be worked from.
-    pub mode: ReplayMode,
-    /// Whether letters that failed permanently go too.
-    pub force: bool,
-    /// The limits of a replay that nobody asked for.
-    pub automatic: Option<Automatic>,
-    /// The time.
-    pub now: Timestamp,
-    /// This machine: payloads that wait in the spool of another cannot be read here.
-    pub host: String,
-}
-
-/// Asks for the letters that a plan would send.
-#[derive(Clone, Debug)]
-pub struct ListChosen {
-    /// The plan.
-    pub plan: PlanReplay,
-    /// At most so many.
-    pub limit: u32,
-    /// Where to go on.
-    pub cursor: Option<String>,
-}
-
-/// The limits of a replay that nobody asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Automatic {
-    /// How often a letter may be replayed so.
-    pub times_max: u32,
-    /// How many letters at once.
-    pub letters_max: u32,
-}
-
-/// What a replay would send, and what not.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ReplayPlan {
-    /// Letters that were found.
-    pub matched: u64,
-    /// Letters that would be sent.
-    pub included: u64,
-    /// Letters that would not, and why.
-    pub excluded: BTreeMap<Exclusion, u64>,
-    /// Letters that would be sent, by pipeline.
-    pub pipelines: BTreeMap<PipelineName, u64>,
-    /// Letters that would be sent, by gate.
-    pub gates: BTreeMap<String, u64>,
-    /// Letters that would be sent, by the reason they died for.
-    pub reasons: BTreeMap<Reason, u64>,
-    /// Letters that could be worked on from their saved payload.
-    pub with_payload: u64,
-}
-
 /// Asks for a replay to be made.
 #[derive(Clone, Debug)]
-pub struct StartReplay {
+pub struct OpenReplay {
     /// Its id.
     pub id: ReplayId,
     /// What it is called.
     pub name: String,
     /// Who wants it.
-    pub actor: String,
-    /// Which letters, and from what.
-    pub plan: PlanReplay,
+    pub by: Actor,
+    /// Which letters.
+    pub selection: Selection,
+    /// What is wanted.
+    pub wish: Wish,
     /// Why letters that failed permanently go too.
     pub force_why: Option<String>,
     /// How fast.
     pub pacing: Pacing,
     /// Fields of the input to change before each letter is sent.
     pub edits: Input,
+    /// The pipelines that its letters belong to, as far as they are known.
+    pub pipelines: BTreeSet<PipelineName>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Changes where a replay is.
+#[derive(Clone, Debug)]
+pub struct SetReplay {
+    /// Which.
+    pub id: ReplayId,
+    /// The version of it that this was decided on.
+    pub was: u64,
+    /// What it is to be.
+    pub next: NextReplay,
+    /// Letters that were found and left out, if that is known by now.
+    pub excluded: Option<BTreeMap<Exclusion, u64>>,
+    /// Who wants it.
+    pub by: Actor,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// Which replays to list.
@@ -159,6 +162,8 @@ pub struct ListReplays {
 pub struct ReplayView {
     /// Its id.
     pub id: ReplayId,
+    /// Counts the decisions about it; letters that come to their end do not change it.
+    pub version: u64,
     /// What it is called.
     pub name: String,
     /// Who wanted it.
@@ -169,6 +174,8 @@ pub struct ReplayView {
     pub why: Option<String>,
     /// What letters are worked on from.
     pub mode: ReplayMode,
+    /// Letters that are worked on from their saved payloads.
+    pub saved: u64,
     /// Why letters that failed permanently go too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force_why: Option<String>,
@@ -176,6 +183,12 @@ pub struct ReplayView {
     pub automatic: bool,
     /// How the letters were chosen.
     pub selection: Selection,
+    /// What is wanted.
+    #[serde(skip)]
+    pub wish: Wish,
+    /// Where choosing goes on, while it is prepared.
+    #[serde(skip)]
+    pub cursor: Option<String>,
     /// How fast it goes.
     pub pacing: Pacing,
     /// What is changed in each input.
@@ -185,7 +198,7 @@ pub struct ReplayView {
     /// How far it is.
     pub progress: Progress,
     /// The pipelines of its letters.
-    pub pipelines: Vec<PipelineName>,
+    pub pipelines: BTreeSet<PipelineName>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it came to its end.
@@ -221,6 +234,8 @@ pub struct ReplayLetter {
     pub pipeline: PipelineName,
     /// What became of it.
     pub state: LetterState,
+    /// Whether it is worked on from its saved payload.
+    pub saved: bool,
     /// The cause it was dead of.
     pub cause: Option<CauseId>,
     /// The cause it failed for then.
@@ -229,28 +244,13 @@ pub struct ReplayLetter {
     pub ended_at: Option<Timestamp>,
 }
 
-/// Asks for a replay to be paused, resumed or cancelled.
-#[derive(Clone, Debug)]
-pub struct ChangeReplay {
-    /// Which.
-    pub id: ReplayId,
-    /// What.
-    pub change: ReplayChange,
-    /// Who wants it.
-    pub actor: String,
-    /// The time.
-    pub now: Timestamp,
-}
-
-/// What can be done to a replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplayChange {
-    /// Nothing is sent and nothing that was sent is worked on until it is resumed.
-    Pause,
-    /// It goes on, and what has failed so far is forgiven.
-    Resume,
-    /// Nothing more is sent.
-    Cancel,
+/// Asks for old replays to be forgotten.
+#[derive(Clone, Copy, Debug)]
+pub struct ForgetReplays {
+    /// Those that ended before this time.
+    pub before: Timestamp,
+    /// At most so many letters and replays.
+    pub limit: u32,
 }
 
 /// Claims the turn to replay letters by themselves.

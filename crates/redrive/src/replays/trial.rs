@@ -1,8 +1,4 @@
-//! Replays, for who holds a [`Redrive`]: what would recover, and choosing what to work from.
-
-mod choose;
-mod error;
-mod verbs;
+//! Trying letters: their handlers run over the saved payloads, and nothing is settled.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,18 +7,16 @@ use redrive_core::causes::CauseId;
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint;
-use redrive_core::ids::{JobId, LeaseToken, PipelineName, ReplayId, WorkerId};
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally, edited};
-use redrive_core::replays::{Exclusion, Pacing, ReplayMode};
+use redrive_core::replays::{Exclusion, ReplayMode, treat};
 use redrive_core::settlements::{Ending, Outcome, decide};
-use redrive_store::contract::{ListChosen, PlanReplay, ReplayPlan, Selection, StartReplay};
+use redrive_store::contract::{FindLetters, Selection};
 use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use self::choose::{can_use_saved, describe, mode};
-pub use self::error::{NotDead, ReplayError};
-pub use self::verbs::ReplayRef;
+use super::choose::wish;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::{Job, Progress};
@@ -33,25 +27,6 @@ use redrive_store::host;
 
 /// Letters that are read at once.
 const PAGE: u32 = 500;
-
-/// A replay that is wanted.
-#[derive(Clone, Debug)]
-pub struct NewReplay {
-    /// What it is called.
-    pub name: String,
-    /// Who wants it.
-    pub actor: String,
-    /// Which letters.
-    pub selection: Selection,
-    /// What they are to be worked from.
-    pub mode: ReplayMode,
-    /// Why letters that failed permanently go too, if they do.
-    pub force_why: Option<String>,
-    /// How fast.
-    pub pacing: Pacing,
-    /// Fields of the input to change.
-    pub edits: Input,
-}
 
 /// What came of trying letters without settling anything.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -88,29 +63,6 @@ pub struct Remaining {
 }
 
 impl Redrive {
-    /// What a replay would send, and what not; nothing happens.
-    pub async fn plan_replay(&self, selection: Selection, mode: ReplayMode, force: bool) -> Result<ReplayPlan, Error> {
-        check(&selection)?;
-        let params = PlanReplay { selection, mode, force, automatic: None, now: self.now(), host: host().to_owned() };
-        Ok(self.store.plan_replay(params).await?)
-    }
-
-    /// Chooses the letters of a replay and claims them. A worker sends them; see [`Worker::only_replay`] and
-    /// [`Worker::with_replays`](crate::worker::Worker::with_replays). Without a letter to send there is no replay.
-    ///
-    /// [`Worker::only_replay`]: crate::worker::Worker::only_replay
-    pub async fn start_replay(&self, new: NewReplay) -> Result<(Option<ReplayId>, ReplayPlan), Error> {
-        check(&new.selection)?;
-        let now = self.now();
-        let id = ReplayId::new(now, self.chance.bits());
-        let NewReplay { name, actor, selection, mode, force_why, pacing, edits } = new;
-        let plan =
-            PlanReplay { selection, mode, force: force_why.is_some(), automatic: None, now, host: host().to_owned() };
-        let params = StartReplay { id, name, actor, plan, force_why, pacing, edits };
-        let plan = self.store.start_replay(params).await?;
-        Ok(((plan.included > 0).then_some(id), plan))
-    }
-
     /// Runs the handlers of letters over their saved payloads and settles nothing: what would recover, and what would still
     /// fail, for which causes. `told` hears how far it is.
     pub async fn try_replay(
@@ -121,27 +73,28 @@ impl Redrive {
         stop: &CancellationToken,
         told: impl Fn(u64, u64),
     ) -> Result<Tried, Error> {
-        check(&selection)?;
-        let chosen = PlanReplay {
-            selection,
-            mode: ReplayMode::Saved,
-            force,
-            automatic: None,
-            now: self.now(),
-            host: host().to_owned(),
-        };
-        let plan = self.store.plan_replay(chosen.clone()).await?;
+        let wish = wish(pipelines, Some(ReplayMode::Saved), force, !edits.is_empty())?;
+        let plan = self.plan_replay(&selection, &wish).await?;
         let mut trial = Trial::new(self.clone(), pipelines, edits.clone());
         let mut cursor = None;
         loop {
-            let params = ListChosen { plan: chosen.clone(), limit: PAGE, cursor };
-            let page = self.store.list_chosen(params).await?;
-            for letter in page.items {
+            let params = FindLetters {
+                selection: selection.clone(),
+                opened: None,
+                host: host().to_owned(),
+                whole: true,
+                limit: PAGE,
+                cursor,
+            };
+            let page = self.store.find_letters(params).await?;
+            for found in page.items {
                 if stop.is_cancelled() {
                     break;
                 }
-                trial.begin(letter).await?;
-                told(trial.tried.tried, plan.included);
+                if let (Ok(_), Some(letter)) = (treat(&found.facts, &wish), found.letter) {
+                    trial.begin(letter).await?;
+                    told(trial.tried.tried, plan.included);
+                }
             }
             cursor = page.next;
             if cursor.is_none() || stop.is_cancelled() {
@@ -150,15 +103,6 @@ impl Redrive {
         }
         let tried = trial.finish().await?;
         Ok(Tried { excluded: plan.excluded, stopped: stop.is_cancelled(), ..tried })
-    }
-}
-
-/// A choice of nothing in particular would be everything.
-fn check(selection: &Selection) -> Result<(), Error> {
-    match (selection.is_empty(), selection.ids.is_empty() || selection.filter.is_empty()) {
-        (true, _) => Err(Error::NothingChosen),
-        (_, false) => Err(Error::ChosenTwice),
-        _ => Ok(()),
     }
 }
 
@@ -292,15 +236,4 @@ async fn try_one(
         message: failure.message,
     };
     Ok(Some(Refailed { key: print.key, target: job.target, remaining }))
-}
-
-/// What to work from, where nobody said: the saved payloads if it was what came that could not be used and handlers can
-/// work from it; letters without one are left out. Else everything anew. `plan` is that of doing everything anew.
-pub fn choose_mode(pipelines: &[Pipeline], plan: &ReplayPlan, edited: bool) -> ReplayMode {
-    let able = |name: &PipelineName| pipelines.iter().any(|p| p.name == *name && p.works_from_saved(edited));
-    let all_can = plan.pipelines.keys().all(able) && plan.with_payload > 0;
-    match all_can && plan.reasons.keys().all(|reason| reason.is_about_content()) {
-        true => ReplayMode::Saved,
-        false => ReplayMode::Refetch,
-    }
 }

@@ -1,0 +1,100 @@
+//! What people do to replays: pause, resume and cancel them, and in which state that is possible.
+
+use super::ReplayState;
+use super::pace::{Progress, Step, resumed};
+
+/// What can be done to a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayChange {
+    /// Nothing is sent and nothing that was sent is worked on until it is resumed.
+    Pause,
+    /// It goes on, and what has failed so far is forgiven.
+    Resume,
+    /// Nothing more is sent, and what nobody works on is taken back.
+    Cancel,
+}
+
+impl ReplayChange {
+    /// Whether it can be done to a replay in this state.
+    pub const fn applies_to(self, state: ReplayState) -> bool {
+        use ReplayState::{Paused, Preparing, Running};
+        match self {
+            Self::Pause => matches!(state, Running),
+            Self::Resume => matches!(state, Paused),
+            Self::Cancel => matches!(state, Preparing | Running | Paused),
+        }
+    }
+}
+
+/// What a replay is to be next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NextReplay {
+    /// Its state. One that is over has come to its end.
+    pub state: ReplayState,
+    /// Why it is paused or cancelled.
+    pub why: Option<String>,
+    /// How its step of the ramp changes, if it does.
+    pub step: Option<StepChange>,
+    /// Letters that had failed when a person last let it go on.
+    pub forgiven: u64,
+}
+
+/// How a step of the ramp changes. What has settled between the decision and its writing is not lost: only the difference is
+/// written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepChange {
+    /// The step on which it was decided.
+    pub from: Step,
+    /// The step as it is to be.
+    pub to: Step,
+}
+
+impl NextReplay {
+    /// The same as it is, but in another state.
+    pub const fn of(state: ReplayState, why: Option<String>, progress: &Progress) -> Self {
+        Self { state, why, step: None, forgiven: progress.forgiven }
+    }
+}
+
+/// Decides what a replay is after a person changed it; nothing if that is not possible in the state it is in.
+pub fn changed(change: ReplayChange, state: ReplayState, progress: &Progress, by: &str) -> Option<NextReplay> {
+    if !change.applies_to(state) {
+        return None;
+    }
+    let why = Some(format!("by {by}"));
+    Some(match change {
+        ReplayChange::Pause => NextReplay::of(ReplayState::Paused, why, progress),
+        ReplayChange::Cancel => NextReplay::of(ReplayState::Cancelling, why, progress),
+        ReplayChange::Resume => NextReplay {
+            step: Some(StepChange { from: progress.step, to: resumed(progress) }),
+            forgiven: progress.failed,
+            ..NextReplay::of(ReplayState::Running, None, progress)
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_possible_in_some_states() {
+        use ReplayState::{Cancelled, Cancelling, Done, Paused, Preparing, Running};
+        let states = [Preparing, Running, Paused, Cancelling, Cancelled, Done];
+        let possible = |change: ReplayChange| states.into_iter().filter(|state| change.applies_to(*state)).collect();
+        let (pause, resume, cancel): (Vec<_>, Vec<_>, Vec<_>) =
+            (possible(ReplayChange::Pause), possible(ReplayChange::Resume), possible(ReplayChange::Cancel));
+        assert_eq!((pause, resume, cancel), (vec![Running], vec![Paused], vec![Preparing, Running, Paused]));
+    }
+
+    #[test]
+    fn what_has_failed_is_forgiven_by_who_resumes() {
+        let step = Step { number: 1, sent: 5, settled: 4, failed: 3 };
+        let progress = Progress { running: 1, failed: 4, step, ..Progress::default() };
+        let next = changed(ReplayChange::Resume, ReplayState::Paused, &progress, "ada").expect("possible");
+        assert_eq!((next.state, next.why, next.forgiven), (ReplayState::Running, None, 4));
+        let to = Step { number: 1, sent: 1, settled: 0, failed: 0 };
+        assert_eq!(next.step, Some(StepChange { from: step, to }));
+        assert_eq!(changed(ReplayChange::Resume, ReplayState::Done, &progress, "ada"), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! Replays, for who holds a [`Redrive`]: planning, making and changing them, and what would recover.
+//!
+//! - `choose`: what to work from, and what a replay is called
+//! - `prepare`: which letters a replay takes, a bounded number at once
+//! - `drive`: the next step of a replay, whoever takes it
+//! - `trial`: trying letters without settling anything
+//! - `verbs`: what can be asked of a replay that is there; `error`: why that is refused
+
+mod choose;
+pub(crate) mod drive;
+mod error;
+mod prepare;
+mod trial;
+mod verbs;
+
+use std::collections::BTreeSet;
+
+use redrive_core::actors::Actor;
+use redrive_core::ids::{PipelineName, ReplayId};
+use redrive_core::jobs::Input;
+use redrive_core::replays::{Pacing, ReplayPlan, ReplayState, Wish};
+use redrive_store::contract::{OpenReplay, ReplayView, Selection, SurveyLetters};
+
+pub use self::choose::{can_use_saved, describe, wish};
+pub use self::error::{NotDead, ReplayError};
+pub use self::trial::{Remaining, Tried};
+pub use self::verbs::ReplayRef;
+use crate::engine::Redrive;
+use crate::error::Error;
+use redrive_store::host;
+
+/// A replay that is wanted.
+#[derive(Clone, Debug)]
+pub struct NewReplay {
+    /// What it is called.
+    pub name: String,
+    /// Who wants it.
+    pub by: Actor,
+    /// Which letters.
+    pub selection: Selection,
+    /// What is wanted of it; see [`wish`].
+    pub wish: Wish,
+    /// Why letters that failed permanently go too, if they do.
+    pub force_why: Option<String>,
+    /// How fast.
+    pub pacing: Pacing,
+    /// Fields of the input to change.
+    pub edits: Input,
+}
+
+impl Redrive {
+    /// What a replay would send, and what not; nothing happens.
+    pub async fn plan_replay(&self, selection: &Selection, wish: &Wish) -> Result<ReplayPlan, Error> {
+        check(selection)?;
+        let params = SurveyLetters {
+            selection: selection.clone(),
+            closely: wish.looks_closely_at(),
+            automatic: wish.automatic.is_some(),
+            host: host().to_owned(),
+        };
+        Ok(ReplayPlan::of(&self.store.survey_letters(params).await?, wish))
+    }
+
+    /// Chooses the letters of a replay and claims them, step by step. A worker sends them; see [`Worker::only_replay`] and
+    /// [`Worker::with_replays`](crate::worker::Worker::with_replays). Without a letter to send there is no replay. If this
+    /// is stopped on the way, whoever drives replays goes on.
+    ///
+    /// [`Worker::only_replay`]: crate::worker::Worker::only_replay
+    pub async fn start_replay(&self, new: NewReplay) -> Result<(Option<ReplayId>, ReplayPlan), Error> {
+        let plan = self.plan_replay(&new.selection, &new.wish).await?;
+        if plan.included == 0 {
+            return Ok((None, plan));
+        }
+        let pipelines = plan.pipelines.keys().cloned().collect();
+        let Some(replay) = self.open_replay(new, pipelines).await? else {
+            return Ok((None, ReplayPlan { included: 0, saved: 0, anew: 0, ..plan }));
+        };
+        // What was claimed counts, not what was counted before.
+        let excluded = replay.excluded;
+        let (included, left_out) = (replay.progress.total, excluded.values().sum::<u64>());
+        let (saved, anew) = (replay.saved, included - replay.saved);
+        let plan = ReplayPlan { matched: included + left_out, included, saved, anew, excluded, ..plan };
+        Ok((Some(replay.id), plan))
+    }
+
+    /// Makes a replay and chooses its letters; none if there was nothing to choose.
+    pub(crate) async fn open_replay(
+        &self,
+        new: NewReplay,
+        pipelines: BTreeSet<PipelineName>,
+    ) -> Result<Option<ReplayView>, Error> {
+        let now = self.now();
+        let id = ReplayId::new(now, self.chance.bits());
+        let NewReplay { name, by, mut selection, wish, force_why, pacing, edits } = new;
+        let mut seen = BTreeSet::new();
+        selection.ids.retain(|id| seen.insert(*id));
+        let open = OpenReplay { id, name, by, selection, wish, force_why, pacing, edits, pipelines, now };
+        let mut replay = self.store.open_replay(open).await?;
+        while replay.state == ReplayState::Preparing {
+            prepare::choose(self.store.as_ref(), &replay, now).await?;
+            let Some(chosen) = self.store.get_replay(id).await? else { return Ok(None) };
+            replay = chosen;
+        }
+        Ok(Some(replay))
+    }
+}
+
+/// A choice of nothing in particular would be everything.
+fn check(selection: &Selection) -> Result<(), Error> {
+    match (selection.is_empty(), selection.ids.is_empty() || selection.filter.is_empty()) {
+        (true, _) => Err(Error::NothingChosen),
+        (_, false) => Err(Error::ChosenTwice),
+        _ => Ok(()),
+    }
+}

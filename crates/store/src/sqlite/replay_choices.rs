@@ -1,0 +1,151 @@
+//! Which dead letters a replay could take: what is known of them, counted or one by one, and claiming those that were chosen.
+
+use redrive_core::failures::Reason;
+use redrive_core::replays::{LetterFacts, SavedPayload};
+use rusqlite::{Connection, Row, params};
+
+use super::batch::Batch;
+use super::conditions::Conditions;
+use super::dead;
+use super::fault::Fault;
+use super::replays;
+use super::rows::{self, RowResult};
+use crate::contract::{ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, Page, Selection, SurveyLetters};
+
+/// Whether a letter's target's breaker is not closed.
+const SHUT: &str = "EXISTS (SELECT 1 FROM breaker b WHERE b.pipeline = d.pipeline AND b.target = d.target
+                            AND b.breaker ->> 'state' <> 'closed')";
+
+/// What is known of a letter's payload without looking for it.
+const PAYLOAD_ROUGHLY: &str = "iif(d.saved, 'kept', 'gone')";
+
+/// What is known of a letter's payload; `host` is the value that this machine is bound to.
+fn payload_closely(host: &str) -> String {
+    format!(
+        "CASE WHEN d.payload IS NULL THEN iif(d.payload_lost, 'lost', 'gone')
+              WHEN d.payload_cut = 2 OR NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload) THEN 'gone'
+              WHEN EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload AND p.spooled_on <> {host}) THEN 'elsewhere'
+              WHEN d.payload_cut THEN 'cut' ELSE 'kept' END"
+    )
+}
+
+fn payload(row: &Row<'_>, column: usize) -> RowResult<SavedPayload> {
+    Ok(match row.get_ref(column)?.as_str().unwrap_or_default() {
+        "kept" => SavedPayload::Kept,
+        "lost" => SavedPayload::Lost,
+        "elsewhere" => SavedPayload::Elsewhere,
+        "cut" => SavedPayload::Cut,
+        _ => SavedPayload::Gone,
+    })
+}
+
+/// Whether another replay has a letter. If none has any, none need be asked for.
+fn claimed(conn: &Connection) -> Result<&'static str, Fault> {
+    let any = "SELECT 1 FROM replay_letter INDEXED BY replay_letter_claim WHERE claimed = 1 LIMIT 1";
+    Ok(match conn.prepare_cached(any)?.exists([])? {
+        true => "EXISTS (SELECT 1 FROM replay_letter r WHERE r.job = d.id AND r.claimed = 1)",
+        false => "0",
+    })
+}
+
+/// Without an end all that are dead are meant, also those that died while the clock was ahead.
+fn conditions(conn: &Connection, selection: &Selection) -> Result<Conditions, Fault> {
+    let mut conditions = dead::conditions(conn, &selection.filter, None)?;
+    conditions.ids("d.id", &selection.ids)?;
+    Ok(conditions)
+}
+
+/// The facts in seven columns: pipeline, reason, gate, claimed, payload, replays by itself, shut.
+fn facts(row: &Row<'_>, first: usize) -> RowResult<LetterFacts> {
+    Ok(LetterFacts {
+        pipeline: rows::parsed(row, first)?,
+        reason: rows::parsed(row, first + 1)?,
+        gate: rows::parsed(row, first + 2)?,
+        claimed: row.get(first + 3)?,
+        payload: payload(row, first + 4)?,
+        auto_replays: row.get(first + 5)?,
+        shut: row.get(first + 6)?,
+    })
+}
+
+pub(super) fn survey(conn: &Connection, params: &SurveyLetters) -> Result<Vec<(LetterFacts, u64)>, Fault> {
+    let mut conditions = conditions(conn, &params.selection)?;
+    let payload = match params.closely.as_slice() {
+        [] => PAYLOAD_ROUGHLY.to_owned(),
+        reasons => {
+            let host = conditions.bind(params.host.clone());
+            let reasons: Vec<String> = reasons.iter().map(|reason: &Reason| format!("'{reason}'")).collect();
+            let closely = payload_closely(&host);
+            format!("iif(d.reason IN ({}), {closely}, {PAYLOAD_ROUGHLY})", reasons.join(", "))
+        }
+    };
+    let (auto_replays, shut) = if params.automatic { ("d.auto_replays", SHUT) } else { ("0", "0") };
+    let claimed = claimed(conn)?;
+    // Names come last: letters are counted by the rows of their pipelines, which the indexes have.
+    let sql = format!(
+        "SELECT (SELECT name FROM pipeline WHERE id = f.pipeline), f.reason, f.gate, f.claimed, f.payload, f.auto_replays,
+                f.shut, f.letters
+         FROM (SELECT d.pipeline, d.reason, d.gate, {claimed} AS claimed, {payload} AS payload,
+                      {auto_replays} AS auto_replays, {shut} AS shut, count(*) AS letters
+               FROM dead d {conditions} GROUP BY 1, 2, 3, 4, 5, 6, 7) f"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| Ok((facts(row, 0)?, row.get(7)?)))?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+pub(super) fn find(conn: &Connection, params: &FindLetters) -> Result<Page<FoundLetter>, Fault> {
+    let mut conditions = conditions(conn, &params.selection)?;
+    if let Some(cursor) = &params.cursor {
+        conditions.more_than_pair(("d.died_at", "d.seq"), dead::place(cursor)?);
+    }
+    if let Some(replay) = params.opened {
+        conditions.less_than("d.opened_before", Some(replays::get(conn, replay)?.0));
+    }
+    let payload = payload_closely(&conditions.bind(params.host.clone()));
+    let (claimed, limit) = (claimed(conn)?, params.limit.saturating_add(1));
+    let sql = format!(
+        "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {claimed}, {payload}, d.auto_replays, {SHUT}
+         FROM dead d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at, d.seq LIMIT {limit}"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| {
+        let cursor = format!("{}-{}", row.get::<_, i64>(0)?, row.get::<_, i64>(1)?);
+        Ok(FoundLetter { id: rows::job_id(row, 2)?, facts: facts(row, 3)?, letter: None, cursor })
+    })?;
+    let mut page = Page::cut(rows.collect::<RowResult<Vec<_>>>()?, params.limit, |found| found.cursor.clone());
+    if params.whole {
+        for found in &mut page.items {
+            found.letter = dead::get(conn, found.id)?;
+        }
+    }
+    Ok(page)
+}
+
+/// Claims letters, if the replay is still as it was and they are still dead and nobody's.
+pub(super) fn claim(batch: &mut Batch<'_>, params: &ClaimLetters) -> Result<Option<ClaimedLetters>, Fault> {
+    let mut update = batch.statement(
+        "UPDATE replay SET version = version + 1, cursor = ?3, excluded = ?4, pipelines = ?5
+         WHERE uuid = ?1 AND version = ?2 AND state = 'preparing' RETURNING id, total, version",
+    )?;
+    let (excluded, pipelines) = (serde_json::to_string(&params.excluded)?, serde_json::to_string(&params.pipelines)?);
+    let mut rows = update.query(params![params.id.as_bytes(), params.was, params.cursor, excluded, pipelines])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let (replay, total, version): (i64, i64, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    drop(rows);
+    let mut insert = batch.statement(
+        "INSERT OR IGNORE INTO replay_letter (replay, n, job, pipeline, cause_key, state, saved)
+         SELECT ?1, ?2, id, pipeline, cause_key, 'pending', ?4 FROM dead WHERE id = ?3",
+    )?;
+    let (mut claimed, mut from_saved) = (0, 0);
+    for (job, saved) in &params.letters {
+        let inserted = insert.execute(params![replay, total + claimed + 1, job.as_bytes(), saved])?;
+        claimed += i64::from(inserted == 1);
+        from_saved += i64::from(inserted == 1 && *saved);
+    }
+    batch
+        .statement("UPDATE replay SET total = total + ?2, pending = pending + ?2, saved = saved + ?3 WHERE id = ?1")?
+        .execute([replay, claimed, from_saved])?;
+    let claimed = u64::try_from(claimed).unwrap_or(0);
+    Ok(Some(ClaimedLetters { version, claimed, refused: params.letters.len() as u64 - claimed }))
+}
