@@ -24,6 +24,7 @@
 //! - [`causes`]: groups of dead letters with one root cause, and where they stand
 //! - [`replays`]: sending dead letters through their pipeline again, and at what pace
 //! - [`ledger`]: the counters that must add up
+//! - [`counts`]: what is counted over time, each job once
 //! - [`payloads`]: what is kept of a response, and its address
 //! - [`traffic`]: what is counted about attempts
 //! - [`egress`]: which addresses may be connected to
@@ -34,6 +35,7 @@ pub mod actors;
 pub mod breakers;
 pub mod causes;
 pub mod clock;
+pub mod counts;
 pub mod crashes;
 pub mod dead;
 pub mod definitions;

@@ -29,6 +29,16 @@ impl Timestamp {
         self.0.div_euclid(HOUR_MILLIS)
     }
 
+    /// Whether an hour begins at it.
+    pub const fn is_hour(self) -> bool {
+        self.0.rem_euclid(HOUR_MILLIS) == 0
+    }
+
+    /// Minutes since the Unix epoch: the bucket of the newest roll-ups.
+    pub const fn minute(self) -> i64 {
+        self.0.div_euclid(HOUR_MILLIS / 60)
+    }
+
     /// Days since the Unix epoch.
     pub const fn day(self) -> i64 {
         self.0.div_euclid(24 * HOUR_MILLIS)

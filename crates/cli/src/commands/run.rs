@@ -7,9 +7,10 @@ use redrive::config::units::Wait;
 use redrive::tasks::{Fed, Feed, Tasks, WhenFull};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive, Waited};
+use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{DeadFilter, ListDead};
+use redrive_store::contract::{CountEvents, DeadFilter, ListDead, Span};
 
 use super::{feed, signals, waiting};
 use crate::args::RunArgs;
@@ -69,10 +70,11 @@ async fn say_what_is_left(redrive: &Redrive, name: &PipelineName) {
     }
 }
 
-/// How often a job of the pipeline was buried in the hours since a time; letters that are discarded meanwhile count.
+/// How many jobs of the pipeline died in the hours since a time, each once; letters that are discarded meanwhile count.
 async fn buried(redrive: &Redrive, name: &PipelineName, since: Timestamp) -> Result<i64> {
-    let hours = redrive.store().hourly(since).await?;
-    Ok(hours.iter().filter(|hour| hour.pipeline == *name && hour.event == "buried").map(|hour| hour.count).sum())
+    let counts = redrive.store().counts(CountEvents { since, by: Span::Hour }).await?;
+    let died = counts.iter().filter(|count| count.pipeline == *name && count.event == Event::Buried);
+    Ok(died.map(|count| count.count).sum())
 }
 
 /// How the work went.

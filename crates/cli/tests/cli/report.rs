@@ -49,9 +49,25 @@ fn dead_letters_are_counted_with_their_denominators() {
     assert!(shown.contains("4 of 4 jobs died") && shown.contains("always"), "{shown}");
     assert_eq!(top(&sandbox, "hour")[0]["reason"], "rejected_input");
     let csv = sandbox.redrive("dead top --by target --csv").expect(0).stdout;
-    assert!(csv.starts_with("value,reason,dead,share,ok,failed\nh"), "{csv}");
+    assert!(csv.starts_with("value,reason,dead,share,ok,failed,of\nh"), "{csv}");
     sandbox.redrive("dead top --by colour").expect(2).complains("input.FIELD");
     assert!(sandbox.redrive("dead top --reason dns").expect(0).stdout.contains("no dead letters"));
+}
+
+#[test]
+fn a_replay_that_fails_again_changes_no_rate() {
+    let sandbox = with_history();
+    sandbox.redrive("replay start --reason rejected_input --refail-max 100%").expect(3);
+    let pipeline = &sandbox.redrive("report --json").expect(0).json()["pipelines"][0];
+    assert_eq!((&pipeline["buried"], &pipeline["refailed"]), (&json!(4), &json!(4)), "{pipeline}");
+    let shown = sandbox.redrive("report").expect(0).stdout;
+    assert!(shown.contains("p: 33.3 % of settled jobs were buried (4 of 12); all for rejected_input"), "{shown}");
+    let hours = top(&sandbox, "hour");
+    let sum = |field: &str| hours.iter().filter_map(|hour| hour[field].as_i64()).sum::<i64>();
+    assert_eq!((sum("dead"), sum("failed")), (4, 4), "{hours:?}");
+    for target in top(&sandbox, "target") {
+        assert_eq!((&target["failed"], &target["of"]), (&json!(2), &json!(6)), "{target}");
+    }
 }
 
 #[test]

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use redrive_core::causes::CauseId;
+use redrive_core::counts::Event;
 use redrive_core::failures::Reason;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    BusiestCauses, CauseView, CountDead, CountTraffic, CoverageCount, DeadBy, DeadFilter, HourlyCount, ListCauses,
-    TrafficBy, TrafficCount,
+    BusiestCauses, CauseView, CountDead, CountEvents, CountTraffic, CoverageCount, DeadBy, DeadFilter, EventCount,
+    ListCauses, Span, TrafficBy, TrafficCount,
 };
 
 use super::{CauseLine, ClockCell, CodeCount, FieldCoverage, HourReport, PipelineReport, Rate, ReasonCount, Report};
@@ -35,7 +36,7 @@ impl Redrive {
     pub async fn report(&self, since: Timestamp, pipeline: Option<&PipelineName>) -> Result<Report, Error> {
         let (store, now) = (&self.store, self.now());
         let mine = |name: &PipelineName| pipeline.is_none_or(|wanted| wanted == name);
-        let mut hourly = store.hourly(since).await?;
+        let mut hourly = store.counts(CountEvents { since, by: Span::Hour }).await?;
         hourly.retain(|count| mine(&count.pipeline));
         let attempts = async |by| {
             store.traffic(CountTraffic { pipeline: pipeline.cloned(), since, by }).await.map(|counts| rates(&counts))
@@ -67,11 +68,11 @@ impl Redrive {
 
     async fn pipelines(
         &self,
-        hourly: &[HourlyCount],
+        hourly: &[EventCount],
         mine: impl Fn(&PipelineName) -> bool,
     ) -> Result<Vec<PipelineReport>, Error> {
         let oldest: HashMap<_, _> = self.store.oldest_dead().await?.into_iter().collect();
-        let sum = |name: &PipelineName, event: &str| {
+        let sum = |name: &PipelineName, event: Event| {
             hourly.iter().filter(|hour| hour.pipeline == *name && hour.event == event).map(|hour| hour.count).sum()
         };
         let ledgers = self.store.ledgers().await?;
@@ -80,10 +81,13 @@ impl Redrive {
             .filter(|(name, _)| mine(name))
             .map(|(name, ledger)| PipelineReport {
                 ledger,
-                done: sum(&name, "done"),
-                buried: sum(&name, "buried"),
-                retried: sum(&name, "retried"),
-                recovered: sum(&name, "recovered"),
+                done: sum(&name, Event::Done),
+                buried: sum(&name, Event::Buried),
+                retried: sum(&name, Event::Retried),
+                recovered: sum(&name, Event::Recovered),
+                refailed: sum(&name, Event::Refailed),
+                imported: sum(&name, Event::Imported),
+                main_reason: main_reason(hourly, &name),
                 oldest_dead: oldest.get(&name).copied(),
                 pipeline: name,
             })
@@ -158,7 +162,7 @@ fn part_of_window(at: Timestamp, since: Timestamp, now: Timestamp) -> usize {
 }
 
 /// Every hour of the window, also the empty ones.
-fn hours(hourly: &[HourlyCount], since: Timestamp, now: Timestamp) -> Vec<HourReport> {
+fn hours(hourly: &[EventCount], since: Timestamp, now: Timestamp) -> Vec<HourReport> {
     let first = since.hour();
     let empty = |n: i64| HourReport {
         hour: Timestamp::from_millis(0) + HOUR * u32::try_from(first + n).unwrap_or(0),
@@ -168,13 +172,13 @@ fn hours(hourly: &[HourlyCount], since: Timestamp, now: Timestamp) -> Vec<HourRe
     };
     let mut hours: Vec<HourReport> = (0..=now.hour() - first).map(empty).collect();
     for count in hourly {
-        let Some(hour) = usize::try_from(count.hour.hour() - first).ok().and_then(|at| hours.get_mut(at)) else {
+        let Some(hour) = usize::try_from(count.at.hour() - first).ok().and_then(|at| hours.get_mut(at)) else {
             continue;
         };
-        match count.event.as_str() {
-            "done" => hour.done += count.count,
-            "buried" => hour.buried += count.count,
-            "recovered" => hour.recovered += count.count,
+        match count.event {
+            Event::Done => hour.done += count.count,
+            Event::Buried => hour.buried += count.count,
+            Event::Recovered => hour.recovered += count.count,
             _ => {}
         }
     }
@@ -182,12 +186,18 @@ fn hours(hourly: &[HourlyCount], since: Timestamp, now: Timestamp) -> Vec<HourRe
 }
 
 /// Jobs that were buried, with why and when.
-fn buried(hourly: &[HourlyCount]) -> impl Iterator<Item = (Reason, Timestamp, i64)> {
-    let buried = hourly.iter().filter(|count| count.event == "buried");
-    buried.filter_map(|count| Some((count.reason.as_deref()?.parse().ok()?, count.hour, count.count)))
+fn buried(hourly: &[EventCount]) -> impl Iterator<Item = (Reason, Timestamp, i64)> {
+    let buried = hourly.iter().filter(|count| count.event == Event::Buried);
+    buried.filter_map(|count| Some((count.reason?, count.at, count.count)))
 }
 
-fn reasons(hourly: &[HourlyCount]) -> Vec<ReasonCount> {
+/// Why most jobs of a pipeline died, and how many of them.
+fn main_reason(hourly: &[EventCount], pipeline: &PipelineName) -> Option<ReasonCount> {
+    let own: Vec<EventCount> = hourly.iter().filter(|count| count.pipeline == *pipeline).cloned().collect();
+    reasons(&own).into_iter().next()
+}
+
+fn reasons(hourly: &[EventCount]) -> Vec<ReasonCount> {
     let mut counts: BTreeMap<Reason, i64> = BTreeMap::new();
     buried(hourly).for_each(|(reason, _, count)| *counts.entry(reason).or_default() += count);
     let mut counts: Vec<_> = counts.into_iter().map(|(reason, count)| ReasonCount { reason, count }).collect();
@@ -195,7 +205,7 @@ fn reasons(hourly: &[HourlyCount]) -> Vec<ReasonCount> {
     counts
 }
 
-fn clock(hourly: &[HourlyCount]) -> Vec<ClockCell> {
+fn clock(hourly: &[EventCount]) -> Vec<ClockCell> {
     let mut cells: BTreeMap<(u8, Reason), i64> = BTreeMap::new();
     for (reason, at, count) in buried(hourly) {
         let hour = u8::try_from(at.hour().rem_euclid(24)).unwrap_or(0);

@@ -53,12 +53,18 @@ pub struct PipelineReport {
     pub ledger: Ledger,
     /// Jobs done in the window, the recovered ones among them.
     pub done: i64,
-    /// Jobs buried in the window.
+    /// Jobs that died in the window for the first time.
     pub buried: i64,
     /// Attempts in the window that failed and were put back for a retry.
     pub retried: i64,
     /// Dead letters that became done in the window.
     pub recovered: i64,
+    /// Dead letters that failed again in the window, in a replay or elsewhere.
+    pub refailed: i64,
+    /// Dead letters that were brought from another store in the window.
+    pub imported: i64,
+    /// Why most of those that died did.
+    pub main_reason: Option<ReasonCount>,
     /// When the oldest of its dead letters died.
     pub oldest_dead: Option<Timestamp>,
 }
@@ -133,9 +139,9 @@ pub struct CauseLine {
     pub title: String,
     /// Its dead letters now.
     pub dead: i64,
-    /// Jobs buried for it in the window.
+    /// How often a job died of it in the window, replays among them.
     pub buried: i64,
-    /// Jobs buried for it in equal parts of the window, oldest first.
+    /// The same in equal parts of the window, oldest first.
     pub trend: Vec<i64>,
     /// When its first job died.
     pub first_seen: Timestamp,
@@ -172,14 +178,14 @@ impl Report {
         self.pipelines.iter().map(|pipeline| pipeline.done).sum()
     }
 
-    /// Jobs buried in the window.
+    /// Jobs that died in the window for the first time.
     pub fn buried(&self) -> i64 {
         self.pipelines.iter().map(|pipeline| pipeline.buried).sum()
     }
 
-    /// Jobs done or buried in the window.
+    /// Jobs that came to their end in the window, each once: one that recovers has come to it when it died.
     pub fn settled(&self) -> i64 {
-        self.done() + self.buried()
+        self.pipelines.iter().map(PipelineReport::settled).sum()
     }
 
     /// Dead letters that became done in the window.
@@ -221,9 +227,9 @@ impl Report {
 }
 
 impl PipelineReport {
-    /// Jobs done or buried in the window.
+    /// Jobs that came to their end in the window, each once: one that recovers has come to it when it died.
     pub fn settled(&self) -> i64 {
-        self.done + self.buried
+        self.done - self.recovered + self.buried
     }
 
     /// The share of settled jobs that were buried; 0 if none were settled.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redrive_core::clock::{WAIT, set_back};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{ExpireDead, ForgetReplays, LookAtClock};
+use redrive_store::contract::{ExpireDead, FoldCounts, ForgetReplays, LookAtClock};
 
 use super::context::Context;
 use crate::engine::Redrive;
@@ -22,6 +22,9 @@ const BATCH: u32 = 500;
 
 /// How often the vault is cleared, and how long what nothing refers to is spared.
 const COLLECT_EVERY: Duration = Duration::from_secs(3_600);
+
+/// How long events are counted by the minute.
+const MINUTES_KEPT: Duration = Duration::from_secs(6 * 3_600);
 
 /// How long counts and replays that ended are kept.
 const HISTORY: Duration = Duration::from_secs(90 * 86_400);
@@ -43,6 +46,9 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
         if let Err(error) = resolve(&context).await {
             tracing::warn!(%error, "letters of causes that were split could not be brought to where they belong");
         }
+        if let Err(error) = fold(&context).await {
+            tracing::warn!(%error, "counts could not be folded");
+        }
         let now = context.now();
         if now.since(collected_at) >= COLLECT_EVERY || set_back(collected_at, now).is_some() {
             collected_at = now;
@@ -60,6 +66,13 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
 /// Brings letters that were filed by older rules of causes to where they belong.
 async fn resolve(context: &Context) -> Result<(), Error> {
     while !context.stop.is_cancelled() && context.redrive.resolve_letters().await? {}
+    Ok(())
+}
+
+/// Folds what was counted by the minute into hours, once it is old enough.
+async fn fold(context: &Context) -> Result<(), Error> {
+    let params = FoldCounts { before: context.now() - MINUTES_KEPT, limit: BATCH };
+    while context.redrive.store.fold_counts(params).await? {}
     Ok(())
 }
 

@@ -7,22 +7,10 @@ use redrive_core::settlements::{Ending, Outcome, decide};
 use serde_json::json;
 
 use super::script::{
-    Shared, assert_sound, at, attach, bury, enqueue, fatal, job, lease_all, lease_one, ledger, plain, settle,
-    settle_as, timeout,
+    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, ledger, plain, settle, settle_as,
+    timeout,
 };
 use crate::contract::{CancelJobs, DeadFilter, DiscardDead};
-
-/// What happened is counted in its hour.
-pub async fn hours_are_counted(store: Shared) {
-    attach(&store, 1).await;
-    bury(&store, job(1, plain()), Reason::Blocked, "no", at(0)).await;
-    bury(&store, job(2, plain()), Reason::Tls, "no", at(7_200)).await;
-    let hours = store.hourly(at(0)).await.expect("read");
-    let buried: Vec<_> = hours.iter().filter(|h| h.event == "buried").map(|h| (h.reason.as_deref(), h.count)).collect();
-    assert_eq!(buried, [(Some("blocked"), 1), (Some("tls"), 1)]);
-    let later = store.hourly(at(7_200)).await.expect("read");
-    assert!(later.iter().all(|h| h.reason.as_deref() != Some("blocked")));
-}
 
 /// A long walk through every verb, after which everything still adds up.
 pub async fn any_history_adds_up(store: Shared) {

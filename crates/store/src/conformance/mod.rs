@@ -6,6 +6,7 @@ pub mod breakers;
 pub mod causes;
 pub mod changes;
 pub mod clock;
+pub mod counts;
 pub mod dead;
 pub mod jobs;
 pub mod leases;
@@ -35,7 +36,8 @@ macro_rules! conformance_tests {
                    export_and_import_lose_nothing, importing_twice_adds_nothing, a_task_stays_with_its_letter,
                    a_known_key_is_not_taken_in_again, counts_of_an_imported_letter_saturate,
                    a_payload_that_did_not_come_along_is_missing]
-            ledger: [hours_are_counted, any_history_adds_up, a_replayed_letter_counts_as_recovered]
+            counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum]
+            ledger: [any_history_adds_up, a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, imported_letters_have_causes,
                      people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
@@ -57,6 +59,7 @@ macro_rules! conformance_tests {
                       what_settles_meanwhile_is_not_lost, a_replay_is_cancelled_in_steps,
                       who_works_on_a_letter_keeps_it, old_replays_are_forgotten_in_steps]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
+                      a_job_is_counted_once_by_target, kept_counts_are_those_that_counting_finds,
                       a_tracked_letter_is_taken_out_where_it_was_counted]
             clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended,
                     a_scheduled_job_is_pulled_in_once, holds_are_kept_and_not_prolonged,

@@ -4,14 +4,18 @@ use redrive_core::failures::Reason;
 use redrive_core::jobs::LeasedJob;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, decide};
+use redrive_core::time::Timestamp;
 use redrive_core::traffic::{Coverage, Facts};
 use serde_json::json;
 
 use super::replays::{replay_nth, replay_one};
 use super::script::{
-    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, pipeline, settle_as,
+    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, pipeline, settle, settle_as,
+    timeout,
 };
-use crate::contract::{CountDead, CountTraffic, DeadBy, DeadFilter, ListTracked, TrafficBy};
+use crate::contract::{
+    CountDead, CountEvents, CountTraffic, DeadBy, DeadFilter, DiscardDead, ListTracked, Span, TrafficBy,
+};
 use crate::sqlite::SqliteStore;
 
 async fn end(store: &Shared, n: u128, outcome: Outcome, facts: Facts) {
@@ -118,7 +122,70 @@ pub async fn history_is_forgotten(store: Shared) {
     assert_eq!(count().await, 1, "it is not old enough");
     store.forget_history(at(7_200)).await.expect("forgotten");
     assert_eq!(count().await, 0);
-    assert!(store.hourly(at(0)).await.expect("read").is_empty());
+    let hours = CountEvents { since: at(0), by: Span::Hour };
+    assert!(store.counts(hours).await.expect("read").is_empty());
+}
+
+/// Of the attempts, those are told by which a job came to its end, each job once: not what goes on, and nothing of a replay.
+pub async fn a_job_is_counted_once_by_target(store: Shared) {
+    attach(&store, 1).await;
+    end(&store, 1, Outcome::Done, Facts::default()).await;
+    end(&store, 2, fatal(Reason::Blocked, "no"), Facts::default()).await;
+    let again = replay_one(&store).await;
+    settle(&store, &again, fatal(Reason::Blocked, "no"), at(103)).await;
+    let again = replay_nth(&store, 2).await;
+    settle(&store, &again, Outcome::Done, at(203)).await;
+    enqueue(&store, vec![job(3, json!({"url": "https://shop.example/"}))]).await;
+    let slow = lease_one(&store, at(210)).await;
+    settle(&store, &slow, timeout(), at(211)).await;
+    for by in [TrafficBy::Target, TrafficBy::Hour] {
+        let params = CountTraffic { pipeline: None, since: at(0), by };
+        let counts = store.traffic(params).await.expect("counted");
+        let told: Vec<_> = counts.iter().map(|count| (count.reason, count.count, count.ended)).collect();
+        let expected = [(None, 2, 1), (Some(Reason::Blocked), 2, 1), (Some(Reason::Timeout), 1, 0)];
+        assert_eq!(told, expected, "three attempts of one job, one end");
+    }
+}
+
+/// What is kept count of is what counting finds, whatever became of the letters.
+pub async fn kept_counts_are_those_that_counting_finds(store: Shared) {
+    attach(&store, 1).await;
+    for n in 1..=6_u128 {
+        let reason = if n % 2 == 0 { Reason::Tls } else { Reason::Blocked };
+        let input = json!({"url": format!("https://h{}/", n % 3)});
+        bury(&store, job(n, input), reason, "no", at(n as i64 * 3_600)).await;
+    }
+    bury(&store, job(7, json!({"n": 7})), Reason::Tls, "no", at(30_000)).await;
+    let discard =
+        DiscardDead { ids: vec![job(1, json!({})).id], actor: "ada".into(), why: "old".into(), now: at(30_001) };
+    store.discard_dead(discard).await.expect("discarded");
+    let count = async |filter: DeadFilter, by: DeadBy| {
+        let params = CountDead { filter, by, limit: 10 };
+        store.count_dead(params).await.expect("counted")
+    };
+    // A text that all have makes it count the letters themselves.
+    let counted = |filter: &DeadFilter| DeadFilter { text: Some("no".into()), ..filter.clone() };
+    let hour = |hours: i64| Some(Timestamp::from_millis((at(0).hour() + hours) * 3_600_000));
+    let filters = [
+        DeadFilter::default(),
+        DeadFilter { pipeline: Some(pipeline()), ..DeadFilter::default() },
+        DeadFilter { reason: Some(Reason::Tls), ..DeadFilter::default() },
+        DeadFilter { since: hour(3), until: hour(5), ..DeadFilter::default() },
+        DeadFilter { since: Some(at(10_000)), ..DeadFilter::default() },
+    ];
+    for filter in filters {
+        for by in [DeadBy::Target, DeadBy::Hour] {
+            let (kept, found) = (count(filter.clone(), by.clone()).await, count(counted(&filter), by.clone()).await);
+            assert_eq!(kept, found, "{filter:?} {by:?}");
+            assert!(!kept.is_empty(), "{filter:?} {by:?}");
+        }
+    }
+    let sent = replay_one(&store).await;
+    let none = DeadFilter { pipeline: Some(pipeline()), ..DeadFilter::default() };
+    assert_eq!(count(none.clone(), DeadBy::Target).await, [], "all are on their way");
+    settle(&store, &sent, fatal(Reason::Blocked, "no"), at(103)).await;
+    assert_eq!(count(none, DeadBy::Target).await.len(), 1);
+    assert_sound(&store).await;
 }
 
 /// Dead letters are counted by whatever they have in common.

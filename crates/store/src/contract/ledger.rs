@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
-use redrive_core::time::Timestamp;
 use serde::Serialize;
 
 use crate::error::Result;
@@ -16,9 +15,6 @@ pub trait LedgerStore {
     /// The ledger of every pipeline.
     async fn ledgers(&self) -> Result<BTreeMap<PipelineName, Ledger>>;
 
-    /// What happened in each hour, oldest first.
-    async fn hourly(&self, since: Timestamp) -> Result<Vec<HourlyCount>>;
-
     /// Recounts everything and says what does not add up.
     async fn audit(&self) -> Result<Audit>;
 
@@ -27,21 +23,6 @@ pub trait LedgerStore {
 
     /// What this backend can do beyond the contract.
     fn capabilities(&self) -> Capabilities;
-}
-
-/// How often something happened in an hour.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct HourlyCount {
-    /// The beginning of the hour.
-    pub hour: Timestamp,
-    /// The pipeline.
-    pub pipeline: PipelineName,
-    /// What happened: `accepted`, `done`, `retried`, `crashed`, `buried`, `discarded`, `recovered`.
-    pub event: String,
-    /// For what reason, where there is one.
-    pub reason: Option<String>,
-    /// How often.
-    pub count: i64,
 }
 
 /// The result of an audit.

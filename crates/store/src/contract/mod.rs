@@ -7,6 +7,7 @@ pub mod breakers;
 pub mod causes;
 pub mod changes;
 pub mod clock;
+pub mod counts;
 pub mod dead;
 pub mod jobs;
 pub mod leases;
@@ -24,6 +25,7 @@ pub use causes::{
 };
 pub use changes::{Bell, Change, ChangeStore, Changes, Topic};
 pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
+pub use counts::{CountEvents, CountStore, EventCount, FoldCounts, Span};
 pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
@@ -31,7 +33,7 @@ pub use jobs::{
 pub use leases::{
     FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, SettledJobs, StartJobs,
 };
-pub use ledger::{Audit, AuditedPipeline, Capabilities, Health, HourlyCount, LedgerStore};
+pub use ledger::{Audit, AuditedPipeline, Capabilities, Health, LedgerStore};
 pub use pages::Page;
 pub use payloads::{
     ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
@@ -57,6 +59,7 @@ pub trait Store:
     + CauseStore
     + ReplayStore
     + TrafficStore
+    + CountStore
     + LedgerStore
     + WorkerStore
     + BreakerStore
@@ -75,6 +78,7 @@ impl<T> Store for T where
         + CauseStore
         + ReplayStore
         + TrafficStore
+        + CountStore
         + LedgerStore
         + WorkerStore
         + BreakerStore

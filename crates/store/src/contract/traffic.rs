@@ -62,6 +62,8 @@ pub struct TrafficCount {
     pub reason: Option<Reason>,
     /// How many.
     pub count: i64,
+    /// Those by which a job came to its end for the first time: it was done, or it died.
+    pub ended: i64,
 }
 
 /// What dead letters are counted by.
@@ -149,6 +151,6 @@ pub struct TrackedCount {
     pub value: String,
     /// Jobs that are done.
     pub ok: i64,
-    /// Times a job was buried.
+    /// Jobs that died and were not brought back since.
     pub failed: i64,
 }

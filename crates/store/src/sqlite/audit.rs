@@ -79,6 +79,15 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "SELECT count(*) FROM cause_key k WHERE k.dead <> (SELECT count(*) FROM dead d WHERE d.cause_key = k.id)",
     ),
     (
+        "it is not known how many letters are dead of a target or an hour",
+        "SELECT count(*) FROM (
+            SELECT pipeline, by, value, reason, sum(count) FROM (
+                SELECT * FROM dead_count
+                UNION ALL SELECT pipeline, 'target', ifnull(target, ''), reason, -1 FROM dead
+                UNION ALL SELECT pipeline, 'hour', CAST(died_at / 3600000 AS TEXT), reason, -1 FROM dead)
+            GROUP BY 1, 2, 3, 4 HAVING sum(count) <> 0)",
+    ),
+    (
         "a count of a tracked field is below zero",
         "SELECT count(*) FROM tracked WHERE ok < 0 OR failed < 0",
     ),

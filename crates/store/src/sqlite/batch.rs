@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use redrive_core::failures::Reason;
+use redrive_core::counts::Delta;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::state::{JobState, Move};
@@ -16,7 +16,6 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use super::changes::Counters;
 use super::fault::Fault;
 use super::rows;
-pub(super) use super::tallies::Event;
 use super::tallies::Tallies;
 use crate::contract::{Change, Topic};
 
@@ -130,9 +129,9 @@ impl<'c> Batch<'c> {
         Ok(())
     }
 
-    /// Counts an event in its hour.
-    pub(super) fn count(&mut self, pipeline: i64, now: Timestamp, event: Event, reason: Option<Reason>) {
-        self.tallies.count(pipeline, now, event, reason);
+    /// Counts an event in its minute.
+    pub(super) fn count(&mut self, pipeline: i64, now: Timestamp, delta: Delta) {
+        self.tallies.count(pipeline, now, delta);
     }
 
     /// Jobs queued in a pipeline, as of now.

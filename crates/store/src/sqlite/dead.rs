@@ -1,6 +1,7 @@
 //! Dead letters: listing, showing, discarding and expiring them.
 
 use async_trait::async_trait;
+use redrive_core::counts::{Delta, Event};
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
 use redrive_core::ids::JobId;
@@ -9,7 +10,7 @@ use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteStore;
-use super::batch::{Batch, Event};
+use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
@@ -139,7 +140,7 @@ fn discard(batch: &mut Batch<'_>, id: JobId, record: Record<'_>) -> Result<bool,
         change.discarded += 1;
     }
     batch.shift(pipeline, JobState::Dead, Move::Discard)?;
-    batch.count(pipeline, record.now, Event::Discarded, Some(reason));
+    batch.count(pipeline, record.now, Delta::because(Event::Discarded, reason));
     batch
         .statement(
             "INSERT INTO discarded (job, pipeline, key, target, was, reason, code, attempts, crashes, replays, accepted_at,

@@ -1,6 +1,7 @@
 //! Taking in dead letters of another store. What becomes of a letter is decided by `core::dead::import`; here it is written.
 
 use redrive_core::causes::Print;
+use redrive_core::counts;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown};
 use redrive_core::failures::Failure;
@@ -11,7 +12,7 @@ use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use rusqlite::params;
 
-use super::batch::{Batch, Event};
+use super::batch::Batch;
 use super::fault::Fault;
 use super::{cause_keys, dead, jobs, payloads, rows};
 use crate::contract::BroughtLetter;
@@ -30,6 +31,10 @@ pub(super) fn import(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timest
         Arrival::New => insert(batch, brought, now)?,
         Arrival::FailedAgain(id) => fail_again(batch, *id, (letter, print), now)?,
         Arrival::Known | Arrival::KeyTaken { .. } => {}
+    }
+    if let Some(delta) = counts::of_arrival(&arrival, letter.reason) {
+        let pipeline = batch.pipeline(&letter.pipeline)?;
+        batch.count(pipeline, now, delta);
     }
     Ok(arrival)
 }
@@ -61,8 +66,6 @@ fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Res
     let ledger = batch.ledger(pipeline);
     ledger.accepted += 1;
     ledger.dead += 1;
-    batch.count(pipeline, now, Event::Accepted, None);
-    batch.count(pipeline, now, Event::Buried, Some(letter.reason));
     Ok(())
 }
 
@@ -162,7 +165,6 @@ fn fail_again(
         let mut update = batch.statement("UPDATE dead SET progress = ?2 WHERE id = ?1")?;
         update.execute(params![id.as_bytes(), progress])?;
     }
-    batch.count(pipeline, now, Event::Buried, Some(last.reason));
     Ok(())
 }
 

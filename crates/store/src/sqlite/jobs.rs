@@ -1,6 +1,7 @@
 //! Jobs: accepting, listing, showing and cancelling them.
 
 use async_trait::async_trait;
+use redrive_core::counts::{Delta, Event};
 use redrive_core::ids::{JobId, RoundName};
 use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::replays::LetterState;
@@ -9,7 +10,7 @@ use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::SqliteStore;
-use super::batch::{Batch, Event};
+use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::lanes;
@@ -135,7 +136,7 @@ fn accept(
     let ledger = batch.ledger(pipeline);
     ledger.accepted += 1;
     ledger.queued += 1;
-    batch.count(pipeline, now, Event::Accepted, None);
+    batch.count(pipeline, now, Delta::of(Event::Accepted));
     Ok(EnqueuedJob::Accepted(job.id))
 }
 
@@ -360,7 +361,7 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
         ))
     })?;
     batch.shift(pipeline, state, Move::Discard)?;
-    batch.count(pipeline, params.now, Event::Discarded, None);
+    batch.count(pipeline, params.now, Delta::of(Event::Discarded));
     batch
         .statement(
             "INSERT INTO discarded (job, pipeline, key, target, was, reason, code, attempts, crashes, replays, accepted_at,

@@ -6,13 +6,12 @@ use std::path::Path;
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
-use redrive_core::time::Timestamp;
 use rusqlite::{Connection, Row};
 
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{SqliteStore, audit, schema};
-use crate::contract::{Audit, Capabilities, Health, HourlyCount, LedgerStore};
+use crate::contract::{Audit, Capabilities, Health, LedgerStore};
 use crate::error::Result;
 use crate::location::Location;
 
@@ -20,26 +19,6 @@ use crate::location::Location;
 impl LedgerStore for SqliteStore {
     async fn ledgers(&self) -> Result<BTreeMap<PipelineName, Ledger>> {
         self.read(|conn| Ok(ledgers(conn)?.into_iter().map(|(_, name, ledger)| (name, ledger)).collect())).await
-    }
-
-    async fn hourly(&self, since: Timestamp) -> Result<Vec<HourlyCount>> {
-        self.read(move |conn| {
-            let mut select = conn.prepare_cached(
-                "SELECT h.hour * 3600000, p.name, h.event, nullif(h.reason, ''), h.count
-                 FROM pipeline p CROSS JOIN hourly h ON h.pipeline = p.id WHERE h.hour >= ?1 ORDER BY h.hour, p.name, h.event",
-            )?;
-            let rows = select.query_map([since.hour()], |row| {
-                Ok(HourlyCount {
-                    hour: rows::time(row, 0)?,
-                    pipeline: rows::parsed(row, 1)?,
-                    event: row.get(2)?,
-                    reason: row.get(3)?,
-                    count: row.get(4)?,
-                })
-            })?;
-            Ok(rows.collect::<RowResult<_>>()?)
-        })
-        .await
     }
 
     async fn audit(&self) -> Result<Audit> {

@@ -22,6 +22,7 @@ mod changes;
 mod clock;
 mod conditions;
 mod connect;
+mod counts;
 mod dead;
 mod dead_imports;
 mod emptied;

@@ -1,5 +1,6 @@
 //! The letters of a replay on their way: sent, let go of, and come to their end.
 
+use redrive_core::counts::{Delta, Event};
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
 use redrive_core::replays::LetterState;
@@ -7,7 +8,7 @@ use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::batch::{Batch, Event};
+use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{lanes, replays};
@@ -174,7 +175,7 @@ fn send_one(
     let ledger = batch.ledger(letter.pipeline);
     ledger.retrying += i64::from(letter.tried);
     ledger.replaying += 1;
-    batch.count(letter.pipeline, now, Event::Replayed, Some(letter.reason));
+    batch.count(letter.pipeline, now, Delta::because(Event::Replayed, letter.reason));
     if let Some(key) = letter.cause_key {
         batch.tallies.key(key).dead -= 1;
     }

@@ -13,7 +13,7 @@ use redrive_core::time::Timestamp;
 use redrive_core::traffic::Counted;
 use rusqlite::{OptionalExtension, params};
 
-use super::batch::{Batch, Event};
+use super::batch::Batch;
 use super::breakers;
 use super::fault::Fault;
 use super::replay_letters::{self, Ended};
@@ -51,12 +51,15 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
     }
     let Moved { pipeline, target, counted } = match &decision.destination {
         Destination::Done => complete(batch, seq, decision, params.now)?,
-        Destination::Queue { due_at } => requeue(batch, (seq, begun), decision, *due_at, params.now)?,
+        Destination::Queue { due_at } => requeue(batch, (seq, begun), decision, *due_at)?,
         Destination::Dead { gate, verdict } => {
             let print = settlement.print.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
             bury(batch, (seq, job), (decision, print), (*gate, verdict.as_deref()), params.now)?
         }
     };
+    for delta in decision.deltas() {
+        batch.count(pipeline, params.now, delta);
+    }
     count(batch, (pipeline, target.as_deref()), decision, &counted, params.now);
     Ok(Settled::Applied)
 }
@@ -76,7 +79,7 @@ fn count(
     let proxy = failure.and_then(|failure| failure.proxy.as_deref()).or(facts.proxy.as_deref());
     let reason = failure.map(|failure| failure.reason);
     if decision.signal != Signal::Unasked {
-        batch.tallies.attempt(pipeline, target, proxy, reason, now);
+        batch.tallies.attempt(pipeline, (target, proxy), (reason, decision.is_first_end()), now);
     }
     batch.tallies.cover(pipeline, facts, now);
     if !matches!(decision.destination, Destination::Queue { .. }) {
@@ -168,10 +171,8 @@ fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp
             origin
         ])?;
     batch.shift(pipeline, JobState::Leased, Move::Complete)?;
-    batch.count(pipeline, now, Event::Done, None);
     if tally.replays > 0 {
         batch.ledger(pipeline).recovered += 1;
-        batch.count(pipeline, now, Event::Recovered, None);
     }
     if let Some(replay) = replay {
         let job = JobId::from_bytes(id);
@@ -187,7 +188,6 @@ fn requeue(
     (seq, begun): (i64, bool),
     decision: &Decision,
     due_at: Timestamp,
-    now: Timestamp,
 ) -> Result<Moved, Fault> {
     let (tally, failure) = (decision.tally, decision.failure.as_ref());
     let mut update = batch.statement(
@@ -211,10 +211,6 @@ fn requeue(
     lanes::push(batch, pipeline, &lanes::home(replay), due_at, seq)?;
     batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
     batch.ledger(pipeline).retrying += i64::from(tally.tried());
-    if let Some(failure) = failure {
-        let event = if failure.crash { Event::Crashed } else { Event::Retried };
-        batch.count(pipeline, now, event, Some(failure.reason));
-    }
     Ok(Moved { pipeline, target, counted: Counted::Nowhere })
 }
 
@@ -272,10 +268,6 @@ fn bury(
         ])?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     batch.shift(pipeline, JobState::Leased, Move::Bury)?;
-    if failure.crash {
-        batch.count(pipeline, now, Event::Crashed, Some(failure.reason));
-    }
-    batch.count(pipeline, now, Event::Buried, Some(failure.reason));
     if let Some(replay) = replay {
         let ended = Ended { replay, job, pipeline, state: LetterState::Failed, keys: (before, Some(key)) };
         replay_letters::note_end(batch, &ended, now)?;

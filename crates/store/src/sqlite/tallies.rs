@@ -1,42 +1,15 @@
-//! What a transaction has to add to counters that many operations share: hours, traffic, causes, replays. Each row is
+//! What a transaction has to add to counters that many operations share: minutes, traffic, causes, replays. Each row is
 //! written once, at the end.
 
 use std::collections::HashMap;
 
+use redrive_core::counts::Delta;
 use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 use redrive_core::traffic::{Counted, Facts, TrackedChange, track};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::Fault;
-
-/// What the hourly roll-ups count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Event {
-    Accepted,
-    Done,
-    Recovered,
-    Retried,
-    Crashed,
-    Buried,
-    Replayed,
-    Discarded,
-}
-
-impl Event {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Done => "done",
-            Self::Recovered => "recovered",
-            Self::Retried => "retried",
-            Self::Crashed => "crashed",
-            Self::Buried => "buried",
-            Self::Replayed => "replayed",
-            Self::Discarded => "discarded",
-        }
-    }
-}
 
 /// The changes to a key of a cause.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,7 +31,8 @@ pub(super) struct ReplayCounts {
     pub(super) gone: i64,
 }
 
-type Hour = (i64, i64, Event, Option<Reason>);
+/// An event's place: pipeline and minute.
+type Minute = (i64, i64, Delta);
 
 /// An attempt's place in the traffic: pipeline, hour, target, proxy, and why it failed if it did.
 type Way = (i64, i64, String, String, Option<Reason>);
@@ -66,8 +40,9 @@ type Way = (i64, i64, String, String, Option<Reason>);
 /// All of it.
 #[derive(Default)]
 pub(super) struct Tallies {
-    hours: HashMap<Hour, i64>,
-    traffic: HashMap<Way, i64>,
+    minutes: HashMap<Minute, i64>,
+    /// Attempts, and the jobs among them that came to their end.
+    traffic: HashMap<Way, (i64, i64)>,
     coverage: HashMap<(i64, String, i64, String), (i64, i64)>,
     tracked: HashMap<(i64, String, String), (i64, i64, i64)>,
     keys: HashMap<i64, KeyChange>,
@@ -77,22 +52,24 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    /// Counts an event in its hour.
-    pub(super) fn count(&mut self, pipeline: i64, now: Timestamp, event: Event, reason: Option<Reason>) {
-        *self.hours.entry((pipeline, now.hour(), event, reason)).or_default() += 1;
+    /// Counts an event in its minute.
+    pub(super) fn count(&mut self, pipeline: i64, now: Timestamp, delta: Delta) {
+        *self.minutes.entry((pipeline, now.minute(), delta)).or_default() += 1;
     }
 
-    /// Counts an attempt that ended, for the reason it failed if it did.
+    /// Counts an attempt that ended, for the reason it failed if it did, and whether its job came to its end by it.
     pub(super) fn attempt(
         &mut self,
         pipeline: i64,
-        target: Option<&str>,
-        proxy: Option<&str>,
-        reason: Option<Reason>,
+        (target, proxy): (Option<&str>, Option<&str>),
+        (reason, is_end): (Option<Reason>, bool),
         now: Timestamp,
     ) {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-        *self.traffic.entry((pipeline, now.hour(), text(target), text(proxy), reason)).or_default() += 1;
+        let (attempts, ended) =
+            self.traffic.entry((pipeline, now.hour(), text(target), text(proxy), reason)).or_default();
+        *attempts += 1;
+        *ended += i64::from(is_end);
     }
 
     /// Counts which fields of a record were found.
@@ -156,18 +133,18 @@ impl Tallies {
     pub(super) fn write(self, conn: &Connection) -> Result<(), Fault> {
         let statement = |sql: &str| -> Result<CachedStatement<'_>, Fault> { Ok(conn.prepare_cached(sql)?) };
         let mut upsert = statement(
-            "INSERT INTO hourly (pipeline, hour, event, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
+            "INSERT INTO minutely (pipeline, minute, event, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT DO UPDATE SET count = count + excluded.count",
         )?;
-        for ((pipeline, hour, event, reason), count) in &self.hours {
-            upsert.execute(params![pipeline, hour, event.as_str(), reason.map_or("", Reason::as_str), count])?;
+        for ((pipeline, minute, Delta { event, reason }), count) in &self.minutes {
+            upsert.execute(params![pipeline, minute, event.as_str(), reason.map_or("", Reason::as_str), count])?;
         }
         let mut upsert = statement(
-            "INSERT INTO traffic (pipeline, hour, target, proxy, reason, count) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            "INSERT INTO traffic (pipeline, hour, target, proxy, reason, count, ended) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count, ended = ended + excluded.ended",
         )?;
-        for ((pipeline, hour, target, proxy, reason), count) in &self.traffic {
-            upsert.execute(params![pipeline, hour, target, proxy, reason.map_or("", Reason::as_str), count])?;
+        for ((pipeline, hour, target, proxy, reason), (count, ended)) in &self.traffic {
+            upsert.execute(params![pipeline, hour, target, proxy, reason.map_or("", Reason::as_str), count, ended])?;
         }
         self.write_fields(conn)?;
         self.write_causes(conn)?;

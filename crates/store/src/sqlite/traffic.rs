@@ -57,6 +57,7 @@ impl TrafficStore for SqliteStore {
             for table in ["hourly", "traffic", "coverage", "cause_hour"] {
                 batch.statement(&format!("DELETE FROM {table} WHERE hour < ?1"))?.execute([hour])?;
             }
+            batch.statement("DELETE FROM minutely WHERE minute < ?1 * 60")?.execute([hour])?;
             batch.statement("DELETE FROM tracked WHERE last_at < ?1")?.execute([millis])?;
             batch.statement("DELETE FROM condemned WHERE at < ?1")?.execute([millis])?;
             batch.statement("DELETE FROM cause_target WHERE last_seen < ?1")?.execute([millis])?;
@@ -88,13 +89,18 @@ fn traffic(conn: &Connection, params: &CountTraffic) -> Result<Vec<TrafficCount>
     conditions.at_least("t.hour", Some(params.since.hour()));
     conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
     let sql = format!(
-        "SELECT {value} AS value, nullif(t.reason, ''), sum(t.count)
+        "SELECT {value} AS value, nullif(t.reason, ''), sum(t.count), sum(t.ended)
          FROM pipeline p CROSS JOIN traffic t ON t.pipeline = p.id {conditions} AND {value} <> ''
          GROUP BY value, t.reason ORDER BY value, t.reason"
     );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map(conditions.values(), |row| {
-        Ok(TrafficCount { value: row.get(0)?, reason: rows::parsed_opt(row, 1)?, count: row.get(2)? })
+        Ok(TrafficCount {
+            value: row.get(0)?,
+            reason: rows::parsed_opt(row, 1)?,
+            count: row.get(2)?,
+            ended: row.get(3)?,
+        })
     })?;
     Ok(rows.collect::<RowResult<_>>()?)
 }
@@ -117,6 +123,9 @@ fn tracked(conn: &Connection, params: &ListTracked) -> Result<Vec<TrackedCount>,
 
 fn count_dead(conn: &Connection, params: &CountDead) -> Result<Vec<DeadCount>, Fault> {
     if let Some(counts) = count_by_causes(conn, params)? {
+        return Ok(counts);
+    }
+    if let Some(counts) = count_kept(conn, params)? {
         return Ok(counts);
     }
     let conditions = dead::conditions(conn, &params.filter, None)?;
@@ -165,6 +174,34 @@ fn count_by_causes(conn: &Connection, params: &CountDead) -> Result<Option<Vec<D
     let sql = format!(
         "SELECT {value}, NULL, sum(k.dead), sum(sum(k.dead)) OVER () FROM cause_key k JOIN cause c ON c.id = k.cause JOIN pipeline p ON p.id = c.pipeline
          {conditions} GROUP BY 1 HAVING sum(k.dead) > 0 ORDER BY 3 DESC, 1 LIMIT {}",
+        params.limit
+    );
+    rows_of(conn, &sql, &conditions).map(Some)
+}
+
+/// What is kept count of with every change need not be counted again: letters by target or by hour, of whole pipelines, reasons and
+/// (by hour) whole hours.
+fn count_kept(conn: &Connection, params: &CountDead) -> Result<Option<Vec<DeadCount>>, Fault> {
+    let (by, value, reason) = match params.by {
+        DeadBy::Target => ("target", "nullif(c.value, '')", "NULL"),
+        DeadBy::Hour => ("hour", "printf('%02d', CAST(c.value AS INTEGER) % 24)", "c.reason"),
+        _ => return Ok(None),
+    };
+    let DeadFilter { pipeline, reason: died_of, since, until, .. } = params.filter.clone();
+    let within = [since, until].into_iter().flatten().all(|time| by == "hour" && time.is_hour());
+    if !within || params.filter != (DeadFilter { pipeline, reason: died_of, since, until, ..DeadFilter::default() }) {
+        return Ok(None);
+    }
+    let mut conditions = Conditions::default();
+    conditions.equal("p.name", params.filter.pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    conditions.equal("c.by", Some(by.to_owned()));
+    conditions.equal("c.reason", died_of.map(|reason| reason.as_str().to_owned()));
+    conditions.at_least("CAST(c.value AS INTEGER)", since.map(Timestamp::hour));
+    conditions.less_than("CAST(c.value AS INTEGER)", until.map(Timestamp::hour));
+    let sql = format!(
+        "SELECT {value}, {reason}, sum(c.count), sum(sum(c.count)) OVER ()
+         FROM pipeline p CROSS JOIN dead_count c ON c.pipeline = p.id {conditions}
+         GROUP BY 1, 2 HAVING sum(c.count) > 0 ORDER BY 3 DESC, 1, 2 LIMIT {}",
         params.limit
     );
     rows_of(conn, &sql, &conditions).map(Some)

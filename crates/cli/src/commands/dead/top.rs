@@ -39,11 +39,38 @@ struct Line {
     outcome: Option<Outcome>,
 }
 
-/// What went well and what not: attempts by target, proxy and hour; jobs by a field that is kept count of.
+/// What went well and what not: attempts by proxy; jobs, each once, by target, hour and fields that are kept count of.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Outcome {
+    /// What went well.
     ok: i64,
+    /// What did not: for the reason of the row, if it has one.
     failed: i64,
+    /// All of it.
+    of: i64,
+}
+
+/// All that has one value in common: what went well, and what did not by reason where that is known.
+#[derive(Debug, Default)]
+struct Ends {
+    ok: i64,
+    failed: HashMap<Option<Reason>, i64>,
+}
+
+impl Ends {
+    fn add(&mut self, reason: Option<Reason>, count: i64) {
+        match reason {
+            None => self.ok += count,
+            reason => *self.failed.entry(reason).or_default() += count,
+        }
+    }
+
+    /// What a row for a reason, or for all, says of it; nothing if nothing was counted.
+    fn outcome(&self, reason: Option<Reason>) -> Option<Outcome> {
+        let all: i64 = self.failed.values().sum();
+        let failed = if reason.is_some() { self.failed.get(&reason).copied().unwrap_or_default() } else { all };
+        (self.ok + all > 0).then_some(Outcome { ok: self.ok, failed, of: self.ok + all })
+    }
 }
 
 pub async fn run(setting: &Setting, args: TopArgs) -> Result<Exit> {
@@ -71,9 +98,9 @@ pub async fn run(setting: &Setting, args: TopArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn lines(counts: Vec<DeadCount>, outcomes: &HashMap<String, Outcome>) -> Vec<Line> {
+fn lines(counts: Vec<DeadCount>, outcomes: &HashMap<String, Ends>) -> Vec<Line> {
     let line = |count: DeadCount| Line {
-        outcome: count.value.as_ref().and_then(|value| outcomes.get(value)).copied(),
+        outcome: count.value.as_ref().and_then(|value| outcomes.get(value)?.outcome(count.reason)),
         share: share(count.count, count.of),
         value: count.value,
         reason: count.reason,
@@ -83,14 +110,14 @@ fn lines(counts: Vec<DeadCount>, outcomes: &HashMap<String, Outcome>) -> Vec<Lin
 }
 
 /// How it went with everything, by the same thing, where that is counted.
-async fn outcomes(redrive: &Redrive, by: &TopBy, filter: &DeadFilter) -> Result<HashMap<String, Outcome>> {
-    let mut outcomes: HashMap<String, Outcome> = HashMap::new();
+async fn outcomes(redrive: &Redrive, by: &TopBy, filter: &DeadFilter) -> Result<HashMap<String, Ends>> {
+    let mut outcomes: HashMap<String, Ends> = HashMap::new();
     if let DeadBy::Input(field) = &by.0 {
         let params = ListTracked { pipeline: filter.pipeline.clone(), field: field.clone(), limit: u32::MAX };
         for tracked in redrive.store().tracked(params).await? {
-            let outcome = outcomes.entry(tracked.value).or_default();
-            outcome.ok += tracked.ok;
-            outcome.failed += tracked.failed;
+            let ends = outcomes.entry(tracked.value).or_default();
+            ends.ok += tracked.ok;
+            *ends.failed.entry(None).or_default() += tracked.failed;
         }
         return Ok(outcomes);
     }
@@ -103,11 +130,8 @@ async fn outcomes(redrive: &Redrive, by: &TopBy, filter: &DeadFilter) -> Result<
     let since = filter.since.unwrap_or(Timestamp::from_millis(0));
     let params = CountTraffic { pipeline: filter.pipeline.clone(), since, by };
     for attempts in redrive.store().traffic(params).await? {
-        let outcome = outcomes.entry(attempts.value).or_default();
-        match attempts.reason {
-            None => outcome.ok += attempts.count,
-            Some(_) => outcome.failed += attempts.count,
-        }
+        let count = if by == TrafficBy::Proxy { attempts.count } else { attempts.ended };
+        outcomes.entry(attempts.value).or_default().add(attempts.reason, count);
     }
     Ok(outcomes)
 }
@@ -124,7 +148,7 @@ fn print(lines: &[Line], by: &TopBy) -> Result<()> {
             line.reason.map_or_else(|| value.clone(), |reason| format!("{value}h  {reason}"))
         })
         .collect();
-    let what = if matches!(by.0, DeadBy::Input(_)) { "jobs died" } else { "attempts failed" };
+    let what = if by.0 == DeadBy::Proxy { "attempts failed" } else { "jobs died" };
     let mut table: Vec<Row<'_>> = Vec::new();
     for (line, name) in lines.iter().zip(&names) {
         let (value, remark) = (count(line.dead), remark(line, what));
@@ -138,16 +162,15 @@ fn print(lines: &[Line], by: &TopBy) -> Result<()> {
 
 fn remark(line: &Line, what: &str) -> String {
     let mut remark = percent(line.share);
-    if let Some(Outcome { ok, failed }) = line.outcome {
+    if let Some(Outcome { ok, failed, of }) = line.outcome {
         let always = if ok == 0 && failed > 1 { ", always" } else { "" };
-        remark +=
-            &format!("   {} {what} ({}{always})", part_of(failed, ok + failed), percent(share(failed, ok + failed)));
+        remark += &format!("   {} {what} ({}{always})", part_of(failed, of), percent(share(failed, of)));
     }
     remark
 }
 
 fn print_csv(lines: &[Line]) -> Result<()> {
-    out!("value,reason,dead,share,ok,failed")?;
+    out!("value,reason,dead,share,ok,failed,of")?;
     for line in lines {
         let number = |of: fn(Outcome) -> i64| line.outcome.map_or(String::new(), |outcome| of(outcome).to_string());
         let fields = [
@@ -157,6 +180,7 @@ fn print_csv(lines: &[Line]) -> Result<()> {
             &format!("{:.6}", line.share),
             &number(|outcome| outcome.ok),
             &number(|outcome| outcome.failed),
+            &number(|outcome| outcome.of),
         ];
         out!("{}", csv::line(&fields))?;
     }

@@ -6,7 +6,7 @@ use redrive_core::time::Timestamp;
 
 use crate::output::report::figures::{count, counted, moment, moment_near, part_of, percent, share};
 use crate::output::report::tone::Tone;
-use redrive::report::{PipelineReport, Report};
+use redrive::report::{CauseLine, PipelineReport, Report};
 
 /// A sentence, and how good or bad its news is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +34,11 @@ fn failing(report: &Report, worst: &PipelineReport) -> Headline {
         percent(worst.dlq_rate()),
         part_of(worst.buried, worst.settled())
     );
-    if let Some(main) = main_reason(report, worst) {
-        let since = moment_near(main.since, report.until);
-        text += &format!("; {} for {}, since {since}", roughly(main.buried, worst.buried), main.reason);
+    if let Some(main) = &worst.main_reason {
+        text += &format!("; {} for {}", roughly(main.count, worst.buried), main.reason);
+        if let Some(since) = since(report, worst, main.reason) {
+            text += &format!(", since {}", moment_near(since, report.until));
+        }
     }
     text.push('.');
     Headline { tone: Tone::of_dlq_rate(worst.dlq_rate()), text }
@@ -48,26 +50,19 @@ fn nothing_buried(report: &Report) -> String {
         1 => "Nothing was buried: the one settled job is done.".to_owned(),
         settled => format!("Nothing was buried: all {} settled jobs are done.", count(settled)),
     };
+    if report.recovered() > 0 {
+        text += &format!(" {} recovered.", counted(report.recovered(), "dead letter was", "dead letters were"));
+    }
     if report.dead() > 0 {
         text += &format!(" {} from before.", counted(report.dead(), "dead letter is left", "dead letters are left"));
     }
     text
 }
 
-/// The reason most jobs of a pipeline were buried for, as far as its causes tell.
-struct MainReason {
-    reason: Reason,
-    buried: i64,
-    since: Timestamp,
-}
-
-fn main_reason(report: &Report, pipeline: &PipelineReport) -> Option<MainReason> {
-    let causes = || report.causes.iter().filter(|cause| cause.pipeline == pipeline.pipeline && cause.buried > 0);
-    let of = |reason: Reason| causes().filter(move |cause| cause.reason == reason);
-    let buried = |reason: Reason| of(reason).map(|cause| cause.buried).sum::<i64>();
-    let reason = causes().map(|cause| cause.reason).max_by_key(|reason| buried(*reason))?;
-    let since = of(reason).max_by_key(|cause| cause.buried)?.first_seen;
-    Some(MainReason { reason, buried: buried(reason), since })
+/// Since when jobs of a pipeline die for a reason, as far as its causes tell.
+fn since(report: &Report, pipeline: &PipelineReport, reason: Reason) -> Option<Timestamp> {
+    let mine = |cause: &&CauseLine| cause.pipeline == pipeline.pipeline && cause.reason == reason && cause.buried > 0;
+    Some(report.causes.iter().filter(mine).max_by_key(|cause| cause.buried)?.first_seen)
 }
 
 /// A part of a whole as people say it.

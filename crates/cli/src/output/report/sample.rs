@@ -59,7 +59,7 @@ pub fn busy() -> Report {
     };
     Report {
         pipelines: vec![
-            pipeline("catalog", 7_222, 1_204, 46, 1_311, 52),
+            pipeline("catalog", 7_268, 1_204, 46, 1_311, 52),
             pipeline("captcha", 5_410, 97, 0, 130, 60),
             pipeline("reviews", 4_121, 31, 0, 31, 9),
             pipeline("stock", 3_020, 3, 0, 3, 2),
@@ -131,7 +131,19 @@ fn pipeline(name: &str, done: i64, buried: i64, recovered: i64, dead: i64, oldes
         ..Ledger::default()
     };
     let oldest_dead = Some(UNTIL - HOUR * u32::try_from(oldest_hours).unwrap_or(0));
-    PipelineReport { pipeline: named(name), ledger, done, buried, retried: buried / 3 + 12, recovered, oldest_dead }
+    let reason = if name == "captcha" { Reason::Unsolvable } else { Reason::SchemaValidation };
+    PipelineReport {
+        pipeline: named(name),
+        ledger,
+        done,
+        buried,
+        retried: buried / 3 + 12,
+        recovered,
+        refailed: recovered / 5,
+        imported: 0,
+        main_reason: (buried > 0).then_some(ReasonCount { reason, count: buried * 9 / 10 }),
+        oldest_dead,
+    }
 }
 
 fn named(name: &str) -> PipelineName {

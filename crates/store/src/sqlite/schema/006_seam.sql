@@ -128,7 +128,49 @@ CREATE INDEX replay_letter_pending ON replay_letter (replay, pipeline, n) WHERE 
 ALTER TABLE dead ADD COLUMN opened_before INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX replay_ended ON replay (finished_at) WHERE finished_at IS NOT NULL;
 
--- Counts and the end of history.
+-- Counts and the end of history. Events by the minute for the last hours; maintenance folds them into `hourly`.
+CREATE TABLE minutely (
+    pipeline INTEGER NOT NULL,
+    minute   INTEGER NOT NULL,
+    event    TEXT NOT NULL,
+    reason   TEXT NOT NULL,
+    count    INTEGER NOT NULL,
+    PRIMARY KEY (pipeline, minute, event, reason)
+) STRICT, WITHOUT ROWID;
+-- Of the attempts: those by which a job came to its end for the first time.
+ALTER TABLE traffic ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;
+
+-- Dead letters by target and by the hour in which they died, each with their reason: kept with every change of `dead`.
+CREATE TABLE dead_count (
+    pipeline INTEGER NOT NULL,
+    by       TEXT NOT NULL,            -- target or hour
+    value    TEXT NOT NULL,            -- empty for letters without a target
+    reason   TEXT NOT NULL,
+    count    INTEGER NOT NULL,
+    PRIMARY KEY (pipeline, by, value, reason)
+) STRICT, WITHOUT ROWID;
+INSERT INTO dead_count SELECT pipeline, 'target', ifnull(target, ''), reason, count(*) FROM dead GROUP BY 1, 3, 4;
+INSERT INTO dead_count SELECT pipeline, 'hour', died_at / 3600000, reason, count(*) FROM dead GROUP BY 1, 3, 4;
+CREATE TRIGGER dead_added AFTER INSERT ON dead BEGIN
+    INSERT INTO dead_count VALUES (new.pipeline, 'target', ifnull(new.target, ''), new.reason, 1),
+                                  (new.pipeline, 'hour', new.died_at / 3600000, new.reason, 1)
+    ON CONFLICT DO UPDATE SET count = count + 1;
+END;
+CREATE TRIGGER dead_removed AFTER DELETE ON dead BEGIN
+    UPDATE dead_count SET count = count - 1
+    WHERE pipeline = old.pipeline AND by = 'target' AND value = ifnull(old.target, '') AND reason = old.reason;
+    UPDATE dead_count SET count = count - 1
+    WHERE pipeline = old.pipeline AND by = 'hour' AND value = CAST(old.died_at / 3600000 AS TEXT) AND reason = old.reason;
+END;
+CREATE TRIGGER dead_changed AFTER UPDATE OF target, reason, died_at ON dead BEGIN
+    UPDATE dead_count SET count = count - 1
+    WHERE pipeline = old.pipeline AND by = 'target' AND value = ifnull(old.target, '') AND reason = old.reason;
+    UPDATE dead_count SET count = count - 1
+    WHERE pipeline = old.pipeline AND by = 'hour' AND value = CAST(old.died_at / 3600000 AS TEXT) AND reason = old.reason;
+    INSERT INTO dead_count VALUES (new.pipeline, 'target', ifnull(new.target, ''), new.reason, 1),
+                                  (new.pipeline, 'hour', new.died_at / 3600000, new.reason, 1)
+    ON CONFLICT DO UPDATE SET count = count + 1;
+END;
 
 -- Workers, leader, activity.
 ALTER TABLE worker ADD COLUMN host TEXT NOT NULL DEFAULT '';

@@ -1,0 +1,186 @@
+//! What is counted about jobs over time, and which event counts for what: a job comes to its end once, however often it is
+//! replayed, and what was brought from elsewhere did not die here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dead::import::Arrival;
+use crate::failures::Reason;
+use crate::settlements::{Decision, Destination};
+
+/// Something that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A job was accepted.
+    Accepted,
+    /// A dead letter of another store was taken in.
+    Imported,
+    /// A job became done, whether it was dead before or not.
+    Done,
+    /// A dead letter became done: of those that are done.
+    Recovered,
+    /// An attempt failed, and the job was put back.
+    Retried,
+    /// An attempt took its process down.
+    Crashed,
+    /// A job died for the first time.
+    Buried,
+    /// A dead letter failed again, in a replay or elsewhere.
+    Refailed,
+    /// A dead letter was sent through its pipeline again.
+    Replayed,
+    /// A job was given up.
+    Discarded,
+}
+
+impl Event {
+    /// All events.
+    pub const ALL: [Self; 10] = [
+        Self::Accepted,
+        Self::Imported,
+        Self::Done,
+        Self::Recovered,
+        Self::Retried,
+        Self::Crashed,
+        Self::Buried,
+        Self::Refailed,
+        Self::Replayed,
+        Self::Discarded,
+    ];
+
+    /// The name in JSON and columns.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Imported => "imported",
+            Self::Done => "done",
+            Self::Recovered => "recovered",
+            Self::Retried => "retried",
+            Self::Crashed => "crashed",
+            Self::Buried => "buried",
+            Self::Refailed => "refailed",
+            Self::Replayed => "replayed",
+            Self::Discarded => "discarded",
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Event {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|event| event.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is nothing that is counted"))
+    }
+}
+
+/// One more of an event, for a reason where there is one. The store adds it to the pipeline and the minute it happened in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Delta {
+    /// What happened.
+    pub event: Event,
+    /// Why.
+    pub reason: Option<Reason>,
+}
+
+impl Delta {
+    /// One more of an event that has no reason.
+    pub const fn of(event: Event) -> Self {
+        Self { event, reason: None }
+    }
+
+    /// One more of an event, for a reason.
+    pub const fn because(event: Event, reason: Reason) -> Self {
+        Self { event, reason: Some(reason) }
+    }
+}
+
+impl Decision {
+    /// What is counted when it is applied.
+    pub fn deltas(&self) -> impl Iterator<Item = Delta> {
+        let failed = self.failure.as_ref().map(|failure| (failure.reason, failure.crash));
+        let because = |event: Event| failed.map(|(reason, _)| Delta::because(event, reason));
+        let crashed = because(Event::Crashed).filter(|_| failed.is_some_and(|(_, crash)| crash));
+        let died_before = self.tally.replays > 0;
+        match &self.destination {
+            Destination::Done => [Some(Delta::of(Event::Done)), died_before.then_some(Delta::of(Event::Recovered))],
+            Destination::Queue { .. } => [crashed.or(because(Event::Retried)), None],
+            Destination::Dead { .. } => [crashed, because(if died_before { Event::Refailed } else { Event::Buried })],
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// Whether the job comes to its end by it, and never came to one before.
+    pub fn is_first_end(&self) -> bool {
+        self.tally.replays == 0 && !matches!(self.destination, Destination::Queue { .. })
+    }
+}
+
+/// What is counted when a letter of another store, which failed for a reason, arrives.
+pub fn of_arrival(arrival: &Arrival, reason: Reason) -> Option<Delta> {
+    match arrival {
+        Arrival::New => Some(Delta::because(Event::Imported, reason)),
+        Arrival::FailedAgain(_) => Some(Delta::because(Event::Refailed, reason)),
+        Arrival::Known | Arrival::KeyTaken { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failures::FailureReport;
+    use crate::jobs::{LeasedJob, Tally};
+    use crate::policy::Policy;
+    use crate::settlements::tests::{ending, job};
+    use crate::settlements::{Outcome, decide};
+
+    fn events(replays: u32, outcome: Outcome) -> (Vec<Event>, bool) {
+        let job: LeasedJob = job(Tally { replays, ..Tally::default() });
+        let decision = decide(&Policy::default(), &job, outcome, ending());
+        (decision.deltas().map(|delta| delta.event).collect(), decision.is_first_end())
+    }
+
+    #[test]
+    fn a_job_comes_to_its_end_once() {
+        let fatal = || Outcome::Failed(FailureReport::new(Reason::Blocked, "no"));
+        assert_eq!(events(0, Outcome::Done), (vec![Event::Done], true));
+        assert_eq!(events(0, fatal()), (vec![Event::Buried], true));
+        assert_eq!(events(1, fatal()), (vec![Event::Refailed], false));
+        assert_eq!(events(2, Outcome::Done), (vec![Event::Done, Event::Recovered], false));
+    }
+
+    #[test]
+    fn what_goes_on_is_no_end() {
+        let timeout = Outcome::Failed(FailureReport::new(Reason::Timeout, "slow"));
+        assert_eq!(events(0, timeout), (vec![Event::Retried], false));
+        let crash = Outcome::Crashed(FailureReport::message("SIGKILL"));
+        assert_eq!(events(0, crash), (vec![Event::Crashed], false));
+        assert_eq!(events(0, Outcome::Returned), (vec![], false));
+    }
+
+    #[test]
+    fn what_is_brought_from_elsewhere_did_not_die_here() {
+        let id = job(Tally::default()).lease.job;
+        let event = |arrival| of_arrival(&arrival, Reason::Tls).map(|delta| delta.event);
+        assert_eq!(event(Arrival::New), Some(Event::Imported));
+        assert_eq!(event(Arrival::FailedAgain(id)), Some(Event::Refailed));
+        assert_eq!(event(Arrival::Known), None);
+    }
+
+    #[test]
+    fn events_survive_text() {
+        for event in Event::ALL {
+            assert_eq!(event.as_str().parse(), Ok(event));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What happened to jobs over time: by the minute for the last hours, by the hour before.
+
+use async_trait::async_trait;
+use redrive_core::counts::Event;
+use redrive_core::failures::Reason;
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+use serde::Serialize;
+
+use crate::error::Result;
+
+/// Counts of events. What is counted is decided by `redrive_core::counts`.
+#[async_trait]
+pub trait CountStore {
+    /// How often what happened since a time, oldest first. Exact at every moment, folded or not.
+    async fn counts(&self, params: CountEvents) -> Result<Vec<EventCount>>;
+
+    /// Folds minutes before a time into their hours, so many rows at a time; says whether there are more.
+    async fn fold_counts(&self, params: FoldCounts) -> Result<bool>;
+}
+
+/// Asks how often things happened.
+#[derive(Clone, Copy, Debug)]
+pub struct CountEvents {
+    /// From the span on that this is in.
+    pub since: Timestamp,
+    /// By which span of time.
+    pub by: Span,
+}
+
+/// A span of time by which events are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// Minutes, as far as they are not folded.
+    Minute,
+    /// Hours.
+    Hour,
+}
+
+/// How often something happened in a span of time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventCount {
+    /// The beginning of the span.
+    pub at: Timestamp,
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// What happened.
+    pub event: Event,
+    /// For what reason, where there is one.
+    pub reason: Option<Reason>,
+    /// How often.
+    pub count: i64,
+}
+
+/// Asks for minutes to be folded.
+#[derive(Clone, Copy, Debug)]
+pub struct FoldCounts {
+    /// Those before the hour that this is in.
+    pub before: Timestamp,
+    /// At most so many rows.
+    pub limit: u32,
+}

@@ -1,0 +1,78 @@
+//! Events by the minute and by the hour. Both tables are read together, so that folding the one into the other shows nowhere.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+
+use super::SqliteStore;
+use super::batch::Batch;
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use crate::contract::{CountEvents, CountStore, EventCount, FoldCounts, Span};
+use crate::error::Result;
+
+#[async_trait]
+impl CountStore for SqliteStore {
+    async fn counts(&self, params: CountEvents) -> Result<Vec<EventCount>> {
+        self.read(move |conn| counts(conn, params)).await
+    }
+
+    async fn fold_counts(&self, params: FoldCounts) -> Result<bool> {
+        self.write(move |batch| fold(batch, params)).await
+    }
+}
+
+fn counts(conn: &Connection, params: CountEvents) -> Result<Vec<EventCount>, Fault> {
+    let (sql, since) = match params.by {
+        Span::Minute => (
+            "SELECT m.minute * 60000, p.name, m.event, nullif(m.reason, ''), m.count
+             FROM pipeline p CROSS JOIN minutely m ON m.pipeline = p.id AND m.minute >= ?1
+             ORDER BY m.minute, p.name, m.event, m.reason",
+            params.since.minute(),
+        ),
+        Span::Hour => (
+            "SELECT hour * 3600000, name, event, nullif(reason, ''), sum(count) FROM
+                (SELECT h.hour, p.name, h.event, h.reason, h.count
+                 FROM pipeline p CROSS JOIN hourly h ON h.pipeline = p.id AND h.hour >= ?1
+                 UNION ALL
+                 SELECT m.minute / 60, p.name, m.event, m.reason, m.count
+                 FROM pipeline p CROSS JOIN minutely m ON m.pipeline = p.id AND m.minute >= ?1 * 60)
+             GROUP BY hour, name, event, reason ORDER BY hour, name, event, reason",
+            params.since.hour(),
+        ),
+    };
+    let mut select = conn.prepare_cached(sql)?;
+    let rows = select.query_map([since], |row| {
+        Ok(EventCount {
+            at: rows::time(row, 0)?,
+            pipeline: rows::parsed(row, 1)?,
+            event: rows::parsed(row, 2)?,
+            reason: rows::parsed_opt(row, 3)?,
+            count: row.get(4)?,
+        })
+    })?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+fn fold(batch: &mut Batch<'_>, FoldCounts { before, limit }: FoldCounts) -> Result<bool, Fault> {
+    let mut select = batch.statement(
+        "SELECT m.pipeline, m.minute, m.event, m.reason, m.count
+         FROM pipeline p CROSS JOIN minutely m ON m.pipeline = p.id AND m.minute < ?1",
+    )?;
+    let rows = select.query_map([before.hour() * 60], |row| {
+        let (event, reason): (String, String) = (row.get(2)?, row.get(3)?);
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, event, reason, row.get::<_, i64>(4)?))
+    })?;
+    let old = rows.take(limit as usize).collect::<RowResult<Vec<_>>>()?;
+    for (pipeline, minute, event, reason, count) in &old {
+        batch
+            .statement(
+                "INSERT INTO hourly (pipeline, hour, event, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            )?
+            .execute(params![pipeline, minute.div_euclid(60), event, reason, count])?;
+        batch
+            .statement("DELETE FROM minutely WHERE pipeline = ?1 AND minute = ?2 AND event = ?3 AND reason = ?4")?
+            .execute(params![pipeline, minute, event, reason])?;
+    }
+    Ok(old.len() == limit as usize)
+}
