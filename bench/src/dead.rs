@@ -77,6 +77,7 @@ fn letter(n: u64, now: Timestamp) -> Result<DeadLetter> {
         cause: None,
         original: None,
         origin: None,
+        definition: None,
         accepted_at: died_at,
         died_at,
         http_status: Some(200),

@@ -1,8 +1,42 @@
 //! Definitions: what a pipeline effectively is, and the version by which two of them are told apart.
+//!
+//! The version is a hash of what decides outcomes: the handler and all that it is made of. How many jobs run at once, how fast,
+//! how long letters are kept and where results go is not part of it. Secrets are not either: a variable counts by its name.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::secrets::Secrets;
+
+/// Digits of a version.
+const DIGITS: usize = 12;
+
+/// Keys of a pipeline's section that decide when, how often and where to, but not what comes of a job.
+const ASIDE: &[&str] = &[
+    "auto_replay",
+    "breaker",
+    "concurrency",
+    "crashes",
+    "lease",
+    "max_queued",
+    "out",
+    "payload",
+    "payload_max",
+    "payload_required",
+    "retention",
+    "retry",
+    "secret_names",
+    "track",
+];
+
+/// The same, of how requests are sent.
+const HTTP_ASIDE: &[&str] = &["per_second", "per_target", "secret_names"];
+
+/// Stands for a secret that is written where it should be a reference.
+const MASK: &str = "***";
 
 /// The version of a pipeline's definition: a short hash of all that decides outcomes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,6 +57,223 @@ impl DefinitionVersion {
 
 impl fmt::Display for DefinitionVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.pad(&self.0)
+    }
+}
+
+/// What a pipeline effectively is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Its version.
+    pub version: DefinitionVersion,
+    /// What it says, for people: JSON with sorted keys, secrets as references.
+    pub text: String,
+}
+
+/// Whether a worker's version of a pipeline is the one that is asked for. Where none is asked for, any is.
+pub fn fits(wanted: Option<&DefinitionVersion>, has: Option<&DefinitionVersion>) -> bool {
+    wanted.is_none() || wanted == has
+}
+
+/// The definition of a pipeline: its section of the configuration, and the contents of the files that the section names, by their
+/// paths.
+pub fn define(section: &Value, files: &BTreeMap<String, String>, secrets: &Secrets) -> Definition {
+    let mut section = section.clone();
+    if let Value::Object(keys) = &mut section {
+        keys.retain(|key, _| !ASIDE.contains(&key.as_str()));
+        reduce(keys);
+    }
+    let hash = |text: &String| Value::from(digits(text));
+    let files: Map<String, Value> = files.iter().map(|(path, text)| (path.clone(), hash(text))).collect();
+    let whole = sorted(&json!({"files": files, "pipeline": without_secrets(&section, secrets)}));
+    // People see less than what is hashed: what only looks like a secret may be a selector.
+    let mut shown = whole.clone();
+    secrets.mask_json(&mut shown);
+    restore_references(&mut shown, &whole);
+    Definition { version: DefinitionVersion(digits(&whole.to_string())), text: format!("{shown:#}") }
+}
+
+fn digits(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..DIGITS].to_owned()
+}
+
+/// Leaves of variables and proxies only what they are called.
+fn reduce(section: &mut Map<String, Value>) {
+    if let Some(Value::Object(variables)) = section.get_mut("env") {
+        let names: Vec<_> = variables.keys().cloned().collect();
+        section["env"] = names.into();
+        sort_list(&mut section["env"]);
+    }
+    if let Some(Value::Object(http)) = section.get_mut("http") {
+        http.retain(|key, _| !HTTP_ASIDE.contains(&key.as_str()));
+        if let Some(Value::Array(proxies)) = http.get_mut("proxies") {
+            proxies.iter_mut().for_each(|proxy| *proxy = proxy["label"].take());
+        }
+        if http.is_empty() {
+            section.remove("http");
+        }
+    }
+}
+
+fn sort_list(list: &mut Value) {
+    if let Value::Array(items) = list {
+        items.sort_by_key(ToString::to_string);
+    }
+}
+
+/// The same without values that go under a secret name, unless they are references.
+fn without_secrets(value: &Value, secrets: &Secrets) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(|item| without_secrets(item, secrets)).collect(),
+        Value::Object(fields) => {
+            let field = |(name, field): (&String, &Value)| match (secrets.is_secret_name(name), field) {
+                (true, Value::String(text)) => (name.clone(), Value::from(references(text))),
+                _ => (name.clone(), without_secrets(field, secrets)),
+            };
+            fields.iter().map(field).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// What a text takes from outside; what is written beside that is not told.
+fn references(text: &str) -> String {
+    let mut found = String::new();
+    let mut rest = text;
+    while let Some((_, inside)) = rest.split_once("${") {
+        let Some((place, after)) = inside.split_once('}') else { break };
+        found += &format!("${{{place}}}");
+        rest = after;
+    }
+    if found.is_empty() { MASK.to_owned() } else { found }
+}
+
+/// Shows references where masking took them for secrets.
+fn restore_references(shown: &mut Value, whole: &Value) {
+    match (shown, whole) {
+        (Value::String(shown), Value::String(text)) if text.starts_with("${") && text.ends_with('}') => {
+            shown.clone_from(text);
+        }
+        (Value::Array(shown), Value::Array(whole)) => {
+            shown.iter_mut().zip(whole).for_each(|(shown, whole)| restore_references(shown, whole));
+        }
+        (Value::Object(shown), Value::Object(whole)) => {
+            shown.iter_mut().zip(whole).for_each(|((_, shown), (_, whole))| restore_references(shown, whole));
+        }
+        _ => {}
+    }
+}
+
+/// The same with all keys in order.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Object(fields) => {
+            let ordered: BTreeMap<_, _> = fields.iter().map(|(name, field)| (name.clone(), sorted(field))).collect();
+            Value::Object(ordered.into_iter().collect())
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(section: &Value) -> DefinitionVersion {
+        define(section, &BTreeMap::new(), &Secrets::default()).version
+    }
+
+    fn section() -> Value {
+        json!({
+            "handler": "http", "concurrency": 4, "schema": "product.json",
+            "request": {"url": "{url}", "headers": {"authorization": "Bearer ${env:TOKEN}", "accept": "*/*"}},
+            "extract": {"price": {"css": ".price::text", "required": true}},
+            "http": {"per_second": 2.0, "redirects": 3, "proxies": [{"label": "p1", "url": "http://me:pw@p.lan:1"}]},
+            "env": {"B": "2", "A": "s3cr3t"},
+            "rule": [{"status": [403], "reason": "blocked"}],
+        })
+    }
+
+    fn with(path: &str, value: Value) -> Value {
+        let mut section = section();
+        *section.pointer_mut(path).expect("a place") = value;
+        section
+    }
+
+    #[test]
+    fn the_order_of_keys_does_not_matter() {
+        let turned = json!({
+            "rule": [{"reason": "blocked", "status": [403]}],
+            "env": {"A": "s3cr3t", "B": "2"},
+            "http": {"proxies": [{"url": "http://me:pw@p.lan:1", "label": "p1"}], "redirects": 3, "per_second": 2.0},
+            "extract": {"price": {"required": true, "css": ".price::text"}},
+            "request": {"headers": {"accept": "*/*", "authorization": "Bearer ${env:TOKEN}"}, "url": "{url}"},
+            "schema": "product.json", "concurrency": 4, "handler": "http",
+        });
+        assert_eq!(version(&section()), version(&turned));
+        assert_eq!(version(&section()).as_str().len(), DIGITS);
+    }
+
+    #[test]
+    fn what_decides_outcomes_makes_another_version() {
+        let changed = [
+            with("/extract/price/css", json!(".cost::text")),
+            with("/handler", json!("exec")),
+            with("/request/url", json!("https://shop.example/{id}")),
+            with("/rule/0/reason", json!("timeout")),
+            with("/http/redirects", json!(4)),
+            with("/env", json!({"A": "s3cr3t", "C": "2"})),
+            with("/request/headers/authorization", json!("Bearer ${env:OTHER}")),
+        ];
+        for changed in changed {
+            assert_ne!(version(&section()), version(&changed), "{changed}");
+        }
+    }
+
+    #[test]
+    fn what_decides_only_when_and_how_much_does_not() {
+        let same = [
+            with("/concurrency", json!(64)),
+            with("/http/per_second", json!(9.5)),
+            with("/env/A", json!("another secret")),
+            with("/http/proxies/0/url", json!("http://p.lan:2")),
+        ];
+        for same in same {
+            assert_eq!(version(&section()), version(&same), "{same}");
+        }
+        let mut more = section();
+        for key in ASIDE {
+            more[*key] = json!("anything");
+        }
+        assert_eq!(version(&section()), version(&more));
+    }
+
+    #[test]
+    fn the_contents_of_files_count() {
+        let with_schema = |text: &str| {
+            let files = BTreeMap::from([("product.json".to_owned(), text.to_owned())]);
+            define(&section(), &files, &Secrets::default()).version
+        };
+        assert_eq!(with_schema("{}"), with_schema("{}"));
+        assert_ne!(with_schema("{}"), with_schema("{\"type\": \"object\"}"));
+    }
+
+    #[test]
+    fn secrets_are_shown_as_references() {
+        let mut section = section();
+        section["request"]["headers"]["x-api-key"] = json!("written-here");
+        let text = define(&section, &BTreeMap::new(), &Secrets::default()).text;
+        assert!(text.contains("${env:TOKEN}") && text.contains("***") && text.contains(".price::text"), "{text}");
+        for secret in ["s3cr3t", "written-here", "me:pw", "Bearer"] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+    }
+
+    #[test]
+    fn where_no_version_is_asked_for_any_fits() {
+        let (one, other) = (DefinitionVersion::new("a"), DefinitionVersion::new("b"));
+        assert!(fits(None, None) && fits(None, Some(&one)) && fits(Some(&one), Some(&one)));
+        assert!(!fits(Some(&one), Some(&other)) && !fits(Some(&one), None));
     }
 }

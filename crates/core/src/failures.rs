@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::dead::Gate;
+use crate::definitions::DefinitionVersion;
 use crate::ids::WorkerId;
 use crate::payloads::Payload;
 use crate::time::Timestamp;
@@ -313,6 +314,9 @@ pub struct Failure {
     /// The raw response that was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Payload>,
+    /// The version of the pipeline's definition that the attempt was made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<DefinitionVersion>,
 }
 
 impl Failure {

@@ -8,6 +8,7 @@ use crate::breakers::{Heard, Opener, Said, Signal};
 use crate::causes::{CauseRules, Print};
 use crate::crashes;
 use crate::dead::Gate;
+use crate::definitions::DefinitionVersion;
 use crate::failures::{self, Disposition, Failure, FailureReport, Reason};
 use crate::ids::{PipelineName, WorkerId};
 use crate::jobs::{Lease, LeasedJob, Tally};
@@ -144,6 +145,8 @@ pub struct Settlement {
     pub decision: Decision,
     /// What the letter is recognised by, if the job is buried.
     pub print: Option<Print>,
+    /// The version of the definition that the attempt was made with, if it is known.
+    pub definition: Option<DefinitionVersion>,
 }
 
 impl Settlement {
@@ -152,7 +155,7 @@ impl Settlement {
         let failure = decision.failure.as_ref().filter(|_| decision.buries());
         let print = failure.map(|failure| Print::of(&job.pipeline, job.target.as_deref(), failure, rules));
         let (pipeline, target) = (job.pipeline.clone(), job.target.clone());
-        Self { lease: job.lease, pipeline, target, probe: job.probe, decision, print }
+        Self { lease: job.lease, pipeline, target, probe: job.probe, decision, print, definition: None }
     }
 
     /// What it says about the job's target, if it has one, as the settlement at that place of a batch.
@@ -161,6 +164,15 @@ impl Settlement {
         let (signal, why) = (self.decision.signal, self.decision.failure.as_ref());
         let why = why.filter(|_| signal.is_trouble()).map(Opener::of);
         Some((target, Heard { by, said: Said { signal, probe: self.probe, at: now, why } }))
+    }
+
+    /// The same of an attempt that was made with a definition.
+    pub fn tried_with(mut self, definition: Option<&DefinitionVersion>) -> Self {
+        self.definition = definition.cloned();
+        if let Some(failure) = &mut self.decision.failure {
+            failure.definition = definition.cloned();
+        }
+        self
     }
 }
 
@@ -276,6 +288,7 @@ pub(crate) fn record(job: &LeasedJob, report: FailureReport, reason: Reason, end
         worker: ending.worker,
         duration_ms: ending.duration.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
         payload: None,
+        definition: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::definitions::DefinitionVersion;
+use redrive_core::definitions::{Definition, DefinitionVersion};
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::{Input, field};
 use redrive_core::policy::Policy;
@@ -33,8 +33,8 @@ pub struct Pipeline {
     pub(crate) tracked: Arc<[String]>,
     /// Runs suspects in processes of their own.
     pub(crate) isolated: Option<Arc<dyn Handler>>,
-    /// The version of its rules, if it has one.
-    pub(crate) definition: Option<DefinitionVersion>,
+    /// What it effectively is, if that has a version.
+    pub(crate) definition: Option<Definition>,
 }
 
 /// The most that is kept of a payload unless something else is said, in bytes.
@@ -144,14 +144,19 @@ impl Pipeline {
     }
 
     /// The same with a version of its definition: jobs record it, and replays are pinned to it.
-    pub fn defined(mut self, version: DefinitionVersion) -> Self {
-        self.definition = Some(version);
+    pub fn defined(self, version: DefinitionVersion) -> Self {
+        self.described(Definition { version, text: String::new() })
+    }
+
+    /// The same with a definition that people can read.
+    pub fn described(mut self, definition: Definition) -> Self {
+        self.definition = Some(definition);
         self
     }
 
     /// The version of its definition.
-    pub const fn definition(&self) -> Option<&DefinitionVersion> {
-        self.definition.as_ref()
+    pub fn definition(&self) -> Option<&DefinitionVersion> {
+        self.definition.as_ref().map(|definition| &definition.version)
     }
 
     /// The request its handler would send for an input, without secrets.

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use redrive::config::{Setting, with_vault};
+use redrive::config::{Followed, Overrides, Setting, with_vault};
 use redrive::sink::JsonLines;
+use redrive::vault::Vault;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline};
 use redrive_core::failures::with_sources;
+use redrive_core::ids::PipelineName;
 
 use super::{signals, waiting};
 use crate::args::WorkArgs;
@@ -16,17 +18,21 @@ use crate::output::paint::{WAITING, paint};
 use crate::output::print::say;
 
 pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
-    let pipelines = setting.pipelines(&args.handler.pipeline, &args.handler.overrides())?;
+    // What is wrong with a pipeline is said before a store is made.
+    setting.pipelines(&args.handler.pipeline, &args.handler.overrides())?;
     let redrive = setting.redrive().await?;
     let vault = setting.vault(&redrive)?;
-    let alone = pipelines.len() == 1;
-    let sinks = |(pipeline, out): (Pipeline, Option<PathBuf>)| -> Result<Pipeline> {
-        let sink = sink(setting.results(args.out.clone().or(out))?, alone)?;
-        Ok(with_vault(pipeline, vault.as_ref()).sink(sink))
-    };
-    let pipelines = pipelines.into_iter().map(sinks).collect::<Result<Vec<_>>>()?;
+    let made =
+        Made { named: args.handler.pipeline.clone(), said: args.handler.overrides(), out: args.out.clone(), vault };
+    let pipelines = made.of(setting)?;
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();
     let worker = redrive.worker(pipelines).with_replays();
+    let alike = setting.clone();
+    let again = move |changed: &Setting| made.of(&alike.with(changed)).map_err(|error| format!("{error:#}"));
+    let worker = match Followed::new(setting, again) {
+        Some(followed) => worker.following(followed),
+        None => worker,
+    };
     let (until, worker) = match args.drain {
         true => (Until::Drained, waiting::at_most(worker, args.max_wait)),
         false => (Until::Stopped, worker),
@@ -41,6 +47,26 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
             Ok(Exit::Waited)
         }
         ended => Ok(ended.map(|()| Exit::Ok)?),
+    }
+}
+
+/// What pipelines are made of beside the configuration, when they are made and whenever it changed.
+struct Made {
+    named: Vec<PipelineName>,
+    said: Overrides,
+    out: Option<PathBuf>,
+    vault: Option<Vault>,
+}
+
+impl Made {
+    fn of(&self, setting: &Setting) -> Result<Vec<Pipeline>> {
+        let pipelines = setting.pipelines(&self.named, &self.said)?;
+        let alone = pipelines.len() == 1;
+        let complete = |(pipeline, out): (Pipeline, Option<PathBuf>)| {
+            let sink = sink(setting.results(self.out.clone().or(out))?, alone)?;
+            Ok(with_vault(pipeline, self.vault.as_ref()).sink(sink))
+        };
+        pipelines.into_iter().map(complete).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::causes::CauseId;
+use crate::definitions::DefinitionVersion;
 use crate::failures::{Failure, Reason};
 use crate::ids::{JobId, PipelineName, RoundName};
 use crate::jobs::{Input, Origin};
@@ -102,6 +103,9 @@ pub struct DeadLetter {
     /// Where it came from, if another system handed it over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// The version of its pipeline's definition that it was last tried with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<DefinitionVersion>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
     /// When it died (last).

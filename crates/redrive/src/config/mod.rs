@@ -3,10 +3,13 @@
 //! - `setting`: the configuration with what the caller said: which store, which vault, which pipelines
 //! - `pipeline`: one pipeline's keys; `http` and `request`: those of one that fetches; `replay`: when letters are replayed by
 //!   themselves; `secrets`: values from outside; `units`: times and sizes
+//! - `follow`: reading it again when it changed; `definition`: what a pipeline effectively is, and its version
 //! - `outside`: what it takes from the environment and from files; `isolation`: handlers in another process
 //! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key
 
+mod definition;
 mod error;
+mod follow;
 mod http;
 pub mod isolation;
 mod outside;
@@ -25,6 +28,7 @@ use redrive_core::ids::PipelineName;
 use serde::Deserialize;
 
 pub use self::error::{ConfigError, Mistake};
+pub use self::follow::Followed;
 pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig};
 use self::secrets::expand;
 pub use self::setting::{DEFAULT_STORE, Overrides, Setting, with_vault};
@@ -34,7 +38,7 @@ pub use self::template::TEMPLATE;
 pub const FILE_NAME: &str = "redrive.toml";
 
 /// The whole file.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Where the jobs are kept.

@@ -9,7 +9,7 @@ use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
 use redrive_store::{Location, Options};
 
-use super::{Config, ConfigError, ModeKind, PipelineConfig, expand, isolation, outside};
+use super::{Config, ConfigError, ModeKind, PipelineConfig, definition, expand, isolation, outside};
 use crate::error::Error;
 use crate::handler::exec::{Command, Exec, Mode};
 use crate::pipeline::PAYLOAD_BYTES_MAX;
@@ -20,6 +20,7 @@ use crate::{Pipeline, Redrive};
 pub const DEFAULT_STORE: &str = "sqlite:.redrive/redrive.db";
 
 /// The configuration and the store's address.
+#[derive(Clone)]
 pub struct Setting {
     /// The configuration.
     pub config: Config,
@@ -68,6 +69,11 @@ impl Setting {
     pub fn isolated_by(mut self, command: Command) -> Self {
         self.isolated = Some(command);
         self
+    }
+
+    /// The same store and program with the configuration of another.
+    pub fn with(&self, other: &Self) -> Self {
+        Self { config: other.config.clone(), ..self.clone() }
     }
 
     /// Opens the store that is there.
@@ -175,6 +181,7 @@ impl Setting {
             true => outside::recorded(|| isolation::handler(&config)),
             false => (Ok(None), outside::Values::new()),
         };
+        let defined = definition::of(&self.config, &name, said, &outside);
         let mut pipeline = match built_in.map_err(wrong)? {
             Some(handler) => {
                 let pipeline = Pipeline::with_name(name.clone(), handler);
@@ -189,7 +196,7 @@ impl Setting {
             }
             None => Pipeline::with_name(name.clone(), Arc::new(self.exec(&name, &config, said, alone)?)),
         };
-        pipeline = pipeline.with_policy(policy(&config, said));
+        pipeline = pipeline.with_policy(policy(&config, said)).described(defined);
         let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
         pipeline = pipeline.keep_payloads(config.payload.into(), payload_max).track(config.track);
         if config.payload_required == Some(false) {

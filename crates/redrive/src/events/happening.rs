@@ -143,6 +143,13 @@ pub enum Happening {
         /// The replay.
         replay: ReplayId,
     },
+    /// The configuration changed: jobs that begin from now on run by it.
+    PipelinesChanged,
+    /// The configuration changed and cannot be used: the one before stays.
+    PipelinesUnusable {
+        /// What is wrong with it.
+        why: String,
+    },
     /// The vault does not answer; payloads wait in the spool.
     VaultAway {
         /// Where it is.

@@ -20,6 +20,10 @@ pub(super) fn line(event: &Event) {
         }
         H::VaultAway { vault, why } => warn!(vault, error = why, "the vault is away; payloads wait in the spool"),
         H::PayloadLost { job, why } => warn!(%job, why, "the payload of an attempt is lost"),
+        H::PipelinesUnusable { why } => {
+            warn!(why, "the configuration changed and cannot be used; the one before stays")
+        }
+        H::PipelinesChanged => info!("the configuration changed and is taken up"),
         H::PipelineWentOn { pipeline } => info!(%pipeline, "the pipeline goes on"),
         H::VaultBack { vault } => info!(vault, "the vault is back"),
         H::BreakerOpened { pipeline, target, why, until } => {

@@ -15,6 +15,7 @@ use redrive_store::{Result as StoreResult, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::GRACE;
 use super::holds::Holds;
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -36,6 +37,10 @@ pub(super) struct Context {
     pub(super) stop: CancellationToken,
     /// Running jobs are returned at once when it is cancelled.
     pub(super) hurry: CancellationToken,
+    /// Cancelled when this worker makes way for one with newer pipelines: it begins nothing more, and has time.
+    pub(super) retired: CancellationToken,
+    /// Cancelled when the process is to stop, or the worker has failed: what runs has not much time left.
+    pub(super) ending: CancellationToken,
     /// Sent when any process has moved jobs or breakers.
     pub(super) jobs_changed: watch::Sender<()>,
     /// Sent when any process has ended leases of others.
@@ -54,8 +59,11 @@ pub(super) struct Context {
     /// The newest time that was read, in milliseconds.
     newest: AtomicI64,
     /// What each pipeline may run at once, whatever lane its jobs come by.
-    slots: Mutex<HashMap<PipelineName, Arc<Semaphore>>>,
+    slots: Slots,
 }
+
+/// What pipelines may run at once, by name and number. Shared with the worker that this one makes way for.
+type Slots = Arc<Mutex<HashMap<(PipelineName, usize), Arc<Semaphore>>>>;
 
 impl Context {
     pub(super) fn new(redrive: Redrive, id: WorkerId, pipelines: &[Pipeline]) -> Self {
@@ -68,6 +76,8 @@ impl Context {
             id,
             stop: CancellationToken::new(),
             hurry: CancellationToken::new(),
+            retired: CancellationToken::new(),
+            ending: CancellationToken::new(),
             jobs_changed: watch::channel(()).0,
             leases_ended: watch::channel(()).0,
             replays_changed: watch::channel(()).0,
@@ -77,8 +87,24 @@ impl Context {
             holds: Holds::default(),
             failure: Mutex::default(),
             newest: AtomicI64::new(i64::MIN),
-            slots: Mutex::default(),
+            slots: Slots::default(),
         }
+    }
+
+    /// That of a worker which takes this one's place: together they run no more than each alone would.
+    pub(super) fn successor(&self, id: WorkerId, pipelines: &[Pipeline]) -> Self {
+        let mut context = Self::new(self.redrive.clone(), id, pipelines);
+        context.slots = Arc::clone(&self.slots);
+        context.hurry = self.hurry.clone();
+        context
+    }
+
+    /// Waits as long as what runs may go on after nothing more is begun: without end while the worker only makes way.
+    pub(super) async fn grace(&self) {
+        if self.retired.is_cancelled() {
+            self.ending.cancelled().await;
+        }
+        tokio::time::sleep(GRACE).await;
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -186,7 +212,7 @@ impl Context {
         let slots = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             let fresh = || Arc::new(Semaphore::new(pipeline.concurrency));
-            Arc::clone(slots.entry(pipeline.name.clone()).or_insert_with(fresh))
+            Arc::clone(slots.entry((pipeline.name.clone(), pipeline.concurrency)).or_insert_with(fresh))
         };
         tokio::select! {
             biased;
@@ -198,6 +224,7 @@ impl Context {
     /// Stops the worker for an error; the first one is kept.
     pub(super) fn fail(&self, error: Error) {
         self.note_failure(error);
+        self.ending.cancel();
         self.stop.cancel();
     }
 

@@ -22,7 +22,7 @@ use super::holds::{self, Patience};
 use super::pace::Pace;
 use super::run::{self, Waiting};
 use super::settle::{Ended, Settler};
-use super::{GRACE, Until, announce};
+use super::{Until, announce};
 use crate::clock::Clock;
 use crate::error::{Error, Waited};
 use crate::events::Happening;
@@ -371,8 +371,9 @@ impl Fetcher {
             self.settler.send(Ended::unstarted(waiting.job));
         }
         let all = async { while self.running.join_next().await.is_some() {} };
-        if tokio::time::timeout(GRACE, all).await.is_err() {
-            self.context.hurry.cancel();
+        tokio::select! {
+            () = all => {}
+            () = self.context.grace() => self.context.hurry.cancel(),
         }
         while self.running.join_next().await.is_some() {}
         self.settler.finish().await;

@@ -5,7 +5,8 @@
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
 //! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `retention` lets old
 //! dead letters go, `watch` notices what other processes changed, `clock` that the clock was set back, `uploader` brings
-//! payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now.
+//! payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now. `reload` has a worker
+//! make way for one with newer pipelines.
 
 mod announce;
 mod clock;
@@ -15,6 +16,7 @@ mod heartbeat;
 mod holds;
 mod pace;
 mod reaper;
+pub mod reload;
 mod replays;
 mod retention;
 pub(crate) mod run;
@@ -27,13 +29,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::ids::{ReplayId, WorkerId};
-use redrive_store::contract::Lane;
+use redrive_store::contract::{Lane, NoteDefinitions};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::context::Context;
 use self::fetch::Fetcher;
 use self::holds::Patience;
+use self::reload::Source;
 use self::replays::Driver;
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -73,6 +76,7 @@ pub struct Worker {
     pipelines: Vec<Pipeline>,
     task: Task,
     max_wait: Option<Duration>,
+    source: Option<Box<dyn Source>>,
 }
 
 /// What a worker works on.
@@ -88,7 +92,8 @@ enum Task {
 
 impl Worker {
     pub(crate) fn new(redrive: Redrive, id: WorkerId, pipelines: Vec<Pipeline>) -> Self {
-        Self { context: Arc::new(Context::new(redrive, id, &pipelines)), pipelines, task: Task::Queues, max_wait: None }
+        let context = Arc::new(Context::new(redrive, id, &pipelines));
+        Self { context, pipelines, task: Task::Queues, max_wait: None, source: None }
     }
 
     /// The same, but it also drives the replays of its pipelines and begins those that their policies ask for.
@@ -107,6 +112,11 @@ impl Worker {
         Self { max_wait: Some(max_wait), ..self }
     }
 
+    /// The same, but it takes up pipelines that changed, between jobs: what runs ends as it began.
+    pub fn following(self, source: impl Source + 'static) -> Self {
+        Self { source: Some(Box::new(source)), ..self }
+    }
+
     fn patience(&self, until: &Until) -> Patience {
         Patience {
             tries_max: (!matches!(until, Until::Stopped)).then_some(TRIES_MAX),
@@ -122,10 +132,18 @@ impl Worker {
 
     /// Works until it is finished or `stop` is cancelled. Then it starts nothing more, lets running jobs end for a while
     /// and returns the rest without blame.
-    pub async fn run(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
+    pub async fn run(mut self, until: Until, stop: CancellationToken) -> Result<(), Error> {
+        match self.source.take() {
+            Some(source) => reload::run(self, source, until, stop).await,
+            None => self.run_as_it_is(until, stop).await,
+        }
+    }
+
+    async fn run_as_it_is(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
         let patience = self.patience(&until);
         let Self { context, pipelines, task, .. } = self;
         heartbeat::beat(&context, heartbeat::lease_of(&pipelines)).await?;
+        context.redrive.store.note_definitions(definitions(&context, &pipelines)).await?;
         // What dead workers left is taken back before anything else is leased.
         reaper::reap_gone(&context, &pipelines).await?;
         let mut upkeep = JoinSet::new();
@@ -145,7 +163,14 @@ impl Worker {
         }
         let stopper = Arc::clone(&context);
         upkeep.spawn(async move {
-            stop.cancelled().await;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = stopper.retired.cancelled() => {
+                    stopper.stop.cancel();
+                    stop.cancelled().await;
+                }
+            }
+            stopper.ending.cancel();
             stopper.stop.cancel();
         });
         let mut work = JoinSet::new();
@@ -172,4 +197,11 @@ impl Worker {
             None => Ok(detached?),
         }
     }
+}
+
+/// What others are told of a worker's pipelines.
+fn definitions(context: &Context, pipelines: &[Pipeline]) -> NoteDefinitions {
+    let defined = |pipeline: &Pipeline| Some((pipeline.name.clone(), pipeline.definition.clone()?));
+    let definitions = pipelines.iter().filter_map(defined).collect();
+    NoteDefinitions { definitions, now: context.now() }
 }

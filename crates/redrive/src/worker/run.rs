@@ -170,7 +170,7 @@ pub(crate) async fn guarded(
 /// A signal that asks a process to end may have gone to the worker too, and then says nothing about the job.
 async fn crashed(context: &Context, report: FailureReport) -> Outcome {
     let asked = matches!(report.code.as_deref(), Some("SIGTERM" | "SIGINT" | "SIGHUP"));
-    if asked && tokio::time::timeout(STOP_FOLLOWS, context.stop.cancelled()).await.is_ok() {
+    if asked && tokio::time::timeout(STOP_FOLLOWS, context.ending.cancelled()).await.is_ok() {
         return Outcome::Returned;
     }
     Outcome::Crashed(report)

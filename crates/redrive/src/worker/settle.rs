@@ -15,7 +15,6 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use super::GRACE;
 use super::context::Context;
 use super::heartbeat;
 use super::holds::{Patience, Trouble};
@@ -254,7 +253,7 @@ impl Settling {
         let Context { stop, hurry, .. } = &*self.context;
         let stopped = async {
             stop.cancelled().await;
-            tokio::time::sleep(GRACE).await;
+            self.context.grace().await;
         };
         let hurried = async {
             hurry.cancelled().await;
@@ -291,7 +290,9 @@ impl Settling {
             true => self.context.redrive.known_rules().await,
             false => Arc::default(),
         };
-        let settle = |Decided { job, decision, payload }| (Settlement::new(&job, decision, &rules), payload);
+        let settle = |Decided { job, decision, payload }| {
+            (Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition()), payload)
+        };
         decided.into_iter().map(settle).collect()
     }
 

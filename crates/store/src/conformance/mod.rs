@@ -8,6 +8,7 @@ pub mod changes;
 pub mod clock;
 pub mod counts;
 pub mod dead;
+pub mod definitions;
 pub mod jobs;
 pub mod leases;
 pub mod ledger;
@@ -37,6 +38,7 @@ macro_rules! conformance_tests {
                    a_known_key_is_not_taken_in_again, counts_of_an_imported_letter_saturate,
                    a_payload_that_did_not_come_along_is_missing]
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum]
+            definitions: [definitions_are_kept_by_version, letters_record_the_version_they_were_tried_with]
             ledger: [any_history_adds_up, a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, imported_letters_have_causes,

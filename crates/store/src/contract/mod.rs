@@ -9,6 +9,7 @@ pub mod changes;
 pub mod clock;
 pub mod counts;
 pub mod dead;
+pub mod definitions;
 pub mod jobs;
 pub mod leases;
 pub mod ledger;
@@ -27,6 +28,7 @@ pub use changes::{Bell, Change, ChangeStore, Changes, Topic};
 pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
 pub use counts::{CountEvents, CountStore, EventCount, FoldCounts, Span};
 pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
+pub use definitions::{DefinitionStore, DefinitionView, NoteDefinitions};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
 };
@@ -57,6 +59,7 @@ pub trait Store:
     + LeaseStore
     + DeadStore
     + CauseStore
+    + DefinitionStore
     + ReplayStore
     + TrafficStore
     + CountStore
@@ -76,6 +79,7 @@ impl<T> Store for T where
         + LeaseStore
         + DeadStore
         + CauseStore
+        + DefinitionStore
         + ReplayStore
         + TrafficStore
         + CountStore

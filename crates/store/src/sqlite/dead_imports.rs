@@ -4,6 +4,7 @@ use redrive_core::causes::Print;
 use redrive_core::counts;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown};
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::progress_of_task;
@@ -82,9 +83,10 @@ fn insert_row(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, payload_lost, tracked, progress, rules, seq, round, origin, opened_before)
+                               payload_cut, payload_lost, tracked, progress, rules, seq, round, origin, definition,
+                               opened_before)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     ?23, '[]', ?24, ?25, ?26, ?27, ?28, (SELECT ifnull(max(id), 0) FROM replay))",
+                     ?23, '[]', ?24, ?25, ?26, ?27, ?28, ?29, (SELECT ifnull(max(id), 0) FROM replay))",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -114,7 +116,8 @@ fn insert_row(
             rules,
             number,
             rows::round_text(letter.round.as_ref()),
-            letter.origin.as_ref().map(serde_json::to_string).transpose()?
+            letter.origin.as_ref().map(serde_json::to_string).transpose()?,
+            letter.definition.as_ref().map(DefinitionVersion::as_str)
         ])?;
     Ok(())
 }

@@ -25,6 +25,7 @@ mod connect;
 mod counts;
 mod dead;
 mod dead_imports;
+mod definitions;
 mod emptied;
 mod fault;
 mod identity;

@@ -1,6 +1,7 @@
 //! From rows to types and back.
 
 use redrive_core::dead::DeadLetter;
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::{Failure, Reason};
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, RoundName, WorkerId};
 use redrive_core::jobs::{Input, Tally, task_of_progress};
@@ -100,7 +101,7 @@ pub(super) fn tally(row: &Row<'_>, first: usize) -> RowResult<Tally> {
 pub(super) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.target, d.reason, d.code, d.message,
     d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload, d.verdict, d.original,
     (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key),
-    d.payload_cut = 2, d.progress, d.round, d.origin";
+    d.payload_cut = 2, d.progress, d.round, d.origin, d.definition";
 
 pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
     Ok(DeadLetter {
@@ -129,6 +130,7 @@ pub(super) fn dead_letter(row: &Row<'_>) -> RowResult<DeadLetter> {
         task_id: json_opt::<Value>(row, 22)?.as_ref().and_then(task_of_progress).map(str::to_owned),
         round: round(row, 23)?,
         origin: json_opt(row, 24)?,
+        definition: row.get::<_, Option<String>>(25)?.map(DefinitionVersion::new),
         failures: None,
     })
 }

@@ -3,6 +3,7 @@
 use redrive_core::breakers::Signal;
 use redrive_core::causes::Print;
 use redrive_core::dead::Gate;
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::Tally;
@@ -50,7 +51,7 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
         payloads::let_go(batch, job, payload.map(|payload| payload.hash))?;
     }
     let Moved { pipeline, target, counted } = match &decision.destination {
-        Destination::Done => complete(batch, seq, decision, params.now)?,
+        Destination::Done => complete(batch, seq, settlement, params.now)?,
         Destination::Queue { due_at } => requeue(batch, (seq, begun), decision, *due_at)?,
         Destination::Dead { gate, verdict } => {
             let print = settlement.print.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
@@ -135,7 +136,8 @@ fn counted(tally: Tally, kept: Option<String>) -> Result<Counted, Fault> {
     }
 }
 
-fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp) -> Result<Moved, Fault> {
+fn complete(batch: &mut Batch<'_>, seq: i64, settlement: &Settlement, now: Timestamp) -> Result<Moved, Fault> {
+    let Settlement { decision, definition, .. } = settlement;
     let mut select = batch.statement(
         "SELECT id, pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin FROM job WHERE seq = ?1",
     )?;
@@ -153,8 +155,8 @@ fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp
     batch
         .statement(
             "INSERT INTO done (job, pipeline, key, target, accepted_at, done_at, attempts, crashes, replays, number, round,
-                               origin)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                               origin, definition)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
             id,
@@ -168,7 +170,8 @@ fn complete(batch: &mut Batch<'_>, seq: i64, decision: &Decision, now: Timestamp
             tally.replays,
             seq,
             round,
-            origin
+            origin,
+            definition.as_ref().map(DefinitionVersion::as_str)
         ])?;
     batch.shift(pipeline, JobState::Leased, Move::Complete)?;
     if tally.replays > 0 {
@@ -192,7 +195,8 @@ fn requeue(
     let (tally, failure) = (decision.tally, decision.failure.as_ref());
     let mut update = batch.statement(
         "UPDATE job SET due_at = ?2, attempts = ?3, crashes = ?4, suspect = ?5, reason = ifnull(?6, reason),
-                        code = iif(?6 IS NULL, code, ?7), begun = iif(?6 IS NULL, max(begun, ?8), 0)
+                        code = iif(?6 IS NULL, code, ?7), begun = iif(?6 IS NULL, max(begun, ?8), 0),
+                        definition = ifnull(?9, definition)
          WHERE seq = ?1 RETURNING pipeline, target, replay",
     )?;
     let (pipeline, target, replay) = update.query_row(
@@ -204,7 +208,8 @@ fn requeue(
             tally.suspect,
             failure.map(|f| f.reason.as_str()),
             failure.and_then(|f| f.code.as_deref()),
-            begun
+            begun,
+            failure.and_then(|f| f.definition.as_ref()).map(DefinitionVersion::as_str)
         ],
         |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)),
     )?;
@@ -237,13 +242,13 @@ fn bury(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
                                payload_cut, auto_replays, tracked, payload_lost, progress, rules, seq, round, origin,
-                               opened_before)
+                               definition, opened_before)
              SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10,
                     coalesce(?11, (SELECT hash FROM payload_use u WHERE u.job = job.id ORDER BY at DESC LIMIT 1), saved), input,
                     ?12, ?13, original,
                     iif(?11 IS NOT NULL, ?14, ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = job.id
                                                       ORDER BY at DESC LIMIT 1), 0)),
-                    auto_replays, ?15, ?16, progress, ?17, seq, round, origin,
+                    auto_replays, ?15, ?16, progress, ?17, seq, round, origin, ifnull(?18, definition),
                     (SELECT ifnull(max(id), 0) FROM replay)
              FROM job WHERE seq = ?1",
         )?
@@ -264,7 +269,8 @@ fn bury(
             payload.is_some_and(|payload| payload.truncated),
             serde_json::to_string(&decision.facts.tracked)?,
             failure.lost_payload(),
-            print.rules
+            print.rules,
+            failure.definition.as_ref().map(DefinitionVersion::as_str)
         ])?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     batch.shift(pipeline, JobState::Leased, Move::Bury)?;

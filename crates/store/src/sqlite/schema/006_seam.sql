@@ -79,6 +79,15 @@ CREATE INDEX breaker_said_of ON breaker_said (pipeline, target, id);
 ALTER TABLE job ADD COLUMN definition TEXT;              -- the version of the rules that it was last tried with
 ALTER TABLE done ADD COLUMN definition TEXT;
 ALTER TABLE dead ADD COLUMN definition TEXT;
+-- What pipelines are, by version, secrets as references.
+CREATE TABLE definition (
+    pipeline   TEXT NOT NULL,
+    version    TEXT NOT NULL,
+    first_seen INTEGER NOT NULL,
+    last_seen  INTEGER NOT NULL,
+    text       TEXT NOT NULL,
+    PRIMARY KEY (pipeline, version)
+) STRICT, WITHOUT ROWID;
 
 -- Rules that people made by splitting causes, with a version that grows with every change of them.
 ALTER TABLE cause_split RENAME TO cause_rule;

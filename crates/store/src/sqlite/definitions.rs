@@ -1,0 +1,56 @@
+//! Definitions of pipelines, by version.
+
+use async_trait::async_trait;
+use redrive_core::definitions::DefinitionVersion;
+use redrive_core::ids::PipelineName;
+use rusqlite::params;
+
+use super::SqliteStore;
+use super::batch::Batch;
+use super::conditions::Conditions;
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use crate::contract::{DefinitionStore, DefinitionView, NoteDefinitions, Topic};
+use crate::error::Result;
+
+#[async_trait]
+impl DefinitionStore for SqliteStore {
+    async fn note_definitions(&self, params: NoteDefinitions) -> Result<()> {
+        self.write_about(Topic::Workers, move |batch| note(batch, &params)).await
+    }
+
+    async fn list_definitions(&self, pipeline: Option<PipelineName>) -> Result<Vec<DefinitionView>> {
+        self.read(move |conn| {
+            let mut conditions = Conditions::default();
+            conditions.equal("pipeline", pipeline.as_ref().map(|name| name.as_str().to_owned()));
+            let sql = format!(
+                "SELECT pipeline, version, first_seen, last_seen, text FROM definition {conditions}
+                 ORDER BY last_seen DESC, first_seen DESC, pipeline, version"
+            );
+            let mut select = conn.prepare_cached(&sql)?;
+            let rows = select.query_map(conditions.values(), |row| {
+                Ok(DefinitionView {
+                    pipeline: rows::parsed(row, 0)?,
+                    version: DefinitionVersion::new(row.get::<_, String>(1)?),
+                    first_seen: rows::time(row, 2)?,
+                    last_seen: rows::time(row, 3)?,
+                    text: row.get(4)?,
+                })
+            })?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+}
+
+fn note(batch: &mut Batch<'_>, params: &NoteDefinitions) -> Result<(), Fault> {
+    let now = params.now.as_millis();
+    let mut upsert = batch.statement(
+        "INSERT INTO definition (pipeline, version, first_seen, last_seen, text) VALUES (?1, ?2, ?3, ?3, ?4)
+         ON CONFLICT DO UPDATE SET last_seen = max(last_seen, excluded.last_seen), text = excluded.text",
+    )?;
+    for (pipeline, definition) in &params.definitions {
+        upsert.execute(params![pipeline.as_str(), definition.version.as_str(), now, definition.text])?;
+    }
+    Ok(())
+}
