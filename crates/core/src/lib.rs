@@ -46,6 +46,7 @@ pub mod hidden;
 pub mod holds;
 pub mod ids;
 pub mod jobs;
+pub mod leader;
 pub mod ledger;
 pub mod payloads;
 pub mod policy;

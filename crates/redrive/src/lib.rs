@@ -29,7 +29,7 @@
 //! - [`dead`]: what can be done with dead letters; [`export`]: the formats of other tools
 //! - [`sink`]: where results go, before their jobs are settled
 //! - [`vault`]: raw responses, kept as evidence
-//! - [`worker`]: leasing, running, settling; heartbeat, reaper and retention
+//! - [`worker`]: leasing, running, settling; heartbeat, reaper and chores
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
 //! - [`events`]: what happens, for who listens

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::GRACE;
 use super::holds::Holds;
+use super::leader::Leads;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::events::Happening;
@@ -52,6 +53,8 @@ pub(super) struct Context {
     /// The pipelines that cannot work for now.
     pub(super) holds: Holds,
     failure: Mutex<Option<Error>>,
+    /// What this worker leads.
+    pub(super) leads: Leads,
     /// What this worker runs, for others to see.
     runs: Mutex<Vec<Runs>>,
     /// Whether a heartbeat was answered since this was last asked.
@@ -81,6 +84,7 @@ impl Context {
             jobs_changed: watch::channel(()).0,
             leases_ended: watch::channel(()).0,
             replays_changed: watch::channel(()).0,
+            leads: Leads::default(),
             runs: Mutex::new(pipelines.iter().map(runs).collect()),
             beaten: AtomicBool::new(false),
             held: Mutex::default(),

@@ -3,22 +3,23 @@
 //! Per pipeline, `fetch` leases batches into a local queue and starts jobs, `announce` notes
 //! that they begin, `run` runs one, `settle` writes the results
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
-//! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `retention` lets old
-//! dead letters go, `watch` notices what other processes changed, `clock` that the clock was set back, `uploader` brings
-//! payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now. `reload` has a worker
-//! make way for one with newer pipelines.
+//! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `chores` does what one
+//! worker of all does (`leader`), `watch` notices what other processes changed, `clock` that the clock was set back, `uploader`
+//! brings payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now. `reload` has a
+//! worker make way for one with newer pipelines.
 
 mod announce;
+mod chores;
 mod clock;
 mod context;
 mod fetch;
 mod heartbeat;
 mod holds;
+mod leader;
 mod pace;
 mod reaper;
 pub mod reload;
 mod replays;
-mod retention;
 pub(crate) mod run;
 mod settle;
 mod strays;
@@ -149,7 +150,7 @@ impl Worker {
         let mut upkeep = JoinSet::new();
         upkeep.spawn(heartbeat::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(reaper::run(Arc::clone(&context), pipelines.clone()));
-        upkeep.spawn(retention::run(Arc::clone(&context), pipelines.clone()));
+        upkeep.spawn(chores::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(clock::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(watch::run(Arc::clone(&context)));
         upkeep.spawn(holds::run(Arc::clone(&context)));

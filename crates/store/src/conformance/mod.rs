@@ -10,6 +10,7 @@ pub mod counts;
 pub mod dead;
 pub mod definitions;
 pub mod jobs;
+pub mod leader;
 pub mod leases;
 pub mod ledger;
 pub mod payloads;
@@ -66,6 +67,8 @@ macro_rules! conformance_tests {
             clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended,
                     a_scheduled_job_is_pulled_in_once, holds_are_kept_and_not_prolonged,
                     long_leases_are_shortened, a_letter_of_the_future_can_be_replayed]
+            leader: [one_leads_at_a_time, a_leader_that_is_gone_is_replaced_at_once, a_lead_survives_clocks_that_differ,
+                     a_chore_is_begun_once]
             workers: [a_detached_workers_leases_are_lost, workers_are_listed, holds_are_seen_and_gone_with_the_worker,
                       a_silent_workers_leases_are_lost, a_remote_worker_is_never_gone, what_workers_run_is_listed]
             payloads: [a_payload_on_its_way_is_left_out, the_first_place_counts, what_is_condemned_is_not_registered,

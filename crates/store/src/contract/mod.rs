@@ -11,6 +11,7 @@ pub mod counts;
 pub mod dead;
 pub mod definitions;
 pub mod jobs;
+pub mod leader;
 pub mod leases;
 pub mod ledger;
 pub mod pages;
@@ -32,6 +33,7 @@ pub use definitions::{DefinitionStore, DefinitionView, NoteDefinitions};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
 };
+pub use leader::{ChoreView, Lead, LeaderStore, NoteChore};
 pub use leases::{
     FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, SettledJobs, StartJobs,
 };
@@ -69,6 +71,7 @@ pub trait Store:
     + PayloadStore
     + ClockStore
     + ChangeStore
+    + LeaderStore
     + Send
     + Sync
 {
@@ -89,6 +92,7 @@ impl<T> Store for T where
         + PayloadStore
         + ClockStore
         + ChangeStore
+        + LeaderStore
         + Send
         + Sync
 {

@@ -31,6 +31,7 @@ mod fault;
 mod identity;
 mod jobs;
 mod lanes;
+mod leader;
 mod leases;
 mod leasing;
 mod ledger;

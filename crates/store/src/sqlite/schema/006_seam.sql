@@ -189,6 +189,20 @@ ALTER TABLE worker ADD COLUMN runs TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE worker ADD COLUMN seen_at INTEGER NOT NULL DEFAULT 0;
 UPDATE worker SET seen_at = attached_at;
 
+-- Who leads what, by which term and until when; and when the chores of what is led were last begun.
+CREATE TABLE leader (
+    name   TEXT NOT NULL PRIMARY KEY,
+    holder BLOB NOT NULL,
+    term   INTEGER NOT NULL,
+    until  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE chore (
+    led      TEXT NOT NULL,
+    name     TEXT NOT NULL,
+    last_run INTEGER NOT NULL,
+    PRIMARY KEY (led, name)
+) STRICT, WITHOUT ROWID;
+
 -- How often what others may wait for was changed: whoever sees that the file was written looks here, whether it concerns him.
 ALTER TABLE pipeline ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE topic (

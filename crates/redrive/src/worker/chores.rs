@@ -1,0 +1,219 @@
+//! Chores: what is to be done once in a while by one worker of all. Dead letters that are older than their pipeline keeps them
+//! are discarded, with a record; breakers that have nothing more to say, old counts and old replays are forgotten; letters of
+//! causes that were split are brought to where they belong; payloads that nothing refers to are removed.
+//!
+//! A chore works in bounded steps and looks between them whether this worker still leads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::clock::WAIT;
+use redrive_core::leader::{RENEW_EVERY, is_due};
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{ExpireDead, FoldCounts, ForgetReplays, LookAtClock, NoteChore};
+
+use super::context::Context;
+use super::leader;
+use crate::engine::Redrive;
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+use crate::vault::Vault;
+
+/// How often most are done.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How often the vault is cleared, and how long what nothing refers to is spared.
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// At most so many letters go in one transaction.
+const BATCH: u32 = 500;
+
+/// How long events are counted by the minute.
+const MINUTES_KEPT: Duration = Duration::from_secs(6 * 3_600);
+
+/// How long counts and replays that ended are kept.
+const HISTORY: Duration = Duration::from_secs(90 * 86_400);
+
+/// What is done.
+enum Work {
+    /// Discards old dead letters of a pipeline.
+    Expire(Pipeline),
+    /// Forgets breakers of a pipeline that have nothing more to say.
+    SweepBreakers(Pipeline),
+    /// Removes payloads that nothing refers to.
+    Collect(Vault),
+    /// Brings letters that were filed by older rules of causes to where they belong.
+    Resolve,
+    /// Folds what was counted by the minute into hours, once it is old enough.
+    Fold,
+    /// Forgets old counts and replays.
+    Forget,
+}
+
+/// One chore: by whom it is done, what, and how often.
+struct Chore {
+    /// Who leads this does it: there is one leader per pipeline and vault, since not every worker knows them all.
+    led: String,
+    name: &'static str,
+    every: Duration,
+    work: Work,
+}
+
+/// All chores of a worker with these pipelines.
+fn chores(pipelines: &[Pipeline]) -> Vec<Chore> {
+    let of_store = |name, every, work| Chore { led: "store".to_owned(), name, every, work };
+    let mut chores = vec![
+        of_store("resolve", MINUTE, Work::Resolve),
+        of_store("fold counts", MINUTE, Work::Fold),
+        of_store("forget", HOUR, Work::Forget),
+    ];
+    for pipeline in pipelines {
+        let of_pipeline = |name, work| Chore { led: format!("pipeline {}", pipeline.name), name, every: MINUTE, work };
+        chores.push(of_pipeline("expire", Work::Expire(pipeline.clone())));
+        chores.push(of_pipeline("sweep breakers", Work::SweepBreakers(pipeline.clone())));
+    }
+    let vaults: BTreeMap<_, _> =
+        pipelines.iter().filter_map(|p| p.vault.clone()).map(|v| (v.address().to_owned(), v)).collect();
+    chores.extend(vaults.into_iter().map(|(address, vault)| {
+        let (led, work) = (format!("vault {address}"), Work::Collect(vault));
+        Chore { led, name: "collect", every: HOUR, work }
+    }));
+    chores
+}
+
+pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
+    let chores = chores(&pipelines);
+    let led: BTreeSet<String> = chores.iter().map(|chore| chore.led.clone()).collect();
+    let names: Vec<_> = led.into_iter().collect();
+    // At once, so that a short run does its share.
+    leader::ask(&context, &names).await;
+    tokio::join!(leader::run(Arc::clone(&context), names), do_all(&context, &chores));
+}
+
+async fn do_all(context: &Context, chores: &[Chore]) {
+    // When each was last begun, by whomever: nobody asks for it before its time.
+    let mut begun_at: Vec<Option<Timestamp>> = vec![None; chores.len()];
+    loop {
+        for (chore, begun_at) in chores.iter().zip(&mut begun_at) {
+            if begun_at.is_some_and(|begun_at| !is_due(Some(begun_at), chore.every, context.now())) {
+                continue;
+            }
+            match (Shift { context, chore }).begin().await {
+                Ok(begun) => *begun_at = begun,
+                Err(error) => {
+                    tracing::warn!(%error, led = %chore.led, chore = chore.name, "a chore could not be done");
+                }
+            }
+        }
+        context.redrive.clock.sleep(RENEW_EVERY).await;
+    }
+}
+
+/// A chore being done.
+struct Shift<'a> {
+    context: &'a Context,
+    chore: &'a Chore,
+}
+
+impl Shift<'_> {
+    /// Whether it is still for this worker to go on.
+    fn goes_on(&self) -> bool {
+        let leads = self.context.leads.term(&self.chore.led, self.context.now()).is_some();
+        leads && !self.context.stop.is_cancelled()
+    }
+
+    /// Does the chore if this worker leads and it is due; says when it was last begun, if this worker leads.
+    async fn begin(&self) -> Result<Option<Timestamp>, Error> {
+        let (now, Chore { led, name, every, .. }) = (self.context.now(), self.chore);
+        let Some(term) = self.context.leads.term(led, now) else { return Ok(None) };
+        let store = &self.context.redrive.store;
+        let begun = store.list_chores(led.clone()).await?;
+        let was = begun.iter().find(|begun| begun.name == *name).map(|begun| begun.last_run);
+        let due = is_due(was, *every, now);
+        if !due && was.is_some() {
+            return Ok(was);
+        }
+        let note = NoteChore { led: led.clone(), term, name: (*name).to_owned(), was, now };
+        if !store.note_chore(note).await? {
+            return Ok(None);
+        }
+        if due {
+            self.work().await?;
+        }
+        Ok(Some(now))
+    }
+
+    async fn work(&self) -> Result<(), Error> {
+        let redrive = &self.context.redrive;
+        match &self.chore.work {
+            Work::Expire(pipeline) => self.expire(pipeline).await,
+            Work::SweepBreakers(pipeline) => {
+                let Redrive { store, breakers, .. } = redrive;
+                let policy = &pipeline.policy.breaker;
+                breakers.sweep(&**store, &pipeline.name, policy, self.context.now()).await?;
+                Ok(())
+            }
+            Work::Collect(vault) => {
+                let collected = vault.collect(HOUR).await?;
+                tracing::debug!(?collected, "vault cleared");
+                Ok(())
+            }
+            Work::Resolve => {
+                while self.goes_on() && redrive.resolve_letters().await? {}
+                Ok(())
+            }
+            Work::Fold => {
+                let params = FoldCounts { before: self.context.now() - MINUTES_KEPT, limit: BATCH };
+                while self.goes_on() && redrive.store.fold_counts(params).await? {}
+                Ok(())
+            }
+            Work::Forget => {
+                let Some(before) = self.expires_by().await.map(|by| by - HISTORY) else { return Ok(()) };
+                redrive.store.forget_history(before).await?;
+                let replays = ForgetReplays { before, limit: BATCH };
+                while self.goes_on() && redrive.store.forget_replays(replays.clone()).await? {}
+                Ok(())
+            }
+        }
+    }
+
+    async fn expire(&self, pipeline: &Pipeline) -> Result<(), Error> {
+        let (Some(kept), Some(by)) = (pipeline.policy.retention, self.expires_by().await) else { return Ok(()) };
+        while self.goes_on() {
+            let (name, now) = (pipeline.name.clone(), self.context.now());
+            let params = ExpireDead { pipeline: name, before: by - kept, limit: BATCH, now };
+            let expired = self.context.redrive.store.expire_dead(params).await?;
+            if expired > 0 {
+                tracing::info!(pipeline = %pipeline.name, expired, "dead letters discarded by retention");
+            }
+            if expired < u64::from(BATCH) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The time by which things expire: not that of a clock that has just jumped. Nothing if it could not be asked.
+    async fn expires_by(&self) -> Option<Timestamp> {
+        let redrive = &self.context.redrive;
+        let look = LookAtClock { now: self.context.now(), uptime: redrive.clock.uptime() };
+        match redrive.store.look_at_clock(look).await {
+            Ok(looked) => {
+                if let Some(by) = looked.jumped {
+                    let hours = WAIT.as_secs() / 3_600;
+                    tracing::warn!(
+                        ?by,
+                        "the clock went ahead by more than a day since it was last looked at: it may have been wrong, so \
+                         nothing that became old by that is discarded for {hours} hours"
+                    );
+                }
+                Some(looked.seen.expires_by())
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the clock could not be checked, so nothing is discarded for its age");
+                None
+            }
+        }
+    }
+}
