@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use redrive::Redrive;
+use redrive_core::actors::{Actor, Via};
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{Failure, Reason};
 use redrive_core::ids::JobId;
@@ -32,7 +33,7 @@ pub async fn fill(path: &Path, letters: u64) -> Result<()> {
     let now = redrive.now();
     for first in (0..letters).step_by(PER_CALL as usize) {
         let batch = (first..(first + PER_CALL).min(letters)).map(|n| letter(n, now)).collect::<Result<_>>()?;
-        redrive.import_dead(batch).await?;
+        redrive.import_dead(batch, &Actor::new("bench", Via::Api)).await?;
     }
     drop(redrive);
     attempts(path, now)?;

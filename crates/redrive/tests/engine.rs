@@ -169,7 +169,7 @@ async fn a_job_that_was_cancelled_stops_running() {
     eventually("it is leased", async || redrive.ledger(&name).await.expect("read").leased == 1).await;
     let params = ListJobs { filter: JobFilter::default(), limit: 1, cursor: None };
     let id = redrive.store().list_jobs(params).await.expect("listed").items[0].id;
-    let cancel = CancelJobs { ids: vec![id], actor: "ada".into(), why: "test".into(), now: redrive.now() };
+    let cancel = CancelJobs { ids: vec![id], by: ada(), why: "test".into(), now: redrive.now() };
     redrive.store().cancel_jobs(cancel).await.expect("cancelled");
     eventually("the heartbeat notices", async || {
         clock.advance(Duration::from_secs(11));
@@ -411,4 +411,8 @@ async fn two_automatic_replays_of_one_attempt_each_fit_under_the_total() {
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
     assert_sound(&redrive).await;
+}
+
+fn ada() -> redrive_core::actors::Actor {
+    redrive_core::actors::Actor::new("ada", redrive_core::actors::Via::Api)
 }

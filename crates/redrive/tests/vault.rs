@@ -100,7 +100,7 @@ async fn exercise(vault: &Vault) {
     let cut = save(vault, &random, 1 << 20).await.expect("kept");
     assert_eq!((cut.size_bytes, cut.truncated, cut.total_bytes), (1 << 20, true, Some(12 << 20)));
     assert!(load(vault, &cut).await == random[..1 << 20]);
-    let spared = vault.collect(Duration::from_secs(60)).await.expect("collected");
+    let spared = vault.collect(Duration::from_secs(60), &ada()).await.expect("collected");
     assert_eq!((spared.unused, spared.strays), (0, 0), "what was wanted lately is spared");
 }
 
@@ -128,7 +128,7 @@ async fn s3_keeps_payloads() {
     assert_eq!(first.hash, second.hash);
     assert_eq!(s3.files(), before + added, "equal payloads are kept once");
     tokio::time::sleep(Duration::from_millis(20)).await;
-    let collected = vault.collect(Duration::ZERO).await.expect("collected");
+    let collected = vault.collect(Duration::ZERO, &ada()).await.expect("collected");
     assert_eq!(collected.unused, 5, "nothing refers to any of them");
     assert!(matches!(vault.verify(first.hash).await, Err(VaultError::Missing(_))));
 }
@@ -150,7 +150,7 @@ async fn stores_that_share_a_bucket_never_meet() {
     let page = save(&first, b"the same", u64::MAX).await.expect("kept");
     save(&second, b"the same", u64::MAX).await.expect("kept");
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let collected = first.collect(Duration::ZERO).await.expect("collected");
+    let collected = first.collect(Duration::ZERO, &ada()).await.expect("collected");
     assert_eq!((collected.unused, collected.strays), (1, 0));
     assert!(load(&second, &page).await == b"the same");
     for other in &others {
@@ -194,10 +194,10 @@ async fn collected_too_soon(folder: &Path, meanwhile: impl FnOnce()) -> (Redrive
     });
     saved.acquire_many(2).await.expect("both have it").forget();
     tokio::time::sleep(Duration::from_millis(5)).await;
-    assert_eq!(vault.collect(Duration::ZERO).await.expect("collected").unused, 0, "a leased job wants it");
-    let cancel = CancelJobs { ids: vec![second], actor: "a".into(), why: "w".into(), now: redrive.now() };
+    assert_eq!(vault.collect(Duration::ZERO, &ada()).await.expect("collected").unused, 0, "a leased job wants it");
+    let cancel = CancelJobs { ids: vec![second], by: ada(), why: "w".into(), now: redrive.now() };
     redrive.store().cancel_jobs(cancel).await.expect("cancelled");
-    assert_eq!(vault.collect(Duration::ZERO).await.expect("collected").unused, 1, "who wanted it last is gone");
+    assert_eq!(vault.collect(Duration::ZERO, &ada()).await.expect("collected").unused, 1, "who wanted it last is gone");
     meanwhile();
     go_on.cancel();
     draining.await.expect("no panic").expect("drained");
@@ -253,7 +253,7 @@ async fn what_was_spooled_reaches_the_bucket() {
     // One that was collected while it waited is not brought there.
     save(&away, b"unwanted", u64::MAX).await.expect("kept on disk");
     tokio::time::sleep(Duration::from_millis(5)).await;
-    assert_eq!(back.collect(Duration::ZERO).await.expect("collected").unused, 2);
+    assert_eq!(back.collect(Duration::ZERO, &ada()).await.expect("collected").unused, 2);
     assert_eq!((spool.waiting().expect("counted").payloads, back.upload_spooled().await.expect("nothing")), (0, 0));
 }
 
@@ -335,4 +335,8 @@ async fn a_vault_that_refuses_says_so() {
     let error = save(&s3.vault(&redrive, "wrong"), b"x", 10).await.expect_err("refused");
     assert!(error.to_string().contains("s3://evidence/payloads"), "{error}");
     assert!(Vault::open("s9://x/y", &redrive).is_err());
+}
+
+fn ada() -> redrive_core::actors::Actor {
+    redrive_core::actors::Actor::new("ada", redrive_core::actors::Via::Api)
 }

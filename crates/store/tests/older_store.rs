@@ -12,7 +12,8 @@ use redrive_core::replays::{ReplayChange, ReplayMode, Sent, changed, withdrawn};
 use redrive_core::settlements::Outcome;
 use redrive_store::Options;
 use redrive_store::conformance::script::{
-    Shared, assert_sound, at, attach, dead, lease_all, lease_of, lease_past_breakers, ledger, pipeline, settle, timeout,
+    Shared, ada, assert_sound, at, attach, dead, lease_all, lease_of, lease_past_breakers, ledger, pipeline, settle,
+    timeout,
 };
 use redrive_store::contract::{
     DeadFilter, FindLostLeases, Lane, ListReplays, ReleaseLetters, SentLetter, SetReplay, SweepPayloads,
@@ -213,7 +214,7 @@ async fn payloads_of_a_filled_store_of_version_4_are_claimed() {
         })
         .expect("read");
     assert_eq!(told, (1, 1), "the newer one is lost, of the older only the beginning was kept");
-    let swept = SweepPayloads { before: at(0) + Duration::from_secs(1), limit: 10 };
+    let swept = SweepPayloads { before: at(0) + Duration::from_secs(1), limit: 10, by: ada(), now: at(0) };
     let swept = store.sweep_payloads(swept).await.expect("swept");
     assert_eq!(
         swept.iter().map(|place| place.to_string()[..2].to_owned()).collect::<Vec<_>>(),

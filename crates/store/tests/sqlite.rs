@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_store::conformance::script::{
-    Shared, assert_sound, at, attach, enqueue, job, lease_all, lease_one, listen, pipeline, plain,
+    Shared, ada, assert_sound, at, attach, enqueue, job, lease_all, lease_one, listen, pipeline, plain,
 };
 use redrive_store::contract::{Change, Changes, DeadFilter, Topic};
 use redrive_store::contract::{FindLostLeases, SweepPayloads};
@@ -324,6 +324,7 @@ async fn payloads_of_an_older_version_are_brought_forward() {
     assert_sound(&store).await;
     let ids = store.store_ids().await.expect("ids");
     assert!(ids.older && !ids.older_inherited && ids.inherited.is_empty());
-    let swept = store.sweep_payloads(SweepPayloads { before: at(0), limit: 10 }).await.expect("swept");
+    let swept =
+        store.sweep_payloads(SweepPayloads { before: at(0), limit: 10, by: ada(), now: at(0) }).await.expect("swept");
     assert_eq!(swept.iter().map(ToString::to_string).collect::<Vec<_>>(), [place("bb")]);
 }

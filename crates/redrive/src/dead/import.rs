@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
+use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::{Arrival, Unfit, check};
 use redrive_core::ids::JobId;
@@ -61,13 +62,17 @@ type Line = (u64, Result<DeadLetter, String>);
 impl Redrive {
     /// Takes in dead letters, in one transaction, and says what became of each. Taking in the same letters again changes
     /// nothing.
-    pub async fn import_dead(&self, letters: Vec<DeadLetter>) -> Result<Vec<Result<Arrival, Unfit>>, Error> {
+    pub async fn import_dead(
+        &self,
+        letters: Vec<DeadLetter>,
+        by: &Actor,
+    ) -> Result<Vec<Result<Arrival, Unfit>>, Error> {
         let now = self.now();
         let checked: Vec<Result<(), Unfit>> = letters.iter().map(|letter| check(letter, now)).collect();
         let fit = letters.into_iter().zip(&checked).filter_map(|(letter, checked)| checked.is_ok().then_some(letter));
         let rules = self.cause_rules().await?;
         let letters = fit.filter_map(|letter| BroughtLetter::recognised(letter, &rules)).collect();
-        let params = ImportDead { letters, now };
+        let params = ImportDead { letters, by: by.clone(), now };
         let mut arrivals = self.store.import_dead(params).await?.into_iter();
         let missing = || Error::Internal("the store did not say what became of a letter".to_owned());
         let arrived = |checked: Result<(), Unfit>| match checked {
@@ -82,6 +87,7 @@ impl Redrive {
     pub async fn import_dead_lines(
         &self,
         place: &str,
+        by: &Actor,
         from: impl Read + Send + 'static,
         mut note: impl FnMut(ImportNote),
     ) -> Result<Imported, Error> {
@@ -89,7 +95,7 @@ impl Redrive {
         let reading = tokio::task::spawn_blocking(move || read(BufReader::new(from), &sender));
         let mut imported = Imported::default();
         while let Some(batch) = batches.recv().await {
-            self.import_batch(batch, &mut imported, &mut note).await?;
+            self.import_batch(batch, by, &mut imported, &mut note).await?;
         }
         let read = reading.await.map_err(|panic| Error::Internal(format!("reading dead letters ended: {panic}")))?;
         read.map_err(|source| DeadError::Unreadable { place: place.to_owned(), source })?;
@@ -99,11 +105,12 @@ impl Redrive {
     async fn import_batch(
         &self,
         batch: Vec<Line>,
+        by: &Actor,
         imported: &mut Imported,
         note: &mut impl FnMut(ImportNote),
     ) -> Result<(), Error> {
         let letters: Vec<_> = batch.iter().filter_map(|(_, line)| line.as_ref().ok().cloned()).collect();
-        let mut arrivals = self.import_dead(letters).await?.into_iter();
+        let mut arrivals = self.import_dead(letters, by).await?.into_iter();
         for (number, line) in batch {
             let arrival = match line {
                 Ok(letter) => arrivals.next().map(|arrival| (letter.key.unwrap_or_default(), arrival)),

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use redrive_core::actors::Actor;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::SweepPayloads;
 
@@ -28,9 +29,9 @@ pub struct Collected {
 
 impl Vault {
     /// Removes payloads that nothing has referred to, and bytes that no row knew of, for at least `grace`.
-    pub async fn collect(&self, grace: Duration) -> Result<Collected, VaultError> {
+    pub async fn collect(&self, grace: Duration, by: &Actor) -> Result<Collected, VaultError> {
         let now = self.clock.now();
-        let mut collected = Collected { unused: self.sweep(now - grace).await?, ..Collected::default() };
+        let mut collected = Collected { unused: self.sweep(now - grace, by).await?, ..Collected::default() };
         let ids = self.store.store_ids().await?;
         collected.inherited = ids.inherited.len() as u64;
         let unfinished_before = now - grace.max(UNFINISHED_GRACE);
@@ -44,8 +45,8 @@ impl Vault {
     }
 
     /// Says that no other store uses what this one inherited when it was copied: it is collected from now on.
-    pub async fn adopt(&self) -> Result<(), VaultError> {
-        Ok(self.store.adopt_payloads().await?)
+    pub async fn adopt(&self, by: &Actor) -> Result<(), VaultError> {
+        Ok(self.store.adopt_payloads(by.clone(), self.clock.now()).await?)
     }
 
     /// How many payloads of the layout before stores had ids no row of this store knows. They may be another's: nobody
@@ -62,10 +63,11 @@ impl Vault {
         Ok(unknown)
     }
 
-    async fn sweep(&self, before: Timestamp) -> Result<u64, VaultError> {
+    async fn sweep(&self, before: Timestamp, by: &Actor) -> Result<u64, VaultError> {
         let mut swept = 0;
         loop {
-            let places = self.store.sweep_payloads(SweepPayloads { before, limit: BATCH }).await?;
+            let params = SweepPayloads { before, limit: BATCH, by: by.clone(), now: self.clock.now() };
+            let places = self.store.sweep_payloads(params).await?;
             for place in &places {
                 if let Some(spool) = &self.spool {
                     spool.remove(&spool.path(place)).map_err(|error| self.io_failed(error))?;

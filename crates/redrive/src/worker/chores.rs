@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::actors::Actor;
 use redrive_core::clock::WAIT;
 use redrive_core::leader::{RENEW_EVERY, is_due};
 use redrive_core::time::Timestamp;
@@ -155,7 +156,7 @@ impl Shift<'_> {
                 Ok(())
             }
             Work::Collect(vault) => {
-                let collected = vault.collect(HOUR).await?;
+                let collected = vault.collect(HOUR, &Actor::redrive()).await?;
                 tracing::debug!(?collected, "vault cleared");
                 Ok(())
             }

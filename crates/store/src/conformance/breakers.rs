@@ -12,8 +12,8 @@ use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Settlement, decide};
 
 use super::script::{
-    Shared, assert_sound, at, attach, changes, enqueue, job, known, lease_all, lease_of, lease_one, ledger, pipeline,
-    settle, timeout, worker,
+    Shared, ada, assert_sound, at, attach, changes, enqueue, job, known, lease_all, lease_of, lease_one, ledger,
+    pipeline, settle, timeout, worker,
 };
 use crate::contract::{CancelJobs, Lane, LeaseJobs, SettleJobs, Settled};
 
@@ -46,7 +46,7 @@ pub async fn a_hold_sets_the_targets_jobs_aside(store: Shared) {
     assert_eq!((detail.job.state, detail.job.attempts, detail.job.held), (JobState::Queued, 0, true));
     assert_eq!(lease_all(&store, 10, at(2)).await.next_due, Some(at(30)));
     assert_sound(&store).await;
-    let cancel = CancelJobs { ids: vec![sick(2).id], actor: "a".into(), why: "w".into(), now: at(3) };
+    let cancel = CancelJobs { ids: vec![sick(2).id], by: ada(), why: "w".into(), now: at(3) };
     assert_eq!(store.cancel_jobs(cancel).await.expect("cancelled").len(), 1);
     assert_eq!(ledger(&store).await.queued, 2);
     assert_sound(&store).await;

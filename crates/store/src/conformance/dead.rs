@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::replays::{Asked, advance, all, at_once, change, lease, plan, plan_of, replay_one, start_as};
 use super::script::{
-    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, ledger, listen, pipeline,
-    plain, settle,
+    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, ledger, listen,
+    pipeline, plain, settle,
 };
 use crate::contract::{DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, RegisterPayload, Selection};
 use crate::sqlite::SqliteStore;
@@ -67,7 +67,7 @@ pub async fn lists_page_by_cursor(store: Shared) {
 pub async fn discards_with_a_record(store: Shared) {
     bury_five(&store).await;
     let ids = vec![job(1, plain()).id, job(77, plain()).id];
-    let params = DiscardDead { ids, actor: "ada".into(), why: "page is gone".into(), now: at(50) };
+    let params = DiscardDead { ids, by: ada(), why: "page is gone".into(), now: at(50) };
     assert_eq!(store.discard_dead(params.clone()).await.expect("discarded").len(), 1);
     assert_eq!(store.discard_dead(params).await.expect("discarded").len(), 0);
     let detail = store.get_job(job(1, plain()).id).await.expect("looked up").expect("there");
@@ -128,7 +128,7 @@ pub async fn importing_twice_adds_nothing(store: Shared) {
     assert_eq!(store.import_dead(import.clone()).await.expect("imported"), vec![Arrival::Known; 5]);
     assert!(changes.pending().expect("listened").is_none(), "nothing was written");
     let ids = vec![letters[0].id];
-    let discard = DiscardDead { ids, actor: "ada".into(), why: "gone".into(), now: at(71) };
+    let discard = DiscardDead { ids, by: ada(), why: "gone".into(), now: at(71) };
     store.discard_dead(discard).await.expect("discarded");
     let again = store.import_dead(import).await.expect("imported");
     assert_eq!(again, vec![Arrival::Known; 5], "one was given up here");

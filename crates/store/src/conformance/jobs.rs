@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::replays::replay_one;
 use super::script::{
-    Shared, assert_sound, at, attach, brought, bury, enqueue, job, lease_all, lease_one, ledger, pipeline, plain,
+    Shared, ada, assert_sound, at, attach, brought, bury, enqueue, job, lease_all, lease_one, ledger, pipeline, plain,
     settle, timeout, try_enqueue,
 };
 use crate::StoreError;
@@ -87,7 +87,7 @@ pub async fn a_number_never_repeats(store: Shared) {
     enqueue(&store, vec![NewJob { due_at: at(1_000), ..job(3, plain()) }]).await;
     bury(&store, job(4, plain()), Reason::Blocked, "no", at(2)).await;
     let letter = super::script::dead(&store, DeadFilter::default()).await.remove(0);
-    let discard = DiscardDead { ids: vec![letter.id], actor: "ada".into(), why: "gone".into(), now: at(3) };
+    let discard = DiscardDead { ids: vec![letter.id], by: ada(), why: "gone".into(), now: at(3) };
     store.discard_dead(discard).await.expect("discarded");
     let arrived = DeadLetter { id: job(5, plain()).id, number: Some(given[0]), ..letter };
     store.import_dead(brought(vec![arrived], at(4))).await.expect("imported");
@@ -121,12 +121,12 @@ pub async fn a_job_keeps_its_number_round_and_origin(store: Shared) {
     assert_eq!(told(1, JobState::Done).await, first);
     bury(&store, new(2), Reason::Blocked, "no", at(110)).await;
     let second = told(2, JobState::Dead).await;
-    let discard = DiscardDead { ids: vec![new(2).id], actor: "ada".into(), why: "gone".into(), now: at(111) };
+    let discard = DiscardDead { ids: vec![new(2).id], by: ada(), why: "gone".into(), now: at(111) };
     store.discard_dead(discard).await.expect("discarded");
     assert_eq!(told(2, JobState::Discarded).await, second);
     enqueue(&store, vec![new(3)]).await;
     let third = told(3, JobState::Queued).await;
-    let cancel = CancelJobs { ids: vec![new(3).id], actor: "ada".into(), why: "gone".into(), now: at(112) };
+    let cancel = CancelJobs { ids: vec![new(3).id], by: ada(), why: "gone".into(), now: at(112) };
     store.cancel_jobs(cancel).await.expect("cancelled");
     assert_eq!(told(3, JobState::Discarded).await, third);
     assert_sound(&store).await;
@@ -219,7 +219,7 @@ pub async fn cancels_queued_and_leased_jobs(store: Shared) {
     enqueue(&store, vec![job(1, plain()), job(2, plain()), job(3, plain())]).await;
     let leased = lease_one(&store, at(0)).await;
     let ids = vec![leased.lease.job, job(2, plain()).id, job(99, plain()).id];
-    let params = CancelJobs { ids, actor: "ada".into(), why: "wrong file".into(), now: at(5) };
+    let params = CancelJobs { ids, by: ada(), why: "wrong file".into(), now: at(5) };
     let cancelled = store.cancel_jobs(params.clone()).await.expect("cancelled");
     assert_eq!(cancelled.len(), 2, "the unknown one is passed over");
     assert_eq!(store.cancel_jobs(params).await.expect("cancelled"), [], "twice changes nothing");

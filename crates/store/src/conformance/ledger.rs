@@ -7,7 +7,7 @@ use redrive_core::settlements::{Ending, Outcome, decide};
 use serde_json::json;
 
 use super::script::{
-    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, ledger, plain, settle, settle_as,
+    Shared, ada, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, ledger, plain, settle, settle_as,
     timeout,
 };
 use crate::contract::{CancelJobs, DeadFilter, DiscardDead};
@@ -47,13 +47,10 @@ pub async fn any_history_adds_up(store: Shared) {
             7 => {
                 let dead = super::script::dead(&store, DeadFilter::default()).await;
                 let ids = dead.iter().take(1).map(|letter| letter.id).collect();
-                let params = DiscardDead { ids, actor: "a".into(), why: "w".into(), now };
+                let params = DiscardDead { ids, by: ada(), why: "w".into(), now };
                 store.discard_dead(params).await.expect("discarded");
                 let ids = leased.first().map(|held| held.lease.job).into_iter().collect();
-                store
-                    .cancel_jobs(CancelJobs { ids, actor: "a".into(), why: "w".into(), now })
-                    .await
-                    .expect("cancelled");
+                store.cancel_jobs(CancelJobs { ids, by: ada(), why: "w".into(), now }).await.expect("cancelled");
             }
             _ => {}
         }

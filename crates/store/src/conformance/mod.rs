@@ -2,6 +2,7 @@
 //!
 //! A backend's test file names a function that makes a fresh store and calls [`conformance_tests!`](crate::conformance_tests).
 
+pub mod activity;
 pub mod breakers;
 pub mod causes;
 pub mod changes;
@@ -38,6 +39,7 @@ macro_rules! conformance_tests {
                    export_and_import_lose_nothing, importing_twice_adds_nothing, a_task_stays_with_its_letter,
                    a_known_key_is_not_taken_in_again, counts_of_an_imported_letter_saturate,
                    a_payload_that_did_not_come_along_is_missing]
+            activity: [what_people_do_is_noted, activity_is_listed_in_pages]
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum]
             definitions: [definitions_are_kept_by_version, letters_record_the_version_they_were_tried_with]
             ledger: [any_history_adds_up, a_replayed_letter_counts_as_recovered]

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::replays::{Asked, plan_of};
 use super::script::{
-    Shared, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, plain, settle, settle_as, timeout,
-    worker,
+    Shared, ada, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, plain, settle, settle_as,
+    timeout, worker,
 };
 use crate::contract::{
     DeadFilter, DiscardDead, ListPayloads, RegisterPayload, Registered, Selection, SettleJobs, Settled, SweepPayloads,
@@ -55,7 +55,10 @@ async fn touch(store: &Shared, n: u8, wanted_by: Option<JobId>, secs: i64) -> Op
 
 /// Sweeps; says which payloads went.
 async fn sweep(store: &Shared, secs: i64) -> Vec<PayloadHash> {
-    let swept = store.sweep_payloads(SweepPayloads { before: at(secs), limit: 100 }).await.expect("swept");
+    let swept = store
+        .sweep_payloads(SweepPayloads { before: at(secs), limit: 100, by: ada(), now: at(0) })
+        .await
+        .expect("swept");
     swept.into_iter().map(|place| place.hash).collect()
 }
 
@@ -105,7 +108,7 @@ pub async fn only_what_nobody_wants_is_swept(store: Shared) {
     touch(&store, 2, None, 500).await;
     assert_eq!(sweep(&store, 100).await, [hash(3)]);
     assert_eq!(sweep(&store, 100).await, []);
-    let discard = DiscardDead { ids: vec![dead], actor: "a".into(), why: "w".into(), now: at(600) };
+    let discard = DiscardDead { ids: vec![dead], by: ada(), why: "w".into(), now: at(600) };
     store.discard_dead(discard).await.expect("discarded");
     let mut rest = sweep(&store, 1_000).await;
     rest.sort();

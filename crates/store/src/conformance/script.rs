@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use redrive_core::actors::{Actor, Via};
 use redrive_core::breakers::{BreakerChange, BreakerPolicy, Heard, Known};
 use redrive_core::causes::CauseRules;
 use redrive_core::dead::{DeadLetter, Gate};
@@ -191,7 +192,7 @@ pub async fn bury(store: &Shared, new: NewJob, reason: Reason, message: &str, no
 pub fn brought(letters: Vec<DeadLetter>, now: Timestamp) -> ImportDead {
     let rules = CauseRules::default();
     let recognised = |letter| BroughtLetter::recognised(letter, &rules).expect("it has a failure");
-    ImportDead { letters: letters.into_iter().map(recognised).collect(), now }
+    ImportDead { letters: letters.into_iter().map(recognised).collect(), by: ada(), now }
 }
 
 /// The suite's ledger.
@@ -216,6 +217,11 @@ pub async fn listen(store: &Shared) -> Changes {
 pub async fn assert_sound(store: &Shared) {
     let audit = store.audit().await.expect("audited");
     assert_eq!(audit.problems, Vec::<String>::new());
+}
+
+/// Somebody.
+pub fn ada() -> Actor {
+    Actor::new("ada", Via::Cli)
 }
 
 /// An input of no importance.

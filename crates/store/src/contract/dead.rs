@@ -1,6 +1,7 @@
 //! Dead letters: looking at them, giving them up, carrying them between stores.
 
 use async_trait::async_trait;
+use redrive_core::actors::Actor;
 use redrive_core::causes::{CauseId, CauseRules, Print};
 use redrive_core::dead::import::Arrival;
 use redrive_core::dead::{DeadLetter, Gate};
@@ -104,7 +105,7 @@ pub struct DiscardDead {
     /// Which.
     pub ids: Vec<JobId>,
     /// Who wants it.
-    pub actor: String,
+    pub by: Actor,
     /// Why.
     pub why: String,
     /// The time.
@@ -129,6 +130,8 @@ pub struct ExpireDead {
 pub struct ImportDead {
     /// The letters, checked at the door.
     pub letters: Vec<BroughtLetter>,
+    /// Who brings them.
+    pub by: Actor,
     /// The time.
     pub now: Timestamp,
 }

@@ -1,6 +1,7 @@
 //! Jobs: accepting them, looking at them, cancelling them.
 
 use async_trait::async_trait;
+use redrive_core::actors::Actor;
 use redrive_core::failures::{Failure, Reason};
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{JobView, NewJob};
@@ -95,7 +96,7 @@ pub struct CancelJobs {
     /// Which.
     pub ids: Vec<JobId>,
     /// Who wants it.
-    pub actor: String,
+    pub by: Actor,
     /// Why.
     pub why: String,
     /// The time.

@@ -3,6 +3,7 @@
 //! A backend implements the traits and is then a [`Store`]. Everything it must hold to is written down as a test in
 //! the conformance suite.
 
+pub mod activity;
 pub mod breakers;
 pub mod causes;
 pub mod changes;
@@ -20,6 +21,7 @@ pub mod replays;
 pub mod traffic;
 pub mod workers;
 
+pub use activity::{ActivityStore, ActivityView, ListActivity};
 pub use breakers::{BreakerStore, BreakerView, BreakersOf};
 pub use causes::{
     AlikeCause, BusiestCauses, CauseChanged, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
@@ -72,6 +74,7 @@ pub trait Store:
     + ClockStore
     + ChangeStore
     + LeaderStore
+    + ActivityStore
     + Send
     + Sync
 {
@@ -93,6 +96,7 @@ impl<T> Store for T where
         + ClockStore
         + ChangeStore
         + LeaderStore
+        + ActivityStore
         + Send
         + Sync
 {

@@ -5,6 +5,7 @@
 //! before they are removed, so that nobody registers them meanwhile.
 
 use async_trait::async_trait;
+use redrive_core::actors::Actor;
 use redrive_core::ids::JobId;
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
 use redrive_core::time::Timestamp;
@@ -49,7 +50,7 @@ pub trait PayloadStore {
     async fn store_ids(&self) -> Result<StoreIds>;
 
     /// Says that this is the only store that is left of those it was copied from: what it inherited is its own.
-    async fn adopt_payloads(&self) -> Result<()>;
+    async fn adopt_payloads(&self, by: Actor, now: Timestamp) -> Result<()>;
 }
 
 /// Says that somebody means to refer to a payload.
@@ -147,10 +148,14 @@ pub struct PayloadView {
 }
 
 /// Asks for payloads to be forgotten.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SweepPayloads {
     /// Those that nobody touched since.
     pub before: Timestamp,
     /// At most so many.
     pub limit: u32,
+    /// Who wants it.
+    pub by: Actor,
+    /// The time.
+    pub now: Timestamp,
 }

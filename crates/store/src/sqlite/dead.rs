@@ -9,7 +9,10 @@ use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use serde_json::json;
+
 use super::SqliteStore;
+use super::activity;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
@@ -30,12 +33,17 @@ impl DeadStore for SqliteStore {
 
     async fn discard_dead(&self, params: DiscardDead) -> Result<Vec<JobId>> {
         self.write(move |batch| {
-            let record = Record { actor: &params.actor, why: &params.why, now: params.now };
+            let record = Record { actor: &params.by.name, why: &params.why, now: params.now };
             let mut discarded = Vec::new();
             for id in &params.ids {
                 if discard(batch, *id, record)? {
                     discarded.push(*id);
                 }
+            }
+            if let [first, ..] = discarded.as_slice() {
+                let (object, detail) =
+                    (object(&discarded, first), json!({"letters": discarded.len(), "why": params.why}));
+                activity::note(batch, &params.by, ("discard", &object), &detail, params.now)?;
             }
             Ok(discarded)
         })
@@ -48,10 +56,22 @@ impl DeadStore for SqliteStore {
 
     async fn import_dead(&self, params: ImportDead) -> Result<Vec<Arrival>> {
         self.write(move |batch| {
-            params.letters.iter().map(|letter| dead_imports::import(batch, letter, params.now)).collect()
+            let import = |letter| dead_imports::import(batch, letter, params.now);
+            let arrivals: Vec<_> = params.letters.iter().map(import).collect::<Result<_, Fault>>()?;
+            let imported =
+                arrivals.iter().filter(|arrival| matches!(arrival, Arrival::New | Arrival::FailedAgain(_))).count();
+            if imported > 0 {
+                activity::note(batch, &params.by, ("import", "letters"), &json!({"letters": imported}), params.now)?;
+            }
+            Ok(arrivals)
         })
         .await
     }
+}
+
+/// What something was done to: the one, or that there were several.
+pub(super) fn object(ids: &[JobId], first: &JobId) -> String {
+    if ids.len() == 1 { first.to_string() } else { "letters".to_owned() }
 }
 
 /// Who discards, when and why.

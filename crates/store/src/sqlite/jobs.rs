@@ -9,7 +9,10 @@ use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use serde_json::json;
+
 use super::SqliteStore;
+use super::activity;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
@@ -343,6 +346,11 @@ fn cancel(batch: &mut Batch<'_>, params: &CancelJobs) -> Result<Vec<JobId>, Faul
             cancelled.push(*id);
         }
     }
+    if let [first, ..] = cancelled.as_slice() {
+        let object = if cancelled.len() == 1 { first.to_string() } else { "jobs".to_owned() };
+        let detail = json!({"jobs": cancelled.len(), "why": params.why});
+        activity::note(batch, &params.by, ("cancel", &object), &detail, params.now)?;
+    }
     Ok(cancelled)
 }
 
@@ -370,7 +378,7 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
                     round, origin
              FROM job WHERE id = ?1",
         )?
-        .execute(params![id.as_bytes(), state.as_str(), params.now.as_millis(), params.actor, params.why])?;
+        .execute(params![id.as_bytes(), state.as_str(), params.now.as_millis(), params.by.name, params.why])?;
     if state == JobState::Leased {
         batch.touch(Topic::Leases);
         batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([id.as_bytes()])?;

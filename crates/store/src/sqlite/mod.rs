@@ -10,6 +10,7 @@
 //! - one file per noun of the contract; `rows`: from rows to types; `conditions`: from filters to SQL; `fault`: errors
 //!   on their way out
 
+mod activity;
 mod audit;
 mod batch;
 mod breakers;

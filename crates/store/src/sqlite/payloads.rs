@@ -1,12 +1,16 @@
 //! Payloads: their places in the vault, and who refers to them.
 
 use async_trait::async_trait;
+use redrive_core::actors::Actor;
 use redrive_core::ids::JobId;
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use serde_json::json;
+
 use super::SqliteStore;
+use super::activity;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::origin;
@@ -53,7 +57,20 @@ impl PayloadStore for SqliteStore {
     }
 
     async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<PayloadPlace>> {
-        self.write(move |batch| sweep(batch, params)).await
+        self.write(move |batch| {
+            let swept = sweep(batch, &params)?;
+            if !swept.is_empty() {
+                activity::note(
+                    batch,
+                    &params.by,
+                    ("sweep", "payloads"),
+                    &json!({"payloads": swept.len()}),
+                    params.now,
+                )?;
+            }
+            Ok(swept)
+        })
+        .await
     }
 
     async fn known_places(&self, places: Vec<PayloadPlace>) -> Result<Vec<bool>> {
@@ -68,8 +85,12 @@ impl PayloadStore for SqliteStore {
         self.read(origin::ids).await
     }
 
-    async fn adopt_payloads(&self) -> Result<()> {
-        self.write(|batch| origin::adopt(batch.connection())).await
+    async fn adopt_payloads(&self, by: Actor, now: Timestamp) -> Result<()> {
+        self.write(move |batch| {
+            origin::adopt(batch.connection())?;
+            activity::note(batch, &by, ("adopt", "payloads"), &json!({}), now)
+        })
+        .await
     }
 }
 
@@ -147,7 +168,7 @@ pub(super) fn let_go(batch: &Batch<'_>, job: JobId, except: Option<PayloadHash>)
     Ok(())
 }
 
-fn sweep(batch: &Batch<'_>, params: SweepPayloads) -> Result<Vec<PayloadPlace>, Fault> {
+fn sweep(batch: &Batch<'_>, params: &SweepPayloads) -> Result<Vec<PayloadPlace>, Fault> {
     let mut select = batch.statement(
         "SELECT hash, place FROM payload p WHERE touched_at < ?1
          AND NOT EXISTS (SELECT 1 FROM payload_use u WHERE u.hash = p.hash)

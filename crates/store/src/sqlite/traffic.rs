@@ -60,6 +60,7 @@ impl TrafficStore for SqliteStore {
             batch.statement("DELETE FROM minutely WHERE minute < ?1 * 60")?.execute([hour])?;
             batch.statement("DELETE FROM tracked WHERE last_at < ?1")?.execute([millis])?;
             batch.statement("DELETE FROM condemned WHERE at < ?1")?.execute([millis])?;
+            batch.statement("DELETE FROM activity WHERE at < ?1")?.execute([millis])?;
             batch.statement("DELETE FROM cause_target WHERE last_seen < ?1")?.execute([millis])?;
             Ok(())
         })

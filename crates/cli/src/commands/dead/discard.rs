@@ -31,7 +31,7 @@ pub async fn run(setting: &Setting, args: DiscardArgs) -> Result<Exit> {
 }
 
 async fn discard(redrive: &Redrive, ids: Vec<JobId>, why: &str) -> Result<Vec<JobId>> {
-    let params = DiscardDead { ids, actor: filter::actor().name, why: why.to_owned(), now: redrive.now() };
+    let params = DiscardDead { ids, by: filter::actor(), why: why.to_owned(), now: redrive.now() };
     Ok(redrive.store().discard_dead(params).await?)
 }
 

@@ -9,6 +9,7 @@ use redrive::config::Setting;
 use redrive::dead::{ImportNote, Imported};
 
 use crate::args::ImportArgs;
+use crate::commands::filter::actor;
 use crate::exit::Exit;
 use crate::output::foreign::cut;
 use crate::output::print::{out, say};
@@ -28,7 +29,7 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
             say!("{place}:{number}: skipped: its key {} belongs to job {id}, which is {state}", cut(&key, 80));
         }
     };
-    let imported = setting.redrive().await?.import_dead_lines(&place, file, note).await?;
+    let imported = setting.redrive().await?.import_dead_lines(&place, &actor(), file, note).await?;
     out!("{}", told(&imported))?;
     Ok(if imported.broken > 0 { Exit::LinesRefused } else { Exit::Ok })
 }

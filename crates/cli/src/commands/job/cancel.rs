@@ -11,7 +11,7 @@ use crate::output::print::out;
 
 pub async fn run(setting: &Setting, args: CancelArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let params = CancelJobs { ids: args.ids.clone(), actor: filter::actor().name, why: args.why, now: redrive.now() };
+    let params = CancelJobs { ids: args.ids.clone(), by: filter::actor(), why: args.why, now: redrive.now() };
     let cancelled = redrive.store().cancel_jobs(params).await?;
     out!("{} cancelled", cancelled.len())?;
     match args.ids.iter().find(|id| !cancelled.contains(id)) {

@@ -5,6 +5,7 @@ use redrive::vault::{Collected, Vault};
 use serde::Serialize;
 
 use crate::args::PayloadGcArgs;
+use crate::commands::filter::actor;
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
@@ -19,9 +20,9 @@ struct Report {
 
 pub async fn run(vault: &Vault, args: PayloadGcArgs) -> Result<Exit> {
     if args.adopt {
-        vault.adopt().await?;
+        vault.adopt(&actor()).await?;
     }
-    let collected = vault.collect(args.grace).await?;
+    let collected = vault.collect(args.grace, &actor()).await?;
     let report = Report { collected, older_strays: vault.count_older_strays().await? };
     if args.json {
         json::line(&report)?;

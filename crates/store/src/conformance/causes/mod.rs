@@ -10,7 +10,7 @@ use serde_json::json;
 
 pub(super) use self::script::causes;
 use self::script::{bury_by, by_ada, change, decided, detail, resolve_some, resolved, target, text, try_change};
-use super::script::{Shared, assert_sound, at, attach, brought, bury, dead, job, ledger, plain};
+use super::script::{Shared, ada, assert_sound, at, attach, brought, bury, dead, job, ledger, plain};
 use crate::contract::{CauseChanged, DeadFilter, DiscardDead, FindCause, ListCauses};
 use crate::sqlite::SqliteStore;
 
@@ -51,7 +51,7 @@ pub async fn letters_are_grouped_as_they_die(store: Shared) {
 /// What is discarded is no longer dead of its cause.
 pub async fn discarding_is_counted(store: Shared) {
     bury_four(&store).await;
-    let params = DiscardDead { ids: vec![job(1, plain()).id], actor: "ada".into(), why: "x".into(), now: at(9) };
+    let params = DiscardDead { ids: vec![job(1, plain()).id], by: ada(), why: "x".into(), now: at(9) };
     store.discard_dead(params).await.expect("discarded");
     let cause = &causes(&store, at(100)).await[0];
     assert_eq!((cause.dead, cause.total, cause.discarded), (2, 3, 1));

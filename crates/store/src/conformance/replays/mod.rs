@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::causes::causes;
 use super::script::{
-    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_of, lease_one,
+    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_of, lease_one,
     lease_past_breakers, ledger, listen, pipeline, plain, settle, settle_as, timeout, worker,
 };
 use crate::contract::{
@@ -171,10 +171,10 @@ pub async fn a_paused_replay_rests(store: Shared) {
 pub async fn what_is_given_up_meanwhile_is_gone(store: Shared) {
     let ids = bury_some(&store, 3).await;
     start(&store, 1, at_once()).await;
-    let discard = DiscardDead { ids: vec![ids[0]], actor: "ada".into(), why: "x".into(), now: at(100) };
+    let discard = DiscardDead { ids: vec![ids[0]], by: ada(), why: "x".into(), now: at(100) };
     store.discard_dead(discard).await.expect("discarded");
     advance(&store, 1, at(101)).await;
-    let cancel = CancelJobs { ids: vec![ids[1]], actor: "ada".into(), why: "x".into(), now: at(102) };
+    let cancel = CancelJobs { ids: vec![ids[1]], by: ada(), why: "x".into(), now: at(102) };
     assert_eq!(store.cancel_jobs(cancel).await.expect("cancelled").len(), 1);
     assert_sound(&store).await;
     let leased = lease(&store, 1, at(103)).await;

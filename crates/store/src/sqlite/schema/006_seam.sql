@@ -203,6 +203,18 @@ CREATE TABLE chore (
     PRIMARY KEY (led, name)
 ) STRICT, WITHOUT ROWID;
 
+-- What people did. Rows are only added, and forgotten with history.
+CREATE TABLE activity (
+    id     INTEGER PRIMARY KEY,
+    at     INTEGER NOT NULL,
+    who    TEXT NOT NULL,
+    via    TEXT NOT NULL,
+    verb   TEXT NOT NULL,
+    object TEXT NOT NULL,
+    detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX activity_at ON activity (at, id);
+
 -- How often what others may wait for was changed: whoever sees that the file was written looks here, whether it concerns him.
 ALTER TABLE pipeline ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE topic (

@@ -1,0 +1,61 @@
+//! What must hold of activity.
+
+use redrive_core::actors::{Actor, Via};
+use redrive_core::failures::Reason;
+use serde_json::json;
+
+use super::script::{Shared, ada, at, attach, brought, bury, dead, enqueue, job, plain};
+use crate::StoreError;
+use crate::contract::{ActivityView, CancelJobs, DeadFilter, DiscardDead, ImportDead, ListActivity};
+
+async fn page(store: &Shared, limit: u32, cursor: Option<String>) -> (Vec<ActivityView>, Option<String>) {
+    let page = store.list_activity(ListActivity { limit, cursor, who: None }).await.expect("listed");
+    (page.items, page.next)
+}
+
+/// What people do is noted with what they did; what had no effect, or Redrive did, is not.
+pub async fn what_people_do_is_noted(store: Shared) {
+    attach(&store, 1).await;
+    let letter = bury(&store, job(1, plain()), Reason::Blocked, "no", at(0)).await;
+    enqueue(&store, vec![job(2, plain())]).await;
+    let cancel = CancelJobs { ids: vec![job(2, plain()).id], by: ada(), why: "wrong".into(), now: at(5) };
+    store.cancel_jobs(cancel.clone()).await.expect("cancelled");
+    store.cancel_jobs(cancel).await.expect("nothing left to cancel");
+    let letters = dead(&store, DeadFilter::default()).await;
+    let discard = DiscardDead { ids: vec![letter], by: ada(), why: "old".into(), now: at(6) };
+    store.discard_dead(discard.clone()).await.expect("discarded");
+    let again = ImportDead { by: ada(), ..brought(letters, at(7)) };
+    store.import_dead(again).await.expect("known");
+    let by_itself = DiscardDead { by: Actor::redrive(), ..discard };
+    store.discard_dead(by_itself).await.expect("nothing left");
+    let (noted, next) = page(&store, 10, None).await;
+    let told: Vec<_> = noted.iter().map(|a| (a.at, a.verb.as_str(), a.by.clone(), a.detail.clone())).collect();
+    let discarded = (at(6), "discard", ada(), json!({"letters": 1, "why": "old"}));
+    let cancelled = (at(5), "cancel", ada(), json!({"jobs": 1, "why": "wrong"}));
+    assert_eq!((told, next), (vec![discarded, cancelled], None));
+    assert_eq!(noted[0].object, letter.to_string());
+}
+
+/// Pages go on where they ended, also among things that were done at one moment.
+pub async fn activity_is_listed_in_pages(store: Shared) {
+    for n in 0..5 {
+        enqueue(&store, vec![job(n, plain())]).await;
+        let by = Actor::new(format!("p{n}"), Via::Api);
+        let cancel = CancelJobs { ids: vec![job(n, plain()).id], by, why: "x".into(), now: at(1) };
+        store.cancel_jobs(cancel).await.expect("cancelled");
+    }
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    loop {
+        let (items, next) = page(&store, 2, cursor).await;
+        seen.extend(items.into_iter().map(|activity| activity.by.name));
+        cursor = next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, ["p4", "p3", "p2", "p1", "p0"]);
+    let only = ListActivity { who: Some("p3".into()), limit: 9, cursor: None };
+    assert_eq!(store.list_activity(only).await.expect("listed").items.len(), 1);
+    let bad = ListActivity { cursor: Some("x".into()), limit: 1, who: None };
+    assert!(matches!(store.list_activity(bad).await, Err(StoreError::InvalidCursor(_))));
+}

@@ -1,0 +1,81 @@
+//! Activity: a row for each thing that a person did, in the transaction that does it.
+
+use async_trait::async_trait;
+use redrive_core::actors::{Actor, Via};
+use redrive_core::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+use serde_json::Value;
+
+use super::SqliteStore;
+use super::batch::Batch;
+use super::conditions::Conditions;
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use crate::contract::{ActivityStore, ActivityView, ListActivity, Page};
+use crate::error::{Result, StoreError};
+
+#[async_trait]
+impl ActivityStore for SqliteStore {
+    async fn list_activity(&self, params: ListActivity) -> Result<Page<ActivityView>> {
+        self.read(move |conn| list(conn, &params)).await
+    }
+}
+
+/// Notes what was done, unless Redrive did it by itself.
+pub(super) fn note(
+    batch: &Batch<'_>,
+    by: &Actor,
+    (verb, object): (&str, &str),
+    detail: &Value,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    if by.via == Via::Automatic {
+        return Ok(());
+    }
+    batch
+        .statement("INSERT INTO activity (at, who, via, verb, object, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+        .execute(params![now.as_millis(), by.name, by.via.as_str(), verb, object, detail.to_string()])?;
+    Ok(())
+}
+
+fn list(conn: &Connection, params: &ListActivity) -> Result<Page<ActivityView>, Fault> {
+    let mut conditions = Conditions::default();
+    if let Some(cursor) = &params.cursor {
+        conditions.less_than_pair(("at", "id"), keyset(cursor)?);
+    }
+    conditions.equal("who", params.who.clone());
+    let limit = params.limit.saturating_add(1);
+    let sql = format!(
+        "SELECT id, at, who, via, verb, object, detail FROM activity {conditions} ORDER BY at DESC, id DESC LIMIT {limit}"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, view(row)?)))?;
+    let found = rows.collect::<RowResult<Vec<_>>>()?;
+    let page = Page::cut(found, params.limit, |(id, view)| format!("{}-{id}", view.at.as_millis()));
+    Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
+}
+
+/// The time and the row that a cursor names.
+fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
+    let read = || {
+        let (at, id) = cursor.rsplit_once('-')?;
+        Some((at.parse().ok()?, id.parse().ok()?))
+    };
+    read().ok_or_else(|| StoreError::InvalidCursor(cursor.to_owned()))
+}
+
+fn view(row: &Row<'_>) -> RowResult<ActivityView> {
+    let via = match row.get::<_, String>(3)?.as_str() {
+        "cli" => Via::Cli,
+        "web" => Via::Web,
+        "automatic" => Via::Automatic,
+        _ => Via::Api,
+    };
+    Ok(ActivityView {
+        at: rows::time(row, 1)?,
+        by: Actor::new(row.get::<_, String>(2)?, via),
+        verb: row.get(4)?,
+        object: row.get(5)?,
+        detail: rows::json(row, 6)?,
+    })
+}
