@@ -40,7 +40,7 @@ pub async fn who_dies_later_is_not_chosen(store: Shared) {
     let mut replay = open(&store, 1, &plan(all())).await;
     let letters = found(&store, &replay, 1).await;
     store.claim_letters(claim(&replay, &letters)).await.expect("claimed").expect("as it was");
-    let discard = DiscardDead { ids: vec![ids[2]], actor: "ada".into(), why: "x".into(), now: at(100) };
+    let discard = DiscardDead { ids: vec![ids[2]], by: ada(), why: "x".into(), now: at(100) };
     store.discard_dead(discard).await.expect("discarded");
     // Its clock is behind: by its time alone it would be the oldest.
     bury(&store, job(9, plain()), Reason::HandlerError, "task 1 was lost", at(2)).await;
