@@ -7,7 +7,7 @@ use redrive_core::time::Timestamp;
 
 use super::replays::{replay_nth, replay_one};
 use super::script::{
-    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, plain, settle,
+    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, plain, settle,
 };
 use crate::contract::{CountEvents, DeadFilter, DiscardDead, FoldCounts, Span};
 
@@ -78,7 +78,7 @@ pub async fn folding_changes_no_sum(store: Shared) {
     }
     let ids = vec![job(1, plain()).id];
     let late = at(9 * 3_600);
-    let discard = DiscardDead { ids, actor: "ada".into(), why: "old".into(), now: late };
+    let discard = DiscardDead { ids, by: ada(), why: "old".into(), now: late };
     store.discard_dead(discard).await.expect("discarded");
     let hours = counted(&store, Span::Hour, at(0)).await;
     let minutes = counted(&store, Span::Minute, at(0)).await.len();

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::replays::{replay_nth, replay_one};
 use super::script::{
-    Shared, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, pipeline, settle, settle_as,
-    timeout,
+    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, pipeline, settle,
+    settle_as, timeout,
 };
 use crate::contract::{
     CountDead, CountEvents, CountTraffic, DeadBy, DeadFilter, DiscardDead, ListTracked, Span, TrafficBy,
@@ -156,8 +156,7 @@ pub async fn kept_counts_are_those_that_counting_finds(store: Shared) {
         bury(&store, job(n, input), reason, "no", at(n as i64 * 3_600)).await;
     }
     bury(&store, job(7, json!({"n": 7})), Reason::Tls, "no", at(30_000)).await;
-    let discard =
-        DiscardDead { ids: vec![job(1, json!({})).id], actor: "ada".into(), why: "old".into(), now: at(30_001) };
+    let discard = DiscardDead { ids: vec![job(1, json!({})).id], by: ada(), why: "old".into(), now: at(30_001) };
     store.discard_dead(discard).await.expect("discarded");
     let count = async |filter: DeadFilter, by: DeadBy| {
         let params = CountDead { filter, by, limit: 10 };
