@@ -1,7 +1,7 @@
 //! The way out of an error of the store: what to type, or to do, about it. The store itself names only places.
 
+use redrive::StoreError;
 use redrive::vault::VaultError;
-use redrive_store::StoreError;
 
 /// What is said after an error, if the store is behind it; begins with a semicolon or a colon.
 pub fn of(error: &anyhow::Error) -> &'static str {

@@ -7,6 +7,7 @@ use crate::output::foreign::harmless;
 use crate::output::print::say;
 use crate::output::problem;
 use anstyle::{AnsiColor, Style};
+use redrive::dead::DeadError;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +79,12 @@ pub fn refuse(error: &clap::Error) -> ExitCode {
 pub fn report(error: &anyhow::Error) -> ExitCode {
     // Whoever read our output has seen enough; but results that nobody took are jobs that are not done.
     let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-    let output_closed = error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken));
-    if output_closed && !error.chain().any(|cause| cause.is::<redrive::Error>()) {
+    let closed = match error.chain().find_map(|cause| cause.downcast_ref::<redrive::Error>()) {
+        Some(redrive::Error::Dead(DeadError::Unwritten(error))) => broken(error),
+        Some(_) => false,
+        None => error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken)),
+    };
+    if closed {
         return Exit::Ok.into();
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));

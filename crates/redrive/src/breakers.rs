@@ -8,10 +8,11 @@ use redrive_core::breakers::{BreakerChange, BreakerPolicy, BreakerRow, Heard, Kn
 use redrive_core::ids::PipelineName;
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{BreakersOf, Lane, LeaseJobs, LeasedJobs, SettleJobs, Settled};
+use redrive_store::contract::{BreakerView, BreakersOf, Lane, LeaseJobs, LeasedJobs, SettleJobs, Settled};
 use redrive_store::{Result, Store};
 
 use crate::engine::Redrive;
+use crate::error::Error;
 
 /// How often to ask again when the gates are others by the time that a lease comes.
 const TURNS_MAX: u32 = 8;
@@ -177,6 +178,13 @@ impl Breakers {
 }
 
 impl Redrive {
+    /// The targets whose breakers are not closed, of one pipeline or of all.
+    pub async fn list_breakers(&self, pipeline: Option<&PipelineName>) -> std::result::Result<Vec<BreakerView>, Error> {
+        let mut breakers = self.store.list_breakers().await?;
+        breakers.retain(|breaker| pipeline.is_none_or(|pipeline| breaker.pipeline == *pipeline));
+        Ok(breakers)
+    }
+
     /// Leases jobs past the breakers: what the parameters say of gates and freed targets is filled in, and jobs of a target
     /// whose breaker is not closed are held, or come as probes.
     pub async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs> {

@@ -11,6 +11,8 @@ use redrive_store::contract::BreakerView;
 
 use crate::config::ConfigError;
 use crate::dead::DeadError;
+use crate::jobs::JobError;
+use crate::payloads::PayloadError;
 use crate::replays::ReplayError;
 use crate::tasks::TasksError;
 
@@ -38,6 +40,12 @@ pub enum Error {
     /// Something about dead letters cannot be done.
     #[error(transparent)]
     Dead(#[from] DeadError),
+    /// Something about jobs cannot be done.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// A payload cannot be found.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
     /// A replay is refused.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -120,6 +128,8 @@ impl Error {
             Self::NothingChosen | Self::ChosenTwice => ErrorKind::Invalid,
             Self::Tasks(error) => error.kind(),
             Self::Dead(error) => error.kind(),
+            Self::Job(error) => error.kind(),
+            Self::Payload(error) => error.kind(),
             Self::Replay(error) => error.kind(),
             _ => ErrorKind::Failed,
         }

@@ -26,6 +26,7 @@
 //! - [`tasks`]: files of tasks, and bringing them into a pipeline
 //! - [`replays`]: sending dead letters through again, and what would recover
 //! - [`report`]: what fails, where, when, since when
+//! - [`jobs`], [`payloads`], [`status`], [`doctor`]: looking at what is there, and what can be done with it
 //! - [`dead`]: what can be done with dead letters; [`export`]: the formats of other tools
 //! - [`sink`]: where results go, before their jobs are settled
 //! - [`vault`]: raw responses, kept as evidence
@@ -41,16 +42,20 @@ pub mod chance;
 pub mod clock;
 pub mod config;
 pub mod dead;
+pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod events;
 pub mod export;
 pub mod handler;
+pub mod jobs;
 mod lines;
+pub mod payloads;
 pub mod pipeline;
 pub mod replays;
 pub mod report;
 pub mod sink;
+pub mod status;
 pub mod tasks;
 mod tls;
 pub mod vault;
@@ -62,5 +67,6 @@ pub use handler::{Handler, HandlerError, Job};
 pub use pipeline::Pipeline;
 pub use redrive_core::failures::{Disposition, FailureReport, Reason};
 pub use redrive_core::policy::Policy;
+pub use redrive_store::{Location, StoreError, contract};
 pub use serde_json::json;
 pub use tokio_util::sync::CancellationToken;

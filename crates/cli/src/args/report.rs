@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use redrive::contract::DeadBy;
 use redrive_core::ids::PipelineName;
-use redrive_store::contract::DeadBy;
 
 use super::DeadFilterArgs;
 

@@ -3,13 +3,11 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::Redrive;
+use redrive::StoreError;
 use redrive::config::units;
+use redrive::contract::{DeadFilter, JobFilter, Page};
 use redrive_core::actors::{Actor, Via};
-use redrive_core::dead::DeadLetter;
 use redrive_core::time::Timestamp;
-use redrive_store::Result as StoreResult;
-use redrive_store::contract::{DeadFilter, JobFilter, ListDead, Page};
 use serde::Serialize;
 
 use crate::args::{DeadFilterArgs, FilterArgs, PageArgs};
@@ -41,7 +39,7 @@ pub fn of_jobs(args: FilterArgs, now: Timestamp) -> Result<JobFilter> {
 /// Prints a list: one page, or all of them. `fetch` gets a page; `table` prints one for people.
 pub async fn print<T: Serialize>(
     args: &PageArgs,
-    fetch: impl AsyncFn(u32, Option<String>) -> StoreResult<Page<T>>,
+    fetch: impl AsyncFn(u32, Option<String>) -> Result<Page<T>, StoreError>,
     table: impl Fn(&[T]) -> io::Result<()>,
 ) -> Result<Exit> {
     let mut cursor = args.cursor.clone();
@@ -63,23 +61,6 @@ pub async fn print<T: Serialize>(
                 return Ok(Exit::Ok);
             }
             None => return Ok(Exit::Ok),
-        }
-    }
-}
-
-/// Goes through all dead letters that a filter finds, page by page.
-pub async fn each_page(
-    redrive: &Redrive,
-    page: ListDead,
-    mut each: impl AsyncFnMut(Vec<DeadLetter>) -> Result<()>,
-) -> Result<()> {
-    let mut params = page;
-    loop {
-        let page = redrive.store().list_dead(params.clone()).await?;
-        each(page.items).await?;
-        match page.next {
-            Some(next) => params.cursor = Some(next),
-            None => return Ok(()),
         }
     }
 }

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use redrive::config::units::Wait;
+use redrive::contract::{CountEvents, DeadFilter, ListDead, Span};
 use redrive::tasks::{Fed, Feed, Tasks, WhenFull};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive, Waited};
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{CountEvents, DeadFilter, ListDead, Span};
 
 use super::{feed, signals, waiting};
 use crate::args::RunArgs;
@@ -135,8 +135,7 @@ async fn work_through(
                 continue;
             }
             shown_at = Instant::now();
-            if let (Ok(ledger), Ok(breakers)) = (redrive.ledger(&name).await, redrive.store().list_breakers().await) {
-                let held: Vec<_> = breakers.into_iter().filter(|breaker| breaker.pipeline == name).collect();
+            if let (Ok(ledger), Ok(held)) = (redrive.ledger(&name).await, redrive.list_breakers(Some(&name)).await) {
                 progress.show(ledger, &held, redrive.now());
             }
         }

@@ -2,32 +2,26 @@
 
 use anyhow::Result;
 use redrive::config::Setting;
+use redrive::contract::{BreakerView, WorkerView};
+use redrive::status::Status;
 use redrive_core::holds::Hold;
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::{Runs, SILENT_AFTER};
-use redrive_store::contract::{BreakerView, ListReplays, WorkerView};
-use serde_json::json;
 
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
 use crate::output::table;
 
-/// Open replays that are shown.
-const REPLAYS_SHOWN: u32 = 20;
-
 pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let store = redrive.store();
-    let (ledgers, breakers, workers) =
-        (store.ledgers().await?, store.list_breakers().await?, store.list_workers().await?);
-    let replays = store.list_replays(ListReplays { open_only: true, limit: REPLAYS_SHOWN, cursor: None }).await?.items;
+    let status = redrive.status().await?;
     if json {
-        let document = json!({"pipelines": ledgers, "replays": replays, "breakers": breakers, "workers": workers});
-        json::document(&document)?;
+        json::document(&status)?;
         return Ok(Exit::Ok);
     }
+    let Status { pipelines: ledgers, replays, breakers, workers } = status;
     if ledgers.is_empty() {
         out!("no jobs yet: `redrive run` or `redrive push` brings some")?;
         return Ok(Exit::Ok);

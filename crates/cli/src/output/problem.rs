@@ -1,7 +1,9 @@
 //! The engine's errors in words for who typed something: what could be typed instead.
 
-use anyhow::Error;
-use redrive::config::ConfigError;
+use anyhow::{Error, anyhow};
+use redrive::config::{ConfigError, Setting};
+use redrive::dead::{DeadError, NotDead};
+use redrive::jobs::JobError;
 use redrive::replays::ReplayError;
 use redrive::tasks::TasksError;
 use redrive::{Error as EngineError, ErrorKind};
@@ -23,6 +25,16 @@ pub fn explain(error: &Error) -> (String, bool) {
         (None, false)
     };
     (said.unwrap_or_else(|| format!("{error:#}{}", advice::of(error))), mistaken)
+}
+
+/// An error about something that is not in the store, with the store in which it was looked for.
+pub fn within(setting: &Setting, error: EngineError) -> Error {
+    match &error {
+        EngineError::Job(JobError::Unknown(_)) | EngineError::Dead(DeadError::NotDead(NotDead { state: None, .. })) => {
+            anyhow!("{error} in {}", setting.location)
+        }
+        _ => error.into(),
+    }
 }
 
 fn of_engine(error: &EngineError) -> Option<String> {

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use redrive::contract::BreakerView;
 use redrive::sink::{JobResult, JsonLines, Sink};
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::BreakerView;
 
 use super::foreign::{COLUMNS_MAX, cut};
 use super::json;

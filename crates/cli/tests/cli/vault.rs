@@ -34,7 +34,7 @@ fn a_refetch_that_fails_keeps_the_saved_page() {
     assert_eq!((&letter["reason"], &letter["replays"]), (&json!("network"), &json!(1)), "{letter}");
     assert_eq!(letter["payload"], page, "it has no newer one");
     let plan = sandbox.redrive("replay plan --pipeline shop --saved --json").expect(0).json();
-    assert_eq!((&plan["included"], &plan["with_payload"]), (&json!(1), &json!(1)), "{plan}");
+    assert_eq!((&plan["included"], &plan["saved"]), (&json!(1), &json!(1)), "{plan}");
     sandbox.write("redrive.toml", SHOP.replace("PRICE", ".price data::attr(value)"));
     let tried = sandbox.redrive("replay try --pipeline shop --json").expect(0).json();
     assert_eq!((&tried["tried"], &tried["recovered"]), (&json!(1), &json!(1)), "{tried}");

@@ -1,14 +1,29 @@
-//! Dead letters, for who holds a [`Redrive`](crate::Redrive): taking in those of other stores.
+//! Dead letters, for who holds a [`Redrive`](crate::Redrive): counting them, giving them up, carrying them to other stores and
+//! tools.
 //!
-//! - `import`: letters of another store, checked at the door
+//! - `top`: by what they have in common
+//! - `discard`: giving them up
+//! - `export`: as JSON Lines or as a web archive; `requests`: what they are about; `import`: those of another store
 
+mod discard;
+mod export;
 mod import;
-
-pub use self::import::{ImportNote, Imported};
+mod requests;
+mod top;
 
 use std::io;
 
-use crate::error::ErrorKind;
+use redrive_core::ids::JobId;
+use redrive_core::state::JobState;
+use redrive_store::contract::Selection;
+
+pub use self::discard::Discarded;
+pub use self::export::Archived;
+pub use self::import::{ImportNote, Imported};
+pub use self::requests::{Requests, logged_bodies};
+pub use self::top::{Top, TopLine, TopOutcome};
+use crate::engine::Redrive;
+use crate::error::{Error, ErrorKind};
 
 /// Why something that was asked about dead letters cannot be done.
 #[derive(Debug, thiserror::Error)]
@@ -21,13 +36,64 @@ pub enum DeadError {
         /// Why.
         source: io::Error,
     },
+    /// What was exported cannot be written.
+    #[error(transparent)]
+    Unwritten(io::Error),
+    /// A job was taken for a dead letter.
+    #[error(transparent)]
+    NotDead(#[from] NotDead),
+}
+
+/// A job that was taken for a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", match .state { Some(state) => format!("job {id} is {state}, not dead"), None => format!("no dead letter {id}") })]
+pub struct NotDead {
+    /// The job.
+    pub id: JobId,
+    /// Where it is, if it is anywhere.
+    pub state: Option<JobState>,
 }
 
 impl DeadError {
     /// What it means to who asked.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unreadable { .. } => ErrorKind::Failed,
+            Self::Unreadable { .. } | Self::Unwritten(_) => ErrorKind::Failed,
+            Self::NotDead(NotDead { state: None, .. }) => ErrorKind::Missing,
+            Self::NotDead(_) => ErrorKind::Refused,
         }
+    }
+}
+
+/// Refuses a choice of nothing in particular, which would be everything, and one by ids and by filter at once.
+pub(crate) fn check(selection: &Selection) -> Result<(), Error> {
+    match (selection.is_empty(), selection.ids.is_empty() || selection.filter.is_empty()) {
+        (true, _) => Err(Error::NothingChosen),
+        (_, false) => Err(Error::ChosenTwice),
+        _ => Ok(()),
+    }
+}
+
+impl Redrive {
+    /// A dead letter with all its failures.
+    pub async fn dead_letter(&self, id: JobId) -> Result<redrive_core::dead::DeadLetter, Error> {
+        match self.store.get_dead(id).await? {
+            Some(letter) => Ok(letter),
+            None => Err(DeadError::NotDead(self.not_dead(id).await?).into()),
+        }
+    }
+
+    /// The first of these jobs that is not a dead letter, and where it is instead.
+    pub async fn find_not_dead(&self, ids: &[JobId]) -> Result<Option<NotDead>, Error> {
+        for id in ids.iter().copied() {
+            if self.store.get_dead(id).await?.is_none() {
+                return Ok(Some(self.not_dead(id).await?));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn not_dead(&self, id: JobId) -> Result<NotDead, Error> {
+        Ok(NotDead { id, state: self.store.get_job(id).await?.map(|detail| detail.job.state) })
     }
 }

@@ -1,12 +1,9 @@
-//! From what a caller asks for to what a replay does: what to work from, what it is called, and what ids mean.
+//! From what a caller asks for to what a replay does: what to work from and what it is called.
 
-use redrive_core::ids::JobId;
 use redrive_core::replays::{ReplayMode, Wish};
 use redrive_store::contract::Selection;
 
-use super::error::{NotDead, ReplayError};
-use crate::engine::Redrive;
-use crate::error::Error;
+use super::error::ReplayError;
 use crate::pipeline::Pipeline;
 
 /// What is wanted of a replay of letters of these pipelines: what is asked for, if that can be, or else what suits each letter.
@@ -58,23 +55,11 @@ pub fn describe(selection: &Selection) -> String {
     if said.is_empty() { "by time".to_owned() } else { said.join(", ") }
 }
 
-impl Redrive {
-    /// The first of these jobs that is not a dead letter, and where it is instead.
-    pub async fn find_not_dead(&self, ids: &[JobId]) -> Result<Option<NotDead>, Error> {
-        for id in ids.iter().copied() {
-            if self.store.get_dead(id).await?.is_none() {
-                let state = self.store.get_job(id).await?.map(|detail| detail.job.state);
-                return Ok(Some(NotDead { id, state }));
-            }
-        }
-        Ok(None)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use redrive_core::failures::Reason;
+    use redrive_core::ids::JobId;
     use redrive_core::time::Timestamp;
     use redrive_store::contract::DeadFilter;
 

@@ -1,8 +1,7 @@
 //! Why a replay is refused.
 
-use redrive_core::ids::{JobId, PipelineName, ReplayId};
+use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::ReplayState;
-use redrive_core::state::JobState;
 
 use crate::error::ErrorKind;
 
@@ -23,9 +22,6 @@ pub enum ReplayError {
         /// Where it is.
         state: ReplayState,
     },
-    /// A letter that was named is none.
-    #[error(transparent)]
-    NotDead(#[from] NotDead),
     /// The saved payloads of a pipeline cannot be worked from.
     #[error("pipeline {pipeline} cannot work from saved payloads{}", if *.edited { ": they are those of the inputs as they were" } else { "" })]
     SavedUnusable {
@@ -40,19 +36,9 @@ impl ReplayError {
     /// What it means to who asked.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unknown(_) | Self::None | Self::NotDead(NotDead { state: None, .. }) => ErrorKind::Missing,
-            Self::InState { .. } | Self::NotDead(_) => ErrorKind::Refused,
+            Self::Unknown(_) | Self::None => ErrorKind::Missing,
+            Self::InState { .. } => ErrorKind::Refused,
             Self::SavedUnusable { .. } => ErrorKind::Invalid,
         }
     }
-}
-
-/// A job that was taken for a dead letter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", match .state { Some(state) => format!("job {id} is {state}, not dead"), None => format!("no dead letter {id}") })]
-pub struct NotDead {
-    /// The job.
-    pub id: JobId,
-    /// Where it is, if it is anywhere.
-    pub state: Option<JobState>,
 }

@@ -22,9 +22,10 @@ use redrive_core::replays::{Pacing, ReplayPlan, ReplayState, Wish};
 use redrive_store::contract::{OpenReplay, ReplayView, Selection, SurveyLetters};
 
 pub use self::choose::{can_use_saved, describe, wish};
-pub use self::error::{NotDead, ReplayError};
+pub use self::error::ReplayError;
 pub use self::trial::{Remaining, Tried};
 pub use self::verbs::ReplayRef;
+use crate::dead::check;
 use crate::engine::Redrive;
 use crate::error::Error;
 use redrive_store::host;
@@ -102,14 +103,5 @@ impl Redrive {
             replay = chosen;
         }
         Ok(Some(replay))
-    }
-}
-
-/// A choice of nothing in particular would be everything.
-fn check(selection: &Selection) -> Result<(), Error> {
-    match (selection.is_empty(), selection.ids.is_empty() || selection.filter.is_empty()) {
-        (true, _) => Err(Error::NothingChosen),
-        (_, false) => Err(Error::ChosenTwice),
-        _ => Ok(()),
     }
 }

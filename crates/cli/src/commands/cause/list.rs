@@ -4,9 +4,9 @@ use std::io;
 
 use anyhow::Result;
 use redrive::config::Setting;
+use redrive::contract::{CauseView, ListCauses};
 use redrive_core::causes::{CauseState, Trend};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{CauseView, ListCauses};
 
 use crate::args::CauseListArgs;
 use crate::exit::Exit;

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use redrive::config::Setting;
+use redrive::contract::CauseDetail;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::CauseDetail;
 
 use super::list::ago;
 use crate::args::CauseShowArgs;

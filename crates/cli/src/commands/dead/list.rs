@@ -4,8 +4,8 @@ use std::io;
 
 use anyhow::Result;
 use redrive::config::Setting;
+use redrive::contract::ListDead;
 use redrive_core::dead::DeadLetter;
-use redrive_store::contract::ListDead;
 
 use super::super::filter;
 use crate::args::DeadListArgs;

@@ -5,16 +5,17 @@ mod export;
 mod import;
 mod list;
 mod output;
-mod request;
 mod show;
 mod top;
 mod warc;
 
 use anyhow::Result;
 use redrive::config::Setting;
+use redrive::dead::Requests;
 
 use crate::args::DeadCommand;
 use crate::exit::Exit;
+use crate::output::print::say;
 
 pub use show::print_failures;
 
@@ -28,4 +29,11 @@ pub async fn run(setting: &Setting, command: DeadCommand) -> Result<Exit> {
         DeadCommand::Export(args) => export::run(setting, args).await,
         DeadCommand::Import(args) => import::run(setting, args).await,
     }
+}
+
+/// Makes requests for letters, and says where they are guesses.
+fn requests(setting: &Setting) -> Requests<'_> {
+    Requests::new(setting, |error| {
+        say!("the request is a guess, because its pipeline cannot be set up: {error}");
+    })
 }

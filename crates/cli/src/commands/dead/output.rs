@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use redrive::dead::DeadError;
 
 /// Where an export goes.
 pub struct Output {
@@ -17,9 +18,18 @@ impl Output {
         Self { path }
     }
 
-    /// What is said if it cannot be written.
-    pub fn unwritten(&self) -> String {
+    fn unwritten(&self) -> String {
         format!("cannot write {}", self.path.display())
+    }
+
+    /// An error of writing to it, with its name; others as they are.
+    pub fn named(&self, error: redrive::Error) -> anyhow::Error {
+        match error {
+            unwritten @ redrive::Error::Dead(DeadError::Unwritten(_)) => {
+                anyhow::Error::new(unwritten).context(self.unwritten())
+            }
+            other => other.into(),
+        }
     }
 
     /// Whether it goes to a terminal.

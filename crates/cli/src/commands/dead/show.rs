@@ -4,32 +4,29 @@ use std::collections::HashMap;
 use std::io;
 
 use anyhow::{Result, bail};
+use redrive::Error;
 use redrive::config::Setting;
+use redrive::dead::{DeadError, NotDead, logged_bodies};
 use redrive::export::{curl, har};
-use redrive::vault::VaultError;
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
-use redrive_core::payloads::PayloadHash;
 
-use super::request::requests;
+use super::requests;
 use crate::args::DeadShowArgs;
 use crate::exit::Exit;
 use crate::output::foreign::harmless;
 use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
-
-/// The longest payload that is put into a network log, in bytes.
-const LOGGED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+use crate::output::problem::within;
 
 pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let store = redrive.store();
-    let Some(letter) = store.get_dead(args.id).await? else {
-        match store.get_job(args.id).await? {
-            Some(detail) => bail!("job {} is {}, not dead: `redrive job show {0}` shows it", args.id, detail.job.state),
-            None => bail!("no dead letter {} in {}", args.id, setting.location),
+    let letter = match redrive.dead_letter(args.id).await {
+        Err(Error::Dead(DeadError::NotDead(alive @ NotDead { state: Some(_), .. }))) => {
+            bail!("{alive}: `redrive job show {}` shows it", args.id)
         }
+        found => found.map_err(|error| within(setting, error))?,
     };
     if args.json {
         json::document(&letter)?;
@@ -42,30 +39,16 @@ pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
         };
         out!("{}", curl(&request))?;
     } else if args.har {
-        let bodies = bodies(setting, &letter).await?;
+        let bodies = match setting.vault(&redrive)? {
+            Some(vault) => logged_bodies(&vault, &letter).await?,
+            None => HashMap::new(),
+        };
         let request = requests(setting).of(&letter);
         json::document(&har(&letter, request.as_ref(), &bodies))?;
     } else {
         print(&letter)?;
     }
     Ok(Exit::Ok)
-}
-
-/// The payloads of a letter, as far as they are there and fit a log.
-async fn bodies(setting: &Setting, letter: &DeadLetter) -> Result<HashMap<PayloadHash, Vec<u8>>> {
-    let redrive = setting.redrive_existing().await?;
-    let Some(vault) = setting.vault(&redrive)? else { return Ok(HashMap::new()) };
-    let mut bodies = HashMap::new();
-    let payloads = letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
-    for payload in payloads.filter(|payload| payload.size_bytes <= LOGGED_BYTES_MAX) {
-        let mut body = Vec::new();
-        match vault.copy(payload.hash, &mut body).await {
-            Ok(_) => drop(bodies.insert(payload.hash, body)),
-            Err(VaultError::Missing(_) | VaultError::Damaged(_) | VaultError::OnItsWay { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(bodies)
 }
 
 fn print(letter: &DeadLetter) -> Result<()> {

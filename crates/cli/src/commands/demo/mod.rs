@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Parser;
 use redrive::config::Setting;
+use redrive::contract::{DeadFilter, ListDead};
 use redrive_core::dead::DeadLetter;
-use redrive_store::contract::{DeadFilter, ListDead};
 
 use self::site::Site;
 use super::signals;

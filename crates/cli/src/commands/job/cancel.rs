@@ -1,24 +1,21 @@
 //! `redrive job cancel`: discards jobs that are queued or leased.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use redrive::Error;
 use redrive::config::Setting;
-use redrive_store::contract::CancelJobs;
 
-use super::super::filter;
+use super::super::filter::actor;
 use crate::args::CancelArgs;
 use crate::exit::Exit;
 use crate::output::print::out;
+use crate::output::problem::within;
 
 pub async fn run(setting: &Setting, args: CancelArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let params = CancelJobs { ids: args.ids.clone(), by: filter::actor(), why: args.why, now: redrive.now() };
-    let cancelled = redrive.store().cancel_jobs(params).await?;
-    out!("{} cancelled", cancelled.len())?;
-    match args.ids.iter().find(|id| !cancelled.contains(id)) {
-        Some(id) => match redrive.store().get_job(*id).await? {
-            Some(detail) => bail!("job {id} is {}: only queued and leased jobs can be cancelled", detail.job.state),
-            None => bail!("no job {id} in {}", setting.location),
-        },
+    let cancelled = redrive.cancel_jobs(args.ids, &args.why, &actor()).await?;
+    out!("{} cancelled", cancelled.jobs.len())?;
+    match cancelled.refused.into_iter().next() {
+        Some(refused) => Err(within(setting, Error::from(refused))),
         None => Ok(Exit::Ok),
     }
 }

@@ -4,8 +4,8 @@ use std::io;
 
 use anyhow::Result;
 use redrive::config::Setting;
+use redrive::contract::{JobFilter, ListJobs};
 use redrive_core::jobs::JobView;
-use redrive_store::contract::{JobFilter, ListJobs};
 
 use super::super::filter;
 use crate::args::JobListArgs;

@@ -1,8 +1,8 @@
 //! `redrive job show`: a job in any state, with its history.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use redrive::config::Setting;
-use redrive_store::contract::JobDetail;
+use redrive::contract::JobDetail;
 
 use super::super::dead::print_failures;
 use crate::args::ShowArgs;
@@ -11,11 +11,11 @@ use crate::output::foreign::harmless;
 use crate::output::json;
 use crate::output::paint::{DIM, HEADING, of_state, paint};
 use crate::output::print::out;
+use crate::output::problem::within;
 
 pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
-    let Some(detail) = setting.redrive_existing().await?.store().get_job(args.id).await? else {
-        bail!("no job {} in {}", args.id, setting.location);
-    };
+    let found = setting.redrive_existing().await?.job(args.id).await;
+    let detail = found.map_err(|error| within(setting, error))?;
     if args.json {
         json::document(&detail)?;
     } else {

@@ -1,29 +1,18 @@
 //! `redrive payload gc`: removes what nothing refers to.
 
 use anyhow::Result;
-use redrive::vault::{Collected, Vault};
-use serde::Serialize;
+use redrive::payloads::clear;
+use redrive::vault::Vault;
 
+use super::super::filter::actor;
 use crate::args::PayloadGcArgs;
-use crate::commands::filter::actor;
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
 
-/// What was removed and what was left alone.
-#[derive(Serialize)]
-struct Report {
-    #[serde(flatten)]
-    collected: Collected,
-    older_strays: u64,
-}
-
 pub async fn run(vault: &Vault, args: PayloadGcArgs) -> Result<Exit> {
-    if args.adopt {
-        vault.adopt(&actor()).await?;
-    }
-    let collected = vault.collect(args.grace, &actor()).await?;
-    let report = Report { collected, older_strays: vault.count_older_strays().await? };
+    let report = clear(vault, args.grace, args.adopt, &actor()).await?;
+    let collected = report.collected;
     if args.json {
         json::line(&report)?;
         return Ok(Exit::Ok);

@@ -4,7 +4,7 @@ use std::io;
 
 use anyhow::Result;
 use redrive::Redrive;
-use redrive_store::contract::{ListPayloads, PayloadView};
+use redrive::contract::{ListPayloads, PayloadView};
 
 use super::super::filter;
 use crate::args::PageArgs;

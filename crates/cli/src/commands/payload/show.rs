@@ -21,7 +21,7 @@ use crate::output::json;
 use crate::output::print::say;
 
 pub async fn run(redrive: &Redrive, vault: &Vault, args: PayloadShowArgs) -> Result<Exit> {
-    let payload = super::find(redrive, &args.id).await?;
+    let payload = redrive.find_payload(&args.id).await?;
     if args.meta {
         json::document(&payload)?;
         return Ok(Exit::Ok);

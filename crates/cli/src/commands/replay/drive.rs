@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use redrive::config::Setting;
+use redrive::contract::{ListReplayLetters, ReplayView};
 use redrive::replays::ReplayRef;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_core::ids::ReplayId;
 use redrive_core::replays::{LetterState, ReplayState};
-use redrive_store::contract::{ListReplayLetters, ReplayView};
 
 use super::super::signals;
 use crate::args::ReplayWorkArgs;

@@ -4,7 +4,7 @@ use std::io;
 
 use anyhow::Result;
 use redrive::config::Setting;
-use redrive_store::contract::{ListReplays, ReplayView};
+use redrive::contract::{ListReplays, ReplayView};
 
 use super::super::filter;
 use crate::args::PageArgs;

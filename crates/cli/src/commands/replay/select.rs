@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use redrive::config::{Overrides, Setting, with_vault};
+use redrive::contract::Selection;
 use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Exclusion, ReplayMode, ReplayPlan, Wish};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::Selection;
 use serde_json::Value;
 
 use super::super::filter;

@@ -4,7 +4,7 @@ use std::io;
 
 use anyhow::Result;
 use redrive::config::Setting;
-use redrive_store::contract::{ListReplayLetters, ReplayLetter, ReplayView};
+use redrive::contract::{ListReplayLetters, ReplayLetter, ReplayView};
 use serde_json::json;
 
 use super::super::filter;

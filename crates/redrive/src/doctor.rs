@@ -1,0 +1,113 @@
+//! Looks whether everything that the configuration names is there and well: its commands, the store, its disk, the spool.
+
+use redrive_store::StoreError;
+use serde::Serialize;
+
+use crate::config::Setting;
+use crate::error::Error;
+use crate::handler::exec::Command;
+
+/// Free disk space below which it warns.
+const FREE_BYTES_MIN: u64 = 256 * 1024 * 1024;
+
+/// What was found about one thing.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub check: &'static str,
+    /// Whether it is well.
+    pub ok: bool,
+    /// What was found.
+    pub found: String,
+    /// The error that stood in the way, if one did.
+    #[serde(skip)]
+    pub error: Option<Error>,
+}
+
+impl Finding {
+    /// What was found, or what is wrong.
+    pub fn new(check: &'static str, result: Result<String, String>) -> Self {
+        let ok = result.is_ok();
+        let (Ok(found) | Err(found)) = result;
+        Self { check, ok, found, error: None }
+    }
+
+    fn failed(check: &'static str, error: Error) -> Self {
+        let found = error.to_string();
+        Self { check, ok: false, found, error: Some(error) }
+    }
+}
+
+/// Looks at everything that the configuration names.
+pub async fn examine(setting: &Setting) -> Vec<Finding> {
+    let config = match &setting.config.path {
+        Some(path) => format!("{}, {} pipelines", path.display(), setting.config.pipeline.len()),
+        None => "no redrive.toml, defaults hold".to_owned(),
+    };
+    let mut findings = vec![Finding::new("configuration", Ok(config))];
+    for (name, pipeline) in &setting.config.pipeline {
+        let [program, args @ ..] = pipeline.command.as_slice() else { continue };
+        let mut command = Command::new(program, args.iter().map(Into::into));
+        command.folder = pipeline.folder.clone();
+        let found = command.check().map(|()| format!("{program} (pipeline {name})"));
+        findings.push(Finding::new("command", found.map_err(|why| format!("pipeline {name}: {why}"))));
+    }
+    findings.extend(look_at_store(setting).await);
+    findings
+}
+
+async fn look_at_store(setting: &Setting) -> Vec<Finding> {
+    let store = match setting.redrive_existing().await {
+        Ok(redrive) => redrive.store,
+        Err(Error::Store(StoreError::Missing { place })) => {
+            let found = format!("{place} is not there yet; the first run makes it");
+            return vec![Finding::new("store", Ok(found))];
+        }
+        Err(error) => return vec![Finding::failed("store", error)],
+    };
+    let health = match store.health().await {
+        Ok(health) => health,
+        Err(error) => return vec![Finding::failed("store", error.into())],
+    };
+    let mib = |bytes: u64| bytes / (1024 * 1024);
+    let location = format!("{}, {} MiB", health.location, mib(health.size_bytes));
+    let free = match health.free_bytes {
+        Some(free) if free < FREE_BYTES_MIN => Err(format!("only {} MiB are free: make room", mib(free))),
+        Some(free) => Ok(format!("{} MiB are free", mib(free))),
+        None => Ok("not on a disk".to_owned()),
+    };
+    let whole = match health.problems.is_empty() {
+        true => Ok("nothing is damaged".to_owned()),
+        false => Err(health.problems.join("; ")),
+    };
+    let workers = store.list_workers().await.map(|workers| {
+        let gone = workers.iter().filter(|worker| !worker.alive).count();
+        let note = if gone > 0 { "; the next worker takes over from those that are gone" } else { "" };
+        format!("{} at work, {gone} gone{note}", workers.len() - gone)
+    });
+    let mut findings = vec![
+        Finding::new("store", Ok(location)),
+        Finding::new("version", Ok(format!("schema {}, {}", health.schema_version, health.engine))),
+        Finding::new("integrity", whole),
+        Finding::new("disk", free),
+        Finding::new("workers", workers.map_err(|error| error.to_string())),
+    ];
+    findings.extend(look_at_spool(setting));
+    findings
+}
+
+/// What waits for a vault that is away; nothing is said of an empty spool.
+fn look_at_spool(setting: &Setting) -> Option<Finding> {
+    let spool = setting.spool()?;
+    let found = match spool.waiting() {
+        Ok(waiting) if waiting.payloads == 0 => return None,
+        Ok(waiting) => Ok(format!(
+            "{} payloads, {} KiB, wait in {} for the vault; the next worker brings them",
+            waiting.payloads,
+            waiting.bytes.div_ceil(1024),
+            spool.folder().display()
+        )),
+        Err(error) => Err(format!("{}: {error}", spool.folder().display())),
+    };
+    Some(Finding::new("spool", found))
+}

@@ -1,0 +1,66 @@
+//! Jobs, for who holds a [`Redrive`](crate::Redrive): looking at one in any state, and cancelling.
+
+use redrive_core::actors::Actor;
+use redrive_core::ids::JobId;
+use redrive_core::state::JobState;
+use redrive_store::contract::{CancelJobs, JobDetail};
+
+use crate::engine::Redrive;
+use crate::error::{Error, ErrorKind};
+
+/// Why something that was asked about a job cannot be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// There is no such job.
+    #[error("no job {0}")]
+    Unknown(JobId),
+    /// It has ended already.
+    #[error("job {id} is {state}: only queued and leased jobs can be cancelled")]
+    Ended {
+        /// The job.
+        id: JobId,
+        /// Where it is.
+        state: JobState,
+    },
+}
+
+impl JobError {
+    /// What it means to who asked.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unknown(_) => ErrorKind::Missing,
+            Self::Ended { .. } => ErrorKind::Refused,
+        }
+    }
+}
+
+/// What became of jobs that were to be cancelled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cancelled {
+    /// Jobs that were cancelled.
+    pub jobs: Vec<JobId>,
+    /// Why the others were not.
+    pub refused: Vec<JobError>,
+}
+
+impl Redrive {
+    /// A job in any state, with its history.
+    pub async fn job(&self, id: JobId) -> Result<JobDetail, Error> {
+        Ok(self.store.get_job(id).await?.ok_or(JobError::Unknown(id))?)
+    }
+
+    /// Discards jobs that are queued or leased, with a record; says which were not, and why. One that runs goes on no longer
+    /// than until its worker's next beat, and what comes out of it does not count.
+    pub async fn cancel_jobs(&self, ids: Vec<JobId>, why: &str, by: &Actor) -> Result<Cancelled, Error> {
+        let params = CancelJobs { ids: ids.clone(), by: by.clone(), why: why.to_owned(), now: self.now() };
+        let jobs = self.store.cancel_jobs(params).await?;
+        let mut refused = Vec::new();
+        for id in ids.into_iter().filter(|id| !jobs.contains(id)) {
+            refused.push(match self.store.get_job(id).await? {
+                Some(detail) => JobError::Ended { id, state: detail.job.state },
+                None => JobError::Unknown(id),
+            });
+        }
+        Ok(Cancelled { jobs, refused })
+    }
+}

@@ -1,0 +1,90 @@
+//! What can be asked of replays that are there, and what is refused.
+
+#[path = "support/in_memory.rs"]
+mod in_memory;
+
+use redrive::contract::{DeadFilter, Selection};
+use redrive::replays::{NewReplay, ReplayError, ReplayRef, can_use_saved};
+use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, json};
+use redrive_core::actors::{Actor, Via};
+use redrive_core::ids::ReplayId;
+use redrive_core::replays::{Pacing, ReplayMode, ReplayState, Wish};
+
+use self::in_memory::{at_start, redrive};
+
+fn pipeline() -> Pipeline {
+    let fails = |_: Job| async { Err::<serde_json::Value, _>(FailureReport::new(Reason::Timeout, "slow")) };
+    Pipeline::new("p", fails).expect("a pipeline").attempts(1)
+}
+
+/// A replay of three letters that nobody works on.
+async fn replay(redrive: &Redrive) -> ReplayId {
+    redrive.enqueue(&pipeline(), (0..3).map(|n| json!({"n": n}))).await.expect("accepted");
+    redrive.drain(pipeline()).await.expect("drained");
+    let filter = DeadFilter { reason: Some(Reason::Timeout), ..DeadFilter::default() };
+    let new = NewReplay {
+        name: "again".into(),
+        by: by(),
+        selection: Selection { filter, ids: Vec::new() },
+        wish: Wish::of(ReplayMode::Refetch),
+        force_why: None,
+        pacing: Pacing::default(),
+        edits: Default::default(),
+    };
+    redrive.start_replay(new).await.expect("started").0.expect("a replay")
+}
+
+fn by() -> Actor {
+    Actor::new("ada", Via::Api)
+}
+
+fn refused(answer: Result<impl Sized, Error>) -> ReplayError {
+    match answer {
+        Err(Error::Replay(error)) => error,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was not refused"),
+    }
+}
+
+#[tokio::test]
+async fn a_replay_is_found_by_its_id_or_as_the_last() {
+    let (redrive, _) = redrive();
+    let none = redrive.find_replay(ReplayRef::Last).await;
+    assert_eq!(none.as_ref().map(|_| ()).map_err(Error::kind), Err(ErrorKind::Missing));
+    assert_eq!(refused(none), ReplayError::None);
+    let id = replay(&redrive).await;
+    assert_eq!(redrive.find_replay(ReplayRef::Last).await.expect("found").id, id);
+    assert_eq!(redrive.find_replay(ReplayRef::Id(id)).await.expect("found").id, id);
+    let other = ReplayId::new(at_start(), 99);
+    assert_eq!(refused(redrive.find_replay(ReplayRef::Id(other)).await), ReplayError::Unknown(other));
+    assert_eq!("last".parse::<ReplayRef>(), Ok(ReplayRef::Last));
+    assert!("first".parse::<ReplayRef>().is_err());
+}
+
+#[tokio::test]
+async fn a_replay_is_paused_resumed_and_cancelled_and_no_more_after_that() {
+    let (redrive, _) = redrive();
+    let which = ReplayRef::Id(replay(&redrive).await);
+    let state = async || redrive.find_replay(which).await.expect("found").state;
+    assert_eq!(redrive.pause_replay(which, &by()).await.expect("paused").state, ReplayState::Paused);
+    assert_eq!(redrive.resume_replay(which, &by()).await.expect("resumed").state, ReplayState::Running);
+    let running = redrive.resume_replay(which, &by()).await.expect("it runs already");
+    assert_eq!(running.state, ReplayState::Running);
+    let cancelled = redrive.cancel_replay(which, &by(), &[pipeline()]).await.expect("cancelled");
+    assert_eq!((cancelled.state, cancelled.progress.cancelled()), (ReplayState::Cancelled, 3));
+    for answer in [redrive.pause_replay(which, &by()).await, redrive.resume_replay(which, &by()).await] {
+        assert_eq!(answer.as_ref().map(|_| ()).map_err(Error::kind), Err(ErrorKind::Refused));
+        assert!(matches!(refused(answer), ReplayError::InState { state: ReplayState::Cancelled, .. }));
+    }
+    assert_eq!(state().await, ReplayState::Cancelled);
+    let name = "p".parse().expect("a name");
+    assert_eq!(redrive.ledger(&name).await.expect("read").dead, 3);
+}
+
+#[test]
+fn a_handler_that_asks_anew_cannot_work_from_saved_payloads() {
+    let refused = can_use_saved(&[pipeline()], false).expect_err("it cannot");
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(matches!(refused, ReplayError::SavedUnusable { edited: false, .. }));
+    assert_eq!(can_use_saved(&[], false), Ok(()));
+}
