@@ -10,7 +10,7 @@ use redrive::handler::http::document::Document;
 use redrive::handler::http::extract::Extractor;
 use redrive::handler::http::request::{Body, Request, Template};
 use redrive::handler::http::{Http, HttpConfig, Transport};
-use redrive::replays::NewReplay;
+use redrive::replays::{NewReplay, NewTry};
 use redrive::vault::Vault;
 use redrive::worker::Until;
 use redrive::{CancellationToken, FailureReport, Handler, HandlerError, Job, Pipeline, Reason, Redrive};
@@ -131,8 +131,8 @@ fn chosen() -> Selection {
 /// The handler alone, over the saved pages: nothing is settled.
 async fn try_out(redrive: &Redrive, pipeline: &Pipeline) -> Result<()> {
     let stop = CancellationToken::new();
-    let chosen = (chosen(), false);
-    let tried = redrive.try_replay(std::slice::from_ref(pipeline), chosen, &Input::new(), &stop, |_, _| {}).await?;
+    let new = NewTry { by: Actor::redrive(), selection: chosen(), force: false, edits: Input::new() };
+    let tried = redrive.try_replay(std::slice::from_ref(pipeline), new, &stop, |_, _| {}).await?;
     ensure!(tried.recovered as usize == PAGES, "every page would recover");
     Ok(())
 }

@@ -84,6 +84,11 @@ uuid_id!(
     "replay id"
 );
 uuid_id!(
+    /// One try of dead letters.
+    TryId,
+    "try id"
+);
+uuid_id!(
     /// The secret half of a lease.
     LeaseToken,
     "lease token"

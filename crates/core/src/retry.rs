@@ -33,13 +33,26 @@ impl RetryPolicy {
     /// Attempts over all replays, unless a pipeline says otherwise.
     pub const DEFAULT_ATTEMPTS_TOTAL_MAX: u32 = 6;
 
-    /// The same with so many attempts per run; the total allows at least as many.
+    /// The same with so many attempts per run. The total leaves as much room for replays as before: a letter that used all its
+    /// attempts must not be beyond replaying without anybody having said so.
     pub const fn with_attempts(mut self, attempts: u32) -> Self {
+        let room = self.attempts_total_max.saturating_sub(self.attempts_max);
         self.attempts_max = attempts;
-        if self.attempts_total_max < attempts {
-            self.attempts_total_max = attempts;
+        if self.attempts_total_max < attempts.saturating_add(room) {
+            self.attempts_total_max = attempts.saturating_add(room);
         }
         self
+    }
+
+    /// Says what is wrong with it, if more attempts are allowed per run than over all replays: the rest could never be made.
+    pub fn contradiction(&self) -> Option<String> {
+        let Self { attempts_max, attempts_total_max, .. } = self;
+        (attempts_max > attempts_total_max).then(|| {
+            format!(
+                "retry.attempts ({attempts_max}) is more than retry.attempts_total ({attempts_total_max}), which counts over \
+                 all replays: raise the total, or lower the attempts"
+            )
+        })
     }
 
     /// The wait after the `failed`-th failed attempt (from 1). `chance` in `[0, 1)` adds up to half the delay; the
@@ -98,6 +111,17 @@ const WAIT_SECS_MAX: f64 = 315_576_000.0;
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn more_attempts_leave_room_for_replays() {
+        let total = |attempts| RetryPolicy::default().with_attempts(attempts).attempts_total_max;
+        assert_eq!((total(1), total(4), total(5), total(9)), (6, 6, 7, 11));
+        let none = RetryPolicy { attempts_total_max: 4, ..RetryPolicy::default() };
+        assert_eq!(none.with_attempts(9).attempts_total_max, 9, "somebody wanted no replays");
+        assert_eq!(RetryPolicy::default().contradiction(), None);
+        let wrong = RetryPolicy { attempts_total_max: 3, ..RetryPolicy::default() }.contradiction().expect("wrong");
+        assert!(wrong.contains("retry.attempts (4) is more than retry.attempts_total (3)"), "{wrong}");
+    }
 
     #[test]
     fn doubles_from_the_base_up_to_the_cap() {

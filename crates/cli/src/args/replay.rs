@@ -19,7 +19,7 @@ pub enum ReplayCommand {
     )]
     Plan(PlanArgs),
     /// Run the handler over the saved payloads and settle nothing: how many would recover
-    #[command(after_help = "Example:\n  redrive replay try --cause 3f9a1c2e")]
+    #[command(after_help = "Examples:\n  redrive replay try --cause 3f9a1c2e\n  redrive replay try --show --json")]
     Try(TryArgs),
     /// Send dead letters through their pipeline again, in growing steps, and stop if they fail again
     #[command(
@@ -131,6 +131,9 @@ pub struct TryArgs {
     /// Change a field of the input first: FIELD=VALUE; may be given more than once
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = edit)]
     pub edits: Vec<(String, serde_json::Value)>,
+    /// Show what the newest try came to, of these letters or of any, instead of trying
+    #[arg(long)]
+    pub show: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -147,6 +150,9 @@ pub struct StartArgs {
     pub name: Option<String>,
     #[command(flatten)]
     pub mode: ModeArgs,
+    /// Only what the newest `replay try` of these letters recovered, from the saved payloads
+    #[arg(long, conflicts_with = "refetch")]
+    pub recoverable: bool,
     /// Letters per second, minute or hour: 20/s, 100/m
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub rate: Option<f64>,

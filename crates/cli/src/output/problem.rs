@@ -79,6 +79,10 @@ fn of_replay(error: &ReplayError) -> Option<String> {
             };
             Some(format!("pipeline {pipeline} cannot work from saved payloads: {why}"))
         }
+        ReplayError::NoTry | ReplayError::TryTooOld(_) => {
+            Some(format!("{error}: `redrive replay try` with the same choice tries them"))
+        }
+        ReplayError::TriedOtherwise(_) => Some(format!("{error}: `redrive replay try` tries them again")),
         _ => None,
     }
 }

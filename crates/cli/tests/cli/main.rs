@@ -33,5 +33,6 @@ mod servers;
 mod solver;
 mod submit_poll;
 mod suspects;
+mod tries;
 mod vault;
 mod work;

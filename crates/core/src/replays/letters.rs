@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Exclusion, ReplayMode};
 use crate::dead::Gate;
 use crate::failures::Reason;
-use crate::ids::PipelineName;
+use crate::ids::{PipelineName, TryId};
 use crate::jobs::{Input, edited};
 
 /// Letters that are chosen in one step, at most: each step is a transaction, and nobody waits for more than one of them.
@@ -59,6 +59,8 @@ pub struct LetterFacts {
     pub auto_replays: u32,
     /// Whether its target's breaker is not closed.
     pub shut: bool,
+    /// Whether the try that was named recovered it as it is now.
+    pub recovered: bool,
 }
 
 /// The limits of a replay that nobody asked for.
@@ -83,12 +85,15 @@ pub struct Wish {
     /// The limits, if nobody asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic: Option<Automatic>,
+    /// The try whose recovered letters are wanted, and no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<TryId>,
 }
 
 impl Wish {
     /// A person's wish for a way to work; no handler is known to work from saved payloads.
     pub const fn of(mode: ReplayMode) -> Self {
-        Self { mode, force: false, able: BTreeSet::new(), automatic: None }
+        Self { mode, force: false, able: BTreeSet::new(), automatic: None, tried: None }
     }
 
     /// How many letters it has room for, besides those it has.
@@ -123,6 +128,9 @@ pub fn treat(facts: &LetterFacts, wish: &Wish) -> Result<Source, Exclusion> {
     }
     if facts.gate == Gate::Never && !wish.force {
         return Err(Exclusion::GateNever);
+    }
+    if wish.tried.is_some() && !facts.recovered {
+        return Err(Exclusion::NotRecovered);
     }
     let source = source(facts, wish)?;
     let Some(limits) = wish.automatic else { return Ok(source) };
@@ -242,6 +250,7 @@ mod tests {
             payload: SavedPayload::Kept,
             auto_replays: 0,
             shut: false,
+            recovered: false,
         }
     }
 
@@ -286,6 +295,14 @@ mod tests {
         let never = LetterFacts { gate: Gate::Never, ..facts() };
         assert_eq!(treat(&never, &suited()), Err(Exclusion::GateNever));
         assert_eq!(treat(&never, &Wish { force: true, ..suited() }), Ok(Source::Saved));
+    }
+
+    #[test]
+    fn of_what_was_tried_only_what_recovered_goes() {
+        let tried = Some(TryId::new(crate::time::Timestamp::from_millis(0), 1));
+        let wish = Wish { tried, ..Wish::of(ReplayMode::Saved) };
+        assert_eq!(treat(&facts(), &wish), Err(Exclusion::NotRecovered));
+        assert_eq!(treat(&LetterFacts { recovered: true, ..facts() }, &wish), Ok(Source::Saved));
     }
 
     #[test]

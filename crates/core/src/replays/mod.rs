@@ -3,11 +3,13 @@
 //! - `letters`: which letters go, and from what they are worked on
 //! - `pace`: what is sent when, and when to stop
 //! - `changes`: what people do to a replay
+//! - `tries`: what was found out without settling anything
 //! - `withdraw`: what a letter is after it was taken back
 
 mod changes;
 mod letters;
 mod pace;
+mod tries;
 mod withdraw;
 
 use std::fmt;
@@ -21,6 +23,7 @@ pub use self::letters::{
     Automatic, CHOSEN_AT_ONCE_MAX, LetterFacts, Outgoing, ReplayPlan, SavedPayload, Source, Wish, outgoing, treat,
 };
 pub use self::pace::{Advance, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed, sent};
+pub use self::tries::{TRY_KEPT, TriedWith, TryOutdated, outdated};
 pub use self::withdraw::{Sent, Withdrawn, withdrawn};
 use crate::failures::Reason;
 
@@ -141,13 +144,16 @@ pub enum Exclusion {
     ReplayedEnough,
     /// Its target's breaker is not closed.
     BreakerOpen,
+    /// Only what a try recovered is wanted, and it did not recover this one as it is.
+    NotRecovered,
 }
 
 impl Exclusion {
     /// All of them, in the order they are looked for.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::BeingReplayed,
         Self::GateNever,
+        Self::NotRecovered,
         Self::PayloadLost,
         Self::PayloadGone,
         Self::PayloadOnItsWay,
@@ -169,6 +175,7 @@ impl Exclusion {
             Self::PayloadCut => "payload_cut",
             Self::ReplayedEnough => "replayed_enough",
             Self::BreakerOpen => "breaker_open",
+            Self::NotRecovered => "not_recovered",
         }
     }
 }

@@ -211,10 +211,10 @@ impl PipelineConfig {
             ("breaker.probes", self.breaker.probes == Some(0)),
             ("http.proxies_max", self.http.proxies_max == Some(0)),
         ];
-        match zero.iter().find(|(_, wrong)| *wrong) {
-            Some((key, _)) => Err(format!("{key} must be at least 1")),
-            None => Ok(()),
+        if let Some((key, _)) = zero.iter().find(|(_, wrong)| *wrong) {
+            return Err(format!("{key} must be at least 1"));
         }
+        self.policy().retry.contradiction().map_or(Ok(()), Err)
     }
 
     /// Its secrets, as far as they are known by name.

@@ -2,6 +2,7 @@
 
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::ReplayState;
+use redrive_core::time::Timestamp;
 
 use crate::error::ErrorKind;
 
@@ -30,6 +31,15 @@ pub enum ReplayError {
         /// Whether it could, were no inputs changed.
         edited: bool,
     },
+    /// Nobody has tried these letters.
+    #[error("these letters were not tried in the last 24 hours")]
+    NoTry,
+    /// They were tried too long ago.
+    #[error("these letters were last tried at {0}, which is more than 24 hours ago")]
+    TryTooOld(Timestamp),
+    /// They were tried with another definition of their pipeline.
+    #[error("pipeline {0} is defined otherwise now than when its letters were tried")]
+    TriedOtherwise(PipelineName),
 }
 
 impl ReplayError {
@@ -37,7 +47,7 @@ impl ReplayError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Unknown(_) | Self::None => ErrorKind::Missing,
-            Self::InState { .. } => ErrorKind::Refused,
+            Self::InState { .. } | Self::NoTry | Self::TryTooOld(_) | Self::TriedOtherwise(_) => ErrorKind::Refused,
             Self::SavedUnusable { .. } => ErrorKind::Invalid,
         }
     }

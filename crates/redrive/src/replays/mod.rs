@@ -3,7 +3,7 @@
 //! - `choose`: what to work from, and what a replay is called
 //! - `prepare`: which letters a replay takes, a bounded number at once
 //! - `drive`: the next step of a replay, whoever takes it
-//! - `trial`: trying letters without settling anything
+//! - `trial`: trying letters without settling anything; `tries`: those that were kept
 //! - `verbs`: what can be asked of a replay that is there; `error`: why that is refused
 
 mod choose;
@@ -11,6 +11,7 @@ pub(crate) mod drive;
 mod error;
 mod prepare;
 mod trial;
+mod tries;
 mod verbs;
 
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ use redrive_store::contract::{OpenReplay, ReplayView, Selection, SurveyLetters};
 
 pub use self::choose::{can_use_saved, describe, wish};
 pub use self::error::ReplayError;
-pub use self::trial::{Remaining, Tried};
+pub use self::trial::{NewTry, Remaining, Tried};
 pub use self::verbs::ReplayRef;
 use crate::dead::check;
 use crate::engine::Redrive;
@@ -57,6 +58,7 @@ impl Redrive {
             selection: selection.clone(),
             closely: wish.looks_closely_at(),
             automatic: wish.automatic.is_some(),
+            tried: wish.tried,
             host: host().to_owned(),
         };
         Ok(ReplayPlan::of(&self.store.survey_letters(params).await?, wish))

@@ -66,6 +66,7 @@ impl Choice<'_> {
         let params = |selection, cursor, limit| FindLetters {
             selection,
             opened: Some(self.replay.id),
+            tried: self.replay.wish.tried,
             host: host().to_owned(),
             whole: false,
             limit,

@@ -3,34 +3,52 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use redrive_core::causes::CauseId;
+use redrive_core::actors::Actor;
+use redrive_core::causes::{CauseId, CauseRules};
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint;
-use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, TryId, WorkerId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally, edited};
 use redrive_core::replays::{Exclusion, ReplayMode, treat};
-use redrive_core::settlements::{Ending, Outcome, decide};
-use redrive_store::contract::{FindLetters, Selection};
+use redrive_core::settlements::{Ending, decide};
+use redrive_store::contract::{FindLetters, OpenTry, Selection, TriedLetter};
+use redrive_store::{StoreError, host};
 use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::choose::wish;
+use super::tries::defined;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::{Job, Progress};
 use crate::pipeline::Pipeline;
 use crate::vault::Evidence;
 use crate::worker::run::guarded;
-use redrive_store::host;
 
 /// Letters that are read at once.
 const PAGE: u32 = 500;
 
+/// A try that is wanted.
+#[derive(Clone, Debug)]
+pub struct NewTry {
+    /// Who wants it.
+    pub by: Actor,
+    /// Which letters.
+    pub selection: Selection,
+    /// Whether letters that failed permanently are tried too.
+    pub force: bool,
+    /// Fields of the input to change.
+    pub edits: Input,
+}
+
 /// What came of trying letters without settling anything.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tried {
+    /// What it is known by; none if the store cannot be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<TryId>,
     /// Letters that were tried.
     pub tried: u64,
     /// Letters that would recover.
@@ -64,23 +82,24 @@ pub struct Remaining {
 
 impl Redrive {
     /// Runs the handlers of letters over their saved payloads and settles nothing: what would recover, and what would still
-    /// fail, for which causes. `told` hears how far it is.
+    /// fail, for which causes. That is kept for a day, so that a replay may take what recovered. `told` hears how far it is.
     pub async fn try_replay(
         &self,
         pipelines: &[Pipeline],
-        (selection, force): (Selection, bool),
-        edits: &Input,
+        new: NewTry,
         stop: &CancellationToken,
         told: impl Fn(u64, u64),
     ) -> Result<Tried, Error> {
-        let wish = wish(pipelines, Some(ReplayMode::Saved), force, !edits.is_empty())?;
-        let plan = self.plan_replay(&selection, &wish).await?;
-        let mut trial = Trial::new(self.clone(), pipelines, edits.clone());
+        let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, !new.edits.is_empty())?;
+        let plan = self.plan_replay(&new.selection, &wish).await?;
+        let id = self.open_try(pipelines, &new).await?;
+        let mut trial = Trial::new(self.clone(), id, pipelines, new.edits).await?;
         let mut cursor = None;
         loop {
             let params = FindLetters {
-                selection: selection.clone(),
+                selection: new.selection.clone(),
                 opened: None,
+                tried: None,
                 host: host().to_owned(),
                 whole: true,
                 limit: PAGE,
@@ -102,7 +121,32 @@ impl Redrive {
             }
         }
         let tried = trial.finish().await?;
-        Ok(Tried { excluded: plan.excluded, stopped: stop.is_cancelled(), ..tried })
+        let tried = Tried { id, excluded: plan.excluded, stopped: stop.is_cancelled(), ..tried };
+        if let Some(id) = id {
+            let outcome = serde_json::to_value(&tried).map_err(|error| Error::Internal(error.to_string()))?;
+            self.store.end_try(id, outcome, self.now()).await?;
+        }
+        Ok(tried)
+    }
+
+    /// Makes the row of a try, unless the store cannot be written: letters can be tried all the same.
+    async fn open_try(&self, pipelines: &[Pipeline], new: &NewTry) -> Result<Option<TryId>, Error> {
+        let now = self.now();
+        let open = OpenTry {
+            id: TryId::new(now, self.chance.bits()),
+            by: new.by.clone(),
+            selection: new.selection.clone(),
+            edits: new.edits.clone(),
+            tried_with: defined(pipelines),
+            now,
+        };
+        let id = open.id;
+        match self.store.open_try(open).await {
+            Err(StoreError::ReadOnly { .. }) => return Ok(None),
+            opened => opened?,
+        }
+        self.forget_tries().await?;
+        Ok(Some(id))
     }
 }
 
@@ -112,11 +156,23 @@ struct Trial {
     worker: WorkerId,
     pipelines: HashMap<PipelineName, Pipeline>,
     edits: Input,
-    running: JoinSet<Result<Option<Refailed>, Error>>,
+    running: JoinSet<Result<Ended, Error>>,
     at_once: usize,
     tried: Tried,
-    /// By key, with the target of the example.
-    remaining: HashMap<String, (Option<String>, Remaining)>,
+    rules: Arc<CauseRules>,
+    /// By the key that it is resolved to.
+    remaining: HashMap<String, Remaining>,
+    /// Where verdicts are kept, and those that wait for it.
+    kept: Option<TryId>,
+    verdicts: Vec<TriedLetter>,
+}
+
+/// A letter that was tried.
+struct Ended {
+    id: JobId,
+    attempts: u32,
+    /// What it would fail for, if it would.
+    refailed: Option<Refailed>,
 }
 
 /// A letter that would fail again.
@@ -127,10 +183,11 @@ struct Refailed {
 }
 
 impl Trial {
-    fn new(redrive: Redrive, pipelines: &[Pipeline], edits: Input) -> Self {
+    async fn new(redrive: Redrive, kept: Option<TryId>, pipelines: &[Pipeline], edits: Input) -> Result<Self, Error> {
+        let rules = redrive.cause_rules().await?;
         let worker = WorkerId::new(redrive.now(), redrive.chance.bits());
         let at_once = pipelines.iter().map(|pipeline| pipeline.concurrency).max().unwrap_or(1);
-        Self {
+        Ok(Self {
             redrive,
             worker,
             pipelines: pipelines.iter().map(|pipeline| (pipeline.name.clone(), pipeline.clone())).collect(),
@@ -138,8 +195,11 @@ impl Trial {
             running: JoinSet::new(),
             at_once,
             tried: Tried::default(),
+            rules,
             remaining: HashMap::new(),
-        }
+            kept,
+            verdicts: Vec::new(),
+        })
     }
 
     async fn begin(&mut self, letter: DeadLetter) -> Result<(), Error> {
@@ -183,11 +243,29 @@ impl Trial {
     async fn take_one(&mut self) -> Result<(), Error> {
         let Some(ended) = self.running.join_next().await else { return Ok(()) };
         let ended = ended.map_err(|panic| Error::Internal(format!("a trial ended: {panic}")))?;
-        match ended? {
+        let Ended { id, attempts, refailed } = ended?;
+        let recovered = refailed.is_none();
+        let (mut key, mut message) = (None, None);
+        match refailed {
             None => self.tried.recovered += 1,
-            Some(Refailed { key, target, remaining }) => {
-                self.remaining.entry(key).and_modify(|(_, known)| known.letters += 1).or_insert((target, remaining));
+            Some(Refailed { key: own, target, remaining }) => {
+                let resolved = self.rules.resolve(&own, target.as_deref(), &remaining.message).to_owned();
+                (key, message) = (Some(resolved.clone()), Some(remaining.message.clone()));
+                self.remaining.entry(resolved).and_modify(|known| known.letters += 1).or_insert(remaining);
             }
+        }
+        self.verdicts.push(TriedLetter { id, attempts, recovered, key, message });
+        if self.verdicts.len() >= PAGE as usize {
+            self.keep().await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the verdicts that wait for it.
+    async fn keep(&mut self) -> Result<(), Error> {
+        let verdicts = std::mem::take(&mut self.verdicts);
+        if let Some(id) = self.kept.filter(|_| !verdicts.is_empty()) {
+            self.redrive.store.note_tried(id, verdicts).await?;
         }
         Ok(())
     }
@@ -196,12 +274,9 @@ impl Trial {
         while !self.running.is_empty() {
             self.take_one().await?;
         }
-        let rules = self.redrive.cause_rules().await?;
-        let resolved = |(key, (target, remaining)): (String, (Option<String>, Remaining))| {
-            (rules.resolve(&key, target.as_deref(), &remaining.message).to_owned(), remaining)
-        };
-        let (asked, mut remaining): (Vec<_>, Vec<_>) = self.remaining.into_iter().map(resolved).unzip();
-        for (remaining, cause) in remaining.iter_mut().zip(self.redrive.store.recognise(asked).await?) {
+        self.keep().await?;
+        let (keys, mut remaining): (Vec<_>, Vec<_>) = self.remaining.into_iter().unzip();
+        for (remaining, cause) in remaining.iter_mut().zip(self.redrive.store.recognise(keys).await?) {
             remaining.cause = cause;
         }
         remaining.sort_by(|a, b| b.letters.cmp(&a.letters).then_with(|| a.title.cmp(&b.title)));
@@ -209,31 +284,26 @@ impl Trial {
     }
 }
 
-async fn try_one(
-    redrive: Redrive,
-    pipeline: Pipeline,
-    job: LeasedJob,
-    worker: WorkerId,
-) -> Result<Option<Refailed>, Error> {
-    let progress = Progress::new(None, Arc::clone(&redrive.store), job.lease);
-    let work = Job::new(&job, worker, &pipeline, Evidence::default(), progress);
+async fn try_one(redrive: Redrive, pipeline: Pipeline, job: LeasedJob, worker: WorkerId) -> Result<Ended, Error> {
+    // How far it gets is noted nowhere.
+    let work = Job::new(&job, worker, &pipeline, Evidence::default(), Progress::default());
     let unavailable = |(_, why)| Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why };
     let (outcome, _) =
         guarded(&pipeline, &pipeline.handler, work, std::time::Duration::ZERO).await.map_err(unavailable)?;
-    if outcome == Outcome::Done {
-        return Ok(None);
-    }
     let ending = Ending { at: redrive.now(), duration: None, worker: Some(worker), chance: 0.0 };
-    let Some(failure) = decide(&pipeline.policy, &job, outcome, ending).failure else { return Ok(None) };
-    let print = fingerprint::of_failure(&pipeline.name, job.target.as_deref(), &failure);
-    let remaining = Remaining {
-        letters: 1,
-        reason: failure.reason,
-        code: failure.code,
-        title: print.template,
-        cause: None,
-        example: job.lease.job,
-        message: failure.message,
-    };
-    Ok(Some(Refailed { key: print.key, target: job.target, remaining }))
+    let failure = decide(&pipeline.policy, &job, outcome, ending).failure;
+    let refailed = failure.map(|failure| {
+        let print = fingerprint::of_failure(&pipeline.name, job.target.as_deref(), &failure);
+        let remaining = Remaining {
+            letters: 1,
+            reason: failure.reason,
+            code: failure.code,
+            title: print.template,
+            cause: None,
+            example: job.lease.job,
+            message: failure.message,
+        };
+        Refailed { key: print.key, target: job.target.clone(), remaining }
+    });
+    Ok(Ended { id: job.lease.job, attempts: job.tally.attempts, refailed })
 }

@@ -170,6 +170,7 @@ impl Shift<'_> {
                 Ok(())
             }
             Work::Forget => {
+                redrive.forget_tries().await?;
                 let Some(before) = self.expires_by().await.map(|by| by - HISTORY) else { return Ok(()) };
                 redrive.store.forget_history(before).await?;
                 let replays = ForgetReplays { before, limit: BATCH };

@@ -228,6 +228,7 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
         mode,
         force: false,
         automatic: None,
+        tried: None,
         now: at(100),
         host: "here".into(),
     };

@@ -18,6 +18,7 @@ pub mod payloads;
 pub mod replays;
 pub mod script;
 pub mod traffic;
+pub mod tries;
 pub mod workers;
 
 /// Makes one test per case of the suite. `$make` is an async function that gives a fresh, empty `Arc<dyn Store>` and
@@ -63,6 +64,7 @@ macro_rules! conformance_tests {
                       of_two_drivers_one_is_heard, one_letter_goes_to_one_of_two_replays,
                       what_settles_meanwhile_is_not_lost, a_replay_is_cancelled_in_steps,
                       who_works_on_a_letter_keeps_it, old_replays_are_forgotten_in_steps]
+            tries: [a_try_changes_nothing_but_itself, what_a_try_recovered_can_be_chosen, old_tries_are_forgotten_in_steps]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
                       a_job_is_counted_once_by_target, kept_counts_are_those_that_counting_finds,
                       a_tracked_letter_is_taken_out_where_it_was_counted]

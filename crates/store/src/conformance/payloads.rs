@@ -160,8 +160,15 @@ pub async fn a_settlement_without_its_payload_is_refused(store: Shared) {
     let told = letter.failures.expect("failures").remove(0).payload.expect("told").lost;
     assert_eq!((letter.payload, told.as_deref()), (None, Some("collected too soon")));
     let selection = Selection { filter: DeadFilter::default(), ids: vec![id] };
-    let plan =
-        Asked { selection, mode: ReplayMode::Saved, force: false, automatic: None, now: at(3), host: "here".into() };
+    let plan = Asked {
+        selection,
+        mode: ReplayMode::Saved,
+        force: false,
+        automatic: None,
+        tried: None,
+        now: at(3),
+        host: "here".into(),
+    };
     let planned = plan_of(&store, plan).await;
     assert_eq!(planned.excluded.get(&Exclusion::PayloadLost), Some(&1), "{planned:?}");
     assert_sound(&store).await;
@@ -186,7 +193,8 @@ pub async fn a_payload_on_its_way_is_left_out(store: Shared) {
     let planned = async |host: &str| {
         let selection = Selection { filter: DeadFilter::default(), ids: vec![id] };
         let host = host.to_owned();
-        let plan = Asked { selection, mode: ReplayMode::Saved, force: false, automatic: None, now: at(3), host };
+        let plan =
+            Asked { selection, mode: ReplayMode::Saved, force: false, automatic: None, tried: None, now: at(3), host };
         plan_of(&store, plan).await
     };
     assert_eq!(planned("here").await.excluded.get(&Exclusion::PayloadOnItsWay), Some(&1));

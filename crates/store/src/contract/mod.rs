@@ -19,6 +19,7 @@ pub mod pages;
 pub mod payloads;
 pub mod replays;
 pub mod traffic;
+pub mod tries;
 pub mod workers;
 
 pub use activity::{ActivityStore, ActivityView, ListActivity};
@@ -55,6 +56,7 @@ pub use traffic::{
     CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,
     TrafficStore,
 };
+pub use tries::{ListTried, OpenTry, TriedLetter, TryStore, TryView};
 pub use workers::{Beat, WorkerStore, WorkerView};
 
 /// All that a backend can do.
@@ -65,6 +67,7 @@ pub trait Store:
     + CauseStore
     + DefinitionStore
     + ReplayStore
+    + TryStore
     + TrafficStore
     + CountStore
     + LedgerStore
@@ -87,6 +90,7 @@ impl<T> Store for T where
         + CauseStore
         + DefinitionStore
         + ReplayStore
+        + TryStore
         + TrafficStore
         + CountStore
         + LedgerStore

@@ -36,6 +36,10 @@ impl Conditions {
         self.compare(column, "<", value);
     }
 
+    pub(super) fn more_than(&mut self, column: &str, value: Option<impl Into<Value>>) {
+        self.compare(column, ">", value);
+    }
+
     /// The column has one of the values; no values mean any.
     pub(super) fn one_of(&mut self, column: &str, values: impl Iterator<Item = &'static str>) {
         let places: Vec<String> = values

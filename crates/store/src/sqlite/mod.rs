@@ -50,6 +50,7 @@ mod schema;
 mod settlements;
 mod tallies;
 mod traffic;
+mod tries;
 mod view;
 mod workers;
 mod writer;

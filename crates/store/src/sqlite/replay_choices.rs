@@ -1,6 +1,7 @@
 //! Which dead letters a replay could take: what is known of them, counted or one by one, and claiming those that were chosen.
 
 use redrive_core::failures::Reason;
+use redrive_core::ids::TryId;
 use redrive_core::replays::{LetterFacts, SavedPayload};
 use rusqlite::{Connection, Row, params};
 
@@ -8,8 +9,8 @@ use super::batch::Batch;
 use super::conditions::Conditions;
 use super::dead;
 use super::fault::Fault;
-use super::replays;
 use super::rows::{self, RowResult};
+use super::{replays, tries};
 use crate::contract::{ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, Page, Selection, SurveyLetters};
 
 /// Whether a letter's target's breaker is not closed.
@@ -48,6 +49,20 @@ fn claimed(conn: &Connection) -> Result<&'static str, Fault> {
     })
 }
 
+/// Whether a try recovered a letter as it is. Without a try that does not matter.
+fn recovered(conn: &Connection, tried: Option<TryId>) -> Result<String, Fault> {
+    let row = tried.map(|id| tries::row(conn, id)).transpose()?.flatten();
+    Ok(row.map_or_else(
+        || "0".to_owned(),
+        |row| {
+            format!(
+                "EXISTS (SELECT 1 FROM try_letter t WHERE t.try = {row} AND t.job = d.id AND t.recovered = 1
+                         AND t.attempts = d.attempts)"
+            )
+        },
+    ))
+}
+
 /// Without an end all that are dead are meant, also those that died while the clock was ahead.
 fn conditions(conn: &Connection, selection: &Selection) -> Result<Conditions, Fault> {
     let mut conditions = dead::conditions(conn, &selection.filter, None)?;
@@ -55,7 +70,7 @@ fn conditions(conn: &Connection, selection: &Selection) -> Result<Conditions, Fa
     Ok(conditions)
 }
 
-/// The facts in seven columns: pipeline, reason, gate, claimed, payload, replays by itself, shut.
+/// The facts in eight columns: pipeline, reason, gate, claimed, payload, replays by itself, shut, recovered.
 fn facts(row: &Row<'_>, first: usize) -> RowResult<LetterFacts> {
     Ok(LetterFacts {
         pipeline: rows::parsed(row, first)?,
@@ -65,6 +80,7 @@ fn facts(row: &Row<'_>, first: usize) -> RowResult<LetterFacts> {
         payload: payload(row, first + 4)?,
         auto_replays: row.get(first + 5)?,
         shut: row.get(first + 6)?,
+        recovered: row.get(first + 7)?,
     })
 }
 
@@ -80,17 +96,17 @@ pub(super) fn survey(conn: &Connection, params: &SurveyLetters) -> Result<Vec<(L
         }
     };
     let (auto_replays, shut) = if params.automatic { ("d.auto_replays", SHUT) } else { ("0", "0") };
-    let claimed = claimed(conn)?;
+    let (claimed, recovered) = (claimed(conn)?, recovered(conn, params.tried)?);
     // Names come last: letters are counted by the rows of their pipelines, which the indexes have.
     let sql = format!(
         "SELECT (SELECT name FROM pipeline WHERE id = f.pipeline), f.reason, f.gate, f.claimed, f.payload, f.auto_replays,
-                f.shut, f.letters
+                f.shut, f.recovered, f.letters
          FROM (SELECT d.pipeline, d.reason, d.gate, {claimed} AS claimed, {payload} AS payload,
-                      {auto_replays} AS auto_replays, {shut} AS shut, count(*) AS letters
-               FROM dead d {conditions} GROUP BY 1, 2, 3, 4, 5, 6, 7) f"
+                      {auto_replays} AS auto_replays, {shut} AS shut, {recovered} AS recovered, count(*) AS letters
+               FROM dead d {conditions} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8) f"
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), |row| Ok((facts(row, 0)?, row.get(7)?)))?;
+    let rows = select.query_map(conditions.values(), |row| Ok((facts(row, 0)?, row.get(8)?)))?;
     Ok(rows.collect::<RowResult<_>>()?)
 }
 
@@ -103,9 +119,10 @@ pub(super) fn find(conn: &Connection, params: &FindLetters) -> Result<Page<Found
         conditions.less_than("d.opened_before", Some(replays::get(conn, replay)?.0));
     }
     let payload = payload_closely(&conditions.bind(params.host.clone()));
-    let (claimed, limit) = (claimed(conn)?, params.limit.saturating_add(1));
+    let (claimed, recovered) = (claimed(conn)?, recovered(conn, params.tried)?);
+    let limit = params.limit.saturating_add(1);
     let sql = format!(
-        "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {claimed}, {payload}, d.auto_replays, {SHUT}
+        "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {claimed}, {payload}, d.auto_replays, {SHUT}, {recovered}
          FROM dead d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at, d.seq LIMIT {limit}"
     );
     let mut select = conn.prepare_cached(&sql)?;

@@ -82,5 +82,6 @@ pub const fn meaning(exclusion: Exclusion) -> &'static str {
         Exclusion::PayloadCut => "only the beginning of the payload was kept: --refetch does them anew",
         Exclusion::ReplayedEnough => "replayed by themselves as often as they may be",
         Exclusion::BreakerOpen => "their target's breaker is not closed",
+        Exclusion::NotRecovered => "the try did not recover them, or they were tried in earnest since",
     }
 }

@@ -32,7 +32,11 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
     let results = Some((&counter, args.drive.out.clone()));
     let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.drive.work, results)?;
     let edits = select::edits(args.edits);
-    let wish = replays::wish(&pipelines, args.mode.wanted(), force, !edits.is_empty())?;
+    let wanted_mode = if args.recoverable { Some(ReplayMode::Saved) } else { args.mode.wanted() };
+    let mut wish = replays::wish(&pipelines, wanted_mode, force, !edits.is_empty())?;
+    if args.recoverable {
+        wish.tried = Some(redrive.find_recoverable(&chosen.selection, &edits, &pipelines).await?.id);
+    }
     let mode = wish.mode;
     let new = NewReplay {
         name: args.name.unwrap_or_else(|| describe(&chosen.selection)),

@@ -2,14 +2,16 @@
 
 use anyhow::{Result, bail};
 use redrive::config::Setting;
-use redrive::replays::{Tried, can_use_saved};
+use redrive::replays::{NewTry, ReplayError, Tried, can_use_saved, describe};
 use redrive::{CancellationToken, Redrive};
 use redrive_core::jobs::Input;
 
+use super::super::filter::actor;
 use super::super::signals;
 use super::select::{self, Chosen};
 use crate::args::{ReplayWorkArgs, TryArgs};
 use crate::exit::Exit;
+use crate::output::foreign::harmless;
 use crate::output::json;
 use crate::output::paint::{BAD, DIM, GOOD, paint};
 use crate::output::print::{out, say};
@@ -19,6 +21,9 @@ use crate::output::table;
 pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
     let chosen = select::selection(args.select, redrive.now())?;
+    if args.show {
+        return show(&redrive, &chosen, &select::edits(args.edits), args.json).await;
+    }
     let tried = try_out(setting, &redrive, &chosen, select::edits(args.edits), &args.work).await?;
     if tried.tried == 0 && !tried.stopped {
         for (exclusion, letters) in &tried.excluded {
@@ -60,9 +65,24 @@ pub async fn try_out(
         said.say("stopping: what was tried so far is shown")
     });
     let told = |tried, of| counter.show(tried, of);
-    let tried = redrive.try_replay(&pipelines, (chosen.selection.clone(), force), &edits, &stop, told).await;
+    let new = NewTry { by: actor(), selection: chosen.selection.clone(), force, edits };
+    let tried = redrive.try_replay(&pipelines, new, &stop, told).await;
     counter.finish();
     Ok(tried?)
+}
+
+/// Shows the newest try, of these letters if any were named.
+async fn show(redrive: &Redrive, chosen: &Chosen, edits: &Input, as_json: bool) -> Result<Exit> {
+    let of = (!chosen.selection.is_empty()).then_some((&chosen.selection, edits));
+    let kept = redrive.find_try(of).await?.ok_or(ReplayError::NoTry)?;
+    if as_json {
+        json::document(&kept)?;
+        return Ok(Exit::Ok);
+    }
+    let count = |field: &str| kept.outcome[field].as_u64().unwrap_or_default();
+    out!("{} of {} would recover", count("recovered"), count("tried"))?;
+    out!("tried at {} by {}, with {}", kept.created_at, harmless(&kept.actor), harmless(&describe(&kept.selection)))?;
+    Ok(Exit::Ok)
 }
 
 /// Prints what would recover and what would remain.
@@ -88,6 +108,8 @@ pub fn print(tried: &Tried) -> Result<()> {
     for (exclusion, letters) in &tried.excluded {
         out!("{letters} not tried: {}", select::meaning(*exclusion))?;
     }
-    out!("{}", paint(DIM, "nothing was settled"))?;
+    let kept = "nothing was settled; for 24 hours `redrive replay start --recoverable` replays what would recover";
+    let said = if tried.id.is_some() && tried.recovered > 0 { kept } else { "nothing was settled" };
+    out!("{}", paint(DIM, said))?;
     Ok(())
 }

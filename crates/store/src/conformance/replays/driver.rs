@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use redrive_core::actors::{Actor, Via};
 use redrive_core::causes::{CauseRules, Print};
+use redrive_core::ids::TryId;
 use redrive_core::replays::{
     NextReplay, ReplayPlan, Sent, Source, Step, StepChange, Wish, changed, next, outgoing, sent, treat, withdrawn,
 };
@@ -22,6 +23,7 @@ pub(in crate::conformance) struct Asked {
     pub(in crate::conformance) mode: ReplayMode,
     pub(in crate::conformance) force: bool,
     pub(in crate::conformance) automatic: Option<Automatic>,
+    pub(in crate::conformance) tried: Option<TryId>,
     pub(in crate::conformance) now: Timestamp,
     pub(in crate::conformance) host: String,
 }
@@ -29,7 +31,7 @@ pub(in crate::conformance) struct Asked {
 impl Asked {
     fn wish(&self) -> Wish {
         let able = BTreeSet::from([pipeline()]);
-        Wish { mode: self.mode, force: self.force, able, automatic: self.automatic }
+        Wish { mode: self.mode, force: self.force, able, automatic: self.automatic, tried: self.tried }
     }
 }
 
@@ -43,6 +45,7 @@ pub(in crate::conformance) async fn plan_of(store: &Shared, asked: Asked) -> Rep
     let params = SurveyLetters {
         closely: wish.looks_closely_at(),
         automatic: wish.automatic.is_some(),
+        tried: wish.tried,
         selection: asked.selection,
         host: asked.host,
     };
@@ -75,6 +78,7 @@ pub(in crate::conformance) async fn found(store: &Shared, replay: &ReplayView, l
     let params = FindLetters {
         selection: replay.selection.clone(),
         opened: Some(replay.id),
+        tried: replay.wish.tried,
         host: "here".into(),
         whole: false,
         limit,

@@ -290,7 +290,7 @@ pub async fn letters_are_found_with_what_is_known_of_them(store: Shared) {
     let other = bury(&store, job(5, plain()), Reason::Timeout, "no page", at(11)).await;
     let find = async |cursor, whole| {
         let (selection, host) = (all(), "here".to_owned());
-        let params = FindLetters { selection, opened: None, host, whole, limit: 1, cursor };
+        let params = FindLetters { selection, opened: None, tried: None, host, whole, limit: 1, cursor };
         let page = store.find_letters(params).await.expect("found");
         (page.items.into_iter().next().expect("a letter"), page.next)
     };

@@ -11,7 +11,15 @@ pub(in crate::conformance) fn all() -> Selection {
 }
 
 pub(in crate::conformance) fn plan(selection: Selection) -> Asked {
-    Asked { selection, mode: ReplayMode::Suited, force: false, automatic: None, now: at(100), host: "here".into() }
+    Asked {
+        selection,
+        mode: ReplayMode::Suited,
+        force: false,
+        automatic: None,
+        tried: None,
+        now: at(100),
+        host: "here".into(),
+    }
 }
 
 pub(in crate::conformance) fn at_once() -> Pacing {

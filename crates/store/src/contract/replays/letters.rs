@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use redrive_core::causes::Print;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{Failure, Reason};
-use redrive_core::ids::{JobId, PipelineName, ReplayId};
+use redrive_core::ids::{JobId, PipelineName, ReplayId, TryId};
 use redrive_core::jobs::{Input, Lease, Tally};
 use redrive_core::replays::{Exclusion, LetterFacts, StepChange, Withdrawn};
 use redrive_core::time::Timestamp;
@@ -21,6 +21,8 @@ pub struct SurveyLetters {
     pub closely: Vec<Reason>,
     /// Whether it matters how often letters were replayed by themselves, and whether their targets' breakers are closed.
     pub automatic: bool,
+    /// The try of which it matters whether it recovered letters.
+    pub tried: Option<TryId>,
     /// This machine: payloads that wait in the spool of another cannot be read here.
     pub host: String,
 }
@@ -32,6 +34,8 @@ pub struct FindLetters {
     pub selection: Selection,
     /// Only those that were dead when this replay was opened.
     pub opened: Option<ReplayId>,
+    /// The try of which it matters whether it recovered letters.
+    pub tried: Option<TryId>,
     /// This machine.
     pub host: String,
     /// Whether each comes whole, with all its failures.

@@ -135,6 +135,28 @@ DROP INDEX replay_letter_pending;
 CREATE INDEX replay_letter_pending ON replay_letter (replay, pipeline, n) WHERE state = 'pending';
 -- The newest replay that was opened before a letter died: while letters are chosen in steps, those that die meanwhile are not.
 ALTER TABLE dead ADD COLUMN opened_before INTEGER NOT NULL DEFAULT 0;
+-- What letters came to when they were tried and nothing was settled; `attempts` says whether they were tried since.
+CREATE TABLE try (
+    id          INTEGER PRIMARY KEY,
+    uuid        BLOB NOT NULL UNIQUE,
+    actor       TEXT NOT NULL,
+    via         TEXT NOT NULL,
+    selection   TEXT NOT NULL,
+    edits       TEXT NOT NULL,
+    tried_with  TEXT NOT NULL,             -- the version of each pipeline's definition
+    created_at  INTEGER NOT NULL,
+    finished_at INTEGER,
+    outcome     TEXT
+) STRICT;
+CREATE TABLE try_letter (
+    try       INTEGER NOT NULL,
+    job       BLOB NOT NULL,
+    attempts  INTEGER NOT NULL,
+    recovered INTEGER NOT NULL,
+    key       TEXT,                        -- what its failure is recognised by
+    message   TEXT,
+    PRIMARY KEY (try, job)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX replay_ended ON replay (finished_at) WHERE finished_at IS NOT NULL;
 
 -- Counts and the end of history. Events by the minute for the last hours; maintenance folds them into `hourly`.
