@@ -146,6 +146,7 @@ async fn replay(redrive: &Redrive, pipeline: Pipeline) -> Result<()> {
         force_why: None,
         pacing: Pacing { ramp: Vec::new(), ..Pacing::default() },
         edits: Input::new(),
+        pins: redrive::replays::pins(std::slice::from_ref(&pipeline)),
     };
     let (started, plan) = redrive.start_replay(new).await?;
     let id = started.context("a replay of something")?;

@@ -115,6 +115,7 @@ async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: Worker
         lane: Lane::Queue,
         pipeline: name.clone(),
         worker,
+        definition: None,
         token: LeaseToken::new(now, fastrand::u128(..)),
         limit: u32::try_from(batch)?,
         until: now + policy.lease,

@@ -9,7 +9,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::ids::PipelineName;
 use crate::secrets::Secrets;
+use crate::workers::Runs;
 
 /// Digits of a version.
 const DIGITS: usize = 12;
@@ -68,6 +70,18 @@ pub struct Definition {
     pub version: DefinitionVersion,
     /// What it says, for people: JSON with sorted keys, secrets as references.
     pub text: String,
+}
+
+/// The versions that the pipelines of a replay are to have. One that is not named may have any.
+pub type Pins = BTreeMap<PipelineName, DefinitionVersion>;
+
+/// Pipelines that wait for a worker, with the version that it must have: none of those that are there has it.
+pub fn awaited<'a>(pins: &Pins, runs: impl Iterator<Item = &'a Runs> + Clone) -> Pins {
+    let has = |name: &PipelineName, version: &DefinitionVersion| {
+        runs.clone().any(|runs| runs.pipeline == *name && runs.definition.as_ref() == Some(version))
+    };
+    let missing = pins.iter().filter(|(name, version)| !has(name, version));
+    missing.map(|(name, version)| (name.clone(), version.clone())).collect()
 }
 
 /// Whether a worker's version of a pipeline is the one that is asked for. Where none is asked for, any is.
@@ -268,6 +282,20 @@ mod tests {
         for secret in ["s3cr3t", "written-here", "me:pw", "Bearer"] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
+    }
+
+    #[test]
+    fn what_nobody_runs_is_awaited() {
+        let name = |name: &str| name.parse::<PipelineName>().expect("a name");
+        let runs = |pipeline: &str, version: Option<&str>| Runs {
+            pipeline: name(pipeline),
+            definition: version.map(DefinitionVersion::new),
+        };
+        let pins = Pins::from([(name("a"), DefinitionVersion::new("1")), (name("b"), DefinitionVersion::new("2"))]);
+        let there = [runs("a", Some("1")), runs("b", Some("1")), runs("b", None)];
+        assert_eq!(awaited(&pins, there.iter()), Pins::from([(name("b"), DefinitionVersion::new("2"))]));
+        assert_eq!(awaited(&pins, [].iter()), pins);
+        assert_eq!(awaited(&Pins::new(), [].iter()), Pins::new());
     }
 
     #[test]

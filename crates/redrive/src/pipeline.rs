@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::definitions::{Definition, DefinitionVersion};
+use redrive_core::definitions::{Definition, DefinitionVersion, Pins, fits};
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::{Input, field};
 use redrive_core::policy::Policy;
@@ -157,6 +157,11 @@ impl Pipeline {
     /// The version of its definition.
     pub fn definition(&self) -> Option<&DefinitionVersion> {
         self.definition.as_ref().map(|definition| &definition.version)
+    }
+
+    /// Whether a replay that is pinned to these versions may be worked on by it.
+    pub fn fits(&self, pins: &Pins) -> bool {
+        fits(pins.get(&self.name), self.definition())
     }
 
     /// The request its handler would send for an input, without secrets.

@@ -33,6 +33,7 @@ async fn fail_all(redrive: Redrive, name: PipelineName, worker: WorkerId, caller
             pipeline: name.clone(),
             lane: Lane::Queue,
             worker,
+            definition: None,
             token: LeaseToken::new(now, caller << 64 | n),
             limit: 1,
             until: now + Duration::from_secs(60),

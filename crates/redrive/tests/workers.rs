@@ -38,6 +38,7 @@ async fn a_worker_without_a_lock_is_found_by_its_silence() {
         pipeline: "p".parse().expect("a name"),
         lane: Lane::Queue,
         worker,
+        definition: None,
         token: LeaseToken::new(START, 1),
         limit: 1,
         until: START + Duration::from_secs(3_600),

@@ -9,6 +9,7 @@ use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::{Runs, SILENT_AFTER};
 
+use super::replay::versions;
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
@@ -49,6 +50,12 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
             })
             .collect();
         table::print(&["replay", "state", ">left", ">recovered", ">failed", "name"], &rows)?;
+        for replay in &replays {
+            let awaited = redrive.awaited_by(replay).await?;
+            if !awaited.is_empty() {
+                out!("replay {} waits for a worker with version {}", replay.id, versions(&awaited))?;
+            }
+        }
     }
     if !workers.is_empty() {
         out!("")?;

@@ -4,6 +4,7 @@ mod bad_input;
 mod cause;
 mod clients;
 mod dead;
+mod definition;
 mod disk;
 mod docs;
 mod exec;

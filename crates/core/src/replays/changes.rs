@@ -2,6 +2,7 @@
 
 use super::ReplayState;
 use super::pace::{Progress, Step, resumed};
+use crate::definitions::Pins;
 
 /// What can be done to a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct NextReplay {
     pub step: Option<StepChange>,
     /// Letters that had failed when a person last let it go on.
     pub forgiven: u64,
+    /// The versions that its pipelines are to have from now on, if they are others.
+    pub pins: Option<Pins>,
 }
 
 /// How a step of the ramp changes. What has settled between the decision and its writing is not lost: only the difference is
@@ -50,9 +53,14 @@ pub struct StepChange {
 }
 
 impl NextReplay {
+    /// The same as it is, but pinned to other versions.
+    pub fn pinned(self, pins: Pins) -> Self {
+        Self { pins: Some(pins), ..self }
+    }
+
     /// The same as it is, but in another state.
     pub const fn of(state: ReplayState, why: Option<String>, progress: &Progress) -> Self {
-        Self { state, why, step: None, forgiven: progress.forgiven }
+        Self { state, why, step: None, forgiven: progress.forgiven, pins: None }
     }
 }
 

@@ -72,12 +72,13 @@ async fn send(
     (letters, step): (u32, Step),
     now: Timestamp,
 ) -> StoreResult<Stepped> {
-    let mine = |name: &&PipelineName| known.pipelines.iter().any(|pipeline| pipeline.name == **name);
+    let fits = |pipeline: &Pipeline, name: &PipelineName| pipeline.name == *name && pipeline.fits(&replay.pins);
+    let mine = |name: &&PipelineName| known.pipelines.iter().any(|pipeline| fits(pipeline, name));
     let pipelines: BTreeSet<_> = replay.pipelines.iter().filter(mine).cloned().collect();
     let limit = letters.min(CHOSEN_AT_ONCE_MAX);
     let pending = redrive.store.list_pending(ListPending { id: replay.id, pipelines, limit }).await?;
     if pending.is_empty() {
-        // What is left belongs to pipelines that others know.
+        // What is left belongs to pipelines that others know, or have in the version that it is planned with.
         return Ok(Stepped::Wait(None));
     }
     let (to, free_at) = sent(&replay.pacing, &replay.progress, step, pending.len() as u64, now);

@@ -17,6 +17,7 @@ mod verbs;
 use std::collections::BTreeSet;
 
 use redrive_core::actors::Actor;
+use redrive_core::definitions::Pins;
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Pacing, ReplayPlan, ReplayState, Wish};
@@ -29,6 +30,7 @@ pub use self::verbs::ReplayRef;
 use crate::dead::check;
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::pipeline::Pipeline;
 use redrive_store::host;
 
 /// A replay that is wanted.
@@ -48,6 +50,13 @@ pub struct NewReplay {
     pub pacing: Pacing,
     /// Fields of the input to change.
     pub edits: Input,
+    /// The versions of its pipelines that it is planned with: only workers that have them work on it; see [`pins`].
+    pub pins: Pins,
+}
+
+/// The versions of pipelines, for a replay that is planned with them.
+pub fn pins(pipelines: &[Pipeline]) -> Pins {
+    pipelines.iter().filter_map(|pipeline| Some((pipeline.name.clone(), pipeline.definition()?.clone()))).collect()
 }
 
 impl Redrive {
@@ -94,10 +103,11 @@ impl Redrive {
     ) -> Result<Option<ReplayView>, Error> {
         let now = self.now();
         let id = ReplayId::new(now, self.chance.bits());
-        let NewReplay { name, by, mut selection, wish, force_why, pacing, edits } = new;
+        let NewReplay { name, by, mut selection, wish, force_why, pacing, edits, mut pins } = new;
         let mut seen = BTreeSet::new();
         selection.ids.retain(|id| seen.insert(*id));
-        let open = OpenReplay { id, name, by, selection, wish, force_why, pacing, edits, pipelines, now };
+        pins.retain(|name, _| pipelines.contains(name));
+        let open = OpenReplay { id, name, by, selection, wish, force_why, pacing, edits, pipelines, pins, now };
         let mut replay = self.store.open_replay(open).await?;
         while replay.state == ReplayState::Preparing {
             prepare::choose(self.store.as_ref(), &replay, now).await?;

@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use redrive_core::actors::Actor;
+use redrive_core::definitions::{Pins, awaited};
 use redrive_core::ids::{InvalidName, ReplayId};
-use redrive_core::replays::{ReplayChange, ReplayState, changed};
+use redrive_core::replays::{NextReplay, ReplayChange, ReplayState, changed};
 use redrive_store::contract::{ListReplays, ReplayView, SetReplay};
 
 use super::drive::{self, Known, Stepped};
@@ -89,22 +90,75 @@ impl Redrive {
         Ok(replay)
     }
 
-    /// Lets a replay go on: one that was paused, or whose process was killed. One that has ended is refused.
-    pub async fn resume_replay(&self, which: ReplayRef, by: &Actor) -> Result<ReplayView, Error> {
-        let replay = self.find_replay_that(which, |state| !state.is_over()).await?;
-        match replay.state {
-            ReplayState::Paused => self.change_replay(ReplayRef::Id(replay.id), ReplayChange::Resume, by).await,
-            _ => Ok(replay),
+    /// The replay that is meant by who wants to resume one: the newest that has not ended, unless it is named.
+    pub async fn find_resumable(&self, which: ReplayRef) -> Result<ReplayView, Error> {
+        self.find_replay_that(which, |state| !state.is_over()).await
+    }
+
+    /// Lets a replay go on: one that was paused, or whose process was killed. One that has ended is refused. It is pinned anew, to
+    /// the versions that `pipelines` have; others keep theirs. Says what it was pinned to before, if that is something else.
+    pub async fn resume_replay(
+        &self,
+        which: ReplayRef,
+        by: &Actor,
+        pipelines: &[Pipeline],
+    ) -> Result<(ReplayView, Pins), Error> {
+        let replay = self.find_resumable(which).await?;
+        let mut pins = replay.pins.clone();
+        let named = super::pins(pipelines).into_iter().filter(|(name, _)| replay.pipelines.contains(name));
+        // A replay that policy began takes the rules of the day.
+        pins.extend(named.filter(|_| !replay.automatic));
+        let before =
+            replay.pins.clone().into_iter().filter(|(name, version)| pins.get(name) != Some(version)).collect();
+        let id = ReplayRef::Id(replay.id);
+        let replay = match replay.state {
+            ReplayState::Paused => self.change_replay_to(id, ReplayChange::Resume, by, Some(&pins)).await?,
+            _ if pins != replay.pins => self.pin_replay(replay, &pins, by).await?,
+            _ => replay,
+        };
+        Ok((replay, before))
+    }
+
+    /// Pins a replay that goes on to other versions.
+    async fn pin_replay(&self, mut replay: ReplayView, pins: &Pins, by: &Actor) -> Result<ReplayView, Error> {
+        loop {
+            let (id, was, now) = (replay.id, replay.version, self.now());
+            let next = NextReplay::of(replay.state, replay.why.clone(), &replay.progress).pinned(pins.clone());
+            let heard = self.store.set_replay(SetReplay { id, was, next, excluded: None, by: by.clone(), now }).await?;
+            replay = self.find_replay(ReplayRef::Id(id)).await?;
+            if heard || replay.state.is_over() {
+                return Ok(replay);
+            }
         }
     }
 
-    /// Changes a replay and gives it as it is then. If it moved meanwhile, it is looked at again.
+    /// The versions that a replay waits for because no worker that is there has them; none if it does not go on anyway.
+    pub async fn awaited_by(&self, replay: &ReplayView) -> Result<Pins, Error> {
+        if replay.state != ReplayState::Running || replay.pins.is_empty() {
+            return Ok(Pins::new());
+        }
+        let workers = self.store.list_workers().await?;
+        Ok(awaited(&replay.pins, workers.iter().filter(|worker| worker.alive).flat_map(|worker| &worker.runs)))
+    }
+
     async fn change_replay(&self, which: ReplayRef, change: ReplayChange, by: &Actor) -> Result<ReplayView, Error> {
+        self.change_replay_to(which, change, by, None).await
+    }
+
+    /// Changes a replay and gives it as it is then. If it moved meanwhile, it is looked at again.
+    async fn change_replay_to(
+        &self,
+        which: ReplayRef,
+        change: ReplayChange,
+        by: &Actor,
+        pins: Option<&Pins>,
+    ) -> Result<ReplayView, Error> {
         let mut replay = self.find_replay_that(which, |state| change.applies_to(state)).await?;
         loop {
             let (id, was, now) = (replay.id, replay.version, self.now());
             let next = changed(change, replay.state, &replay.progress, &by.name)
                 .ok_or(ReplayError::InState { id, state: replay.state })?;
+            let next = NextReplay { pins: pins.cloned(), ..next };
             let set = SetReplay { id, was, next, excluded: None, by: by.clone(), now };
             let heard = self.store.set_replay(set).await?;
             replay = self.find_replay(ReplayRef::Id(id)).await?;

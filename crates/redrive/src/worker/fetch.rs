@@ -13,7 +13,7 @@ use redrive_core::ledger::Ledger;
 use redrive_core::replays::ReplayState;
 use redrive_core::standstill::Standstill;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs};
+use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs, ReplayView};
 use redrive_store::{Result as StoreResult, StoreError};
 use tokio::task::JoinSet;
 
@@ -250,6 +250,7 @@ impl Fetcher {
             pipeline: self.pipeline.name.clone(),
             lane: self.lane,
             worker: self.context.id,
+            definition: self.pipeline.definition().cloned(),
             token: LeaseToken::new(now, self.context.redrive.chance.bits()),
             limit: u32::try_from(self.wanted()).unwrap_or(u32::MAX),
             until: now + self.pipeline.policy.lease,
@@ -352,7 +353,9 @@ impl Fetcher {
             Lane::Queue => Ok(self.context.redrive.ledger(&self.pipeline.name).await?.open_by_itself() == 0),
             Lane::Replay(id) => {
                 let replay = self.context.redrive.store.get_replay(id).await?;
-                Ok(replay.is_none_or(|replay| replay.state != ReplayState::Running))
+                let over =
+                    |replay: ReplayView| replay.state != ReplayState::Running || !self.pipeline.fits(&replay.pins);
+                Ok(replay.is_none_or(over))
             }
         }
     }

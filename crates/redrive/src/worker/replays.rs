@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use redrive_core::actors::{Actor, Via};
 use redrive_core::dead::Gate;
+use redrive_core::definitions::Pins;
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::jobs::Input;
 use redrive_core::replays::{AutoReplay, Automatic, Pacing, ReplayMode, ReplayState, Wish};
@@ -126,7 +127,7 @@ impl Driver {
                 continue;
             }
             let Some(replay) = self.advance(replay, &mut found).await? else { continue };
-            let works = replay.state == ReplayState::Running;
+            let works = replay.state == ReplayState::Running && self.fitting(&replay).next().is_some();
             if works && !replay.pipelines.iter().any(|pipeline| self.is_given_up(pipeline)) {
                 found.open = true;
                 self.work_on(&replay);
@@ -186,9 +187,15 @@ impl Driver {
         Ok(Some(replay))
     }
 
+    /// Our pipelines that a replay has letters of, in the version it was planned with.
+    fn fitting<'a>(&'a self, replay: &'a ReplayView) -> impl Iterator<Item = &'a Pipeline> {
+        let concerned = self.pipelines.iter().filter(|pipeline| replay.pipelines.contains(&pipeline.name));
+        concerned.filter(|pipeline| pipeline.fits(&replay.pins))
+    }
+
     /// Has somebody work on the letters of a replay, for each of its pipelines that is ours.
     fn work_on(&mut self, replay: &ReplayView) {
-        for pipeline in self.pipelines.iter().filter(|pipeline| replay.pipelines.contains(&pipeline.name)) {
+        for pipeline in self.fitting(replay).cloned().collect::<Vec<_>>() {
             let lane = (replay.id, pipeline.name.clone());
             if !self.busy.contains(&lane) {
                 self.busy.push(lane.clone());
@@ -248,6 +255,8 @@ impl Driver {
             // Breakers and the cap on attempts hold it back; nobody is there to resume it.
             pacing: Pacing { ramp: Vec::new(), refail_max: 1.0, per_second: None },
             edits: Input::new(),
+            // The rules of the day hold: nobody is there to resume it when they change.
+            pins: Pins::new(),
         };
         let pipelines = BTreeSet::from([pipeline.name.clone()]);
         if let Some(replay) = self.context.redrive.open_replay(new, pipelines).await? {

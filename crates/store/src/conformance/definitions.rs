@@ -1,13 +1,18 @@
 //! What must hold of definitions.
 
-use redrive_core::definitions::{Definition, DefinitionVersion};
+use redrive_core::causes::CauseRules;
+use redrive_core::definitions::{Definition, DefinitionVersion, Pins};
 use redrive_core::failures::Reason;
+use redrive_core::policy::Policy;
+use redrive_core::replays::NextReplay;
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 
-use super::script::{Shared, at, attach, dead, enqueue, fatal, job, lease_one, pipeline, plain, settle_all};
-use crate::contract::{DeadFilter, NoteDefinitions, Settled};
-use redrive_core::causes::CauseRules;
-use redrive_core::policy::Policy;
+use super::replays::{advance, at_once, bury_some, get, replay_id, start};
+use super::script::{
+    Shared, at, attach, dead, enqueue, fatal, job, lease_of, lease_one, lease_past_breakers, pipeline, plain,
+    settle_all,
+};
+use crate::contract::{DeadFilter, Lane, LeaseJobs, NoteDefinitions, SetReplay, Settled};
 
 fn definition(version: &str) -> Definition {
     Definition { version: DefinitionVersion::new(version), text: format!("rules {version}") }
@@ -45,4 +50,31 @@ pub async fn letters_record_the_version_they_were_tried_with(store: Shared) {
     let letter = dead(&store, DeadFilter::default()).await.remove(0);
     assert_eq!(letter.definition.as_ref(), Some(&version));
     assert_eq!(letter.failures.expect("failures")[0].definition.as_ref(), Some(&version));
+}
+
+/// Letters of a replay that is pinned to a version are leased only by who has it, until it is pinned to another.
+pub async fn a_pinned_replay_waits_for_its_version(store: Shared) {
+    bury_some(&store, 2).await;
+    start(&store, 1, at_once()).await;
+    let pin = async |version: &str| {
+        let replay = get(&store, 1).await;
+        let pins = Pins::from([(pipeline(), DefinitionVersion::new(version))]);
+        let next = NextReplay::of(replay.state, replay.why.clone(), &replay.progress).pinned(pins.clone());
+        let by = redrive_core::actors::Actor::redrive();
+        let set = SetReplay { id: replay.id, was: replay.version, next, excluded: None, by, now: at(101) };
+        assert!(store.set_replay(set.clone()).await.expect("answered"));
+        assert!(!store.set_replay(set).await.expect("answered"), "once");
+        assert_eq!(get(&store, 1).await.pins, pins);
+    };
+    let lease = async |version: Option<&str>, now: i64| {
+        let definition = version.map(DefinitionVersion::new);
+        let asked = LeaseJobs { definition, ..lease_of(Lane::Replay(replay_id(1)), 1, at(now)) };
+        lease_past_breakers(&store, asked).await.jobs.len()
+    };
+    pin("aa").await;
+    advance(&store, 1, at(102)).await;
+    assert_eq!((lease(Some("bb"), 103).await, lease(None, 104).await), (0, 0));
+    assert_eq!(lease(Some("aa"), 105).await, 1);
+    pin("bb").await;
+    assert_eq!((lease(Some("aa"), 106).await, lease(Some("bb"), 107).await), (0, 1));
 }

@@ -42,7 +42,8 @@ macro_rules! conformance_tests {
                    a_payload_that_did_not_come_along_is_missing]
             activity: [what_people_do_is_noted, activity_is_listed_in_pages]
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum]
-            definitions: [definitions_are_kept_by_version, letters_record_the_version_they_were_tried_with]
+            definitions: [definitions_are_kept_by_version, letters_record_the_version_they_were_tried_with,
+                          a_pinned_replay_waits_for_its_version]
             ledger: [any_history_adds_up, a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, imported_letters_have_causes,

@@ -82,6 +82,7 @@ pub fn lease_of(lane: Lane, limit: u32, now: Timestamp) -> LeaseJobs {
         pipeline: pipeline(),
         lane,
         worker: worker(1),
+        definition: None,
         token: LeaseToken::new(now, u128::from(TOKENS.fetch_add(1, Ordering::Relaxed))),
         limit,
         until: now + Duration::from_secs(30),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use redrive_core::breakers::{BreakerChange, BreakerRow, Gate, Gates};
 use redrive_core::crashes::LostLease;
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Settlement;
@@ -45,6 +46,8 @@ pub struct LeaseJobs {
     pub lane: Lane,
     /// The worker that asks.
     pub worker: WorkerId,
+    /// The version of the pipeline's definition that it has: a replay that is pinned to another gives it nothing.
+    pub definition: Option<DefinitionVersion>,
     /// The token the leases will have.
     pub token: LeaseToken,
     /// At most so many.

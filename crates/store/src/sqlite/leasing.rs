@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use redrive_core::breakers::Gates;
+use redrive_core::definitions::{Pins, fits};
 use redrive_core::ids::{JobId, RoundName};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
 use redrive_core::payloads::{Payload, PayloadHash};
@@ -47,7 +48,7 @@ struct Leasing<'a, 'c> {
 /// Leases what is due.
 pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted, Fault> {
     let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(Granted::default()) };
-    let Some(lane) = lane_of(batch, params.lane)? else { return Ok(Granted::default()) };
+    let Some(lane) = lane_of(batch, params)? else { return Ok(Granted::default()) };
     let mut leasing = Leasing { batch, params, pipeline, lane, gates: BTreeMap::new(), granted: Granted::default() };
     if leasing.resend()? {
         return Ok(leasing.granted);
@@ -69,11 +70,12 @@ pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted
 }
 
 /// The lane that is leased from; none if it is that of a replay whose letters may not be worked on.
-fn lane_of(batch: &Batch<'_>, lane: Lane) -> Result<Option<String>, Fault> {
-    let Lane::Replay(id) = lane else { return Ok(Some(lanes::QUEUE.to_owned())) };
-    let mut select = batch.statement("SELECT id FROM replay WHERE uuid = ?1 AND state = 'running'")?;
-    let open = select.query_row([id.as_bytes()], |row| row.get(0)).optional()?;
-    Ok(open.map(lanes::replay))
+fn lane_of(batch: &Batch<'_>, params: &LeaseJobs) -> Result<Option<String>, Fault> {
+    let Lane::Replay(id) = params.lane else { return Ok(Some(lanes::QUEUE.to_owned())) };
+    let mut select = batch.statement("SELECT id, pins FROM replay WHERE uuid = ?1 AND state = 'running'")?;
+    let open = select.query_row([id.as_bytes()], |row| Ok((row.get(0)?, rows::json::<Pins>(row, 1)?))).optional()?;
+    let fitting = open.filter(|(_, pins)| fits(pins.get(&params.pipeline), params.definition.as_ref()));
+    Ok(fitting.map(|(replay, _)| lanes::replay(replay)))
 }
 
 impl<'a> Leasing<'a, '_> {

@@ -123,8 +123,8 @@ fn open(batch: &mut Batch<'_>, params: &OpenReplay) -> Result<ReplayView, Fault>
     }
     let mut insert = batch.statement(
         "INSERT INTO replay (uuid, name, actor, via, mode, state, force_why, automatic, selection, pacing, edits, excluded,
-                             created_at, pipelines, wish, total, pending)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '{}', ?12, ?13, ?14, 0, 0)",
+                             created_at, pipelines, wish, pins, total, pending)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '{}', ?12, ?13, ?14, ?15, 0, 0)",
     )?;
     insert.execute(params![
         params.id.as_bytes(),
@@ -140,7 +140,8 @@ fn open(batch: &mut Batch<'_>, params: &OpenReplay) -> Result<ReplayView, Fault>
         serde_json::to_string(&params.edits)?,
         params.now.as_millis(),
         serde_json::to_string(&params.pipelines)?,
-        serde_json::to_string(&params.wish)?
+        serde_json::to_string(&params.wish)?,
+        serde_json::to_string(&params.pins)?
     ])?;
     Ok(get(batch.connection(), params.id)?.1)
 }
@@ -167,7 +168,7 @@ fn joined_since(conn: &Connection, id: ReplayId) -> Result<u64, Fault> {
 const COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
     r.edits, r.excluded, r.created_at, r.finished_at, r.total, r.pending, r.running, r.recovered, r.failed, r.same_cause,
     r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at, r.pipelines, r.version, r.saved, r.wish,
-    r.cursor, r.forgiven";
+    r.cursor, r.forgiven, r.pins";
 
 fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
     let step = Step { number: row.get(22)?, sent: row.get(23)?, settled: row.get(24)?, failed: row.get(25)? };
@@ -202,6 +203,7 @@ fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
         excluded: rows::json(row, 12)?,
         progress,
         pipelines: rows::json(row, 27)?,
+        pins: rows::json(row, 33)?,
         created_at: rows::time(row, 13)?,
         finished_at: rows::time_opt(row, 14)?,
     };
@@ -265,16 +267,17 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
 /// Changes where a replay is, if it is still as it was. Of its step only the difference is written, since letters may have
 /// settled meanwhile.
 fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
-    let NextReplay { state, why, step, forgiven } = &params.next;
+    let NextReplay { state, why, step, forgiven, pins } = &params.next;
     let mut update = batch.statement(
         "UPDATE replay SET version = version + 1, state = ?3, why = ?4, forgiven = ?5, excluded = ifnull(?6, excluded),
-                finished_at = ?7
+                finished_at = ?7, pins = ifnull(?8, pins)
          WHERE uuid = ?1 AND version = ?2 AND finished_at IS NULL",
     )?;
     let excluded = params.excluded.as_ref().map(serde_json::to_string).transpose()?;
     let finished_at = state.is_over().then_some(params.now.as_millis());
     let id = params.id.as_bytes();
-    if update.execute(params![id, params.was, state.as_str(), why, forgiven, excluded, finished_at])? == 0 {
+    let pins = pins.as_ref().map(serde_json::to_string).transpose()?;
+    if update.execute(params![id, params.was, state.as_str(), why, forgiven, excluded, finished_at, pins])? == 0 {
         return Ok(false);
     }
     if let Some(change) = step {

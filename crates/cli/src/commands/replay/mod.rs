@@ -11,6 +11,7 @@ mod try_out;
 
 use anyhow::Result;
 use redrive::config::Setting;
+pub use show::versions;
 
 use crate::args::ReplayCommand;
 use crate::exit::Exit;

@@ -5,6 +5,7 @@ use std::io;
 use anyhow::Result;
 use redrive::config::Setting;
 use redrive::contract::{ListReplayLetters, ReplayLetter, ReplayView};
+use redrive_core::definitions::Pins;
 use serde_json::json;
 
 use super::super::filter;
@@ -28,17 +29,19 @@ pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
         return filter::print(&args.page, fetch, print_letters).await;
     }
     let joined = redrive.store().joined_since(replay.id).await?;
+    let awaited = redrive.awaited_by(&replay).await?;
     if args.page.json {
         let mut document = serde_json::to_value(&replay)?;
         document["joined_since"] = json!(joined);
+        document["awaits"] = json!(awaited);
         json::document(&document)?;
     } else {
-        print(&replay, joined)?;
+        print(&replay, joined, &awaited)?;
     }
     Ok(Exit::Ok)
 }
 
-fn print(replay: &ReplayView, joined: u64) -> Result<()> {
+fn print(replay: &ReplayView, joined: u64, awaited: &Pins) -> Result<()> {
     let progress = &replay.progress;
     let why = replay.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     out!("{} {}  {}{}", paint(HEADING, "replay"), replay.id, replay.state, harmless(&why))?;
@@ -60,6 +63,8 @@ fn print(replay: &ReplayView, joined: u64) -> Result<()> {
         ("forced", force),
         ("pace", Some(pace)),
         ("step", replay.is_open().then(|| drive::step(replay))),
+        ("rules", (!replay.pins.is_empty()).then(|| versions(&replay.pins))),
+        ("waits", (!awaited.is_empty()).then(|| format!("for a worker with version {}", versions(awaited)))),
         ("made", Some(replay.created_at.to_string())),
         ("ended", replay.finished_at.map(|at| at.to_string())),
     ] {
@@ -87,6 +92,12 @@ fn print(replay: &ReplayView, joined: u64) -> Result<()> {
         out!("  {letters:>8}  left out: {}", select::meaning(*exclusion))?;
     }
     Ok(())
+}
+
+/// Versions of pipelines, in words.
+pub fn versions(pins: &Pins) -> String {
+    let each: Vec<_> = pins.iter().map(|(name, version)| format!("{version} of {name}")).collect();
+    each.join(", ")
 }
 
 /// What its letters are worked on from, in words.

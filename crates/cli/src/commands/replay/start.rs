@@ -2,9 +2,11 @@
 
 use anyhow::{Result, bail};
 use redrive::Redrive;
-use redrive::config::Setting;
-use redrive::replays::{self, NewReplay, can_use_saved, describe};
+use redrive::config::{Overrides, Setting};
+use redrive::replays::{self, NewReplay, ReplayRef, can_use_saved, describe};
+use redrive_core::definitions::Pins;
 use redrive_core::replays::{Pacing, ReplayMode};
+use redrive_store::contract::ReplayView;
 
 use super::super::filter::actor;
 use super::{drive, plan, select};
@@ -46,6 +48,7 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
         force_why: chosen.force_why,
         pacing: Pacing { ramp: args.ramp.0, refail_max: args.refail_max, per_second: args.rate },
         edits,
+        pins: replays::pins(&pipelines),
     };
     let (started, plan) = redrive.start_replay(new).await?;
     let Some(id) = started else {
@@ -69,18 +72,34 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
 
 pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let replay = redrive.resume_replay(args.id, &actor()).await?;
-    let id = replay.id;
+    let found = redrive.find_resumable(args.id).await?;
+    let (id, names) = (ReplayRef::Id(found.id), found.pipelines.iter().cloned());
     if args.drive.detach {
-        out!("replay {id} goes on: `redrive work` does it")?;
+        // Whoever leaves the work to others need not be able to do it.
+        let known = names.filter_map(|name| setting.pipeline(name, &Overrides::default()).ok());
+        let known: Vec<_> = known.map(|(pipeline, _)| pipeline).collect();
+        let (replay, before) = redrive.resume_replay(id, &actor(), &known).await?;
+        tell_pins(&replay, &before)?;
+        out!("replay {} goes on: `redrive work` does it", replay.id)?;
         return Ok(Exit::Ok);
     }
-    let names = replay.pipelines.iter().cloned();
     let counter = Counter::start("replayed");
     let pipelines =
         select::pipelines(setting, &redrive, names, &args.drive.work, Some((&counter, args.drive.out.clone())))?;
-    if replay.mode == ReplayMode::Saved {
-        can_use_saved(&pipelines, !replay.edits.is_empty())?;
+    if found.mode == ReplayMode::Saved {
+        can_use_saved(&pipelines, !found.edits.is_empty())?;
     }
+    let (replay, before) = redrive.resume_replay(id, &actor(), &pipelines).await?;
+    tell_pins(&replay, &before)?;
+    let id = replay.id;
     drive::drive(&redrive, pipelines, id, counter, &args.drive.work).await
+}
+
+/// Says which pipelines a replay is worked on with in another version than before.
+fn tell_pins(replay: &ReplayView, before: &Pins) -> Result<()> {
+    for (name, version) in before {
+        let now = replay.pins.get(name).map_or_else(|| "any".to_owned(), ToString::to_string);
+        out!("pipeline {name} changed: it was planned with version {version}, and goes on with {now}")?;
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use redrive_core::actors::{Actor, Via};
 use redrive_core::causes::{CauseRules, Print};
+use redrive_core::definitions::Pins;
 use redrive_core::ids::TryId;
 use redrive_core::replays::{
     NextReplay, ReplayPlan, Sent, Source, Step, StepChange, Wish, changed, next, outgoing, sent, treat, withdrawn,
@@ -68,6 +69,7 @@ async fn open_as(store: &Shared, n: u128, asked: &Asked, pacing: Pacing, edits: 
         pacing,
         edits,
         pipelines: BTreeSet::new(),
+        pins: Pins::new(),
         now: asked.now,
     };
     store.open_replay(params).await.expect("opened")

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::causes::CauseId;
+use redrive_core::definitions::Pins;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Input;
@@ -125,6 +126,8 @@ pub struct OpenReplay {
     pub edits: Input,
     /// The pipelines that its letters belong to, as far as they are known.
     pub pipelines: BTreeSet<PipelineName>,
+    /// The versions that they must have to be worked on.
+    pub pins: Pins,
     /// The time.
     pub now: Timestamp,
 }
@@ -199,6 +202,8 @@ pub struct ReplayView {
     pub progress: Progress,
     /// The pipelines of its letters.
     pub pipelines: BTreeSet<PipelineName>,
+    /// The versions of their definitions that it was planned with: only workers that have them work on it.
+    pub pins: Pins,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it came to its end.

@@ -124,6 +124,7 @@ ALTER TABLE replay ADD COLUMN cursor TEXT;                        -- where choos
 ALTER TABLE replay ADD COLUMN saved INTEGER NOT NULL DEFAULT 0;   -- letters that are worked on from their saved payloads
 ALTER TABLE replay ADD COLUMN forgiven INTEGER NOT NULL DEFAULT 0; -- letters that had failed when it was last resumed
 ALTER TABLE replay ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0; -- it is no longer shown, and its letters go in steps
+ALTER TABLE replay ADD COLUMN pins TEXT NOT NULL DEFAULT '{}';     -- the versions of its pipelines that it was planned with
 ALTER TABLE replay_letter ADD COLUMN saved INTEGER NOT NULL DEFAULT 0;
 UPDATE replay_letter SET saved = 1 WHERE replay IN (SELECT id FROM replay WHERE mode = 'saved');
 UPDATE replay SET saved = total WHERE mode = 'saved';

@@ -1,0 +1,170 @@
+//! Versions of rules: a worker takes up a corrected file between jobs, and a replay goes only to who has the rules it was planned
+//! with.
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::harness::{Sandbox, eventually};
+use crate::pages::Pages;
+
+const PAGES: usize = 40;
+
+/// A site whose prices are found by `.cost`, and tasks for all of its pages.
+fn shop(sandbox: &Sandbox) -> Pages {
+    let paths: Vec<&'static str> = (0..PAGES).map(|n| &*format!("/{n}").leak()).collect();
+    let site = Pages::html(paths.iter().map(|path| (*path, format!("<b class=cost>{path}</b>"))));
+    let tasks: String = paths.iter().map(|path| json!({"url": site.url(path)}).to_string() + "\n").collect();
+    sandbox.write("tasks.jsonl", tasks);
+    site
+}
+
+fn config(selector: &str, more: &str) -> String {
+    format!(
+        "[pipeline.p]\nhandler = \"http\"\nout = \"out.jsonl\"\n{more}\n[pipeline.p.extract.fields]\nprice = {selector:?}\n"
+    )
+}
+
+/// A worker that logs to a file.
+struct Worker(Child);
+
+impl Worker {
+    fn start(sandbox: &Sandbox, args: &[&str]) -> Self {
+        let log = fs::File::options().create(true).append(true).open(sandbox.path("work.log")).expect("opened");
+        let mut command = sandbox.command();
+        command.env("REDRIVE_LOG", "info").args(["work"]).args(args).stdout(Stdio::null()).stderr(log);
+        Self(command.spawn().expect("started"))
+    }
+
+    fn stop(mut self) {
+        kill_process(Pid::from_child(&self.0), Signal::INT).expect("signalled");
+        assert_eq!(self.0.wait().expect("waited").code(), Some(0));
+    }
+}
+
+fn versions(sandbox: &Sandbox) -> Vec<Value> {
+    let status = sandbox.redrive("status --json").expect(0).json();
+    let workers = status["workers"].as_array().cloned().unwrap_or_default();
+    workers.iter().map(|worker| worker["runs"][0]["definition"].clone()).collect()
+}
+
+/// The letters of a wrong selector recover by a worker that ran all the time, once the file is corrected.
+#[test]
+fn a_running_worker_takes_up_the_corrected_file() {
+    let sandbox = Sandbox::new();
+    let _site = shop(&sandbox);
+    sandbox.write("redrive.toml", config(".price", ""));
+    sandbox.redrive("push tasks.jsonl").expect(0);
+    let worker = Worker::start(&sandbox, &[]);
+    eventually("all die", || sandbox.ledger("p")["dead"] == PAGES);
+    let wrong = versions(&sandbox);
+    assert_eq!(sandbox.dead()[0]["definition"], wrong[0]);
+
+    sandbox.write("redrive.toml", config(".cost", ""));
+    let tried = sandbox.redrive("replay try --pipeline p").expect(0);
+    assert!(tried.stdout.contains("40 of 40"), "{}", tried.stdout);
+    let started = sandbox.redrive("replay start --pipeline p").expect(0);
+    assert!(started.stderr.contains("recovered: 40 of 40"), "{}\n{}", started.stdout, started.stderr);
+    eventually("the worker runs the corrected rules", || !versions(&sandbox).contains(&wrong[0]));
+    assert_eq!(sandbox.ledger("p")["done"], PAGES);
+    worker.stop();
+    sandbox.assert_sound();
+}
+
+/// A replay that is left to workers waits until one has the rules it was planned with, and says so.
+#[test]
+fn a_replay_waits_for_a_worker_with_its_rules() {
+    let sandbox = Sandbox::new();
+    let _site = shop(&sandbox);
+    sandbox.write("redrive.toml", config(".price", ""));
+    sandbox.write("other.toml", config(".price", ""));
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let worker = Worker::start(&sandbox, &["--config", "other.toml"]);
+    eventually("the worker is there", || versions(&sandbox).len() == 1);
+    sandbox.write("redrive.toml", config(".cost", ""));
+    sandbox.redrive("replay start --pipeline p --detach").expect(0);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let shown = sandbox.redrive("replay show last").expect(0).stdout;
+    assert!(shown.contains("for a worker with version"), "{shown}");
+    assert!(sandbox.redrive("status").expect(0).stdout.contains("waits for a worker with version"));
+    let replay = sandbox.redrive("replay show last --json").expect(0).json();
+    assert_eq!((&replay["progress"]["pending"], &replay["progress"]["failed"]), (&json!(PAGES), &json!(0)));
+
+    sandbox.write("other.toml", config(".cost", "concurrency = 3"));
+    eventually("all recover", || sandbox.ledger("p")["done"] == PAGES);
+    worker.stop();
+    sandbox.assert_sound();
+}
+
+/// Who resumes a replay after the rules changed again goes on with those, and is told.
+#[test]
+fn resuming_pins_a_replay_anew() {
+    let sandbox = Sandbox::new();
+    let _site = shop(&sandbox);
+    sandbox.write("redrive.toml", config(".price", ""));
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    sandbox.write("redrive.toml", config(".cst", ""));
+    sandbox.redrive("replay start --pipeline p").expect(6);
+    sandbox.write("redrive.toml", config(".cost", ""));
+    let resumed = sandbox.redrive("replay resume last").expect(0);
+    assert!(resumed.stdout.contains("it was planned with version"), "{}", resumed.stdout);
+    assert!(sandbox.ledger("p")["done"].as_u64().is_some_and(|done| done >= PAGES as u64 - 6));
+    sandbox.assert_sound();
+}
+
+/// A file that is broken is told of once, and the one before stays; a pipeline that is added is worked on.
+#[test]
+fn a_broken_file_changes_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.a]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; echo a >> ran.log\"]\n");
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    let worker = Worker::start(&sandbox, &[]);
+    sandbox.redrive("push tasks.jsonl --pipeline a").expect(0);
+    eventually("both are done", || sandbox.ledger("a")["done"] == 2);
+    let good = sandbox.read("redrive.toml");
+    sandbox.write("redrive.toml", "[pipeline.a]\ncomand = []\n");
+    let told = || sandbox.read("work.log").matches("cannot be used").count();
+    eventually("it is told of", || told() == 1);
+    sandbox.write(
+        "redrive.toml",
+        good + "[pipeline.b]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; echo b >> ran.log\"]\n",
+    );
+    eventually("the added one is there", || {
+        let status = sandbox.redrive("status --json").expect(0).json();
+        status["workers"][0]["runs"].as_array().is_some_and(|runs| runs.len() == 2)
+    });
+    assert_eq!(told(), 1, "once");
+    sandbox.redrive("push tasks.jsonl --pipeline b").expect(0);
+    eventually("they are done", || sandbox.ledger("b")["done"] == 2);
+    worker.stop();
+    sandbox.assert_sound();
+}
+
+/// A job that runs when the file changes ends by the rules it began with, and its place is not given away twice.
+#[test]
+fn what_runs_ends_as_it_began() {
+    let sandbox = Sandbox::new();
+    let config = |word: &str| {
+        let script =
+            format!("read -r job; touch begun; while [ ! -e go ]; do sleep 0.05; done; echo {word} >> ran.log");
+        format!("[pipeline.p]\nconcurrency = 1\ncommand = [\"sh\", \"-c\", {script:?}]\n")
+    };
+    sandbox.write("redrive.toml", config("old"));
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    sandbox.redrive("push tasks.jsonl").expect(0);
+    let worker = Worker::start(&sandbox, &[]);
+    eventually("the first runs", || sandbox.path("begun").exists());
+    let before = versions(&sandbox);
+    sandbox.write("redrive.toml", config("new"));
+    eventually("both generations are there", || versions(&sandbox).len() == 2);
+    assert!(versions(&sandbox).contains(&before[0]), "the old one waits for its job");
+    assert_eq!(sandbox.read("ran.log"), "");
+    sandbox.write("go", "");
+    eventually("both are done", || sandbox.ledger("p")["done"] == 2);
+    assert_eq!(sandbox.read("ran.log"), "old\nnew\n");
+    eventually("the old one is gone", || versions(&sandbox).len() == 1);
+    worker.stop();
+    sandbox.assert_sound();
+}
