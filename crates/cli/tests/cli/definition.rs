@@ -108,7 +108,7 @@ fn resuming_pins_a_replay_anew() {
     sandbox.write("redrive.toml", config(".cst", ""));
     sandbox.redrive("replay start --pipeline p").expect(6);
     sandbox.write("redrive.toml", config(".cost", ""));
-    let resumed = sandbox.redrive("replay resume last").expect(0);
+    let resumed = sandbox.redrive("replay resume last").expect(3);
     assert!(resumed.stdout.contains("it was planned with version"), "{}", resumed.stdout);
     assert!(sandbox.ledger("p")["done"].as_u64().is_some_and(|done| done >= PAGES as u64 - 6));
     sandbox.assert_sound();
