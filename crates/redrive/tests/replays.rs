@@ -7,6 +7,7 @@ use redrive::contract::{DeadFilter, Selection};
 use redrive::replays::{NewReplay, ReplayError, ReplayRef, can_use_saved};
 use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::ReplayId;
 use redrive_core::replays::{Pacing, ReplayMode, ReplayState, Wish};
 
@@ -30,6 +31,7 @@ async fn replay(redrive: &Redrive) -> ReplayId {
         force_why: None,
         pacing: Pacing::default(),
         edits: Default::default(),
+        pins: Default::default(),
     };
     redrive.start_replay(new).await.expect("started").0.expect("a replay")
 }
@@ -67,12 +69,17 @@ async fn a_replay_is_paused_resumed_and_cancelled_and_no_more_after_that() {
     let which = ReplayRef::Id(replay(&redrive).await);
     let state = async || redrive.find_replay(which).await.expect("found").state;
     assert_eq!(redrive.pause_replay(which, &by()).await.expect("paused").state, ReplayState::Paused);
-    assert_eq!(redrive.resume_replay(which, &by()).await.expect("resumed").state, ReplayState::Running);
-    let running = redrive.resume_replay(which, &by()).await.expect("it runs already");
+    let defined = |version: &str| [pipeline().defined(DefinitionVersion::new(version))];
+    let (resumed, before) = redrive.resume_replay(which, &by(), &defined("aa")).await.expect("resumed");
+    assert_eq!((resumed.state, before.len()), (ReplayState::Running, 0));
+    let (running, before) = redrive.resume_replay(which, &by(), &defined("bb")).await.expect("it runs already");
     assert_eq!(running.state, ReplayState::Running);
+    let versions = [running.pins, before].map(|pins| pins.into_values().map(|v| v.to_string()).collect::<Vec<_>>());
+    assert_eq!(versions, [["bb"], ["aa"]], "it is pinned anew, and says so");
     let cancelled = redrive.cancel_replay(which, &by(), &[pipeline()]).await.expect("cancelled");
     assert_eq!((cancelled.state, cancelled.progress.cancelled()), (ReplayState::Cancelled, 3));
-    for answer in [redrive.pause_replay(which, &by()).await, redrive.resume_replay(which, &by()).await] {
+    let resumed = redrive.resume_replay(which, &by(), &[]).await.map(|(replay, _)| replay);
+    for answer in [redrive.pause_replay(which, &by()).await, resumed] {
         assert_eq!(answer.as_ref().map(|_| ()).map_err(Error::kind), Err(ErrorKind::Refused));
         assert!(matches!(refused(answer), ReplayError::InState { state: ReplayState::Cancelled, .. }));
     }

@@ -3,10 +3,10 @@
 use anyhow::{Result, bail};
 use redrive::Redrive;
 use redrive::config::{Overrides, Setting};
+use redrive::contract::ReplayView;
 use redrive::replays::{self, NewReplay, ReplayRef, can_use_saved, describe};
 use redrive_core::definitions::Pins;
 use redrive_core::replays::{Pacing, ReplayMode};
-use redrive_store::contract::ReplayView;
 
 use super::super::filter::actor;
 use super::{drive, plan, select};
