@@ -166,3 +166,72 @@ pub(super) fn claim(batch: &mut Batch<'_>, params: &ClaimLetters) -> Result<Opti
     let claimed = u64::try_from(claimed).unwrap_or(0);
     Ok(Some(ClaimedLetters { version, claimed, refused: params.letters.len() as u64 - claimed }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::contract::DeadFilter;
+
+    /// A store with so many letters of one cause.
+    fn filled(letters: u32) -> Connection {
+        let mut conn = Connection::open_in_memory().expect("opened");
+        super::super::schema::migrate(&mut conn, "memory:").expect("made");
+        conn.execute_batch(&format!(
+            "INSERT INTO pipeline (id, name) VALUES (1, 'p');
+             INSERT INTO cause (id, name, pipeline) VALUES (1, 'c1', 1);
+             INSERT INTO cause_key (id, key, cause, origin, template, reason, parts, sample, first_seen, last_seen)
+             VALUES (1, 'k', 1, 1, 'x', 'timeout', '[]', 'x', 0, 0);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {letters})
+             INSERT INTO dead (id, pipeline, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message,
+                               input, cause_key)
+             SELECT randomblob(16), 1, 0, abs(random()) % 1000, 0, 1, 0, 0, 'auto', 'timeout', 'x', '{{}}', 1 FROM n;"
+        ))
+        .expect("filled");
+        conn
+    }
+
+    /// A page costs the same wherever it is and however many letters there are: paging through is not quadratic.
+    #[test]
+    fn every_page_of_letters_costs_the_same() {
+        let cause = DeadFilter { cause: Some("c1".parse().expect("an id")), ..DeadFilter::default() };
+        let pipeline = DeadFilter { pipeline: Some("p".parse().expect("a name")), ..DeadFilter::default() };
+        let reason = DeadFilter { reason: Some(Reason::Timeout), ..DeadFilter::default() };
+        let conn = filled(10_000);
+        for filter in [cause, pipeline, reason] {
+            let selection = Selection { filter, ids: Vec::new() };
+            let mut costs = Vec::new();
+            let (mut cursor, mut letters) = (None, 0);
+            loop {
+                let steps = Arc::new(AtomicU64::new(0));
+                let counted = Arc::clone(&steps);
+                let count = move || {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    false
+                };
+                conn.progress_handler(10, Some(count)).expect("watched");
+                let params = FindLetters {
+                    selection: selection.clone(),
+                    opened: None,
+                    tried: None,
+                    host: "here".into(),
+                    whole: false,
+                    limit: 500,
+                    cursor,
+                };
+                let page = find(&conn, &params).expect("found");
+                costs.push(steps.load(Ordering::Relaxed));
+                letters += page.items.len();
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!((letters, costs.len()), (10_000, 20));
+            let (least, most) = (costs[..19].iter().min().expect("pages"), costs.iter().max().expect("pages"));
+            assert!(most < &(least * 2), "{costs:?}");
+        }
+    }
+}

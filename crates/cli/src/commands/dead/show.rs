@@ -69,7 +69,8 @@ fn print(letter: &DeadLetter) -> Result<()> {
         ("died", letter.died_at.to_string()),
         ("payload", payload(letter)),
     ];
-    for (name, value) in fields.into_iter().chain(letter.task_id.clone().map(|id| ("task id", id))) {
+    let rules = letter.definition.as_ref().map(|version| ("rules", version.to_string()));
+    for (name, value) in fields.into_iter().chain(rules).chain(letter.task_id.clone().map(|id| ("task id", id))) {
         out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
     }
     out!("{}", paint(HEADING, "input"))?;

@@ -73,7 +73,7 @@ pub async fn a_letter_recovers(store: Shared) {
     assert_eq!((ledger.done, ledger.recovered, ledger.replaying), (1, 1, 0));
     let cause = &causes(&store, at(110)).await[0];
     assert_eq!((cause.dead, cause.recovered), (0, 1));
-    assert_eq!(store.recovered_causes(done.id).await.expect("listed"), [cause.id.clone()]);
+    assert_eq!(store.recovered_causes(done.id).await.expect("listed"), std::slice::from_ref(&cause.id));
     assert_sound(&store).await;
 }
 
