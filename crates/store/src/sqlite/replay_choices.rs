@@ -178,7 +178,7 @@ mod tests {
     /// A store with so many letters of one cause.
     fn filled(letters: u32) -> Connection {
         let mut conn = Connection::open_in_memory().expect("opened");
-        super::super::schema::migrate(&mut conn, "memory:").expect("made");
+        super::super::schema::migrate(&mut conn, std::path::Path::new("memory:")).expect("made");
         conn.execute_batch(&format!(
             "INSERT INTO pipeline (id, name) VALUES (1, 'p');
              INSERT INTO cause (id, name, pipeline) VALUES (1, 'c1', 1);
@@ -199,7 +199,7 @@ mod tests {
         let cause = DeadFilter { cause: Some("c1".parse().expect("an id")), ..DeadFilter::default() };
         let pipeline = DeadFilter { pipeline: Some("p".parse().expect("a name")), ..DeadFilter::default() };
         let reason = DeadFilter { reason: Some(Reason::Timeout), ..DeadFilter::default() };
-        let conn = filled(10_000);
+        let mut conn = filled(10_000);
         for filter in [cause, pipeline, reason] {
             let selection = Selection { filter, ids: Vec::new() };
             let mut costs = Vec::new();
