@@ -352,10 +352,12 @@ impl Fetcher {
         match self.lane {
             Lane::Queue => Ok(self.context.redrive.ledger(&self.pipeline.name).await?.open_by_itself() == 0),
             Lane::Replay(id) => {
-                let replay = self.context.redrive.store.get_replay(id).await?;
-                let over =
-                    |replay: ReplayView| replay.state != ReplayState::Running || !self.pipeline.fits(&replay.pins);
-                Ok(replay.is_none_or(over))
+                let store = &self.context.redrive.store;
+                let fits =
+                    |replay: &ReplayView| replay.state == ReplayState::Running && self.pipeline.fits(&replay.pins);
+                let Some(replay) = store.get_replay(id).await?.filter(fits) else { return Ok(true) };
+                // The rest may belong to pipelines that others know.
+                Ok(replay.pipelines.len() > 1 && !store.left_in_replay(id).await?.contains(&self.pipeline.name))
             }
         }
     }

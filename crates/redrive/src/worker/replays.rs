@@ -3,7 +3,7 @@
 //! Any number of processes may drive one replay: each step is written only on the replay it was decided on. A worker sends the
 //! letters of the pipelines it knows; the rest of a replay is left to who knows the others.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,8 @@ pub(super) struct Driver {
     busy: Vec<(ReplayId, PipelineName)>,
     /// The versions of replays that are being prepared, and when they were first seen.
     preparing: HashMap<ReplayId, (u64, Instant)>,
+    /// Replays that wait for pipelines which this worker does not know.
+    waiting: HashSet<ReplayId>,
     /// When each policy is to be looked at again.
     turns: HashMap<(PipelineName, usize), Timestamp>,
 }
@@ -76,6 +78,7 @@ impl Driver {
             lanes: JoinSet::new(),
             busy: Vec::new(),
             preparing: HashMap::new(),
+            waiting: HashSet::new(),
             turns: HashMap::new(),
         }
     }
@@ -127,10 +130,8 @@ impl Driver {
                 continue;
             }
             let Some(replay) = self.advance(replay, &mut found).await? else { continue };
-            let works = replay.state == ReplayState::Running && self.fitting(&replay).next().is_some();
-            if works && !replay.pipelines.iter().any(|pipeline| self.is_given_up(pipeline)) {
-                found.open = true;
-                self.work_on(&replay);
+            if replay.state == ReplayState::Running {
+                found.open |= self.work_on(&replay).await?;
             }
         }
         Ok(found)
@@ -187,26 +188,34 @@ impl Driver {
         Ok(Some(replay))
     }
 
-    /// Our pipelines that a replay has letters of, in the version it was planned with.
-    fn fitting<'a>(&'a self, replay: &'a ReplayView) -> impl Iterator<Item = &'a Pipeline> {
-        let concerned = self.pipelines.iter().filter(|pipeline| replay.pipelines.contains(&pipeline.name));
-        concerned.filter(|pipeline| pipeline.fits(&replay.pins))
-    }
-
-    /// Has somebody work on the letters of a replay, for each of its pipelines that is ours.
-    fn work_on(&mut self, replay: &ReplayView) {
-        for pipeline in self.fitting(replay).cloned().collect::<Vec<_>>() {
+    /// Has somebody work on the letters of a replay, for each of its pipelines that is ours and has some left; says whether any
+    /// has. What is left of others is told once: whoever knows them goes on.
+    async fn work_on(&mut self, replay: &ReplayView) -> Result<bool, Error> {
+        let left = match replay.pipelines.len() {
+            0 | 1 => replay.pipelines.clone(),
+            _ => self.context.redrive.store.left_in_replay(replay.id).await?,
+        };
+        let ours = |pipeline: &&Pipeline| left.contains(&pipeline.name) && pipeline.fits(&replay.pins);
+        let able = |pipeline: &&Pipeline| !self.is_given_up(&pipeline.name);
+        let ours: Vec<Pipeline> = self.pipelines.iter().filter(ours).filter(able).cloned().collect();
+        if ours.is_empty() && !left.is_empty() && self.waiting.insert(replay.id) {
+            let names: Vec<_> = left.iter().map(PipelineName::as_str).collect();
+            let pipelines = names.join(", ");
+            tracing::info!(replay = %replay.id, pipelines, "what is left of a replay waits for workers that know it");
+        }
+        let any = !ours.is_empty();
+        for pipeline in ours {
             let lane = (replay.id, pipeline.name.clone());
             if !self.busy.contains(&lane) {
                 self.busy.push(lane.clone());
-                let fetcher =
-                    Fetcher::new(Arc::clone(&self.context), pipeline.clone(), Lane::Replay(replay.id), self.patience);
+                let fetcher = Fetcher::new(Arc::clone(&self.context), pipeline, Lane::Replay(replay.id), self.patience);
                 self.lanes.spawn(async move {
                     fetcher.run(Until::Drained).await;
                     lane
                 });
             }
         }
+        Ok(any)
     }
 
     /// Begins the replays that policies ask for, when it is their time.

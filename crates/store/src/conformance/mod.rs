@@ -63,7 +63,7 @@ macro_rules! conformance_tests {
                       letters_are_found_with_what_is_known_of_them, an_untried_letter_can_be_replayed,
                       letters_are_chosen_in_steps, who_dies_later_is_not_chosen, a_step_on_what_was_writes_nothing,
                       of_two_drivers_one_is_heard, one_letter_goes_to_one_of_two_replays,
-                      what_settles_meanwhile_is_not_lost, a_replay_is_cancelled_in_steps,
+                      what_settles_meanwhile_is_not_lost, a_replay_knows_what_is_left, a_replay_is_cancelled_in_steps,
                       who_works_on_a_letter_keeps_it, old_replays_are_forgotten_in_steps]
             tries: [a_try_changes_nothing_but_itself, what_a_try_recovered_can_be_chosen, old_tries_are_forgotten_in_steps]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,

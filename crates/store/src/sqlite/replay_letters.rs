@@ -1,8 +1,10 @@
 //! The letters of a replay on their way: sent, let go of, and come to their end.
 
 use redrive_core::counts::{Delta, Event};
+use std::collections::BTreeSet;
+
 use redrive_core::failures::Reason;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::replays::LetterState;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
@@ -42,6 +44,20 @@ fn pending_letter(row: &Row<'_>) -> RowResult<PendingLetter> {
         None => None,
     };
     Ok(PendingLetter { job: rows::job_id(row, 1)?, saved: row.get(2)?, dead })
+}
+
+/// The pipelines that have letters whose turn has not come, or that are under way.
+pub(super) fn left(conn: &Connection, id: ReplayId) -> Result<BTreeSet<PipelineName>, Fault> {
+    let (replay, _) = replays::get(conn, id)?;
+    let mut select = conn.prepare_cached(
+        "SELECT p.name FROM pipeline p
+         WHERE EXISTS (SELECT 1 FROM replay_letter l INDEXED BY replay_letter_pending
+                       WHERE l.replay = ?1 AND l.pipeline = p.id AND l.state = 'pending')
+            OR EXISTS (SELECT 1 FROM replay_letter l INDEXED BY replay_letter_running
+                       WHERE l.replay = ?1 AND l.pipeline = p.id AND l.state = 'running')",
+    )?;
+    let rows = select.query_map([replay], |row| rows::parsed(row, 0))?;
+    Ok(rows.collect::<RowResult<_>>()?)
 }
 
 /// Sends letters, if the replay is still as it was.

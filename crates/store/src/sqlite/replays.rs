@@ -1,7 +1,9 @@
 //! Replays: making, listing and changing them. What is to happen is decided elsewhere, on a version of the replay.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
-use redrive_core::ids::ReplayId;
+use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::{LetterFacts, NextReplay, Progress, ReplayState, Step, StepChange};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -81,6 +83,10 @@ impl ReplayStore for SqliteStore {
 
     async fn get_replay(&self, id: ReplayId) -> Result<Option<ReplayView>> {
         self.read(move |conn| Ok(find(conn, id)?.map(|(_, view)| view))).await
+    }
+
+    async fn left_in_replay(&self, id: ReplayId) -> Result<BTreeSet<PipelineName>> {
+        self.read(move |conn| replay_letters::left(conn, id)).await
     }
 
     async fn joined_since(&self, id: ReplayId) -> Result<u64> {

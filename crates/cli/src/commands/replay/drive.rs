@@ -1,5 +1,6 @@
 //! Working on a replay, or watching others do it, until it ends.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -8,7 +9,7 @@ use redrive::contract::{ListReplayLetters, ReplayView};
 use redrive::replays::ReplayRef;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive};
-use redrive_core::ids::ReplayId;
+use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::{LetterState, ReplayState};
 
 use super::super::signals;
@@ -70,7 +71,29 @@ pub async fn drive(
         say!("{} {}; go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
         return Ok(Exit::Interrupted);
     }
+    if replay.state == ReplayState::Running {
+        let waits = names(&redrive.store().left_in_replay(id).await?);
+        say!("{} {}; a worker that knows {waits} goes on", paint(WAITING, "left:"), left(&replay));
+        return Ok(Exit::Waited);
+    }
     Ok(exit(&replay))
+}
+
+fn names(pipelines: &BTreeSet<PipelineName>) -> String {
+    let names: Vec<_> = pipelines.iter().map(|name| format!("pipeline {name}")).collect();
+    names.join(" and ")
+}
+
+/// The pipelines with letters left that no worker knows; nothing if there is no worker at all.
+async fn unknown(redrive: &Redrive, replay: &ReplayView) -> Result<Option<BTreeSet<PipelineName>>> {
+    let workers = redrive.store().list_workers().await?;
+    let alive = workers.iter().filter(|worker| worker.alive);
+    let known: BTreeSet<_> = alive.flat_map(|worker| &worker.runs).map(|runs| &runs.pipeline).collect();
+    if known.is_empty() {
+        return Ok(None);
+    }
+    let left = redrive.store().left_in_replay(replay.id).await?;
+    Ok(Some(left.into_iter().filter(|name| !known.contains(name)).collect()))
 }
 
 /// Follows a replay that others work on.
@@ -82,10 +105,11 @@ pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     loop {
         let replay = redrive.find_replay(ReplayRef::Id(id)).await?;
         show(&counter, &replay);
-        let alone = replay.is_open() && !redrive.store().list_workers().await?.iter().any(|worker| worker.alive);
-        if alone && !said {
+        let unknown = if replay.is_open() && !said { unknown(&redrive, &replay).await? } else { Some(BTreeSet::new()) };
+        if unknown.as_ref().is_none_or(|pipelines| !pipelines.is_empty()) {
             said = true;
-            counter.say(&format!("nobody works on it: `redrive work` or `redrive replay resume {id}` does"));
+            let what = unknown.map_or_else(|| "it".to_owned(), |pipelines| names(&pipelines));
+            counter.say(&format!("nobody works on {what}: `redrive work` or `redrive replay resume {id}` does"));
         }
         if !replay.is_open() || replay.state == ReplayState::Paused {
             counter.finish();

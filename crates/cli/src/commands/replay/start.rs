@@ -6,6 +6,7 @@ use redrive::config::{Overrides, Setting};
 use redrive::contract::ReplayView;
 use redrive::replays::{self, NewReplay, ReplayRef, can_use_saved, describe};
 use redrive_core::definitions::Pins;
+use redrive_core::ids::PipelineName;
 use redrive_core::replays::{Pacing, ReplayMode};
 
 use super::super::filter::actor;
@@ -84,8 +85,16 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let counter = Counter::start("replayed");
-    let pipelines =
-        select::pipelines(setting, &redrive, names, &args.drive.work, Some((&counter, args.drive.out.clone())))?;
+    let build = |name: &PipelineName| {
+        let results = Some((&counter, args.drive.out.clone()));
+        select::pipelines(setting, &redrive, std::iter::once(name.clone()), &args.drive.work, results)
+    };
+    let (known, unknown): (Vec<_>, Vec<_>) = found.pipelines.iter().map(build).partition(Result::is_ok);
+    // Whoever knows one of its pipelines can work on a replay; the rest is left to others.
+    if let (true, Some(Err(why))) = (known.is_empty(), unknown.into_iter().next()) {
+        return Err(why);
+    }
+    let pipelines: Vec<_> = known.into_iter().flatten().flatten().collect();
     if found.mode == ReplayMode::Saved {
         can_use_saved(&pipelines, !found.edits.is_empty())?;
     }

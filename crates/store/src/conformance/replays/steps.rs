@@ -3,7 +3,7 @@
 use redrive_core::replays::{Step, Withdrawn, next};
 
 use super::*;
-use crate::contract::{ForgetReplays, ReleaseLetters, SentLetter, WithdrawLetter, WithdrawLetters};
+use crate::contract::{ForgetReplays, ListPending, ReleaseLetters, SentLetter, WithdrawLetter, WithdrawLetters};
 
 /// A replay is prepared in steps: a letter that was claimed is nobody else's, and any driver goes on where the last one stopped.
 pub async fn letters_are_chosen_in_steps(store: Shared) {
@@ -117,6 +117,27 @@ pub async fn what_settles_meanwhile_is_not_lost(store: Shared) {
     assert_eq!(progress.step, Step { number: 0, sent: 4, settled: 2, failed: 1 });
     assert_eq!((progress.recovered, progress.failed, progress.running, progress.pending), (1, 1, 2, 2));
     assert_sound(&store).await;
+}
+
+/// A replay says which pipelines have letters that have not come to their end.
+pub async fn a_replay_knows_what_is_left(store: Shared) {
+    bury_some(&store, 2).await;
+    start(&store, 1, Pacing { ramp: vec![1, 1], ..Pacing::default() }).await;
+    let left = async || store.left_in_replay(replay_id(1)).await.expect("asked").contains(&pipeline());
+    assert!(left().await, "both wait");
+    for secs in [101, 111] {
+        advance(&store, 1, at(secs)).await;
+        assert!(left().await, "one is under way");
+        let leased = lease(&store, 1, at(secs + 1)).await;
+        settle(&store, &leased[0], Outcome::Done, at(secs + 2)).await;
+    }
+    assert!(!left().await);
+    let none = ListPending {
+        id: replay_id(1),
+        pipelines: std::iter::once("other".parse().expect("a name")).collect(),
+        limit: 9,
+    };
+    assert!(store.list_pending(none).await.expect("listed").is_empty());
 }
 
 /// A replay is cancelled in steps: between them its letters are its own, or dead as they were.

@@ -74,6 +74,9 @@ pub trait ReplayStore {
     /// A replay.
     async fn get_replay(&self, id: ReplayId) -> Result<Option<ReplayView>>;
 
+    /// The pipelines of a replay that have letters which have not come to their end.
+    async fn left_in_replay(&self, id: ReplayId) -> Result<BTreeSet<PipelineName>>;
+
     /// Letters that a replay's choice would find now and that died after it was made.
     async fn joined_since(&self, id: ReplayId) -> Result<u64>;
 

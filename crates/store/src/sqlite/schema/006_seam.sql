@@ -134,6 +134,7 @@ UPDATE replay SET wish = json_object('mode', mode, 'force', json(iif(force_why I
 UPDATE replay SET state = 'cancelling' WHERE state = 'cancelled' AND finished_at IS NULL;
 DROP INDEX replay_letter_pending;
 CREATE INDEX replay_letter_pending ON replay_letter (replay, pipeline, n) WHERE state = 'pending';
+CREATE INDEX replay_letter_running ON replay_letter (replay, pipeline) WHERE state = 'running';
 -- The newest replay that was opened before a letter died: while letters are chosen in steps, those that die meanwhile are not.
 ALTER TABLE dead ADD COLUMN opened_before INTEGER NOT NULL DEFAULT 0;
 -- What letters came to when they were tried and nothing was settled; `attempts` says whether they were tried since.

@@ -1,0 +1,122 @@
+//! Replays that several workers drive, and tries that a replay relies on.
+
+#[path = "support/in_memory.rs"]
+mod in_memory;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use redrive::replays::{NewReplay, ReplayError, ReplayRef};
+use redrive::worker::Until;
+use redrive::{CancellationToken, Error, FailureReport, Job, Pipeline, Reason, Redrive, json};
+use redrive_core::actors::{Actor, Via};
+use redrive_core::definitions::DefinitionVersion;
+use redrive_core::ids::TryId;
+use redrive_core::jobs::Input;
+use redrive_core::replays::{Pacing, ReplayMode, ReplayState, Wish};
+use redrive_store::contract::{DeadFilter, OpenTry, Selection};
+
+use self::in_memory::{at_start, redrive};
+
+fn ada() -> Actor {
+    Actor::new("ada", Via::Api)
+}
+
+fn all() -> Selection {
+    let filter = DeadFilter { reason: Some(Reason::HandlerError), ..DeadFilter::default() };
+    Selection { filter, ids: Vec::new() }
+}
+
+/// A pipeline that fails until it is fixed, with so many dead letters.
+async fn with_dead(redrive: &Redrive, name: &str, letters: u32, fixed: &Arc<AtomicBool>) -> Pipeline {
+    let fixed = Arc::clone(fixed);
+    let pipeline = Pipeline::new(name, move |_: Job| {
+        let works = fixed.load(Ordering::Relaxed);
+        async move { if works { Ok(json!(1)) } else { Err(FailureReport::new(Reason::HandlerError, "broken")) } }
+    })
+    .expect("a pipeline")
+    .attempts(1);
+    redrive.enqueue(&pipeline, (0..letters).map(|n| json!({"n": n}))).await.expect("accepted");
+    redrive.drain(pipeline.clone()).await.expect("drained");
+    pipeline
+}
+
+async fn start(redrive: &Redrive, pacing: Pacing) -> redrive_core::ids::ReplayId {
+    let (wish, edits) = (Wish::of(ReplayMode::Suited), Input::new());
+    let new = NewReplay {
+        name: "r".into(),
+        by: ada(),
+        selection: all(),
+        wish,
+        force_why: None,
+        pacing,
+        edits,
+        pins: Default::default(),
+    };
+    redrive.start_replay(new).await.expect("started").0.expect("something to replay")
+}
+
+async fn assert_sound(redrive: &Redrive) {
+    assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_replay_over_two_pipelines_is_driven_by_workers_that_know_one() {
+    let (redrive, _clock) = redrive();
+    let fixed = Arc::new(AtomicBool::new(false));
+    let a = with_dead(&redrive, "a", 7, &fixed).await;
+    let b = with_dead(&redrive, "b", 9, &fixed).await;
+    fixed.store(true, Ordering::Relaxed);
+    let id = start(&redrive, Pacing::default()).await;
+    let work = |pipeline: &Pipeline| {
+        redrive.worker(vec![pipeline.clone()]).with_replays().run(Until::Drained, CancellationToken::new())
+    };
+    tokio::time::timeout(Duration::from_secs(20), work(&a))
+        .await
+        .expect("it does not wait for others")
+        .expect("worked");
+    let halfway = redrive.find_replay(ReplayRef::Id(id)).await.expect("there");
+    assert_eq!((halfway.state, halfway.progress.recovered), (ReplayState::Running, 7), "it took its own");
+    let left = redrive.store().left_in_replay(id).await.expect("asked");
+    assert_eq!(left.iter().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
+    tokio::time::timeout(Duration::from_secs(20), work(&b)).await.expect("it ends").expect("worked");
+    let done = redrive.find_replay(ReplayRef::Id(id)).await.expect("there");
+    assert_eq!((done.state, done.progress.recovered), (ReplayState::Done, 16));
+    assert_sound(&redrive).await;
+}
+
+#[tokio::test]
+async fn what_is_cancelled_keeps_to_the_attempts_of_its_pipeline() {
+    let (redrive, _clock) = redrive();
+    let fixed = Arc::new(AtomicBool::new(false));
+    let pipeline = with_dead(&redrive, "p", 3, &fixed).await;
+    let id = start(&redrive, Pacing { ramp: vec![1], ..Pacing::default() }).await;
+    let cancelled = redrive.cancel_replay(ReplayRef::Id(id), &ada(), &[pipeline]).await.expect("cancelled");
+    assert_eq!((cancelled.state, cancelled.progress.cancelled()), (ReplayState::Cancelled, 3));
+    let again = redrive.cancel_replay(ReplayRef::Last, &ada(), &[]).await;
+    assert!(matches!(again, Err(Error::Replay(ReplayError::InState { state: ReplayState::Cancelled, .. }))));
+    assert_sound(&redrive).await;
+}
+
+#[tokio::test]
+async fn a_try_is_not_relied_on_once_its_pipeline_is_defined_otherwise() {
+    let (redrive, clock) = redrive();
+    let pipeline = |version: &str| {
+        let made = Pipeline::new("p", |_: Job| async { Ok::<_, FailureReport>(json!(1)) }).expect("a pipeline");
+        [made.defined(DefinitionVersion::new(version))]
+    };
+    let find = async |version: &str| redrive.find_recoverable(&all(), &Input::new(), &pipeline(version)).await;
+    assert!(matches!(find("v1").await, Err(Error::Replay(ReplayError::NoTry))));
+    let tried_with = [("p".parse().expect("a name"), Some(DefinitionVersion::new("v1")))].into_iter().collect();
+    let id = TryId::new(at_start(), 1);
+    let (selection, edits) = (all(), Input::new());
+    let open = OpenTry { id, by: ada(), selection, edits, tried_with, now: redrive.now() };
+    redrive.store().open_try(open).await.expect("opened");
+    assert!(matches!(find("v1").await, Err(Error::Replay(ReplayError::NoTry))), "it has not ended");
+    redrive.store().end_try(id, json!({}), redrive.now()).await.expect("ended");
+    assert_eq!(find("v1").await.expect("found").id, id);
+    assert!(matches!(find("v2").await, Err(Error::Replay(ReplayError::TriedOtherwise(_)))));
+    clock.advance(Duration::from_secs(86_401));
+    assert!(matches!(find("v1").await, Err(Error::Replay(ReplayError::TryTooOld(_)))));
+}
