@@ -18,7 +18,12 @@ use redrive_core::proxies::ProxyPolicy;
 use redrive_core::time::Timestamp;
 use serde_json::Value;
 
-use self::in_memory::{eventually, redrive};
+use redrive_core::ids::PipelineName;
+use redrive_store::Store;
+use redrive_store::conformance::decorators::{Counting, Decorated, Delaying, Layer};
+use redrive_store::sqlite::SqliteStore;
+
+use self::in_memory::{eventually, over, redrive};
 
 /// Works until the worker has waited in vain for ten minutes, which pass quickly.
 async fn wait_in_vain(redrive: &Redrive, pipeline: &Pipeline, clock: &TestClock) -> Waited {
@@ -183,4 +188,66 @@ async fn a_job_that_kept_no_evidence_does_not_prove_that_evidence_can_be_kept() 
     eventually("evidence is kept again", async || tries().await == 0).await;
     stop.cancel();
     working.await.expect("no panic").expect("it ends well");
+}
+
+fn decorated<L: Layer>(layer: &Arc<L>) -> Arc<dyn Store> {
+    Decorated::new(Arc::new(SqliteStore::in_memory().expect("opened")), layer)
+}
+
+fn quick_name() -> PipelineName {
+    "p".parse().expect("a name")
+}
+
+fn quick() -> Pipeline {
+    Pipeline::with_name(quick_name(), Arc::new(|_: Job| async { Ok(json!(1)) }))
+}
+
+/// A lease that was asked before tasks came, and is answered after, says nothing about them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_is_answered_late_does_not_end_the_waiting() {
+    let layer = Arc::new(Delaying::new("lease"));
+    let (redrive, clock) = over(decorated(&layer));
+    let fed = CancellationToken::new();
+    let worker = redrive.worker(vec![quick()]).max_wait(Duration::from_secs(60));
+    layer.hold_back(true);
+    let working = tokio::spawn(worker.run(Until::DrainedAfter(fed.clone()), CancellationToken::new()));
+    eventually("a lease is asked for", async || layer.held_back() > 0).await;
+    redrive.enqueue(&quick(), [json!({"n": 1})]).await.expect("accepted");
+    clock.advance(Duration::from_secs(120));
+    fed.cancel();
+    layer.hold_back(false);
+    working.await.expect("no panic").expect("it did not wait in vain");
+    assert_eq!(redrive.ledger(&quick_name()).await.expect("read").done, 1);
+}
+
+/// Ten workers that have nothing to do ask for jobs at first and then every few seconds, and one of them does the chores.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_workers_ask_rarely_and_one_does_the_chores() {
+    const WORKERS: u64 = 10;
+    let layer = Arc::<Counting>::default();
+    let (redrive, clock) = over(decorated(&layer));
+    redrive.enqueue(&quick(), [json!({"n": 1})]).await.expect("accepted");
+    redrive.drain(quick()).await.expect("drained");
+    let stop = CancellationToken::new();
+    let mut working = tokio::task::JoinSet::new();
+    for _ in 0..WORKERS {
+        working.spawn(redrive.worker(vec![quick()]).run(Until::Stopped, stop.clone()));
+    }
+    eventually("all of them are there", async || layer.calls("beat") > WORKERS).await;
+    let chores = layer.calls("expire_dead");
+    // The chores of a minute are done within it, by whoever leads.
+    for _ in 0..66 {
+        clock.advance(Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(layer.calls("expire_dead") - chores <= 2, "{:?}", layer.all());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = layer.all();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let leases = layer.calls("lease") - before.get("lease").copied().unwrap_or_default();
+    assert!(leases <= 4 * WORKERS, "{leases} leases in 4 s by idle workers");
+    stop.cancel();
+    while let Some(ended) = working.join_next().await {
+        ended.expect("no panic").expect("stopped");
+    }
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use redrive_store::conformance::Fixture;
 use redrive_store::conformance::script::{
     Shared, ada, assert_sound, at, attach, enqueue, job, lease_all, lease_one, listen, pipeline, plain,
 };
@@ -14,6 +16,24 @@ use redrive_store::{Options, Store, StoreError};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+/// A store in a file, and others beside it.
+struct InFiles(TempDir);
+
+fn in_files() -> InFiles {
+    InFiles(tempfile::tempdir().expect("a temporary folder"))
+}
+
+#[async_trait]
+impl Fixture for InFiles {
+    async fn handle(&self) -> Shared {
+        open(self.0.path())
+    }
+
+    async fn other(&self) -> Shared {
+        open(&self.0.path().join("other"))
+    }
+}
+
 async fn fresh() -> (Arc<dyn Store>, TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     (open(folder.path()), folder)
@@ -23,7 +43,7 @@ fn open(folder: &Path) -> Shared {
     Arc::new(SqliteStore::open(&folder.join("sub/redrive.db"), Options::create()).expect("a store opens"))
 }
 
-redrive_store::conformance_tests!(fresh);
+redrive_store::conformance_tests!(in_files);
 
 #[tokio::test]
 async fn what_was_acknowledged_is_there_after_reopening() {

@@ -9,6 +9,7 @@ use redrive::Redrive;
 use redrive::chance::SeededChance;
 use redrive::clock::TestClock;
 use redrive_core::time::Timestamp;
+use redrive_store::Store;
 use redrive_store::sqlite::SqliteStore;
 
 /// What the clock shows at first.
@@ -18,8 +19,12 @@ pub fn at_start() -> Timestamp {
 
 /// Redrive in memory, and its clock.
 pub fn redrive() -> (Redrive, Arc<TestClock>) {
-    let clock = Arc::new(TestClock::at(at_start()));
-    let redrive = Redrive::over(Arc::new(SqliteStore::in_memory().expect("opened")));
+    over(Arc::new(SqliteStore::in_memory().expect("opened")))
+}
+
+/// Redrive over a store, and its clock.
+pub fn over(store: Arc<dyn Store>) -> (Redrive, Arc<TestClock>) {
+    let (redrive, clock) = (Redrive::over(store), Arc::new(TestClock::at(at_start())));
     (redrive.with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(7))), clock)
 }
 

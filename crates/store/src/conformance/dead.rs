@@ -17,7 +17,6 @@ use super::script::{
     pipeline, plain, settle,
 };
 use crate::contract::{DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, RegisterPayload, Selection};
-use crate::sqlite::SqliteStore;
 
 async fn bury_five(store: &Shared) {
     attach(store, 1).await;
@@ -94,7 +93,7 @@ pub async fn expires_the_oldest(store: Shared) {
 }
 
 /// A letter comes out of another store as it went in, but for its number, which is one of that store.
-pub async fn export_and_import_lose_nothing(store: Shared) {
+pub async fn export_and_import_lose_nothing(store: Shared, other: Shared) {
     bury_five(&store).await;
     enqueue(&store, vec![NewJob { round: "r".parse().ok(), origin: origin(), ..job(6, plain()) }]).await;
     let miss =
@@ -104,7 +103,6 @@ pub async fn export_and_import_lose_nothing(store: Shared) {
     let letters = dead(&store, DeadFilter::default()).await;
     let text: Vec<String> = letters.iter().map(|l| serde_json::to_string(l).expect("a letter is JSON")).collect();
     let read = text.iter().map(|line| serde_json::from_str(line).expect("JSON is a letter")).collect();
-    let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     let new = other.import_dead(brought(read, at(70))).await.expect("imported");
     assert_eq!(new, vec![Arrival::New; 6]);
     let expire = ExpireDead { pipeline: pipeline(), before: at(70), limit: 9, now: at(71) };
@@ -180,11 +178,10 @@ pub async fn a_known_key_is_not_taken_in_again(store: Shared) {
 }
 
 /// Numbers as large as they can be neither stop a replay nor break the ledger.
-pub async fn counts_of_an_imported_letter_saturate(store: Shared) {
+pub async fn counts_of_an_imported_letter_saturate(store: Shared, other: Shared) {
     attach(&store, 1).await;
     bury(&store, job(1, plain()), Reason::Blocked, "no", at(1)).await;
     let whole = dead(&store, DeadFilter::default()).await.remove(0);
-    let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     attach(&other, 1).await;
     let most = u32::MAX;
     let letter = DeadLetter { attempts: most, crashes: most, replays: most, ..whole };
@@ -198,11 +195,10 @@ pub async fn counts_of_an_imported_letter_saturate(store: Shared) {
 }
 
 /// A payload whose bytes did not come along is not counted as one that can be worked from, and says that it is missing.
-pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared) {
+pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared, other: Shared) {
     attach(&store, 1).await;
     bury(&store, job(1, plain()), Reason::SchemaValidation, "no price", at(1)).await;
     let whole = dead(&store, DeadFilter::default()).await.remove(0);
-    let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     let (here, gone) = (PayloadHash::from_bytes([1; 32]), PayloadHash::from_bytes([2; 32]));
     let register = RegisterPayload {
         place: PayloadPlace { store: None, hash: here, salt: 0 },

@@ -1,32 +1,52 @@
 //! The suite that every backend runs unchanged: what a store must hold to, one file per noun.
 //!
-//! A backend's test file names a function that makes a fresh store and calls [`conformance_tests!`](crate::conformance_tests).
+//! A backend's test file names a function that makes a fresh [`Fixture`] and calls [`conformance_tests!`](crate::conformance_tests).
+
+use async_trait::async_trait;
+
+use self::script::Shared;
 
 pub mod activity;
 pub mod breakers;
 pub mod causes;
 pub mod changes;
+pub mod chunks;
 pub mod clock;
 pub mod counts;
 pub mod dead;
+pub mod decorators;
 pub mod definitions;
+pub mod handles;
+pub mod histories;
 pub mod jobs;
 pub mod leader;
 pub mod leases;
 pub mod ledger;
 pub mod payloads;
+pub mod recount;
 pub mod replays;
 pub mod script;
 pub mod traffic;
 pub mod tries;
 pub mod workers;
 
-/// Makes one test per case of the suite. `$make` is an async function that gives a fresh, empty `Arc<dyn Store>` and
-/// something to keep while it is used.
+/// What a backend brings to be judged: stores that are made for one case.
+#[async_trait]
+pub trait Fixture: Send + Sync {
+    /// One more handle to the store of this case, as another process would have it. It is empty at first.
+    async fn handle(&self) -> Shared;
+
+    /// Another store, which is empty.
+    async fn other(&self) -> Shared;
+}
+
+/// Makes one test per case of the suite. `$make` is a function that gives a fresh [`Fixture`]. After each case the suite counts
+/// the jobs itself and compares the ledger with that.
 #[macro_export]
 macro_rules! conformance_tests {
     ($make:ident) => {
         $crate::conformance_tests!(@cases $make;
+            chunks: [every_bounded_verb_stops_at_its_limit]
             jobs: [accepts_and_counts, a_key_is_accepted_once, keys_belong_to_a_pipeline, keys_belong_to_a_round,
                    a_number_never_repeats, a_job_keeps_its_number_round_and_origin, a_full_queue_refuses_all,
                    lists_filter_and_page, shows_jobs_in_every_state, cancels_queued_and_leased_jobs,
@@ -37,17 +57,15 @@ macro_rules! conformance_tests {
                      progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told,
                      a_resent_lease_is_the_same]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
-                   export_and_import_lose_nothing, importing_twice_adds_nothing, a_task_stays_with_its_letter,
-                   a_known_key_is_not_taken_in_again, counts_of_an_imported_letter_saturate,
-                   a_payload_that_did_not_come_along_is_missing]
+                   importing_twice_adds_nothing, a_task_stays_with_its_letter,
+                   a_known_key_is_not_taken_in_again]
             activity: [what_people_do_is_noted, activity_is_listed_in_pages]
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum]
             definitions: [definitions_are_kept_by_version, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]
-            ledger: [any_history_adds_up, a_replayed_letter_counts_as_recovered]
+            ledger: [a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
-            causes: [letters_are_grouped_as_they_die, discarding_is_counted, imported_letters_have_causes,
-                     people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
+            causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
                      a_split_holds_for_the_future, a_part_of_a_part_is_split_off, a_merge_taken_back,
                      an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates,
                      a_split_merged_back_leaves_nothing_behind, what_is_settled_by_older_rules_is_resolved_anew,
@@ -60,15 +78,13 @@ macro_rules! conformance_tests {
                       what_is_given_up_meanwhile_is_gone,
                       an_edited_letter_keeps_its_original, by_itself_only_what_may_go_goes,
                       replayed_letters_respect_breakers, replays_are_listed, a_saved_payload_stays_with_its_letter,
-                      letters_are_found_with_what_is_known_of_them, an_untried_letter_can_be_replayed,
-                      letters_are_chosen_in_steps, who_dies_later_is_not_chosen, a_step_on_what_was_writes_nothing,
+                      letters_are_found_with_what_is_known_of_them, letters_are_chosen_in_steps, who_dies_later_is_not_chosen, a_step_on_what_was_writes_nothing,
                       of_two_drivers_one_is_heard, one_letter_goes_to_one_of_two_replays,
                       what_settles_meanwhile_is_not_lost, a_replay_knows_what_is_left, a_replay_is_cancelled_in_steps,
                       who_works_on_a_letter_keeps_it, old_replays_are_forgotten_in_steps]
             tries: [a_try_changes_nothing_but_itself, what_a_try_recovered_can_be_chosen, old_tries_are_forgotten_in_steps]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
-                      a_job_is_counted_once_by_target, kept_counts_are_those_that_counting_finds,
-                      a_tracked_letter_is_taken_out_where_it_was_counted]
+                      a_job_is_counted_once_by_target, kept_counts_are_those_that_counting_finds]
             clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended,
                     a_scheduled_job_is_pulled_in_once, holds_are_kept_and_not_prolonged,
                     long_leases_are_shortened, a_letter_of_the_future_can_be_replayed]
@@ -85,13 +101,52 @@ macro_rules! conformance_tests {
                        what_is_said_at_once_is_folded_in, a_stale_settlement_says_nothing, stale_gates_lease_nothing,
                        holding_goes_in_steps]
         );
+        mod with_another_store {
+            $crate::conformance_tests!(@with_another $make;
+                traffic: [a_tracked_letter_is_taken_out_where_it_was_counted]
+                replays: [an_untried_letter_can_be_replayed]
+                causes: [imported_letters_have_causes]
+                dead: [export_and_import_lose_nothing, counts_of_an_imported_letter_saturate, a_payload_that_did_not_come_along_is_missing]
+            );
+        }
+        mod with_two_handles {
+            $crate::conformance_tests!(@with_two_handles $make;
+                handles: [a_job_is_leased_once, resending_changes_nothing, clocks_may_differ, stale_guards_write_nothing]
+                histories: [any_history_adds_up]
+            );
+        }
     };
     (@cases $make:ident; $($noun:ident: [$($case:ident),* $(,)?])*) => {
         $(mod $noun {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                let (store, _keep) = super::$make().await;
-                $crate::conformance::$noun::$case(store).await;
+                let fixture = super::$make();
+                $crate::conformance::$noun::$case($crate::conformance::Fixture::handle(&fixture).await).await;
+                $crate::conformance::recount::recount(&fixture).await;
+            })*
+        })*
+    };
+    (@with_another $make:ident; $($noun:ident: [$($case:ident),* $(,)?])*) => {
+        $(mod $noun {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let fixture = super::super::$make();
+                let store = $crate::conformance::Fixture::handle(&fixture).await;
+                let other = $crate::conformance::Fixture::other(&fixture).await;
+                $crate::conformance::$noun::$case(store, other).await;
+                $crate::conformance::recount::recount(&fixture).await;
+            })*
+        })*
+    };
+    (@with_two_handles $make:ident; $($noun:ident: [$($case:ident),* $(,)?])*) => {
+        $(mod $noun {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let fixture = super::super::$make();
+                let first = $crate::conformance::Fixture::handle(&fixture).await;
+                let second = $crate::conformance::Fixture::handle(&fixture).await;
+                $crate::conformance::$noun::$case(first, second).await;
+                $crate::conformance::recount::recount(&fixture).await;
             })*
         })*
     };

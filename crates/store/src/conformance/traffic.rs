@@ -16,7 +16,6 @@ use super::script::{
 use crate::contract::{
     CountDead, CountEvents, CountTraffic, DeadBy, DeadFilter, DiscardDead, ListTracked, Span, TrafficBy,
 };
-use crate::sqlite::SqliteStore;
 
 async fn end(store: &Shared, n: u128, outcome: Outcome, facts: Facts) {
     enqueue(store, vec![job(n, json!({"url": "https://shop.example/", "sitekey": "k1"}))]).await;
@@ -72,7 +71,7 @@ pub async fn fields_are_counted(store: Shared) {
 
 /// A letter is taken out of the count it is in: that of the value it died with, whatever a replay changed, and of none if it died
 /// elsewhere. No count is below zero.
-pub async fn a_tracked_letter_is_taken_out_where_it_was_counted(store: Shared) {
+pub async fn a_tracked_letter_is_taken_out_where_it_was_counted(store: Shared, other: Shared) {
     attach(&store, 1).await;
     let facts = |value: &str| Facts { tracked: vec![("sitekey".into(), value.into())], ..Facts::default() };
     end(&store, 1, fatal(Reason::Blocked, "no"), facts("old")).await;
@@ -101,7 +100,6 @@ pub async fn a_tracked_letter_is_taken_out_where_it_was_counted(store: Shared) {
     assert_eq!(counts(&store).await, done);
     assert_sound(&store).await;
 
-    let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     attach(&other, 1).await;
     other.import_dead(brought(exported, at(50))).await.expect("imported");
     let leased = replay_one(&other).await;

@@ -57,6 +57,13 @@ fn enqueue(batch: &mut Batch<'_>, params: &EnqueueJobs, inputs: &[String]) -> Re
     jobs.map(|(job, input)| accept(batch, pipeline, job, input, params.now)).collect()
 }
 
+/// Whether jobs are there already, so that they are sent again because their answer was lost.
+fn are_queued(batch: &Batch<'_>, jobs: &[NewJob]) -> Result<bool, Fault> {
+    let mut select = batch.statement("SELECT 1 FROM job WHERE id = ?1")?;
+    let there = jobs.iter().map(|job| select.exists([job.id.as_bytes()])).collect::<RowResult<Vec<_>>>()?;
+    Ok(there.into_iter().all(|there| there))
+}
+
 /// Refuses the batch if its new jobs do not fit. Nothing is written before that is known.
 fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64, Fault> {
     let found = batch.find_pipeline(&params.pipeline)?;
@@ -72,7 +79,7 @@ fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64
         };
         new += u64::from(!known);
     }
-    if queued + new > max && new > 0 {
+    if queued + new > max && new > 0 && !are_queued(batch, &params.jobs)? {
         return Err(StoreError::QueueFull { pipeline: params.pipeline.clone(), queued, max }.into());
     }
     batch.pipeline(&params.pipeline)
@@ -113,15 +120,19 @@ fn accept(
         let round = job.round.as_ref();
         if !claim_key(batch, pipeline, (round, key), job.id, now)? {
             let owner = key_owner(batch, pipeline, round, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            if owner == job.id {
+                // It was sent again, because its answer was lost.
+                return Ok(EnqueuedJob::Accepted(owner));
+            }
             let (state, ended_at) = place_of(batch.connection(), owner)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
             return Ok(EnqueuedJob::Known { id: owner, state, ended_at });
         }
     }
     let seq = batch.next_number()?;
-    batch
+    let accepted = batch
         .statement(
             "INSERT INTO job (seq, id, pipeline, round, key, target, accepted_at, due_at, input, origin)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             seq,
@@ -135,6 +146,10 @@ fn accept(
             input,
             job.origin.as_ref().map(serde_json::to_string).transpose()?
         ])?;
+    if accepted == 0 {
+        // It was sent again, because its answer was lost.
+        return Ok(EnqueuedJob::Accepted(job.id));
+    }
     lanes::push(batch, pipeline, lanes::QUEUE, job.due_at, seq)?;
     let ledger = batch.ledger(pipeline);
     ledger.accepted += 1;

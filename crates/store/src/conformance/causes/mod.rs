@@ -12,7 +12,6 @@ pub(super) use self::script::causes;
 use self::script::{bury_by, by_ada, change, decided, detail, resolve_some, resolved, target, text, try_change};
 use super::script::{Shared, ada, assert_sound, at, attach, brought, bury, dead, job, ledger, plain};
 use crate::contract::{CauseChanged, DeadFilter, DiscardDead, FindCause, ListCauses};
-use crate::sqlite::SqliteStore;
 
 /// Three letters of one cause on two hosts, and one of another.
 async fn bury_four(store: &Shared) {
@@ -59,10 +58,9 @@ pub async fn discarding_is_counted(store: Shared) {
 }
 
 /// What is imported is recognised like what dies here.
-pub async fn imported_letters_have_causes(store: Shared) {
+pub async fn imported_letters_have_causes(store: Shared, other: Shared) {
     bury_four(&store).await;
     let letters = dead(&store, DeadFilter::default()).await;
-    let other: Shared = std::sync::Arc::new(SqliteStore::in_memory().expect("opened"));
     other.import_dead(brought(letters, at(70))).await.expect("imported");
     let (here, there) = (causes(&store, at(100)).await, causes(&other, at(100)).await);
     assert_eq!(here, there);

@@ -306,10 +306,9 @@ pub async fn letters_are_found_with_what_is_known_of_them(store: Shared) {
 }
 
 /// A letter that never came to a verdict elsewhere can be replayed here, and the ledger adds up.
-pub async fn an_untried_letter_can_be_replayed(store: Shared) {
+pub async fn an_untried_letter_can_be_replayed(store: Shared, other: Shared) {
     bury_some(&store, 1).await;
     let mut letter = dead(&store, DeadFilter::default()).await.remove(0);
-    let other: Shared = std::sync::Arc::new(crate::sqlite::SqliteStore::in_memory().expect("opened"));
     attach(&other, 1).await;
     letter.attempts = 0;
     other.import_dead(brought(vec![letter], at(50))).await.expect("imported");

@@ -1,0 +1,315 @@
+//! Stores around a store: each verb passes through a [`Layer`], which may count it, delay it or lose its answer. A decorated
+//! store is a store itself and runs the suite.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use redrive_core::actors::Actor;
+use redrive_core::breakers::*;
+use redrive_core::causes::*;
+use redrive_core::crashes::LostLease;
+use redrive_core::dead::DeadLetter;
+use redrive_core::dead::import::Arrival;
+use redrive_core::holds::Hold;
+use redrive_core::ids::*;
+use redrive_core::jobs::*;
+use redrive_core::ledger::Ledger;
+use redrive_core::payloads::*;
+use redrive_core::replays::*;
+use redrive_core::time::Timestamp;
+use redrive_core::workers::LastBeat;
+use tokio::sync::watch;
+
+use super::script::Shared;
+use crate::contract::*;
+use crate::error::Result;
+
+/// What every verb of a decorated store passes through.
+pub trait Layer: Send + Sync + 'static {
+    /// Calls the verb, as often as it likes, and answers.
+    fn around<T, F, R>(&self, verb: &'static str, call: F) -> impl Future<Output = Result<T>> + Send
+    where
+        T: Send,
+        F: Fn() -> R + Send + Sync,
+        R: Future<Output = Result<T>> + Send;
+}
+
+/// A store with a layer around it.
+pub struct Decorated<L> {
+    inner: Shared,
+    layer: Arc<L>,
+}
+
+impl<L: Layer> Decorated<L> {
+    /// Puts a layer around a store.
+    pub fn new(inner: Shared, layer: &Arc<L>) -> Shared {
+        Arc::new(Self { inner, layer: Arc::clone(layer) })
+    }
+}
+
+/// Counts how often each verb is called.
+#[derive(Default)]
+pub struct Counting(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Counting {
+    /// How often a verb was called so far.
+    pub fn calls(&self, verb: &str) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(verb).copied().unwrap_or_default()
+    }
+
+    /// All calls so far.
+    pub fn all(&self) -> BTreeMap<&'static str, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Layer for Counting {
+    async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>
+    where
+        T: Send,
+        F: Fn() -> R + Send + Sync,
+        R: Future<Output = Result<T>> + Send,
+    {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(verb).or_default() += 1;
+        call().await
+    }
+}
+
+/// Verbs that may be sent again when their answer was lost: they are answered as they were the first time.
+const RESENT: &[&str] = &[
+    "enqueue",
+    "lease",
+    "start",
+    "note_progress",
+    "beat",
+    "lead",
+    "note_holds",
+    "detach_worker",
+    "touch_payload",
+    "register_payload",
+    "note_definitions",
+    "forget_history",
+];
+
+/// Loses answers: of what may be sent again every second one after the effect, so that the verb is called twice; of the rest
+/// some before it. Who calls sees nothing of it but time.
+#[derive(Default)]
+pub struct Faulty(AtomicU64);
+
+impl Layer for Faulty {
+    async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>
+    where
+        T: Send,
+        F: Fn() -> R + Send + Sync,
+        R: Future<Output = Result<T>> + Send,
+    {
+        let n = self.0.fetch_add(1, Ordering::Relaxed);
+        if n % 2 == 0 && RESENT.contains(&verb) {
+            // An error is an answer that came.
+            call().await?;
+        }
+        if n % 3 == 0 {
+            tokio::task::yield_now().await;
+        }
+        call().await
+    }
+}
+
+/// Holds back the answers of a verb until it is told to let them through.
+pub struct Delaying {
+    verb: &'static str,
+    closed: watch::Sender<bool>,
+    waiting: AtomicU64,
+}
+
+impl Delaying {
+    /// Lets everything through for now.
+    pub fn new(verb: &'static str) -> Self {
+        Self { verb, closed: watch::channel(false).0, waiting: AtomicU64::new(0) }
+    }
+
+    /// From now on answers wait, or do not.
+    pub fn hold_back(&self, hold_back: bool) {
+        self.closed.send_replace(hold_back);
+    }
+
+    /// How many answers had to wait so far: their effect is there.
+    pub fn held_back(&self) -> u64 {
+        self.waiting.load(Ordering::SeqCst)
+    }
+}
+
+impl Layer for Delaying {
+    async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>
+    where
+        T: Send,
+        F: Fn() -> R + Send + Sync,
+        R: Future<Output = Result<T>> + Send,
+    {
+        let answer = call().await;
+        if verb == self.verb {
+            let mut closed = self.closed.subscribe();
+            if *closed.borrow() {
+                self.waiting.fetch_add(1, Ordering::SeqCst);
+                // The layer holds the sender: it cannot be gone.
+                let _ = closed.wait_for(|closed| !closed).await;
+            }
+        }
+        answer
+    }
+}
+
+macro_rules! decorate {
+    ($($noun:ident { $($verb:ident($($param:ident: $kind:ty),*) -> $answer:ty;)* })*) => {
+        $(#[async_trait]
+        impl<L: Layer> $noun for Decorated<L> {
+            $(async fn $verb(&self $(, $param: $kind)*) -> Result<$answer> {
+                self.layer.around(stringify!($verb), || self.inner.$verb($($param.clone()),*)).await
+            })*
+        })*
+    };
+}
+
+impl<L: Layer> ChangeStore for Decorated<L> {
+    fn changes(&self) -> Changes {
+        self.inner.changes()
+    }
+}
+
+#[async_trait]
+impl<L: Layer> LedgerStore for Decorated<L> {
+    async fn ledgers(&self) -> Result<BTreeMap<PipelineName, Ledger>> {
+        self.layer.around("ledgers", || self.inner.ledgers()).await
+    }
+
+    async fn audit(&self) -> Result<Audit> {
+        self.layer.around("audit", || self.inner.audit()).await
+    }
+
+    async fn health(&self) -> Result<Health> {
+        self.layer.around("health", || self.inner.health()).await
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+}
+
+decorate! {
+    ActivityStore {
+        list_activity(params: ListActivity) -> Page<ActivityView>;
+    }
+    BreakerStore {
+        list_breakers() -> Vec<BreakerView>;
+        breakers_of(params: BreakersOf) -> Vec<BreakerRow>;
+        change_breakers(changes: Vec<BreakerChange>) -> Vec<BreakerRow>;
+    }
+    CauseStore {
+        list_causes(params: ListCauses) -> Vec<CauseView>;
+        get_cause(id: CauseId, now: Timestamp) -> CauseDetail;
+        recognise(keys: Vec<String>) -> Vec<Option<CauseId>>;
+        cause_rules() -> CauseRules;
+        unresolved_letters(limit: u32) -> Option<Unresolved>;
+        resolve_letters(params: ResolveLetters) -> bool;
+        busiest_causes(params: BusiestCauses) -> Vec<CauseId>;
+        cause_hours(ids: Vec<CauseId>, since: Timestamp) -> Vec<CauseHour>;
+        cause_facts(params: FindCause) -> CauseFacts;
+        change_cause(params: ChangeCause) -> CauseChanged;
+        recovered_causes(replay: ReplayId) -> Vec<CauseId>;
+    }
+    ClockStore {
+        look_at_clock(params: LookAtClock) -> LookedAtClock;
+        mend_due_times(params: MendDueTimes) -> u64;
+    }
+    CountStore {
+        counts(params: CountEvents) -> Vec<EventCount>;
+        fold_counts(params: FoldCounts) -> bool;
+    }
+    DeadStore {
+        list_dead(params: ListDead) -> Page<DeadLetter>;
+        get_dead(id: JobId) -> Option<DeadLetter>;
+        discard_dead(params: DiscardDead) -> Vec<JobId>;
+        expire_dead(params: ExpireDead) -> u64;
+        import_dead(params: ImportDead) -> Vec<Arrival>;
+    }
+    DefinitionStore {
+        note_definitions(params: NoteDefinitions) -> ();
+        list_definitions(pipeline: Option<PipelineName>) -> Vec<DefinitionView>;
+    }
+    JobStore {
+        enqueue(params: EnqueueJobs) -> Vec<EnqueuedJob>;
+        list_jobs(params: ListJobs) -> Page<JobView>;
+        get_job(id: JobId) -> Option<JobDetail>;
+        cancel_jobs(params: CancelJobs) -> Vec<JobId>;
+    }
+    LeaderStore {
+        lead(params: Lead) -> Vec<Option<u64>>;
+        list_chores(led: String) -> Vec<ChoreView>;
+        note_chore(params: NoteChore) -> bool;
+    }
+    LeaseStore {
+        lease(params: LeaseJobs) -> LeasedJobs;
+        start(params: StartJobs) -> ();
+        note_progress(params: NoteProgress) -> bool;
+        settle(params: SettleJobs) -> SettledJobs;
+        lost_leases(params: FindLostLeases) -> Vec<LostLease>;
+    }
+    PayloadStore {
+        touch_payload(params: TouchPayload) -> Option<PayloadPlace>;
+        place_of_payload(hash: PayloadHash) -> Option<PayloadAt>;
+        register_payload(params: RegisterPayload) -> Registered;
+        note_spooled(place: PayloadPlace, on: Option<String>) -> bool;
+        list_payloads(params: ListPayloads) -> Page<PayloadView>;
+        payloads_of(job: JobId) -> Vec<Payload>;
+        sweep_payloads(params: SweepPayloads) -> Vec<PayloadPlace>;
+        known_places(places: Vec<PayloadPlace>) -> Vec<bool>;
+        condemn_places(places: Vec<PayloadPlace>, now: Timestamp) -> Vec<PayloadPlace>;
+        store_ids() -> StoreIds;
+        adopt_payloads(by: Actor, now: Timestamp) -> ();
+    }
+    ReplayStore {
+        survey_letters(params: SurveyLetters) -> Vec<(LetterFacts, u64)>;
+        find_letters(params: FindLetters) -> Page<FoundLetter>;
+        open_replay(params: OpenReplay) -> ReplayView;
+        claim_letters(params: ClaimLetters) -> Option<ClaimedLetters>;
+        set_replay(params: SetReplay) -> bool;
+        drop_replay(id: ReplayId, was: u64, now: Timestamp) -> bool;
+        list_pending(params: ListPending) -> Vec<PendingLetter>;
+        send_letters(params: SendLetters) -> bool;
+        release_letters(params: ReleaseLetters) -> u64;
+        list_sent(id: ReplayId, limit: u32) -> Vec<SentLetter>;
+        withdraw_letters(params: WithdrawLetters) -> u64;
+        list_replays(params: ListReplays) -> Page<ReplayView>;
+        get_replay(id: ReplayId) -> Option<ReplayView>;
+        joined_since(id: ReplayId) -> u64;
+        list_replay_letters(params: ListReplayLetters) -> Page<ReplayLetter>;
+        forget_replays(params: ForgetReplays) -> bool;
+        claim_auto_replay(params: ClaimAutoReplay) -> bool;
+    }
+    TrafficStore {
+        traffic(params: CountTraffic) -> Vec<TrafficCount>;
+        count_dead(params: CountDead) -> Vec<DeadCount>;
+        coverage(since: Timestamp) -> Vec<CoverageCount>;
+        tracked(params: ListTracked) -> Vec<TrackedCount>;
+        forget_history(before: Timestamp) -> ();
+        oldest_dead() -> Vec<(PipelineName, Timestamp)>;
+    }
+    TryStore {
+        open_try(params: OpenTry) -> ();
+        note_tried(id: TryId, letters: Vec<TriedLetter>) -> ();
+        end_try(id: TryId, outcome: Value, now: Timestamp) -> ();
+        list_tries(limit: u32) -> Vec<TryView>;
+        list_tried(params: ListTried) -> Page<TriedLetter>;
+        forget_tries(before: Timestamp, limit: u32) -> bool;
+    }
+    WorkerStore {
+        beat(params: Beat) -> Vec<Lease>;
+        detach_worker(worker: WorkerId) -> ();
+        forget_workers(silent: Vec<LastBeat>) -> ();
+        note_holds(worker: WorkerId, holds: Vec<Hold>) -> ();
+        list_workers() -> Vec<WorkerView>;
+    }
+}

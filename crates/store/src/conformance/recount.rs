@@ -1,0 +1,50 @@
+//! The suite's own count: every job is listed, state by state, and the ledger is compared with that. It does not ask the store
+//! to audit itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
+use redrive_core::state::JobState;
+
+use super::Fixture;
+use super::script::Shared;
+use crate::contract::{JobFilter, ListJobs};
+
+const STATES: [JobState; 5] = [JobState::Queued, JobState::Leased, JobState::Done, JobState::Dead, JobState::Discarded];
+
+/// Counts the jobs of a case's store and compares the ledger with that.
+pub async fn recount(fixture: &impl Fixture) {
+    assert_recounted(&fixture.handle().await).await;
+}
+
+/// Counts the jobs of a store, one by one, and compares the ledger with that.
+pub async fn assert_recounted(store: &Shared) {
+    let mut counted: BTreeMap<PipelineName, Ledger> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for state in STATES {
+        let filter = JobFilter { states: vec![state], ..JobFilter::default() };
+        let mut page = ListJobs { filter, limit: 97, cursor: None };
+        loop {
+            let listed = store.list_jobs(page.clone()).await.expect("listed");
+            for job in listed.items {
+                assert!(seen.insert(job.id), "{} is in two states, or listed twice", job.id);
+                assert_eq!(job.state, state);
+                let ledger = counted.entry(job.pipeline).or_default();
+                ledger.accepted += 1;
+                *ledger.count_mut(state) += 1;
+            }
+            match listed.next {
+                Some(next) => page.cursor = Some(next),
+                None => break,
+            }
+        }
+    }
+    for (pipeline, ledger) in store.ledgers().await.expect("ledgers") {
+        assert!(ledger.balances(), "{pipeline}: {ledger:?}");
+        let found = counted.remove(&pipeline).unwrap_or_default();
+        let states = |l: &Ledger| [l.accepted, l.queued, l.leased, l.done, l.dead, l.discarded];
+        assert_eq!(states(&ledger), states(&found), "{pipeline}: the ledger beside what is listed");
+    }
+    assert!(counted.is_empty(), "jobs of pipelines without a ledger: {counted:?}");
+}
