@@ -21,6 +21,7 @@ use redrive_core::payloads::*;
 use redrive_core::replays::*;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::LastBeat;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::script::Shared;
