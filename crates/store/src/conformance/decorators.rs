@@ -285,6 +285,7 @@ decorate! {
         withdraw_letters(params: WithdrawLetters) -> u64;
         list_replays(params: ListReplays) -> Page<ReplayView>;
         get_replay(id: ReplayId) -> Option<ReplayView>;
+        left_in_replay(id: ReplayId) -> BTreeSet<PipelineName>;
         joined_since(id: ReplayId) -> u64;
         list_replay_letters(params: ListReplayLetters) -> Page<ReplayLetter>;
         forget_replays(params: ForgetReplays) -> bool;
