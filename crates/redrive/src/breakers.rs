@@ -13,6 +13,7 @@ use redrive_store::{Result, Store};
 
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::events::Happening;
 
 /// How often to ask again when the gates are others by the time that a lease comes.
 const TURNS_MAX: u32 = 8;
@@ -94,19 +95,20 @@ impl Breakers {
         store: &dyn Store,
         policy: &BreakerPolicy,
         params: SettleJobs,
-    ) -> Result<Vec<Settled>> {
+    ) -> Result<(Vec<Settled>, Vec<Happening>)> {
         let breakers = self.changes(policy, &params.settlements, params.now);
         let begun: Vec<_> = breakers.iter().filter(|change| change.is_begun()).map(place).collect();
         let answer = store.settle(SettleJobs { breakers, ..params }).await;
-        if let Ok(answer) = &answer {
-            self.learn(&answer.breakers);
-        }
+        let mut turned = match &answer {
+            Ok(answer) => self.learn(&answer.breakers),
+            Err(_) => Vec::new(),
+        };
         self.release(&begun);
         let answer = answer?;
         for row in answer.breakers.iter().filter(|row| !row.pending.is_empty()) {
-            self.catch_up(store, policy, row).await;
+            turned.extend(self.catch_up(store, policy, row).await);
         }
-        Ok(answer.settled)
+        Ok((answer.settled, turned))
     }
 
     /// The changes that settlements make to breakers.
@@ -124,27 +126,36 @@ impl Breakers {
     }
 
     /// Folds in what others left word of. If that fails it stays, for who settles next.
-    async fn catch_up(&self, store: &dyn Store, policy: &BreakerPolicy, row: &BreakerRow) {
+    async fn catch_up(&self, store: &dyn Store, policy: &BreakerPolicy, row: &BreakerRow) -> Vec<Happening> {
+        let mut turned = Vec::new();
         for _ in 0..TURNS_MAX {
             let change = self.with(&row.pipeline, |pipeline| pipeline.known.catch_up(&row.target, policy));
-            let Some(change) = change else { return };
+            let Some(change) = change else { return turned };
             let begun = [place(&change)];
             let answer = store.change_breakers(vec![change]).await;
             if let Ok(rows) = &answer {
-                self.learn(rows);
+                turned.extend(self.learn(rows));
             }
             self.release(&begun);
             if let Err(error) = answer {
                 tracing::debug!(%error, target = row.target, "what was said of a target is folded in later");
-                return;
+                return turned;
             }
         }
+        turned
     }
 
-    fn learn(&self, rows: &[BreakerRow]) {
-        for row in rows {
-            self.with(&row.pipeline, |pipeline| pipeline.known.learn(row.clone()));
-        }
+    /// Takes in breakers as they are; says which opened and which closed since they were last looked at.
+    fn learn(&self, rows: &[BreakerRow]) -> Vec<Happening> {
+        let turn = |row: &BreakerRow| {
+            self.with(&row.pipeline, |pipeline| {
+                let was_shut = pipeline.known.is_shut(&row.target);
+                pipeline.known.learn(row.clone());
+                let is_shut = pipeline.known.is_shut(&row.target);
+                (was_shut != is_shut).then(|| turned(row, is_shut))
+            })
+        };
+        rows.iter().filter_map(turn).collect()
     }
 
     fn release(&self, begun: &[(PipelineName, String)]) {
@@ -193,7 +204,22 @@ impl Redrive {
 
     /// Settles jobs: what the parameters say of breakers is filled in, from what the settlements say of their targets.
     pub async fn settle(&self, policy: &BreakerPolicy, params: SettleJobs) -> Result<Vec<Settled>> {
-        self.breakers.settle(&*self.store, policy, params).await
+        let (now, worker) = (params.now, params.worker);
+        let (settled, turned) = self.breakers.settle(&*self.store, policy, params).await?;
+        turned.into_iter().for_each(|what| self.events.tell(now, Some(worker), what));
+        Ok(settled)
+    }
+}
+
+/// What it means that a breaker opened, or closed.
+fn turned(row: &BreakerRow, is_shut: bool) -> Happening {
+    let (pipeline, target) = (row.pipeline.clone(), row.target.clone());
+    match row.breaker.as_ref().filter(|_| is_shut) {
+        Some(breaker) => {
+            let (why, until) = (breaker.why.clone(), breaker.open_until);
+            Happening::BreakerOpened { pipeline, target, why, until }
+        }
+        None => Happening::BreakerClosed { pipeline, target },
     }
 }
 

@@ -30,6 +30,7 @@
 //! - [`dead`]: what can be done with dead letters; [`export`]: the formats of other tools
 //! - [`sink`]: where results go, before their jobs are settled
 //! - [`vault`]: raw responses, kept as evidence
+//! - [`leases`]: jobs for workers that live elsewhere
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and chores
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
@@ -49,6 +50,7 @@ pub mod events;
 pub mod export;
 pub mod handler;
 pub mod jobs;
+pub mod leases;
 mod lines;
 pub mod payloads;
 pub mod pipeline;

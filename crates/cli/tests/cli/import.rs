@@ -122,7 +122,7 @@ fn payloads_that_did_not_come_along_are_missing() {
     let shown = to.redrive(&format!("dead show {id}")).expect(0).stdout;
     assert!(shown.contains("missing: the letter was imported without its bytes"), "{shown}");
     let plan = to.redrive("replay plan --pipeline shop --json").expect(0).json();
-    assert_eq!((&plan["with_payload"], &plan["included"]), (&json!(0), &json!(1)));
+    assert_eq!((&plan["saved"], &plan["included"]), (&json!(0), &json!(1)));
     let saved = to.redrive("replay plan --pipeline shop --saved --json").expect(0).json();
     assert_eq!((&saved["included"], &saved["excluded"]["payload_gone"]), (&json!(0), &json!(1)));
     to.assert_sound();

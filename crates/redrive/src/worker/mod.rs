@@ -91,6 +91,13 @@ enum Task {
     Replay(ReplayId),
 }
 
+/// Returns leases of these pipelines that ran out, or whose workers are gone, for who runs no worker.
+pub(crate) async fn take_back(redrive: &Redrive, pipelines: &[Pipeline]) -> Result<(), Error> {
+    let id = WorkerId::new(redrive.now(), redrive.chance.bits());
+    let context = Context::new(redrive.clone(), id, pipelines);
+    reaper::reap(&context, pipelines, &[], redrive.now()).await
+}
+
 impl Worker {
     pub(crate) fn new(redrive: Redrive, id: WorkerId, pipelines: Vec<Pipeline>) -> Self {
         let context = Arc::new(Context::new(redrive, id, &pipelines));

@@ -86,7 +86,7 @@ pub(super) async fn reap_gone(context: &Context, pipelines: &[Pipeline]) -> Resu
 }
 
 /// Takes back every lost lease of these pipelines; those of others are left to whoever runs them.
-async fn reap(
+pub(super) async fn reap(
     context: &Context,
     pipelines: &[Pipeline],
     silent: &[LastBeat],

@@ -238,3 +238,25 @@ pub async fn a_resent_lease_is_the_same(store: Shared) {
     assert_eq!(lease_all(&store, 9, at(1)).await.jobs.len(), 2, "another token gets the others");
     assert_sound(&store).await;
 }
+
+/// Who was handed a lease and nothing else finds what the lease was given with, as long as it holds.
+pub async fn a_lease_is_enough_to_find_its_job(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, json!({"n": 1})), job(2, plain())]).await;
+    let proxied = FailureReport { proxy: Some("a".into()), ..FailureReport::new(Reason::Timeout, "late") };
+    let first = lease_one(&store, at(0)).await;
+    settle(&store, &first, Outcome::Failed(proxied), at(1)).await;
+    let mut leased = lease_all(&store, 2, at(500)).await.jobs;
+    leased.sort_by_key(|job| job.lease.job);
+    let leases: Vec<_> = leased.iter().map(|job| job.lease).collect();
+    let forged = Lease { token: LeaseToken::new(at(0), 77), ..leases[0] };
+    let found = async || {
+        let mut found = store.leased([&leases[..], &[forged, first.lease]].concat()).await.expect("asked");
+        found.sort_by_key(|job| job.lease.job);
+        found
+    };
+    assert_eq!(found().await, leased);
+    assert_eq!(leased[0].tried.len(), 1);
+    settle(&store, &leased[0], Outcome::Done, at(501)).await;
+    assert_eq!(found().await, leased[1..]);
+}

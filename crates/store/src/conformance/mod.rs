@@ -55,7 +55,7 @@ macro_rules! conformance_tests {
                      burying_keeps_every_failure, a_stale_settlement_moves_nothing, an_expired_lease_is_lost,
                      extending_keeps_a_lease, extending_tells_a_lost_lease_from_a_new_one, a_started_job_is_told_from_a_waiting_one, epochs_grow,
                      progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told,
-                     a_resent_lease_is_the_same]
+                     a_resent_lease_is_the_same, a_lease_is_enough_to_find_its_job]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter,
                    a_known_key_is_not_taken_in_again]

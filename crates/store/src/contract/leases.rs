@@ -33,6 +33,9 @@ pub trait LeaseStore {
     /// payload is not registered is refused, by itself.
     async fn settle(&self, params: SettleJobs) -> Result<SettledJobs>;
 
+    /// The jobs that these leases hold, in no order; stale leases hold none. For who was handed a lease and nothing else.
+    async fn leased(&self, leases: Vec<Lease>) -> Result<Vec<LeasedJob>>;
+
     /// Leases that ran out, or whose worker is known to be gone or has been silent for too long. They stay as they are until they are settled.
     async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>>;
 }

@@ -40,10 +40,10 @@ fn lead(batch: &Batch<'_>, params: &Lead) -> Result<Vec<Option<u64>>, Fault> {
          RETURNING term",
     )?;
     let [until, now, believed] = [params.until, params.now, params.believed_until].map(|time| time.as_millis());
-    let mut take = |name: &String| {
+    let take = |name: &String| {
         upsert.query_row(params![name, params.holder.as_bytes(), until, now, believed], |row| row.get(0)).optional()
     };
-    Ok(params.names.iter().map(|name| take(name)).collect::<RowResult<_>>()?)
+    Ok(params.names.iter().map(take).collect::<RowResult<_>>()?)
 }
 
 fn note(batch: &Batch<'_>, params: &NoteChore) -> Result<bool, Fault> {

@@ -3,10 +3,11 @@
 
 use async_trait::async_trait;
 use redrive_core::crashes::LostLease;
-use redrive_core::ids::{PipelineName, WorkerId};
+use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::{Payload, PayloadHash};
-use rusqlite::{Row, params};
+use redrive_core::proxies::TriedProxy;
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::SqliteStore;
@@ -17,11 +18,11 @@ use super::settlements;
 use crate::contract::{
     FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, SettledJobs, StartJobs,
 };
-use crate::error::Result;
+use crate::error::Result as StoreResult;
 
 #[async_trait]
 impl LeaseStore for SqliteStore {
-    async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs> {
+    async fn lease(&self, params: LeaseJobs) -> StoreResult<LeasedJobs> {
         let Granted { mut jobs, inputs, next_due, held, gates } =
             self.write(move |batch| lease(batch, &params)).await?;
         // Read here, not by the one thread that all callers share.
@@ -32,7 +33,7 @@ impl LeaseStore for SqliteStore {
         Ok(LeasedJobs { jobs, next_due, held, gates })
     }
 
-    async fn start(&self, params: StartJobs) -> Result<()> {
+    async fn start(&self, params: StartJobs) -> StoreResult<()> {
         self.write(move |batch| {
             let mut update = batch.statement("UPDATE lease SET started = ?3 WHERE job = ?1 AND token = ?2")?;
             let started = if params.own_process { 2 } else { 1 };
@@ -44,7 +45,7 @@ impl LeaseStore for SqliteStore {
         .await
     }
 
-    async fn note_progress(&self, params: NoteProgress) -> Result<bool> {
+    async fn note_progress(&self, params: NoteProgress) -> StoreResult<bool> {
         let text = params.progress.as_ref().map(Value::to_string);
         self.write(move |batch| {
             let Lease { job, token, .. } = &params.lease;
@@ -58,11 +59,32 @@ impl LeaseStore for SqliteStore {
         .await
     }
 
-    async fn settle(&self, params: SettleJobs) -> Result<SettledJobs> {
+    async fn settle(&self, params: SettleJobs) -> StoreResult<SettledJobs> {
         self.write(move |batch| settlements::settle(batch, &params)).await
     }
 
-    async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>> {
+    async fn leased(&self, leases: Vec<Lease>) -> StoreResult<Vec<LeasedJob>> {
+        self.read(move |conn| {
+            let sql = format!(
+                "SELECT {JOB_COLUMNS}, p.name, l.token, l.epoch, l.worker, l.started = 1, 0, l.probe
+                 FROM lease l JOIN job j ON j.seq = l.seq JOIN pipeline p ON p.id = j.pipeline
+                 WHERE l.job = ?1 AND l.token = ?2"
+            );
+            let mut select = conn.prepare_cached(&sql)?;
+            let mut jobs = Vec::new();
+            for Lease { job, token, .. } in &leases {
+                let held = select.query_row(params![job.as_bytes(), token.as_bytes()], lost_lease).optional()?;
+                let Some(LostLease { job, .. }) = held else { continue };
+                let hash = job.saved.as_ref().map(|saved| *saved.hash.as_bytes());
+                let (saved, tried) = (saved(conn, job.lease.job, hash)?, tried(conn, job.lease.job)?);
+                jobs.push(LeasedJob { saved, tried, ..job });
+            }
+            Ok(jobs)
+        })
+        .await
+    }
+
+    async fn lost_leases(&self, params: FindLostLeases) -> StoreResult<Vec<LostLease>> {
         self.bury_workers().await?;
         self.read(move |conn| {
             let names: Vec<&str> = params.pipelines.iter().map(PipelineName::as_str).collect();
@@ -84,6 +106,25 @@ impl LeaseStore for SqliteStore {
         })
         .await
     }
+}
+
+/// The saved payload that a letter is to be worked from.
+pub(super) fn saved(conn: &Connection, job: JobId, hash: Option<[u8; 32]>) -> Result<Option<Payload>, Fault> {
+    let Some(hash) = hash else { return Ok(None) };
+    let mut select = conn.prepare_cached("SELECT payload FROM payload_use WHERE job = ?1 AND hash = ?2")?;
+    let kept = select.query_row(params![job.as_bytes(), hash], |row| rows::json(row, 0)).optional()?;
+    // If it is gone, whoever reads it says so; nothing is asked for instead.
+    Ok(Some(kept.unwrap_or_else(|| Payload::bare(PayloadHash::from_bytes(hash), 0))))
+}
+
+/// The proxies through which a job failed, oldest first.
+pub(super) fn tried(conn: &Connection, job: JobId) -> Result<Vec<TriedProxy>, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT failure ->> 'proxy', failure ->> 'replay' FROM failure
+         WHERE job = ?1 AND failure ->> 'proxy' IS NOT NULL ORDER BY n",
+    )?;
+    let tried = |row: &Row<'_>| Ok(TriedProxy { label: row.get(0)?, replay: row.get(1)? });
+    Ok(select.query_map([job.as_bytes()], tried)?.collect::<RowResult<_>>()?)
 }
 
 /// A worker's id as SQLite's `hex` writes it.

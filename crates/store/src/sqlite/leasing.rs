@@ -6,8 +6,6 @@ use redrive_core::breakers::Gates;
 use redrive_core::definitions::{Pins, fits};
 use redrive_core::ids::{JobId, RoundName};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
-use redrive_core::payloads::{Payload, PayloadHash};
-use redrive_core::proxies::TriedProxy;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -17,7 +15,7 @@ use super::batch::Batch;
 use super::breakers;
 use super::fault::Fault;
 use super::lanes;
-use super::leases::{JOB_COLUMN_COUNT, JOB_COLUMNS};
+use super::leases::{self, JOB_COLUMN_COUNT, JOB_COLUMNS};
 use super::rows::{self, RowResult};
 use crate::contract::{Lane, LeaseJobs};
 
@@ -190,25 +188,6 @@ impl<'a> Leasing<'a, '_> {
         Ok(())
     }
 
-    /// The saved payload that a letter is to be worked from.
-    fn saved(&self, job: JobId, hash: Option<[u8; 32]>) -> Result<Option<Payload>, Fault> {
-        let Some(hash) = hash else { return Ok(None) };
-        let mut select = self.batch.statement("SELECT payload FROM payload_use WHERE job = ?1 AND hash = ?2")?;
-        let kept = select.query_row(params![job.as_bytes(), hash], |row| rows::json(row, 0)).optional()?;
-        // If it is gone, whoever reads it says so; nothing is asked for instead.
-        Ok(Some(kept.unwrap_or_else(|| Payload::bare(PayloadHash::from_bytes(hash), 0))))
-    }
-
-    /// The proxies through which a job failed, oldest first.
-    fn tried(&self, job: JobId) -> Result<Vec<TriedProxy>, Fault> {
-        let mut select = self.batch.statement(
-            "SELECT failure ->> 'proxy', failure ->> 'replay' FROM failure
-             WHERE job = ?1 AND failure ->> 'proxy' IS NOT NULL ORDER BY n",
-        )?;
-        let tried = |row: &Row<'_>| Ok(TriedProxy { label: row.get(0)?, replay: row.get(1)? });
-        Ok(select.query_map([job.as_bytes()], tried)?.collect::<RowResult<_>>()?)
-    }
-
     /// The jobs that are due. They are not limited in SQL: a bound limit would have the statement prepared anew each time.
     fn due_jobs(&self) -> Result<Vec<QueuedJob>, Fault> {
         let sql = format!(
@@ -255,9 +234,9 @@ impl<'a> Leasing<'a, '_> {
     /// Answers with a job that the worker has.
     fn hand_out(&mut self, queued: QueuedJob, epoch: u64, probe: bool) -> Result<(), Fault> {
         let lease = Lease { job: queued.id, token: self.params.token, epoch };
-        let saved = self.saved(queued.id, queued.saved)?;
+        let saved = leases::saved(self.batch.connection(), queued.id, queued.saved)?;
         let tried = match self.params.with_tried && queued.tally.tried() {
-            true => self.tried(queued.id)?,
+            true => leases::tried(self.batch.connection(), queued.id)?,
             false => Vec::new(),
         };
         self.granted.inputs.push(queued.input);

@@ -1,0 +1,254 @@
+//! Jobs for workers that live elsewhere and are reached through this process: a server hands them leases, keeps those up while
+//! it hears from them, and settles what they bring back by the same rules as this engine's own workers.
+//!
+//! Nothing is remembered here between two calls: a lease is enough to find its job, so that another process may answer the next
+//! call. A worker that is not heard of any more loses its leases when they run out; [`Redrive::take_back`] returns them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use redrive_core::ids::{LeaseToken, WorkerId};
+use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::payloads::Response;
+use redrive_core::settlements::{Decision, Ending, Outcome, Settlement, decide};
+use redrive_core::time::Timestamp;
+use redrive_core::traffic::Facts;
+use redrive_core::workers::Runs;
+use redrive_store::contract::{Beat, Lane, LeaseJobs, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs};
+use serde_json::Value;
+
+use crate::engine::Redrive;
+use crate::error::Error;
+use crate::events::Happening;
+use crate::handler::HandlerError;
+use crate::pipeline::Pipeline;
+use crate::sink::JobResult;
+use crate::vault::{Capture, Evidence};
+use crate::worker;
+
+/// A worker that lives elsewhere.
+#[derive(Clone)]
+pub struct RemoteWorker {
+    redrive: Redrive,
+    id: WorkerId,
+    host: String,
+    pid: u32,
+}
+
+/// A job that came to an end elsewhere.
+pub struct EndedJob {
+    /// The right to settle it.
+    pub lease: Lease,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What came out of it, if it is done.
+    pub result: Option<Value>,
+    /// What it worked on, for the vault, if there is such a thing.
+    pub payload: Option<BroughtPayload>,
+    /// How long it ran, if it did.
+    pub duration: Option<Duration>,
+}
+
+/// A payload that a worker brought.
+pub struct BroughtPayload {
+    /// Its bytes.
+    pub capture: Capture,
+    /// What came with it.
+    pub response: Response,
+    /// How long it is said to be, where that is known.
+    pub total_bytes: Option<u64>,
+}
+
+/// What became of a job that was brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BroughtBack {
+    /// It is settled.
+    Settled,
+    /// The lease no longer held: nothing moved.
+    Stale,
+    /// What is to be kept of it cannot be, for now: nothing moved, and the lease holds.
+    Unkept(String),
+}
+
+impl Redrive {
+    /// A worker that lives elsewhere. Its id is a new one, or that which it had before.
+    pub fn remote_worker(&self, id: Option<WorkerId>, host: &str, pid: u32) -> RemoteWorker {
+        let id = id.unwrap_or_else(|| WorkerId::new(self.now(), self.chance.bits()));
+        RemoteWorker { redrive: self.clone(), id, host: host.to_owned(), pid }
+    }
+
+    /// Returns the leases of these pipelines that ran out, or whose workers are gone. A process that runs workers of its own
+    /// does so by itself.
+    pub async fn take_back(&self, pipelines: &[Pipeline]) -> Result<(), Error> {
+        worker::take_back(self, pipelines).await
+    }
+}
+
+impl RemoteWorker {
+    /// Its id.
+    pub const fn id(&self) -> WorkerId {
+        self.id
+    }
+
+    /// Puts the worker on the list: before that, what it leases counts as lost. To attach twice changes nothing.
+    pub async fn attach(&self, pipelines: &[Pipeline]) -> Result<(), Error> {
+        self.beat(pipelines, Vec::new(), self.redrive.now()).await.map(drop)
+    }
+
+    /// Takes the worker off the list; leases that it still has are lost.
+    pub async fn detach(&self) -> Result<(), Error> {
+        Ok(self.redrive.store.detach_worker(self.id).await?)
+    }
+
+    /// Leases jobs of a pipeline for so long, past the breakers: at most `limit`, of its queue or of a replay. Says also when
+    /// more may come.
+    pub async fn lease(&self, pipeline: &Pipeline, lane: Lane, limit: u32, ttl: Duration) -> Result<LeasedJobs, Error> {
+        let now = self.redrive.now();
+        let params = LeaseJobs {
+            pipeline: pipeline.name.clone(),
+            lane,
+            worker: self.id,
+            definition: pipeline.definition().cloned(),
+            token: LeaseToken::new(now, self.redrive.chance.bits()),
+            limit,
+            until: now + ttl,
+            gates: Vec::new(),
+            gates_seen: None,
+            freed: Vec::new(),
+            with_tried: pipeline.policy.proxies.is_choice(),
+            now,
+        };
+        Ok(self.redrive.lease(params).await?)
+    }
+
+    /// Notes that the worker begins to run jobs. Whatever becomes of it, they are not to blame: only their own end is.
+    pub async fn start(&self, leases: Vec<Lease>) -> Result<(), Error> {
+        Ok(self.redrive.store.start(StartJobs { leases, own_process: true }).await?)
+    }
+
+    /// Extends leases for so long from now, and says which of them still hold: jobs of the others are to be left.
+    pub async fn extend(&self, pipelines: &[Pipeline], leases: Vec<Lease>, ttl: Duration) -> Result<Vec<Lease>, Error> {
+        self.beat(pipelines, leases, self.redrive.now() + ttl).await
+    }
+
+    /// Notes how far an attempt got, for who runs the job next; says whether the lease still holds.
+    pub async fn note_progress(&self, lease: Lease, progress: Option<Value>) -> Result<bool, Error> {
+        Ok(self.redrive.store.note_progress(NoteProgress { lease, progress }).await?)
+    }
+
+    /// Settles jobs of a pipeline as its policy has it, and says what became of each, in their order. Payloads are kept and
+    /// results written before; if results cannot be written, nothing is settled.
+    pub async fn settle(&self, pipeline: &Pipeline, ended: Vec<EndedJob>) -> Result<Vec<BroughtBack>, Error> {
+        let leases = ended.iter().map(|ended| ended.lease).collect();
+        let held = self.redrive.store.leased(leases).await?;
+        let mut held: HashMap<Lease, LeasedJob> = held.into_iter().map(|job| (job.lease, job)).collect();
+        let mut brought = Vec::with_capacity(ended.len());
+        let mut settling = Settling { worker: self, pipeline, results: Vec::new(), jobs: Vec::new() };
+        for ended in ended {
+            let mine = held.remove(&ended.lease).filter(|job| job.pipeline == pipeline.name);
+            brought.push(match mine {
+                Some(job) => match settling.take(job, ended).await {
+                    Ok(()) => BroughtBack::Settled,
+                    Err(why) => BroughtBack::Unkept(why),
+                },
+                None => BroughtBack::Stale,
+            });
+        }
+        let answers = settling.settle().await?;
+        let taken = brought.iter_mut().filter(|brought| **brought == BroughtBack::Settled);
+        for (brought, answer) in taken.zip(answers) {
+            *brought = answer;
+        }
+        Ok(brought)
+    }
+
+    async fn beat(&self, pipelines: &[Pipeline], leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
+        let runs =
+            |pipeline: &Pipeline| Runs { pipeline: pipeline.name.clone(), definition: pipeline.definition().cloned() };
+        let beat = Beat {
+            worker: self.id,
+            host: self.host.clone(),
+            pid: self.pid,
+            remote: true,
+            runs: pipelines.iter().map(runs).collect(),
+            leases,
+            until,
+            now: self.redrive.now(),
+        };
+        Ok(self.redrive.store.beat(beat).await?)
+    }
+}
+
+/// Jobs of one pipeline on their way to being settled.
+struct Settling<'a> {
+    worker: &'a RemoteWorker,
+    pipeline: &'a Pipeline,
+    results: Vec<JobResult>,
+    jobs: Vec<(LeasedJob, Decision)>,
+}
+
+impl Settling<'_> {
+    /// Keeps what is to be kept of a job, and decides how it ends.
+    async fn take(&mut self, job: LeasedJob, ended: EndedJob) -> Result<(), String> {
+        let EndedJob { outcome, result, payload, duration, .. } = ended;
+        let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
+        let evidence = Evidence::new(job.lease.job, self.pipeline);
+        if let Some(BroughtPayload { capture, response, total_bytes }) = payload.filter(|_| evidence.is_wanted(failed))
+        {
+            evidence.save(capture, response, total_bytes).await.map_err(unkept)?;
+        }
+        // What it worked from is the evidence of how it failed.
+        let kept = evidence.take().map(|kept| kept.payload).or_else(|| job.saved.clone().filter(|_| failed));
+        let redrive = &self.worker.redrive;
+        if let (Outcome::Done, Some(result)) = (&outcome, result) {
+            let (id, pipeline) = (job.lease.job, job.pipeline.clone());
+            self.results.push(JobResult { id, pipeline, key: job.key.clone(), input: job.input.clone(), result });
+        }
+        let chance = redrive.chance.fraction();
+        let ending = Ending { at: redrive.now(), duration, worker: Some(self.worker.id), chance };
+        let mut decision = decide(&self.pipeline.policy, &job, outcome, ending);
+        decision.keep(kept);
+        decision.facts = Facts { tracked: self.pipeline.tracked_in(&job.input), ..Facts::default() };
+        self.jobs.push((job, decision));
+        Ok(())
+    }
+
+    /// Writes the results, then settles.
+    async fn settle(self) -> Result<Vec<BroughtBack>, Error> {
+        if self.jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !self.results.is_empty() {
+            self.pipeline.sink.write(&self.results).await?;
+        }
+        let RemoteWorker { redrive, id, .. } = self.worker;
+        let rules = match self.jobs.iter().any(|(_, decision)| decision.buries()) {
+            true => redrive.known_rules().await,
+            false => Default::default(),
+        };
+        let settlement = |(job, decision): (LeasedJob, Decision)| {
+            Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition())
+        };
+        let settlements: Vec<Settlement> = self.jobs.into_iter().map(settlement).collect();
+        let now = redrive.now();
+        let params =
+            SettleJobs { settlements: settlements.clone(), worker: *id, breakers: Vec::new(), keep_late: true, now };
+        let answers = redrive.settle(&self.pipeline.policy.breaker, params).await?;
+        for (settlement, _) in settlements.iter().zip(&answers).filter(|(_, answer)| **answer == Settled::Applied) {
+            redrive.events.tell_often(now, Some(*id), || Happening::settled(&self.pipeline.name, settlement));
+        }
+        let brought = |answer| match answer {
+            Settled::Applied => BroughtBack::Settled,
+            Settled::Stale => BroughtBack::Stale,
+            Settled::PayloadGone => BroughtBack::Unkept("its payload was collected before it was settled".to_owned()),
+        };
+        Ok(answers.into_iter().map(brought).collect())
+    }
+}
+
+fn unkept(error: HandlerError) -> String {
+    match error {
+        HandlerError::Unkept(why) | HandlerError::Unavailable(why) => why,
+        HandlerError::Failed(report) | HandlerError::Crashed(report) => report.message,
+    }
+}

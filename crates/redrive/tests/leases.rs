@@ -1,0 +1,171 @@
+//! Workers that live elsewhere: what they lease, keep up and bring back is settled as by the engine's own.
+
+#[path = "support/bench.rs"]
+mod bench;
+#[path = "support/in_memory.rs"]
+mod in_memory;
+
+use std::time::Duration;
+
+use redrive::contract::{DeadFilter, Lane, ListDead};
+use redrive::events::{Happening, Heard};
+use redrive::leases::{BroughtBack, BroughtPayload, EndedJob, RemoteWorker};
+use redrive::vault::{Capture, Keep};
+use redrive::{FailureReport, Job, Pipeline, Reason, Redrive, json};
+use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::payloads::Response;
+use redrive_core::settlements::Outcome;
+
+use self::bench::{Bench, Caught};
+use self::in_memory::redrive;
+
+const TTL: Duration = Duration::from_secs(30);
+
+/// A pipeline whose handler is never run here.
+fn pipeline() -> Pipeline {
+    Pipeline::new("p", |_: Job| async { panic!("it runs elsewhere") as Result<serde_json::Value, FailureReport> })
+        .expect("a pipeline")
+}
+
+async fn attached(redrive: &Redrive) -> RemoteWorker {
+    let worker = redrive.remote_worker(None, "far.example", 7);
+    worker.attach(&[pipeline()]).await.expect("attached");
+    worker
+}
+
+async fn leased(worker: &RemoteWorker, limit: u32) -> Vec<LeasedJob> {
+    worker.lease(&pipeline(), Lane::Queue, limit, TTL).await.expect("leased").jobs
+}
+
+fn ended(lease: Lease, outcome: Outcome) -> EndedJob {
+    EndedJob { lease, outcome, result: None, payload: None, duration: Some(Duration::from_secs(1)) }
+}
+
+fn failed(reason: Reason) -> Outcome {
+    Outcome::Failed(FailureReport::new(reason, "no"))
+}
+
+#[tokio::test]
+async fn what_is_done_elsewhere_is_written_settled_and_heard() {
+    let (redrive, _) = redrive();
+    let (worker, caught) = (attached(&redrive).await, Caught::default());
+    let pipeline = pipeline().sink(caught.clone());
+    redrive.enqueue(&pipeline, (0..3).map(|n| json!({"n": n}))).await.expect("accepted");
+    let jobs = leased(&worker, 2).await;
+    assert_eq!(jobs.len(), 2);
+    worker.start(vec![jobs[0].lease]).await.expect("started");
+    let mut listener = redrive.events().listen();
+    let result = Some(json!({"found": 1}));
+    let done = EndedJob { result, ..ended(jobs[0].lease, Outcome::Done) };
+    let brought = worker.settle(&pipeline, vec![done, ended(jobs[1].lease, Outcome::Returned)]).await.expect("settled");
+    assert_eq!(brought, [BroughtBack::Settled, BroughtBack::Settled]);
+    assert_eq!(*caught.0.lock().expect("unpoisoned"), [json!({"found": 1})]);
+    let ledger = redrive.ledger(pipeline.name()).await.expect("read");
+    assert_eq!((ledger.done, ledger.queued, ledger.leased), (1, 2, 0));
+    let heard = listener.next().await;
+    assert!(
+        matches!(&heard, Some(Heard::Event(event))
+        if event.worker == Some(worker.id()) && matches!(event.what, Happening::JobDone { attempts: 1, .. })),
+        "{heard:?}"
+    );
+    let again = worker.settle(&pipeline, vec![ended(jobs[0].lease, failed(Reason::Timeout))]).await.expect("answered");
+    assert_eq!(again, [BroughtBack::Stale], "a job ends once");
+}
+
+#[tokio::test]
+async fn the_policy_decides_what_becomes_of_a_failure() {
+    let (redrive, clock) = redrive();
+    let worker = attached(&redrive).await;
+    let pipeline = pipeline().attempts(2);
+    redrive.enqueue(&pipeline, [json!({"url": "https://shop.example/"})]).await.expect("accepted");
+    let first = leased(&worker, 1).await[0].lease;
+    worker.settle(&pipeline, vec![ended(first, failed(Reason::Timeout))]).await.expect("settled");
+    assert!(leased(&worker, 1).await.is_empty(), "a retry waits");
+    clock.advance(Duration::from_secs(60));
+    // Another process may answer the next call: an id and a lease are all that it needs.
+    let same = redrive.remote_worker(Some(worker.id()), "far.example", 7);
+    let second = leased(&worker, 1).await[0].lease;
+    same.settle(&pipeline, vec![ended(second, failed(Reason::Timeout))]).await.expect("settled");
+    let ledger = redrive.ledger(pipeline.name()).await.expect("read");
+    assert_eq!((ledger.dead, ledger.queued), (1, 0));
+    let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
+    let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
+    assert_eq!((letter.attempts, letter.reason), (2, Reason::Timeout));
+    assert!(letter.cause.is_some(), "it is recognised");
+    assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn failures_elsewhere_open_the_breaker_of_their_target() {
+    let (redrive, _) = redrive();
+    let worker = attached(&redrive).await;
+    let pipeline = pipeline().attempts(1);
+    let task = |n| json!({"n": n, "url": "https://sick.example/"});
+    redrive.enqueue(&pipeline, (0..60).map(task)).await.expect("accepted");
+    let mut listener = redrive.events().listen();
+    for _ in 0..5 {
+        let jobs = leased(&worker, 10).await;
+        let ended = jobs.iter().map(|job| ended(job.lease, failed(Reason::Timeout))).collect();
+        worker.settle(&pipeline, ended).await.expect("settled");
+    }
+    let breakers = redrive.list_breakers(Some(pipeline.name())).await.expect("listed");
+    assert_eq!(breakers.iter().map(|view| view.target.as_str()).collect::<Vec<_>>(), ["sick.example"]);
+    assert!(leased(&worker, 10).await.is_empty(), "its jobs wait");
+    let mut opened = 0;
+    while let Ok(Some(Heard::Event(event))) = tokio::time::timeout(Duration::from_millis(50), listener.next()).await {
+        opened += u32::from(matches!(&event.what, Happening::BreakerOpened { target, .. } if target == "sick.example"));
+    }
+    assert_eq!(opened, 1, "it is heard once");
+}
+
+#[tokio::test]
+async fn a_worker_that_is_not_heard_of_loses_its_jobs_without_blame() {
+    let (redrive, clock) = redrive();
+    let worker = attached(&redrive).await;
+    redrive.enqueue(&pipeline(), (0..2).map(|n| json!({"n": n}))).await.expect("accepted");
+    let jobs = leased(&worker, 2).await;
+    worker.start(jobs.iter().map(|job| job.lease).collect()).await.expect("started");
+    clock.advance(TTL / 2);
+    let kept = worker.extend(&[pipeline()], vec![jobs[0].lease], TTL).await.expect("extended");
+    assert_eq!(kept, [jobs[0].lease]);
+    clock.advance(TTL / 2 + Duration::from_secs(1));
+    redrive.take_back(&[pipeline()]).await.expect("taken back");
+    let still = worker.extend(&[pipeline()], jobs.iter().map(|job| job.lease).collect(), TTL).await.expect("extended");
+    assert_eq!(still, [jobs[0].lease]);
+    let late = vec![ended(jobs[0].lease, Outcome::Done), ended(jobs[1].lease, Outcome::Done)];
+    let brought = worker.settle(&pipeline(), late).await.expect("answered");
+    assert_eq!(brought, [BroughtBack::Settled, BroughtBack::Stale]);
+    let again = leased(&worker, 1).await;
+    assert_eq!((again[0].lease.job, again[0].tally.crashes, again[0].tally.suspect), (jobs[1].lease.job, 0, false));
+}
+
+#[tokio::test]
+async fn a_lease_of_another_pipeline_settles_nothing() {
+    let (redrive, _) = redrive();
+    let worker = attached(&redrive).await;
+    redrive.enqueue(&pipeline(), [json!({})]).await.expect("accepted");
+    let lease = leased(&worker, 1).await[0].lease;
+    let other = Pipeline::new("other", |_: Job| async { Ok(json!({})) }).expect("a pipeline");
+    let brought = worker.settle(&other, vec![ended(lease, Outcome::Done)]).await.expect("answered");
+    assert_eq!(brought, [BroughtBack::Stale]);
+    assert_eq!(redrive.ledger(pipeline().name()).await.expect("read").leased, 1);
+}
+
+#[tokio::test]
+async fn what_a_failure_was_about_is_kept_in_the_vault() {
+    let bench = Bench::new();
+    let worker = attached(&bench.redrive).await;
+    let pipeline = pipeline().attempts(1).vault(bench.vault.clone()).keep_payloads(Keep::Failed, 8 << 20);
+    bench.redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
+    let lease = leased(&worker, 1).await[0].lease;
+    let mut capture = Capture::begin(1 << 20).expect("begun");
+    capture.write(b"<p>sold out</p>").expect("written");
+    let payload =
+        BroughtPayload { capture, response: Response { status: Some(200), ..Response::default() }, total_bytes: None };
+    let failed = EndedJob { payload: Some(payload), ..ended(lease, failed(Reason::SchemaValidation)) };
+    assert_eq!(worker.settle(&pipeline, vec![failed]).await.expect("settled"), [BroughtBack::Settled]);
+    let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
+    let letter = bench.redrive.store().list_dead(params).await.expect("listed").items.remove(0);
+    let kept = bench::payload(&letter).expect("a payload");
+    assert_eq!((bench.bytes(&kept).await, kept.response.status), (b"<p>sold out</p>".to_vec(), Some(200)));
+}
