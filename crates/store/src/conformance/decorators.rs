@@ -1,7 +1,7 @@
 //! Stores around a store: each verb passes through a [`Layer`], which may count it, delay it or lose its answer. A decorated
 //! store is a store itself and runs the suite.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
