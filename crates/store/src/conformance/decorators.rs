@@ -256,6 +256,7 @@ decorate! {
         start(params: StartJobs) -> ();
         note_progress(params: NoteProgress) -> bool;
         settle(params: SettleJobs) -> SettledJobs;
+        leased(leases: Vec<Lease>) -> Vec<LeasedJob>;
         lost_leases(params: FindLostLeases) -> Vec<LostLease>;
     }
     PayloadStore {
