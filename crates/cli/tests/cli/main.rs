@@ -26,6 +26,7 @@ mod read_only;
 #[path = "../../../redrive/tests/support/servers/mod.rs"]
 mod real;
 mod replay;
+mod replay_steps;
 mod report;
 mod results;
 mod run;
