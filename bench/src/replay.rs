@@ -13,14 +13,14 @@ use redrive::handler::http::{Http, HttpConfig, Transport};
 use redrive::replays::{NewReplay, NewTry};
 use redrive::vault::Vault;
 use redrive::worker::Until;
-use redrive::{CancellationToken, FailureReport, Handler, HandlerError, Job, Pipeline, Reason, Redrive};
+use redrive::{CancellationToken, FailureReport, Handler, HandlerError, Job, Pipeline, Reason, Redrive, Success};
 use redrive_core::actors::Actor;
 use redrive_core::jobs::Input;
 use redrive_core::payloads::Response;
 use redrive_core::replays::{Pacing, ReplayMode, Wish};
 use redrive_core::secrets::Secrets;
 use redrive_store::contract::{DeadFilter, Selection};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::payloads;
 use crate::row;
@@ -70,7 +70,7 @@ struct Fails;
 
 #[async_trait]
 impl Handler for Fails {
-    async fn run(&self, job: Job) -> std::result::Result<Value, HandlerError> {
+    async fn run(&self, job: Job) -> std::result::Result<Success, HandlerError> {
         let n = job.input["n"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         let mut capture = job.evidence.capture()?;
         capture.write(payloads::page(n).as_bytes()).map_err(|error| HandlerError::Unavailable(error.to_string()))?;

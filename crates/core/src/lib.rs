@@ -28,6 +28,7 @@
 //! - [`payloads`]: what is kept of a response, and its address
 //! - [`traffic`]: what is counted about attempts
 //! - [`egress`]: which addresses may be connected to
+//! - [`hand_on`]: jobs that come into being with the end of another
 //! - [`hidden`]: characters that are obeyed instead of seen
 //! - [`secrets`]: what must not get out, and how it is masked
 
@@ -42,6 +43,7 @@ pub mod definitions;
 pub mod egress;
 pub mod failures;
 pub mod fingerprint;
+pub mod hand_on;
 pub mod hidden;
 pub mod holds;
 pub mod ids;

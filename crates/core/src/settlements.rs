@@ -10,6 +10,7 @@ use crate::crashes;
 use crate::dead::Gate;
 use crate::definitions::DefinitionVersion;
 use crate::failures::{self, Disposition, Failure, FailureReport, Reason};
+use crate::hand_on::HandedJob;
 use crate::ids::{PipelineName, WorkerId};
 use crate::jobs::{Lease, LeasedJob, Tally};
 use crate::payloads::Payload;
@@ -147,6 +148,8 @@ pub struct Settlement {
     pub print: Option<Print>,
     /// The version of the definition that the attempt was made with, if it is known.
     pub definition: Option<DefinitionVersion>,
+    /// The jobs that it hands on, if it is done.
+    pub handed_on: Vec<HandedJob>,
 }
 
 impl Settlement {
@@ -155,7 +158,14 @@ impl Settlement {
         let failure = decision.failure.as_ref().filter(|_| decision.buries());
         let print = failure.map(|failure| Print::of(&job.pipeline, job.target.as_deref(), failure, rules));
         let (pipeline, target) = (job.pipeline.clone(), job.target.clone());
-        Self { lease: job.lease, pipeline, target, probe: job.probe, decision, print, definition: None }
+        let (definition, handed_on) = (None, Vec::new());
+        Self { lease: job.lease, pipeline, target, probe: job.probe, decision, print, definition, handed_on }
+    }
+
+    /// The same, which hands on jobs if it says that its own is done.
+    pub fn handing_on(self, jobs: Vec<HandedJob>) -> Self {
+        let done = self.decision.destination == Destination::Done;
+        Self { handed_on: if done { jobs } else { Vec::new() }, ..self }
     }
 
     /// What it says about the job's target, if it has one, as the settlement at that place of a batch.

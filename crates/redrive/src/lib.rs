@@ -65,9 +65,10 @@ pub mod worker;
 
 pub use engine::Redrive;
 pub use error::{Error, ErrorKind, Waited};
-pub use handler::{Handler, HandlerError, Job};
+pub use handler::{HandedOn, Handler, HandlerError, HandsOn, Job, Success};
 pub use pipeline::Pipeline;
 pub use redrive_core::failures::{Disposition, FailureReport, Reason};
+pub use redrive_core::ids::PipelineName;
 pub use redrive_core::policy::Policy;
 pub use redrive_store::{Location, StoreError, contract};
 pub use serde_json::json;

@@ -33,6 +33,8 @@ pub struct Pipeline {
     pub(crate) tracked: Arc<[String]>,
     /// Runs suspects in processes of their own.
     pub(crate) isolated: Option<Arc<dyn Handler>>,
+    /// The other pipelines that its jobs may hand on to.
+    pub(crate) hand_on: Arc<[PipelineName]>,
     /// What it effectively is, if that has a version.
     pub(crate) definition: Option<Definition>,
 }
@@ -61,6 +63,7 @@ impl Pipeline {
             payload_required: true,
             tracked: Arc::default(),
             isolated: None,
+            hand_on: Arc::default(),
             definition: None,
         }
     }
@@ -68,6 +71,11 @@ impl Pipeline {
     /// The pipeline's name.
     pub fn name(&self) -> &PipelineName {
         &self.name
+    }
+
+    /// The same, whose jobs may hand on jobs to these pipelines besides their own.
+    pub fn hand_on(self, pipelines: Vec<PipelineName>) -> Self {
+        Self { hand_on: pipelines.into(), ..self }
     }
 
     /// The pipeline's handler.

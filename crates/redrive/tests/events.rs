@@ -49,9 +49,9 @@ struct Repairable(Arc<AtomicBool>);
 
 #[async_trait::async_trait]
 impl Handler for Repairable {
-    async fn run(&self, _: Job) -> Result<serde_json::Value, HandlerError> {
+    async fn run(&self, _: Job) -> Result<redrive::Success, HandlerError> {
         match self.0.load(Ordering::Relaxed) {
-            true => Ok(json!({})),
+            true => Ok(json!({}).into()),
             false => Err(HandlerError::Unavailable("its command is not there".into())),
         }
     }

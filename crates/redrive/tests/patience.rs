@@ -11,12 +11,13 @@ use async_trait::async_trait;
 use redrive::clock::{Clock, TestClock};
 use redrive::vault::{Keep, Vault};
 use redrive::worker::Until;
-use redrive::{CancellationToken, Disposition, Error, FailureReport, Handler, HandlerError, Job, Pipeline, Reason};
+use redrive::{
+    CancellationToken, Disposition, Error, FailureReport, Handler, HandlerError, Job, Pipeline, Reason, Success,
+};
 use redrive::{Redrive, Waited, json};
 use redrive_core::payloads::Response;
 use redrive_core::proxies::ProxyPolicy;
 use redrive_core::time::Timestamp;
-use serde_json::Value;
 
 use redrive_core::ids::PipelineName;
 use redrive_store::Store;
@@ -58,7 +59,7 @@ struct Unreached {
 
 #[async_trait]
 impl Handler for Unreached {
-    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
+    async fn run(&self, job: Job) -> Result<Success, HandlerError> {
         let mut ran_at = self.ran_at.lock().expect("unpoisoned");
         ran_at.push(self.clock.now());
         if ran_at.len() == 1 {
@@ -101,7 +102,7 @@ struct Broken {
 
 #[async_trait]
 impl Handler for Broken {
-    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
+    async fn run(&self, job: Job) -> Result<Success, HandlerError> {
         if job.input["n"] == 0 {
             return Err(hold(Some(7_200.0)));
         }
@@ -146,7 +147,7 @@ struct Moody {
 
 #[async_trait]
 impl Handler for Moody {
-    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
+    async fn run(&self, job: Job) -> Result<Success, HandlerError> {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let mood = *self.mood.lock().expect("unpoisoned");
         match mood {
@@ -154,7 +155,7 @@ impl Handler for Moody {
             Mood::NotNeeded => {}
             Mood::Kept => job.evidence.save(job.evidence.capture()?, Response::default(), None).await?,
         }
-        Ok(json!(null))
+        Ok(json!(null).into())
     }
 }
 

@@ -148,3 +148,39 @@ fn what_a_killed_worker_left_running_is_ended_before_its_job_runs_again() {
     let left = crate::harness::processes_with(&format!("PWD={}", folder.trim_end_matches('/')));
     assert_eq!(left, Vec::<u32>::new(), "nothing is left running");
 }
+
+/// Each task hands on three others, and is killed at any moment.
+#[test]
+fn what_is_handed_on_is_neither_lost_nor_doubled_by_a_kill() {
+    let sandbox = Sandbox::new();
+    let wanted = kills_wanted().min(10);
+    let count = wanted * TASKS_PER_KILL / 4;
+    sandbox.write(
+        "handler.sh",
+        r#"
+read -r job
+sleep 0.004
+case "$job" in
+  *'"child":'*) echo '{"ok":true}' ;;
+  *) echo '{"result":{"parent":true},"enqueue":[{"input":{"child":1}},{"input":{"child":2}},{"input":{"child":3}}]}' ;;
+esac
+"#,
+    );
+    sandbox.write("tasks.jsonl", tasks(0..count));
+    let args = ["run", "tasks.jsonl", "-j", "4", "--out", "out.jsonl", "--", "sh", "handler.sh"];
+    let mut kills = 0;
+    for _ in 0..wanted * 4 {
+        kills += usize::from(kill_after(sandbox.spawn(&args), moment()));
+        if kills >= wanted {
+            break;
+        }
+    }
+    sandbox.run(&args).expect(0);
+    sandbox.assert_sound();
+    let ledger = sandbox.ledger("default");
+    assert_eq!((&ledger["accepted"], &ledger["done"]), (&json!(count * 4), &json!(count * 4)), "{ledger}");
+    let results = json_lines(&sandbox.read("out.jsonl"));
+    let written: BTreeSet<&str> = results.iter().map(|result| result["id"].as_str().expect("an id")).collect();
+    assert_eq!(written.len(), count * 4, "every one has its result");
+    assert!(results.iter().all(|result| result["result"].get("enqueue").is_none()), "which is not what it handed on");
+}

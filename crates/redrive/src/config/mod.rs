@@ -76,6 +76,9 @@ impl Config {
         for (name, pipeline) in &config.pipeline {
             let wrong = |why| ConfigError::Section { file: path.to_owned(), pipeline: name.clone(), why };
             pipeline.check().map_err(wrong)?;
+            if let Some(unknown) = pipeline.hand_on.iter().find(|other| !config.pipeline.contains_key(*other)) {
+                return Err(wrong(format!("hand_on names pipeline {unknown}, which is not in this file")));
+            }
         }
         Ok(Self { path: Some(path.to_owned()), text: text.to_owned(), ..config })
     }

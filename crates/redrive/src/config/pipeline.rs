@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::handler::http::extract::Rules;
 use crate::vault::Keep;
 use redrive_core::breakers::BreakerPolicy;
+use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
 use redrive_core::retry::RetryPolicy;
 use redrive_core::rules::Rule;
@@ -35,6 +36,8 @@ pub struct PipelineConfig {
     pub pure: bool,
     /// Fields of the input to keep count of.
     pub track: Vec<String>,
+    /// The other pipelines that its jobs may hand on to.
+    pub hand_on: Vec<PipelineName>,
     /// When dead letters are replayed by themselves.
     pub auto_replay: AutoReplayConfig,
     /// Variables added to the command's environment.

@@ -199,6 +199,7 @@ impl Setting {
         pipeline = pipeline.with_policy(policy(&config, said)).described(defined);
         let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
         pipeline = pipeline.keep_payloads(config.payload.into(), payload_max).track(config.track);
+        pipeline = pipeline.hand_on(config.hand_on);
         if config.payload_required == Some(false) {
             pipeline = pipeline.payload_optional();
         }

@@ -17,13 +17,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
+pub use redrive_core::hand_on::HandedOn;
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{Input, LeasedJob};
 use redrive_core::proxies::{ProxyPolicy, TriedProxy};
 use redrive_core::secrets::Secrets;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::closure::HandsOn;
 pub use self::notes::Notes;
 pub use self::progress::Progress;
 pub use self::saved::Saved;
@@ -104,6 +106,30 @@ impl Job {
             notes: Notes::default(),
             parent: None,
         }
+    }
+}
+
+/// What a handler gives when a job is done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Success {
+    /// The job's result.
+    pub result: Value,
+    /// The jobs that it hands on: they come into being when, and only if, this one is done. They may be for its own pipeline
+    /// and for those that were named with [`Pipeline::hand_on`].
+    pub handed_on: Vec<HandedOn>,
+}
+
+impl From<Value> for Success {
+    fn from(result: Value) -> Self {
+        Self { result, handed_on: Vec::new() }
+    }
+}
+
+impl Success {
+    /// The same with one more job that it hands on.
+    pub fn hand_on(mut self, job: HandedOn) -> Self {
+        self.handed_on.push(job);
+        self
     }
 }
 
@@ -202,8 +228,8 @@ pub enum Isolation {
 /// Does the work of a pipeline.
 #[async_trait]
 pub trait Handler: Send + Sync {
-    /// Runs a job and gives its result.
-    async fn run(&self, job: Job) -> Result<Value, HandlerError>;
+    /// Runs a job and gives its result, and the jobs that it hands on.
+    async fn run(&self, job: Job) -> Result<Success, HandlerError>;
 
     /// Where it runs its jobs.
     fn isolation(&self) -> Isolation {

@@ -29,6 +29,7 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::hand_on::feeders;
 use redrive_core::ids::{ReplayId, WorkerId};
 use redrive_store::contract::{Lane, NoteDefinitions};
 use tokio::task::JoinSet;
@@ -186,8 +187,12 @@ impl Worker {
             let only = if let Task::Replay(id) = task { Some(id) } else { None };
             work.spawn(Driver::new(Arc::clone(&context), pipelines.clone(), only, patience).run(until.clone()));
         }
+        let handing_on: Vec<_> =
+            all.iter().map(|pipeline| (pipeline.name.clone(), pipeline.hand_on.to_vec())).collect();
         for pipeline in pipelines.into_iter().filter(|_| !matches!(task, Task::Replay(_))) {
-            work.spawn(Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue, patience).run(until.clone()));
+            let feeders = feeders(&pipeline.name, &handing_on).into_iter().cloned().collect();
+            let fetcher = Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue, patience).fed_by(feeders);
+            work.spawn(fetcher.run(until.clone()));
         }
         while let Some(ended) = work.join_next().await {
             if let Err(panic) = ended {

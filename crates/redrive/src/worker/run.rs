@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::hand_on::{HandedJob, handed_jobs};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::Outcome;
+use redrive_core::time::Timestamp;
 use redrive_core::traffic::Facts;
 use serde_json::Value;
 use tokio::sync::RwLock;
@@ -18,7 +20,7 @@ use super::context::Context;
 use super::holds::Trouble;
 use super::settle::Ended;
 use crate::events::Happening;
-use crate::handler::{Handler, HandlerError, Isolation, Job, Progress, panic_report};
+use crate::handler::{Handler, HandlerError, Isolation, Job, Progress, Success, panic_report};
 use crate::pipeline::Pipeline;
 use crate::vault::{Evidence, Kept};
 
@@ -64,6 +66,7 @@ pub(super) async fn run(
         () = context.hurry.cancelled() => (Outcome::Returned, None),
     };
     let duration = begun.elapsed();
+    let (outcome, result, handed_on) = hand_on(&pipeline, &job, (outcome, result), context.now());
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
     // What was kept on the way is of no use after all if the attempt went well.
     let kept = evidence.take().filter(|_| evidence.is_wanted(failed));
@@ -71,8 +74,25 @@ pub(super) async fn run(
     let payload = kept.or_else(|| job.saved.clone().filter(|_| failed).map(Kept::elsewhere));
     let facts = Facts { tracked: pipeline.tracked_in(&job.input), ..notes.take() };
     // The settler only goes away after every job has ended.
-    let _ = settler.send(Ended { job, outcome, result, payload, facts, duration: Some(duration) });
+    let _ = settler.send(Ended { job, outcome, result, handed_on, payload, facts, duration: Some(duration) });
     duration
+}
+
+/// The jobs that a job hands on. If it may not, it is not done: its pipeline is set up wrongly.
+fn hand_on(
+    pipeline: &Pipeline,
+    job: &LeasedJob,
+    (outcome, success): (Outcome, Option<Success>),
+    now: Timestamp,
+) -> (Outcome, Option<Value>, Vec<HandedJob>) {
+    let Some(Success { result, handed_on }) = success else { return (outcome, None, Vec::new()) };
+    match handed_jobs(job, &pipeline.hand_on, handed_on, now) {
+        Ok(jobs) => (outcome, Some(result), jobs),
+        Err(why) => {
+            let report = FailureReport::new(Reason::Misconfigured, why).with_code("hand_on");
+            (Outcome::Failed(report), None, Vec::new())
+        }
+    }
 }
 
 async fn attempt(
@@ -81,7 +101,7 @@ async fn attempt(
     job: &LeasedJob,
     work: Job,
     announced: Option<Announced>,
-) -> (Outcome, Option<Value>) {
+) -> (Outcome, Option<Success>) {
     if job.saved.is_some() && work.saved.is_none() {
         let message = "this pipeline cannot work from saved payloads: it has no vault, or its handler asks anew";
         return (Outcome::Failed(FailureReport::new(Reason::Misconfigured, message)), None);
@@ -120,7 +140,7 @@ async fn handle(
     handler: &Arc<dyn Handler>,
     work: Job,
     slack: Duration,
-) -> (Outcome, Option<Value>) {
+) -> (Outcome, Option<Success>) {
     let begun_at = context.now();
     let evidence = work.evidence.clone();
     context.tell_often(|| Happening::JobBegun { pipeline: pipeline.name.clone(), job: work.id, attempt: work.attempt });
@@ -148,7 +168,7 @@ pub(crate) async fn guarded(
     handler: &Arc<dyn Handler>,
     work: Job,
     slack: Duration,
-) -> Result<(Outcome, Option<Value>), (Trouble, String)> {
+) -> Result<(Outcome, Option<Success>), (Trouble, String)> {
     let deadline = pipeline.policy.deadline;
     let handler = Arc::clone(handler);
     let task = AbortOnDropHandle::new(tokio::spawn(async move { handler.run(work).await }));

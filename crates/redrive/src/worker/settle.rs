@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redrive_core::failures::with_sources;
+use redrive_core::hand_on::HandedJob;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::{Decision, Destination, Ending, Outcome, Settlement, decide};
@@ -38,6 +39,7 @@ pub(super) struct Ended {
     pub(super) job: LeasedJob,
     pub(super) outcome: Outcome,
     pub(super) result: Option<Value>,
+    pub(super) handed_on: Vec<HandedJob>,
     pub(super) payload: Option<Kept>,
     pub(super) facts: Facts,
     pub(super) duration: Option<Duration>,
@@ -47,7 +49,15 @@ impl Ended {
     /// A job that was leased but not started.
     pub(super) fn unstarted(job: LeasedJob) -> Self {
         let facts = Facts::default();
-        Self { job, outcome: Outcome::Returned, result: None, payload: None, facts, duration: None }
+        Self {
+            job,
+            outcome: Outcome::Returned,
+            result: None,
+            handed_on: Vec::new(),
+            payload: None,
+            facts,
+            duration: None,
+        }
     }
 }
 
@@ -56,6 +66,7 @@ struct Decided {
     job: LeasedJob,
     decision: Decision,
     payload: Option<Kept>,
+    handed_on: Vec<HandedJob>,
 }
 
 /// A handle to the task that settles the jobs of one pipeline.
@@ -281,7 +292,7 @@ impl Settling {
         let mut decision = decide(&self.pipeline.policy, &ended.job, ended.outcome, ending);
         decision.keep(ended.payload.as_ref().map(|kept| kept.payload.clone()));
         decision.facts = ended.facts;
-        Decided { job: ended.job, decision, payload: ended.payload }
+        Decided { job: ended.job, decision, payload: ended.payload, handed_on: ended.handed_on }
     }
 
     /// Adds what letters are recognised by. Only a burial asks for the rules of causes.
@@ -290,8 +301,9 @@ impl Settling {
             true => self.context.redrive.known_rules().await,
             false => Arc::default(),
         };
-        let settle = |Decided { job, decision, payload }| {
-            (Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition()), payload)
+        let settle = |Decided { job, decision, payload, handed_on }| {
+            let settlement = Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition());
+            (settlement.handing_on(handed_on), payload)
         };
         decided.into_iter().map(settle).collect()
     }

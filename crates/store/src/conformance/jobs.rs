@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
+use redrive_core::causes::CauseRules;
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
-use redrive_core::ids::JobId;
-use redrive_core::jobs::NewJob;
-use redrive_core::settlements::Outcome;
+use redrive_core::hand_on::HandedJob;
+use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::jobs::{LeasedJob, NewJob};
+use redrive_core::policy::Policy;
+use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_core::state::JobState;
 use serde_json::json;
 
 use super::replays::replay_one;
 use super::script::{
     Shared, ada, assert_sound, at, attach, brought, bury, enqueue, job, lease_all, lease_one, ledger, pipeline, plain,
-    settle, timeout, try_enqueue,
+    settle, settle_all, timeout, try_enqueue,
 };
 use crate::StoreError;
 use crate::contract::{
@@ -264,4 +267,31 @@ pub async fn a_huge_input_comes_back_whole(store: Shared) {
     let huge = job(1, json!({"text": text}));
     enqueue(&store, vec![huge.clone()]).await;
     assert_eq!(lease_one(&store, at(0)).await.input, huge.input);
+}
+
+/// A job that is done brings those into being that it hands on, once, whatever comes later; one that is not done brings none.
+pub async fn a_job_that_is_done_hands_on_others(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, json!({"n": 1})), job(2, json!({"key": "known"}))]).await;
+    let leased = lease_all(&store, 2, at(1)).await.jobs;
+    let other: PipelineName = "other".parse().expect("a name");
+    let handed = |n: u128, pipeline: &PipelineName, key: &str| {
+        let job = NewJob { key: Some(key.to_owned()), ..job(n, plain()) };
+        HandedJob { pipeline: pipeline.clone(), job }
+    };
+    let jobs = vec![handed(11, &pipeline(), "a"), handed(12, &other, "a"), handed(13, &pipeline(), "known")];
+    let settlement = |leased: &LeasedJob, outcome: Outcome| {
+        let ending = Ending { at: at(2), duration: None, worker: None, chance: 0.0 };
+        let decision = decide(&Policy::default(), leased, outcome, ending);
+        Settlement::new(leased, decision, &CauseRules::default()).handing_on(jobs.clone())
+    };
+    settle_all(&store, vec![settlement(&leased[1], timeout())], at(2)).await;
+    assert_eq!(ledger(&store).await.accepted, 2, "it is not done");
+    let done = settlement(&leased[0], Outcome::Done);
+    assert_eq!(settle_all(&store, vec![done.clone()], at(2)).await, [Settled::Applied]);
+    assert_eq!(settle_all(&store, vec![done], at(2)).await, [Settled::Stale]);
+    let ledgers = store.ledgers().await.expect("read");
+    assert_eq!((ledgers[&pipeline()].accepted, ledgers[&pipeline()].done), (3, 1), "a known key is not accepted again");
+    assert_eq!((ledgers[&other].accepted, ledgers[&other].queued), (1, 1));
+    assert_sound(&store).await;
 }

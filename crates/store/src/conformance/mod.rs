@@ -50,7 +50,8 @@ macro_rules! conformance_tests {
             jobs: [accepts_and_counts, a_key_is_accepted_once, keys_belong_to_a_pipeline, keys_belong_to_a_round,
                    a_number_never_repeats, a_job_keeps_its_number_round_and_origin, a_full_queue_refuses_all,
                    lists_filter_and_page, shows_jobs_in_every_state, cancels_queued_and_leased_jobs,
-                   a_huge_input_comes_back_whole, a_bad_cursor_fails_only_its_caller]
+                   a_huge_input_comes_back_whole, a_bad_cursor_fails_only_its_caller,
+                   a_job_that_is_done_hands_on_others]
             leases: [oldest_due_first_and_only_once, nothing_before_it_is_due, done_is_final, a_retry_waits_and_counts,
                      burying_keeps_every_failure, a_stale_settlement_moves_nothing, an_expired_lease_is_lost,
                      extending_keeps_a_lease, extending_tells_a_lost_lease_from_a_new_one, a_started_job_is_told_from_a_waiting_one, epochs_grow,

@@ -109,7 +109,8 @@ pub(super) fn claim_key(
     Ok(claim.execute(params![pipeline, rows::round_text(round), key, job.as_bytes(), now.day()])? > 0)
 }
 
-fn accept(
+/// Accepts a job, unless its key is known.
+pub(super) fn accept(
     batch: &mut Batch<'_>,
     pipeline: i64,
     job: &NewJob,

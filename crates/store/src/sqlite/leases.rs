@@ -7,6 +7,7 @@ use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::proxies::TriedProxy;
+use redrive_core::settlements::Settlement;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
@@ -60,7 +61,17 @@ impl LeaseStore for SqliteStore {
     }
 
     async fn settle(&self, params: SettleJobs) -> StoreResult<SettledJobs> {
-        self.write(move |batch| settlements::settle(batch, &params)).await
+        // Written here, not by the one thread that all callers share.
+        let inputs = |settlement: &Settlement| {
+            settlement.handed_on.iter().map(|handed| serde_json::to_string(&handed.job.input)).collect::<Result<_, _>>()
+        };
+        let inputs: Vec<Vec<String>> = params
+            .settlements
+            .iter()
+            .map(inputs)
+            .collect::<Result<_, _>>()
+            .map_err(|error: serde_json::Error| Fault::from(error).into_store_error(self.path()))?;
+        self.write(move |batch| settlements::settle(batch, &params, &inputs)).await
     }
 
     async fn leased(&self, leases: Vec<Lease>) -> StoreResult<Vec<LeasedJob>> {

@@ -5,6 +5,7 @@ use redrive_core::causes::Print;
 use redrive_core::dead::Gate;
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
+use redrive_core::hand_on::HandedJob;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::Tally;
 use redrive_core::replays::LetterState;
@@ -18,14 +19,30 @@ use super::batch::Batch;
 use super::breakers;
 use super::fault::Fault;
 use super::replay_letters::{self, Ended};
-use super::{cause_keys, lanes, payloads, rows};
+use super::{cause_keys, jobs, lanes, payloads, rows};
 use crate::contract::{SettleJobs, Settled, SettledJobs};
 
-pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs) -> Result<SettledJobs, Fault> {
-    let settle = |settlement| settle_one(batch, settlement, params);
-    let settled = params.settlements.iter().map(settle).collect::<Result<Vec<_>, _>>()?;
+/// Settles jobs; `inputs` are those of the jobs that each of them hands on.
+pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs, inputs: &[Vec<String>]) -> Result<SettledJobs, Fault> {
+    let mut settled = Vec::with_capacity(params.settlements.len());
+    for (settlement, inputs) in params.settlements.iter().zip(inputs) {
+        let answer = settle_one(batch, settlement, params)?;
+        if answer == Settled::Applied {
+            hand_on(batch, &settlement.handed_on, inputs, params.now)?;
+        }
+        settled.push(answer);
+    }
     let breakers = breakers::change(batch, &params.breakers, &settled)?;
     Ok(SettledJobs { settled, breakers })
+}
+
+/// Accepts the jobs that one that is done hands on, however full their queues are.
+fn hand_on(batch: &mut Batch<'_>, jobs: &[HandedJob], inputs: &[String], now: Timestamp) -> Result<(), Fault> {
+    for (handed, input) in jobs.iter().zip(inputs) {
+        let pipeline = batch.pipeline(&handed.pipeline)?;
+        jobs::accept(batch, pipeline, &handed.job, input, now)?;
+    }
+    Ok(())
 }
 
 fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<Settled, Fault> {

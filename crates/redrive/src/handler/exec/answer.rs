@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 
 use redrive_core::dead::Gate;
 use redrive_core::failures::{Disposition, FailureReport, Reason};
+use redrive_core::hand_on::{is_hand_on, take_apart};
 use redrive_core::retry::retry_after;
 use redrive_core::secrets::Secrets;
 use serde_json::{Map, Value};
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 use super::Command;
 use super::uncaught::{self, Uncaught, last_line};
 use crate::clock::{Clock, SystemClock};
-use crate::handler::{HandlerError, Job};
+use crate::handler::{HandlerError, Job, Success};
 
 /// The longest message that is taken from what a command printed, in characters.
 const MESSAGE_CHARS_MAX: usize = 2_000;
@@ -39,7 +40,7 @@ pub(in crate::handler) fn of_process(
     stdout: &[u8],
     stderr: &str,
     secrets: &Secrets,
-) -> Result<Value, HandlerError> {
+) -> Result<Success, HandlerError> {
     let code = match exit {
         Exit::Signal(signal) => return Err(HandlerError::crashed(killed(signal, stderr))),
         Exit::Code(code) => code,
@@ -48,7 +49,7 @@ pub(in crate::handler) fn of_process(
     let stated = stated_failure(&stdout, code != 0).or_else(|| stated_failure(stderr, code != 0).filter(|_| code != 0));
     match stated {
         Some(report) => Err(complete(report, code, stderr, secrets).into()),
-        None if code == 0 => Ok(result(&stdout)),
+        None if code == 0 => success(result(&stdout), stderr),
         None if ran_out_of_memory(stderr) => Err(HandlerError::crashed(unstated(code, &stdout, stderr, secrets))),
         None => Err(unstated(code, &stdout, stderr, secrets).into()),
     }
@@ -60,10 +61,9 @@ pub(in crate::handler) fn of_line(
     job: &Job,
     stderr: &str,
     secrets: &Secrets,
-) -> Option<Result<Value, HandlerError>> {
+) -> Option<Result<Success, HandlerError>> {
     let value: Value = serde_json::from_str(line).ok()?;
-    let answers = |fields: &Map<String, Value>| fields.contains_key("result") || fields.contains_key("failure");
-    if let Some(fields) = value.as_object().filter(|fields| answers(fields))
+    if let Some(fields) = value.as_object().filter(|fields| is_answer(fields))
         && fields.get("id").is_some_and(|id| id.as_str() != Some(job.id.to_string().as_str()))
     {
         return None;
@@ -71,19 +71,34 @@ pub(in crate::handler) fn of_line(
     if let Some(report) = stated_failure(line, false) {
         return Some(Err(complete(report, 0, stderr, secrets).into()));
     }
-    Some(Ok(match value {
-        Value::Object(mut fields) if fields.contains_key("result") => fields.remove("result").unwrap_or_default(),
-        other => other,
-    }))
+    Some(match value {
+        Value::Object(fields) if is_hand_on(&fields) => success(Value::Object(fields), stderr),
+        Value::Object(mut fields) if fields.contains_key("result") => {
+            Ok(fields.remove("result").unwrap_or_default().into())
+        }
+        other => Ok(other.into()),
+    })
+}
+
+/// Whether a line says that it is an answer, and not just what it is.
+fn is_answer(fields: &Map<String, Value>) -> bool {
+    fields.contains_key("result") || fields.contains_key("failure") || is_hand_on(fields)
+}
+
+/// A result, with the jobs that are handed on with it.
+fn success(answer: Value, stderr: &str) -> Result<Success, HandlerError> {
+    let (result, handed_on) = take_apart(answer).map_err(|why| {
+        let report = FailureReport::new(Reason::HandlerError, why).with_code("bad_answer");
+        HandlerError::from(FailureReport { stderr: non_empty(stderr), ..report })
+    })?;
+    Ok(Success { result, handed_on })
 }
 
 /// Whether a line of a persistent process says which job it answers.
 pub(in crate::handler) fn has_id(line: &str) -> bool {
     let value = serde_json::from_str::<Value>(line).ok();
     let fields = value.as_ref().and_then(Value::as_object);
-    fields.is_some_and(|fields| {
-        fields.contains_key("id") && (fields.contains_key("result") || fields.contains_key("failure"))
-    })
+    fields.is_some_and(|fields| fields.contains_key("id") && is_answer(fields))
 }
 
 /// A process that ended while it had a job and had not answered.

@@ -34,7 +34,7 @@ use serde_json::Value;
 use self::persistent::Persistent;
 pub(crate) use self::scratch::sweep as sweep_files;
 use self::scratch::{Purpose, ScratchFile};
-use super::{Handler, HandlerError, Isolation, Job};
+use super::{Handler, HandlerError, Isolation, Job, Success};
 
 /// The most a command may print as its result, in bytes.
 pub const OUTPUT_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -138,7 +138,7 @@ impl Exec {
 
 #[async_trait]
 impl Handler for Exec {
-    async fn run(&self, mut job: Job) -> Result<Value, HandlerError> {
+    async fn run(&self, mut job: Job) -> Result<Success, HandlerError> {
         let payload = Arc::new(ScratchFile::of(&job, Purpose::Payload)?);
         let _saved = ScratchFile::for_saved(&mut job).await?;
         let answer = match &self.persistent {
@@ -147,7 +147,7 @@ impl Handler for Exec {
         };
         let answer = answer.map_err(|error| error.masked(&self.command.secrets));
         let answer = payload.keep(&job, answer, Response::default(), None).await?;
-        Ok(without_proxy(answer, &job, &self.command.secrets))
+        Ok(Success { result: without_proxy(answer.result, &job, &self.command.secrets), ..answer })
     }
 
     fn isolation(&self) -> Isolation {

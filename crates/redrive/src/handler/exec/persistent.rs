@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use redrive_core::failures::{FailureReport, Reason};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
@@ -20,7 +19,7 @@ use super::answer::{self, Exit};
 use super::child::{self, Pipes, Running};
 use super::tail::Tail;
 use super::{Command, OUTPUT_BYTES_MAX, memory};
-use crate::handler::{HandlerError, Job};
+use crate::handler::{HandlerError, Job, Success};
 
 /// How long a process that closed its output, or was killed, may take to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
@@ -59,7 +58,7 @@ enum Reply {
 }
 
 impl Persistent {
-    pub(super) async fn run(&self, command: &Command, job: &Job, payload: &Path) -> Result<Value, HandlerError> {
+    pub(super) async fn run(&self, command: &Command, job: &Job, payload: &Path) -> Result<Success, HandlerError> {
         if let Some(mut idle) = self.take(command).await {
             let reply = idle.exchange(command, job, payload, &self.gives_ids).await;
             // It may have ended of its own accord before it saw the job, which is then not to blame.
@@ -82,7 +81,7 @@ impl Persistent {
         reply: Reply,
         command: &Command,
         job: &Job,
-    ) -> Result<Value, HandlerError> {
+    ) -> Result<Success, HandlerError> {
         let (answer, healthy) = process.conclude(reply, command, job).await;
         if healthy {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(process);
@@ -157,7 +156,7 @@ impl Process {
     }
 
     /// What the reply means, and whether the process can take another job.
-    async fn conclude(&mut self, reply: Reply, command: &Command, job: &Job) -> (Result<Value, HandlerError>, bool) {
+    async fn conclude(&mut self, reply: Reply, command: &Command, job: &Job) -> (Result<Success, HandlerError>, bool) {
         if let Reply::Line(line) = &reply
             && let Some(answer) = answer::of_line(line, job, &self.stderr.text(), &command.secrets)
         {

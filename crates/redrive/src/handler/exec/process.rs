@@ -6,7 +6,6 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use redrive_core::failures::{FailureReport, Reason};
-use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
@@ -14,7 +13,7 @@ use super::answer::{self, Exit};
 use super::child::{self, Pipes, Running};
 use super::tail::Tail;
 use super::{Command, OUTPUT_BYTES_MAX, memory};
-use crate::handler::{HandlerError, Job};
+use crate::handler::{HandlerError, Job, Success};
 
 /// How long a child's pipes may stay open after it has ended, because something that it left behind holds them.
 const LINGER: Duration = Duration::from_millis(250);
@@ -28,7 +27,7 @@ enum End {
 }
 
 /// Runs a job in a process of its own, which may write its raw response to `payload`.
-pub(super) async fn run(command: &Command, job: &Job, payload: &Path) -> Result<Value, HandlerError> {
+pub(super) async fn run(command: &Command, job: &Job, payload: &Path) -> Result<Success, HandlerError> {
     let (mut running, Pipes { stdin, stdout, stderr }) = child::start(command, job, Some(payload)).await?;
     let tail = Tail::default();
     let mut output = Vec::new();
@@ -96,7 +95,7 @@ async fn collect(mut stdout: ChildStdout, output: &mut Vec<u8>) -> Result<(), To
     if output.len() <= OUTPUT_BYTES_MAX { Ok(()) } else { Err(TooMuch) }
 }
 
-fn conclude(end: End, command: &Command, job: &Job, output: &[u8], tail: &Tail) -> Result<Value, HandlerError> {
+fn conclude(end: End, command: &Command, job: &Job, output: &[u8], tail: &Tail) -> Result<Success, HandlerError> {
     let stderr = tail.text();
     let with_stderr = |report: FailureReport| FailureReport { stderr: answer::non_empty(&stderr), ..report };
     match end {

@@ -15,9 +15,8 @@ use std::time::{Duration, SystemTime};
 use redrive_core::payloads::Response;
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use serde_json::Value;
 
-use crate::handler::{HandlerError, Job};
+use crate::handler::{HandlerError, Job, Success};
 
 /// How old a file must be to have been left behind by a kill.
 const LEFT_BEHIND: Duration = Duration::from_secs(3_600);
@@ -149,10 +148,10 @@ impl ScratchFile {
     pub(in crate::handler) async fn keep(
         self: Arc<Self>,
         job: &Job,
-        answer: Result<Value, HandlerError>,
+        answer: Result<Success, HandlerError>,
         response: Response,
         total_bytes: Option<u64>,
-    ) -> Result<Value, HandlerError> {
+    ) -> Result<Success, HandlerError> {
         if !job.evidence.is_wanted(answer.is_err()) {
             return answer;
         }

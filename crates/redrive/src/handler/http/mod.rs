@@ -48,7 +48,7 @@ use self::fetch::Answer;
 use self::line::Line;
 use self::request::Request;
 use self::validate::Validator;
-use super::{Handler, HandlerError, Job};
+use super::{Handler, HandlerError, Job, Success};
 use crate::export::HttpRequest;
 
 /// How requests are sent.
@@ -245,8 +245,8 @@ impl Inner {
 
 #[async_trait]
 impl Handler for Http {
-    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
-        self.attempt(&job).await.map_err(|error| error.masked(self.0.line.secrets()))
+    async fn run(&self, job: Job) -> Result<Success, HandlerError> {
+        self.attempt(&job).await.map(Success::from).map_err(|error| error.masked(self.0.line.secrets()))
     }
 
     async fn turn(&self, target: &str) -> Option<Box<dyn Any + Send>> {

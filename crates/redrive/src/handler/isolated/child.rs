@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::wire::{Ended, Failed, Said, SavedFile, Task};
-use crate::handler::{Handler, HandlerError, Job, Notes, Progress, Saved, panic_report};
+use crate::handler::{Handler, HandlerError, Job, Notes, Progress, Saved, Success, panic_report};
 use crate::vault::Evidence;
 
 /// The exit code of a process whose worker is gone, or never was.
@@ -92,7 +92,7 @@ pub async fn serve(build: impl FnOnce(Value) -> Result<Arc<dyn Handler>, String>
     std::future::pending().await
 }
 
-async fn run(handler: Arc<dyn Handler>, job: Job) -> Result<Value, HandlerError> {
+async fn run(handler: Arc<dyn Handler>, job: Job) -> Result<Success, HandlerError> {
     match tokio::spawn(async move { handler.run(job).await }).await {
         Ok(answer) => answer,
         Err(ended) => Err(panic_report(ended).unwrap_or_default().into()),

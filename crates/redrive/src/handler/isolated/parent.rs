@@ -18,7 +18,7 @@ use crate::handler::exec::child::{self, Pipes, Running};
 use crate::handler::exec::scratch::{Purpose, ScratchFile};
 use crate::handler::exec::tail::Tail;
 use crate::handler::exec::{Command, memory};
-use crate::handler::{Handler, HandlerError, Isolation, Job};
+use crate::handler::{Handler, HandlerError, Isolation, Job, Success};
 use crate::vault::Keep;
 
 /// The longest line that is read from the process, in bytes: a result, which is at most a page with everything escaped.
@@ -76,7 +76,7 @@ impl Isolated {
     }
 
     /// Has the job run by a process, to its end.
-    async fn converse(&self, job: &Job, payload: &ScratchFile) -> (Result<Value, HandlerError>, Option<Brought>) {
+    async fn converse(&self, job: &Job, payload: &ScratchFile) -> (Result<Success, HandlerError>, Option<Brought>) {
         let started = child::start(&self.command, job, Some(&payload.path())).await;
         let (mut running, Pipes { stdin, stdout, stderr }) = match started {
             Ok(started) => started,
@@ -200,7 +200,7 @@ impl Talk<'_> {
 
 #[async_trait]
 impl Handler for Isolated {
-    async fn run(&self, mut job: Job) -> Result<Value, HandlerError> {
+    async fn run(&self, mut job: Job) -> Result<Success, HandlerError> {
         let payload = Arc::new(ScratchFile::of(&job, Purpose::Payload)?);
         let _saved = ScratchFile::for_saved(&mut job).await?;
         let (answer, brought) = self.converse(&job, &payload).await;
@@ -228,8 +228,8 @@ mod tests {
 
     #[async_trait]
     impl Handler for Knowing {
-        async fn run(&self, _job: Job) -> Result<Value, HandlerError> {
-            Ok(Value::Null)
+        async fn run(&self, _job: Job) -> Result<Success, HandlerError> {
+            Ok(Success::default())
         }
 
         fn secrets(&self) -> Option<&Secrets> {

@@ -15,7 +15,7 @@ use redrive_core::traffic::Facts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::handler::HandlerError;
+use crate::handler::{HandlerError, Success};
 use crate::vault::Keep;
 
 /// A job, and everything that its process needs.
@@ -70,7 +70,7 @@ pub(super) enum Said {
 /// How a job ended, and what was noted about it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ended {
-    pub(super) answer: Result<Value, Failed>,
+    pub(super) answer: Result<Success, Failed>,
     pub(super) facts: Facts,
 }
 

@@ -23,7 +23,7 @@ pub use self::reply::{Condition, Reading};
 use super::http::line::{Line, Way};
 use super::http::request::Request;
 use super::http::{Transport, fault, fetch::Answer, sent};
-use super::{Handler, HandlerError, Job};
+use super::{Handler, HandlerError, Job, Success};
 use crate::export::HttpRequest;
 
 /// The name by which the poll's templates know the task id.
@@ -222,8 +222,8 @@ fn with_task(input: &Input, task: &str) -> Input {
 
 #[async_trait]
 impl Handler for SubmitPoll {
-    async fn run(&self, job: Job) -> Result<Value, HandlerError> {
-        self.attempt(&job).await.map_err(|error| error.masked(self.line.secrets()))
+    async fn run(&self, job: Job) -> Result<Success, HandlerError> {
+        self.attempt(&job).await.map(Success::from).map_err(|error| error.masked(self.line.secrets()))
     }
 
     async fn turn(&self, target: &str) -> Option<Box<dyn Any + Send>> {

@@ -26,8 +26,9 @@ fn a_message_is_masked_before_it_is_cut() {
 
 #[test]
 fn results_are_json_or_text() {
-    let ok =
-        |stdout: &str| of_process(Exit::Code(0), stdout.as_bytes(), "noise", &Secrets::default()).expect("a result");
+    let ok = |stdout: &str| {
+        of_process(Exit::Code(0), stdout.as_bytes(), "noise", &Secrets::default()).expect("a result").result
+    };
     assert_eq!(ok(""), Value::Null);
     assert_eq!(ok("{\"a\": 1}\n"), json!({"a": 1}));
     assert_eq!(ok("plain text\n"), json!("plain text"));
@@ -124,10 +125,10 @@ fn job() -> Job {
 #[test]
 fn lines_of_a_persistent_process() {
     let of_line = |line: &str| of_line(line, &job(), "", &Secrets::default());
-    assert_eq!(of_line(r#"{"result": 7}"#), Some(Ok(json!(7))));
-    assert_eq!(of_line(&json!({"id": job().id, "result": 7}).to_string()), Some(Ok(json!(7))));
+    assert_eq!(of_line(r#"{"result": 7}"#), Some(Ok(json!(7).into())));
+    assert_eq!(of_line(&json!({"id": job().id, "result": 7}).to_string()), Some(Ok(json!(7).into())));
     assert_eq!(of_line(r#"{"id": "another", "result": 7}"#), None);
-    assert_eq!(of_line("[1]"), Some(Ok(json!([1]))));
+    assert_eq!(of_line("[1]"), Some(Ok(json!([1]).into())));
     assert_eq!(of_line("not json"), None);
     let Some(Err(HandlerError::Failed(report))) = of_line(r#"{"failure": {"reason": "blocked"}}"#) else {
         panic!("a failure")
@@ -135,4 +136,17 @@ fn lines_of_a_persistent_process() {
     assert_eq!(report.reason, Some(Reason::Blocked));
     assert!(matches!(of_end(Exit::Signal(9), "", &Secrets::default()), HandlerError::Crashed(_)));
     assert!(matches!(of_end(Exit::Code(0), "", &Secrets::default()), HandlerError::Failed(_)));
+}
+
+#[test]
+fn an_answer_may_hand_on_jobs() {
+    let done =
+        of_process(Exit::Code(0), br#"{"result": 7, "enqueue": [{"input": {"n": 1}}]}"#, "", &Secrets::default());
+    let done = done.expect("a result");
+    assert_eq!((done.result, done.handed_on.len()), (json!(7), 1));
+    let line = json!({"id": "another", "enqueue": [{"input": {}}]}).to_string();
+    assert!(has_id(&line), "it says which job it answers");
+    let odd = of_process(Exit::Code(0), br#"{"enqueue": [{"input": {}, "kee": 1}]}"#, "", &Secrets::default());
+    let Err(HandlerError::Failed(report)) = odd else { panic!("it cannot be understood") };
+    assert!(report.message.contains("kee"), "{}", report.message);
 }

@@ -1,0 +1,220 @@
+//! Handing on: a job that is done may bring others into being, for its own pipeline or for those that its pipeline names. They are
+//! written with the settlement that says that it is done, so that nothing can come between.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::ids::{JobId, PipelineName};
+use crate::jobs::{Input, KEY_BYTES_MAX, LeasedJob, NewJob};
+use crate::time::Timestamp;
+
+/// The most jobs that one job may hand on.
+pub const HANDED_ON_MAX: usize = 10_000;
+
+/// A job that is to be handed on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandedOn {
+    /// The pipeline it is for; that of the job that hands it on if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<PipelineName>,
+    /// What it is about.
+    pub input: Input,
+    /// Its key: else the one of its input, or else one made of the job that hands it on and its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl HandedOn {
+    /// A job for the pipeline of the one that hands it on.
+    pub const fn new(input: Input) -> Self {
+        Self { pipeline: None, input, key: None }
+    }
+
+    /// The same for another pipeline.
+    pub fn to(self, pipeline: PipelineName) -> Self {
+        Self { pipeline: Some(pipeline), ..self }
+    }
+
+    /// The same with a key.
+    pub fn with_key(self, key: impl Into<String>) -> Self {
+        Self { key: Some(key.into()), ..self }
+    }
+}
+
+/// A job that is accepted with the settlement of the one that handed it on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HandedJob {
+    /// The pipeline it is for.
+    pub pipeline: PipelineName,
+    /// The job.
+    pub job: NewJob,
+}
+
+/// The jobs that a job hands on, if it may: to its own pipeline and to those that are `allowed`. They have their identities
+/// from it, and belong to its round. Else says why not.
+pub fn handed_jobs(
+    parent: &LeasedJob,
+    allowed: &[PipelineName],
+    handed_on: Vec<HandedOn>,
+    now: Timestamp,
+) -> Result<Vec<HandedJob>, String> {
+    if handed_on.len() > HANDED_ON_MAX {
+        let jobs = handed_on.len();
+        return Err(format!(
+            "it hands on {jobs} jobs, at most {HANDED_ON_MAX} are allowed: hand on fewer that hand on the others"
+        ));
+    }
+    let handed = handed_on.into_iter().enumerate();
+    handed.map(|(place, handed)| handed_job(parent, allowed, handed, (place, now))).collect()
+}
+
+fn handed_job(
+    parent: &LeasedJob,
+    allowed: &[PipelineName],
+    handed: HandedOn,
+    (place, now): (usize, Timestamp),
+) -> Result<HandedJob, String> {
+    let pipeline = handed.pipeline.unwrap_or_else(|| parent.pipeline.clone());
+    if pipeline != parent.pipeline && !allowed.contains(&pipeline) {
+        let own = &parent.pipeline;
+        return Err(format!("it hands on to pipeline {pipeline}: name that in hand_on of pipeline {own}"));
+    }
+    // Ids of one parent differ by their place, those of others by its random part.
+    let random = u128::from_be_bytes(*parent.lease.job.as_bytes()).wrapping_add(place as u128 + 1);
+    let mut job = NewJob::from_input(JobId::new(now, random), handed.input, now);
+    let given = handed.key.filter(|key| !key.is_empty()).or(job.key);
+    let key = given.unwrap_or_else(|| format!("{}/{place}", parent.lease.job));
+    if key.len() > KEY_BYTES_MAX {
+        return Err(format!(
+            "it hands on a job with a key of {} bytes, at most {KEY_BYTES_MAX} are allowed",
+            key.len()
+        ));
+    }
+    job.key = Some(key);
+    job.round.clone_from(&parent.round);
+    Ok(HandedJob { pipeline, job })
+}
+
+/// The pipelines from which jobs may come to a pipeline, by way of others too: it has nothing left to do only if they have not.
+pub fn feeders<'a>(
+    pipeline: &PipelineName,
+    all: &'a [(PipelineName, Vec<PipelineName>)],
+) -> BTreeSet<&'a PipelineName> {
+    let mut found = BTreeSet::new();
+    let mut reached = vec![pipeline];
+    while let Some(to) = reached.pop() {
+        for (from, _) in all.iter().filter(|(_, hand_on)| hand_on.contains(to)) {
+            if found.insert(from) {
+                reached.push(from);
+            }
+        }
+    }
+    found
+}
+
+/// Whether a command's answer hands on jobs: an object with a list `enqueue`, and nothing beside it but `result` and `id`.
+pub fn is_hand_on(answer: &Map<String, Value>) -> bool {
+    let known = |name: &String| matches!(name.as_str(), "id" | "result" | "enqueue");
+    let jobs = answer.get("enqueue").and_then(Value::as_array);
+    // A list of something else is somebody's result.
+    let looks_so = |jobs: &Vec<Value>| jobs.is_empty() || jobs.iter().any(|job| job.get("input").is_some());
+    answer.keys().all(known) && jobs.is_some_and(looks_so)
+}
+
+/// Takes a command's answer apart: the result, and the jobs that it hands on. Says which of them cannot be understood.
+pub fn take_apart(answer: Value) -> Result<(Value, Vec<HandedOn>), String> {
+    match answer {
+        Value::Object(mut fields) if is_hand_on(&fields) => {
+            let result = fields.remove("result").unwrap_or_default();
+            let Some(Value::Array(jobs)) = fields.remove("enqueue") else { return Ok((result, Vec::new())) };
+            let read = |(place, job)| {
+                let job = serde_json::from_value(job);
+                job.map_err(|error| format!("job {place} of \"enqueue\" cannot be read: {error}"))
+            };
+            Ok((result, jobs.into_iter().enumerate().map(read).collect::<Result<_, _>>()?))
+        }
+        result => Ok((result, Vec::new())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::jobs::Tally;
+    use crate::settlements::tests::job;
+
+    const fn now() -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000)
+    }
+
+    fn handed(value: Value) -> HandedOn {
+        serde_json::from_value(value).expect("a job")
+    }
+
+    #[test]
+    fn jobs_have_their_identity_from_the_one_that_hands_them_on() {
+        let parent = LeasedJob { round: Some("monday".parse().expect("a name")), ..job(Tally::default()) };
+        let jobs = [
+            json!({"input": {"url": "https://shop.example/1"}}),
+            json!({"input": {"key": "own"}}),
+            json!({"pipeline": "other", "input": {"n": 3}, "key": "given"}),
+        ];
+        let allowed = ["other".parse().expect("a name")];
+        let made = handed_jobs(&parent, &allowed, jobs.map(handed).to_vec(), now()).expect("it may");
+        let keys: Vec<_> = made.iter().map(|handed| handed.job.key.clone().expect("a key")).collect();
+        assert_eq!(keys, [format!("{}/0", parent.lease.job), "own".into(), "given".into()]);
+        assert_eq!(made[0].job.target.as_deref(), Some("shop.example"));
+        assert_eq!((made[0].pipeline.as_str(), made[2].pipeline.as_str()), ("p", "other"));
+        assert!(made.iter().all(|handed| handed.job.round == parent.round), "they belong to its round");
+        assert!(made[0].job.id != made[1].job.id && made[1].job.id != made[2].job.id);
+    }
+
+    #[test]
+    fn jobs_come_from_far_and_in_circles() {
+        let name = |name: &str| name.parse::<PipelineName>().expect("a name");
+        let all = [("list", &["item"][..]), ("item", &["image", "list"]), ("image", &[]), ("alone", &[])]
+            .map(|(from, to)| (name(from), to.iter().map(|to| name(to)).collect::<Vec<_>>()));
+        let of = |to: &str| feeders(&name(to), &all).into_iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(of("image"), ["item", "list"]);
+        assert_eq!(of("list"), ["item", "list"]);
+        assert!(of("alone").is_empty());
+    }
+
+    #[test]
+    fn only_pipelines_that_are_named_and_not_too_many() {
+        let parent = job(Tally::default());
+        let other = vec![handed(json!({"pipeline": "other", "input": {}}))];
+        let refused = handed_jobs(&parent, &[], other, now()).expect_err("refused");
+        assert!(refused.contains("pipeline other") && refused.contains("hand_on of pipeline p"), "{refused}");
+        let many = vec![handed(json!({"input": {}})); HANDED_ON_MAX + 1];
+        assert!(handed_jobs(&parent, &[], many, now()).expect_err("refused").contains("10000"));
+        let long = vec![handed(json!({"input": {}, "key": "k".repeat(KEY_BYTES_MAX + 1)}))];
+        assert!(handed_jobs(&parent, &[], long, now()).is_err());
+    }
+
+    #[test]
+    fn an_answer_is_a_result_unless_it_says_nothing_but_what_to_enqueue() {
+        for result in [
+            json!({"enqueue": [{"input": {}}], "price": 3}),
+            json!({"enqueue": "tomorrow"}),
+            json!({"enqueue": ["a", "b"]}),
+            json!({"result": {"enqueue": []}}),
+            json!([{"enqueue": []}]),
+            json!(null),
+        ] {
+            assert_eq!(take_apart(result.clone()), Ok((result, Vec::new())));
+        }
+        let (result, jobs) = take_apart(json!({"result": 7, "enqueue": [{"input": {"n": 1}}]})).expect("understood");
+        assert_eq!((result, jobs.len()), (json!(7), 1));
+        assert_eq!(take_apart(json!({"enqueue": []})), Ok((json!(null), Vec::new())));
+        let odd = take_apart(json!({"enqueue": [{"input": {}}, {"input": 3}]})).expect_err("not understood");
+        assert!(odd.contains("job 1"), "{odd}");
+        let typo = take_apart(json!({"enqueue": [{"input": {}, "pipelin": "x"}]})).expect_err("not understood");
+        assert!(typo.contains("pipelin"), "{typo}");
+    }
+}
