@@ -1,7 +1,7 @@
 //! Following the configuration: what was read is read again when it changed.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use redrive_core::failures::with_sources;
 
@@ -67,12 +67,12 @@ impl Source for Followed {
 }
 
 /// The files that a configuration is made of, and what is in them.
-fn contents(path: &PathBuf, config: &Config) -> Contents {
+fn contents(path: &Path, config: &Config) -> Contents {
     let named = config.pipeline.values().flat_map(|pipeline| pipeline.files());
-    std::iter::once(path.clone()).chain(named).map(|path| (path.clone(), hash(&path))).collect()
+    std::iter::once(path.to_owned()).chain(named).map(|path| (path.clone(), hash(&path))).collect()
 }
 
-fn hash(path: &PathBuf) -> Option<blake3::Hash> {
+fn hash(path: &Path) -> Option<blake3::Hash> {
     Some(blake3::hash(&std::fs::read(path).ok()?))
 }
 

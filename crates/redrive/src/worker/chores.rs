@@ -174,7 +174,7 @@ impl Shift<'_> {
                 let Some(before) = self.expires_by().await.map(|by| by - HISTORY) else { return Ok(()) };
                 redrive.store.forget_history(before).await?;
                 let replays = ForgetReplays { before, limit: BATCH };
-                while self.goes_on() && redrive.store.forget_replays(replays.clone()).await? {}
+                while self.goes_on() && redrive.store.forget_replays(replays).await? {}
                 Ok(())
             }
         }

@@ -280,10 +280,10 @@ impl Settling {
     async fn look_after_late_leases(&self, batch: &[Ended]) {
         let now = self.context.now();
         let late = |ended: &Ended| ended.result.is_some() && self.context.is_late(&ended.job.lease, now);
-        if batch.iter().any(late) {
-            if let Err(error) = heartbeat::beat(&self.context, self.pipeline.policy.lease).await {
-                tracing::warn!(%error, "the heartbeat was not answered");
-            }
+        if batch.iter().any(late)
+            && let Err(error) = heartbeat::beat(&self.context, self.pipeline.policy.lease).await
+        {
+            tracing::warn!(%error, "the heartbeat was not answered");
         }
     }
 
