@@ -42,9 +42,9 @@ async fn a_worker_without_a_lock_is_found_by_its_silence() {
         token: LeaseToken::new(START, 1),
         limit: 1,
         until: START + Duration::from_secs(3_600),
-        gates: Default::default(),
-        gates_seen: Default::default(),
-        freed: Default::default(),
+        gates: Vec::new(),
+        gates_seen: Some(0),
+        freed: Vec::new(),
         with_tried: false,
         now: START,
     };
