@@ -192,7 +192,7 @@ async fn a_job_that_kept_no_evidence_does_not_prove_that_evidence_can_be_kept() 
 }
 
 fn decorated<L: Layer>(layer: &Arc<L>) -> Arc<dyn Store> {
-    Decorated::new(Arc::new(SqliteStore::in_memory().expect("opened")), layer)
+    Decorated::around(Arc::new(SqliteStore::in_memory().expect("opened")), layer)
 }
 
 fn quick_name() -> PipelineName {

@@ -21,11 +21,11 @@ fn in_memory() -> Shared {
 #[async_trait]
 impl<L: Layer> Fixture for Around<L> {
     async fn handle(&self) -> Shared {
-        Decorated::new(Arc::clone(&self.inner), &self.layer)
+        Decorated::around(Arc::clone(&self.inner), &self.layer)
     }
 
     async fn other(&self) -> Shared {
-        Decorated::new(in_memory(), &self.layer)
+        Decorated::around(in_memory(), &self.layer)
     }
 }
 
@@ -52,7 +52,7 @@ mod counting {
 #[tokio::test]
 async fn calls_are_counted_by_verb() {
     let layer = Arc::<Counting>::default();
-    let store = Decorated::new(in_memory(), &layer);
+    let store = Decorated::around(in_memory(), &layer);
     attach(&store, 1).await;
     enqueue(&store, vec![job(1, plain()), job(2, plain())]).await;
     lease_all(&store, 9, at(0)).await;

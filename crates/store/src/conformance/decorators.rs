@@ -46,7 +46,7 @@ pub struct Decorated<L> {
 
 impl<L: Layer> Decorated<L> {
     /// Puts a layer around a store.
-    pub fn new(inner: Shared, layer: &Arc<L>) -> Shared {
+    pub fn around(inner: Shared, layer: &Arc<L>) -> Shared {
         Arc::new(Self { inner, layer: Arc::clone(layer) })
     }
 }
@@ -108,11 +108,11 @@ impl Layer for Faulty {
         R: Future<Output = Result<T>> + Send,
     {
         let n = self.0.fetch_add(1, Ordering::Relaxed);
-        if n % 2 == 0 && RESENT.contains(&verb) {
+        if n.is_multiple_of(2) && RESENT.contains(&verb) {
             // An error is an answer that came.
             call().await?;
         }
-        if n % 3 == 0 {
+        if n.is_multiple_of(3) {
             tokio::task::yield_now().await;
         }
         call().await
