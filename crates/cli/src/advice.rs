@@ -40,6 +40,7 @@ fn way_out(error: &StoreError) -> &'static str {
         StoreError::DiskFull { .. } => {
             "; make room and run the same command again, nothing that was acknowledged is lost"
         }
+        StoreError::NoRoom { .. } => ": make room first",
         StoreError::Gone { .. } => ": put it back if you can, then run the same command again",
         StoreError::Conflict { .. } => ": try again",
         StoreError::TooBroad { .. } => ": narrow it down, with --since or --pipeline",

@@ -26,6 +26,21 @@ pub struct Ledger {
     /// Of the queued and leased: those that a replay sent.
     #[serde(default)]
     pub replaying: i64,
+    /// Of the done and discarded: those of which nothing more is known, because they ended too long ago.
+    #[serde(default)]
+    pub forgotten: Forgotten,
+}
+
+/// Jobs that are counted and of which nothing more is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Forgotten {
+    /// Of the done.
+    pub done: i64,
+    /// Of the recovered.
+    pub recovered: i64,
+    /// Of the discarded.
+    pub discarded: i64,
 }
 
 impl Ledger {

@@ -25,6 +25,7 @@
 //! - [`replays`]: sending dead letters through their pipeline again, and at what pace
 //! - [`ledger`]: the counters that must add up
 //! - [`counts`]: what is counted over time, each job once
+//! - [`history`]: when what is known of a job is forgotten
 //! - [`payloads`]: what is kept of a response, and its address
 //! - [`traffic`]: what is counted about attempts
 //! - [`egress`]: which addresses may be connected to
@@ -45,6 +46,7 @@ pub mod failures;
 pub mod fingerprint;
 pub mod hand_on;
 pub mod hidden;
+pub mod history;
 pub mod holds;
 pub mod ids;
 pub mod jobs;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::breakers::BreakerPolicy;
+use crate::history;
 use crate::proxies::ProxyPolicy;
 use crate::replays::AutoReplay;
 use crate::retry::RetryPolicy;
@@ -25,6 +26,8 @@ pub struct Policy {
     pub queued_max: Option<u64>,
     /// How long dead letters are kept; `None` keeps them for ever.
     pub retention: Option<Duration>,
+    /// How long it is known what became of a job that is done or discarded, and what was counted; `None` means for ever.
+    pub history: Option<Duration>,
     /// Which dead letters are replayed by themselves, and when.
     pub auto_replays: Vec<AutoReplay>,
     /// How long a lease lasts unless it is extended.
@@ -43,6 +46,7 @@ impl Default for Policy {
             proxies: ProxyPolicy::default(),
             queued_max: None,
             retention: Some(Duration::from_secs(14 * 86_400)),
+            history: Some(history::KEPT),
             auto_replays: Vec::new(),
             lease: Duration::from_secs(30),
             deadline: Duration::from_secs(300),

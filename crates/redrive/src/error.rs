@@ -80,6 +80,12 @@ pub enum Error {
     /// The vault failed.
     #[error(transparent)]
     Vault(Box<crate::vault::VaultError>),
+    /// Somebody works on the store: what was asked has to wait.
+    #[error("{workers} worker{} at work on the store: stop {} first", if *.workers == 1 { " is" } else { "s are" }, if *.workers == 1 { "it" } else { "them" })]
+    AtWork {
+        /// How many.
+        workers: usize,
+    },
     /// A part of the engine failed in a way that should not be possible.
     #[error("internal error: {0}; please report it")]
     Internal(String),

@@ -32,6 +32,7 @@
 //! - [`vault`]: raw responses, kept as evidence
 //! - [`leases`]: jobs for workers that live elsewhere
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and chores
+//! - `compact`: giving unused space of the store back
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
 //! - [`events`]: what happens, for who listens
@@ -41,6 +42,7 @@ mod breakers;
 pub mod causes;
 pub mod chance;
 pub mod clock;
+mod compact;
 pub mod config;
 pub mod dead;
 pub mod doctor;

@@ -416,3 +416,23 @@ async fn two_automatic_replays_of_one_attempt_each_fit_under_the_total() {
 fn ada() -> redrive_core::actors::Actor {
     redrive_core::actors::Actor::new("ada", redrive_core::actors::Via::Api)
 }
+
+#[tokio::test]
+async fn short_runs_forget_too() {
+    let (redrive, clock) = redrive();
+    let policy = Policy { history: Some(Duration::from_secs(3_600)), ..Policy::default() };
+    let pipeline = Pipeline::new("p", |_: Job| async { Ok(json!({})) }).expect("a pipeline").with_policy(policy);
+    redrive.enqueue(&pipeline, [json!({"n": 1}), json!({"n": 2})]).await.expect("accepted");
+    let mut ledgers = Vec::new();
+    for _ in 0..3 {
+        ledgers.push(drain(&redrive, pipeline.clone()).await.expect("no panic").expect("drained"));
+        // A clock that goes ahead by more than a day is not believed at once.
+        clock.advance(Duration::from_secs(20 * 3_600));
+    }
+    let name = "p".parse().expect("a name");
+    let ledger = redrive.ledger(&name).await.expect("read");
+    assert_eq!((ledger.accepted, ledger.done, ledger.forgotten.done), (2, 2, 2), "{ledgers:?}");
+    let params = ListJobs { filter: JobFilter::default(), limit: 9, cursor: None };
+    assert!(redrive.store().list_jobs(params).await.expect("listed").items.is_empty());
+    assert_sound(&redrive).await;
+}

@@ -72,6 +72,16 @@ pub enum StoreError {
         /// Where.
         place: String,
     },
+    /// There is not enough free space for what was asked.
+    #[error("{place} needs {needed_bytes} bytes of free space for that, and has {free_bytes}")]
+    NoRoom {
+        /// Where.
+        place: String,
+        /// Bytes that are needed.
+        needed_bytes: u64,
+        /// Bytes that are free.
+        free_bytes: u64,
+    },
     /// The store is empty or missing, but something is left of the one that it was.
     #[error(
         "{place} is {state}, but {left} is there: it was a store, and to begin anew would destroy what is left of it; put a copy of it back, or {way_out}"

@@ -348,3 +348,27 @@ async fn payloads_of_an_older_version_are_brought_forward() {
         store.sweep_payloads(SweepPayloads { before: at(0), limit: 10, by: ada(), now: at(0) }).await.expect("swept");
     assert_eq!(swept.iter().map(ToString::to_string).collect::<Vec<_>>(), [place("bb")]);
 }
+
+/// What was forgotten leaves room, and compacting gives it back; nothing else changes.
+#[tokio::test]
+async fn compacting_gives_space_back() {
+    let (store, folder) = fresh().await;
+    attach(&store, 1).await;
+    let large = |n: u128| job(n, serde_json::json!({"key": format!("k{n}"), "page": "x".repeat(2_000)}));
+    enqueue(&store, (1..=2_000).map(large).collect()).await;
+    let left = store.cancel_jobs(redrive_store::contract::CancelJobs {
+        ids: (2..=2_000).map(|n| large(n).id).collect(),
+        by: redrive_store::conformance::script::ada(),
+        why: "no".into(),
+        now: at(1),
+    });
+    assert_eq!(left.await.expect("cancelled").len(), 1_999);
+    let size = || std::fs::metadata(folder.path().join("sub/redrive.db")).expect("a file").len();
+    let compacted = store.compact().await.expect("compacted");
+    assert!(compacted.after_bytes < compacted.before_bytes / 2, "{compacted:?}");
+    assert_eq!(size(), compacted.after_bytes, "on the disk too");
+    assert_eq!(lease_all(&store, 9, at(2)).await.jobs.len(), 1);
+    assert_sound(&store).await;
+    drop(store);
+    assert_sound(&open(folder.path())).await;
+}

@@ -92,8 +92,8 @@ pub enum Command {
     Payload(PayloadCommand),
     /// Recount everything and prove that nothing is missing
     Audit(JsonArgs),
-    /// Check the store, the disk and the configuration
-    Doctor(JsonArgs),
+    /// Check the store, the disk and the configuration; give unused space back
+    Doctor(DoctorArgs),
     /// Write a commented redrive.toml
     Init(InitArgs),
     /// Print a completion script for a shell
@@ -246,6 +246,16 @@ impl HandlerArgs {
             command: self.command.clone(),
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Write the store anew without the space that it no longer uses; needs up to twice its size on disk, and no worker may run
+    #[arg(long)]
+    pub compact: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -6,14 +6,18 @@ use redrive::doctor::{Finding, examine};
 use redrive_core::failures::with_sources;
 
 use crate::advice;
-use crate::args::Global;
+use crate::args::{DoctorArgs, Global};
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::paint::{BAD, GOOD, paint};
 use crate::output::print::out;
 use crate::setting;
 
-pub async fn run(global: &Global, json: bool) -> Result<Exit> {
+pub async fn run(global: &Global, args: DoctorArgs) -> Result<Exit> {
+    let DoctorArgs { json, compact } = args;
+    if compact {
+        return self::compact(global, json).await;
+    }
     let mut findings = match setting::load(global) {
         Ok(setting) => examine(&setting).await,
         Err(error) => vec![Finding::new("configuration", Err(with_sources(&error)))],
@@ -32,4 +36,17 @@ pub async fn run(global: &Global, json: bool) -> Result<Exit> {
         }
     }
     Ok(if findings.iter().all(|finding| finding.ok) { Exit::Ok } else { Exit::Failed })
+}
+
+/// Gives unused space back, while nobody works.
+async fn compact(global: &Global, json: bool) -> Result<Exit> {
+    let redrive = setting::load(global)?.redrive_existing().await?;
+    let compacted = redrive.compact().await?;
+    if json {
+        json::document(&compacted)?;
+    } else {
+        let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / (1024.0 * 1024.0));
+        out!("the store had {} and has {} now", mib(compacted.before_bytes), mib(compacted.after_bytes))?;
+    }
+    Ok(Exit::Ok)
 }

@@ -34,7 +34,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Init(args) => init::run(&args),
         Command::Completions { shell } => completions::run(shell),
         Command::IsolatedJob => isolated_job::run().await,
-        Command::Doctor(args) => doctor::run(&cli.global, args.json).await,
+        Command::Doctor(args) => doctor::run(&cli.global, args).await,
         Command::Run(args) => run::run(&setting::load(&cli.global)?, args).await,
         Command::Push(args) => push::run(&setting::load(&cli.global)?, args).await,
         Command::Work(args) => work::run(&setting::load(&cli.global)?, args).await,

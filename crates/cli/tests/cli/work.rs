@@ -19,6 +19,23 @@ fn tasks(count: usize) -> String {
 }
 
 #[test]
+fn space_is_given_back_while_nobody_works() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.redrive("run tasks.jsonl --pipeline p -- true").expect(0);
+    assert!(sandbox.redrive("doctor --compact").expect(0).stdout.starts_with("the store had "));
+    let sizes = sandbox.redrive("doctor --compact --json").expect(0).json();
+    assert!(sizes["after_bytes"].as_u64() <= sizes["before_bytes"].as_u64(), "{sizes}");
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"true\"]\n");
+    let mut worker = sandbox.spawn(&["work"]);
+    eventually("it is at work", || sandbox.redrive("doctor").expect(0).stdout.contains("1 at work"));
+    sandbox.redrive("doctor --compact").expect(1).complains("1 worker is at work on the store: stop it first");
+    worker.kill().expect("killed");
+    worker.wait().expect("waited");
+    sandbox.assert_sound();
+}
+
+#[test]
 fn two_workers_share_two_pipelines() {
     let sandbox = Sandbox::new();
     sandbox.write("redrive.toml", CONFIG);

@@ -58,6 +58,8 @@ pub struct PipelineConfig {
     pub max_queued: Option<u64>,
     /// How long dead letters are kept, or `forever`.
     pub retention: Option<Retention>,
+    /// How long it is known what became of a job that is done or discarded, or `forever`.
+    pub history: Option<Retention>,
     /// Crashes after which a job is quarantined.
     pub crashes: Option<u32>,
     /// Where results are appended.
@@ -255,6 +257,7 @@ impl PipelineConfig {
             queued_max: self.max_queued,
             auto_replays: self.auto_replay.policies(),
             retention: self.retention.map_or(defaults.retention, |retention| retention.0),
+            history: self.history.map_or(defaults.history, |history| history.0),
             lease: time(self.lease, defaults.lease),
             deadline: time(self.timeout, defaults.deadline),
         }

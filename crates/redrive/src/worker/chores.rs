@@ -12,10 +12,10 @@ use redrive_core::actors::Actor;
 use redrive_core::clock::WAIT;
 use redrive_core::leader::{RENEW_EVERY, is_due};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{ExpireDead, FoldCounts, ForgetReplays, LookAtClock, NoteChore};
+use redrive_store::contract::{ExpireDead, FoldCounts, ForgetRecords, ForgetReplays, LookAtClock, NoteChore};
 
 use super::context::Context;
-use super::leader;
+use super::{history, leader};
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
@@ -33,8 +33,8 @@ const BATCH: u32 = 500;
 /// How long events are counted by the minute.
 const MINUTES_KEPT: Duration = Duration::from_secs(6 * 3_600);
 
-/// How long counts and replays that ended are kept.
-const HISTORY: Duration = Duration::from_secs(90 * 86_400);
+/// How long replays that ended, and what people did, are kept.
+const HISTORY: Duration = redrive_core::history::KEPT;
 
 /// What is done.
 enum Work {
@@ -48,8 +48,10 @@ enum Work {
     Resolve,
     /// Folds what was counted by the minute into hours, once it is old enough.
     Fold,
-    /// Forgets old counts and replays.
+    /// Forgets old replays, and what people did long ago.
     Forget,
+    /// Forgets receipts and counts of a pipeline that are over.
+    EndHistory(Pipeline),
 }
 
 /// One chore: by whom it is done, what, and how often.
@@ -73,6 +75,7 @@ fn chores(pipelines: &[Pipeline]) -> Vec<Chore> {
         let of_pipeline = |name, work| Chore { led: format!("pipeline {}", pipeline.name), name, every: MINUTE, work };
         chores.push(of_pipeline("expire", Work::Expire(pipeline.clone())));
         chores.push(of_pipeline("sweep breakers", Work::SweepBreakers(pipeline.clone())));
+        chores.push(of_pipeline("end history", Work::EndHistory(pipeline.clone())));
     }
     let vaults: BTreeMap<_, _> =
         pipelines.iter().filter_map(|p| p.vault.clone()).map(|v| (v.address().to_owned(), v)).collect();
@@ -169,10 +172,16 @@ impl Shift<'_> {
                 while self.goes_on() && redrive.store.fold_counts(params).await? {}
                 Ok(())
             }
+            Work::EndHistory(pipeline) => {
+                let Some(by) = expires_by(self.context).await else { return Ok(()) };
+                while self.goes_on() && history::forget(redrive, pipeline, by).await? {}
+                Ok(())
+            }
             Work::Forget => {
                 redrive.forget_tries().await?;
-                let Some(before) = self.expires_by().await.map(|by| by - HISTORY) else { return Ok(()) };
-                redrive.store.forget_history(before).await?;
+                let Some(before) = expires_by(self.context).await.map(|by| by - HISTORY) else { return Ok(()) };
+                let records = ForgetRecords { before, limit: BATCH };
+                while self.goes_on() && redrive.store.forget_records(records).await? {}
                 let replays = ForgetReplays { before, limit: BATCH };
                 while self.goes_on() && redrive.store.forget_replays(replays).await? {}
                 Ok(())
@@ -181,7 +190,7 @@ impl Shift<'_> {
     }
 
     async fn expire(&self, pipeline: &Pipeline) -> Result<(), Error> {
-        let (Some(kept), Some(by)) = (pipeline.policy.retention, self.expires_by().await) else { return Ok(()) };
+        let (Some(kept), Some(by)) = (pipeline.policy.retention, expires_by(self.context).await) else { return Ok(()) };
         while self.goes_on() {
             let (name, now) = (pipeline.name.clone(), self.context.now());
             let params = ExpireDead { pipeline: name, before: by - kept, limit: BATCH, now };
@@ -195,27 +204,27 @@ impl Shift<'_> {
         }
         Ok(())
     }
+}
 
-    /// The time by which things expire: not that of a clock that has just jumped. Nothing if it could not be asked.
-    async fn expires_by(&self) -> Option<Timestamp> {
-        let redrive = &self.context.redrive;
-        let look = LookAtClock { now: self.context.now(), uptime: redrive.clock.uptime() };
-        match redrive.store.look_at_clock(look).await {
-            Ok(looked) => {
-                if let Some(by) = looked.jumped {
-                    let hours = WAIT.as_secs() / 3_600;
-                    tracing::warn!(
-                        ?by,
-                        "the clock went ahead by more than a day since it was last looked at: it may have been wrong, so \
-                         nothing that became old by that is discarded for {hours} hours"
-                    );
-                }
-                Some(looked.seen.expires_by())
+/// The time by which things expire: not that of a clock that has just jumped. Nothing if it could not be asked.
+pub(super) async fn expires_by(context: &Context) -> Option<Timestamp> {
+    let redrive = &context.redrive;
+    let look = LookAtClock { now: context.now(), uptime: redrive.clock.uptime() };
+    match redrive.store.look_at_clock(look).await {
+        Ok(looked) => {
+            if let Some(by) = looked.jumped {
+                let hours = WAIT.as_secs() / 3_600;
+                tracing::warn!(
+                    ?by,
+                    "the clock went ahead by more than a day since it was last looked at: it may have been wrong, so \
+                     nothing that became old by that is discarded for {hours} hours"
+                );
             }
-            Err(error) => {
-                tracing::warn!(%error, "the clock could not be checked, so nothing is discarded for its age");
-                None
-            }
+            Some(looked.seen.expires_by())
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the clock could not be checked, so nothing is discarded for its age");
+            None
         }
     }
 }

@@ -4,7 +4,7 @@
 //! that they begin, `run` runs one, `settle` writes the results
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
 //! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `chores` does what one
-//! worker of all does (`leader`), `watch` notices what other processes changed, `clock` that the clock was set back, `uploader`
+//! worker of all does (`leader`), `history` forgets what ended long ago, `watch` notices what other processes changed, `clock` that the clock was set back, `uploader`
 //! brings payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now. `reload` has a
 //! worker make way for one with newer pipelines.
 
@@ -14,6 +14,7 @@ mod clock;
 mod context;
 mod fetch;
 mod heartbeat;
+mod history;
 mod holds;
 mod leader;
 mod pace;
@@ -201,6 +202,7 @@ impl Worker {
         }
         upkeep.shutdown().await;
         uploader::finish(&all).await;
+        history::share(&context, &all).await;
         if has_children {
             strays::end_all(&context).await;
         }

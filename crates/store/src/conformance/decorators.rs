@@ -92,7 +92,6 @@ const RESENT: &[&str] = &[
     "touch_payload",
     "register_payload",
     "note_definitions",
-    "forget_history",
 ];
 
 /// Loses answers: of what may be sent again every second one after the effect, so that the verb is called twice; of the rest
@@ -194,6 +193,10 @@ impl<L: Layer> LedgerStore for Decorated<L> {
         self.layer.around("health", || self.inner.health()).await
     }
 
+    async fn compact(&self) -> Result<Compacted> {
+        self.layer.around("compact", || self.inner.compact()).await
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
     }
@@ -292,12 +295,16 @@ decorate! {
         forget_replays(params: ForgetReplays) -> bool;
         claim_auto_replay(params: ClaimAutoReplay) -> bool;
     }
+    HistoryStore {
+        forget_receipts(params: ForgetHistory) -> bool;
+        forget_counts(params: ForgetHistory) -> bool;
+        forget_records(params: ForgetRecords) -> bool;
+    }
     TrafficStore {
         traffic(params: CountTraffic) -> Vec<TrafficCount>;
         count_dead(params: CountDead) -> Vec<DeadCount>;
         coverage(since: Timestamp) -> Vec<CoverageCount>;
         tracked(params: ListTracked) -> Vec<TrackedCount>;
-        forget_history(before: Timestamp) -> ();
         oldest_dead() -> Vec<(PipelineName, Timestamp)>;
     }
     TryStore {

@@ -18,6 +18,7 @@ pub mod decorators;
 pub mod definitions;
 pub mod handles;
 pub mod histories;
+pub mod history;
 pub mod jobs;
 pub mod leader;
 pub mod leases;
@@ -64,6 +65,8 @@ macro_rules! conformance_tests {
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum]
             definitions: [definitions_are_kept_by_version, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]
+            history: [what_is_forgotten_is_counted, what_is_open_is_not_forgotten, a_key_that_is_met_again_is_kept,
+                      receipts_are_looked_at_once_a_day]
             ledger: [a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,

@@ -14,7 +14,7 @@ use super::script::{
     settle_as, timeout,
 };
 use crate::contract::{
-    CountDead, CountEvents, CountTraffic, DeadBy, DeadFilter, DiscardDead, ListTracked, Span, TrafficBy,
+    CountDead, CountEvents, CountTraffic, DeadBy, DeadFilter, DiscardDead, ForgetHistory, ListTracked, Span, TrafficBy,
 };
 
 async fn end(store: &Shared, n: u128, outcome: Outcome, facts: Facts) {
@@ -116,9 +116,13 @@ pub async fn history_is_forgotten(store: Shared) {
         let params = CountTraffic { pipeline: None, since: at(0), by: TrafficBy::Target };
         store.traffic(params).await.expect("counted").len()
     };
-    store.forget_history(at(5)).await.expect("forgotten");
+    let forget = async |before| {
+        let params = ForgetHistory { pipeline: pipeline(), before, limit: 1, now: at(9_000) };
+        while store.forget_counts(params.clone()).await.expect("forgotten") {}
+    };
+    forget(at(5)).await;
     assert_eq!(count().await, 1, "it is not old enough");
-    store.forget_history(at(7_200)).await.expect("forgotten");
+    forget(at(7_200)).await;
     assert_eq!(count().await, 0);
     let hours = CountEvents { since: at(0), by: Span::Hour };
     assert!(store.counts(hours).await.expect("read").is_empty());

@@ -21,8 +21,21 @@ pub trait LedgerStore {
     /// Looks at the store itself.
     async fn health(&self) -> Result<Health>;
 
+    /// Gives space that is no longer used back to the disk; says how many bytes the store had before and has now. Refused if there
+    /// is no room to do it.
+    async fn compact(&self) -> Result<Compacted>;
+
     /// What this backend can do beyond the contract.
     fn capabilities(&self) -> Capabilities;
+}
+
+/// What became smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    /// Bytes before.
+    pub before_bytes: u64,
+    /// Bytes now.
+    pub after_bytes: u64,
 }
 
 /// The result of an audit.

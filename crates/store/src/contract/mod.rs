@@ -11,6 +11,7 @@ pub mod clock;
 pub mod counts;
 pub mod dead;
 pub mod definitions;
+pub mod history;
 pub mod jobs;
 pub mod leader;
 pub mod leases;
@@ -33,6 +34,7 @@ pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
 pub use counts::{CountEvents, CountStore, EventCount, FoldCounts, Span};
 pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use definitions::{DefinitionStore, DefinitionView, NoteDefinitions};
+pub use history::{ForgetHistory, ForgetRecords, HistoryStore};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
 };
@@ -40,7 +42,7 @@ pub use leader::{ChoreView, Lead, LeaderStore, NoteChore};
 pub use leases::{
     FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, SettledJobs, StartJobs,
 };
-pub use ledger::{Audit, AuditedPipeline, Capabilities, Health, LedgerStore};
+pub use ledger::{Audit, AuditedPipeline, Capabilities, Compacted, Health, LedgerStore};
 pub use pages::Page;
 pub use payloads::{
     ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
@@ -70,6 +72,7 @@ pub trait Store:
     + TryStore
     + TrafficStore
     + CountStore
+    + HistoryStore
     + LedgerStore
     + WorkerStore
     + BreakerStore
@@ -93,6 +96,7 @@ impl<T> Store for T where
         + TryStore
         + TrafficStore
         + CountStore
+        + HistoryStore
         + LedgerStore
         + WorkerStore
         + BreakerStore

@@ -24,9 +24,6 @@ pub trait TrafficStore {
     /// How jobs ended by the value of an input field that their pipeline keeps count of, most failures first.
     async fn tracked(&self, params: ListTracked) -> Result<Vec<TrackedCount>>;
 
-    /// Forgets what was counted, and replays that ended, before a time.
-    async fn forget_history(&self, before: Timestamp) -> Result<()>;
-
     /// When the oldest dead letter of each pipeline died.
     async fn oldest_dead(&self) -> Result<Vec<(PipelineName, Timestamp)>>;
 }

@@ -1,6 +1,6 @@
 //! The audit: counts every row, in one view of the database, and says what does not add up.
 
-use redrive_core::ledger::Ledger;
+use redrive_core::ledger::{Forgotten, Ledger};
 use rusqlite::Connection;
 
 use super::fault::Fault;
@@ -115,7 +115,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
 pub(super) fn audit(conn: &Connection) -> Result<Audit, Fault> {
     let mut audit = Audit::default();
     for (id, pipeline, ledger) in ledgers(conn)? {
-        let counted = count(conn, id)?;
+        let counted = count(conn, id, ledger.forgotten)?;
         if !ledger.balances() {
             let found = format!("pipeline {pipeline}: accepted is not the sum of the states: {}", show(&ledger));
             audit.problems.push(found);
@@ -149,20 +149,22 @@ fn show(l: &Ledger) -> String {
     )
 }
 
-fn count(conn: &Connection, pipeline: i64) -> Result<Ledger, Fault> {
+/// Counts the rows of a pipeline, and adds those that were forgotten.
+fn count(conn: &Connection, pipeline: i64, forgotten: Forgotten) -> Result<Ledger, Fault> {
     let one = |sql: &str| conn.query_row(sql, [pipeline], |row| row.get::<_, i64>(0));
     let queued = one("SELECT count(*) FROM place WHERE pipeline = ?1")?;
     let replaying = one("SELECT count(*) FROM job WHERE pipeline = ?1 AND replay IS NOT NULL")?;
     let leased = one("SELECT count(*) FROM lease l JOIN job j ON j.seq = l.seq WHERE j.pipeline = ?1")?;
     let retrying = one("SELECT count(*) FROM job j WHERE j.pipeline = ?1 AND j.attempts + j.crashes > 0
          AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)")?;
-    let (done, recovered) = conn.query_row(
+    let (done, recovered): (i64, i64) = conn.query_row(
         "SELECT count(*), count(*) FILTER (WHERE replays > 0) FROM done WHERE pipeline = ?1",
         [pipeline],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     let dead = one("SELECT count(*) FROM dead WHERE pipeline = ?1")?;
-    let discarded = one("SELECT count(*) FROM discarded WHERE pipeline = ?1")?;
+    let discarded = one("SELECT count(*) FROM discarded WHERE pipeline = ?1")? + forgotten.discarded;
+    let (done, recovered) = (done + forgotten.done, recovered + forgotten.recovered);
     let accepted = queued + leased + done + dead + discarded;
-    Ok(Ledger { accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying })
+    Ok(Ledger { accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying, forgotten })
 }

@@ -177,7 +177,8 @@ impl<'c> Batch<'c> {
         let mut update = self.statement(
             "UPDATE pipeline SET accepted = accepted + ?2, queued = queued + ?3, leased = leased + ?4, done = done + ?5,
              dead = dead + ?6, discarded = discarded + ?7, retrying = retrying + ?8, recovered = recovered + ?9,
-             replaying = replaying + ?10, changes = changes + 1
+             replaying = replaying + ?10, forgotten_done = forgotten_done + ?11,
+             forgotten_recovered = forgotten_recovered + ?12, forgotten_discarded = forgotten_discarded + ?13, changes = changes + 1
              WHERE id = ?1",
         )?;
         for (id, l) in self.ledgers.iter().filter(|(_, change)| **change != Ledger::default()) {
@@ -191,7 +192,10 @@ impl<'c> Batch<'c> {
                 l.discarded,
                 l.retrying,
                 l.recovered,
-                l.replaying
+                l.replaying,
+                l.forgotten.done,
+                l.forgotten.recovered,
+                l.forgotten.discarded
             ])?;
             added[Topic::Jobs as usize] += 1;
         }

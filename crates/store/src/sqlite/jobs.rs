@@ -96,6 +96,27 @@ pub(super) fn key_owner(
     Ok(select.query_row(params![pipeline, rows::round_text(round), key], |row| rows::job_id(row, 0)).optional()?)
 }
 
+/// The job that has a key that a run met: it is not forgotten for a while. Written at most once a day.
+fn meet_key(
+    batch: &Batch<'_>,
+    pipeline: i64,
+    (round, key): (Option<&RoundName>, &str),
+    now: Timestamp,
+) -> Result<Option<JobId>, Fault> {
+    let round = rows::round_text(round);
+    let mut select =
+        batch.statement("SELECT job, met_on FROM identity WHERE pipeline = ?1 AND round = ?2 AND key = ?3")?;
+    let found =
+        select.query_row(params![pipeline, round, key], |row| Ok((rows::job_id(row, 0)?, row.get::<_, i64>(1)?)));
+    let Some((job, met_on)) = found.optional()? else { return Ok(None) };
+    if met_on < now.day() {
+        batch
+            .statement("UPDATE identity SET met_on = ?4 WHERE pipeline = ?1 AND round = ?2 AND key = ?3")?
+            .execute(params![pipeline, round, key, now.day()])?;
+    }
+    Ok(Some(job))
+}
+
 /// Gives a key of a round to a job; says whether nobody had it.
 pub(super) fn claim_key(
     batch: &Batch<'_>,
@@ -120,7 +141,7 @@ pub(super) fn accept(
     if let Some(key) = &job.key {
         let round = job.round.as_ref();
         if !claim_key(batch, pipeline, (round, key), job.id, now)? {
-            let owner = key_owner(batch, pipeline, round, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            let owner = meet_key(batch, pipeline, (round, key), now)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
             if owner == job.id {
                 // It was sent again, because its answer was lost.
                 return Ok(EnqueuedJob::Accepted(owner));

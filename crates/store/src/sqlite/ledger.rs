@@ -5,14 +5,14 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
-use redrive_core::ledger::Ledger;
+use redrive_core::ledger::{Forgotten, Ledger};
 use rusqlite::{Connection, Row};
 
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{SqliteStore, audit, schema};
-use crate::contract::{Audit, Capabilities, Health, LedgerStore};
-use crate::error::Result;
+use super::{SqliteStore, audit, compact, schema};
+use crate::contract::{Audit, Capabilities, Compacted, Health, LedgerStore};
+use crate::error::{Result, StoreError};
 use crate::location::Location;
 
 #[async_trait]
@@ -32,6 +32,18 @@ impl LedgerStore for SqliteStore {
         self.read(move |conn| health(conn, &location)).await
     }
 
+    async fn compact(&self) -> Result<Compacted> {
+        let Some(path) = self.location.file().map(Path::to_owned) else {
+            let bytes = self.read(size_bytes).await?;
+            return Ok(Compacted { before_bytes: bytes, after_bytes: bytes });
+        };
+        // Refuses where nothing may be written.
+        self.write(|_| Ok(())).await?;
+        let compacted =
+            tokio::task::spawn_blocking(move || compact::compact(&path).map_err(|fault| fault.into_store_error(&path)));
+        compacted.await.map_err(|_| StoreError::Closed)?
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { snapshot: true, text_index: false, instant_presence: true }
     }
@@ -40,7 +52,9 @@ impl LedgerStore for SqliteStore {
 /// Every pipeline's row, name and ledger.
 pub(super) fn ledgers(conn: &Connection) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
     let mut select = conn.prepare_cached(
-        "SELECT id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying FROM pipeline",
+        "SELECT id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying,
+                forgotten_done, forgotten_recovered, forgotten_discarded
+         FROM pipeline",
     )?;
     let rows = select.query_map([], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, ledger(row)?)))?;
     Ok(rows.collect::<RowResult<_>>()?)
@@ -57,21 +71,29 @@ fn ledger(row: &Row<'_>) -> RowResult<Ledger> {
         retrying: row.get(8)?,
         recovered: row.get(9)?,
         replaying: row.get(10)?,
+        forgotten: Forgotten { done: row.get(11)?, recovered: row.get(12)?, discarded: row.get(13)? },
     })
 }
 
+/// Bytes of the database.
+pub(super) fn size_bytes(conn: &Connection) -> Result<u64, Fault> {
+    let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+    Ok(conn.query_row(sql, [], |row| row.get(0))?)
+}
+
+/// Bytes that are free on the disk of a file, where that can be told.
+pub(super) fn free_bytes(path: &Path) -> Option<u64> {
+    let folder = path.parent().map(|p| if p.as_os_str().is_empty() { ".".into() } else { p.to_owned() })?;
+    rustix::fs::statvfs(&folder).ok().map(|fs| fs.f_bavail * fs.f_frsize)
+}
+
 fn health(conn: &Connection, location: &Location) -> Result<Health, Fault> {
-    let pages: u64 =
-        conn.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |r| r.get(0))?;
-    let of = |path: &Path| path.parent().map(|p| if p.as_os_str().is_empty() { ".".into() } else { p.to_owned() });
-    let folder = location.file().and_then(of);
-    let free_bytes = folder.and_then(|folder| rustix::fs::statvfs(&folder).ok()).map(|fs| fs.f_bavail * fs.f_frsize);
     Ok(Health {
         location: location.to_string(),
         engine: format!("SQLite {}", rusqlite::version()),
         schema_version: schema::newest_version(),
-        size_bytes: pages,
-        free_bytes,
+        size_bytes: size_bytes(conn)?,
+        free_bytes: location.file().and_then(free_bytes),
         problems: audit::damage(conn)?.into_iter().collect(),
     })
 }

@@ -51,22 +51,6 @@ impl TrafficStore for SqliteStore {
         self.read(move |conn| tracked(conn, &params)).await
     }
 
-    async fn forget_history(&self, before: Timestamp) -> Result<()> {
-        self.write(move |batch| {
-            let (hour, millis) = (before.hour(), before.as_millis());
-            for table in ["hourly", "traffic", "coverage", "cause_hour"] {
-                batch.statement(&format!("DELETE FROM {table} WHERE hour < ?1"))?.execute([hour])?;
-            }
-            batch.statement("DELETE FROM minutely WHERE minute < ?1 * 60")?.execute([hour])?;
-            batch.statement("DELETE FROM tracked WHERE last_at < ?1")?.execute([millis])?;
-            batch.statement("DELETE FROM condemned WHERE at < ?1")?.execute([millis])?;
-            batch.statement("DELETE FROM activity WHERE at < ?1")?.execute([millis])?;
-            batch.statement("DELETE FROM cause_target WHERE last_seen < ?1")?.execute([millis])?;
-            Ok(())
-        })
-        .await
-    }
-
     async fn oldest_dead(&self) -> Result<Vec<(PipelineName, Timestamp)>> {
         self.read(|conn| {
             let mut select = conn.prepare_cached(

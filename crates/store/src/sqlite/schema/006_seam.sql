@@ -173,6 +173,17 @@ CREATE TABLE minutely (
 -- Of the attempts: those by which a job came to its end for the first time.
 ALTER TABLE traffic ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;
 
+-- Jobs of which nothing more is known than that they were done or discarded.
+ALTER TABLE pipeline ADD COLUMN forgotten_done INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pipeline ADD COLUMN forgotten_recovered INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pipeline ADD COLUMN forgotten_discarded INTEGER NOT NULL DEFAULT 0;
+-- How far receipts were looked through for what is to be forgotten: to the end if there is nothing.
+CREATE TABLE lap (
+    name     TEXT NOT NULL PRIMARY KEY,
+    cursor   BLOB,
+    begun_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Dead letters by target and by the hour in which they died, each with their reason: kept with every change of `dead`.
 CREATE TABLE dead_count (
     pipeline INTEGER NOT NULL,
