@@ -1,5 +1,6 @@
-//! A store of version 4 with rows in all of its tables: it is brought forward, adds up, and work goes on.
+//! Stores of older versions with rows in all of their tables: they are brought forward, add up, and work goes on.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +13,16 @@ use redrive_core::replays::{ReplayChange, ReplayMode, Sent, changed, withdrawn};
 use redrive_core::settlements::Outcome;
 use redrive_store::Options;
 use redrive_store::conformance::script::{
-    Shared, ada, assert_sound, at, attach, dead, lease_all, lease_of, lease_past_breakers, ledger, pipeline, settle,
-    timeout,
+    Shared, ada, assert_sound, at, attach, dead, enqueue, job, lease_all, lease_of, lease_past_breakers, ledger,
+    pipeline, settle, timeout,
 };
 use redrive_store::contract::{
-    DeadFilter, FindLostLeases, Lane, ListReplays, ReleaseLetters, SentLetter, SetReplay, SweepPayloads,
-    WithdrawLetter, WithdrawLetters,
+    DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, JobFilter, Lane, ListJobs, ListReplays, ReleaseLetters,
+    SentLetter, SetReplay, SweepPayloads, WithdrawLetter, WithdrawLetters,
 };
 use redrive_store::sqlite::SqliteStore;
 use rusqlite::Connection;
+use serde_json::json;
 
 const VERSION_4: [&str; 4] = [
     include_str!("../src/sqlite/schema/001_jobs.sql"),
@@ -130,12 +132,76 @@ fn rows() -> String {
 }
 
 fn filled(folder: &Path) -> Shared {
+    filled_as(folder, 4)
+}
+
+/// A store of a version, with rows in every table that the version has.
+fn filled_as(folder: &Path, version: i64) -> Shared {
     let path = folder.join("redrive.db");
     let conn = Connection::open(&path).expect("opened");
     VERSION_4.iter().for_each(|schema| conn.execute_batch(schema).expect("the schema"));
     conn.execute_batch(&rows()).expect("a store of version 4");
+    if version >= 5 {
+        conn.execute_batch(include_str!("../src/sqlite/schema/005_mended.sql")).expect("the schema");
+        conn.execute_batch(ROWS_5).expect("a store of version 5");
+    }
+    assert_eq!(empty_tables(&conn), Vec::<String>::new(), "version {version}");
     drop(conn);
     Arc::new(SqliteStore::open(&path, Options::default()).expect("brought forward"))
+}
+
+/// What only version 5 has.
+const ROWS_5: &str = r#"
+    PRAGMA user_version = 5;
+    INSERT INTO clock VALUES (1, '{"at":"2020-01-01T00:00:00Z","uptime":null,"wait":null}');
+    INSERT OR IGNORE INTO store_id VALUES ('0198f2c57d3e7a10', 'own', NULL, NULL);
+    INSERT INTO condemned VALUES ('aa/nowhere', 0);
+"#;
+
+fn empty_tables(conn: &Connection) -> Vec<String> {
+    let mut select = conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").expect("read");
+    let names = select.query_map([], |row| row.get::<_, String>(0)).expect("read").map(|name| name.expect("a name"));
+    let is_empty = |name: &String| {
+        let count: i64 =
+            conn.query_row(&format!("SELECT count(*) FROM {name}"), [], |row| row.get(0)).expect("counted");
+        count == 0
+    };
+    names.filter(is_empty).collect()
+}
+
+/// Every version since 4 is brought forward with all of its rows, adds up, and is worked on: what was queued is done, what was dead
+/// is discarded and replayed, keys are known, and no number is given twice.
+#[tokio::test]
+async fn filled_stores_of_every_version_since_4_are_brought_forward_and_used() {
+    for version in [4, 5] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = filled_as(folder.path(), version);
+        assert_sound(&store).await;
+        let before = ledger(&store).await;
+        assert_eq!((before.accepted, before.dead, before.done, before.discarded), (12, 6, 1, 1), "version {version}");
+        let known = enqueue(&store, vec![job(40, json!({"key": "k1"})), job(41, json!({"key": "k5"}))]).await;
+        assert!(known.iter().all(|answer| matches!(answer, EnqueuedJob::Known { .. })), "{known:?}");
+        enqueue(&store, vec![job(42, json!({"key": "new"}))]).await;
+        attach(&store, 1).await;
+        for leased in lease_all(&store, 9, at(1)).await.jobs {
+            settle(&store, &leased, Outcome::Done, at(2)).await;
+        }
+        let discard = DiscardDead { ids: vec![id(0x13)], by: ada(), why: "old".into(), now: at(3) };
+        assert_eq!(store.discard_dead(discard).await.expect("discarded"), [id(0x13)]);
+        for sent in lease_replay(&store).await {
+            settle(&store, &sent, Outcome::Done, at(4)).await;
+        }
+        let after = ledger(&store).await;
+        assert_eq!((after.accepted, after.dead, after.discarded), (13, 5, 2), "version {version}");
+        assert!(after.recovered > before.recovered, "version {version}");
+        let listed = ListJobs { filter: JobFilter::default(), limit: 99, cursor: None };
+        let numbers: Vec<i64> =
+            store.list_jobs(listed).await.expect("listed").items.iter().filter_map(|job| job.number).collect();
+        let distinct: BTreeSet<_> = numbers.iter().collect();
+        assert_eq!(distinct.len(), numbers.len(), "version {version}");
+        assert!(numbers.len() > 8, "letters and open jobs have one: {numbers:?}");
+        assert_sound(&store).await;
+    }
 }
 
 fn replay() -> ReplayId {
