@@ -32,7 +32,7 @@ fn killed_between_any_two_steps_it_goes_on_or_lets_go() {
     let tasks: String = (0..LETTERS).map(|n| format!("{}\n", json!({"n": n}))).collect();
     sandbox.write("tasks.jsonl", tasks);
     sandbox.redrive("run tasks.jsonl").expect(3);
-    let (mut kills, mut preparing, mut cancelling) = (0, 0, 0);
+    let mut kills = 0;
     for round in 0..kills_wanted() * 2 {
         let moment = Duration::from_millis(fastrand::u64(5..250));
         let args: &[&str] = match newest_replay(&sandbox).as_ref().and_then(|replay| replay["state"].as_str()) {
@@ -42,12 +42,8 @@ fn killed_between_any_two_steps_it_goes_on_or_lets_go() {
         };
         kills += usize::from(kill_after(sandbox.spawn(args), moment));
         sandbox.assert_sound();
-        let state = newest_replay(&sandbox).map(|replay| replay["state"].clone()).unwrap_or_default();
-        preparing += usize::from(state == "preparing");
-        cancelling += usize::from(state == "cancelling");
     }
     assert!(kills > 0, "nothing was killed");
-    println!("{kills} kills, {preparing} while letters were chosen, {cancelling} while they were taken back");
     // Whatever was left behind, a worker brings to its end.
     sandbox.write("fixed", "");
     let open = newest_replay(&sandbox).and_then(|replay| replay["state"].as_str().map(str::to_owned));

@@ -95,6 +95,10 @@ fn old_dead_letters_go_with_a_record() {
     sandbox.write("tasks.jsonl", tasks(3));
     sandbox.redrive("run tasks.jsonl --pipeline p --attempts 1 -- false").expect(3);
     sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"true\"]\nretention = \"1ms\"\n");
+    // As if the run before had been more than a minute ago: old letters are looked for once a minute.
+    let store = rusqlite::Connection::open(sandbox.path(".redrive/redrive.db")).expect("opened");
+    store.execute("UPDATE chore SET last_run = last_run - 61000", []).expect("changed");
+    drop(store);
     let mut worker = sandbox.spawn(&["work"]);
     eventually("they are discarded", || sandbox.ledger("p")["discarded"] == 3);
     worker.kill().expect("killed");

@@ -154,6 +154,8 @@ impl Worker {
         let Self { context, pipelines, task, .. } = self;
         heartbeat::beat(&context, heartbeat::lease_of(&pipelines)).await?;
         context.redrive.store.note_definitions(definitions(&context, &pipelines)).await?;
+        // What is to become old is measured by a clock that was looked at before: a jump shows only against an earlier look.
+        chores::expires_by(&context).await;
         // What dead workers left is taken back before anything else is leased.
         reaper::reap_gone(&context, &pipelines).await?;
         let mut upkeep = JoinSet::new();

@@ -6,7 +6,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -66,6 +68,19 @@ pub(super) struct Watcher {
     /// How to look; nothing in memory, where no other process can reach the store.
     looks: Option<Looks>,
     running: Arc<Mutex<bool>>,
+    /// The thread that looks, and what ends it.
+    thread: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
+}
+
+impl Drop for Watcher {
+    /// Waits for the thread: a connection that is open when the process ends leaves the log behind.
+    fn drop(&mut self) {
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((ends, thread)) = thread {
+            drop(ends);
+            let _ = thread.join();
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -78,12 +93,12 @@ struct Looks {
 impl Watcher {
     /// Nobody else can change the store.
     pub(super) fn alone(noticed: Arc<Noticed>) -> Self {
-        Self { noticed, looks: None, running: Arc::default() }
+        Self { noticed, looks: None, running: Arc::default(), thread: Mutex::default() }
     }
 
     pub(super) fn new(noticed: Arc<Noticed>, path: &Path, view: View, identity: Identity) -> Self {
         let looks = Some(Looks { view, identity, path: path.to_owned() });
-        Self { noticed, looks, running: Arc::default() }
+        Self { noticed, looks, running: Arc::default(), thread: Mutex::default() }
     }
 
     fn listen(&self) -> Changes {
@@ -94,9 +109,13 @@ impl Watcher {
         seen.look(&looks, &self.noticed);
         let changes = self.noticed.bell.listen();
         let (noticed, alive) = (Arc::downgrade(&self.noticed), Arc::clone(&self.running));
-        let look = move || while keep_looking(&noticed, &alive, &looks, &mut seen) {};
+        let (ends, ended) = channel();
+        let look = move || while keep_looking(&ended, &noticed, &alive, &looks, &mut seen) {};
         match std::thread::Builder::new().name("redrive-watcher".into()).spawn(look) {
-            Ok(_) => *running = true,
+            Ok(thread) => {
+                *running = true;
+                *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some((ends, thread));
+            }
             Err(error) => tracing::warn!(%error, "changes by other processes are noticed late"),
         }
         changes
@@ -104,8 +123,16 @@ impl Watcher {
 }
 
 /// Looks once; says whether it is to go on: not if the store was closed, or nobody listens any more.
-fn keep_looking(noticed: &Weak<Noticed>, running: &Mutex<bool>, looks: &Looks, seen: &mut Seen) -> bool {
-    std::thread::sleep(EVERY);
+fn keep_looking(
+    ended: &Receiver<()>,
+    noticed: &Weak<Noticed>,
+    running: &Mutex<bool>,
+    looks: &Looks,
+    seen: &mut Seen,
+) -> bool {
+    if ended.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+        return false;
+    }
     let noticed = {
         let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
         let noticed = noticed.upgrade().filter(|noticed| noticed.bell.is_heard());
