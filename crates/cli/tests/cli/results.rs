@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -201,6 +202,22 @@ fn a_store_that_is_deleted_or_replaced_is_noticed() {
     }
 }
 
+/// Suspends a process while it does not write: the store would stay locked.
+fn suspend_between_writes(sandbox: &Sandbox, process: &Child) {
+    let store = rusqlite::Connection::open(sandbox.path(".redrive/redrive.db")).expect("opened");
+    store.busy_timeout(Duration::ZERO).expect("set");
+    eventually("it is suspended between two writes", || {
+        kill_process(Pid::from_child(process), Signal::STOP).expect("suspended");
+        // It stops a moment later.
+        std::thread::sleep(Duration::from_millis(20));
+        let free = store.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
+        if !free {
+            kill_process(Pid::from_child(process), Signal::CONT).expect("woken");
+        }
+        free
+    });
+}
+
 #[test]
 fn what_another_worker_took_over_is_not_written_twice() {
     let sandbox = Sandbox::new();
@@ -214,7 +231,7 @@ fn what_another_worker_took_over_is_not_written_twice() {
     let args = ["run", "tasks.jsonl", "--out", "out.jsonl"];
     let mut first = sandbox.spawn(&args);
     begun(1);
-    kill_process(Pid::from_child(&first), Signal::STOP).expect("suspended");
+    suspend_between_writes(&sandbox, &first);
     let mut second = sandbox.spawn(&args);
     begun(2);
     sandbox.write("go", "");
