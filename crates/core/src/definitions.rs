@@ -22,6 +22,7 @@ const ASIDE: &[&str] = &[
     "breaker",
     "concurrency",
     "crashes",
+    "history",
     "lease",
     "max_queued",
     "out",
