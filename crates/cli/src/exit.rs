@@ -22,11 +22,12 @@ pub enum Exit {
     Dead,
     /// `run`, `push`, `import`: at least one line of the input was refused.
     LinesRefused,
-    /// `audit`: something does not add up.
+    /// `audit`: something does not add up. `payload verify`: a payload is not what it was.
     NotSound,
-    /// `replay`: too many letters failed again, and it paused itself.
+    /// `replay`: too many letters failed again, and it paused itself. `run`: tasks of its file are in a replay.
     Paused,
-    /// `run`, `work --drain`: nothing moved for as long as was to be waited; what is left is queued.
+    /// `run`, `work --drain`: nothing moved for as long as was to be waited; what is left is queued. `replay`: what is left
+    /// waits for workers that know its pipelines.
     Waited,
     /// Interrupted; what is left is queued.
     Interrupted,

@@ -45,7 +45,7 @@ Examples:
 Exit codes:
   0 all went well    1 something failed          2 wrong command line or configuration
   3 a task is dead   4 a line was refused        5 the audit found something
-  6 a replay paused itself                       7 `run` waited in vain for a target
+  6 a replay paused itself                       7 waited in vain for a target or a worker
   130 interrupted";
 
 #[derive(Clone, Debug, Args)]
