@@ -105,6 +105,9 @@ pub fn define(section: &Value, files: &BTreeMap<String, String>, secrets: &Secre
     let mut shown = whole.clone();
     secrets.mask_json(&mut shown);
     restore_references(&mut shown, &whole);
+    if let Some(command) = shown["pipeline"].get_mut("command") {
+        shorten_command(command);
+    }
     Definition { version: DefinitionVersion(digits(&whole.to_string())), text: format!("{shown:#}") }
 }
 
@@ -163,12 +166,42 @@ fn references(text: &str) -> String {
     if found.is_empty() { MASK.to_owned() } else { found }
 }
 
+/// Whether a text is one reference and nothing else.
+fn is_reference(text: &str) -> bool {
+    let inside = text.strip_prefix("${").and_then(|text| text.strip_suffix('}'));
+    inside.is_some_and(|inside| !inside.contains(['$', '{', '}']))
+}
+
+/// Shows of a command only what is no secret for certain: the program, the names of flags, and paths.
+fn shorten_command(command: &mut Value) {
+    match command {
+        Value::String(line) => *line = line.split_whitespace().take(1).chain([MASK]).collect::<Vec<_>>().join(" "),
+        Value::Array(words) => {
+            let mut after_flag = false;
+            for word in words.iter_mut().skip(1) {
+                let Value::String(text) = word else { continue };
+                let flag = text.starts_with('-');
+                let value_of_flag = std::mem::replace(&mut after_flag, flag && !text.contains('='));
+                match text.split_once('=') {
+                    Some((name, _)) if flag => *text = format!("{name}={MASK}"),
+                    _ if flag || (!value_of_flag && is_path(text)) => {}
+                    _ => *text = MASK.to_owned(),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a word is a path rather than anything else.
+fn is_path(word: &str) -> bool {
+    word.len() <= 80 && word.contains(['.', '/']) && !word.contains([':', '@', '?', '=', ' '])
+}
+
 /// Shows references where masking took them for secrets.
 fn restore_references(shown: &mut Value, whole: &Value) {
     match (shown, whole) {
-        (Value::String(shown), Value::String(text)) if text.starts_with("${") && text.ends_with('}') => {
-            shown.clone_from(text);
-        }
+        (Value::String(shown), Value::String(text)) if is_reference(text) => shown.clone_from(text),
         (Value::Array(shown), Value::Array(whole)) => {
             shown.iter_mut().zip(whole).for_each(|(shown, whole)| restore_references(shown, whole));
         }
@@ -283,6 +316,21 @@ mod tests {
         for secret in ["s3cr3t", "written-here", "me:pw", "Bearer"] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
+    }
+
+    #[test]
+    fn secrets_of_commands_and_beside_references_are_not_shown() {
+        let shown = |section: Value| define(&section, &BTreeMap::new(), &Secrets::default()).text;
+        let command =
+            ["./solve.py", "in/list.csv", "sk-live-1", "--api-key", "sk-live-2", "--t=sk-live-3", "-u", "me:pw.x"];
+        let text = shown(json!({ "command": command }));
+        assert!(text.contains("./solve.py") && text.contains("in/list.csv") && text.contains("--api-key"), "{text}");
+        assert!(!text.contains("sk-live") && !text.contains("me:pw"), "{text}");
+        let text = shown(json!({"request": {"url": "${env:BASE}/in.php?key=LITERAL&id={id}"}}));
+        assert!(!text.contains("LITERAL"), "{text}");
+        let other =
+            |word: &str| define(&json!({"command": ["a", word]}), &BTreeMap::new(), &Secrets::default()).version;
+        assert_ne!(other("x"), other("y"), "what is not shown counts");
     }
 
     #[test]

@@ -82,9 +82,7 @@ fn handed_job(
         let own = &parent.pipeline;
         return Err(format!("it hands on to pipeline {pipeline}: name that in hand_on of pipeline {own}"));
     }
-    // Ids of one parent differ by their place, those of others by its random part.
-    let random = u128::from_be_bytes(*parent.lease.job.as_bytes()).wrapping_add(place as u128 + 1);
-    let mut job = NewJob::from_input(JobId::new(now, random), handed.input, now);
+    let mut job = NewJob::from_input(JobId::new(now, bits(parent.lease.job, place)), handed.input, now);
     let given = handed.key.filter(|key| !key.is_empty()).or(job.key);
     let key = given.unwrap_or_else(|| format!("{}/{place}", parent.lease.job));
     if key.len() > KEY_BYTES_MAX {
@@ -96,6 +94,15 @@ fn handed_job(
     job.key = Some(key);
     job.round.clone_from(&parent.round);
     Ok(HandedJob { pipeline, job })
+}
+
+/// The random part of a handed-on job's id: that of no other place, and of no other parent, also if the parents' ids follow each
+/// other.
+fn bits(parent: JobId, place: usize) -> u128 {
+    let hash = blake3::Hasher::new().update(parent.as_bytes()).update(&(place as u64).to_be_bytes()).finalize();
+    let mut bits = [0; 16];
+    bits.copy_from_slice(&hash.as_bytes()[..16]);
+    u128::from_be_bytes(bits)
 }
 
 /// The pipelines from which jobs may come to a pipeline, by way of others too: it has nothing left to do only if they have not.
@@ -172,6 +179,19 @@ mod tests {
         assert_eq!((made[0].pipeline.as_str(), made[2].pipeline.as_str()), ("p", "other"));
         assert!(made.iter().all(|handed| handed.job.round == parent.round), "they belong to its round");
         assert!(made[0].job.id != made[1].job.id && made[1].job.id != made[2].job.id);
+    }
+
+    #[test]
+    fn no_two_jobs_get_one_id_though_their_parents_have_followed_each_other() {
+        let mut parent = job(Tally::default());
+        let mut ids = BTreeSet::new();
+        for random in 0..20 {
+            parent.lease.job = JobId::new(now(), random);
+            let jobs = (0..20).map(|n| handed(json!({"input": {"n": n}}))).collect();
+            let made = handed_jobs(&parent, &[], jobs, now()).expect("it may");
+            ids.extend(made.iter().map(|handed| handed.job.id));
+        }
+        assert_eq!(ids.len(), 400);
     }
 
     #[test]

@@ -28,8 +28,18 @@ pub(crate) struct Breakers(Mutex<HashMap<PipelineName, Pipeline>>);
 struct Pipeline {
     known: Known,
     /// What is held beside each lane, as far as it was told.
-    held: HashMap<Lane, BTreeMap<String, u64>>,
+    held: HashMap<Lane, Held>,
 }
+
+/// What is held beside a lane, by target, and the gates with which that was told.
+#[derive(Default)]
+struct Held {
+    jobs: BTreeMap<String, u64>,
+    told_with: Option<u64>,
+}
+
+/// Lanes of which it is remembered what is held beside them. Replays come and go.
+const LANES_MAX: usize = 1_000;
 
 impl Breakers {
     fn all(&self) -> MutexGuard<'_, HashMap<PipelineName, Pipeline>> {
@@ -62,24 +72,28 @@ impl Breakers {
         }
         for _ in 0..TURNS_MAX {
             let asked = self.with(&name, |pipeline| {
+                if pipeline.held.len() > LANES_MAX {
+                    pipeline.held.clear();
+                }
                 let held = pipeline.held.entry(lane).or_default();
-                let (gates, freed) = (pipeline.known.gates(now), pipeline.known.freed(held, now));
-                LeaseJobs { gates, freed, gates_seen: pipeline.known.seen(), ..params.clone() }
+                let (gates, freed) = (pipeline.known.gates(now), pipeline.known.freed(&held.jobs, now));
+                // Whoever knows the gates by another lane has still to be told what is held beside this one.
+                let gates_seen = pipeline.known.seen().filter(|seen| held.told_with == Some(*seen));
+                LeaseJobs { gates, freed, gates_seen, ..params.clone() }
             });
-            let told = !asked.gates.is_empty() || !asked.freed.is_empty();
             let mut leased = store.lease(asked).await?;
             let refused = leased.gates.is_some();
             self.with(&name, |pipeline| {
-                if told || refused {
-                    pipeline.held.insert(lane, std::mem::take(&mut leased.held));
+                let held = pipeline.held.entry(lane).or_default();
+                if let Some(jobs) = leased.held.take() {
+                    held.jobs = jobs;
                 }
                 if let Some(gates) = leased.gates.take() {
+                    held.told_with = Some(gates.version);
                     pipeline.known.learn_gates(gates);
                 }
-                let held = pipeline.held.get(&lane).filter(|held| !held.is_empty());
-                match held {
-                    Some(held) => leased.next_due = pipeline.known.next_due(leased.next_due, held, now),
-                    None => drop(pipeline.held.remove(&lane)),
+                if !held.jobs.is_empty() {
+                    leased.next_due = pipeline.known.next_due(leased.next_due, &held.jobs, now);
                 }
             });
             if !refused {

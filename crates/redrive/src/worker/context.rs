@@ -1,6 +1,6 @@
 //! What the tasks of one worker share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -53,6 +53,8 @@ pub(super) struct Context {
     /// The pipelines that cannot work for now.
     pub(super) holds: Holds,
     failure: Mutex<Option<Error>>,
+    /// The pipelines that this worker no longer works on though it goes on with others.
+    given_up: Mutex<HashSet<PipelineName>>,
     /// What this worker leads.
     pub(super) leads: Leads,
     /// What this worker runs, for others to see.
@@ -90,6 +92,7 @@ impl Context {
             held: Mutex::default(),
             holds: Holds::default(),
             failure: Mutex::default(),
+            given_up: Mutex::default(),
             newest: AtomicI64::new(i64::MIN),
             slots: Slots::default(),
         }
@@ -235,6 +238,17 @@ impl Context {
     /// Keeps an error for the end, if it is the first; the worker goes on with what it can do.
     pub(super) fn note_failure(&self, error: Error) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// Keeps why this worker no longer works on a pipeline, and goes on with the others.
+    pub(super) fn give_up(&self, pipeline: &PipelineName, why: Error) {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).insert(pipeline.clone());
+        self.note_failure(why);
+    }
+
+    /// Whether this worker no longer works on a pipeline: nothing is to be waited for from there.
+    pub(super) fn has_given_up(&self, pipeline: &PipelineName) -> bool {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(pipeline)
     }
 
     pub(super) fn take_failure(&self) -> Option<Error> {

@@ -95,8 +95,8 @@ impl Fetcher {
         match self.work(&until).await {
             Ok(()) => {}
             // Whatever else there is to do goes on without it.
-            Err(error @ Error::WaitedInVain(_)) => self.context.note_failure(error),
-            Err(error @ Error::Held { .. }) if !self.patience.alone => self.context.note_failure(error),
+            Err(error @ Error::WaitedInVain(_)) => self.context.give_up(&self.pipeline.name, error),
+            Err(error @ Error::Held { .. }) if !self.patience.alone => self.context.give_up(&self.pipeline.name, error),
             Err(error) => self.context.fail(error),
         }
         self.finish().await;

@@ -101,7 +101,7 @@ pub async fn lease_past_breakers(store: &Shared, params: LeaseJobs) -> LeasedJob
     loop {
         let leased = store.lease(asked.clone()).await.expect("leased");
         let Some(gates) = leased.gates else {
-            let held = if asked.gates.is_empty() && asked.freed.is_empty() { &held } else { &leased.held };
+            let held = leased.held.as_ref().unwrap_or(&held);
             let next_due = known.next_due(leased.next_due, held, asked.now);
             return LeasedJobs { next_due, ..leased };
         };
@@ -110,8 +110,8 @@ pub async fn lease_past_breakers(store: &Shared, params: LeaseJobs) -> LeasedJob
         if !rewound.is_empty() {
             store.change_breakers(rewound).await.expect("changed").into_iter().for_each(|row| known.learn(row));
         }
-        let (gates, freed) = (known.gates(asked.now), known.freed(&leased.held, asked.now));
-        held = leased.held;
+        held = leased.held.unwrap_or(held);
+        let (gates, freed) = (known.gates(asked.now), known.freed(&held, asked.now));
         asked = LeaseJobs { gates, freed, gates_seen: known.seen(), ..asked };
     }
 }

@@ -87,8 +87,9 @@ pub struct LeasedJobs {
     /// When the next job of the lane is due, if any waits that is not held; may be in the past. Not told to who got all that
     /// was asked for.
     pub next_due: Option<Timestamp>,
-    /// How many jobs of each target are held beside the lane; told to who came with gates or freed targets.
-    pub held: BTreeMap<String, u64>,
+    /// How many jobs of each target are held beside the lane; told to who came with gates or freed targets, or has not seen the
+    /// gates as they are.
+    pub held: Option<BTreeMap<String, u64>>,
     /// The gates as they are, if they are not those that were seen. Nothing was leased then.
     pub gates: Option<Gates>,
 }

@@ -133,6 +133,9 @@ fn mend(batch: &mut Batch<'_>, pipeline: i64, late: &Late, params: &MendDueTimes
     Ok(true)
 }
 
+/// Who works from elsewhere says itself for how long it needs its leases.
+const NOT_REMOTE: &str = "NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = lease.worker AND w.remote = 1)";
+
 /// Leases last this long at most; whoever has one extends it every second or so, to its own length.
 fn lease_end(params: &MendDueTimes) -> Timestamp {
     params.now + params.lease
@@ -140,15 +143,15 @@ fn lease_end(params: &MendDueTimes) -> Timestamp {
 
 fn has_long_leases(params: &MendDueTimes) -> impl Fn(&Connection) -> Result<bool, Fault> + use<> {
     let end = (lease_end(params) + redrive_core::clock::UNEVEN_MAX).as_millis();
-    move |conn| Ok(conn.prepare_cached("SELECT 1 FROM lease WHERE until > ?1")?.exists([end])?)
+    let sql = format!("SELECT 1 FROM lease WHERE until > ?1 AND {NOT_REMOTE}");
+    move |conn| Ok(conn.prepare_cached(&sql)?.exists([end])?)
 }
 
 fn shorten_leases(batch: &Batch<'_>, pipeline: i64, params: &MendDueTimes) -> Result<(), Fault> {
-    batch
-        .statement(
-            "UPDATE lease SET until = ?2
-             WHERE until > ?2 AND EXISTS (SELECT 1 FROM job j WHERE j.seq = lease.seq AND j.pipeline = ?1)",
-        )?
-        .execute([pipeline, lease_end(params).as_millis()])?;
+    let sql = format!(
+        "UPDATE lease SET until = ?2
+         WHERE until > ?2 AND EXISTS (SELECT 1 FROM job j WHERE j.seq = lease.seq AND j.pipeline = ?1) AND {NOT_REMOTE}"
+    );
+    batch.statement(&sql)?.execute([pipeline, lease_end(params).as_millis()])?;
     Ok(())
 }

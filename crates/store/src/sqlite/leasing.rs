@@ -28,7 +28,7 @@ pub(super) struct Granted {
     pub(super) jobs: Vec<LeasedJob>,
     pub(super) inputs: Vec<String>,
     pub(super) next_due: Option<Timestamp>,
-    pub(super) held: BTreeMap<String, u64>,
+    pub(super) held: Option<BTreeMap<String, u64>>,
     pub(super) gates: Option<Gates>,
 }
 
@@ -54,13 +54,13 @@ pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted
     if params.gates_seen != Some(leasing.batch.standing(pipeline)?.gates) {
         let gates = breakers::gates(leasing.batch, &params.pipeline, pipeline)?;
         let held = lanes::list_held(leasing.batch, pipeline, &leasing.lane)?;
-        return Ok(Granted { gates: Some(gates), held, ..leasing.granted });
+        return Ok(Granted { gates: Some(gates), held: Some(held), ..leasing.granted });
     }
     leasing.count_probes()?;
     leasing.take_held()?;
     leasing.take_due()?;
     if !params.gates.is_empty() || !params.freed.is_empty() {
-        leasing.granted.held = lanes::list_held(leasing.batch, pipeline, &leasing.lane)?;
+        leasing.granted.held = Some(lanes::list_held(leasing.batch, pipeline, &leasing.lane)?);
     }
     // Whoever got all that was asked for comes back anyway.
     let next_due = if leasing.room() > 0 { leasing.first_due()? } else { None };

@@ -71,8 +71,9 @@ impl Fetcher {
             Lane::Queue => {
                 let ledgers = self.context.redrive.store.ledgers().await?;
                 let left = |name: &PipelineName| ledgers.get(name).is_some_and(|ledger| ledger.open_by_itself() != 0);
-                // Who may hand on to it has to have come to its end too.
-                Ok(!left(&self.pipeline.name) && !self.feeders.iter().any(left))
+                // Who may hand on to it has to have come to its end too, unless that is not to be expected.
+                let feeds = |name: &PipelineName| left(name) && !self.context.has_given_up(name);
+                Ok(!left(&self.pipeline.name) && !self.feeders.iter().any(feeds))
             }
             Lane::Replay(id) => {
                 let store = &self.context.redrive.store;
