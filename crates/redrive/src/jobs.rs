@@ -1,4 +1,4 @@
-//! Jobs, for who holds a [`Redrive`](crate::Redrive): looking at one in any state, and cancelling.
+//! Jobs, for who holds a [`Redrive`]: looking at one in any state, and cancelling.
 
 use redrive_core::actors::Actor;
 use redrive_core::ids::JobId;

@@ -1,4 +1,4 @@
-//! Payloads, for who holds a [`Redrive`](crate::Redrive): which one is meant, and whether they are whole.
+//! Payloads, for who holds a [`Redrive`]: which one is meant, and whether they are whole.
 
 use std::time::Duration;
 

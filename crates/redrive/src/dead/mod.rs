@@ -1,4 +1,4 @@
-//! Dead letters, for who holds a [`Redrive`](crate::Redrive): counting them, giving them up, carrying them to other stores and
+//! Dead letters, for who holds a [`Redrive`]: counting them, giving them up, carrying them to other stores and
 //! tools.
 //!
 //! - `top`: by what they have in common
