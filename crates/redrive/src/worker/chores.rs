@@ -2,7 +2,8 @@
 //! are discarded, with a record; breakers that have nothing more to say, old counts and old replays are forgotten; letters of
 //! causes that were split are brought to where they belong; payloads that nothing refers to are removed.
 //!
-//! A chore works in bounded steps and looks between them whether this worker still leads.
+//! Most work in bounded steps and look between them whether this worker still leads; clearing a vault and forgetting breakers and
+//! tries go on to their end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

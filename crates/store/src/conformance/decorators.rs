@@ -94,8 +94,8 @@ const RESENT: &[&str] = &[
     "note_definitions",
 ];
 
-/// Loses answers: of what may be sent again every second one after the effect, so that the verb is called twice; of the rest
-/// some before it. Who calls sees nothing of it but time.
+/// Loses answers: of what may be sent again every second one after the effect, so that the verb is called twice. Some calls wait
+/// their turn once more. Who calls sees nothing of it but time.
 #[derive(Default)]
 pub struct Faulty(AtomicU64);
 
