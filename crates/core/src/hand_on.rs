@@ -1,7 +1,7 @@
 //! Handing on: a job that is done may bring others into being, for its own pipeline or for those that its pipeline names. They are
 //! written with the settlement that says that it is done, so that nothing can come between.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -44,6 +44,15 @@ impl HandedOn {
     }
 }
 
+/// The pipelines that a pipeline may hand on to, each with the target that all of its jobs have, if there is one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Receivers {
+    /// The target of its own jobs.
+    pub own_target: Option<String>,
+    /// The others, with theirs.
+    pub others: BTreeMap<PipelineName, Option<String>>,
+}
+
 /// A job that is accepted with the settlement of the one that handed it on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandedJob {
@@ -53,11 +62,11 @@ pub struct HandedJob {
     pub job: NewJob,
 }
 
-/// The jobs that a job hands on, if it may: to its own pipeline and to those that are `allowed`. They have their identities
-/// from it, and belong to its round. Else says why not.
+/// The jobs that a job hands on, if it may: to its own pipeline and to those that are named. They have their identities from
+/// it, and belong to its round. Else says why not.
 pub fn handed_jobs(
     parent: &LeasedJob,
-    allowed: &[PipelineName],
+    receivers: &Receivers,
     handed_on: Vec<HandedOn>,
     now: Timestamp,
 ) -> Result<Vec<HandedJob>, String> {
@@ -68,21 +77,26 @@ pub fn handed_jobs(
         ));
     }
     let handed = handed_on.into_iter().enumerate();
-    handed.map(|(place, handed)| handed_job(parent, allowed, handed, (place, now))).collect()
+    handed.map(|(place, handed)| handed_job(parent, receivers, handed, (place, now))).collect()
 }
 
 fn handed_job(
     parent: &LeasedJob,
-    allowed: &[PipelineName],
+    receivers: &Receivers,
     handed: HandedOn,
     (place, now): (usize, Timestamp),
 ) -> Result<HandedJob, String> {
     let pipeline = handed.pipeline.unwrap_or_else(|| parent.pipeline.clone());
-    if pipeline != parent.pipeline && !allowed.contains(&pipeline) {
-        let own = &parent.pipeline;
-        return Err(format!("it hands on to pipeline {pipeline}: name that in hand_on of pipeline {own}"));
-    }
+    let own = &parent.pipeline;
+    let target = match receivers.others.get(&pipeline) {
+        _ if pipeline == *own => &receivers.own_target,
+        Some(target) => target,
+        None => return Err(format!("it hands on to pipeline {pipeline}: name that in hand_on of pipeline {own}")),
+    };
     let mut job = NewJob::from_input(JobId::new(now, bits(parent.lease.job, place)), handed.input, now);
+    if target.is_some() {
+        job.target.clone_from(target);
+    }
     let given = handed.key.filter(|key| !key.is_empty()).or(job.key);
     let key = given.unwrap_or_else(|| format!("{}/{place}", parent.lease.job));
     if key.len() > KEY_BYTES_MAX {
@@ -171,11 +185,16 @@ mod tests {
             json!({"input": {"key": "own"}}),
             json!({"pipeline": "other", "input": {"n": 3}, "key": "given"}),
         ];
-        let allowed = ["other".parse().expect("a name")];
-        let made = handed_jobs(&parent, &allowed, jobs.map(handed).to_vec(), now()).expect("it may");
+        let others = BTreeMap::from([("other".parse().expect("a name"), Some("provider".to_owned()))]);
+        let receivers = Receivers { own_target: None, others };
+        let made = handed_jobs(&parent, &receivers, jobs.clone().map(handed).to_vec(), now()).expect("it may");
         let keys: Vec<_> = made.iter().map(|handed| handed.job.key.clone().expect("a key")).collect();
         assert_eq!(keys, [format!("{}/0", parent.lease.job), "own".into(), "given".into()]);
         assert_eq!(made[0].job.target.as_deref(), Some("shop.example"));
+        assert_eq!(made[2].job.target.as_deref(), Some("provider"), "the target that all jobs there have");
+        let fixed = Receivers { own_target: Some("api".to_owned()), ..Receivers::default() };
+        let made_here = handed_jobs(&parent, &fixed, vec![handed(jobs[0].clone())], now()).expect("it may");
+        assert_eq!(made_here[0].job.target.as_deref(), Some("api"));
         assert_eq!((made[0].pipeline.as_str(), made[2].pipeline.as_str()), ("p", "other"));
         assert!(made.iter().all(|handed| handed.job.round == parent.round), "they belong to its round");
         assert!(made[0].job.id != made[1].job.id && made[1].job.id != made[2].job.id);
@@ -188,7 +207,7 @@ mod tests {
         for random in 0..20 {
             parent.lease.job = JobId::new(now(), random);
             let jobs = (0..20).map(|n| handed(json!({"input": {"n": n}}))).collect();
-            let made = handed_jobs(&parent, &[], jobs, now()).expect("it may");
+            let made = handed_jobs(&parent, &Receivers::default(), jobs, now()).expect("it may");
             ids.extend(made.iter().map(|handed| handed.job.id));
         }
         assert_eq!(ids.len(), 400);
@@ -209,12 +228,12 @@ mod tests {
     fn only_pipelines_that_are_named_and_not_too_many() {
         let parent = job(Tally::default());
         let other = vec![handed(json!({"pipeline": "other", "input": {}}))];
-        let refused = handed_jobs(&parent, &[], other, now()).expect_err("refused");
+        let refused = handed_jobs(&parent, &Receivers::default(), other, now()).expect_err("refused");
         assert!(refused.contains("pipeline other") && refused.contains("hand_on of pipeline p"), "{refused}");
         let many = vec![handed(json!({"input": {}})); HANDED_ON_MAX + 1];
-        assert!(handed_jobs(&parent, &[], many, now()).expect_err("refused").contains("10000"));
+        assert!(handed_jobs(&parent, &Receivers::default(), many, now()).expect_err("refused").contains("10000"));
         let long = vec![handed(json!({"input": {}, "key": "k".repeat(KEY_BYTES_MAX + 1)}))];
-        assert!(handed_jobs(&parent, &[], long, now()).is_err());
+        assert!(handed_jobs(&parent, &Receivers::default(), long, now()).is_err());
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub const BEAT_EVERY: Duration = Duration::from_secs(5);
 /// After how long without a heartbeat a worker is taken for gone, unless its process is proven to live.
 pub const SILENT_AFTER: Duration = Duration::from_secs(15);
 
+/// After how long without a word a worker that lives elsewhere, or of whose process nothing is known, is not waited for any more.
+pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+
 /// At most so much counts between two looks: a longer time was not watched.
 const PASSED_MAX: Duration = Duration::from_secs(2);
 
@@ -40,22 +43,43 @@ pub struct LastBeat {
     pub seen_at: Timestamp,
 }
 
+impl LastBeat {
+    /// Whether it was so long ago that its worker is not waited for any more, by a clock that need not be the one it was written by.
+    pub fn is_forgotten(&self, now: Timestamp) -> bool {
+        now.since(self.seen_at) >= FORGOTTEN_AFTER
+    }
+}
+
 /// How long each worker has been silent, as far as it was watched.
-#[derive(Clone, Debug, Default)]
-pub struct Silences(BTreeMap<WorkerId, (Timestamp, Duration)>);
+#[derive(Clone, Debug)]
+pub struct Silences {
+    seen: BTreeMap<WorkerId, (Timestamp, Duration)>,
+    after: Duration,
+}
+
+impl Default for Silences {
+    fn default() -> Self {
+        Self::of(SILENT_AFTER)
+    }
+}
 
 impl Silences {
+    /// Silences that count after so long.
+    pub const fn of(after: Duration) -> Self {
+        Self { seen: BTreeMap::new(), after }
+    }
+
     /// Takes in a look at the last heartbeats, so long after the look before it; says who has been silent for too long.
     pub fn look(&mut self, beats: impl IntoIterator<Item = LastBeat>, passed: Duration) -> Vec<LastBeat> {
-        let before = std::mem::take(&mut self.0);
+        let before = std::mem::take(&mut self.seen);
         let mut silent = Vec::new();
         for beat in beats {
             let since = match before.get(&beat.worker) {
                 Some((seen_at, since)) if *seen_at == beat.seen_at => *since + passed.min(PASSED_MAX),
                 _ => Duration::ZERO,
             };
-            self.0.insert(beat.worker, (beat.seen_at, since));
-            if since >= SILENT_AFTER {
+            self.seen.insert(beat.worker, (beat.seen_at, since));
+            if since >= self.after {
                 silent.push(beat);
             }
         }

@@ -111,14 +111,10 @@ impl Breakers {
         params: SettleJobs,
     ) -> Result<(Vec<Settled>, Vec<Happening>)> {
         let breakers = self.changes(policy, &params.settlements, params.now);
-        let begun: Vec<_> = breakers.iter().filter(|change| change.is_begun()).map(place).collect();
-        let answer = store.settle(SettleJobs { breakers, ..params }).await;
-        let mut turned = match &answer {
-            Ok(answer) => self.learn(&answer.breakers),
-            Err(_) => Vec::new(),
-        };
-        self.release(&begun);
-        let answer = answer?;
+        let begun = Begun::new(self, &breakers);
+        let answer = store.settle(SettleJobs { breakers, ..params }).await?;
+        let mut turned = self.learn(&answer.breakers);
+        drop(begun);
         for row in answer.breakers.iter().filter(|row| !row.pending.is_empty()) {
             turned.extend(self.catch_up(store, policy, row).await);
         }
@@ -145,15 +141,13 @@ impl Breakers {
         for _ in 0..TURNS_MAX {
             let change = self.with(&row.pipeline, |pipeline| pipeline.known.catch_up(&row.target, policy));
             let Some(change) = change else { return turned };
-            let begun = [place(&change)];
-            let answer = store.change_breakers(vec![change]).await;
-            if let Ok(rows) = &answer {
-                turned.extend(self.learn(rows));
-            }
-            self.release(&begun);
-            if let Err(error) = answer {
-                tracing::debug!(%error, target = row.target, "what was said of a target is folded in later");
-                return turned;
+            let _begun = Begun::new(self, std::slice::from_ref(&change));
+            match store.change_breakers(vec![change]).await {
+                Ok(rows) => turned.extend(self.learn(&rows)),
+                Err(error) => {
+                    tracing::debug!(%error, target = row.target, "what was said of a target is folded in later");
+                    return turned;
+                }
             }
         }
         turned
@@ -172,33 +166,28 @@ impl Breakers {
         rows.iter().filter_map(turn).collect()
     }
 
-    fn release(&self, begun: &[(PipelineName, String)]) {
-        for (name, target) in begun {
-            self.with(name, |pipeline| pipeline.known.release(target));
-        }
-    }
-
-    /// Forgets the breakers of a pipeline that are closed and whose window is long over; says how many.
+    /// Forgets the breakers of a pipeline that are closed and whose window is long over, in pages, while that is to go on.
     pub(crate) async fn sweep(
         &self,
         store: &dyn Store,
         name: &PipelineName,
         policy: &BreakerPolicy,
         now: Timestamp,
-    ) -> Result<usize> {
-        let (mut after, mut swept) = (None, 0);
-        loop {
+        goes_on: impl Fn() -> bool,
+    ) -> Result<()> {
+        let mut after = None;
+        while goes_on() {
             let page = store.breakers_of(BreakersOf { pipeline: name.clone(), after, limit: PAGE }).await?;
             after = page.last().map(|row| row.target.clone());
             let changes: Vec<_> = page.iter().filter_map(|row| row.forgotten(policy, now)).collect();
             if !changes.is_empty() {
-                swept += changes.len();
                 self.learn(&store.change_breakers(changes).await?);
             }
             if page.len() < PAGE as usize {
-                return Ok(swept);
+                break;
             }
         }
+        Ok(())
     }
 }
 
@@ -237,6 +226,25 @@ fn turned(row: &BreakerRow, is_shut: bool) -> Happening {
     }
 }
 
-fn place(change: &BreakerChange) -> (PipelineName, String) {
-    (change.pipeline.clone(), change.target.clone())
+/// Changes of breakers that are under way. They are released when they are answered, and also when whoever asked for them is gone
+/// before: else nobody could ever change those breakers again.
+struct Begun<'a> {
+    breakers: &'a Breakers,
+    places: Vec<(PipelineName, String)>,
+}
+
+impl<'a> Begun<'a> {
+    fn new(breakers: &'a Breakers, changes: &[BreakerChange]) -> Self {
+        let place = |change: &BreakerChange| (change.pipeline.clone(), change.target.clone());
+        let places = changes.iter().filter(|change| change.is_begun()).map(place).collect();
+        Self { breakers, places }
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        for (name, target) in &self.places {
+            self.breakers.with(name, |pipeline| pipeline.known.release(target));
+        }
+    }
 }

@@ -9,7 +9,7 @@ impl Redrive {
     /// Gives unused space of the store back to the disk. Refused while workers are at work: they would wait for it, and fail.
     pub async fn compact(&self) -> Result<Compacted, Error> {
         let workers = self.store.list_workers().await?;
-        match workers.iter().filter(|worker| worker.alive).count() {
+        match workers.iter().filter(|worker| worker.is_at_work(self.now())).count() {
             0 => Ok(self.store.compact().await?),
             workers => Err(Error::AtWork { workers }),
         }

@@ -83,7 +83,10 @@ impl Redrive {
         inputs: impl IntoIterator<Item = Value>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
         let job = |input| match input {
-            Value::Object(input) => Ok(self.new_job(input)),
+            Value::Object(input) => {
+                let job = self.new_job(input);
+                Ok(NewJob { target: pipeline.receivers.own_target.clone().or(job.target), ..job })
+            }
             other => Err(Error::InputNotAnObject(other.to_string())),
         };
         let jobs = inputs.into_iter().map(job).collect::<Result<_, _>>()?;

@@ -1,5 +1,6 @@
 //! Jobs for workers that live elsewhere and are reached through this process: a server hands them leases, keeps those up while
-//! it hears from them, and settles what they bring back by the same rules as this engine's own workers.
+//! it hears from them, and settles what they bring back by the same rules as this engine's own workers: failures and what came
+//! with payloads are masked, by the secrets that their pipeline's handler knows.
 //!
 //! Nothing is remembered here between two calls: a lease is enough to find its job, so that another process may answer the next
 //! call. A worker that is not heard of any more loses its leases when they run out; [`Redrive::take_back`] returns them.
@@ -20,11 +21,14 @@ use serde_json::Value;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::events::Happening;
-use crate::handler::HandlerError;
+use crate::handler::{self, HandlerError};
 use crate::pipeline::Pipeline;
 use crate::sink::JobResult;
 use crate::vault::{Capture, Evidence};
 use crate::worker;
+
+/// After how long a worker that asks for jobs is noted to be there: long before it would be forgotten.
+const HEARD_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// A worker that lives elsewhere.
 #[derive(Clone)]
@@ -101,8 +105,9 @@ impl RemoteWorker {
     }
 
     /// Leases jobs of a pipeline for so long, past the breakers: at most `limit`, of its queue or of a replay. Says also when
-    /// more may come.
+    /// more may come. Who asks now and then stays on the list.
     pub async fn lease(&self, pipeline: &Pipeline, lane: Lane, limit: u32, ttl: Duration) -> Result<LeasedJobs, Error> {
+        self.stay_listed(pipeline).await?;
         let now = self.redrive.now();
         let params = LeaseJobs {
             pipeline: pipeline.name.clone(),
@@ -162,15 +167,33 @@ impl RemoteWorker {
         Ok(brought)
     }
 
+    /// Has the worker on the list, with what it runs: one of which nothing is heard for long is taken off it, and then its leases
+    /// would count as lost. Most of the time it only looks.
+    async fn stay_listed(&self, pipeline: &Pipeline) -> Result<(), Error> {
+        let workers = self.redrive.store.list_workers().await?;
+        let listed = workers.into_iter().find(|worker| worker.id == self.id);
+        let now = self.redrive.now();
+        match listed {
+            Some(worker) if now.since(worker.seen_at) < HEARD_AGAIN_AFTER => return Ok(()),
+            Some(worker) => self.beat_with(worker.runs, Vec::new(), now).await?,
+            None => self.beat(std::slice::from_ref(pipeline), Vec::new(), now).await?,
+        };
+        Ok(())
+    }
+
     async fn beat(&self, pipelines: &[Pipeline], leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
         let runs =
             |pipeline: &Pipeline| Runs { pipeline: pipeline.name.clone(), definition: pipeline.definition().cloned() };
+        self.beat_with(pipelines.iter().map(runs).collect(), leases, until).await
+    }
+
+    async fn beat_with(&self, runs: Vec<Runs>, leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
         let beat = Beat {
             worker: self.id,
             host: self.host.clone(),
             pid: self.pid,
             remote: true,
-            runs: pipelines.iter().map(runs).collect(),
+            runs,
             leases,
             until,
             now: self.redrive.now(),
@@ -190,11 +213,17 @@ struct Settling<'a> {
 impl Settling<'_> {
     /// Keeps what is to be kept of a job, and decides how it ends.
     async fn take(&mut self, job: LeasedJob, ended: EndedJob) -> Result<(), String> {
-        let EndedJob { outcome, result, payload, duration, .. } = ended;
+        let EndedJob { mut outcome, result, payload, duration, .. } = ended;
+        // Whoever brings it need not know what is secret here.
+        let secrets = self.pipeline.handler.secrets().cloned().unwrap_or_default();
+        if let Outcome::Failed(report) | Outcome::Crashed(report) = &mut outcome {
+            handler::mask(report, &secrets);
+        }
         let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
         let evidence = Evidence::new(job.lease.job, self.pipeline);
-        if let Some(BroughtPayload { capture, response, total_bytes }) = payload.filter(|_| evidence.is_wanted(failed))
-        {
+        let wanted = payload.filter(|_| evidence.is_wanted(failed));
+        if let Some(BroughtPayload { capture, mut response, total_bytes }) = wanted {
+            secrets.mask_response(&mut response);
             evidence.save(capture, response, total_bytes).await.map_err(unkept)?;
         }
         // What it worked from is the evidence of how it failed.

@@ -21,6 +21,7 @@
 //! - [`engine`]: [`Redrive`], the handle that users hold
 //! - [`pipeline`]: [`Pipeline`], a name, a handler and a policy
 //! - [`handler`]: what does the work: a closure, or any command
+//! - `activity`: what people did
 //! - `breakers`: leasing past them, and folding in what attempts say of their targets
 //! - [`causes`]: the rules by which failures find their cause
 //! - [`tasks`]: files of tasks, and bringing them into a pipeline
@@ -38,6 +39,7 @@
 //! - [`events`]: what happens, for who listens
 //! - [`error`]: what can go wrong
 
+mod activity;
 mod breakers;
 pub mod causes;
 pub mod chance;

@@ -1,9 +1,11 @@
 //! A pipeline: a name, a handler and a policy.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::definitions::{Definition, DefinitionVersion, Pins, fits};
+use redrive_core::hand_on::Receivers;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::{Input, field};
 use redrive_core::policy::Policy;
@@ -33,14 +35,28 @@ pub struct Pipeline {
     pub(crate) tracked: Arc<[String]>,
     /// Runs suspects in processes of their own.
     pub(crate) isolated: Option<Arc<dyn Handler>>,
-    /// The other pipelines that its jobs may hand on to.
-    pub(crate) hand_on: Arc<[PipelineName]>,
+    /// The pipelines that its jobs may hand on to, and the targets that jobs have there, and here.
+    pub(crate) receivers: Arc<Receivers>,
     /// What it effectively is, if that has a version.
     pub(crate) definition: Option<Definition>,
 }
 
 /// The most that is kept of a payload unless something else is said, in bytes.
 pub const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The same pipelines, where each knows the targets that all jobs of the others have.
+pub(crate) fn acquainted(mut pipelines: Vec<Pipeline>) -> Vec<Pipeline> {
+    let fixed = |pipeline: &Pipeline| Some((pipeline.name.clone(), pipeline.receivers.own_target.clone()?));
+    let fixed: BTreeMap<_, _> = pipelines.iter().filter_map(fixed).collect();
+    for pipeline in pipelines.iter_mut().filter(|pipeline| !pipeline.receivers.others.is_empty()) {
+        for (name, target) in &mut Arc::make_mut(&mut pipeline.receivers).others {
+            if target.is_none() {
+                *target = fixed.get(name).cloned();
+            }
+        }
+    }
+    pipelines
+}
 
 impl Pipeline {
     /// A pipeline with the default policy that runs as many jobs at once as the machine has cores.
@@ -63,7 +79,7 @@ impl Pipeline {
             payload_required: true,
             tracked: Arc::default(),
             isolated: None,
-            hand_on: Arc::default(),
+            receivers: Arc::default(),
             definition: None,
         }
     }
@@ -75,7 +91,19 @@ impl Pipeline {
 
     /// The same, whose jobs may hand on jobs to these pipelines besides their own.
     pub fn hand_on(self, pipelines: Vec<PipelineName>) -> Self {
-        Self { hand_on: pipelines.into(), ..self }
+        self.hand_on_to(pipelines.into_iter().map(|name| (name, None)))
+    }
+
+    /// The same, where it is known which target all jobs of a pipeline have.
+    pub(crate) fn hand_on_to(mut self, others: impl IntoIterator<Item = (PipelineName, Option<String>)>) -> Self {
+        Arc::make_mut(&mut self.receivers).others = others.into_iter().collect();
+        self
+    }
+
+    /// The same with a target that all of its jobs have, whatever their input says.
+    pub fn fixed_target(mut self, target: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.receivers).own_target = Some(target.into());
+        self
     }
 
     /// The pipeline's handler.

@@ -15,7 +15,10 @@ use redrive_core::ids::{LeaseToken, PipelineName, WorkerId};
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_store::contract::{Beat, BreakersOf, Lane, LeaseJobs, SettleJobs};
 
-use self::in_memory::{eventually, redrive};
+use redrive_store::conformance::decorators::{Decorated, Delaying};
+use redrive_store::sqlite::SqliteStore;
+
+use self::in_memory::{eventually, over, redrive};
 
 const CALLERS: u32 = 16;
 const JOBS: u32 = 20;
@@ -146,4 +149,25 @@ async fn probes_of_a_target_that_stays_ill_kill_no_job_and_all_are_done_when_it_
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
     assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
+}
+
+/// Who is dropped in the middle of settling leaves a breaker that others can change.
+#[tokio::test]
+async fn a_settlement_that_nobody_waits_for_any_more_does_not_hold_a_breaker() {
+    let layer = Arc::new(Delaying::new("settle"));
+    let (redrive, _) = over(Decorated::around(Arc::new(SqliteStore::in_memory().expect("opened")), &layer));
+    let pipeline = Pipeline::new("p", |_| async { Ok(json!(null)) }).expect("a pipeline");
+    let name: PipelineName = "p".parse().expect("a name");
+    redrive.enqueue(&pipeline, (0..4).map(|n| json!({"n": n, "url": "https://sick/"}))).await.expect("accepted");
+    let worker = WorkerId::new(redrive.now(), 1);
+    layer.hold_back(true);
+    let dropped = tokio::spawn(fail_all(redrive.clone(), name.clone(), worker, 1));
+    eventually("it is settled, and not answered", async || layer.held_back() == 1).await;
+    dropped.abort();
+    assert!(dropped.await.is_err_and(|error| error.is_cancelled()));
+    layer.hold_back(false);
+    fail_all(redrive.clone(), name.clone(), worker, 2).await;
+    let of = BreakersOf { pipeline: name, after: None, limit: 9 };
+    let row = redrive.store().breakers_of(of).await.expect("read").remove(0);
+    assert_eq!((row.breaker.map(|breaker| breaker.attempts), row.pending.len()), (Some(4), 0), "all is folded in");
 }

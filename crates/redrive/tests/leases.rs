@@ -11,10 +11,13 @@ use redrive::contract::{DeadFilter, Lane, ListDead};
 use redrive::events::{Happening, Heard};
 use redrive::leases::{BroughtBack, BroughtPayload, EndedJob, RemoteWorker};
 use redrive::vault::{Capture, Keep};
-use redrive::{FailureReport, Job, Pipeline, Reason, Redrive, json};
+use redrive::worker::Until;
+use redrive::{CancellationToken, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::Response;
 use redrive_core::settlements::Outcome;
+
+use redrive::handler::exec::{Command, Exec, Mode};
 
 use self::bench::{Bench, Caught};
 use self::in_memory::redrive;
@@ -168,4 +171,96 @@ async fn what_a_failure_was_about_is_kept_in_the_vault() {
     let letter = bench.redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     let kept = bench::payload(&letter).expect("a payload");
     assert_eq!((bench.bytes(&kept).await, kept.response.status), (b"<p>sold out</p>".to_vec(), Some(200)));
+}
+
+#[tokio::test]
+async fn secrets_in_what_is_brought_are_masked() {
+    let bench = Bench::new();
+    let worker = attached(&bench.redrive).await;
+    let mut command = Command::new("never-run-here", []);
+    command.secrets.add_value("pl4nted-s3cret");
+    let pipeline = Pipeline::new("p", Exec::new(command, Mode::Process)).expect("a pipeline");
+    let pipeline = pipeline.with_policy(Policy { crashes_max: 1, ..Policy::default() }).attempts(1);
+    let pipeline = pipeline.vault(bench.vault.clone()).keep_payloads(Keep::Failed, 8 << 20);
+    bench.redrive.enqueue(&pipeline, (0..2).map(|n| json!({"n": n}))).await.expect("accepted");
+    let jobs = leased(&worker, 2).await;
+    let report = || FailureReport {
+        stderr: Some("Authorization: Bearer pl4nted-s3cret".into()),
+        proxy: Some("http://me:pl4nted-s3cret@proxy.example".into()),
+        ..FailureReport::new(Reason::HandlerError, "refused ?api_key=of-another and pl4nted-s3cret")
+    };
+    let mut capture = Capture::begin(1 << 20).expect("begun");
+    capture.write(b"no").expect("written");
+    let response = Response {
+        url: Some("https://a.example/?token=pl4nted-s3cret".into()),
+        headers: vec![("Set-Cookie".into(), "id=of-another".into()), ("X".into(), "pl4nted-s3cret".into())],
+        ..Response::default()
+    };
+    let payload = Some(BroughtPayload { capture, response, total_bytes: None });
+    let failed = EndedJob { payload, ..ended(jobs[0].lease, Outcome::Failed(report())) };
+    let crashed = ended(jobs[1].lease, Outcome::Crashed(report()));
+    worker.settle(&pipeline, vec![failed, crashed]).await.expect("settled");
+    let params = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: true };
+    let letters = bench.redrive.store().list_dead(params).await.expect("listed").items;
+    let kept = serde_json::to_string(&letters).expect("JSON");
+    assert_eq!(letters.len(), 2);
+    assert!(kept.contains("a.example") && kept.contains("Set-Cookie") && kept.contains("***"), "{kept}");
+    assert!(!kept.contains("pl4nted") && !kept.contains("of-another"), "{kept}");
+}
+
+#[tokio::test]
+async fn a_worker_that_vanished_is_forgotten_once_its_leases_have_run_out() {
+    let (redrive, clock) = redrive();
+    let worker = attached(&redrive).await;
+    redrive.enqueue(&pipeline(), (0..2).map(|n| json!({"n": n}))).await.expect("accepted");
+    leased(&worker, 1).await;
+    let workers = async || {
+        redrive.take_back(&[pipeline()]).await.expect("taken back");
+        redrive.store().list_workers().await.expect("listed")
+    };
+    clock.advance(TTL / 2);
+    assert_eq!(workers().await[0].leases, 1);
+    clock.advance(Duration::from_secs(599) - TTL / 2);
+    let silent = workers().await.remove(0);
+    assert!(silent.is_at_work(redrive.now()) && silent.leases == 0, "its lease ran out; it may come back");
+    clock.advance(Duration::from_secs(1));
+    assert!(!silent.is_at_work(redrive.now()), "nobody waits for it");
+    assert!(workers().await.is_empty());
+    // Who asks for jobs is there again, and keeps what it gets.
+    let job = leased(&worker, 1).await.remove(0);
+    assert_eq!(workers().await[0].leases, 1);
+    let brought = worker.settle(&pipeline(), vec![ended(job.lease, Outcome::Done)]).await.expect("settled");
+    assert_eq!(brought, [BroughtBack::Settled]);
+}
+
+#[tokio::test]
+async fn who_asks_for_jobs_now_and_then_stays_on_the_list_with_what_it_runs() {
+    let (redrive, clock) = redrive();
+    let worker = attached(&redrive).await;
+    for _ in 0..30 {
+        clock.advance(Duration::from_secs(61));
+        leased(&worker, 1).await;
+        redrive.take_back(&[pipeline()]).await.expect("taken back");
+    }
+    let listed = redrive.store().list_workers().await.expect("listed").remove(0);
+    assert_eq!((listed.runs.len(), listed.is_at_work(redrive.now())), (1, true));
+}
+
+#[tokio::test]
+async fn a_worker_of_this_process_does_not_shorten_leases_of_one_that_lives_elsewhere() {
+    let (redrive, clock) = redrive();
+    let worker = attached(&redrive).await;
+    let long = Duration::from_secs(7_200);
+    redrive.enqueue(&pipeline(), [json!({})]).await.expect("accepted");
+    let job = worker.lease(&pipeline(), Lane::Queue, 1, long).await.expect("leased").jobs.remove(0);
+    let stop = CancellationToken::new();
+    let own = tokio::spawn(redrive.worker(vec![pipeline()]).run(Until::Stopped, stop.clone()));
+    for _ in 0..40 {
+        clock.advance(Duration::from_secs(30));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stop.cancel();
+    own.await.expect("no panic").expect("stopped");
+    let brought = worker.settle(&pipeline(), vec![ended(job.lease, Outcome::Done)]).await.expect("settled");
+    assert_eq!(brought, [BroughtBack::Settled], "it has two hours");
 }

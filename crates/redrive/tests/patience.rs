@@ -20,9 +20,9 @@ use redrive_core::proxies::ProxyPolicy;
 use redrive_core::time::Timestamp;
 
 use redrive_core::ids::PipelineName;
-use redrive_store::Store;
 use redrive_store::conformance::decorators::{Counting, Decorated, Delaying, Layer};
 use redrive_store::sqlite::SqliteStore;
+use redrive_store::{Result as StoreResult, Store, StoreError};
 
 use self::in_memory::{eventually, over, redrive};
 
@@ -251,4 +251,61 @@ async fn idle_workers_ask_rarely_and_one_does_the_chores() {
     while let Some(ended) = working.join_next().await {
         ended.expect("no panic").expect("stopped");
     }
+}
+
+/// Says that another process keeps the store locked, the first times that some verbs are called.
+#[derive(Default)]
+struct Locked(Mutex<std::collections::BTreeMap<&'static str, u32>>);
+
+const LOCKED: [&str; 3] = ["beat", "note_definitions", "lost_leases"];
+
+impl Layer for Locked {
+    async fn around<T, F, R>(&self, verb: &'static str, call: F) -> StoreResult<T>
+    where
+        T: Send,
+        F: Fn() -> R + Send + Sync,
+        R: Future<Output = StoreResult<T>> + Send,
+    {
+        let times = {
+            let mut calls = self.0.lock().expect("unpoisoned");
+            let times = calls.entry(verb).or_default();
+            *times += 1;
+            *times
+        };
+        if LOCKED.contains(&verb) && times <= 2 {
+            return Err(StoreError::Busy { place: "here".into(), retry_after: Duration::ZERO });
+        }
+        call().await
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_begins_waits_for_a_store_that_is_locked_for_a_moment() {
+    let layer = Arc::<Locked>::default();
+    let (redrive, _) = over(decorated(&layer));
+    redrive.enqueue(&quick(), [json!({"n": 1})]).await.expect("accepted");
+    assert_eq!(redrive.drain(quick()).await.expect("drained").done, 1);
+}
+
+/// What one leader has to do does not keep the others from doing theirs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chore_that_does_not_end_stops_no_other() {
+    let (counting, delaying) = (Arc::<Counting>::default(), Arc::new(Delaying::new("fold_counts")));
+    let (redrive, clock) = over(Decorated::around(decorated(&counting), &delaying));
+    redrive.enqueue(&quick(), [json!({"n": 1})]).await.expect("accepted");
+    delaying.hold_back(true);
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(redrive.worker(vec![quick()]).run(Until::Stopped, stop.clone()));
+    eventually("it hangs", async || delaying.held_back() == 1).await;
+    let before = counting.calls("expire_dead");
+    for _ in 0..2_000 {
+        clock.advance(Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if counting.calls("expire_dead") > before + 1 {
+            break;
+        }
+    }
+    assert!(counting.calls("expire_dead") > before + 1, "{:?}", counting.all());
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
 }

@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use redrive::chance::SeededChance;
 use redrive::clock::TestClock;
+use redrive::events::{Happening, Heard};
 use redrive::vault::{Capture, Spool, Vault, VaultError};
 use redrive::{CancellationToken, FailureReport, Handler, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::dead::DeadLetter;
@@ -239,7 +240,10 @@ async fn what_was_spooled_reaches_the_bucket() {
     let (s3, redrive) = (S3::start(), redrive());
     let spool = Spool::beside(&folder.path().join("redrive.db"), 1 << 20);
     let away = s3.vault(&redrive, "wrong").with_spool(spool.clone());
+    let mut listener = redrive.events().listen();
     let page = save(&away, b"a page", u64::MAX).await.expect("kept on disk");
+    let Some(Heard::Event(told)) = listener.next().await else { panic!("it is heard") };
+    assert!(matches!(&told.what, Happening::VaultAway { vault, .. } if vault == away.address()), "{told:?}");
     assert_eq!((s3.files(), spool.waiting().expect("counted").payloads), (0, 1));
     assert!(load(&away, &page).await == b"a page");
     let large: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(2 << 20).collect();

@@ -17,8 +17,8 @@ use redrive_store::conformance::script::{
     pipeline, settle, timeout,
 };
 use redrive_store::contract::{
-    DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, JobFilter, Lane, ListJobs, ListReplays, ReleaseLetters,
-    SentLetter, SetReplay, SweepPayloads, WithdrawLetter, WithdrawLetters,
+    DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, JobFilter, Lane, ListJobs, ListReplays, ListSent,
+    ReleaseLetters, SentLetter, SetReplay, SweepPayloads, WithdrawLetter, WithdrawLetters,
 };
 use redrive_store::sqlite::SqliteStore;
 use rusqlite::Connection;
@@ -229,7 +229,8 @@ async fn cancel(store: &Shared) {
         let print = failure.map(|failure| Print::of(&sent.pipeline, None, failure, &CauseRules::default()));
         WithdrawLetter { sent, withdrawn, print }
     };
-    let letters = store.list_sent(replay(), 9).await.expect("listed").into_iter().map(decide).collect();
+    let sent = ListSent { id: replay(), pipelines: None, limit: 9 };
+    let letters = store.list_sent(sent).await.expect("listed").into_iter().map(decide).collect();
     let take = WithdrawLetters { id: replay(), letters, now: at(4) };
     assert_eq!(store.withdraw_letters(take).await.expect("withdrawn"), 1);
 }

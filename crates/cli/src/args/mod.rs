@@ -1,5 +1,6 @@
 //! What can be typed. Nothing here reads a file or opens a store.
 
+mod activity;
 mod cause;
 mod dead;
 mod replay;
@@ -7,6 +8,8 @@ mod report;
 
 use std::path::PathBuf;
 
+use self::activity::ACTIVITY_EXAMPLES;
+pub use self::activity::ActivityArgs;
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
 pub use self::dead::{DeadCommand, DeadFilterArgs, DeadListArgs, DeadShowArgs, DiscardArgs, ExportArgs, ImportArgs};
 pub use self::replay::{
@@ -90,6 +93,9 @@ pub enum Command {
     /// Look at the raw responses that were kept
     #[command(subcommand)]
     Payload(PayloadCommand),
+    /// See what people did: who, when, to what, why
+    #[command(after_help = ACTIVITY_EXAMPLES)]
+    Activity(ActivityArgs),
     /// Recount everything and prove that nothing is missing
     Audit(JsonArgs),
     /// Check the store, the disk and the configuration; give unused space back

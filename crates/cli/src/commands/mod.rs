@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod activity;
 mod audit;
 mod cause;
 mod completions;
@@ -39,6 +40,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Push(args) => push::run(&setting::load(&cli.global)?, args).await,
         Command::Work(args) => work::run(&setting::load(&cli.global)?, args).await,
         Command::Status(args) => status::run(&setting::load(&cli.global)?, args.json).await,
+        Command::Activity(args) => activity::run(&setting::load(&cli.global)?, args).await,
         Command::Audit(args) => audit::run(&setting::load(&cli.global)?, args.json).await,
         Command::Report(args) => report::run(&setting::load(&cli.global)?, args).await,
         Command::Dead(command) => dead::run(&setting::load(&cli.global)?, command).await,

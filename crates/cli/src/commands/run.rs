@@ -1,5 +1,6 @@
 //! `redrive run`: enqueues a file, works until the pipeline is drained, and says how it went.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -43,7 +44,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let target = setting.fixed_target(&name);
     let worked = work_through(&redrive, (pipeline, args.max_wait), (tasks, target), &progress, &stop).await;
     progress.finish();
-    let Worked { fed, signalled, waited } = match worked {
+    let Worked { fed, signalled, waited, handed_on } = match worked {
         Ok(worked) => worked,
         Err(error) => {
             say_what_is_left(&redrive, &name).await;
@@ -55,7 +56,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let interrupted = signalled && (end.open_by_itself() > 0 || !fed.complete);
     let replaying = end.replaying;
     let (done, left) = (end.done - base.done, end.open_by_itself());
-    let run = Run { name, begun, done, died, left, replaying, fed, waited, interrupted };
+    let run = Run { name, begun, done, died, left, replaying, fed, waited, handed_on, interrupted };
     run.summarise(&redrive, &progress).await?;
     Ok(run.exit())
 }
@@ -84,6 +85,8 @@ struct Worked {
     signalled: bool,
     /// What was waited for, if waiting ended it.
     waited: Option<Box<Waited>>,
+    /// Jobs that were handed on, by pipeline.
+    handed_on: BTreeMap<PipelineName, u64>,
 }
 
 /// Feeds and works at the same time, with progress shown.
@@ -104,6 +107,7 @@ async fn work_through(
         stop: stop.clone(),
     };
     let worker = waiting::at_most(redrive.worker(vec![pipeline]), max_wait);
+    let handed_on = worker.handed_on();
     let say = {
         let progress = progress.clone();
         move |line: &str| progress.say(line)
@@ -150,7 +154,10 @@ async fn work_through(
         Err(redrive::Error::WaitedInVain(waited)) => Some(waited),
         Err(error) => return Err(error.into()),
     };
-    Ok(Worked { fed: fed?, signalled: signalled.is_cancelled(), waited })
+    let mut handed_on = handed_on.read();
+    // Those of its own it worked on itself.
+    handed_on.remove(&name);
+    Ok(Worked { fed: fed?, signalled: signalled.is_cancelled(), waited, handed_on })
 }
 
 /// A run that has ended.
@@ -164,6 +171,7 @@ struct Run {
     replaying: i64,
     fed: Fed,
     waited: Option<Box<Waited>>,
+    handed_on: BTreeMap<PipelineName, u64>,
     interrupted: bool,
 }
 
@@ -216,6 +224,7 @@ impl Run {
                 self.replaying
             );
         }
+        waiting::show_handed_on(redrive, self.handed_on.clone()).await?;
         if self.fed.broken > 0 {
             say!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
         }

@@ -1,8 +1,13 @@
-//! How long `run` and `work --drain` wait for targets, and what they say when that was in vain.
+//! How long `run` and `work --drain` wait for targets, and what they say when that was in vain; and what is said of jobs that were
+//! handed on and wait for somebody else.
 
-use redrive::Waited;
+use std::collections::BTreeMap;
+
+use anyhow::Result;
 use redrive::config::units::Wait;
 use redrive::worker::Worker;
+use redrive::{Redrive, Waited};
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 
 use crate::output::foreign::cut;
@@ -28,4 +33,17 @@ pub fn show(waited: &Waited, now: Timestamp) {
         let name = cut(&target.target, 60);
         say!("  {name}  {} tasks held since {since}: {}", target.held, cut(why, 100));
     }
+}
+
+/// Says how many jobs were handed on to which pipelines, and how to work on those that wait there.
+pub async fn show_handed_on(redrive: &Redrive, handed_on: BTreeMap<PipelineName, u64>) -> Result<()> {
+    for (name, jobs) in handed_on {
+        let waiting = redrive.ledger(&name).await?.open_by_itself();
+        let how = match waiting {
+            0 => String::new(),
+            waiting => format!("; {waiting} wait there: redrive work --drain --pipeline {name}"),
+        };
+        say!("{} {jobs} to pipeline {name}{how}", paint(WAITING, "handed on:"));
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! `redrive work`: works on pipelines without end, or until nothing is left to do.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
 use redrive::config::{Followed, Overrides, Setting, with_vault};
@@ -22,14 +23,16 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     setting.pipelines(&args.handler.pipeline, &args.handler.overrides())?;
     let redrive = setting.redrive().await?;
     let vault = setting.vault(&redrive)?;
-    let made =
-        Made { named: args.handler.pipeline.clone(), said: args.handler.overrides(), out: args.out.clone(), vault };
+    let (named, said) = (args.handler.pipeline.clone(), args.handler.overrides());
+    let made = Arc::new(Made { named, said, out: args.out.clone(), vault });
+    let (again, alike) = (Arc::clone(&made), setting.clone());
+    let again = move |changed: &Setting| again.of(&alike.with(changed)).map_err(|error| format!("{error:#}"));
+    // Followed before pipelines are made of it: what changes in between is seen.
+    let followed = Followed::new(setting, again);
     let pipelines = made.of(setting)?;
     let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();
     let worker = redrive.worker(pipelines).with_replays();
-    let alike = setting.clone();
-    let again = move |changed: &Setting| made.of(&alike.with(changed)).map_err(|error| format!("{error:#}"));
-    let worker = match Followed::new(setting, again) {
+    let worker = match followed {
         Some(followed) => worker.following(followed),
         None => worker,
     };

@@ -84,8 +84,14 @@ fn a_replay_waits_for_a_worker_with_its_rules() {
     let worker = Worker::start(&sandbox, &["--config", "other.toml"]);
     eventually("the worker is there", || versions(&sandbox).len() == 1);
     sandbox.write("redrive.toml", config(".cost", ""));
-    sandbox.redrive("replay start --pipeline p --detach").expect(0);
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    let started = sandbox.redrive("replay start --pipeline p --detach").expect(0).stdout;
+    assert!(started.contains("it waits for a worker with version"), "{started}");
+    let log = fs::File::create(sandbox.path("watch.log")).expect("created");
+    let mut watch = sandbox.command();
+    let mut watch = watch.args(["replay", "watch", "last"]).stdout(Stdio::null()).stderr(log).spawn().expect("started");
+    eventually("who watches is told", || sandbox.read("watch.log").contains("it waits for a worker with version"));
+    watch.kill().expect("killed");
+    watch.wait().expect("waited");
     let shown = sandbox.redrive("replay show last").expect(0).stdout;
     assert!(shown.contains("for a worker with version"), "{shown}");
     assert!(sandbox.redrive("status").expect(0).stdout.contains("waits for a worker with version"));

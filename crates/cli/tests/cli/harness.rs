@@ -49,6 +49,13 @@ impl Ran {
     }
 }
 
+impl Ran {
+    /// The output as one JSON document; null if the command failed.
+    pub fn json_or_null(&self) -> Value {
+        if self.code == Some(0) { self.json() } else { Value::Null }
+    }
+}
+
 /// Text as JSON Lines; every line must be whole.
 pub fn json_lines(text: &str) -> Vec<Value> {
     let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in: {line}"));

@@ -1,5 +1,6 @@
 //! `redrive` as a black box: the real binary, real processes, real files, real kills.
 
+mod activity;
 mod bad_input;
 mod cause;
 mod clients;
@@ -10,6 +11,7 @@ mod docs;
 mod exec;
 mod extraction;
 mod guide;
+mod hand_on;
 mod harness;
 mod hostile_pages;
 mod hostile_text;
@@ -33,6 +35,7 @@ mod run;
 mod scripted;
 mod servers;
 mod solver;
+mod status;
 mod submit_poll;
 mod suspects;
 mod tries;

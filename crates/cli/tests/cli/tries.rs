@@ -92,3 +92,19 @@ fn more_attempts_than_there_may_be_are_refused() {
     let said = "retry.attempts (9) is more than retry.attempts_total (8)";
     sandbox.redrive("run tasks.jsonl").expect(2).complains(said);
 }
+
+/// A letter that would hand on to a pipeline that is not named would fail, so a try says so.
+#[test]
+fn a_try_knows_what_a_letter_may_hand_on() {
+    let sandbox = with_letters();
+    let hands_on = r#"read -r job; echo '{"enqueue": [{"pipeline": "q", "input": {"n": 1}}]}'"#;
+    sandbox.write("pure.sh", hands_on);
+    let tried = sandbox.redrive("replay try --pipeline p").expect(3).stdout;
+    assert!(tried.contains("0 of 5 would recover") && tried.contains("hand_on of pipeline p"), "{tried}");
+    let named = CONFIG.replace("pure = true", "pure = true\nhand_on = [\"q\"]") + "[pipeline.q]\ncommand = [\"cat\"]\n";
+    sandbox.write("redrive.toml", named);
+    let tried = sandbox.redrive("replay try --pipeline p").expect(0).stdout;
+    assert!(tried.contains("5 of 5 would recover"), "{tried}");
+    assert!(sandbox.ledger("q").is_null(), "nothing was handed on");
+    sandbox.assert_sound();
+}

@@ -112,6 +112,21 @@ pub struct CauseEdit {
     pub rules: Option<u64>,
     /// What is done, in order.
     pub steps: Vec<CauseStep>,
+    /// What somebody does by that, for the record.
+    pub deed: Option<CauseDeed>,
+}
+
+/// What somebody did to a cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CauseDeed {
+    /// What.
+    pub verb: &'static str,
+    /// To which cause.
+    pub cause: CauseId,
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// In words.
+    pub note: String,
 }
 
 /// One thing that is written.
@@ -156,8 +171,33 @@ pub enum Unchangeable {
     NothingFits,
 }
 
+impl CauseChange {
+    /// What it is called in the record of what people did.
+    const fn verb(&self) -> &'static str {
+        match self {
+            Self::Assign(_) => "assign",
+            Self::Note(_) => "note",
+            Self::Mute(_) => "mute",
+            Self::Unmute => "unmute",
+            Self::Resolve(_) => "resolve",
+            Self::Reopen => "reopen",
+            Self::MergeInto(_) => "merge",
+            Self::Split(_) => "split",
+        }
+    }
+}
+
 /// Decides what a change means; says which cause it is about then.
 pub fn change(change: &CauseChange, given: Circumstances<'_>) -> Result<(CauseEdit, CauseId), Unchangeable> {
+    let (edit, about) = decide(change, given)?;
+    let note = edit.steps.iter().find_map(|step| if let CauseStep::Note(_, text) = step { Some(text) } else { None });
+    let note = note.cloned().unwrap_or_default();
+    let (cause, pipeline) = (given.cause.id.clone(), given.cause.pipeline.clone());
+    let deed = Some(CauseDeed { verb: change.verb(), cause, pipeline, note });
+    Ok((CauseEdit { deed, ..edit }, about))
+}
+
+fn decide(change: &CauseChange, given: Circumstances<'_>) -> Result<(CauseEdit, CauseId), Unchangeable> {
     let Circumstances { cause, now, .. } = given;
     let (said, text) = match change {
         CauseChange::Assign(owner) => {
@@ -180,7 +220,7 @@ pub fn change(change: &CauseChange, given: Circumstances<'_>) -> Result<(CauseEd
         CauseChange::Split(SplitBy::Like(like)) => return split(given, like),
     };
     let steps = vec![CauseStep::Say(cause.id.clone(), said), CauseStep::Note(cause.id.clone(), text)];
-    Ok((CauseEdit { was: vec![(cause.id.clone(), cause.version)], rules: None, steps }, cause.id.clone()))
+    Ok((CauseEdit { was: vec![(cause.id.clone(), cause.version)], rules: None, steps, deed: None }, cause.id.clone()))
 }
 
 /// Says that a cause is over because a replay left none of its letters dead; nothing if it is over already, or is not.
@@ -213,7 +253,7 @@ fn merge(given: Circumstances<'_>) -> Result<(CauseEdit, CauseId), Unchangeable>
     let changes_rules = !undone.is_empty();
     steps.extend(undone.into_iter().map(CauseStep::Unrule));
     let was = vec![(cause.id.clone(), cause.version), (into.id.clone(), into.version)];
-    Ok((CauseEdit { was, rules: changes_rules.then_some(rules.version), steps }, into.id.clone()))
+    Ok((CauseEdit { was, rules: changes_rules.then_some(rules.version), steps, deed: None }, into.id.clone()))
 }
 
 /// When two causes that become one were over: what is not over does not become so by its name.
@@ -251,7 +291,7 @@ fn split_key(given: Circumstances<'_>, key: &str) -> Result<(CauseEdit, CauseId)
     let keys = std::iter::once(key.to_owned()).chain(parts).collect();
     let mut steps = vec![made, CauseStep::Give(keys, id.clone())];
     steps.extend(told(cause, &id, &format!("key {key}")));
-    Ok((CauseEdit { was: vec![(cause.id.clone(), cause.version)], rules: None, steps }, id))
+    Ok((CauseEdit { was: vec![(cause.id.clone(), cause.version)], rules: None, steps, deed: None }, id))
 }
 
 /// Part of each key that has letters like that becomes a key of another cause.
@@ -277,7 +317,7 @@ fn split(given: Circumstances<'_>, like: &Likeness) -> Result<(CauseEdit, CauseI
     };
     steps.extend(told(cause, &id, &what));
     let was = vec![(cause.id.clone(), cause.version)];
-    Ok((CauseEdit { was, rules: Some(rules.version), steps }, id))
+    Ok((CauseEdit { was, rules: Some(rules.version), steps, deed: None }, id))
 }
 
 /// The cause of what is split off, and the step by which it is there.

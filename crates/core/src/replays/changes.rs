@@ -16,6 +16,15 @@ pub enum ReplayChange {
 }
 
 impl ReplayChange {
+    /// What it is called in the record of what people did.
+    pub const fn verb(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Cancel => "cancel",
+        }
+    }
+
     /// Whether it can be done to a replay in this state.
     pub const fn applies_to(self, state: ReplayState) -> bool {
         use ReplayState::{Paused, Preparing, Running};
@@ -40,6 +49,8 @@ pub struct NextReplay {
     pub forgiven: u64,
     /// The versions that its pipelines are to have from now on, if they are others.
     pub pins: Option<Pins>,
+    /// What somebody did to it by that, for the record; nothing if it goes its way.
+    pub verb: Option<&'static str>,
 }
 
 /// How a step of the ramp changes. What has settled between the decision and its writing is not lost: only the difference is
@@ -55,12 +66,12 @@ pub struct StepChange {
 impl NextReplay {
     /// The same as it is, but pinned to other versions.
     pub fn pinned(self, pins: Pins) -> Self {
-        Self { pins: Some(pins), ..self }
+        Self { pins: Some(pins), verb: Some("pin"), ..self }
     }
 
     /// The same as it is, but in another state.
     pub const fn of(state: ReplayState, why: Option<String>, progress: &Progress) -> Self {
-        Self { state, why, step: None, forgiven: progress.forgiven, pins: None }
+        Self { state, why, step: None, forgiven: progress.forgiven, pins: None, verb: None }
     }
 }
 
@@ -70,7 +81,7 @@ pub fn changed(change: ReplayChange, state: ReplayState, progress: &Progress, by
         return None;
     }
     let why = Some(format!("by {by}"));
-    Some(match change {
+    let next = match change {
         ReplayChange::Pause => NextReplay::of(ReplayState::Paused, why, progress),
         ReplayChange::Cancel => NextReplay::of(ReplayState::Cancelling, why, progress),
         ReplayChange::Resume => NextReplay {
@@ -78,7 +89,8 @@ pub fn changed(change: ReplayChange, state: ReplayState, progress: &Progress, by
             forgiven: progress.failed,
             ..NextReplay::of(ReplayState::Running, None, progress)
         },
-    })
+    };
+    Some(NextReplay { verb: Some(change.verb()), ..next })
 }
 
 #[cfg(test)]
@@ -101,6 +113,7 @@ mod tests {
         let progress = Progress { running: 1, failed: 4, step, ..Progress::default() };
         let next = changed(ReplayChange::Resume, ReplayState::Paused, &progress, "ada").expect("possible");
         assert_eq!((next.state, next.why, next.forgiven), (ReplayState::Running, None, 4));
+        assert_eq!(next.verb, Some("resume"));
         let to = Step { number: 1, sent: 1, settled: 0, failed: 0 };
         assert_eq!(next.step, Some(StepChange { from: step, to }));
         assert_eq!(changed(ReplayChange::Resume, ReplayState::Done, &progress, "ada"), None);

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
+use redrive_core::secrets::Secrets;
 use redrive_store::StoreError;
 
 /// Why the configuration cannot be used, alone or with what the caller said.
@@ -64,6 +66,29 @@ pub enum ConfigError {
     /// Results would be written into the store's own files.
     #[error("{} is a file of the store: write the results to another one", .0.display())]
     ResultsInStore(PathBuf),
+}
+
+impl ConfigError {
+    /// What is wrong, in words that have none of the values in the file: they may be secret, and logs are read by many.
+    pub(super) fn without_values(&self) -> String {
+        match self {
+            Self::Mistake(mistake) => Mistake { what: unquoted(&mistake.what), ..(**mistake).clone() }.to_string(),
+            Self::Location(error) => unquoted(&with_sources(error)),
+            other => Secrets::default().mask(&with_sources(other)),
+        }
+    }
+}
+
+/// A message without what stands in quotes. Names of keys stand between backquotes, and so do wrong words where one of few is meant.
+fn unquoted(message: &str) -> String {
+    let mut kept = String::with_capacity(message.len());
+    for (n, part) in message.split('"').enumerate() {
+        kept.push_str(if n % 2 == 0 { part } else { "\"…\"" });
+    }
+    match unknown(message).filter(|_| message.starts_with("unknown variant ")) {
+        Some((wrong, _)) => kept.replace(&format!("`{wrong}`"), "`…`"),
+        None => kept,
+    }
 }
 
 /// A mistake in the file.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use redrive_core::failures::with_sources;
+use redrive_core::secrets::Secrets;
 
 use super::{Config, ConfigError, Setting};
 use crate::pipeline::Pipeline;
@@ -26,7 +26,8 @@ pub struct Followed {
 }
 
 impl Followed {
-    /// Follows the file that a setting was read from; nothing if it was not read from one.
+    /// Follows the file that a setting was read from; nothing if it was not read from one. To be asked for before pipelines are
+    /// made of the setting, so that no change of a file that they name is missed.
     pub fn new(
         setting: &Setting,
         assemble: impl Fn(&Setting) -> Result<Vec<Pipeline>, String> + Send + 'static,
@@ -37,10 +38,12 @@ impl Followed {
     }
 
     fn reread(&mut self) -> Reread {
-        let setting = self.setting().map_err(|error| with_sources(&error))?;
-        // A schema that was not named before is looked at from now on.
+        // It is told in logs: values that stand in the file do not belong there.
+        let setting = self.setting().map_err(|error| error.without_values())?;
+        // A schema that was not named before is looked at from now on. It is read after it was looked at: what changes in between
+        // is seen the next time.
         self.taken = contents(&self.path, &setting.config);
-        (self.assemble)(&setting)
+        (self.assemble)(&setting).map_err(|why| Secrets::default().mask(&why))
     }
 
     fn setting(&self) -> Result<Setting, ConfigError> {
@@ -66,10 +69,11 @@ impl Source for Followed {
     }
 }
 
-/// The files that a configuration is made of, and what is in them.
+/// The files that a configuration is made of, and what is in them: in its own what was there when it was read.
 fn contents(path: &Path, config: &Config) -> Contents {
     let named = config.pipeline.values().flat_map(|pipeline| pipeline.files());
-    std::iter::once(path.to_owned()).chain(named).map(|path| (path.clone(), hash(&path))).collect()
+    let own = (path.to_owned(), Some(blake3::hash(config.text.as_bytes())));
+    named.map(|path| (path.clone(), hash(&path))).chain([own]).collect()
 }
 
 fn hash(path: &Path) -> Option<blake3::Hash> {
@@ -116,5 +120,42 @@ mod tests {
             }
         };
         assert_eq!(again(), after, "how many run at once is no other version");
+    }
+
+    fn none(_: &Setting) -> Result<Vec<Pipeline>, String> {
+        Ok(Vec::new())
+    }
+
+    #[test]
+    fn what_changes_while_it_is_read_is_not_missed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("redrive.toml");
+        std::fs::write(&path, "[pipeline.p]\ncommand = [\"a\"]\n").expect("written");
+        let setting = Setting::load(Some(&path), Some("memory:")).expect("read");
+        std::fs::write(&path, "[pipeline.p]\ncommand = [\"b\"]\n").expect("written");
+        let mut followed = Followed::new(&setting, none).expect("a file");
+        assert!((0..3).any(|_| followed.changed().is_some()), "it changed after it was read");
+    }
+
+    #[test]
+    fn values_of_a_broken_file_are_not_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("redrive.toml");
+        std::fs::write(&path, "").expect("written");
+        let setting = Setting::load(Some(&path), Some("memory:")).expect("read");
+        let mut followed = Followed::new(&setting, none).expect("a file");
+        for broken in [
+            "[pipeline.p]\nhandler = \"http\"\n[pipeline.p.request]\nurl = \"u\"\nheaders = \"Bearer pl4nted\"\n",
+            "[pipeline.p]\ncommand = [\"x\"]\ntimeout = \"pl4nted\"\n",
+            "[pipeline.p]\ncommand = [\"x\"]\nmode = \"pl4nted\"\n",
+            "[pipeline.p]\ncommand = [\"x\"]\nenv = { TOKEN = \"pl4nted }\n",
+            "store = \"pl4nted:x\"\n",
+        ] {
+            std::fs::write(&path, broken).expect("written");
+            let told = std::iter::repeat_with(|| followed.changed()).flatten().next();
+            let Some(Err(why)) = told else { panic!("it is broken: {broken}") };
+            assert!(why.contains("redrive.toml") || why.contains("store"), "{why}");
+            assert!(!why.contains("pl4nted"), "{why}");
+        }
     }
 }

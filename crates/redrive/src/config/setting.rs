@@ -197,9 +197,15 @@ impl Setting {
             None => Pipeline::with_name(name.clone(), Arc::new(self.exec(&name, &config, said, alone)?)),
         };
         pipeline = pipeline.with_policy(policy(&config, said)).described(defined);
+        if let Some(target) = config.fixed_target() {
+            pipeline = pipeline.fixed_target(target);
+        }
         let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
         pipeline = pipeline.keep_payloads(config.payload.into(), payload_max).track(config.track);
-        pipeline = pipeline.hand_on(config.hand_on);
+        pipeline = pipeline.hand_on_to(config.hand_on.into_iter().map(|name| {
+            let target = self.fixed_target(&name);
+            (name, target)
+        }));
         if config.payload_required == Some(false) {
             pipeline = pipeline.payload_optional();
         }

@@ -157,10 +157,7 @@ impl HandlerError {
     /// was looked for would not be known as one.
     pub(crate) fn masked(mut self, secrets: &Secrets) -> Self {
         match &mut self {
-            Self::Failed(report) | Self::Crashed(report) => {
-                secrets.mask_report(report);
-                shorten(report);
-            }
+            Self::Failed(report) | Self::Crashed(report) => mask(report, secrets),
             Self::Unavailable(why) | Self::Unkept(why) => *why = ends(&secrets.mask(why)),
         }
         self
@@ -179,6 +176,12 @@ impl HandlerError {
     pub fn crashed(report: FailureReport) -> Self {
         Self::Crashed(Box::new(report))
     }
+}
+
+/// Masks the secrets in a failure, and then cuts each text that is too long.
+pub(crate) fn mask(report: &mut FailureReport, secrets: &Secrets) {
+    secrets.mask_report(report);
+    shorten(report);
 }
 
 /// The longest text of a failure, in bytes: what is longer is nothing that anybody reads.

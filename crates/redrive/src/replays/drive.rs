@@ -13,7 +13,7 @@ use redrive_core::retry::RetryPolicy;
 use redrive_core::time::Timestamp;
 use redrive_store::Result as StoreResult;
 use redrive_store::contract::{
-    ListPending, PendingLetter, ReleaseLetters, ReplayView, SendLetter, SendLetters, SentLetter, SetReplay,
+    ListPending, ListSent, PendingLetter, ReleaseLetters, ReplayView, SendLetter, SendLetters, SentLetter, SetReplay,
     WithdrawLetter, WithdrawLetters,
 };
 
@@ -115,7 +115,10 @@ fn ready(letter: PendingLetter, replay: &ReplayView) -> Option<SendLetter> {
 }
 
 async fn withdraw(redrive: &Redrive, known: Known<'_>, replay: &ReplayView, now: Timestamp) -> StoreResult<Stepped> {
-    let waiting = redrive.store.list_sent(replay.id, CHOSEN_AT_ONCE_MAX).await?;
+    // Letters of others must not stand before its own.
+    let mine = || known.pipelines.iter().map(|pipeline| pipeline.name.clone()).collect();
+    let pipelines = (!known.alone).then(mine);
+    let waiting = redrive.store.list_sent(ListSent { id: replay.id, pipelines, limit: CHOSEN_AT_ONCE_MAX }).await?;
     let rules = redrive.store.cause_rules().await?;
     let decide = |sent: SentLetter| {
         let knows = known.pipelines.iter().find(|pipeline| pipeline.name == sent.pipeline);

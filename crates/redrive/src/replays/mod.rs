@@ -16,11 +16,10 @@ mod verbs;
 
 use std::collections::BTreeSet;
 
-use redrive_core::actors::Actor;
 use redrive_core::definitions::Pins;
 use redrive_core::ids::{PipelineName, ReplayId};
-use redrive_core::jobs::Input;
-use redrive_core::replays::{Pacing, ReplayPlan, ReplayState, Wish};
+use redrive_core::replays::{ReplayPlan, ReplayState, Wish};
+pub use redrive_store::contract::NewReplay;
 use redrive_store::contract::{OpenReplay, ReplayView, Selection, SurveyLetters};
 
 pub use self::choose::{can_use_saved, describe, wish};
@@ -32,27 +31,6 @@ use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 use redrive_store::host;
-
-/// A replay that is wanted.
-#[derive(Clone, Debug)]
-pub struct NewReplay {
-    /// What it is called.
-    pub name: String,
-    /// Who wants it.
-    pub by: Actor,
-    /// Which letters.
-    pub selection: Selection,
-    /// What is wanted of it; see [`wish`].
-    pub wish: Wish,
-    /// Why letters that failed permanently go too, if they do.
-    pub force_why: Option<String>,
-    /// How fast.
-    pub pacing: Pacing,
-    /// Fields of the input to change.
-    pub edits: Input,
-    /// The versions of its pipelines that it is planned with: only workers that have them work on it; see [`pins`].
-    pub pins: Pins,
-}
 
 /// The versions of pipelines, for a replay that is planned with them.
 pub fn pins(pipelines: &[Pipeline]) -> Pins {
@@ -98,17 +76,15 @@ impl Redrive {
     /// Makes a replay and chooses its letters; none if there was nothing to choose.
     pub(crate) async fn open_replay(
         &self,
-        new: NewReplay,
+        mut new: NewReplay,
         pipelines: BTreeSet<PipelineName>,
     ) -> Result<Option<ReplayView>, Error> {
         let now = self.now();
         let id = ReplayId::new(now, self.chance.bits());
-        let NewReplay { name, by, mut selection, wish, force_why, pacing, edits, mut pins } = new;
         let mut seen = BTreeSet::new();
-        selection.ids.retain(|id| seen.insert(*id));
-        pins.retain(|name, _| pipelines.contains(name));
-        let open = OpenReplay { id, name, by, selection, wish, force_why, pacing, edits, pipelines, pins, now };
-        let mut replay = self.store.open_replay(open).await?;
+        new.selection.ids.retain(|id| seen.insert(*id));
+        new.pins.retain(|name, _| pipelines.contains(name));
+        let mut replay = self.store.open_replay(OpenReplay { id, new, pipelines, now }).await?;
         while replay.state == ReplayState::Preparing {
             prepare::choose(self.store.as_ref(), &replay, now).await?;
             let Some(chosen) = self.store.get_replay(id).await? else { return Ok(None) };

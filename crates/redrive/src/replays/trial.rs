@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::handler::{Job, Progress};
 use crate::pipeline::Pipeline;
 use crate::vault::Evidence;
-use crate::worker::run::guarded;
+use crate::worker::run::{guarded, hand_on};
 
 /// Letters that are read at once.
 const PAGE: u32 = 500;
@@ -288,8 +288,9 @@ async fn try_one(redrive: Redrive, pipeline: Pipeline, job: LeasedJob, worker: W
     // How far it gets is noted nowhere.
     let work = Job::new(&job, worker, &pipeline, Evidence::default(), Progress::default());
     let unavailable = |(_, why)| Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why };
-    let (outcome, _) =
-        guarded(&pipeline, &pipeline.handler, work, std::time::Duration::ZERO).await.map_err(unavailable)?;
+    let ended = guarded(&pipeline, &pipeline.handler, work, std::time::Duration::ZERO).await.map_err(unavailable)?;
+    // A letter that may not hand on what it hands on would fail.
+    let (outcome, _, _) = hand_on(&pipeline, &job, ended, redrive.now());
     let ending = Ending { at: redrive.now(), duration: None, worker: Some(worker), chance: 0.0 };
     let failure = decide(&pipeline.policy, &job, outcome, ending).failure;
     let refailed = failure.map(|failure| {

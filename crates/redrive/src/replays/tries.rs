@@ -51,8 +51,13 @@ impl Redrive {
 
     /// Forgets tries that are too old to be relied on.
     pub(crate) async fn forget_tries(&self) -> Result<(), Error> {
-        while self.store.forget_tries(self.now() - TRY_KEPT, FORGET_AT_ONCE).await? {}
+        while self.forget_some_tries().await? {}
         Ok(())
+    }
+
+    /// Forgets some of them; says whether there are more.
+    pub(crate) async fn forget_some_tries(&self) -> Result<bool, Error> {
+        Ok(self.store.forget_tries(self.now() - TRY_KEPT, FORGET_AT_ONCE).await?)
     }
 }
 

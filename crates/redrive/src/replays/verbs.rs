@@ -90,6 +90,11 @@ impl Redrive {
         Ok(replay)
     }
 
+    /// The replay that is meant by who wants to cancel one: the newest that can be, unless it is named.
+    pub async fn find_cancellable(&self, which: ReplayRef) -> Result<ReplayView, Error> {
+        self.find_replay_that(which, |state| ReplayChange::Cancel.applies_to(state)).await
+    }
+
     /// The replay that is meant by who wants to resume one: the newest that has not ended, unless it is named.
     pub async fn find_resumable(&self, which: ReplayRef) -> Result<ReplayView, Error> {
         self.find_replay_that(which, |state| !state.is_over()).await
@@ -137,8 +142,9 @@ impl Redrive {
         if replay.state != ReplayState::Running || replay.pins.is_empty() {
             return Ok(Pins::new());
         }
-        let workers = self.store.list_workers().await?;
-        Ok(awaited(&replay.pins, workers.iter().filter(|worker| worker.alive).flat_map(|worker| &worker.runs)))
+        let (workers, now) = (self.store.list_workers().await?, self.now());
+        let at_work = workers.iter().filter(|worker| worker.is_at_work(now));
+        Ok(awaited(&replay.pins, at_work.flat_map(|worker| &worker.runs)))
     }
 
     async fn change_replay(&self, which: ReplayRef, change: ReplayChange, by: &Actor) -> Result<ReplayView, Error> {

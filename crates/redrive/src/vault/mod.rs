@@ -30,6 +30,7 @@ use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreExt};
 use redrive_core::payloads::{PayloadPlace, StoreId};
+use redrive_core::secrets::Secrets;
 use redrive_store::Store;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -155,7 +156,9 @@ impl Vault {
         redrive: &crate::Redrive,
         options: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, VaultError> {
-        let wrong = |why: String| VaultError::Address { address: address.to_owned(), why };
+        // What is told of it, in errors and rows, has no credentials.
+        let shown = if address.contains("://") { Secrets::default().mask(address) } else { address.to_owned() };
+        let wrong = |why: String| VaultError::Address { address: shown.clone(), why: Secrets::default().mask(&why) };
         let mut local_folder = None;
         let objects: Arc<dyn ObjectStore> = if address.contains("://") {
             crate::tls::ensure_provider();
@@ -178,7 +181,7 @@ impl Vault {
             Arc::new(local.with_fsync(true))
         };
         Ok(Self {
-            address: address.into(),
+            address: shown.into(),
             objects,
             folder: local_folder,
             store: Arc::clone(&redrive.store),
@@ -195,7 +198,7 @@ impl Vault {
         Self { spool: Some(spool), ..self }
     }
 
-    /// Where it is.
+    /// Where it is, without credentials.
     pub fn address(&self) -> &str {
         &self.address
     }

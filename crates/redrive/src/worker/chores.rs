@@ -2,13 +2,14 @@
 //! are discarded, with a record; breakers that have nothing more to say, old counts and old replays are forgotten; letters of
 //! causes that were split are brought to where they belong; payloads that nothing refers to are removed.
 //!
-//! Most work in bounded steps and look between them whether this worker still leads; clearing a vault and forgetting breakers and
-//! tries go on to their end.
+//! Each works in bounded steps and looks between them whether this worker still leads. What is led by different leaders is done side
+//! by side: a vault that is slow to clear keeps nothing else from being done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redrive_core::actors::Actor;
 use redrive_core::clock::WAIT;
 use redrive_core::leader::{RENEW_EVERY, is_due};
@@ -88,14 +89,18 @@ fn chores(pipelines: &[Pipeline]) -> Vec<Chore> {
 }
 
 pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
-    let chores = chores(&pipelines);
-    let led: BTreeSet<String> = chores.iter().map(|chore| chore.led.clone()).collect();
-    let names: Vec<_> = led.into_iter().collect();
+    let mut by_led: BTreeMap<String, Vec<Chore>> = BTreeMap::new();
+    for chore in chores(&pipelines) {
+        by_led.entry(chore.led.clone()).or_default().push(chore);
+    }
+    let names: Vec<_> = by_led.keys().cloned().collect();
     // At once, so that a short run does its share.
     leader::ask(&context, &names).await;
-    tokio::join!(leader::run(Arc::clone(&context), names), do_all(&context, &chores));
+    let all = join_all(by_led.values().map(|chores| do_all(&context, chores)));
+    tokio::join!(leader::run(Arc::clone(&context), names), all);
 }
 
+/// Does the chores that one leader has, one after the other, as each is due.
 async fn do_all(context: &Context, chores: &[Chore]) {
     // When each was last begun, by whomever: nobody asks for it before its time.
     let mut begun_at: Vec<Option<Timestamp>> = vec![None; chores.len()];
@@ -131,7 +136,8 @@ impl Shift<'_> {
     /// Does the chore if this worker leads and it is due; says when it was last begun, if this worker leads.
     async fn begin(&self) -> Result<Option<Timestamp>, Error> {
         let (now, Chore { led, name, every, .. }) = (self.context.now(), self.chore);
-        let Some(term) = self.context.leads.term(led, now) else { return Ok(None) };
+        // Whoever makes way, or ends, leaves it to who comes: what is noted counts as done.
+        let Some(term) = self.context.leads.term(led, now).filter(|_| self.goes_on()) else { return Ok(None) };
         let store = &self.context.redrive.store;
         let begun = store.list_chores(led.clone()).await?;
         let was = begun.iter().find(|begun| begun.name == *name).map(|begun| begun.last_run);
@@ -149,61 +155,61 @@ impl Shift<'_> {
         Ok(Some(now))
     }
 
+    /// Takes steps while there are more, and this worker is to go on.
+    async fn step_by_step<E: Into<Error>, F>(&self, step: impl Fn() -> F) -> Result<(), Error>
+    where
+        F: Future<Output = Result<bool, E>>,
+    {
+        while self.goes_on() && step().await.map_err(Into::into)? {}
+        Ok(())
+    }
+
     async fn work(&self) -> Result<(), Error> {
         let redrive = &self.context.redrive;
+        let Redrive { store, breakers, .. } = redrive;
         match &self.chore.work {
             Work::Expire(pipeline) => self.expire(pipeline).await,
             Work::SweepBreakers(pipeline) => {
-                let Redrive { store, breakers, .. } = redrive;
-                let policy = &pipeline.policy.breaker;
-                breakers.sweep(&**store, &pipeline.name, policy, self.context.now()).await?;
-                Ok(())
+                let (policy, now) = (&pipeline.policy.breaker, self.context.now());
+                Ok(breakers.sweep(&**store, &pipeline.name, policy, now, || self.goes_on()).await?)
             }
             Work::Collect(vault) => {
-                let collected = vault.collect(HOUR, &Actor::redrive()).await?;
+                let collected = vault.collect_while(HOUR, &Actor::redrive(), || self.goes_on()).await?;
                 tracing::debug!(?collected, "vault cleared");
                 Ok(())
             }
-            Work::Resolve => {
-                while self.goes_on() && redrive.resolve_letters().await? {}
-                Ok(())
-            }
+            Work::Resolve => self.step_by_step(|| redrive.resolve_letters()).await,
             Work::Fold => {
                 let params = FoldCounts { before: self.context.now() - MINUTES_KEPT, limit: BATCH };
-                while self.goes_on() && redrive.store.fold_counts(params).await? {}
-                Ok(())
+                self.step_by_step(|| store.fold_counts(params)).await
             }
             Work::EndHistory(pipeline) => {
                 let Some(by) = expires_by(self.context).await else { return Ok(()) };
-                while self.goes_on() && history::forget(redrive, pipeline, by).await? {}
-                Ok(())
+                self.step_by_step(|| history::forget(redrive, pipeline, by)).await
             }
             Work::Forget => {
-                redrive.forget_tries().await?;
+                self.step_by_step(|| redrive.forget_some_tries()).await?;
                 let Some(before) = expires_by(self.context).await.map(|by| by - HISTORY) else { return Ok(()) };
                 let records = ForgetRecords { before, limit: BATCH };
-                while self.goes_on() && redrive.store.forget_records(records).await? {}
+                self.step_by_step(|| store.forget_records(records)).await?;
                 let replays = ForgetReplays { before, limit: BATCH };
-                while self.goes_on() && redrive.store.forget_replays(replays).await? {}
-                Ok(())
+                self.step_by_step(|| store.forget_replays(replays)).await
             }
         }
     }
 
     async fn expire(&self, pipeline: &Pipeline) -> Result<(), Error> {
         let (Some(kept), Some(by)) = (pipeline.policy.retention, expires_by(self.context).await) else { return Ok(()) };
-        while self.goes_on() {
+        let step = || async move {
             let (name, now) = (pipeline.name.clone(), self.context.now());
             let params = ExpireDead { pipeline: name, before: by - kept, limit: BATCH, now };
             let expired = self.context.redrive.store.expire_dead(params).await?;
             if expired > 0 {
                 tracing::info!(pipeline = %pipeline.name, expired, "dead letters discarded by retention");
             }
-            if expired < u64::from(BATCH) {
-                break;
-            }
-        }
-        Ok(())
+            Ok::<_, Error>(expired >= u64::from(BATCH))
+        };
+        self.step_by_step(step).await
     }
 }
 
@@ -227,5 +233,42 @@ pub(super) async fn expires_by(context: &Context) -> Option<Timestamp> {
             tracing::warn!(%error, "the clock could not be checked, so nothing is discarded for its age");
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::ids::WorkerId;
+    use serde_json::json;
+
+    use super::*;
+    use crate::handler::Job;
+
+    #[tokio::test]
+    async fn what_is_led_has_no_credentials_in_its_name() {
+        let redrive = Redrive::open("memory:").await.expect("opened");
+        let address = "s3://the-id:pl4nted-s3cret@bucket/prefix?token=pl4nted-s3cret";
+        let vault = Vault::open_with(address, &redrive, []).expect("a vault");
+        let pipeline = Pipeline::new("p", |_: Job| async { Ok(json!(1)) }).expect("a pipeline").vault(vault.clone());
+        let led: Vec<_> = chores(&[pipeline]).into_iter().map(|chore| chore.led).collect();
+        assert!(led.iter().any(|led| led.starts_with("vault s3://***@bucket/prefix")), "{led:?}");
+        assert!(!format!("{led:?} {vault:?}").contains("pl4nted"));
+    }
+
+    /// What is noted counts as done: who makes way notes nothing.
+    #[tokio::test]
+    async fn who_makes_way_begins_no_chore() {
+        let redrive = Redrive::open("memory:").await.expect("opened");
+        let pipelines = vec![Pipeline::new("p", |_: Job| async { Ok(json!(1)) }).expect("a pipeline")];
+        let context = Context::new(redrive.clone(), WorkerId::new(redrive.now(), 1), &pipelines);
+        let chore = chores(&pipelines).into_iter().find(|chore| chore.name == "expire").expect("there is one");
+        leader::ask(&context, std::slice::from_ref(&chore.led)).await;
+        let begun = async || Shift { context: &context, chore: &chore }.begin().await.expect("answered").is_some();
+        context.stop.cancel();
+        assert!(!begun().await);
+        assert!(redrive.store.list_chores(chore.led.clone()).await.expect("listed").is_empty());
+        let next = context.successor(context.id, &pipelines);
+        leader::ask(&next, std::slice::from_ref(&chore.led)).await;
+        assert!(Shift { context: &next, chore: &chore }.begin().await.expect("answered").is_some());
     }
 }

@@ -1,23 +1,25 @@
 //! What the tasks of one worker share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redrive_core::clock::set_back;
+use redrive_core::hand_on::HandedJob;
 use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::settlements::Ending;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::Runs;
-use redrive_store::{Result as StoreResult, StoreError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use redrive_store::StoreError;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::GRACE;
 use super::holds::Holds;
 use super::leader::Leads;
+use super::slots::{Slot, Slots};
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::events::Happening;
@@ -63,12 +65,30 @@ pub(super) struct Context {
     beaten: AtomicBool,
     /// The newest time that was read, in milliseconds.
     newest: AtomicI64,
+    /// How many jobs were handed on to each pipeline.
+    pub(super) handed_on: Arc<Mutex<BTreeMap<PipelineName, u64>>>,
     /// What each pipeline may run at once, whatever lane its jobs come by.
-    slots: Slots,
+    /// Shared with the worker that this one makes way for.
+    slots: Arc<Slots>,
 }
 
-/// What pipelines may run at once, by name and number. Shared with the worker that this one makes way for.
-type Slots = Arc<Mutex<HashMap<(PipelineName, usize), Arc<Semaphore>>>>;
+/// An error that may say no more than that another process keeps the store locked.
+pub(super) trait MayBeLocked {
+    /// The place that is locked, if that is all.
+    fn locked(&self) -> Option<String>;
+}
+
+impl MayBeLocked for StoreError {
+    fn locked(&self) -> Option<String> {
+        if let Self::Busy { place, .. } = self { Some(place.to_string()) } else { None }
+    }
+}
+
+impl MayBeLocked for Error {
+    fn locked(&self) -> Option<String> {
+        if let Self::Store(error) = self { error.locked() } else { None }
+    }
+}
 
 impl Context {
     pub(super) fn new(redrive: Redrive, id: WorkerId, pipelines: &[Pipeline]) -> Self {
@@ -94,7 +114,8 @@ impl Context {
             failure: Mutex::default(),
             given_up: Mutex::default(),
             newest: AtomicI64::new(i64::MIN),
-            slots: Slots::default(),
+            handed_on: Arc::default(),
+            slots: Arc::default(),
         }
     }
 
@@ -102,6 +123,7 @@ impl Context {
     pub(super) fn successor(&self, id: WorkerId, pipelines: &[Pipeline]) -> Self {
         let mut context = Self::new(self.redrive.clone(), id, pipelines);
         context.slots = Arc::clone(&self.slots);
+        context.handed_on = Arc::clone(&self.handed_on);
         context.hurry = self.hurry.clone();
         context
     }
@@ -190,16 +212,15 @@ impl Context {
     }
 
     /// Calls the store, again and again while another process keeps it locked.
-    pub(super) async fn patiently<T, F>(&self, call: impl Fn() -> F) -> StoreResult<T>
+    pub(super) async fn patiently<T, E: MayBeLocked, F>(&self, call: impl Fn() -> F) -> Result<T, E>
     where
-        F: Future<Output = StoreResult<T>>,
+        F: Future<Output = Result<T, E>>,
     {
         loop {
-            match call().await {
-                Err(StoreError::Busy { place, .. }) => {
-                    self.tell(Happening::StoreLocked { place: place.to_string() });
-                }
-                answer => return answer,
+            let answer = call().await;
+            match answer.as_ref().err().and_then(MayBeLocked::locked) {
+                Some(place) => self.tell(Happening::StoreLocked { place }),
+                None => return answer,
             }
         }
     }
@@ -215,16 +236,20 @@ impl Context {
     }
 
     /// Waits until a pipeline may run one more job; nothing if the worker is to stop.
-    pub(super) async fn slot(&self, pipeline: &Pipeline) -> Option<OwnedSemaphorePermit> {
-        let slots = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            let fresh = || Arc::new(Semaphore::new(pipeline.concurrency));
-            Arc::clone(slots.entry((pipeline.name.clone(), pipeline.concurrency)).or_insert_with(fresh))
-        };
+    pub(super) async fn slot(&self, pipeline: &Pipeline) -> Option<Slot> {
         tokio::select! {
             biased;
-            slot = slots.acquire_owned() => slot.ok(),
+            slot = self.slots.take(&pipeline.name, pipeline.concurrency) => Some(slot),
             () = self.stop.cancelled() => None,
+        }
+    }
+
+    /// Counts jobs that were handed on.
+    pub(super) fn count_handed_on<'a>(&self, jobs: impl Iterator<Item = &'a HandedJob>) {
+        let mut handed_on = None;
+        for job in jobs {
+            let counts = handed_on.get_or_insert_with(|| self.handed_on.lock().unwrap_or_else(PoisonError::into_inner));
+            *counts.entry(job.pipeline.clone()).or_default() += 1;
         }
     }
 

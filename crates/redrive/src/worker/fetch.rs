@@ -16,6 +16,7 @@ use redrive_core::time::Timestamp;
 use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs};
 use redrive_store::{Result as StoreResult, StoreError};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::holds::{self, Patience};
@@ -60,6 +61,8 @@ pub(super) struct Fetcher {
     patience: Patience,
     /// The pipelines of this worker from which jobs may come.
     feeders: Vec<PipelineName>,
+    /// Cancelled when this worker has no replay left to work on: letters hand on jobs too.
+    replayed: Option<CancellationToken>,
     /// When something last moved, here or with any other worker, and the ledger of the last look at it.
     moved_at: Timestamp,
     seen: Option<Ledger>,
@@ -81,14 +84,15 @@ impl Fetcher {
             stirred: false,
             patience,
             feeders: Vec::new(),
+            replayed: None,
             moved_at,
             seen: None,
         }
     }
 
-    /// The same, which has nothing left to do only if these pipelines have not.
-    pub(super) fn fed_by(self, feeders: Vec<PipelineName>) -> Self {
-        Self { feeders, ..self }
+    /// The same, which has nothing left to do only if these pipelines have not, and the replays that this worker drives are over.
+    pub(super) fn fed_by(self, feeders: Vec<PipelineName>, replayed: Option<CancellationToken>) -> Self {
+        Self { feeders, replayed, ..self }
     }
 
     pub(super) async fn run(mut self, until: Until) {
@@ -132,9 +136,11 @@ impl Fetcher {
             }
             let settled = self.settler.settled();
             let next_due = next_due(&*self.context.redrive.clock, self.wakes_at());
+            let replayed = self.replayed.clone().filter(|replayed| !replayed.is_cancelled());
             let fed = async {
-                match until {
-                    Until::DrainedAfter(fed) if !fed.is_cancelled() => fed.cancelled().await,
+                match (until, replayed) {
+                    (Until::DrainedAfter(fed), _) if !fed.is_cancelled() => fed.cancelled().await,
+                    (_, Some(replayed)) => replayed.cancelled().await,
                     _ => pending().await,
                 }
             };

@@ -23,16 +23,18 @@ pub mod reload;
 mod replays;
 pub(crate) mod run;
 mod settle;
+mod slots;
 mod strays;
 mod uploader;
 mod watch;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_core::hand_on::feeders;
-use redrive_core::ids::{ReplayId, WorkerId};
-use redrive_store::contract::{Lane, NoteDefinitions};
+use redrive_core::ids::{PipelineName, ReplayId, WorkerId};
+use redrive_store::contract::{Lane, NoteDefinitions, WorkerView};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +46,18 @@ use self::replays::Driver;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::Isolation;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, acquainted};
+
+/// How many jobs a worker's jobs handed on.
+#[derive(Clone, Debug)]
+pub struct HandedOnCounts(Arc<Mutex<BTreeMap<PipelineName, u64>>>);
+
+impl HandedOnCounts {
+    /// The counts, by the pipeline that they are for.
+    pub fn read(&self) -> BTreeMap<PipelineName, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// When a worker is finished.
 #[derive(Clone, Debug)]
@@ -97,11 +110,19 @@ enum Task {
 pub(crate) async fn take_back(redrive: &Redrive, pipelines: &[Pipeline]) -> Result<(), Error> {
     let id = WorkerId::new(redrive.now(), redrive.chance.bits());
     let context = Context::new(redrive.clone(), id, pipelines);
-    reaper::reap(&context, pipelines, &[], redrive.now()).await
+    reaper::reap(&context, pipelines, &[], redrive.now()).await?;
+    let (workers, now) = (redrive.store.list_workers().await?, redrive.now());
+    let silent = workers.iter().filter_map(WorkerView::remote_beat).filter(|beat| beat.is_forgotten(now));
+    let silent: Vec<_> = silent.collect();
+    if !silent.is_empty() {
+        redrive.store.forget_workers(silent).await?;
+    }
+    Ok(())
 }
 
 impl Worker {
     pub(crate) fn new(redrive: Redrive, id: WorkerId, pipelines: Vec<Pipeline>) -> Self {
+        let pipelines = acquainted(pipelines);
         let context = Arc::new(Context::new(redrive, id, &pipelines));
         Self { context, pipelines, task: Task::Queues, max_wait: None, source: None }
     }
@@ -140,6 +161,12 @@ impl Worker {
         self.context.hurry.clone()
     }
 
+    /// How many jobs its jobs hand on, by pipeline, as far as it has worked when this is read. One whose key is known there already
+    /// counts too, though nothing comes of it.
+    pub fn handed_on(&self) -> HandedOnCounts {
+        HandedOnCounts(Arc::clone(&self.context.handed_on))
+    }
+
     /// Works until it is finished or `stop` is cancelled. Then it starts nothing more, lets running jobs end for a while
     /// and returns the rest without blame.
     pub async fn run(mut self, until: Until, stop: CancellationToken) -> Result<(), Error> {
@@ -152,12 +179,7 @@ impl Worker {
     async fn run_as_it_is(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
         let patience = self.patience(&until);
         let Self { context, pipelines, task, .. } = self;
-        heartbeat::beat(&context, heartbeat::lease_of(&pipelines)).await?;
-        context.redrive.store.note_definitions(definitions(&context, &pipelines)).await?;
-        // What is to become old is measured by a clock that was looked at before: a jump shows only against an earlier look.
-        chores::expires_by(&context).await;
-        // What dead workers left is taken back before anything else is leased.
-        reaper::reap_gone(&context, &pipelines).await?;
+        begin(&context, &pipelines).await?;
         let mut upkeep = JoinSet::new();
         upkeep.spawn(heartbeat::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(reaper::run(Arc::clone(&context), pipelines.clone()));
@@ -186,15 +208,21 @@ impl Worker {
             stopper.stop.cancel();
         });
         let mut work = JoinSet::new();
-        if task != Task::Queues {
+        let replayed = (task != Task::Queues).then(CancellationToken::new);
+        if let Some(replayed) = replayed.clone() {
             let only = if let Task::Replay(id) = task { Some(id) } else { None };
-            work.spawn(Driver::new(Arc::clone(&context), pipelines.clone(), only, patience).run(until.clone()));
+            let driver = Driver::new(Arc::clone(&context), pipelines.clone(), only, patience).run(until.clone());
+            work.spawn(async move {
+                let _over = replayed.drop_guard();
+                driver.await;
+            });
         }
         let handing_on: Vec<_> =
-            all.iter().map(|pipeline| (pipeline.name.clone(), pipeline.hand_on.to_vec())).collect();
+            all.iter().map(|p| (p.name.clone(), p.receivers.others.keys().cloned().collect::<Vec<_>>())).collect();
         for pipeline in pipelines.into_iter().filter(|_| !matches!(task, Task::Replay(_))) {
             let feeders = feeders(&pipeline.name, &handing_on).into_iter().cloned().collect();
-            let fetcher = Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue, patience).fed_by(feeders);
+            let fetcher =
+                Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue, patience).fed_by(feeders, replayed.clone());
             work.spawn(fetcher.run(until.clone()));
         }
         while let Some(ended) = work.join_next().await {
@@ -214,6 +242,17 @@ impl Worker {
             None => Ok(detached?),
         }
     }
+}
+
+/// Puts a worker on the list and takes back what dead ones left, before anything else is leased. A store that another process
+/// keeps locked is waited for.
+async fn begin(context: &Context, pipelines: &[Pipeline]) -> Result<(), Error> {
+    let lasts = heartbeat::lease_of(pipelines);
+    context.patiently(|| heartbeat::beat(context, lasts)).await?;
+    context.patiently(|| context.redrive.store.note_definitions(definitions(context, pipelines))).await?;
+    // What is to become old is measured by a clock that was looked at before: a jump shows only against an earlier look.
+    chores::expires_by(context).await;
+    context.patiently(|| reaper::reap_gone(context, pipelines)).await
 }
 
 /// What others are told of a worker's pipelines.

@@ -9,7 +9,7 @@ use redrive_core::crashes::{LostLease, judge};
 use redrive_core::ids::WorkerId;
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
-use redrive_core::workers::{BEAT_EVERY, LastBeat, Silences};
+use redrive_core::workers::{BEAT_EVERY, FORGOTTEN_AFTER, LastBeat, Silences};
 use redrive_store::contract::{FindLostLeases, SettleJobs, Settled, WorkerView};
 
 use super::context::Context;
@@ -53,11 +53,19 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
 }
 
 /// What this worker has seen of the others.
-#[derive(Default)]
 struct Watched {
     silences: Silences,
+    /// Those of workers that live elsewhere: their leases run out by themselves, and after that they are forgotten.
+    remote: Silences,
     /// Time since a heartbeat of this worker was answered: while none is, nobody else's may be.
     unanswered: Duration,
+}
+
+impl Default for Watched {
+    fn default() -> Self {
+        let remote = Silences::of(FORGOTTEN_AFTER);
+        Self { silences: Silences::default(), remote, unanswered: Duration::ZERO }
+    }
 }
 
 impl Watched {
@@ -72,9 +80,11 @@ impl Watched {
         let workers = context.redrive.store.list_workers().await?;
         let counts = if self.unanswered <= BEAT_EVERY * 2 { passed } else { Duration::ZERO };
         let silent = self.silences.look(workers.iter().filter_map(WorkerView::unproven_beat), counts);
+        let gone_by = self.remote.look(workers.iter().filter_map(WorkerView::remote_beat), counts);
         reap(context, pipelines, &silent, run_out_by).await?;
-        if !silent.is_empty() {
-            context.redrive.store.forget_workers(silent).await?;
+        let over: Vec<_> = silent.into_iter().chain(gone_by).collect();
+        if !over.is_empty() {
+            context.redrive.store.forget_workers(over).await?;
         }
         Ok(())
     }

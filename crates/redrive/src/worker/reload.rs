@@ -13,7 +13,7 @@ use super::context::Context;
 use super::{Until, Worker};
 use crate::error::Error;
 use crate::events::Happening;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, acquainted};
 
 /// How often it looks whether pipelines have changed.
 const EVERY: Duration = Duration::from_millis(500);
@@ -60,6 +60,7 @@ pub(super) async fn run(
             }
             Some(changed) = changes.recv(), if !stop.is_cancelled() => match changed {
                 Ok(pipelines) => {
+                    let pipelines = acquainted(pipelines);
                     generations.make_way(&pipelines);
                     begin(&mut generations, pipelines);
                 }
@@ -75,8 +76,11 @@ impl Generations {
     async fn one_ended(&mut self) -> bool {
         match self.workers.join_next().await {
             Some(Ok((id, ended))) => {
-                self.note(ended);
-                id == self.present.id || self.failure.is_some()
+                let is_present = id == self.present.id;
+                // What one that made way could not do, or waited for, is for the present one to do.
+                let left = |error: &Error| matches!(error, Error::Held { .. } | Error::WaitedInVain(_));
+                self.note(ended.or_else(|error| if !is_present && left(&error) { Ok(()) } else { Err(error) }));
+                is_present || self.failure.is_some()
             }
             Some(Err(panic)) => {
                 self.note(Err(Error::Internal(format!("a worker ended: {panic}"))));

@@ -268,7 +268,9 @@ impl Driver {
             pins: Pins::new(),
         };
         let pipelines = BTreeSet::from([pipeline.name.clone()]);
-        if let Some(replay) = self.context.redrive.open_replay(new, pipelines).await? {
+        let redrive = &self.context.redrive;
+        let opened = self.context.patiently(|| redrive.open_replay(new.clone(), pipelines.clone())).await?;
+        if let Some(replay) = opened {
             let (pipeline, letters) = (pipeline.name.clone(), replay.progress.total);
             self.context.tell(Happening::ReplayBegun { pipeline, replay: replay.id, letters });
         }

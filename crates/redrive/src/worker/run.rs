@@ -79,14 +79,14 @@ pub(super) async fn run(
 }
 
 /// The jobs that a job hands on. If it may not, it is not done: its pipeline is set up wrongly.
-fn hand_on(
+pub(crate) fn hand_on(
     pipeline: &Pipeline,
     job: &LeasedJob,
     (outcome, success): (Outcome, Option<Success>),
     now: Timestamp,
 ) -> (Outcome, Option<Value>, Vec<HandedJob>) {
     let Some(Success { result, handed_on }) = success else { return (outcome, None, Vec::new()) };
-    match handed_jobs(job, &pipeline.hand_on, handed_on, now) {
+    match handed_jobs(job, &pipeline.receivers, handed_on, now) {
         Ok(jobs) => (outcome, Some(result), jobs),
         Err(why) => {
             let report = FailureReport::new(Reason::Misconfigured, why).with_code("hand_on");

@@ -365,7 +365,10 @@ impl Settling {
 /// Tells what became of a settlement.
 fn tell(context: &Context, pipeline: &PipelineName, settlement: &Settlement, answer: Settled) {
     match answer {
-        Settled::Applied => context.tell_often(|| Happening::settled(pipeline, settlement)),
+        Settled::Applied => {
+            context.count_handed_on(settlement.handed_on.iter());
+            context.tell_often(|| Happening::settled(pipeline, settlement));
+        }
         Settled::Stale => {
             context.tell(Happening::SettledLate { pipeline: pipeline.clone(), job: settlement.lease.job });
         }

@@ -9,7 +9,7 @@ use crate::StoreError;
 use crate::contract::{ActivityView, CancelJobs, DeadFilter, DiscardDead, ImportDead, ListActivity};
 
 async fn page(store: &Shared, limit: u32, cursor: Option<String>) -> (Vec<ActivityView>, Option<String>) {
-    let page = store.list_activity(ListActivity { limit, cursor, who: None }).await.expect("listed");
+    let page = store.list_activity(ListActivity { limit, cursor, ..ListActivity::default() }).await.expect("listed");
     (page.items, page.next)
 }
 
@@ -30,10 +30,10 @@ pub async fn what_people_do_is_noted(store: Shared) {
     store.discard_dead(by_itself).await.expect("nothing left");
     let (noted, next) = page(&store, 10, None).await;
     let told: Vec<_> = noted.iter().map(|a| (a.at, a.verb.as_str(), a.by.clone(), a.detail.clone())).collect();
-    let discarded = (at(6), "discard", ada(), json!({"letters": 1, "why": "old"}));
-    let cancelled = (at(5), "cancel", ada(), json!({"jobs": 1, "why": "wrong"}));
+    let discarded = (at(6), "discard", ada(), json!({"letters": 1, "why": "old", "pipelines": ["suite"]}));
+    let cancelled = (at(5), "cancel", ada(), json!({"jobs": 1, "why": "wrong", "pipelines": ["suite"]}));
     assert_eq!((told, next), (vec![discarded, cancelled], None));
-    assert_eq!(noted[0].object, letter.to_string());
+    assert_eq!(noted[0].object, format!("letter {letter}"));
 }
 
 /// Pages go on where they ended, also among things that were done at one moment.
@@ -54,8 +54,8 @@ pub async fn activity_is_listed_in_pages(store: Shared) {
         }
     }
     assert_eq!(seen, ["p4", "p3", "p2", "p1", "p0"]);
-    let only = ListActivity { who: Some("p3".into()), limit: 9, cursor: None };
+    let only = ListActivity { who: Some("p3".into()), limit: 9, ..ListActivity::default() };
     assert_eq!(store.list_activity(only).await.expect("listed").items.len(), 1);
-    let bad = ListActivity { cursor: Some("x".into()), limit: 1, who: None };
+    let bad = ListActivity { cursor: Some("x".into()), limit: 1, ..ListActivity::default() };
     assert!(matches!(store.list_activity(bad).await, Err(StoreError::InvalidCursor(_))));
 }

@@ -285,7 +285,7 @@ decorate! {
         list_pending(params: ListPending) -> Vec<PendingLetter>;
         send_letters(params: SendLetters) -> bool;
         release_letters(params: ReleaseLetters) -> u64;
-        list_sent(id: ReplayId, limit: u32) -> Vec<SentLetter>;
+        list_sent(params: ListSent) -> Vec<SentLetter>;
         withdraw_letters(params: WithdrawLetters) -> u64;
         list_replays(params: ListReplays) -> Page<ReplayView>;
         get_replay(id: ReplayId) -> Option<ReplayView>;

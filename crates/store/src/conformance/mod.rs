@@ -74,7 +74,7 @@ macro_rules! conformance_tests {
                      an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates,
                      a_split_merged_back_leaves_nothing_behind, what_is_settled_by_older_rules_is_resolved_anew,
                      a_change_that_was_overtaken_writes_nothing, letters_are_resolved_by_the_rules_there_are,
-                     a_list_of_states_goes_on_until_it_is_full]
+                     a_list_of_states_goes_on_until_it_is_full, what_people_do_to_a_cause_is_noted]
             replays: [a_plan_changes_nothing, a_letter_recovers, a_letter_that_fails_again_is_the_same_letter,
                       a_retry_stays_with_its_replay, a_letter_is_claimed_once, a_ramp_stops_by_itself,
                       a_paused_replay_rests, a_cancelled_replay_lets_go, cancelling_counts_what_had_begun,
@@ -85,7 +85,8 @@ macro_rules! conformance_tests {
                       letters_are_found_with_what_is_known_of_them, letters_are_chosen_in_steps, who_dies_later_is_not_chosen, a_step_on_what_was_writes_nothing,
                       of_two_drivers_one_is_heard, one_letter_goes_to_one_of_two_replays,
                       what_settles_meanwhile_is_not_lost, a_replay_knows_what_is_left, a_replay_is_cancelled_in_steps,
-                      who_works_on_a_letter_keeps_it, old_replays_are_forgotten_in_steps]
+                      who_works_on_a_letter_keeps_it, old_replays_are_forgotten_in_steps,
+                      what_people_do_to_a_replay_is_noted]
             tries: [a_try_changes_nothing_but_itself, what_a_try_recovered_can_be_chosen, old_tries_are_forgotten_in_steps]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
                       a_job_is_counted_once_by_target, kept_counts_are_those_that_counting_finds]

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -21,6 +22,10 @@ pub trait ActivityStore {
 pub struct ListActivity {
     /// Only what this person did.
     pub who: Option<String>,
+    /// Only what concerned this pipeline.
+    pub pipeline: Option<PipelineName>,
+    /// Only from this time on.
+    pub since: Option<Timestamp>,
     /// At most so many.
     pub limit: u32,
     /// Where to go on.
@@ -36,8 +41,8 @@ pub struct ActivityView {
     pub by: Actor,
     /// What: `cancel`, `discard`, `import`, …
     pub verb: String,
-    /// To what: an id where there is one, else the noun.
+    /// To what: the noun, with an id where it is one thing.
     pub object: String,
-    /// Numbers, and why.
+    /// Numbers, why, and in `pipelines` the pipelines that it concerned.
     pub detail: Value,
 }

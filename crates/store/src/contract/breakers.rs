@@ -40,6 +40,8 @@ pub struct BreakerView {
     pub target: String,
     /// Jobs that wait for it.
     pub held: u64,
+    /// Those of them that replays sent.
+    pub held_of_replays: u64,
     /// Its state.
     #[serde(flatten)]
     pub breaker: Breaker,

@@ -50,9 +50,9 @@ pub use payloads::{
 };
 pub use replays::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
-    ListReplayLetters, ListReplays, OpenReplay, PendingDead, PendingLetter, ReleaseLetters, ReplayLetter, ReplayStore,
-    ReplayView, Selection, SendLetter, SendLetters, SentLetter, SetReplay, SurveyLetters, WithdrawLetter,
-    WithdrawLetters,
+    ListReplayLetters, ListReplays, ListSent, NewReplay, OpenReplay, PendingDead, PendingLetter, ReleaseLetters,
+    ReplayLetter, ReplayStore, ReplayView, Selection, SendLetter, SendLetters, SentLetter, SetReplay, SurveyLetters,
+    WithdrawLetter, WithdrawLetters,
 };
 pub use traffic::{
     CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,

@@ -39,8 +39,8 @@ pub struct Beat {
     pub host: String,
     /// Its process.
     pub pid: u32,
-    /// Whether it is reached through this process and lives elsewhere: then it is never taken for gone, and its leases end when
-    /// they run out.
+    /// Whether it is reached through this process and lives elsewhere: then it is never taken for gone while it has leases, and
+    /// those end when they run out.
     pub remote: bool,
     /// What it runs.
     pub runs: Vec<Runs>,
@@ -61,7 +61,7 @@ pub struct WorkerView {
     pub host: String,
     /// Its process.
     pub pid: u32,
-    /// Whether it lives elsewhere and is never taken for gone.
+    /// Whether it lives elsewhere and is never taken for gone while it has leases.
     pub remote: bool,
     /// What it runs.
     pub runs: Vec<Runs>,
@@ -82,6 +82,22 @@ pub struct WorkerView {
 impl WorkerView {
     /// Its last heartbeat, if silence is what it would be noticed by.
     pub fn unproven_beat(&self) -> Option<LastBeat> {
-        (self.alive && !self.proven && !self.remote).then_some(LastBeat { worker: self.id, seen_at: self.seen_at })
+        (self.alive && !self.proven && !self.remote).then_some(self.last_beat())
+    }
+
+    /// The last word of a worker that lives elsewhere. It is never taken for gone while it has leases; without any it may be
+    /// forgotten.
+    pub fn remote_beat(&self) -> Option<LastBeat> {
+        (self.remote && self.leases == 0).then_some(self.last_beat())
+    }
+
+    /// Whether it is to be reckoned with: its process lives, as far as is known, and where nothing proves that it was heard of not
+    /// too long ago.
+    pub fn is_at_work(&self, now: Timestamp) -> bool {
+        self.alive && (self.proven || !self.last_beat().is_forgotten(now))
+    }
+
+    const fn last_beat(&self) -> LastBeat {
+        LastBeat { worker: self.id, seen_at: self.seen_at }
     }
 }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use redrive_core::actors::{Actor, Via};
+use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 use serde_json::Value;
@@ -21,7 +22,7 @@ impl ActivityStore for SqliteStore {
     }
 }
 
-/// Notes what was done, unless Redrive did it by itself.
+/// Notes what was done, unless Redrive did it by itself. Where it concerns pipelines, the detail names them in `pipelines`.
 pub(super) fn note(
     batch: &Batch<'_>,
     by: &Actor,
@@ -38,12 +39,28 @@ pub(super) fn note(
     Ok(())
 }
 
+/// The pipelines of jobs that were just discarded.
+pub(super) fn pipelines_of(batch: &Batch<'_>, discarded: &[JobId]) -> Result<Vec<String>, Fault> {
+    let mut conditions = Conditions::default();
+    conditions.ids("d.job", discarded)?;
+    let sql =
+        format!("SELECT DISTINCT p.name FROM discarded d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY 1");
+    let mut select = batch.statement(&sql)?;
+    let names = select.query_map(conditions.values(), |row| row.get(0))?;
+    Ok(names.collect::<RowResult<_>>()?)
+}
+
 fn list(conn: &Connection, params: &ListActivity) -> Result<Page<ActivityView>, Fault> {
     let mut conditions = Conditions::default();
     if let Some(cursor) = &params.cursor {
         conditions.less_than_pair(("at", "id"), keyset(cursor)?);
     }
     conditions.equal("who", params.who.clone());
+    conditions.at_least("at", params.since.map(Timestamp::as_millis));
+    if let Some(pipeline) = &params.pipeline {
+        let name = conditions.bind(pipeline.as_str().to_owned());
+        conditions.holds(&format!("EXISTS (SELECT 1 FROM json_each(detail, '$.pipelines') WHERE value = {name})"));
+    }
     let limit = params.limit.saturating_add(1);
     let sql = format!(
         "SELECT id, at, who, via, verb, object, detail FROM activity {conditions} ORDER BY at DESC, id DESC LIMIT {limit}"

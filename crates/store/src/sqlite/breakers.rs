@@ -45,12 +45,14 @@ impl BreakerStore for SqliteStore {
 
 fn list(conn: &Connection) -> Result<Vec<BreakerView>, Fault> {
     let mut select = conn.prepare_cached(
-        "WITH waiting AS (SELECT pipeline, substr(lane, instr(lane, 'h') + 1) AS target, sum(jobs) AS jobs FROM held GROUP BY 1, 2)
-         SELECT p.name, b.target, ifnull(w.jobs, 0), b.breaker
+        "WITH waiting AS (SELECT pipeline, substr(lane, instr(lane, 'h') + 1) AS target, sum(jobs) AS jobs,
+                                 sum(jobs) FILTER (WHERE lane >= 'r') AS replayed
+                          FROM held GROUP BY 1, 2)
+         SELECT p.name, b.target, ifnull(w.jobs, 0), b.breaker, ifnull(w.replayed, 0)
          FROM breaker b INDEXED BY breaker_shut JOIN pipeline p ON p.id = b.pipeline
          LEFT JOIN waiting w ON w.pipeline = b.pipeline AND w.target = b.target WHERE b.shut = 1
          UNION ALL
-         SELECT p.name, w.target, w.jobs, b.breaker
+         SELECT p.name, w.target, w.jobs, b.breaker, ifnull(w.replayed, 0)
          FROM waiting w JOIN pipeline p ON p.id = w.pipeline
          LEFT JOIN breaker b ON b.pipeline = w.pipeline AND b.target = w.target WHERE ifnull(b.shut, 0) = 0
          ORDER BY 1, 2",
@@ -61,6 +63,7 @@ fn list(conn: &Connection) -> Result<Vec<BreakerView>, Fault> {
             pipeline: rows::parsed(row, 0)?,
             target: row.get(1)?,
             held: row.get(2)?,
+            held_of_replays: row.get(4)?,
             breaker: rows::json_opt(row, 3)?.unwrap_or_else(closed),
         })
     })?;

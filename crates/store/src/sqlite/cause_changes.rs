@@ -1,10 +1,12 @@
 //! What people do to causes: what a change is decided by, and writing what was decided.
 
 use redrive_core::actors::Actor;
-use redrive_core::causes::{CauseEdit, CauseFacts, CauseId, CauseRule, CauseStep, KeyFacts, Likeness, Said};
+use redrive_core::causes::{CauseDeed, CauseEdit, CauseFacts, CauseId, CauseRule, CauseStep, KeyFacts, Likeness, Said};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, params};
+use serde_json::json;
 
+use super::activity;
 use super::batch::Batch;
 use super::cause_rules;
 use super::causes::find;
@@ -71,6 +73,10 @@ pub(super) fn change(batch: &mut Batch<'_>, params: &ChangeCause) -> Result<Caus
     }
     for step in &edit.steps {
         write(batch, step, by, *now)?;
+    }
+    if let Some(CauseDeed { verb, cause, pipeline, note }) = &edit.deed {
+        let (object, detail) = (format!("cause {cause}"), json!({"pipelines": [pipeline], "note": note}));
+        activity::note(batch, by, (verb, &object), &detail, *now)?;
     }
     Ok(CauseChanged::Applied)
 }

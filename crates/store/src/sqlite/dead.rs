@@ -1,5 +1,7 @@
 //! Dead letters: listing, showing, discarding and expiring them.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use redrive_core::counts::{Delta, Event};
 use redrive_core::dead::DeadLetter;
@@ -41,8 +43,9 @@ impl DeadStore for SqliteStore {
                 }
             }
             if let [first, ..] = discarded.as_slice() {
-                let (object, detail) =
-                    (object(&discarded, first), json!({"letters": discarded.len(), "why": params.why}));
+                let object = if discarded.len() == 1 { format!("letter {first}") } else { "letters".to_owned() };
+                let pipelines = activity::pipelines_of(batch, &discarded)?;
+                let detail = json!({"letters": discarded.len(), "why": params.why, "pipelines": pipelines});
                 activity::note(batch, &params.by, ("discard", &object), &detail, params.now)?;
             }
             Ok(discarded)
@@ -58,20 +61,18 @@ impl DeadStore for SqliteStore {
         self.write(move |batch| {
             let import = |letter| dead_imports::import(batch, letter, params.now);
             let arrivals: Vec<_> = params.letters.iter().map(import).collect::<Result<_, Fault>>()?;
-            let imported =
-                arrivals.iter().filter(|arrival| matches!(arrival, Arrival::New | Arrival::FailedAgain(_))).count();
-            if imported > 0 {
-                activity::note(batch, &params.by, ("import", "letters"), &json!({"letters": imported}), params.now)?;
+            let came = |arrival: &Arrival| matches!(arrival, Arrival::New | Arrival::FailedAgain(_));
+            let imported = params.letters.iter().zip(&arrivals).filter(|(_, arrival)| came(arrival));
+            let pipelines: Vec<_> = imported.map(|(letter, _)| &letter.letter.pipeline).collect();
+            if !pipelines.is_empty() {
+                let names: BTreeSet<_> = pipelines.iter().collect();
+                let detail = json!({"letters": pipelines.len(), "pipelines": names});
+                activity::note(batch, &params.by, ("import", "letters"), &detail, params.now)?;
             }
             Ok(arrivals)
         })
         .await
     }
-}
-
-/// What something was done to: the one, or that there were several.
-pub(super) fn object(ids: &[JobId], first: &JobId) -> String {
-    if ids.len() == 1 { first.to_string() } else { "letters".to_owned() }
 }
 
 /// Who discards, when and why.

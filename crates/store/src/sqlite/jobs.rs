@@ -384,8 +384,9 @@ fn cancel(batch: &mut Batch<'_>, params: &CancelJobs) -> Result<Vec<JobId>, Faul
         }
     }
     if let [first, ..] = cancelled.as_slice() {
-        let object = if cancelled.len() == 1 { first.to_string() } else { "jobs".to_owned() };
-        let detail = json!({"jobs": cancelled.len(), "why": params.why});
+        let object = if cancelled.len() == 1 { format!("job {first}") } else { "jobs".to_owned() };
+        let pipelines = activity::pipelines_of(batch, &cancelled)?;
+        let detail = json!({"jobs": cancelled.len(), "why": params.why, "pipelines": pipelines});
         activity::note(batch, &params.by, ("cancel", &object), &detail, params.now)?;
     }
     Ok(cancelled)

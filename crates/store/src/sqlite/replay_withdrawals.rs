@@ -2,7 +2,7 @@
 
 use redrive_core::causes::Print;
 use redrive_core::failures::Failure;
-use redrive_core::ids::{JobId, ReplayId};
+use redrive_core::ids::JobId;
 use redrive_core::jobs::{Lease, Tally};
 use redrive_core::replays::Withdrawn;
 use redrive_core::state::{JobState, Move};
@@ -13,7 +13,7 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{cause_keys, cause_rules, lanes, replays};
-use crate::contract::{SentLetter, WithdrawLetter, WithdrawLetters};
+use crate::contract::{ListSent, SentLetter, WithdrawLetter, WithdrawLetters};
 
 /// A letter that was sent, as the store sees it.
 struct Waiting {
@@ -30,20 +30,23 @@ const COLUMNS: &str = "j.id, p.name, j.attempts, j.attempts_before, j.crashes, j
     l.letter ->> 'gate', l.letter ->> 'verdict', l.letter ->> 'failures', j.target";
 
 /// Letters that a replay sent and that nobody works on: those that wait, and those whose worker is gone.
-pub(super) fn list(conn: &Connection, id: ReplayId, limit: u32) -> Result<Vec<SentLetter>, Fault> {
-    let (replay, _) = replays::get(conn, id)?;
+pub(super) fn list(conn: &Connection, params: &ListSent) -> Result<Vec<SentLetter>, Fault> {
+    let (replay, _) = replays::get(conn, params.id)?;
+    let (names, limit) = (params.pipelines.as_ref().map(serde_json::to_string).transpose()?, params.limit);
     let sql = format!(
         "SELECT {COLUMNS}, j.begun, NULL, NULL, NULL FROM pipeline p CROSS JOIN place q ON q.pipeline = p.id
              AND (q.lane = ?2 OR q.lane >= ?2 || 'h' AND q.lane < ?2 || 'i')
              JOIN job j ON j.seq = q.seq JOIN replay_letter l ON l.job = j.id AND l.claimed = 1 AND l.replay = ?1
+         WHERE ?3 IS NULL OR p.name IN (SELECT value FROM json_each(?3))
          UNION ALL
          SELECT {COLUMNS}, max(j.begun, h.started > 0), h.token, h.epoch, h.started FROM lease h JOIN job j ON j.seq = h.seq
              JOIN pipeline p ON p.id = j.pipeline JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
          WHERE j.replay = ?1 AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = h.worker)
+             AND (?3 IS NULL OR p.name IN (SELECT value FROM json_each(?3)))
          LIMIT {limit}"
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(params![replay, lanes::replay(replay)], |row| Ok((sent(row)?, row.get(9)?)))?;
+    let rows = select.query_map(params![replay, lanes::replay(replay), names], |row| Ok((sent(row)?, row.get(9)?)))?;
     let found = rows.collect::<RowResult<Vec<(SentLetter, Option<i64>)>>>()?;
     let told = |(letter, failures): (SentLetter, Option<i64>)| {
         let failure = failure_since(conn, &letter, failures)?;

@@ -7,8 +7,10 @@ use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::{LetterFacts, NextReplay, Progress, ReplayState, Step, StepChange};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::json;
 
 use super::SqliteStore;
+use super::activity;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
@@ -16,8 +18,8 @@ use super::rows::{self, RowResult};
 use super::{causes, dead, replay_choices, replay_letters, replay_withdrawals};
 use crate::contract::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
-    ListReplayLetters, ListReplays, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayLetter, ReplayStore,
-    ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
+    ListReplayLetters, ListReplays, ListSent, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayLetter,
+    ReplayStore, ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
 };
 use crate::error::{Result, StoreError};
 
@@ -67,10 +69,10 @@ impl ReplayStore for SqliteStore {
         self.write_about(Topic::Replays, move |batch| replay_letters::release(batch, &params)).await
     }
 
-    async fn list_sent(&self, id: ReplayId, limit: u32) -> Result<Vec<SentLetter>> {
+    async fn list_sent(&self, params: ListSent) -> Result<Vec<SentLetter>> {
         // What a dead worker held is nobody's, and can be taken back.
         self.bury_workers().await?;
-        self.read(move |conn| replay_withdrawals::list(conn, id, limit)).await
+        self.read(move |conn| replay_withdrawals::list(conn, &params)).await
     }
 
     async fn withdraw_letters(&self, params: WithdrawLetters) -> Result<u64> {
@@ -122,7 +124,8 @@ fn open(batch: &mut Batch<'_>, params: &OpenReplay) -> Result<ReplayView, Fault>
     if let Some((_, view)) = find(batch.connection(), params.id)? {
         return Ok(view);
     }
-    let mut selection = params.selection.clone();
+    let new = &params.new;
+    let mut selection = new.selection.clone();
     if let Some(cause) = &mut selection.filter.cause {
         // Whatever is called so later, it is this one that is meant.
         *cause = causes::find(batch.connection(), cause)?.1;
@@ -134,21 +137,27 @@ fn open(batch: &mut Batch<'_>, params: &OpenReplay) -> Result<ReplayView, Fault>
     )?;
     insert.execute(params![
         params.id.as_bytes(),
-        params.name,
-        params.by.name,
-        params.by.via.as_str(),
-        params.wish.mode.as_str(),
+        new.name,
+        new.by.name,
+        new.by.via.as_str(),
+        new.wish.mode.as_str(),
         ReplayState::Preparing.as_str(),
-        params.force_why,
-        params.wish.automatic.is_some(),
+        new.force_why,
+        new.wish.automatic.is_some(),
         serde_json::to_string(&selection)?,
-        serde_json::to_string(&params.pacing)?,
-        serde_json::to_string(&params.edits)?,
+        serde_json::to_string(&new.pacing)?,
+        serde_json::to_string(&new.edits)?,
         params.now.as_millis(),
         serde_json::to_string(&params.pipelines)?,
-        serde_json::to_string(&params.wish)?,
-        serde_json::to_string(&params.pins)?
+        serde_json::to_string(&new.wish)?,
+        serde_json::to_string(&new.pins)?
     ])?;
+    let (object, pipelines) = (format!("replay {}", params.id), &params.pipelines);
+    let mut detail = json!({"name": new.name, "pipelines": pipelines});
+    if let Some(why) = &new.force_why {
+        detail["why"] = json!(why);
+    }
+    activity::note(batch, &new.by, ("start", &object), &detail, params.now)?;
     Ok(get(batch.connection(), params.id)?.1)
 }
 
@@ -273,7 +282,7 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
 /// Changes where a replay is, if it is still as it was. Of its step only the difference is written, since letters may have
 /// settled meanwhile.
 fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
-    let NextReplay { state, why, step, forgiven, pins } = &params.next;
+    let NextReplay { state, why, step, forgiven, pins, verb } = &params.next;
     let mut update = batch.statement(
         "UPDATE replay SET version = version + 1, state = ?3, why = ?4, forgiven = ?5, excluded = ifnull(?6, excluded),
                 finished_at = ?7, pins = ifnull(?8, pins)
@@ -286,9 +295,17 @@ fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
     if update.execute(params![id, params.was, state.as_str(), why, forgiven, excluded, finished_at, pins])? == 0 {
         return Ok(false);
     }
+    if step.is_none() && verb.is_none() {
+        return Ok(true);
+    }
+    let (replay, view) = get(batch.connection(), params.id)?;
     if let Some(change) = step {
-        let (replay, _) = get(batch.connection(), params.id)?;
         set_step(batch, replay, change)?;
+    }
+    if let Some(verb) = verb {
+        let (object, detail) =
+            (format!("replay {}", params.id), json!({"name": view.name, "pipelines": view.pipelines}));
+        activity::note(batch, &params.by, (verb, &object), &detail, params.now)?;
     }
     Ok(true)
 }

@@ -16,11 +16,11 @@ pub async fn pause(setting: &Setting, which: ReplayRef) -> Result<Exit> {
 
 pub async fn cancel(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let names = redrive.find_replay(which).await?.pipelines;
+    let found = redrive.find_cancellable(which).await?;
     // Whoever cancels a replay need not be able to work on it.
-    let known = names.into_iter().filter_map(|name| setting.pipeline(name, &Overrides::default()).ok());
+    let known = found.pipelines.into_iter().filter_map(|name| setting.pipeline(name, &Overrides::default()).ok());
     let known: Vec<_> = known.map(|(pipeline, _)| pipeline).collect();
-    let replay = redrive.cancel_replay(which, &actor(), &known).await?;
+    let replay = redrive.cancel_replay(ReplayRef::Id(found.id), &actor(), &known).await?;
     out!("replay {} is cancelled: {} letters stay dead as they were", replay.id, replay.progress.cancelled())?;
     if replay.progress.running > 0 {
         out!("{} that are being worked on come to their end", replay.progress.running)?;

@@ -12,7 +12,8 @@ use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::{LetterState, ReplayState};
 
-use super::super::signals;
+use super::super::{signals, waiting};
+use super::show::awaited as awaited_by;
 use crate::args::ReplayWorkArgs;
 use crate::exit::Exit;
 use crate::output::foreign::cut;
@@ -25,6 +26,9 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// How often it is read if nothing happens in this process.
 const SHOW_ANYWAY: Duration = Duration::from_secs(1);
+
+/// Within this time a worker has taken up a changed configuration: before, it is not said that none has a version.
+const TAKEN_UP_AFTER: Duration = Duration::from_secs(3);
 
 /// Letters that failed again and are shown.
 const FAILED_SHOWN: u32 = 5;
@@ -39,6 +43,7 @@ pub async fn drive(
 ) -> Result<Exit> {
     let which = ReplayRef::Id(id);
     let worker = redrive.worker(pipelines).only_replay(id);
+    let handed_on = worker.handed_on();
     let stop = CancellationToken::new();
     let said = counter.clone();
     let signalled = signals::watch(stop.clone(), worker.hurry(), move |line| said.say(line));
@@ -67,6 +72,7 @@ pub async fn drive(
         format!("{} -- {}", if args.pure { " --pure" } else { "" }, words.join(" "))
     };
     summarise(redrive, &replay, &command).await?;
+    waiting::show_handed_on(redrive, handed_on.read()).await?;
     if signalled.is_cancelled() && replay.is_open() && replay.state != ReplayState::Paused {
         say!("{} {}; go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
         return Ok(Exit::Interrupted);
@@ -87,8 +93,8 @@ fn names(pipelines: &BTreeSet<PipelineName>) -> String {
 /// The pipelines with letters left that no worker knows; nothing if there is no worker at all.
 async fn unknown(redrive: &Redrive, replay: &ReplayView) -> Result<Option<BTreeSet<PipelineName>>> {
     let workers = redrive.store().list_workers().await?;
-    let alive = workers.iter().filter(|worker| worker.alive);
-    let known: BTreeSet<_> = alive.flat_map(|worker| &worker.runs).map(|runs| &runs.pipeline).collect();
+    let at_work = workers.iter().filter(|worker| worker.is_at_work(redrive.now()));
+    let known: BTreeSet<_> = at_work.flat_map(|worker| &worker.runs).map(|runs| &runs.pipeline).collect();
     if known.is_empty() {
         return Ok(None);
     }
@@ -101,15 +107,23 @@ pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
     let id = redrive.find_replay(which).await?.id;
     let counter = Counter::start("replayed");
-    let mut said = false;
+    let (mut said, begun) = (false, Instant::now());
     loop {
         let replay = redrive.find_replay(ReplayRef::Id(id)).await?;
         show(&counter, &replay);
-        let unknown = if replay.is_open() && !said { unknown(&redrive, &replay).await? } else { Some(BTreeSet::new()) };
-        if unknown.as_ref().is_none_or(|pipelines| !pipelines.is_empty()) {
-            said = true;
-            let what = unknown.map_or_else(|| "it".to_owned(), |pipelines| names(&pipelines));
-            counter.say(&format!("nobody works on {what}: `redrive work` or `redrive replay resume {id}` does"));
+        if !said && replay.is_open() {
+            let nobody = match unknown(&redrive, &replay).await? {
+                Some(known) if known.is_empty() => None,
+                unknown => Some(unknown.map_or_else(|| "it".to_owned(), |pipelines| names(&pipelines))),
+            };
+            let awaited = redrive.awaited_by(&replay).await?;
+            if let Some(what) = &nobody {
+                counter.say(&format!("nobody works on {what}: `redrive work` or `redrive replay resume {id}` does"));
+            } else if !awaited.is_empty() && begun.elapsed() >= TAKEN_UP_AFTER {
+                let rules = format!("`redrive replay resume {id}` goes on with the rules that hold now");
+                counter.say(&format!("it waits for a worker with {}; {rules}", awaited_by(&awaited)));
+            }
+            said = nobody.is_some() || (!awaited.is_empty() && begun.elapsed() >= TAKEN_UP_AFTER);
         }
         if !replay.is_open() || replay.state == ReplayState::Paused {
             counter.finish();

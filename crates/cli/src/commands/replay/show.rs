@@ -94,6 +94,11 @@ fn print(replay: &ReplayView, joined: u64, awaited: &Pins) -> Result<()> {
     Ok(())
 }
 
+/// Which workers are awaited, in words: what was said to them on the command line is part of their version.
+pub fn awaited(awaited: &Pins) -> String {
+    format!("version {}: none has it (`redrive status` shows which they have)", versions(awaited))
+}
+
 /// Versions of pipelines, in words.
 pub fn versions(pins: &Pins) -> String {
     let each: Vec<_> = pins.iter().map(|(name, version)| format!("{version} of {name}")).collect();

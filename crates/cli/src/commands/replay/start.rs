@@ -10,7 +10,7 @@ use redrive_core::ids::PipelineName;
 use redrive_core::replays::{Pacing, ReplayMode};
 
 use super::super::filter::actor;
-use super::{drive, plan, select};
+use super::{drive, plan, select, show};
 use crate::args::{ResumeArgs, StartArgs};
 use crate::exit::{Exit, usage};
 use crate::output::print::out;
@@ -66,7 +66,8 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
     }
     if args.drive.detach {
         out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;
-        return Ok(Exit::Ok);
+        let replay = redrive.find_replay(ReplayRef::Id(id)).await?;
+        return tell_awaited(redrive, &replay).await;
     }
     drive::drive(redrive, pipelines, id, counter, &args.drive.work).await
 }
@@ -82,7 +83,7 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
         let (replay, before) = redrive.resume_replay(id, &actor(), &known).await?;
         tell_pins(&replay, &before)?;
         out!("replay {} goes on: `redrive work` does it", replay.id)?;
-        return Ok(Exit::Ok);
+        return tell_awaited(&redrive, &replay).await;
     }
     let counter = Counter::start("replayed");
     let build = |name: &PipelineName| {
@@ -102,6 +103,15 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
     tell_pins(&replay, &before)?;
     let id = replay.id;
     drive::drive(&redrive, pipelines, id, counter, &args.drive.work).await
+}
+
+/// Says who is waited for, if nobody who is there may work on a replay.
+async fn tell_awaited(redrive: &Redrive, replay: &ReplayView) -> Result<Exit> {
+    let awaited = redrive.awaited_by(replay).await?;
+    if !awaited.is_empty() {
+        out!("it waits for a worker with {}", show::awaited(&awaited))?;
+    }
+    Ok(Exit::Ok)
 }
 
 /// Says which pipelines a replay is worked on with in another version than before.

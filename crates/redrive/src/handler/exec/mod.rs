@@ -154,6 +154,10 @@ impl Handler for Exec {
         Isolation::OwnProcess
     }
 
+    fn secrets(&self) -> Option<&Secrets> {
+        Some(&self.command.secrets)
+    }
+
     fn works_from_saved(&self, _edited: bool) -> bool {
         self.command.pure
     }

@@ -45,6 +45,8 @@ impl Fetcher {
             return Ok(None);
         }
         let mut targets = self.context.redrive.store.list_breakers().await?;
+        // What a replay sent waits for itself.
+        targets.iter_mut().for_each(|breaker| breaker.held -= breaker.held_of_replays);
         targets.retain(|breaker| breaker.pipeline == self.pipeline.name && breaker.held > 0);
         let queued = u64::try_from(ledger.open_by_itself()).unwrap_or(0);
         let free = queued.saturating_sub(targets.iter().map(|breaker| breaker.held).sum());
@@ -68,6 +70,7 @@ impl Fetcher {
             return Ok(false);
         }
         match self.lane {
+            Lane::Queue if self.replayed.as_ref().is_some_and(|replayed| !replayed.is_cancelled()) => Ok(false),
             Lane::Queue => {
                 let ledgers = self.context.redrive.store.ledgers().await?;
                 let left = |name: &PipelineName| ledgers.get(name).is_some_and(|ledger| ledger.open_by_itself() != 0);

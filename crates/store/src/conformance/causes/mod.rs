@@ -11,7 +11,7 @@ use serde_json::json;
 pub(super) use self::script::causes;
 use self::script::{bury_by, by_ada, change, decided, detail, resolve_some, resolved, target, text, try_change};
 use super::script::{Shared, ada, assert_sound, at, attach, brought, bury, dead, job, ledger, plain};
-use crate::contract::{CauseChanged, DeadFilter, DiscardDead, FindCause, ListCauses};
+use crate::contract::{CauseChanged, DeadFilter, DiscardDead, FindCause, ListActivity, ListCauses};
 
 /// Three letters of one cause on two hosts, and one of another.
 async fn bury_four(store: &Shared) {
@@ -90,6 +90,29 @@ pub async fn people_have_their_say(store: Shared) {
         now: at(100),
     };
     assert_eq!(store.list_causes(of_bob).await.expect("listed").len(), 1);
+}
+
+/// What people do to causes is noted with what they said; a change that was refused is not.
+pub async fn what_people_do_to_a_cause_is_noted(store: Shared) {
+    bury_four(&store).await;
+    let listed = causes(&store, at(100)).await;
+    let (id, other) = (listed[0].id.clone(), listed[1].id.clone());
+    change(&store, &id, CauseChange::Assign(Some("bob".into()))).await;
+    let (edit, _) = decided(&store, &id, &CauseChange::Reopen, ID_DIGITS).await.expect("possible");
+    change(&store, &id, CauseChange::Resolve(Some("fixed".into()))).await;
+    assert_eq!(store.change_cause(by_ada(edit)).await.expect("answered"), CauseChanged::Stale);
+    change(&store, &other, CauseChange::MergeInto(id.clone())).await;
+    let noted = store.list_activity(ListActivity { limit: 9, ..ListActivity::default() }).await.expect("listed").items;
+    let told: Vec<_> =
+        noted.iter().map(|done| (done.verb.as_str(), done.object.clone(), done.detail.clone())).collect();
+    let of =
+        |verb, id: &CauseId, note: String| (verb, format!("cause {id}"), json!({"pipelines": ["suite"], "note": note}));
+    let expected = [
+        of("merge", &other, format!("{other} merged into this one")),
+        of("resolve", &id, "resolved: fixed".into()),
+        of("assign", &id, "assigned to bob".into()),
+    ];
+    assert_eq!(told, expected);
 }
 
 /// A cause that was resolved and comes back is regressed.

@@ -13,8 +13,8 @@ use redrive_core::retry::RetryPolicy;
 
 use super::*;
 use crate::contract::{
-    ClaimLetters, FindLetters, FoundLetter, ListPending, OpenReplay, PendingLetter, ReleaseLetters, SendLetter,
-    SendLetters, SentLetter, SetReplay, SurveyLetters, WithdrawLetter, WithdrawLetters,
+    ClaimLetters, FindLetters, FoundLetter, ListPending, ListSent, NewReplay, OpenReplay, PendingLetter,
+    ReleaseLetters, SendLetter, SendLetters, SentLetter, SetReplay, SurveyLetters, WithdrawLetter, WithdrawLetters,
 };
 
 /// A replay that somebody asks for.
@@ -59,8 +59,7 @@ pub(in crate::conformance) async fn open(store: &Shared, n: u128, asked: &Asked)
 }
 
 async fn open_as(store: &Shared, n: u128, asked: &Asked, pacing: Pacing, edits: Input) -> ReplayView {
-    let params = OpenReplay {
-        id: replay_id(n),
+    let new = NewReplay {
         name: format!("replay {n}"),
         by: ada(),
         selection: asked.selection.clone(),
@@ -68,10 +67,9 @@ async fn open_as(store: &Shared, n: u128, asked: &Asked, pacing: Pacing, edits: 
         force_why: None,
         pacing,
         edits,
-        pipelines: BTreeSet::new(),
         pins: Pins::new(),
-        now: asked.now,
     };
+    let params = OpenReplay { id: replay_id(n), new, pipelines: BTreeSet::new(), now: asked.now };
     store.open_replay(params).await.expect("opened")
 }
 
@@ -212,7 +210,7 @@ pub(in crate::conformance) async fn sending(
 
 /// Takes back what nobody works on; says how much that was.
 pub(in crate::conformance) async fn withdraw(store: &Shared, n: u128, now: Timestamp) -> u64 {
-    let waiting = store.list_sent(replay_id(n), 1_000).await.expect("listed");
+    let waiting = store.list_sent(ListSent { id: replay_id(n), pipelines: None, limit: 1_000 }).await.expect("listed");
     let decide = |sent: SentLetter| {
         let (tally, begun, in_worker, gate) = (sent.tally, sent.begun, sent.in_worker, sent.gate);
         let (verdict, failure) = (sent.verdict.as_deref(), sent.failure.as_ref());

@@ -255,6 +255,9 @@ pub async fn replayed_letters_respect_breakers(store: Shared) {
     start_as(&store, 1, plan(Selection { ids: vec![id], ..Selection::default() }), at_once(), Input::new()).await;
     advance(&store, 1, at(101)).await;
     assert!(lease(&store, 1, at(102)).await.is_empty(), "the breaker is open");
+    lease_all(&store, 9, at(102)).await;
+    let held = store.list_breakers().await.expect("listed").remove(0);
+    assert_eq!((held.held, held.held_of_replays), (2, 1), "one of them waits in the queue");
     assert_sound(&store).await;
     assert_eq!(lease(&store, 1, at(2_000)).await.len(), 1, "it is let through as a probe");
     assert_sound(&store).await;

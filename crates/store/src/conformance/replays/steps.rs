@@ -3,7 +3,10 @@
 use redrive_core::replays::{Step, Withdrawn, next};
 
 use super::*;
-use crate::contract::{ForgetReplays, ListPending, ReleaseLetters, SentLetter, WithdrawLetter, WithdrawLetters};
+use crate::contract::{
+    ActivityView, ForgetReplays, ListActivity, ListPending, ListSent, ReleaseLetters, SentLetter, WithdrawLetter,
+    WithdrawLetters,
+};
 
 /// A replay is prepared in steps: a letter that was claimed is nobody else's, and any driver goes on where the last one stopped.
 pub async fn letters_are_chosen_in_steps(store: Shared) {
@@ -175,8 +178,12 @@ pub async fn who_works_on_a_letter_keeps_it(store: Shared) {
     bury_some(&store, 2).await;
     start(&store, 1, at_once()).await;
     advance(&store, 1, at(101)).await;
-    let seen = store.list_sent(replay_id(1), 10).await.expect("listed");
+    let seen = store.list_sent(ListSent { id: replay_id(1), pipelines: None, limit: 10 }).await.expect("listed");
     assert_eq!(seen.len(), 2);
+    for (name, expected) in [(pipeline(), 2), ("other".parse().expect("a name"), 0)] {
+        let of = ListSent { id: replay_id(1), pipelines: Some([name].into()), limit: 10 };
+        assert_eq!(store.list_sent(of).await.expect("listed").len(), expected, "only of those that are named");
+    }
     let leased = lease_some(&store, 1, 1, at(102)).await.remove(0);
     let running = get(&store, 1).await;
     assert!(store.set_replay(setting(&running, ReplayState::Cancelling, at(103))).await.expect("set"));
@@ -216,4 +223,29 @@ pub async fn old_replays_are_forgotten_in_steps(store: Shared) {
     assert!(store.get_replay(replay_id(1)).await.expect("read").is_none());
     assert_eq!(get(&store, 2).await.progress.total, 5, "it is open");
     assert_sound(&store).await;
+}
+
+/// What people do to replays is noted, what Redrive does with them is not.
+pub async fn what_people_do_to_a_replay_is_noted(store: Shared) {
+    bury_some(&store, 2).await;
+    start(&store, 1, Pacing { ramp: vec![1], ..at_once() }).await;
+    advance(&store, 1, at(101)).await;
+    for done in [ReplayChange::Pause, ReplayChange::Resume, ReplayChange::Cancel] {
+        assert!(change(&store, 1, done).await);
+    }
+    let listed = async |params: ListActivity| {
+        let noted = store.list_activity(ListActivity { limit: 9, ..params }).await.expect("listed").items;
+        let told = |noted: &ActivityView| {
+            assert_eq!((noted.object.clone(), noted.by.name.as_str()), (format!("replay {}", replay_id(1)), "ada"));
+            noted.verb.clone()
+        };
+        noted.iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(ListActivity::default()).await, ["cancel", "resume", "pause", "start"]);
+    let of = ListActivity { pipeline: Some(pipeline()), ..ListActivity::default() };
+    assert_eq!(listed(of).await, ["cancel", "resume", "pause"], "when it was started its letters were not chosen");
+    let of = ListActivity { pipeline: "other".parse().ok(), ..ListActivity::default() };
+    assert!(listed(of).await.is_empty());
+    let since = |since| ListActivity { since: Some(since), ..ListActivity::default() };
+    assert_eq!((listed(since(at(200))).await.len(), listed(since(at(201))).await.len()), (3, 0));
 }

@@ -98,6 +98,17 @@ pub struct ListPending {
     pub limit: u32,
 }
 
+/// Asks for letters that were sent and that nobody works on.
+#[derive(Clone, Debug)]
+pub struct ListSent {
+    /// Of which replay.
+    pub id: ReplayId,
+    /// Only of these pipelines; of all if none are named.
+    pub pipelines: Option<BTreeSet<PipelineName>>,
+    /// At most so many.
+    pub limit: u32,
+}
+
 /// A letter whose turn has not come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingLetter {

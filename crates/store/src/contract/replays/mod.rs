@@ -22,8 +22,8 @@ use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use self::letters::{
-    ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, ListPending, PendingDead, PendingLetter, ReleaseLetters,
-    SendLetter, SendLetters, SentLetter, SurveyLetters, WithdrawLetter, WithdrawLetters,
+    ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, ListPending, ListSent, PendingDead, PendingLetter,
+    ReleaseLetters, SendLetter, SendLetters, SentLetter, SurveyLetters, WithdrawLetter, WithdrawLetters,
 };
 use super::dead::DeadFilter;
 use super::pages::Page;
@@ -62,7 +62,7 @@ pub trait ReplayStore {
     async fn release_letters(&self, params: ReleaseLetters) -> Result<u64>;
 
     /// Letters that a replay sent and that nobody works on.
-    async fn list_sent(&self, id: ReplayId, limit: u32) -> Result<Vec<SentLetter>>;
+    async fn list_sent(&self, params: ListSent) -> Result<Vec<SentLetter>>;
 
     /// Takes back letters that were sent: they are dead as was decided. Those that somebody works on by now, or to which
     /// something has happened since, are left where they are. Says how many were taken back.
@@ -108,29 +108,36 @@ impl Selection {
     }
 }
 
-/// Asks for a replay to be made.
+/// A replay that is wanted.
 #[derive(Clone, Debug)]
-pub struct OpenReplay {
-    /// Its id.
-    pub id: ReplayId,
+pub struct NewReplay {
     /// What it is called.
     pub name: String,
     /// Who wants it.
     pub by: Actor,
     /// Which letters.
     pub selection: Selection,
-    /// What is wanted.
+    /// What is wanted of it.
     pub wish: Wish,
-    /// Why letters that failed permanently go too.
+    /// Why letters that failed permanently go too, if they do.
     pub force_why: Option<String>,
     /// How fast.
     pub pacing: Pacing,
     /// Fields of the input to change before each letter is sent.
     pub edits: Input,
+    /// The versions of its pipelines that it is planned with: only workers that have them work on it.
+    pub pins: Pins,
+}
+
+/// Asks for a replay to be made.
+#[derive(Clone, Debug)]
+pub struct OpenReplay {
+    /// Its id.
+    pub id: ReplayId,
+    /// What is wanted.
+    pub new: NewReplay,
     /// The pipelines that its letters belong to, as far as they are known.
     pub pipelines: BTreeSet<PipelineName>,
-    /// The versions that they must have to be worked on.
-    pub pins: Pins,
     /// The time.
     pub now: Timestamp,
 }

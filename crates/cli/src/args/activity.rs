@@ -1,0 +1,28 @@
+//! The arguments of `redrive activity`.
+
+use clap::Args;
+use redrive_core::ids::PipelineName;
+
+use super::PageArgs;
+
+pub(super) const ACTIVITY_EXAMPLES: &str = "\
+What Redrive does by itself is not listed. It is forgotten after 90 days.
+
+Examples:
+  redrive activity --since 2h
+  redrive activity --pipeline catalog --json";
+
+#[derive(Debug, Args)]
+pub struct ActivityArgs {
+    /// Only what concerned this pipeline
+    #[arg(long, short, value_name = "NAME")]
+    pub pipeline: Option<PipelineName>,
+    /// Only from this time on: 2h (ago), 2026-11-15 or 2026-11-15T14:02:00Z
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only what this person did
+    #[arg(long, value_name = "NAME")]
+    pub who: Option<String>,
+    #[command(flatten)]
+    pub page: PageArgs,
+}

@@ -1,0 +1,46 @@
+//! `redrive activity`: what people did.
+
+use std::io;
+
+use anyhow::Result;
+use redrive::config::{Setting, units};
+use redrive::contract::{ActivityView, ListActivity};
+use serde_json::Value;
+
+use super::filter;
+use crate::args::ActivityArgs;
+use crate::exit::{Exit, usage};
+use crate::output::print::out;
+use crate::output::table;
+
+pub async fn run(setting: &Setting, args: ActivityArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing().await?;
+    let since = args.since.as_deref().map(|text| units::instant(text, redrive.now())).transpose().map_err(usage)?;
+    let fetch = async |limit, cursor| {
+        let (who, pipeline) = (args.who.clone(), args.pipeline.clone());
+        redrive.list_activity(ListActivity { who, pipeline, since, limit, cursor }).await
+    };
+    filter::print(&args.page, fetch, print).await
+}
+
+fn print(done: &[ActivityView]) -> io::Result<()> {
+    if done.is_empty() {
+        return out!("nobody did anything");
+    }
+    let row = |done: &ActivityView| {
+        let who = format!("{} ({})", done.by.name, done.by.via.as_str());
+        vec![done.at.to_string(), who, done.verb.clone(), done.object.clone(), detail(&done.detail)]
+    };
+    table::print(&["at", "who", "did", "to", "detail"], &done.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Numbers and reasons, as `name: value`.
+fn detail(detail: &Value) -> String {
+    let written = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    };
+    let fields = detail.as_object().into_iter().flatten();
+    fields.map(|(name, value)| format!("{name}: {}", written(value))).collect::<Vec<_>>().join("; ")
+}

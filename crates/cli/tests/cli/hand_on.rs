@@ -1,0 +1,89 @@
+//! Jobs that hand on others, by commands and by `redrive.toml`.
+
+use serde_json::{Value, json};
+
+use crate::harness::Sandbox;
+
+/// Hands on two items for each page.
+const PAGES: &str = r#"
+import json, sys
+page = json.load(sys.stdin)["input"]["page"]
+items = [{"pipeline": "items", "input": {"item": page * 10 + n}} for n in (1, 2)]
+print(json.dumps({"result": {"page": page}, "enqueue": items}))
+"#;
+
+/// The same, for job after job.
+const SERVER: &str = r#"
+import json, sys
+for line in sys.stdin:
+    job = json.loads(line)
+    items = [{"pipeline": "items", "input": {"item": job["input"]["page"] * 10}}]
+    print(json.dumps({"id": job["id"], "result": {"ok": True}, "enqueue": items}), flush=True)
+"#;
+
+fn sandbox(hand_on: &str, script: &str, mode: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("pages.py", script);
+    sandbox.write(
+        "redrive.toml",
+        format!(
+            "[pipeline.pages]\ncommand = [\"python3\", \"pages.py\"]\nout = \"pages.jsonl\"\nmode = {mode:?}\n{hand_on}\n\
+             [pipeline.items]\ncommand = [\"cat\"]\nout = \"items.jsonl\"\ntarget = \"warehouse\"\n"
+        ),
+    );
+    sandbox.write("tasks.jsonl", "{\"page\":1}\n{\"page\":2}\n");
+    sandbox
+}
+
+fn targets(sandbox: &Sandbox) -> Vec<Value> {
+    let jobs = sandbox.redrive("job list --pipeline items --json").expect(0).json_lines();
+    jobs.into_iter().map(|job| job["target"].clone()).collect()
+}
+
+#[test]
+fn a_run_says_what_it_handed_on_and_how_to_work_on_that() {
+    let sandbox = sandbox("hand_on = [\"items\"]", PAGES, "process");
+    let ran = sandbox.redrive("run tasks.jsonl --pipeline pages").expect(0);
+    let said = "handed on: 4 to pipeline items; 4 wait there: redrive work --drain --pipeline items";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    assert_eq!(targets(&sandbox), [json!("warehouse"), json!("warehouse"), json!("warehouse"), json!("warehouse")]);
+    sandbox.redrive("work --drain --pipeline items").expect(0);
+    assert_eq!(sandbox.ledger("items")["done"], 4);
+    assert_eq!(sandbox.read("pages.jsonl").lines().count(), 2);
+    let again = sandbox.redrive("run tasks.jsonl --pipeline pages").expect(0);
+    assert!(!again.stderr.contains("handed on"), "{}", again.stderr);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_persistent_command_hands_on() {
+    let sandbox = sandbox("hand_on = [\"items\"]", SERVER, "persistent");
+    let ran = sandbox.redrive("run tasks.jsonl --pipeline pages").expect(0);
+    assert!(ran.stderr.contains("handed on: 2 to pipeline items"), "{}", ran.stderr);
+    sandbox.redrive("work --drain").expect(0);
+    assert_eq!(sandbox.ledger("items")["done"], 2);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn hand_on_names_the_pipelines_that_jobs_may_go_to() {
+    let refused = sandbox("hand_on = []", PAGES, "process");
+    refused.redrive("run tasks.jsonl --pipeline pages").expect(3);
+    let letter = &refused.dead()[0];
+    assert_eq!((&letter["reason"], &letter["code"]), (&json!("misconfigured"), &json!("hand_on")));
+    assert!(letter["message"].as_str().is_some_and(|why| why.contains("hand_on of pipeline pages")), "{letter}");
+    refused.assert_sound();
+    let unknown = sandbox("hand_on = [\"item\"]", PAGES, "process");
+    unknown.redrive("run tasks.jsonl --pipeline pages").expect(2).complains("pipeline item, which is not in this file");
+}
+
+#[test]
+fn a_replay_says_what_it_handed_on() {
+    let sandbox = sandbox("hand_on = []", PAGES, "process");
+    sandbox.redrive("run tasks.jsonl --pipeline pages").expect(3);
+    let config = sandbox.read("redrive.toml").replace("hand_on = []", "hand_on = [\"items\"]");
+    sandbox.write("redrive.toml", config);
+    let replayed = sandbox.redrive("replay start --pipeline pages").expect(0);
+    assert!(replayed.stderr.contains("handed on: 4 to pipeline items; 4 wait there"), "{}", replayed.stderr);
+    sandbox.assert_sound();
+}
