@@ -36,7 +36,6 @@ fn way_out(error: &StoreError) -> &'static str {
         StoreError::NewerSchema { .. } => ": upgrade redrive",
         StoreError::NotAStore { .. } => "; name another file with --store",
         StoreError::Busy { .. } => ": try again, or find it with `fuser`",
-        StoreError::Unavailable { .. } => ": try again once it does",
         StoreError::DiskFull { .. } => {
             "; make room and run the same command again, nothing that was acknowledged is lost"
         }
@@ -49,7 +48,6 @@ fn way_out(error: &StoreError) -> &'static str {
         StoreError::CannotMigrate { why, .. } => way_out(why),
         StoreError::Emptied { .. }
         | StoreError::ReadOnly { .. }
-        | StoreError::Unsupported { .. }
         | StoreError::AmbiguousCause(_)
         | StoreError::InvalidLocation { .. }
         | StoreError::InvalidCursor(_)

@@ -104,7 +104,21 @@ impl Delta {
     }
 }
 
+/// Which time a job dies: each counts once by its first death, and what fails again is counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Death {
+    /// The first, here or elsewhere.
+    First,
+    /// It was a dead letter before.
+    Again,
+}
+
 impl Decision {
+    /// Which death it is, if the job becomes a dead letter.
+    pub fn death(&self) -> Death {
+        if self.tally.replays == 0 { Death::First } else { Death::Again }
+    }
+
     /// What is counted when it is applied.
     pub fn deltas(&self) -> impl Iterator<Item = Delta> {
         let failed = self.failure.as_ref().map(|failure| (failure.reason, failure.crash));
@@ -157,6 +171,10 @@ mod tests {
         assert_eq!(events(0, fatal()), (vec![Event::Buried], true));
         assert_eq!(events(1, fatal()), (vec![Event::Refailed], false));
         assert_eq!(events(2, Outcome::Done), (vec![Event::Done, Event::Recovered], false));
+        let death = |replays| {
+            decide(&Policy::default(), &job(Tally { replays, ..Tally::default() }), fatal(), ending()).death()
+        };
+        assert_eq!((death(0), death(1)), (Death::First, Death::Again));
     }
 
     #[test]

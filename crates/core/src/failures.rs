@@ -284,6 +284,10 @@ pub struct Failure {
     /// Whether the attempt took its process down; such attempts are counted as crashes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub crash: bool,
+    /// Whether the attempt went to see if its target is better, and it was not: it is given back. Of several in a row the newest is
+    /// kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub probe: bool,
     /// A short stable code.
     pub code: Option<String>,
     /// What happened, in words.
@@ -323,6 +327,11 @@ impl Failure {
     /// The raw response, if it was kept and is not lost.
     pub fn kept_payload(&self) -> Option<&Payload> {
         self.payload.as_ref().filter(|payload| payload.lost.is_none())
+    }
+
+    /// Whether it takes the place of the failure before it: a target that is down for days is probed again and again.
+    pub fn replaces(&self, last: &Self) -> bool {
+        self.probe && last.probe && self.replay == last.replay
     }
 
     /// Whether there was a raw response, and it is lost.

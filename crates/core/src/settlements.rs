@@ -18,6 +18,7 @@ use crate::policy::Policy;
 use crate::proxies;
 use crate::retry::RetryPolicy;
 use crate::rules::{Verdict, classify};
+use crate::state::JobState;
 use crate::time::Timestamp;
 use crate::traffic::Facts;
 
@@ -32,6 +33,14 @@ pub enum Outcome {
     Crashed(FailureReport),
     /// It was not started, or stopped through no fault of its own.
     Returned,
+}
+
+impl Outcome {
+    /// Whether an attempt that ended so was settled before and is brought back again because the answer was lost: its lease settled
+    /// the job into that state.
+    pub fn is_resent(&self, settled_into: JobState) -> bool {
+        matches!(settled_into, JobState::Done) == matches!(self, Self::Done)
+    }
 }
 
 /// The circumstances of an attempt's end.
@@ -70,6 +79,15 @@ impl Destination {
     /// It becomes a dead letter.
     pub const fn bury(gate: Gate, verdict: Option<String>) -> Self {
         Self::Dead { gate, verdict }
+    }
+
+    /// The state that the job is in then.
+    pub const fn state(&self) -> JobState {
+        match self {
+            Self::Done => JobState::Done,
+            Self::Queue { .. } => JobState::Queued,
+            Self::Dead { .. } => JobState::Dead,
+        }
     }
 }
 
@@ -111,7 +129,8 @@ impl Decision {
         let signal = if job.saved.is_some() { Signal::Unasked } else { self.signal };
         if job.probe && signal.is_trouble() {
             let tally = Tally { attempts: job.tally.attempts, ..self.tally };
-            return Self { signal, tally, destination: Destination::Queue { due_at: ending.at }, ..self };
+            let failure = self.failure.map(|failure| Failure { probe: true, ..failure });
+            return Self { signal, tally, failure, destination: Destination::Queue { due_at: ending.at }, ..self };
         }
         Self { signal, ..self }
     }
@@ -166,6 +185,12 @@ impl Settlement {
     pub fn handing_on(self, jobs: Vec<HandedJob>) -> Self {
         let done = self.decision.destination == Destination::Done;
         Self { handed_on: if done { jobs } else { Vec::new() }, ..self }
+    }
+
+    /// Whether it was applied before and is sent again because its answer was lost: its lease settled the job into that state. A
+    /// verdict that is not the one that was given then is another settlement, and comes too late.
+    pub fn is_resent(&self, settled_into: Option<JobState>) -> bool {
+        settled_into == Some(self.decision.destination.state())
     }
 
     /// What it says about the job's target, if it has one, as the settlement at that place of a batch.
@@ -283,6 +308,7 @@ pub(crate) fn record(job: &LeasedJob, report: FailureReport, reason: Reason, end
         attempt: job.attempt(),
         replay: job.tally.replays,
         reason,
+        probe: false,
         crash: false,
         code: report.code,
         message: report.message,

@@ -166,7 +166,8 @@ impl Breakers {
         rows.iter().filter_map(turn).collect()
     }
 
-    /// Forgets the breakers of a pipeline that are closed and whose window is long over, in pages, while that is to go on.
+    /// Forgets the breakers of a pipeline that are closed and whose window is long over, and folds in what was said of targets that
+    /// nobody speaks of any more, in pages, while that is to go on.
     pub(crate) async fn sweep(
         &self,
         store: &dyn Store,
@@ -179,7 +180,7 @@ impl Breakers {
         while goes_on() {
             let page = store.breakers_of(BreakersOf { pipeline: name.clone(), after, limit: PAGE }).await?;
             after = page.last().map(|row| row.target.clone());
-            let changes: Vec<_> = page.iter().filter_map(|row| row.forgotten(policy, now)).collect();
+            let changes: Vec<_> = page.iter().filter_map(|row| row.tidied(policy, now)).collect();
             if !changes.is_empty() {
                 self.learn(&store.change_breakers(changes).await?);
             }

@@ -8,6 +8,9 @@ use redrive_store::contract::{CancelJobs, JobDetail};
 use crate::engine::Redrive;
 use crate::error::{Error, ErrorKind};
 
+/// Jobs that are cancelled in one transaction.
+const STEP: usize = 500;
+
 /// Why something that was asked about a job cannot be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
@@ -52,8 +55,11 @@ impl Redrive {
     /// Discards jobs that are queued or leased, with a record; says which were not, and why. One that runs goes on no longer
     /// than until its worker's next beat, and what comes out of it does not count.
     pub async fn cancel_jobs(&self, ids: Vec<JobId>, why: &str, by: &Actor) -> Result<Cancelled, Error> {
-        let params = CancelJobs { ids: ids.clone(), by: by.clone(), why: why.to_owned(), now: self.now() };
-        let jobs = self.store.cancel_jobs(params).await?;
+        let mut jobs = Vec::new();
+        for step in ids.chunks(STEP) {
+            let params = CancelJobs { ids: step.to_vec(), by: by.clone(), why: why.to_owned(), now: self.now() };
+            jobs.extend(self.store.cancel_jobs(params).await?);
+        }
         let mut refused = Vec::new();
         for id in ids.into_iter().filter(|id| !jobs.contains(id)) {
             refused.push(match self.store.get_job(id).await? {

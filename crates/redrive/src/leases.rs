@@ -5,7 +5,7 @@
 //! Nothing is remembered here between two calls: a lease is enough to find its job, so that another process may answer the next
 //! call. A worker that is not heard of any more loses its leases when they run out; [`Redrive::take_back`] returns them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use redrive_core::ids::{LeaseToken, WorkerId};
@@ -147,22 +147,27 @@ impl RemoteWorker {
         let leases = ended.iter().map(|ended| ended.lease).collect();
         let held = self.redrive.store.leased(leases).await?;
         let mut held: HashMap<Lease, LeasedJob> = held.into_iter().map(|job| (job.lease, job)).collect();
-        let mut brought = Vec::with_capacity(ended.len());
+        let (mut brought, mut taken) = (Vec::with_capacity(ended.len()), Vec::new());
+        let again = self.settled_before(&ended, &held).await?;
         let mut settling = Settling { worker: self, pipeline, results: Vec::new(), jobs: Vec::new() };
         for ended in ended {
-            let mine = held.remove(&ended.lease).filter(|job| job.pipeline == pipeline.name);
+            let lease = ended.lease;
+            let mine = held.remove(&lease).filter(|job| job.pipeline == pipeline.name);
             brought.push(match mine {
                 Some(job) => match settling.take(job, ended).await {
-                    Ok(()) => BroughtBack::Settled,
+                    Ok(()) => {
+                        taken.push(brought.len());
+                        BroughtBack::Settled
+                    }
                     Err(why) => BroughtBack::Unkept(why),
                 },
+                None if again.contains(&lease) => BroughtBack::Settled,
                 None => BroughtBack::Stale,
             });
         }
         let answers = settling.settle().await?;
-        let taken = brought.iter_mut().filter(|brought| **brought == BroughtBack::Settled);
-        for (brought, answer) in taken.zip(answers) {
-            *brought = answer;
+        for (place, answer) in taken.into_iter().zip(answers) {
+            brought[place] = answer;
         }
         Ok(brought)
     }
@@ -179,6 +184,22 @@ impl RemoteWorker {
             None => self.beat(std::slice::from_ref(pipeline), Vec::new(), now).await?,
         };
         Ok(())
+    }
+
+    /// Of jobs whose lease no longer holds, those that were settled by it: they are brought back again because the answer was lost.
+    async fn settled_before(
+        &self,
+        ended: &[EndedJob],
+        held: &HashMap<Lease, LeasedJob>,
+    ) -> Result<HashSet<Lease>, Error> {
+        let lost: Vec<_> = ended.iter().filter(|ended| !held.contains_key(&ended.lease)).collect();
+        if lost.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let into = self.redrive.store.settled(lost.iter().map(|ended| ended.lease).collect()).await?;
+        let again =
+            lost.iter().zip(into).filter(|(ended, into)| into.is_some_and(|into| ended.outcome.is_resent(into)));
+        Ok(again.map(|(ended, _)| ended.lease).collect())
     }
 
     async fn beat(&self, pipelines: &[Pipeline], leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {

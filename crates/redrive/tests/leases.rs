@@ -76,6 +76,27 @@ async fn what_is_done_elsewhere_is_written_settled_and_heard() {
 }
 
 #[tokio::test]
+async fn what_is_brought_back_again_is_settled_once_and_answered_alike() {
+    let (redrive, _) = redrive();
+    let (worker, caught) = (attached(&redrive).await, Caught::default());
+    let pipeline = pipeline().sink(caught.clone());
+    redrive.enqueue(&pipeline, (0..3).map(|n| json!({"n": n}))).await.expect("accepted");
+    let jobs = leased(&worker, 3).await;
+    let back = || {
+        let done = EndedJob { result: Some(json!(1)), ..ended(jobs[0].lease, Outcome::Done) };
+        vec![done, ended(jobs[1].lease, Outcome::Returned), ended(jobs[2].lease, failed(Reason::Blocked))]
+    };
+    for _ in 0..2 {
+        let answers = worker.settle(&pipeline, back()).await.expect("answered");
+        assert_eq!(answers, [BroughtBack::Settled, BroughtBack::Settled, BroughtBack::Settled]);
+    }
+    assert_eq!(*caught.0.lock().expect("unpoisoned"), [json!(1)], "its result is written once");
+    let ledger = redrive.ledger(pipeline.name()).await.expect("read");
+    assert_eq!((ledger.done, ledger.queued, ledger.dead), (1, 1, 1));
+    assert_eq!(redrive.job(jobs[0].lease.job).await.expect("there").late.len(), 0, "nothing came too late");
+}
+
+#[tokio::test]
 async fn the_policy_decides_what_becomes_of_a_failure() {
     let (redrive, clock) = redrive();
     let worker = attached(&redrive).await;

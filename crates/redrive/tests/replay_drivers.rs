@@ -14,10 +14,14 @@ use redrive_core::actors::{Actor, Via};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::TryId;
 use redrive_core::jobs::Input;
-use redrive_core::replays::{Pacing, ReplayMode, ReplayState, Wish};
-use redrive_store::contract::{DeadFilter, OpenTry, Selection};
+use redrive_core::policy::Policy;
+use redrive_core::replays::{AutoReplay, Automatic, Pacing, ReplayMode, ReplayState, Wish};
+use redrive_store::Store;
+use redrive_store::conformance::decorators::{Counting, Decorated, Delaying};
+use redrive_store::contract::{DeadFilter, ListDead, OpenTry, Selection};
+use redrive_store::sqlite::SqliteStore;
 
-use self::in_memory::{at_start, redrive};
+use self::in_memory::{at_start, eventually, over, redrive};
 
 fn ada() -> Actor {
     Actor::new("ada", Via::Api)
@@ -119,4 +123,121 @@ async fn a_try_is_not_relied_on_once_its_pipeline_is_defined_otherwise() {
     assert!(matches!(find("v2").await, Err(Error::Replay(ReplayError::TriedOtherwise(_)))));
     clock.advance(Duration::from_secs(86_401));
     assert!(matches!(find("v1").await, Err(Error::Replay(ReplayError::TryTooOld(_)))));
+}
+
+/// A replay whose letters are named, and whose maker was killed when it had claimed them and not heard so: whoever goes on does not
+/// take its own letters for another's.
+#[tokio::test]
+async fn a_choice_that_was_abandoned_goes_on_where_it_was() {
+    let layer = Arc::new(Delaying::new("claim_letters"));
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().expect("opened"));
+    let (redrive, _clock) = over(Decorated::around(store, &layer));
+    let fixed = Arc::new(AtomicBool::new(false));
+    let pipeline = with_dead(&redrive, "p", 3, &fixed).await;
+    let listed = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: false };
+    let ids = redrive.store().list_dead(listed).await.expect("listed").items.iter().map(|letter| letter.id).collect();
+    let new = NewReplay {
+        name: "r".into(),
+        by: ada(),
+        selection: Selection { filter: DeadFilter::default(), ids },
+        wish: Wish::of(ReplayMode::Suited),
+        force_why: None,
+        pacing: Pacing::default(),
+        edits: Input::new(),
+        pins: Default::default(),
+    };
+    layer.hold_back(true);
+    let maker = tokio::spawn({
+        let redrive = redrive.clone();
+        async move { redrive.start_replay(new).await.map(drop) }
+    });
+    eventually("its letters are claimed", async || layer.held_back() == 1).await;
+    maker.abort();
+    layer.hold_back(false);
+    fixed.store(true, Ordering::Relaxed);
+    let id = redrive.find_replay(ReplayRef::Last).await.expect("there").id;
+    let worker = redrive.worker(vec![pipeline]).only_replay(id);
+    tokio::time::timeout(Duration::from_secs(20), worker.run(Until::Drained, CancellationToken::new()))
+        .await
+        .expect("it ends")
+        .expect("worked");
+    let done = redrive.find_replay(ReplayRef::Id(id)).await.expect("there");
+    assert_eq!((done.state, done.progress.recovered), (ReplayState::Done, 3));
+    assert_eq!(done.excluded, Default::default(), "none of them was another's");
+    assert_sound(&redrive).await;
+}
+
+/// A pipeline in a version that replays by itself what timed out, each minute.
+fn by_itself(version: &str, fails: bool) -> Pipeline {
+    let policy = Policy { auto_replays: vec![AutoReplay::every(Duration::from_secs(60))], ..Policy::default() };
+    let run = move |_: Job| async move {
+        if fails { Err(FailureReport::new(Reason::Timeout, "slow")) } else { Ok(json!(1)) }
+    };
+    let pipeline = Pipeline::new("p", run).expect("a pipeline").with_policy(policy).attempts(1);
+    pipeline.defined(DefinitionVersion::new(version))
+}
+
+#[tokio::test]
+async fn a_turn_without_letters_leaves_nothing_behind() {
+    let layer = Arc::<Counting>::default();
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().expect("opened"));
+    let (redrive, clock) = over(Decorated::around(store, &layer));
+    let stop = CancellationToken::new();
+    redrive.enqueue(&by_itself("v1", false), [json!({})]).await.expect("accepted");
+    let worker = redrive.worker(vec![by_itself("v1", false)]).with_replays();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
+    eventually("some turns were had", async || {
+        clock.advance(Duration::from_secs(30));
+        layer.calls("survey_letters") >= 5
+    })
+    .await;
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+    assert_eq!(layer.calls("open_replay"), 0);
+}
+
+/// An automatic replay is pinned like any other; when the rules that it was planned with are gone it goes on with those there are.
+#[tokio::test]
+async fn an_automatic_replay_is_pinned_and_goes_on_when_its_rules_are_gone() {
+    let (redrive, clock) = redrive();
+    let old = by_itself("v1", true);
+    redrive.enqueue(&old, (0..3).map(|n| json!({"n": n}))).await.expect("accepted");
+    redrive.drain(old.clone()).await.expect("drained");
+    let filter = DeadFilter { reason: Some(Reason::Timeout), ..DeadFilter::default() };
+    let automatic = Some(Automatic { times_max: 9, letters_max: 9 });
+    let new = NewReplay {
+        name: "automatic".into(),
+        by: ada(),
+        selection: Selection { filter, ids: Vec::new() },
+        wish: Wish { automatic, ..Wish::of(ReplayMode::Refetch) },
+        force_why: None,
+        pacing: Pacing::default(),
+        edits: Input::new(),
+        pins: redrive::replays::pins(std::slice::from_ref(&old)),
+    };
+    let id = redrive.start_replay(new).await.expect("started").0.expect("something to replay");
+    let new = by_itself("v2", false);
+    let worker = redrive.worker(vec![new.clone()]).with_replays();
+    tokio::time::timeout(Duration::from_secs(20), worker.run(Until::Drained, CancellationToken::new()))
+        .await
+        .expect("it does not wait for ever")
+        .expect("worked");
+    let done = redrive.find_replay(ReplayRef::Id(id)).await.expect("there");
+    assert_eq!((done.state, done.progress.recovered), (ReplayState::Done, done.progress.total));
+    assert_eq!(done.pins, redrive::replays::pins(&[new]));
+
+    redrive.enqueue(&old, [json!({"n": 4})]).await.expect("accepted");
+    redrive.drain(old.clone()).await.expect("drained");
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(redrive.worker(vec![old.clone()]).with_replays().run(Until::Stopped, stop.clone()));
+    eventually("policy began one", async || {
+        clock.advance(Duration::from_secs(30));
+        redrive.find_replay(ReplayRef::Last).await.expect("there").id != id
+    })
+    .await;
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+    let begun = redrive.find_replay(ReplayRef::Last).await.expect("there");
+    assert!(begun.automatic);
+    assert_eq!(begun.pins, redrive::replays::pins(std::slice::from_ref(&old)));
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
 use redrive_core::state::IllegalMove;
-use redrive_core::time::Timestamp;
 
 /// The result of a store's verb.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -57,14 +56,6 @@ pub enum StoreError {
         place: String,
         /// When it is worth another try.
         retry_after: Duration,
-    },
-    /// The store does not answer. Nothing is known to be lost.
-    #[error("{place} has not answered since {since}")]
-    Unavailable {
-        /// Where.
-        place: String,
-        /// Since when.
-        since: Timestamp,
     },
     /// The disk is full; nothing of the batch was written.
     #[error("the disk is full: {place} could not be written")]
@@ -130,17 +121,11 @@ pub enum StoreError {
         /// What changed.
         what: String,
     },
-    /// A question that would take too long to answer.
+    /// More than is done in one step: nothing was done, and it is to be asked for in pieces.
     #[error("{what} is too much at once")]
     TooBroad {
         /// What was asked.
         what: String,
-    },
-    /// This backend cannot do that.
-    #[error("this store has no {what}")]
-    Unsupported {
-        /// What was asked.
-        what: &'static str,
     },
     /// There is no such cause.
     #[error("no cause {0}")]
@@ -194,7 +179,6 @@ impl StoreError {
             Self::QueueFull { .. }
                 | Self::Conflict { .. }
                 | Self::TooBroad { .. }
-                | Self::Unsupported { .. }
                 | Self::NoCause(_)
                 | Self::AmbiguousCause(_)
                 | Self::NoReplay(_)
@@ -207,7 +191,6 @@ impl StoreError {
         matches!(
             self,
             Self::Busy { .. }
-                | Self::Unavailable { .. }
                 | Self::DiskFull { .. }
                 | Self::ReadOnly { .. }
                 | Self::NotAStore { .. }

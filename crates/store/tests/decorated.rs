@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use redrive_store::conformance::Fixture;
-use redrive_store::conformance::decorators::{Counting, Decorated, Faulty, Layer};
+use redrive_store::conformance::decorators::{Asked, Counting, Decorated, Faulty, Layer};
 use redrive_store::conformance::script::{Shared, at, attach, enqueue, job, lease_all, plain};
 use redrive_store::sqlite::SqliteStore;
 
@@ -50,12 +50,13 @@ mod counting {
 }
 
 #[tokio::test]
-async fn calls_are_counted_by_verb() {
+async fn calls_and_their_rows_are_counted_by_verb() {
     let layer = Arc::<Counting>::default();
     let store = Decorated::around(in_memory(), &layer);
     attach(&store, 1).await;
     enqueue(&store, vec![job(1, plain()), job(2, plain())]).await;
     lease_all(&store, 9, at(0)).await;
-    assert_eq!((layer.calls("enqueue"), layer.calls("beat"), layer.calls("settle")), (1, 1, 0));
-    assert!(layer.calls("lease") >= 1);
+    assert_eq!(layer.asked("enqueue"), Asked { calls: 1, rows: 2, rows_max: 2 });
+    assert_eq!((layer.asked("beat").calls, layer.asked("settle")), (1, Asked::default()));
+    assert_eq!((layer.asked("lease").rows, layer.asked("lease").rows_max), (2, 2), "however often it was asked");
 }

@@ -51,12 +51,21 @@ pub struct BreakerRow {
 }
 
 impl BreakerRow {
-    /// The change that forgets it, if nothing is lost by that: it is closed, and its window is long over.
-    pub fn forgotten(&self, policy: &BreakerPolicy, now: Timestamp) -> Option<BreakerChange> {
-        self.breaker.as_ref().filter(|breaker| breaker.is_stale(policy, now) && self.pending.is_empty())?;
+    /// The change that tidies it, if there is one: what was said of its target and nobody folded in is folded in, and it is forgotten
+    /// if nothing is lost by that, because it is closed and its window is long over.
+    pub fn tidied(&self, policy: &BreakerPolicy, now: Timestamp) -> Option<BreakerChange> {
+        let folded = fold(self.breaker.as_ref(), &self.pending, policy);
+        let breaker = folded.filter(|breaker| !breaker.is_stale(policy, now));
+        if self.pending.is_empty() && breaker.is_some() == self.breaker.is_some() {
+            return None;
+        }
         let (pipeline, target) = (self.pipeline.clone(), self.target.clone());
-        let next = NextBreaker { was: self.version, breaker: None, folded_to: 0 };
+        let next = NextBreaker { was: self.version, breaker, folded_to: self.pending_to };
         Some(BreakerChange { pipeline, target, heard: Vec::new(), next: Some(next) })
+    }
+
+    fn is_shut(&self) -> bool {
+        self.breaker.as_ref().is_some_and(|breaker| breaker.state != BreakerState::Closed)
     }
 }
 
@@ -118,12 +127,14 @@ pub struct Known {
     pipeline: PipelineName,
     seen: Option<u64>,
     targets: BTreeMap<String, Entry>,
+    /// How late the latest is of what was known and is not any more.
+    tidied_as_of: u64,
 }
 
 impl Known {
     /// Nothing is known yet.
     pub const fn new(pipeline: PipelineName) -> Self {
-        Self { pipeline, seen: None, targets: BTreeMap::new() }
+        Self { pipeline, seen: None, targets: BTreeMap::new(), tidied_as_of: 0 }
     }
 
     /// The version of the gates that are known, if any are.
@@ -145,8 +156,13 @@ impl Known {
         rows.into_iter().for_each(|row| self.learn(row));
     }
 
-    /// Takes in a breaker, unless something later is known of it.
+    /// Takes in a breaker, unless something later is known of it. What may be older than something that was known and is not any
+    /// more shuts nothing: the gates are asked for anew.
     pub fn learn(&mut self, row: BreakerRow) {
+        if row.is_shut() && row.as_of < self.tidied_as_of && !self.targets.contains_key(&row.target) {
+            self.seen = None;
+            return;
+        }
         let entry = self.targets.entry(row.target.clone()).or_default();
         if row.as_of >= entry.as_of {
             let BreakerRow { version, breaker, pending, pending_to, as_of, .. } = row;
@@ -158,8 +174,10 @@ impl Known {
     /// Forgets what need not be known.
     fn tidy(&mut self, target: &str) {
         let needless = |entry: &Entry| !entry.busy && entry.breaker.is_none() && entry.pending.is_empty();
-        if self.targets.get(target).is_some_and(needless) {
-            self.targets.remove(target);
+        if self.targets.get(target).is_some_and(needless)
+            && let Some(entry) = self.targets.remove(target)
+        {
+            self.tidied_as_of = self.tidied_as_of.max(entry.as_of);
         }
     }
 
@@ -314,6 +332,40 @@ mod tests {
         assert_eq!(change.next, Some(NextBreaker { was: None, breaker: None, folded_to: 0 }));
         assert_eq!(known.change("t", heard(Signal::Silent), &policy), None);
         assert!(known.targets.is_empty());
+    }
+
+    #[test]
+    fn a_breaker_that_was_forgotten_is_not_shut_by_what_is_older() {
+        let mut known = known();
+        let open = || Breaker { state: BreakerState::Open, open_until: at(30), ..Breaker::closed(at(1)) };
+        known.learn_gates(Gates { version: 5, rows: vec![row(Some(5), Some(open()), 5)] });
+        known.learn(row(None, None, 9));
+        assert!(known.gates(at(2)).is_empty(), "it was closed and forgotten");
+        known.learn(row(Some(7), Some(open()), 7));
+        assert!(known.gates(at(2)).is_empty(), "an answer that was long on its way");
+        assert_eq!(known.seen(), None, "the gates are asked for, to be sure");
+        known.learn_gates(Gates { version: 8, rows: vec![row(Some(8), Some(open()), 9)] });
+        assert_eq!(known.gates(at(2)).len(), 1, "what is no older is believed");
+        assert_eq!(known.seen(), Some(8));
+    }
+
+    #[test]
+    fn what_was_said_and_nobody_folded_in_is_tidied_up() {
+        let policy = BreakerPolicy::default();
+        let said = |signal| Said { signal, probe: false, at: at(1), why: None };
+        let spoken_of = |signal| BreakerRow { pending: vec![said(signal)], pending_to: 7, ..row(None, None, 3) };
+        let change = spoken_of(Signal::Failed).tidied(&policy, at(2)).and_then(|change| change.next).expect("a change");
+        assert_eq!((change.was, change.folded_to, change.breaker.map(|breaker| breaker.failures)), (None, 7, Some(1)));
+        let change = spoken_of(Signal::Failed).tidied(&policy, at(999_999)).and_then(|change| change.next);
+        assert_eq!(
+            change,
+            Some(NextBreaker { was: None, breaker: None, folded_to: 7 }),
+            "nothing of it matters any more"
+        );
+        let closed = |at| row(Some(3), Some(Breaker::closed(at)), 3);
+        assert_eq!(closed(at(1)).tidied(&policy, at(2)), None);
+        assert!(closed(at(1)).tidied(&policy, at(999_999)).is_some(), "its window is long over");
+        assert_eq!(row(None, None, 3).tidied(&policy, at(999_999)), None);
     }
 
     #[test]

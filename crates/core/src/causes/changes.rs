@@ -1,5 +1,7 @@
 //! What people do to causes, decided here and handed to the store as steps, with the guard under which they hold.
 
+use std::collections::{HashMap, HashSet};
+
 use super::rules::{CauseRule, CauseRules, Likeness, is_part, part_key};
 use super::{CauseId, Mute};
 use crate::ids::PipelineName;
@@ -269,11 +271,29 @@ fn resolved_together(cause: &CauseFacts, into: &CauseFacts) -> Option<Timestamp>
 /// Rules between keys that are one cause now: they tell nothing apart any more. A part that has parts of its own elsewhere is
 /// kept, because the way to those leads through it.
 fn undone(keys: &[&str], rules: &CauseRules) -> Vec<CauseRule> {
-    let mut left = rules.rules.clone();
+    let keys: HashSet<&str> = keys.iter().copied().collect();
+    let inside = |rule: &CauseRule| keys.contains(rule.key.as_str()) && keys.contains(rule.into.as_str());
+    // How many rules lead on from a key, and which of those that may go lead to it.
+    let mut onward: HashMap<&str, usize> = HashMap::new();
+    let mut leading: HashMap<&str, Vec<&CauseRule>> = HashMap::new();
+    for rule in &rules.rules {
+        *onward.entry(&rule.key).or_default() += 1;
+        if inside(rule) {
+            leading.entry(&rule.into).or_default().push(rule);
+        }
+    }
+    let mut ends: Vec<&str> = leading.keys().filter(|key| !onward.contains_key(*key)).copied().collect();
+    ends.sort_unstable();
     let mut undone = Vec::new();
-    let inside = |rule: &CauseRule| keys.contains(&rule.key.as_str()) && keys.contains(&rule.into.as_str());
-    while let Some(at) = left.iter().position(|rule| inside(rule) && left.iter().all(|other| other.key != rule.into)) {
-        undone.push(left.remove(at));
+    while let Some(end) = ends.pop() {
+        for rule in leading.remove(end).unwrap_or_default() {
+            undone.push(rule.clone());
+            let left = onward.entry(&rule.key).or_default();
+            *left -= 1;
+            if *left == 0 {
+                ends.push(&rule.key);
+            }
+        }
     }
     undone
 }

@@ -48,6 +48,18 @@ pub const ID_DIGITS: usize = 8;
 pub struct CauseId(String);
 
 impl CauseId {
+    /// The id of a new cause that is called after a key: as short as it can be among those that are taken.
+    pub fn free<E>(key: &str, mut is_taken: impl FnMut(&Self) -> Result<bool, E>) -> Result<Self, E> {
+        let mut digits = ID_DIGITS;
+        loop {
+            let id = Self::of_key(key, digits);
+            if !is_taken(&id)? {
+                return Ok(id);
+            }
+            digits += 1;
+        }
+    }
+
     /// The id of a cause that is called after a key, so many digits of it: at least eight, more if another has those already.
     pub fn of_key(key: &str, digits: usize) -> Self {
         let hash = blake3::hash(key.as_bytes()).to_hex();
@@ -322,6 +334,12 @@ mod tests {
         assert_eq!([id(8), id(10)], ["01234567", "0123456789"]);
         assert_eq!(id(17).len(), 16, "when all digits are taken others are made");
         assert!(CauseId::of_key("1-0123/target=x", 8).as_str().parse::<CauseId>().is_ok());
+        let free = |taken: &[&str]| {
+            CauseId::free("1-0123456789abcdef", |id| Ok::<_, ()>(taken.contains(&id.as_str()))).map(String::from)
+        };
+        assert_eq!(free(&[]), Ok("01234567".to_owned()));
+        assert_eq!(free(&["01234567", "012345678"]), Ok("0123456789".to_owned()));
+        assert_eq!(CauseId::free("k", |_| Err("away")), Err("away"));
     }
 
     #[test]

@@ -4,10 +4,12 @@
 
 use std::time::Duration;
 
+use serde_json::Map;
+
 use super::{DeadLetter, Gate};
 use crate::failures::Failure;
 use crate::ids::JobId;
-use crate::jobs::{KEY_BYTES_MAX, ORIGIN_BYTES_MAX, TASK_ID_BYTES_MAX};
+use crate::jobs::{KEY_BYTES_MAX, ORIGIN_BYTES_MAX, Origin, TASK_ID_BYTES_MAX};
 use crate::state::JobState;
 use crate::time::Timestamp;
 
@@ -72,6 +74,12 @@ pub fn check(letter: &DeadLetter, now: Timestamp) -> Result<(), Unfit> {
         return Err(Unfit::DiesLater(letter.died_at));
     }
     Ok(())
+}
+
+/// A letter as it is taken in: it says that it came from elsewhere, unless it says from where.
+pub fn received(letter: DeadLetter) -> DeadLetter {
+    let elsewhere = || Origin { kind: "import".to_owned(), group: None, details: Map::new() };
+    DeadLetter { origin: Some(letter.origin.clone().unwrap_or_else(elsewhere)), ..letter }
 }
 
 /// The job that has a letter's id, or else its key.
@@ -157,6 +165,12 @@ pub fn grown<'a>(here: &'a DeadLetter, arrived: &'a DeadLetter) -> Grown<'a> {
     }
 }
 
+/// Whether a letter that failed again elsewhere takes the payload of its last failure there: not one whose bytes are not here, if it
+/// has another.
+pub fn takes_payload(here: &DeadLetter, is_here: bool) -> bool {
+    is_here || here.payload.is_none()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +209,14 @@ mod tests {
     }
 
     #[test]
+    fn a_letter_says_that_it_came_from_elsewhere() {
+        assert_eq!(received(letter(1, 5)).origin.map(|origin| origin.kind).as_deref(), Some("import"));
+        let origin = serde_json::from_value(json!({"kind": "celery", "group": "q"})).ok();
+        let told = DeadLetter { origin: origin.clone(), ..letter(1, 5) };
+        assert_eq!(received(told).origin, origin, "it knows better");
+    }
+
+    #[test]
     fn a_known_key_never_becomes_a_second_letter() {
         let (old, new) = (letter(1, 5), letter(2, 9));
         assert_eq!(arrival(&new, None), Arrival::New);
@@ -205,6 +227,14 @@ mod tests {
             assert_eq!(arrival(&letter(3, 99), Some(&holder(&new, state))), taken(state), "{state}");
         }
         assert_eq!(arrival(&old, Some(&holder(&old, JobState::Dead))), Arrival::Known);
+    }
+
+    #[test]
+    fn a_payload_that_is_here_is_not_given_up_for_one_that_is_not() {
+        let (bare, mut kept) = (letter(1, 5), letter(1, 5));
+        kept.payload = Some(crate::payloads::PayloadHash::from_bytes([1; 32]));
+        assert!(takes_payload(&bare, false) && takes_payload(&bare, true) && takes_payload(&kept, true));
+        assert!(!takes_payload(&kept, false));
     }
 
     #[test]

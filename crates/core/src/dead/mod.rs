@@ -125,10 +125,42 @@ pub struct DeadLetter {
     pub failures: Option<Vec<Failure>>,
 }
 
+/// A payload that a letter could be worked on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptPayload {
+    /// Its address.
+    pub hash: PayloadHash,
+    /// Whether only its beginning was kept.
+    pub truncated: bool,
+}
+
+impl KeptPayload {
+    /// The payload of a letter: what its last attempt brought, else the newest that any attempt brought, else the one that it was
+    /// worked on from.
+    pub fn of_letter(last: Option<Self>, newest: Option<Self>, worked_from: Option<PayloadHash>) -> Option<Self> {
+        last.or(newest).or(worked_from.map(|hash| Self { hash, truncated: false }))
+    }
+}
+
 impl DeadLetter {
     /// Its newest payload with the response it came in, where the whole letter was asked for.
     pub fn saved_payload(&self) -> Option<&Payload> {
         let kept = self.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
         kept.rev().find(|payload| Some(payload.hash) == self.payload && payload.lost.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_keeps_the_newest_payload_that_there_is() {
+        let hash = |n| PayloadHash::from_bytes([n; 32]);
+        let kept = |n, truncated| Some(KeptPayload { hash: hash(n), truncated });
+        assert_eq!(KeptPayload::of_letter(kept(1, true), kept(2, false), Some(hash(3))), kept(1, true));
+        assert_eq!(KeptPayload::of_letter(None, kept(2, true), Some(hash(3))), kept(2, true));
+        assert_eq!(KeptPayload::of_letter(None, None, Some(hash(3))), kept(3, false));
+        assert_eq!(KeptPayload::of_letter(None, None, None), None);
     }
 }

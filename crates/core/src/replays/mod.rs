@@ -26,6 +26,7 @@ pub use self::pace::{Advance, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, ne
 pub use self::tries::{TRY_KEPT, TriedWith, TryOutdated, outdated};
 pub use self::withdraw::{Sent, Withdrawn, withdrawn};
 use crate::failures::Reason;
+use crate::time::Timestamp;
 
 /// What a replay works from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -252,9 +253,29 @@ pub struct AutoReplay {
     pub letters_max: u32,
 }
 
+/// Whether it is time for another turn of a policy that has one every so often. A turn that was had further ahead than it lasts was
+/// had while the clock was ahead.
+pub fn is_turn(last_at: Option<Timestamp>, every: Duration, now: Timestamp) -> bool {
+    last_at.is_none_or(|last| now.since(last) >= every || last.since(now) > every)
+}
+
 impl AutoReplay {
     /// Every so often, with the defaults for the rest.
     pub const fn every(every: Duration) -> Self {
         Self { reason: None, every, delay: Duration::ZERO, times_max: 2, letters_max: 1_000 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_comes_every_so_often_and_after_a_clock_that_was_ahead() {
+        let (at, every) = (|secs: i64| Timestamp::from_millis(secs * 1_000), Duration::from_secs(60));
+        assert!(is_turn(None, every, at(0)));
+        assert!(!is_turn(Some(at(100)), every, at(159)) && is_turn(Some(at(100)), every, at(160)));
+        assert!(!is_turn(Some(at(160)), every, at(100)), "clocks may differ");
+        assert!(is_turn(Some(at(161)), every, at(100)), "the clock was ahead");
     }
 }

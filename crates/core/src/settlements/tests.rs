@@ -191,3 +191,22 @@ fn a_settlement_says_what_its_target_failed_with() {
     let nowhere = Settlement { target: None, ..failed };
     assert_eq!(nowhere.heard(0, ending().at), None);
 }
+
+#[test]
+fn a_settlement_is_known_again_by_where_its_lease_brought_the_job() {
+    let settlement = |outcome| {
+        let job = job(Tally::default());
+        Settlement::new(&job, decide(&Policy::default(), &job, outcome, ending()), &CauseRules::default())
+    };
+    let timeout = || Outcome::Failed(FailureReport::new(Reason::Timeout, "slow"));
+    let fatal = || Outcome::Failed(FailureReport::new(Reason::Blocked, "no"));
+    for (outcome, state) in [(Outcome::Done, JobState::Done), (timeout(), JobState::Queued), (fatal(), JobState::Dead)]
+    {
+        let sent = settlement(outcome.clone());
+        assert!(sent.is_resent(Some(state)) && !sent.is_resent(None), "{state}");
+        assert!(outcome.is_resent(state), "{state}");
+        let others = [JobState::Done, JobState::Queued, JobState::Dead].into_iter().filter(|other| *other != state);
+        assert!(others.into_iter().all(|other| !sent.is_resent(Some(other))), "another verdict was given: {state}");
+    }
+    assert!(!Outcome::Done.is_resent(JobState::Queued) && !timeout().is_resent(JobState::Done));
+}

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
-use redrive_core::dead::import::{Arrival, Unfit, check};
+use redrive_core::dead::import::{Arrival, Unfit, check, received};
 use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
 use redrive_store::contract::{BroughtLetter, ImportDead};
@@ -71,7 +71,7 @@ impl Redrive {
         let checked: Vec<Result<(), Unfit>> = letters.iter().map(|letter| check(letter, now)).collect();
         let fit = letters.into_iter().zip(&checked).filter_map(|(letter, checked)| checked.is_ok().then_some(letter));
         let rules = self.cause_rules().await?;
-        let letters = fit.filter_map(|letter| BroughtLetter::recognised(letter, &rules)).collect();
+        let letters = fit.filter_map(|letter| BroughtLetter::recognised(received(letter), &rules)).collect();
         let params = ImportDead { letters, by: by.clone(), now };
         let mut arrivals = self.store.import_dead(params).await?.into_iter();
         let missing = || Error::Internal("the store did not say what became of a letter".to_owned());

@@ -7,7 +7,7 @@ use redrive_core::actors::Actor;
 use redrive_core::ids::PipelineName;
 use redrive_core::replays::{CHOSEN_AT_ONCE_MAX, Exclusion, NextReplay, ReplayState, Source, treat};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{ClaimLetters, FindLetters, FoundLetter, Page, ReplayView, Selection, SetReplay};
+use redrive_store::contract::{ClaimLetters, FindLetters, FoundLetter, ReplayView, Selection, SetReplay};
 use redrive_store::{Result as StoreResult, Store, StoreError};
 
 use redrive_store::host;
@@ -36,24 +36,31 @@ pub(super) async fn choose(store: &dyn Store, replay: &ReplayView, now: Timestam
         excluded: replay.excluded.clone(),
         pipelines: replay.pipelines.clone(),
     };
-    let page = choice.find().await?;
-    for step in page.items.chunks(CHOSEN_AT_ONCE_MAX as usize) {
-        let cursor = match replay.selection.ids.is_empty() {
-            true => step.last().map(|found| found.cursor.clone()),
-            false => page.next.clone(),
-        };
+    let Found { letters, named_to, more } = choice.find().await?;
+    for step in letters.chunks(CHOSEN_AT_ONCE_MAX as usize) {
+        let cursor = named_to.clone().or_else(|| step.last().map(|found| found.cursor.clone()));
         if !choice.claim(step, cursor).await? {
             return Ok(());
         }
     }
-    if page.next.is_none() || choice.room() == 0 {
+    if !more || choice.room() == 0 {
         return choice.finish(now).await;
     }
-    if page.items.is_empty() {
+    if letters.is_empty() {
         // None of these ids is a dead letter: the next ones may be.
-        choice.claim(&[], page.next).await?;
+        choice.claim(&[], named_to).await?;
     }
     Ok(())
+}
+
+/// Letters that were found.
+struct Found {
+    letters: Vec<FoundLetter>,
+    /// Where the ids after theirs begin, if they were named. Whoever goes on after a kill begins there: letters that are claimed are
+    /// not looked at again.
+    named_to: Option<String>,
+    /// Whether there may be others.
+    more: bool,
 }
 
 impl Choice<'_> {
@@ -61,7 +68,7 @@ impl Choice<'_> {
         self.replay.wish.room(self.chosen)
     }
 
-    async fn find(&self) -> StoreResult<Page<FoundLetter>> {
+    async fn find(&self) -> StoreResult<Found> {
         let ids = &self.replay.selection.ids;
         let params = |selection, cursor, limit| FindLetters {
             selection,
@@ -74,7 +81,8 @@ impl Choice<'_> {
         };
         if ids.is_empty() {
             let filter = self.replay.selection.clone();
-            return self.store.find_letters(params(filter, self.replay.cursor.clone(), READ_AT_ONCE)).await;
+            let page = self.store.find_letters(params(filter, self.replay.cursor.clone(), READ_AT_ONCE)).await?;
+            return Ok(Found { letters: page.items, named_to: None, more: page.next.is_some() });
         }
         let from = match &self.replay.cursor {
             Some(cursor) => cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.clone()))?,
@@ -82,8 +90,11 @@ impl Choice<'_> {
         };
         let to = ids.len().min(from + CHOSEN_AT_ONCE_MAX as usize);
         let some = Selection { ids: ids[from.min(to)..to].to_vec(), ..Selection::default() };
+        if some.ids.is_empty() {
+            return Ok(Found { letters: Vec::new(), named_to: None, more: false });
+        }
         let found = self.store.find_letters(params(some, None, CHOSEN_AT_ONCE_MAX)).await?;
-        Ok(Page { items: found.items, next: (to < ids.len()).then(|| to.to_string()) })
+        Ok(Found { letters: found.items, named_to: Some(to.to_string()), more: to < ids.len() })
     }
 
     /// Claims those that may go; says whether the replay was still as it had been.

@@ -111,8 +111,7 @@ impl Redrive {
         let replay = self.find_resumable(which).await?;
         let mut pins = replay.pins.clone();
         let named = super::pins(pipelines).into_iter().filter(|(name, _)| replay.pipelines.contains(name));
-        // A replay that policy began takes the rules of the day.
-        pins.extend(named.filter(|_| !replay.automatic));
+        pins.extend(named);
         let before =
             replay.pins.clone().into_iter().filter(|(name, version)| pins.get(name) != Some(version)).collect();
         let id = ReplayRef::Id(replay.id);
@@ -125,7 +124,12 @@ impl Redrive {
     }
 
     /// Pins a replay that goes on to other versions.
-    async fn pin_replay(&self, mut replay: ReplayView, pins: &Pins, by: &Actor) -> Result<ReplayView, Error> {
+    pub(crate) async fn pin_replay(
+        &self,
+        mut replay: ReplayView,
+        pins: &Pins,
+        by: &Actor,
+    ) -> Result<ReplayView, Error> {
         loop {
             let (id, was, now) = (replay.id, replay.version, self.now());
             let next = NextReplay::of(replay.state, replay.why.clone(), &replay.progress).pinned(pins.clone());

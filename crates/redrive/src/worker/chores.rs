@@ -14,7 +14,7 @@ use redrive_core::actors::Actor;
 use redrive_core::clock::WAIT;
 use redrive_core::leader::{RENEW_EVERY, is_due};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{ExpireDead, FoldCounts, ForgetRecords, ForgetReplays, LookAtClock, NoteChore};
+use redrive_store::contract::{ExpireDead, FoldCounts, ForgetRecords, ForgetReplays, Led, LookAtClock, NoteChore};
 
 use super::context::Context;
 use super::{history, leader};
@@ -133,6 +133,14 @@ impl Shift<'_> {
         leads && !self.context.stop.is_cancelled()
     }
 
+    /// The right to go on, for the store to check: another may have come to lead while this worker slept.
+    fn led(&self) -> Option<Led> {
+        let name = self.chore.led.clone();
+        // A term that is over is none that anybody has.
+        let term = self.context.leads.term(&name, self.context.now()).unwrap_or_default();
+        Some(Led { name, term })
+    }
+
     /// Does the chore if this worker leads and it is due; says when it was last begun, if this worker leads.
     async fn begin(&self) -> Result<Option<Timestamp>, Error> {
         let (now, Chore { led, name, every, .. }) = (self.context.now(), self.chore);
@@ -180,20 +188,21 @@ impl Shift<'_> {
             }
             Work::Resolve => self.step_by_step(|| redrive.resolve_letters()).await,
             Work::Fold => {
-                let params = FoldCounts { before: self.context.now() - MINUTES_KEPT, limit: BATCH };
-                self.step_by_step(|| store.fold_counts(params)).await
+                let before = self.context.now() - MINUTES_KEPT;
+                let params = || FoldCounts { before, limit: BATCH, led: self.led() };
+                self.step_by_step(|| store.fold_counts(params())).await
             }
             Work::EndHistory(pipeline) => {
                 let Some(by) = expires_by(self.context).await else { return Ok(()) };
-                self.step_by_step(|| history::forget(redrive, pipeline, by)).await
+                self.step_by_step(|| history::forget(redrive, pipeline, by, self.led())).await
             }
             Work::Forget => {
                 self.step_by_step(|| redrive.forget_some_tries()).await?;
                 let Some(before) = expires_by(self.context).await.map(|by| by - HISTORY) else { return Ok(()) };
-                let records = ForgetRecords { before, limit: BATCH };
-                self.step_by_step(|| store.forget_records(records)).await?;
-                let replays = ForgetReplays { before, limit: BATCH };
-                self.step_by_step(|| store.forget_replays(replays)).await
+                let records = || ForgetRecords { before, limit: BATCH, led: self.led() };
+                self.step_by_step(|| store.forget_records(records())).await?;
+                let replays = || ForgetReplays { before, limit: BATCH, led: self.led() };
+                self.step_by_step(|| store.forget_replays(replays())).await
             }
         }
     }
@@ -202,7 +211,7 @@ impl Shift<'_> {
         let (Some(kept), Some(by)) = (pipeline.policy.retention, expires_by(self.context).await) else { return Ok(()) };
         let step = || async move {
             let (name, now) = (pipeline.name.clone(), self.context.now());
-            let params = ExpireDead { pipeline: name, before: by - kept, limit: BATCH, now };
+            let params = ExpireDead { pipeline: name, before: by - kept, limit: BATCH, led: self.led(), now };
             let expired = self.context.redrive.store.expire_dead(params).await?;
             if expired > 0 {
                 tracing::info!(pipeline = %pipeline.name, expired, "dead letters discarded by retention");

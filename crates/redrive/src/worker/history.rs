@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use redrive_core::time::Timestamp;
-use redrive_store::contract::ForgetHistory;
+use redrive_store::contract::{ForgetHistory, Led};
 
 use super::chores;
 use super::context::Context;
@@ -22,10 +22,15 @@ const SHARE: usize = 10;
 const SHARE_FOR: Duration = Duration::from_secs(2);
 
 /// Forgets a piece of what was over by a time; says whether there is more to look at.
-pub(super) async fn forget(redrive: &Redrive, pipeline: &Pipeline, by: Timestamp) -> Result<bool, Error> {
+pub(super) async fn forget(
+    redrive: &Redrive,
+    pipeline: &Pipeline,
+    by: Timestamp,
+    led: Option<Led>,
+) -> Result<bool, Error> {
     let Some(kept) = pipeline.policy.history else { return Ok(false) };
     let (before, now) = (by - kept, redrive.now());
-    let params = ForgetHistory { pipeline: pipeline.name.clone(), before, limit: PIECE, now };
+    let params = ForgetHistory { pipeline: pipeline.name.clone(), before, limit: PIECE, led, now };
     let receipts = redrive.store.forget_receipts(params.clone()).await?;
     Ok(redrive.store.forget_counts(params).await? || receipts)
 }
@@ -50,7 +55,7 @@ async fn some(
     has_time: impl Fn(usize) -> bool,
 ) -> Result<(), Error> {
     for _ in (0..SHARE).take_while(|piece| has_time(*piece)) {
-        if !forget(redrive, pipeline, by).await? {
+        if !forget(redrive, pipeline, by, None).await? {
             break;
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redrive_core::leader::{AHEAD_MAX, LEADS_FOR, RENEW_EVERY};
+use redrive_core::leader::{LEADS_FOR, RENEW_EVERY};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::Lead;
 
@@ -40,7 +40,7 @@ pub(super) async fn ask(context: &Context, names: &[String]) {
     // Trusted from here: the answer may be slow.
     let now = context.now();
     let until = now + LEADS_FOR;
-    let lead = Lead { names: names.to_vec(), holder: context.id, until, believed_until: now + AHEAD_MAX, now };
+    let lead = Lead { names: names.to_vec(), holder: context.id, until, now };
     match context.redrive.store.lead(lead).await {
         Ok(terms) => context.leads.set(names, terms, until),
         Err(error) => tracing::debug!(%error, "nobody knows who leads"),

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use redrive_core::actors::{Actor, Via};
 use redrive_core::dead::Gate;
-use redrive_core::definitions::Pins;
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::jobs::Input;
 use redrive_core::replays::{AutoReplay, Automatic, Pacing, ReplayMode, ReplayState, Wish};
@@ -129,12 +128,36 @@ impl Driver {
                 found.open = true;
                 continue;
             }
+            let replay = self.pin_to_what_there_is(replay).await?;
             let Some(replay) = self.advance(replay, &mut found).await? else { continue };
             if replay.state == ReplayState::Running {
                 found.open |= self.work_on(&replay).await?;
             }
         }
         Ok(found)
+    }
+
+    /// A replay that policy began is pinned anew when no worker has the version that it was planned with any more: nobody is there to
+    /// resume it.
+    async fn pin_to_what_there_is(&self, replay: ReplayView) -> Result<ReplayView, Error> {
+        let concerns = |pipeline: &&Pipeline| replay.pipelines.contains(&pipeline.name);
+        let mine: Vec<_> = self.pipelines.iter().filter(concerns).collect();
+        if !replay.automatic || mine.iter().all(|pipeline| pipeline.fits(&replay.pins)) {
+            return Ok(replay);
+        }
+        let awaited = self.context.redrive.awaited_by(&replay).await?;
+        let mut pins = replay.pins.clone();
+        for pipeline in mine.into_iter().filter(|pipeline| awaited.contains_key(&pipeline.name)) {
+            match pipeline.definition() {
+                Some(version) => pins.insert(pipeline.name.clone(), version.clone()),
+                None => pins.remove(&pipeline.name),
+            };
+        }
+        if pins == replay.pins {
+            return Ok(replay);
+        }
+        tracing::info!(replay = %replay.id, "an automatic replay goes on with the rules that there are now");
+        self.context.redrive.pin_replay(replay, &pins, &Actor::new("policy", Via::Automatic)).await
     }
 
     /// Whether the letters of a replay are being chosen by who made it: only where that has come to a halt does a worker go on.
@@ -231,7 +254,7 @@ impl Driver {
                 let claim = ClaimAutoReplay {
                     pipeline: pipeline.name.clone(),
                     reason: policy.reason,
-                    before: now - policy.every,
+                    every: policy.every,
                     now,
                 };
                 let store = &self.context.redrive.store;
@@ -264,9 +287,12 @@ impl Driver {
             // Breakers and the cap on attempts hold it back; nobody is there to resume it.
             pacing: Pacing { ramp: Vec::new(), refail_max: 1.0, per_second: None },
             edits: Input::new(),
-            // The rules of the day hold: nobody is there to resume it when they change.
-            pins: Pins::new(),
+            pins: crate::replays::pins(std::slice::from_ref(pipeline)),
         };
+        // A turn in which there is nothing to do leaves nothing behind.
+        if self.context.redrive.plan_replay(&new.selection, &new.wish).await?.included == 0 {
+            return Ok(());
+        }
         let pipelines = BTreeSet::from([pipeline.name.clone()]);
         let redrive = &self.context.redrive;
         let opened = self.context.patiently(|| redrive.open_replay(new.clone(), pipelines.clone())).await?;

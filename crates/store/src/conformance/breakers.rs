@@ -127,6 +127,26 @@ pub async fn the_next_probe_is_another_job(store: Shared) {
     assert_sound(&store).await;
 }
 
+/// However long a target is down, a job that is its probe again and again has one failure of that to show, the newest.
+pub async fn a_job_that_probes_for_days_keeps_one_failure_of_it(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![sick(1)]).await;
+    let first = lease_one(&store, at(0)).await;
+    settle(&store, &first, timeout(), at(0)).await;
+    let second = lease_one(&store, at(10)).await;
+    let hold = FailureReport { disposition: Some(Disposition::Hold), ..FailureReport::new(Reason::Blocked, "closed") };
+    settle(&store, &second, Outcome::Failed(hold), at(10)).await;
+    for day in 1..=50 {
+        let probe = lease_one(&store, at(day * 86_400)).await;
+        assert!(probe.probe);
+        settle(&store, &probe, timeout(), at(day * 86_400 + 1)).await;
+    }
+    let detail = store.get_job(sick(1).id).await.expect("looked up").expect("there");
+    let told: Vec<_> = detail.failures.iter().map(|failure| (failure.probe, failure.at)).collect();
+    assert_eq!(told, [(false, at(0)), (false, at(10)), (true, at(50 * 86_400 + 1))]);
+    assert_sound(&store).await;
+}
+
 /// However many ask, no more probes are out than may be; one that comes back without a verdict leaves its place to another.
 pub async fn probes_are_counted_by_their_leases(store: Shared) {
     hold_the_sick_one(&store).await;
@@ -180,7 +200,7 @@ pub async fn a_stale_settlement_says_nothing(store: Shared) {
     let settlement = |job| Settlement::new(job, decide(&policy, job, timeout(), ending), &rules);
     let settlements: Vec<_> = leased.iter().map(settlement).collect();
     let breakers = changes(&settlements, &known(&store).await, at(1));
-    let params = SettleJobs { settlements, worker: worker(1), breakers, keep_late: false, now: at(1) };
+    let params = SettleJobs { settlements, worker: worker(1), breakers, keep_late: true, now: at(1) };
     let answer = store.settle(params).await.expect("settled");
     assert_eq!(answer.settled, [Settled::Stale, Settled::Applied]);
     assert_eq!((answer.breakers[0].version, answer.breakers[0].pending.len()), (None, 1));

@@ -33,7 +33,7 @@ pub async fn who_listens_hears_what_it_is_about(store: Shared) {
     let leased = lease_one(&store, at(0)).await;
     assert_eq!(hear(&mut changes, Topic::Jobs).await, [Topic::Jobs]);
     settle(&store, &leased, timeout(), at(1)).await;
-    hear(&mut changes, Topic::Jobs).await;
+    assert_eq!(hear(&mut changes, Topic::Jobs).await, [Topic::Jobs], "its breaker is closed and stays so");
     let hold = Hold::new(pipeline(), "no command".into(), at(0));
     store.note_holds(worker(1), vec![hold]).await.expect("noted");
     assert_eq!(hear(&mut changes, Topic::Workers).await, [Topic::Workers]);

@@ -5,8 +5,10 @@ use redrive_core::failures::Reason;
 
 use super::script::{Shared, ada, at, attach, bury, enqueue, job, lease_all, pipeline, plain, settle};
 use crate::contract::{
-    CancelJobs, DeadFilter, ExpireDead, FindLostLeases, JobFilter, ListActivity, ListDead, ListJobs,
+    CancelJobs, DeadFilter, DiscardDead, ExpireDead, FindLostLeases, IDS_MAX, JobFilter, ListActivity, ListDead,
+    ListJobs,
 };
+use crate::error::StoreError;
 use redrive_core::settlements::Outcome;
 
 /// The limit of every call here.
@@ -41,7 +43,7 @@ pub async fn every_bounded_verb_stops_at_its_limit(store: Shared) {
         let (mut expired, mut steps) = (0, 0);
         loop {
             let before = now + std::time::Duration::from_secs(1);
-            let expire = ExpireDead { pipeline: pipeline(), before, limit: LIMIT, now };
+            let expire = ExpireDead { pipeline: pipeline(), before, limit: LIMIT, led: None, now };
             let gone = store.expire_dead(expire).await.expect("expired");
             assert!(gone <= u64::from(LIMIT));
             (expired, steps) = (expired + gone, steps + 1);
@@ -51,6 +53,11 @@ pub async fn every_bounded_verb_stops_at_its_limit(store: Shared) {
         }
         assert_eq!((expired, steps), (u64::from(there), 1 + there / LIMIT), "of {there} letters");
     }
+    let too_many: Vec<_> = (0..=IDS_MAX as u128).map(|n| job(9_000 + n, plain()).id).collect();
+    let cancel = CancelJobs { ids: too_many.clone(), by: ada(), why: "x".into(), now: at(1) };
+    assert!(matches!(store.cancel_jobs(cancel).await, Err(StoreError::TooBroad { .. })));
+    let discard = DiscardDead { ids: too_many, by: ada(), why: "x".into(), now: at(1) };
+    assert!(matches!(store.discard_dead(discard).await, Err(StoreError::TooBroad { .. })));
     let page = store.list_activity(ListActivity { limit: 3, ..ListActivity::default() }).await.expect("listed");
     assert_eq!((page.items.len(), page.next), (3, None), "as many as there are: no more");
     assert!(page.items.iter().all(|activity| activity.by != Actor::redrive()));

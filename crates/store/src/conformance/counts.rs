@@ -83,7 +83,7 @@ pub async fn folding_changes_no_sum(store: Shared) {
     let hours = counted(&store, Span::Hour, at(0)).await;
     let minutes = counted(&store, Span::Minute, at(0)).await.len();
     let mut pieces = 0;
-    while store.fold_counts(FoldCounts { before: late, limit: 2 }).await.expect("folded") {
+    while store.fold_counts(FoldCounts { before: late, limit: 2, led: None }).await.expect("folded") {
         pieces += 1;
         assert_eq!(counted(&store, Span::Hour, at(0)).await, hours, "after piece {pieces}");
     }
@@ -91,6 +91,9 @@ pub async fn folding_changes_no_sum(store: Shared) {
     assert_eq!(counted(&store, Span::Hour, at(0)).await, hours);
     let left = counted(&store, Span::Minute, at(0)).await;
     assert_eq!(left, [(late.minute(), Event::Discarded, Some(Reason::Blocked), 1)]);
-    assert!(!store.fold_counts(FoldCounts { before: late, limit: 2 }).await.expect("folded"), "nothing is left");
+    assert!(
+        !store.fold_counts(FoldCounts { before: late, limit: 2, led: None }).await.expect("folded"),
+        "nothing is left"
+    );
     assert_eq!(counted(&store, Span::Hour, at(0)).await, hours, "folding twice changes nothing");
 }

@@ -82,7 +82,7 @@ pub async fn discards_with_a_record(store: Shared) {
 /// Retention takes the oldest first, and records it.
 pub async fn expires_the_oldest(store: Shared) {
     bury_five(&store).await;
-    let expire = |limit| ExpireDead { pipeline: pipeline(), before: at(4), limit, now: at(60) };
+    let expire = |limit| ExpireDead { pipeline: pipeline(), before: at(4), limit, led: None, now: at(60) };
     assert_eq!(store.expire_dead(expire(2)).await.expect("expired"), 2);
     assert_eq!(store.expire_dead(expire(9)).await.expect("expired"), 1);
     assert_eq!(store.expire_dead(expire(9)).await.expect("expired"), 0);
@@ -105,7 +105,7 @@ pub async fn export_and_import_lose_nothing(store: Shared, other: Shared) {
     let read = text.iter().map(|line| serde_json::from_str(line).expect("JSON is a letter")).collect();
     let new = other.import_dead(brought(read, at(70))).await.expect("imported");
     assert_eq!(new, vec![Arrival::New; 6]);
-    let expire = ExpireDead { pipeline: pipeline(), before: at(70), limit: 9, now: at(71) };
+    let expire = ExpireDead { pipeline: pipeline(), before: at(70), limit: 9, led: None, now: at(71) };
     assert_eq!(other.expire_dead(expire).await.expect("expired"), 0, "they are kept from now on, however old they are");
     let unnumbered = |letter: DeadLetter| DeadLetter { number: None, ..letter };
     let (here, there) = (letters.into_iter().map(unnumbered), dead(&other, DeadFilter::default()).await);

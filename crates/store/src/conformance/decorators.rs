@@ -19,6 +19,7 @@ use redrive_core::jobs::*;
 use redrive_core::ledger::Ledger;
 use redrive_core::payloads::*;
 use redrive_core::replays::*;
+use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::LastBeat;
 use serde_json::Value;
@@ -33,7 +34,7 @@ pub trait Layer: Send + Sync + 'static {
     /// Calls the verb, as often as it likes, and answers.
     fn around<T, F, R>(&self, verb: &'static str, call: F) -> impl Future<Output = Result<T>> + Send
     where
-        T: Send,
+        T: Rows + Send,
         F: Fn() -> R + Send + Sync,
         R: Future<Output = Result<T>> + Send;
 }
@@ -51,31 +52,109 @@ impl<L: Layer> Decorated<L> {
     }
 }
 
-/// Counts how often each verb is called.
+/// What was asked of a verb so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// How often it was called.
+    pub calls: u64,
+    /// How many rows it answered with, in all.
+    pub rows: u64,
+    /// The most rows of one answer.
+    pub rows_max: u64,
+}
+
+/// Counts how often each verb is called, and with how many rows it answers.
 #[derive(Default)]
-pub struct Counting(Mutex<BTreeMap<&'static str, u64>>);
+pub struct Counting(Mutex<BTreeMap<&'static str, Asked>>);
 
 impl Counting {
+    /// What was asked of a verb so far.
+    pub fn asked(&self, verb: &str) -> Asked {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(verb).copied().unwrap_or_default()
+    }
+
     /// How often a verb was called so far.
     pub fn calls(&self, verb: &str) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(verb).copied().unwrap_or_default()
+        self.asked(verb).calls
     }
 
     /// All calls so far.
     pub fn all(&self) -> BTreeMap<&'static str, u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(verb, asked)| (*verb, asked.calls)).collect()
     }
 }
+
+/// How many rows an answer has.
+pub trait Rows {
+    /// So many.
+    fn rows(&self) -> u64 {
+        1
+    }
+}
+
+impl<T> Rows for Vec<T> {
+    fn rows(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+impl<T> Rows for Page<T> {
+    fn rows(&self) -> u64 {
+        self.items.len() as u64
+    }
+}
+
+impl<T> Rows for Option<T> {
+    fn rows(&self) -> u64 {
+        u64::from(self.is_some())
+    }
+}
+
+impl<K, V> Rows for BTreeMap<K, V> {
+    fn rows(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+impl<T> Rows for BTreeSet<T> {
+    fn rows(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+impl Rows for LeasedJobs {
+    fn rows(&self) -> u64 {
+        self.jobs.len() as u64
+    }
+}
+
+impl Rows for SettledJobs {
+    fn rows(&self) -> u64 {
+        self.settled.len() as u64
+    }
+}
+
+macro_rules! single {
+    ($($answer:ty),*) => { $(impl Rows for $answer {})* };
+}
+
+single!((), bool, u64, Audit, Health, Compacted, CauseDetail, CauseRules, CauseFacts, CauseChanged, LookedAtClock);
+single!(Registered, ReplayView, StoreIds);
 
 impl Layer for Counting {
     async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>
     where
-        T: Send,
+        T: Rows + Send,
         F: Fn() -> R + Send + Sync,
         R: Future<Output = Result<T>> + Send,
     {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(verb).or_default() += 1;
-        call().await
+        let answer = call().await;
+        let rows = answer.as_ref().map_or(0, Rows::rows);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Asked { calls, rows: sum, rows_max } = all.entry(verb).or_default();
+        (*calls, *sum, *rows_max) = (*calls + 1, *sum + rows, (*rows_max).max(rows));
+        answer
     }
 }
 
@@ -85,6 +164,7 @@ const RESENT: &[&str] = &[
     "lease",
     "start",
     "note_progress",
+    "settle",
     "beat",
     "lead",
     "note_holds",
@@ -102,7 +182,7 @@ pub struct Faulty(AtomicU64);
 impl Layer for Faulty {
     async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>
     where
-        T: Send,
+        T: Rows + Send,
         F: Fn() -> R + Send + Sync,
         R: Future<Output = Result<T>> + Send,
     {
@@ -145,7 +225,7 @@ impl Delaying {
 impl Layer for Delaying {
     async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>
     where
-        T: Send,
+        T: Rows + Send,
         F: Fn() -> R + Send + Sync,
         R: Future<Output = Result<T>> + Send,
     {
@@ -260,6 +340,7 @@ decorate! {
         note_progress(params: NoteProgress) -> bool;
         settle(params: SettleJobs) -> SettledJobs;
         leased(leases: Vec<Lease>) -> Vec<LeasedJob>;
+        settled(leases: Vec<Lease>) -> Vec<Option<JobState>>;
         lost_leases(params: FindLostLeases) -> Vec<LostLease>;
     }
     PayloadStore {

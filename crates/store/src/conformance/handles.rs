@@ -47,9 +47,29 @@ pub async fn resending_changes_nothing(first: Shared, second: Shared) {
     assert_eq!(ledger(&second).await.leased, 2);
 
     assert_eq!(settle(&first, &leased[0], Outcome::Done, at(2)).await, Settled::Applied);
-    settle(&second, &leased[0], Outcome::Done, at(2)).await;
+    assert_eq!(settle(&second, &leased[0], Outcome::Done, at(2)).await, Settled::Applied, "it was");
     let counts = ledger(&first).await;
     assert_eq!((counts.done, counts.leased, counts.queued), (1, 1, 1), "a settlement counts once");
+}
+
+/// A job without a key that is sent again is the one that was accepted, wherever that is by then, and however full the queue is.
+pub async fn what_is_sent_again_is_accepted_once(first: Shared, second: Shared) {
+    attach(&first, 1).await;
+    let jobs = || (1..=5).map(|n| job(n, plain())).collect::<Vec<_>>();
+    let accepted = enqueue(&first, jobs()).await;
+    let leased = lease_all(&first, 3, at(1)).await.jobs;
+    settle(&first, &leased[0], Outcome::Done, at(2)).await;
+    settle(&first, &leased[1], super::script::fatal(Reason::SchemaValidation, "no"), at(2)).await;
+    let cancel = CancelJobs { ids: vec![job(4, plain()).id], by: ada(), why: "x".into(), now: at(2) };
+    second.cancel_jobs(cancel).await.expect("cancelled");
+    enqueue(&second, vec![job(9, plain())]).await;
+    let before = ledger(&first).await;
+    assert_eq!((before.done, before.dead, before.leased, before.discarded, before.queued), (1, 1, 1, 1, 2));
+    for bound in [None, Some(1)] {
+        assert_eq!(try_enqueue(&second, jobs(), bound).await.expect("answered"), accepted, "{bound:?}");
+    }
+    assert_eq!(ledger(&first).await, before);
+    assert_sound(&first).await;
 }
 
 /// Two processes whose clocks are minutes apart lose and double nothing.

@@ -19,13 +19,16 @@ use serde_json::json;
 use super::recount::assert_recounted;
 use super::replays;
 use super::script::{
-    Shared, ada, assert_sound, at, attach, brought, dead, enqueue, fatal, job, lease_all, pipeline, settle_as, timeout,
+    Shared, ada, assert_sound, at, attach, brought, dead, enqueue, fatal, job, lease_all, pipeline, reap, settle_as,
+    timeout,
 };
 use crate::contract::{CancelJobs, DeadFilter, DiscardDead, EnqueuedJob, ExpireDead, FindLostLeases, JobFilter};
-use crate::contract::{ListJobs, Settled};
+use crate::contract::{ForgetHistory, ListJobs, Settled};
 
 /// Seeds that are tried unless something else is said.
 const SEEDS: u64 = 3;
+
+const DAY: i64 = 86_400;
 
 /// Steps of one history.
 const STEPS: i64 = 120;
@@ -68,12 +71,14 @@ struct History {
     leased: Vec<LeasedJob>,
     jobs: u128,
     replays: u128,
+    /// How often what is over was looked through.
+    laps: i64,
 }
 
 impl History {
     fn new(handles: [Shared; 2]) -> Self {
         let (model, keys, leased) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Self { handles, chance: Chance(1), model, keys, leased, jobs: 0, replays: 0 }
+        Self { handles, chance: Chance(1), model, keys, leased, jobs: 0, replays: 0, laps: 0 }
     }
 
     async fn live(&mut self, from: i64) {
@@ -91,7 +96,7 @@ impl History {
     }
 
     async fn step(&mut self, store: &Shared, now: Timestamp) {
-        match self.chance.roll(14) {
+        match self.chance.roll(15) {
             0..=2 => self.enqueue(store).await,
             3 | 4 => self.lease(store, now).await,
             5..=8 => self.settle(store, now).await,
@@ -99,6 +104,7 @@ impl History {
             10 => self.cancel(store, now).await,
             11 => self.discard(store, now).await,
             12 => self.import_or_expire(store, now).await,
+            13 => self.forget(store).await,
             _ => self.replay(store, now).await,
         }
     }
@@ -173,7 +179,7 @@ impl History {
             let ending = Ending { at: now, duration: None, worker: None, chance: 0.0 };
             let decision = judge(&Policy::default(), &lost, ending);
             let to = after(&decision.destination);
-            assert_eq!(settle_as(store, &lost.job, decision, now).await, Settled::Applied);
+            reap(store, &lost.job, decision, now).await;
             self.moves(lost.job.lease.job, &[JobState::Leased], to);
             self.leased.retain(|held| held.lease != lost.job.lease);
         }
@@ -208,7 +214,7 @@ impl History {
         let letters = dead(store, DeadFilter::default()).await;
         let Some(mut letter) = letters.first().cloned() else { return };
         if self.chance.roll(3) == 0 {
-            let params = ExpireDead { pipeline: pipeline(), before: letter.died_at, limit: 2, now };
+            let params = ExpireDead { pipeline: pipeline(), before: letter.died_at, limit: 2, led: None, now };
             let expired = store.expire_dead(params).await.expect("expired");
             let left: Vec<JobId> = dead(store, DeadFilter::default()).await.iter().map(|letter| letter.id).collect();
             let gone: Vec<JobId> = letters.iter().map(|letter| letter.id).filter(|id| !left.contains(id)).collect();
@@ -224,6 +230,23 @@ impl History {
         let new = store.import_dead(brought(vec![letter.clone()], now)).await.expect("imported");
         assert_eq!(new, [Arrival::New]);
         self.model.insert(letter.id, JobState::Dead);
+    }
+
+    /// Forgets a piece of what is over: whatever is gone then was done or discarded, and its key is free.
+    async fn forget(&mut self, store: &Shared) {
+        self.laps += 1;
+        let (before, now) = (at(30 * DAY), at((100 + self.laps) * DAY));
+        let limit = 1 + self.chance.roll(9) as u32;
+        let params = ForgetHistory { pipeline: pipeline(), before, limit, led: None, now };
+        store.forget_receipts(params.clone()).await.expect("forgotten");
+        store.forget_counts(params).await.expect("forgotten");
+        let listed = listed(store).await;
+        let gone: Vec<JobId> = self.model.keys().filter(|id| !listed.contains_key(id)).copied().collect();
+        for id in gone {
+            let was = self.model.remove(&id);
+            assert!(matches!(was, Some(JobState::Done | JobState::Discarded)), "{id} was {was:?}");
+            self.keys.retain(|_, owner| *owner != id);
+        }
     }
 
     /// Replays what is dead, in one go, and leases what was sent.
@@ -246,17 +269,21 @@ impl History {
 
     /// Compares what is listed with the model, job by job.
     async fn compare(&self, store: &Shared) {
-        let mut listed = BTreeMap::new();
-        let mut params = ListJobs { filter: JobFilter::default(), limit: 50, cursor: None };
-        loop {
-            let page = store.list_jobs(params.clone()).await.expect("listed");
-            listed.extend(page.items.into_iter().map(|job| (job.id, job.state)));
-            params.cursor = page.next;
-            if params.cursor.is_none() {
-                break;
-            }
+        assert_eq!(listed(store).await, self.model, "what is listed beside the model");
+    }
+}
+
+/// All jobs that are listed.
+async fn listed(store: &Shared) -> BTreeMap<JobId, JobState> {
+    let mut listed = BTreeMap::new();
+    let mut params = ListJobs { filter: JobFilter::default(), limit: 50, cursor: None };
+    loop {
+        let page = store.list_jobs(params.clone()).await.expect("listed");
+        listed.extend(page.items.into_iter().map(|job| (job.id, job.state)));
+        params.cursor = page.next;
+        if params.cursor.is_none() {
+            return listed;
         }
-        assert_eq!(listed, self.model, "what is listed beside the model");
     }
 }
 

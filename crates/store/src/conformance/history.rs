@@ -9,14 +9,19 @@ use serde_json::json;
 use super::replays::replay_one;
 use super::script::{
     Shared, ada, assert_sound, at, attach, bury, enqueue, job, lease_all, lease_one, ledger, pipeline, plain, settle,
+    timeout, worker,
 };
-use crate::contract::{DiscardDead, EnqueueJobs, EnqueuedJob, ForgetHistory};
+use crate::contract::{
+    CancelJobs, DiscardDead, EnqueueJobs, EnqueuedJob, ExpireDead, FoldCounts, ForgetHistory, ForgetRecords,
+    ForgetReplays, Lead, Led, ListCauses,
+};
+use crate::error::StoreError;
 
 const DAY: i64 = 86_400;
 
 /// Forgets, in pieces of two, what was over before a time; says in how many.
 async fn forget(store: &Shared, before: Timestamp, now: Timestamp) -> usize {
-    let params = ForgetHistory { pipeline: pipeline(), before, limit: 2, now };
+    let params = ForgetHistory { pipeline: pipeline(), before, limit: 2, led: None, now };
     let mut pieces = 1;
     while store.forget_receipts(params.clone()).await.expect("forgotten") {
         pieces += 1;
@@ -104,10 +109,89 @@ pub async fn receipts_are_looked_at_once_a_day(store: Shared) {
     attach(&store, 1).await;
     done(&store, 1, "a").await;
     assert_eq!(forget(&store, at(0), at(10)).await, 1, "nothing is old enough");
-    let params = |now| ForgetHistory { pipeline: pipeline(), before: at(DAY * 2), limit: 9, now };
+    let params = |now| ForgetHistory { pipeline: pipeline(), before: at(DAY * 2), limit: 9, led: None, now };
     store.forget_receipts(params(at(20))).await.expect("forgotten");
     assert!(is_known(&store, 1).await, "it was looked at ten seconds ago");
     store.forget_receipts(params(at(10 + DAY))).await.expect("forgotten");
     assert!(!is_known(&store, 1).await);
     assert_sound(&store).await;
+}
+
+/// A settlement that comes after its job was forgotten is kept for a while, not for ever; one whose job is there stays with it.
+pub async fn a_settlement_that_came_after_all_was_forgotten_goes(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain()), job(2, plain())]).await;
+    let [gone, stays] = [lease_one(&store, at(0)).await, lease_one(&store, at(0)).await];
+    for leased in [&gone, &stays] {
+        settle(&store, leased, Outcome::Returned, at(1)).await;
+        settle(&store, leased, Outcome::Done, at(2)).await;
+    }
+    let late = async |n| store.get_job(job(n, plain()).id).await.expect("asked").map(|job| job.late.len());
+    assert_eq!((late(1).await, late(2).await), (Some(1), Some(1)));
+    let cancel = CancelJobs { ids: vec![gone.lease.job], by: ada(), why: "x".into(), now: at(3) };
+    store.cancel_jobs(cancel).await.expect("cancelled");
+    forget(&store, at(2 * DAY), at(100 * DAY)).await;
+    settle(&store, &gone, timeout(), at(3 * DAY)).await;
+    let records = |before, limit| ForgetRecords { before, limit, led: None };
+    while store.forget_records(records(at(2 * DAY), 1)).await.expect("forgotten") {}
+    assert_eq!(late(2).await, Some(1), "its job is there");
+    assert!(store.forget_records(records(at(4 * DAY), 1)).await.expect("forgotten"), "there was one more");
+    assert!(!store.forget_records(records(at(4 * DAY), 1)).await.expect("forgotten"));
+    assert_eq!(late(2).await, Some(1));
+    assert_sound(&store).await;
+}
+
+/// However old it is, a target of which letters are dead stays with their cause.
+pub async fn a_target_is_known_as_long_as_its_letters_are_dead(store: Shared) {
+    attach(&store, 1).await;
+    for (n, host) in [(1, "a.example"), (2, "b.example")] {
+        bury(&store, job(n, json!({"url": format!("https://{host}/")})), Reason::HandlerError, "no", at(1)).await;
+    }
+    let targets = async || {
+        let (ids, states) = (Vec::new(), Vec::new());
+        let all = ListCauses { ids, pipeline: None, states, owner: None, with_empty: true, limit: 9, now: at(2) };
+        store.list_causes(all).await.expect("listed")[0].targets.clone()
+    };
+    let discard = DiscardDead { ids: vec![job(1, plain()).id], by: ada(), why: "old".into(), now: at(2) };
+    store.discard_dead(discard).await.expect("discarded");
+    assert_eq!(targets().await, ["a.example", "b.example"]);
+    let params = ForgetHistory { pipeline: pipeline(), before: at(DAY), limit: 9, led: None, now: at(100 * DAY) };
+    while store.forget_counts(params.clone()).await.expect("forgotten") {}
+    assert_eq!(targets().await, ["b.example"]);
+    assert_sound(&store).await;
+}
+
+/// Who leads no more does no more of what is for the leader to do, and is told.
+pub async fn only_who_leads_goes_on_forgetting(store: Shared) {
+    attach(&store, 1).await;
+    attach(&store, 2).await;
+    done(&store, 1, "k").await;
+    bury(&store, job(2, plain()), Reason::Blocked, "no", at(1)).await;
+    let names = vec!["pipeline suite".to_owned()];
+    let lead = |n, secs| Lead { names: names.clone(), holder: worker(n), until: at(secs + 15), now: at(secs) };
+    assert_eq!(store.lead(lead(1, 0)).await.expect("asked"), [Some(1)]);
+    assert_eq!(store.lead(lead(2, 60)).await.expect("asked"), [Some(2)]);
+    let led = |term| Some(Led { name: "pipeline suite".into(), term });
+    let history = |term| ForgetHistory {
+        pipeline: pipeline(),
+        before: at(2 * DAY),
+        limit: 9,
+        led: led(term),
+        now: at(100 * DAY),
+    };
+    let expire = |term| ExpireDead { pipeline: pipeline(), before: at(DAY), limit: 9, led: led(term), now: at(DAY) };
+    let refused =
+        |answer: Option<StoreError>| assert!(matches!(answer, Some(StoreError::Conflict { .. })), "{answer:?}");
+    let fold = |term| FoldCounts { before: at(DAY), limit: 9, led: led(term) };
+    refused(store.forget_receipts(history(1)).await.err());
+    refused(store.forget_counts(history(1)).await.err());
+    refused(store.expire_dead(expire(1)).await.err());
+    refused(store.fold_counts(fold(1)).await.err());
+    refused(store.forget_records(ForgetRecords { before: at(DAY), limit: 9, led: led(1) }).await.err());
+    refused(store.forget_replays(ForgetReplays { before: at(DAY), limit: 9, led: led(1) }).await.err());
+    assert!(is_known(&store, 1).await && ledger(&store).await.dead == 1, "nothing was done");
+    store.forget_receipts(history(2)).await.expect("forgotten");
+    assert_eq!(store.expire_dead(expire(2)).await.expect("expired"), 1);
+    store.fold_counts(fold(2)).await.expect("folded");
+    assert!(!is_known(&store, 1).await);
 }

@@ -8,8 +8,7 @@ use super::script::{Shared, at, attach, worker};
 use crate::contract::{Lead, NoteChore};
 
 fn asks(n: u128, now: Timestamp) -> Lead {
-    let (until, believed_until) = (now + Duration::from_secs(15), now + Duration::from_secs(600));
-    Lead { names: vec!["a".into(), "b".into()], holder: worker(n), until, believed_until, now }
+    Lead { names: vec!["a".into(), "b".into()], holder: worker(n), until: now + Duration::from_secs(15), now }
 }
 
 async fn lead(store: &Shared, n: u128, now: Timestamp) -> Vec<Option<u64>> {

@@ -6,12 +6,14 @@ use redrive_core::dead::Gate;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::LeaseToken;
 use redrive_core::jobs::{Lease, LeasedJob};
-use redrive_core::settlements::Outcome;
+use redrive_core::policy::Policy;
+use redrive_core::settlements::{Ending, Outcome, decide};
+use redrive_core::state::JobState;
 use serde_json::json;
 
 use super::script::{
     Shared, assert_sound, at, attach, beat, enqueue, fatal, job, lease_all, lease_of, lease_one, ledger, pipeline,
-    plain, settle, timeout,
+    plain, reap, settle, timeout,
 };
 use crate::contract::{Beat, FindLostLeases, Lane, LeaseJobs, NoteProgress, Settled, StartJobs};
 
@@ -120,10 +122,44 @@ pub async fn an_expired_lease_is_lost(store: Shared) {
     let lost = store.lost_leases(find_lost(30)).await.expect("asked");
     assert_eq!(lost.len(), 1);
     assert_eq!((&lost[0].job, lost[0].worker_gone), (&leased, false));
-    assert_eq!(settle(&store, &lost[0].job, Outcome::Returned, at(31)).await, Settled::Applied);
-    assert_eq!(settle(&store, &lost[0].job, Outcome::Returned, at(31)).await, Settled::Stale, "one reaper wins");
+    let ending = Ending { at: at(31), duration: None, worker: None, chance: 0.0 };
+    let decision = decide(&Policy::default(), &lost[0].job, Outcome::Returned, ending);
+    reap(&store, &lost[0].job, decision.clone(), at(31)).await;
+    assert_eq!(reap(&store, &lost[0].job, decision, at(31)).await, Settled::Stale, "one reaper wins");
+    assert_eq!(
+        settle(&store, &leased, Outcome::Returned, at(32)).await,
+        Settled::Stale,
+        "its holder did not settle it"
+    );
     assert_eq!(settle(&store, &leased, Outcome::Done, at(32)).await, Settled::Stale);
+    assert_eq!(store.settled(vec![leased.lease]).await.expect("asked"), [None]);
     assert_eq!(ledger(&store).await.queued, 1);
+    assert_sound(&store).await;
+}
+
+/// A settlement that is sent again, because its answer was lost, is answered as it was and leaves nothing behind, wherever it
+/// brought its job. One with another verdict comes too late.
+pub async fn a_settlement_is_answered_alike_when_it_is_sent_again(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, (1..=3).map(|n| job(n, plain())).collect()).await;
+    let leased = lease_all(&store, 3, at(0)).await.jobs;
+    let outcomes = [Outcome::Done, timeout(), fatal(Reason::SchemaValidation, "no")];
+    for (job, outcome) in leased.iter().zip(&outcomes) {
+        assert_eq!(settle(&store, job, outcome.clone(), at(1)).await, Settled::Applied);
+    }
+    let before = ledger(&store).await;
+    for (job, outcome) in leased.iter().zip(&outcomes) {
+        assert_eq!(settle(&store, job, outcome.clone(), at(2)).await, Settled::Applied, "{outcome:?}");
+    }
+    let leases = leased.iter().map(|job| job.lease).collect();
+    let settled = store.settled(leases).await.expect("asked");
+    assert_eq!(settled, [JobState::Done, JobState::Queued, JobState::Dead].map(Some));
+    assert_eq!(ledger(&store).await, before);
+    for (job, failures) in leased.iter().zip([0, 1, 1]) {
+        let detail = store.get_job(job.lease.job).await.expect("looked up").expect("there");
+        assert_eq!((detail.failures.len(), detail.late.len()), (failures, 0));
+    }
+    assert_eq!(settle(&store, &leased[0], timeout(), at(3)).await, Settled::Stale, "that was not the verdict");
     assert_sound(&store).await;
 }
 

@@ -57,7 +57,8 @@ macro_rules! conformance_tests {
                      burying_keeps_every_failure, a_stale_settlement_moves_nothing, an_expired_lease_is_lost,
                      extending_keeps_a_lease, extending_tells_a_lost_lease_from_a_new_one, a_started_job_is_told_from_a_waiting_one, epochs_grow,
                      progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told,
-                     a_resent_lease_is_the_same, a_lease_is_enough_to_find_its_job]
+                     a_resent_lease_is_the_same, a_lease_is_enough_to_find_its_job,
+                     a_settlement_is_answered_alike_when_it_is_sent_again]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter,
                    a_known_key_is_not_taken_in_again]
@@ -66,7 +67,8 @@ macro_rules! conformance_tests {
             definitions: [definitions_are_kept_by_version, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]
             history: [what_is_forgotten_is_counted, what_is_open_is_not_forgotten, a_key_that_is_met_again_is_kept,
-                      receipts_are_looked_at_once_a_day]
+                      receipts_are_looked_at_once_a_day, a_settlement_that_came_after_all_was_forgotten_goes,
+                      a_target_is_known_as_long_as_its_letters_are_dead, only_who_leads_goes_on_forgetting]
             ledger: [a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
@@ -74,7 +76,8 @@ macro_rules! conformance_tests {
                      an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates,
                      a_split_merged_back_leaves_nothing_behind, what_is_settled_by_older_rules_is_resolved_anew,
                      a_change_that_was_overtaken_writes_nothing, letters_are_resolved_by_the_rules_there_are,
-                     a_list_of_states_goes_on_until_it_is_full, what_people_do_to_a_cause_is_noted]
+                     a_list_of_states_goes_on_until_it_is_full, what_people_do_to_a_cause_is_noted,
+                     what_fails_again_is_counted_apart]
             replays: [a_plan_changes_nothing, a_letter_recovers, a_letter_that_fails_again_is_the_same_letter,
                       a_retry_stays_with_its_replay, a_letter_is_claimed_once, a_ramp_stops_by_itself,
                       a_paused_replay_rests, a_cancelled_replay_lets_go, cancelling_counts_what_had_begun,
@@ -103,6 +106,7 @@ macro_rules! conformance_tests {
             breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,
                        a_failing_target_opens_its_breaker, a_breaker_says_why_and_since_when,
                        the_next_probe_is_another_job, probes_are_counted_by_their_leases,
+                       a_job_that_probes_for_days_keeps_one_failure_of_it,
                        what_is_said_at_once_is_folded_in, a_stale_settlement_says_nothing, stale_gates_lease_nothing,
                        holding_goes_in_steps]
         );
@@ -116,7 +120,7 @@ macro_rules! conformance_tests {
         }
         mod with_two_handles {
             $crate::conformance_tests!(@with_two_handles $make;
-                handles: [a_job_is_leased_once, resending_changes_nothing, clocks_may_differ, stale_guards_write_nothing]
+                handles: [a_job_is_leased_once, resending_changes_nothing, what_is_sent_again_is_accepted_once, clocks_may_differ, stale_guards_write_nothing]
                 histories: [any_history_adds_up]
             );
         }

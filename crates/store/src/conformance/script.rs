@@ -135,6 +135,15 @@ pub async fn settle_as(store: &Shared, job: &LeasedJob, decision: Decision, now:
     settle_all(store, vec![Settlement::new(job, decision, &rules)], now).await[0]
 }
 
+/// Settles a job that was lost, as somebody does who does not have its lease.
+pub async fn reap(store: &Shared, job: &LeasedJob, decision: Decision, now: Timestamp) -> Settled {
+    let rules = store.cause_rules().await.expect("read");
+    let settlements = vec![Settlement::new(job, decision, &rules)];
+    let breakers = changes(&settlements, &known(store).await, now);
+    let params = SettleJobs { settlements, worker: worker(1), breakers, keep_late: false, now };
+    store.settle(params).await.expect("settled").settled[0]
+}
+
 /// Hands settlements over.
 pub async fn settle_all(store: &Shared, settlements: Vec<Settlement>, now: Timestamp) -> Vec<Settled> {
     let breakers = changes(&settlements, &known(store).await, now);

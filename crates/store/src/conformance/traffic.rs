@@ -116,14 +116,20 @@ pub async fn history_is_forgotten(store: Shared) {
         let params = CountTraffic { pipeline: None, since: at(0), by: TrafficBy::Target };
         store.traffic(params).await.expect("counted").len()
     };
-    let forget = async |before| {
-        let params = ForgetHistory { pipeline: pipeline(), before, limit: 1, now: at(9_000) };
+    let forget = async |before, day: i64| {
+        let params = ForgetHistory { pipeline: pipeline(), before, limit: 1, led: None, now: at(9_000 + day * 86_400) };
         while store.forget_counts(params.clone()).await.expect("forgotten") {}
     };
-    forget(at(5)).await;
-    assert_eq!(count().await, 1, "it is not old enough");
-    forget(at(7_200)).await;
-    assert_eq!(count().await, 0);
+    let tracked = async || {
+        let params = ListTracked { pipeline: None, field: "a".into(), limit: 9 };
+        store.tracked(params).await.expect("listed").len()
+    };
+    forget(at(5), 0).await;
+    assert_eq!((count().await, tracked().await), (1, 1), "it is not old enough");
+    forget(at(7_200), 0).await;
+    assert_eq!(count().await, 1, "it was looked at on that day");
+    forget(at(7_200), 1).await;
+    assert_eq!((count().await, tracked().await), (0, 0));
     let hours = CountEvents { since: at(0), by: Span::Hour };
     assert!(store.counts(hours).await.expect("read").is_empty());
 }

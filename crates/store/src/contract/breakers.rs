@@ -13,7 +13,7 @@ pub trait BreakerStore {
     /// The breakers that are not closed, and the targets of which jobs are held still.
     async fn list_breakers(&self) -> Result<Vec<BreakerView>>;
 
-    /// A page of a pipeline's breakers, also of those that are closed, by target.
+    /// A page of a pipeline's breakers, by target: also of those that are closed, and of targets that were only spoken of.
     async fn breakers_of(&self, params: BreakersOf) -> Result<Vec<BreakerRow>>;
 
     /// Changes breakers, each if it is still of the version that its change was made from; answers with what is there then.

@@ -148,13 +148,15 @@ pub struct CauseView {
     pub title: String,
     /// Letters that are dead of it now.
     pub dead: u64,
-    /// How often it has killed a job.
+    /// How many jobs have died of it. Each counts once, by its first death.
     pub total: u64,
+    /// How often a dead letter failed of it again, in a replay or elsewhere.
+    pub refailed: u64,
     /// Letters that were replayed successfully.
     pub recovered: u64,
     /// Letters that were discarded.
     pub discarded: u64,
-    /// How often it killed in each of the last hours.
+    /// How many jobs died of it in each of the last hours; what failed again is not among them.
     pub trend: Trend,
     /// The targets it hit most, at most three.
     pub targets: Vec<String>,
@@ -209,7 +211,7 @@ pub struct CauseKey {
     pub sample: String,
     /// Letters that are dead of it now.
     pub dead: u64,
-    /// How often it has killed a job.
+    /// How many jobs have died of it.
     pub total: u64,
 }
 

@@ -7,6 +7,7 @@ use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 
+use super::leader::Led;
 use crate::error::Result;
 
 /// Counts of events. What is counted is decided by `redrive_core::counts`.
@@ -53,10 +54,12 @@ pub struct EventCount {
 }
 
 /// Asks for minutes to be folded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FoldCounts {
     /// Those before the hour that this is in.
     pub before: Timestamp,
     /// At most so many rows.
     pub limit: u32,
+    /// The right to do so, where it is for the leader to do.
+    pub led: Option<Led>,
 }

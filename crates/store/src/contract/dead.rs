@@ -11,6 +11,7 @@ use redrive_core::time::Timestamp;
 
 use serde::{Deserialize, Serialize};
 
+use super::leader::Led;
 use super::pages::Page;
 use crate::error::Result;
 
@@ -23,7 +24,7 @@ pub trait DeadStore {
     /// One dead letter with all its failures.
     async fn get_dead(&self, id: JobId) -> Result<Option<DeadLetter>>;
 
-    /// Discards dead letters, with a record; says which it discarded.
+    /// Discards dead letters, with a record; says which it discarded. More than [`IDS_MAX`](super::IDS_MAX) at once are refused.
     async fn discard_dead(&self, params: DiscardDead) -> Result<Vec<JobId>>;
 
     /// Discards dead letters that were kept (since they died, or were imported) for longer than they may be, oldest first, with a record; says how many.
@@ -102,7 +103,7 @@ pub struct ListDead {
 /// Asks for dead letters to be discarded.
 #[derive(Clone, Debug)]
 pub struct DiscardDead {
-    /// Which.
+    /// Which: at most [`IDS_MAX`](super::IDS_MAX).
     pub ids: Vec<JobId>,
     /// Who wants it.
     pub by: Actor,
@@ -121,6 +122,8 @@ pub struct ExpireDead {
     pub before: Timestamp,
     /// At most so many.
     pub limit: u32,
+    /// The right to do so, where it is for the leader to do.
+    pub led: Option<Led>,
     /// The time.
     pub now: Timestamp,
 }

@@ -25,9 +25,12 @@ pub trait JobStore {
     /// All that is known of a job.
     async fn get_job(&self, id: JobId) -> Result<Option<JobDetail>>;
 
-    /// Discards jobs that are queued or leased, with a record; says which it discarded.
+    /// Discards jobs that are queued or leased, with a record; says which it discarded. More than [`IDS_MAX`] at once are refused.
     async fn cancel_jobs(&self, params: CancelJobs) -> Result<Vec<JobId>>;
 }
+
+/// At most so many jobs or letters are named in one call that changes them: others wait for it.
+pub const IDS_MAX: usize = 1_000;
 
 /// Asks for jobs to be accepted.
 #[derive(Clone, Debug)]
@@ -93,7 +96,7 @@ pub struct ListJobs {
 /// Asks for jobs to be discarded.
 #[derive(Clone, Debug)]
 pub struct CancelJobs {
-    /// Which.
+    /// Which: at most [`IDS_MAX`].
     pub ids: Vec<JobId>,
     /// Who wants it.
     pub by: Actor,

@@ -9,8 +9,7 @@ use crate::error::Result;
 /// Who does the chores.
 #[async_trait]
 pub trait LeaderStore {
-    /// Takes the lead of what nobody leads, or whose leader's time is over or whose leader is off the list of workers, and keeps
-    /// what the holder leads already. Says by which term, in the order asked; nothing where another leads.
+    /// Takes the lead, as `redrive_core::leader::term` decides. Says by which term, in the order asked; nothing where another leads.
     async fn lead(&self, params: Lead) -> Result<Vec<Option<u64>>>;
 
     /// When the chores of what is led were last begun.
@@ -29,8 +28,6 @@ pub struct Lead {
     pub holder: WorkerId,
     /// Until when it leads then.
     pub until: Timestamp,
-    /// A lead that lasts longer than this was taken by a wrong clock, and is free.
-    pub believed_until: Timestamp,
     /// The time.
     pub now: Timestamp,
 }
@@ -42,6 +39,15 @@ pub struct ChoreView {
     pub name: String,
     /// When it was last begun.
     pub last_run: Timestamp,
+}
+
+/// The right to do a chore: if somebody else has come to lead since, nothing of it is done any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Led {
+    /// What is led.
+    pub name: String,
+    /// By which term.
+    pub term: u64,
 }
 
 /// Notes that a chore begins.

@@ -9,6 +9,7 @@ use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Settlement;
+use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::LastBeat;
 use serde_json::Value;
@@ -30,11 +31,15 @@ pub trait LeaseStore {
     async fn note_progress(&self, params: NoteProgress) -> Result<bool>;
 
     /// Settles jobs, answered in the order asked. A settlement whose lease is stale moves nothing and is kept; one whose
-    /// payload is not registered is refused, by itself.
+    /// payload is not registered is refused, by itself. One that was applied before is answered so again, and has no second effect.
     async fn settle(&self, params: SettleJobs) -> Result<SettledJobs>;
 
     /// The jobs that these leases hold, in no order; stale leases hold none. For who was handed a lease and nothing else.
     async fn leased(&self, leases: Vec<Lease>) -> Result<Vec<LeasedJob>>;
+
+    /// Where the jobs of these leases were brought by who settled them with the lease, in the order asked; nothing where that was
+    /// not done, or where something else has become of the job since. For who brings back a lease that no longer holds.
+    async fn settled(&self, leases: Vec<Lease>) -> Result<Vec<Option<JobState>>>;
 
     /// Leases that ran out, or whose worker is known to be gone or has been silent for too long. They stay as they are until they are settled.
     async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>>;
@@ -122,7 +127,8 @@ pub struct SettleJobs {
     /// What becomes of the breakers of their targets. A breaker that is another by now stops no settlement: what was said of its
     /// target is kept, to be folded in by who changes it next.
     pub breakers: Vec<BreakerChange>,
-    /// Whether a settlement that comes too late is kept as evidence. A reaper that was not the first has none to give.
+    /// Whether it is the holder of the leases who settles: what comes too late is kept as evidence, and what is sent again is known.
+    /// A reaper that was not the first has no evidence to give, and what it settles was not settled by the holder.
     pub keep_late: bool,
     /// The time.
     pub now: Timestamp,

@@ -36,9 +36,10 @@ pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, Im
 pub use definitions::{DefinitionStore, DefinitionView, NoteDefinitions};
 pub use history::{ForgetHistory, ForgetRecords, HistoryStore};
 pub use jobs::{
-    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
+    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, IDS_MAX, JobDetail, JobFilter, JobStore, LateSettlement,
+    ListJobs,
 };
-pub use leader::{ChoreView, Lead, LeaderStore, NoteChore};
+pub use leader::{ChoreView, Lead, LeaderStore, Led, NoteChore};
 pub use leases::{
     FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, SettledJobs, StartJobs,
 };

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use redrive_core::counts::Delta;
-use redrive_core::ids::PipelineName;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::ledger::Ledger;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
@@ -39,6 +39,16 @@ impl Standing {
     }
 }
 
+/// What is known of the jobs that were accepted so far.
+struct Accepted {
+    /// The last number that was given to one.
+    number: i64,
+    /// The greatest id of those that were accepted before this transaction.
+    newest_before: Option<JobId>,
+    /// The greatest id of all.
+    newest: Option<JobId>,
+}
+
 /// The transaction under way and what is to be written at its end.
 pub(super) struct Batch<'c> {
     conn: &'c Connection,
@@ -47,8 +57,8 @@ pub(super) struct Batch<'c> {
     /// Where pipelines stand, once it was asked.
     standings: HashMap<i64, Standing>,
     names: HashMap<i64, PipelineName>,
-    /// The last number that was given to a job, once one was asked for.
-    number: Option<i64>,
+    /// What is known of the jobs that were accepted, once it was asked for.
+    accepted: Option<Accepted>,
     /// Counters that many operations share.
     pub(super) tallies: Tallies,
     /// What was changed besides the ledger.
@@ -63,7 +73,7 @@ impl<'c> Batch<'c> {
             ledgers: HashMap::new(),
             standings: HashMap::new(),
             names: HashMap::new(),
-            number: None,
+            accepted: None,
             tallies: Tallies::default(),
             touched: Change::default(),
         }
@@ -141,16 +151,33 @@ impl<'c> Batch<'c> {
         Ok(written + self.ledger(pipeline).queued)
     }
 
-    /// A number that no job has had before.
-    pub(super) fn next_number(&mut self) -> Result<i64, Fault> {
-        let last: i64 = match self.number {
-            Some(number) => number,
+    fn accepted(&mut self) -> Result<&mut Accepted, Fault> {
+        let accepted = match self.accepted.take() {
+            Some(accepted) => accepted,
             None => {
-                self.statement("SELECT value FROM counter WHERE name = 'number'")?.query_row([], |row| row.get(0))?
+                let mut select = self.statement("SELECT value, newest FROM counter WHERE name = 'number'")?;
+                select.query_row([], |row| {
+                    let newest = row.get::<_, Option<[u8; 16]>>(1)?.map(JobId::from_bytes);
+                    Ok(Accepted { number: row.get(0)?, newest_before: newest, newest })
+                })?
             }
         };
-        self.number = Some(last + 1);
-        Ok(last + 1)
+        Ok(self.accepted.insert(accepted))
+    }
+
+    /// A number that no job has had before.
+    pub(super) fn next_number(&mut self) -> Result<i64, Fault> {
+        let accepted = self.accepted()?;
+        accepted.number += 1;
+        Ok(accepted.number)
+    }
+
+    /// Notes that a job is to be accepted; says whether it may have been before. An id that is greater than all others was not,
+    /// and ids grow with time, so that this is all that most jobs need to be asked.
+    pub(super) fn may_be_known(&mut self, id: JobId) -> Result<bool, Fault> {
+        let accepted = self.accepted()?;
+        accepted.newest = accepted.newest.max(Some(id));
+        Ok(accepted.newest_before >= Some(id))
     }
 
     /// Where a pipeline stands.
@@ -199,14 +226,13 @@ impl<'c> Batch<'c> {
             ])?;
             added[Topic::Jobs as usize] += 1;
         }
-        if let Some(number) = self.number {
-            self.statement("UPDATE counter SET value = ?1 WHERE name = 'number'")?.execute([number])?;
+        if let Some(Accepted { number, newest, .. }) = &self.accepted {
+            self.statement("UPDATE counter SET value = ?1, newest = ?2 WHERE name = 'number'")?
+                .execute(params![number, newest.as_ref().map(JobId::as_bytes)])?;
         }
-        let sql = "UPDATE pipeline SET epoch = ?2, gates = ?3, changes = changes + 1 WHERE id = ?1";
-        let mut update = self.statement(sql)?;
+        let mut update = self.statement("UPDATE pipeline SET epoch = ?2, gates = ?3 WHERE id = ?1")?;
         for (id, standing) in self.standings.iter().filter(|(_, standing)| standing.is_changed) {
             update.execute(params![id, standing.epoch, standing.gates])?;
-            added[Topic::Jobs as usize] += 1;
         }
         for topic in self.touched.topics() {
             let upsert =

@@ -10,7 +10,7 @@ use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{BreakerStore, BreakerView, BreakersOf, Settled, Topic};
+use crate::contract::{BreakerStore, BreakerView, BreakersOf, Topic};
 use crate::error::Result;
 
 /// At most so much of what was said of a target is answered at once.
@@ -25,8 +25,10 @@ impl BreakerStore for SqliteStore {
     async fn breakers_of(&self, params: BreakersOf) -> Result<Vec<BreakerRow>> {
         self.read(move |conn| {
             let mut select = conn.prepare_cached(
-                "SELECT b.target, p.id FROM pipeline p JOIN breaker b ON b.pipeline = p.id
-                 WHERE p.name = ?1 AND b.target > ?2 ORDER BY b.target LIMIT ?3",
+                "SELECT t.target, p.id FROM pipeline p JOIN
+                    (SELECT pipeline, target FROM breaker UNION SELECT pipeline, target FROM breaker_said) t
+                    ON t.pipeline = p.id
+                 WHERE p.name = ?1 AND t.target > ?2 ORDER BY t.target LIMIT ?3",
             )?;
             let after = params.after.as_deref().unwrap_or_default();
             let page = select.query_map(params![params.pipeline.as_str(), after, params.limit], |row| {
@@ -81,16 +83,16 @@ pub(super) fn gates(batch: &mut Batch<'_>, name: &PipelineName, pipeline: i64) -
     Ok(Gates { version, rows: targets.into_iter().map(row).collect::<Result<_, _>>()? })
 }
 
-/// Changes breakers, by what was said in settlements that were applied. Answers with those that there are.
+/// Changes breakers, by what was said in settlements by which jobs moved. Answers with those that there are.
 pub(super) fn change(
     batch: &mut Batch<'_>,
     changes: &[BreakerChange],
-    settled: &[Settled],
+    moved: &[bool],
 ) -> Result<Vec<BreakerRow>, Fault> {
     let mut rows = Vec::new();
     for change in changes {
         let Some(pipeline) = batch.find_pipeline(&change.pipeline)? else { continue };
-        let applied = |by: usize| settled.get(by) == Some(&Settled::Applied);
+        let applied = |by: usize| moved.get(by) == Some(&true);
         let heard: Vec<&Said> = change.heard.iter().filter(|h| applied(h.by)).map(|h| &h.said).collect();
         let is_whole = heard.len() == change.heard.len();
         let next = change.next.as_ref().filter(|_| is_whole);
@@ -137,7 +139,10 @@ fn put(
     was_shut: bool,
 ) -> Result<(), Fault> {
     let shut = breaker.is_some_and(|breaker| breaker.state != BreakerState::Closed);
-    batch.touch(Topic::Breakers);
+    if shut || was_shut {
+        // Nobody waits for one that is closed and stays so.
+        batch.touch(Topic::Breakers);
+    }
     let standing = batch.standing(pipeline)?;
     let version = standing.begin_epoch();
     standing.is_troubled = true;
@@ -164,7 +169,12 @@ fn keep_said(batch: &mut Batch<'_>, (pipeline, target): (i64, &str), heard: &[&S
     for said in heard {
         insert.execute(params![pipeline, target, serde_json::to_string(said)?])?;
     }
-    batch.standing(pipeline)?.is_troubled |= !heard.is_empty();
+    if !heard.is_empty() {
+        let standing = batch.standing(pipeline)?;
+        // Whoever is answered with this is later than who was answered without.
+        standing.begin_epoch();
+        standing.is_troubled = true;
+    }
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use redrive_core::causes::{CauseId, CauseRules, ID_DIGITS, Print};
+use redrive_core::causes::{CauseId, CauseRules, Print};
+use redrive_core::counts::Death;
 use redrive_core::failures::Failure;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -17,7 +18,7 @@ pub(super) fn file(
     batch: &mut Batch<'_>,
     (pipeline, target): (i64, Option<&str>),
     (print, failure): (&Print, &Failure),
-    now: Timestamp,
+    (death, now): (Death, Timestamp),
 ) -> Result<i64, Fault> {
     let found = match find(batch.connection(), print.resolved())? {
         None if print.into.is_some() => find(batch.connection(), &print.key)?,
@@ -35,7 +36,7 @@ pub(super) fn file(
             None => make(batch, pipeline, print, failure, now)?,
         },
     };
-    batch.tallies.killed(key, target, now);
+    batch.tallies.killed(key, target, (death, now));
     Ok(key)
 }
 
@@ -50,7 +51,7 @@ pub(super) fn file_here(
     let name = batch.pipeline_name(pipeline)?;
     let rules: CauseRules = cause_rules::all(batch.connection())?;
     let print = Print::of(&name, target, failure, &rules);
-    file(batch, (pipeline, target), (&print, failure), now)
+    file(batch, (pipeline, target), (&print, failure), (Death::First, now))
 }
 
 /// Recognises the dead letters of a store that knew no causes.
@@ -110,12 +111,7 @@ fn make(batch: &Batch<'_>, pipeline: i64, print: &Print, failure: &Failure, now:
 /// Makes a cause that is called after a key.
 fn make_cause(batch: &Batch<'_>, pipeline: i64, key: &str) -> Result<i64, Fault> {
     let mut taken = batch.statement("SELECT 1 FROM cause WHERE name = ?1")?;
-    let mut digits = ID_DIGITS;
-    let mut id = CauseId::of_key(key, digits);
-    while taken.exists([id.as_str()])? {
-        digits += 1;
-        id = CauseId::of_key(key, digits);
-    }
+    let id = CauseId::free(key, |id| taken.exists([id.as_str()]))?;
     let mut insert = batch.statement("INSERT INTO cause (name, pipeline) VALUES (?1, ?2)")?;
     insert.execute(params![id.as_str(), pipeline])?;
     Ok(batch.connection().last_insert_rowid())
@@ -167,7 +163,7 @@ mod tests {
         };
         let now = Timestamp::from_millis(0);
         let file = |batch: &mut Batch<'_>, print: &Print| {
-            file(batch, (pipeline, None), (print, &failure), now).expect("filed")
+            file(batch, (pipeline, None), (print, &failure), (Death::First, now)).expect("filed")
         };
         let old = file(&mut batch, &print("1-aaaaaaaaaa", &[]));
         let adopted = file(&mut batch, &print("2-bbbbbbbbbb", &["1-0000000000", "1-aaaaaaaaaa"]));

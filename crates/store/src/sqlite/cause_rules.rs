@@ -1,6 +1,7 @@
 //! Rules that people made by splitting causes, and bringing letters to the keys that they say.
 
 use redrive_core::causes::{CauseRule, CauseRules, Likeness};
+use redrive_core::counts::Death;
 use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -81,9 +82,13 @@ pub(super) fn resolve(batch: &mut Batch<'_>, params: &ResolveLetters) -> Result<
         return Ok(false);
     }
     let key = row_of(batch, &params.key)?;
+    // What is counted in this transaction is moved, too.
+    batch.settle_tallies()?;
     for letter in &params.letters {
         let into = letter.into.as_deref().map(|into| row_of(batch, into)).transpose()?;
-        bring(batch, letter.id, (key, into.unwrap_or(key)), params.rules)?;
+        if let Some(into) = into.filter(|into| *into != key) {
+            bring(batch, letter.id, (key, into))?;
+        }
     }
     if params.next.is_none() {
         batch.settle_tallies()?;
@@ -96,12 +101,18 @@ pub(super) fn resolve(batch: &mut Batch<'_>, params: &ResolveLetters) -> Result<
 fn give_back(batch: &Batch<'_>, part: i64) -> Result<(), Fault> {
     let mut select = batch
         .statement("SELECT parent FROM cause_key WHERE id = ?1 AND retired AND dead = 0 AND parent IS NOT NULL")?;
-    let Some(parent) = select.query_row([part], |row| row.get::<_, i64>(0)).optional()? else { return Ok(()) };
+    let Some(mut parent) = select.query_row([part], |row| row.get::<_, i64>(0)).optional()? else { return Ok(()) };
+    // A part of a part that was brought back itself counts where that one does.
+    let mut select =
+        batch.statement("SELECT parent FROM cause_key WHERE id = ?1 AND retired AND parent IS NOT NULL")?;
+    while let Some(further) = select.query_row([parent], |row| row.get::<_, i64>(0)).optional()? {
+        parent = further;
+    }
     for sql in [
         "UPDATE cause_key SET total = cause_key.total + q.total, recovered = cause_key.recovered + q.recovered,
-                discarded = cause_key.discarded + q.discarded, last_seen = max(cause_key.last_seen, q.last_seen)
+                discarded = cause_key.discarded + q.discarded, refailed = cause_key.refailed + q.refailed, last_seen = max(cause_key.last_seen, q.last_seen)
          FROM cause_key q WHERE cause_key.id = ?2 AND q.id = ?1",
-        "UPDATE cause_key SET total = 0, recovered = 0, discarded = 0 WHERE id = ?1 AND ?2 = ?2",
+        "UPDATE cause_key SET total = 0, recovered = 0, discarded = 0, refailed = 0 WHERE id = ?1 AND ?2 = ?2",
         "INSERT INTO cause_hour (key, hour, count) SELECT ?2, hour, count FROM cause_hour WHERE key = ?1
          ON CONFLICT DO UPDATE SET count = count + excluded.count",
         "INSERT INTO cause_target (key, target, count, last_seen)
@@ -120,22 +131,53 @@ fn row_of(batch: &Batch<'_>, key: &str) -> Result<i64, Fault> {
 }
 
 /// Brings a letter from one key to another, with what is counted of it.
-fn bring(batch: &mut Batch<'_>, id: JobId, (from, into): (i64, i64), rules: u64) -> Result<(), Fault> {
+fn bring(batch: &mut Batch<'_>, id: JobId, (from, into): (i64, i64)) -> Result<(), Fault> {
     let mut update = batch.statement(
-        "UPDATE dead SET cause_key = ?3, rules = ?4 WHERE id = ?1 AND cause_key = ?2 RETURNING target, died_at",
+        "UPDATE dead SET cause_key = ?3 WHERE id = ?1 AND cause_key = ?2 RETURNING target, died_at, refailed",
     )?;
     let found = update
-        .query_row(params![id.as_bytes(), from, into, rules], |row| {
-            Ok((row.get::<_, Option<String>>(0)?, rows::time(row, 1)?))
+        .query_row(params![id.as_bytes(), from, into], |row| {
+            let death = if row.get(2)? { Death::Again } else { Death::First };
+            Ok((row.get::<_, Option<String>>(0)?, (death, rows::time(row, 1)?)))
         })
         .optional()?;
-    if let Some((target, died_at)) = found.filter(|_| from != into) {
-        moved(batch, (from, into), target.as_deref(), died_at);
+    let Some((target, (death, died_at))) = found else { return Ok(()) };
+    batch.tallies.key(into).add(death, died_at);
+    batch.tallies.key(from).take_away(death);
+    if death == Death::First {
+        move_hour(batch, (from, into), died_at)?;
+    }
+    target.map_or(Ok(()), |target| move_target(batch, (from, into), &target, died_at))
+}
+
+/// Moves one that was counted in an hour, unless that was forgotten.
+fn move_hour(batch: &Batch<'_>, (from, into): (i64, i64), at: Timestamp) -> Result<(), Fault> {
+    let mut take =
+        batch.statement("UPDATE cause_hour SET count = count - 1 WHERE key = ?1 AND hour = ?2 AND count > 0")?;
+    if take.execute([from, at.hour()])? == 1 {
+        let put =
+            "INSERT INTO cause_hour (key, hour, count) VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET count = count + 1";
+        batch.statement(put)?.execute([into, at.hour()])?;
+        batch
+            .statement("DELETE FROM cause_hour WHERE key = ?1 AND hour = ?2 AND count = 0")?
+            .execute([from, at.hour()])?;
     }
     Ok(())
 }
 
-fn moved(batch: &mut Batch<'_>, (from, into): (i64, i64), target: Option<&str>, died_at: Timestamp) {
-    batch.tallies.killed(into, target, died_at);
-    batch.tallies.took_away(from, target, died_at);
+/// Moves one that was counted for a target, unless that was forgotten.
+fn move_target(batch: &Batch<'_>, (from, into): (i64, i64), target: &str, at: Timestamp) -> Result<(), Fault> {
+    let mut take =
+        batch.statement("UPDATE cause_target SET count = count - 1 WHERE key = ?1 AND target = ?2 AND count > 0")?;
+    if take.execute(params![from, target])? == 1 {
+        batch
+            .statement(
+                "INSERT INTO cause_target (key, target, count, last_seen) VALUES (?1, ?2, 1, ?3)
+                 ON CONFLICT DO UPDATE SET count = count + 1, last_seen = max(last_seen, excluded.last_seen)",
+            )?
+            .execute(params![into, target, at.as_millis()])?;
+        let empty = "DELETE FROM cause_target WHERE key = ?1 AND target = ?2 AND count = 0";
+        batch.statement(empty)?.execute(params![from, target])?;
+    }
+    Ok(())
 }

@@ -33,7 +33,8 @@ struct Found {
 }
 
 const COLUMNS: &str = "c.id, c.name, p.name, k.reason, k.code, k.template, sum(k.dead), sum(k.total), sum(k.recovered),
-    sum(k.discarded), min(k.first_seen), max(k.last_seen), c.owner, c.resolved_at, c.mute, k.status, max(k.total)";
+    sum(k.discarded), min(k.first_seen), max(k.last_seen), c.owner, c.resolved_at, c.mute, k.status,
+    max(k.total + k.refailed), sum(k.refailed)";
 
 fn select(conn: &Connection, conditions: &Conditions, having: &str, limit: i64) -> Result<Vec<Found>, Fault> {
     // Of several keys the one that killed most names the cause: SQLite takes plain columns from the row of the maximum.
@@ -60,6 +61,7 @@ fn found(row: &Row<'_>) -> RowResult<Found> {
         title: row.get(5)?,
         dead: row.get(6)?,
         total: row.get(7)?,
+        refailed: row.get(17)?,
         recovered: row.get(8)?,
         discarded: row.get(9)?,
         trend: Trend::default(),

@@ -97,13 +97,18 @@ fn find_late(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Faul
     );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map(params![params.pipeline.as_str(), from(params)], late)?;
+    first_late(rows, params)
+}
+
+/// The first of them that are due later than they can be.
+fn first_late(rows: impl Iterator<Item = RowResult<Late>>, params: &MendDueTimes) -> Result<Vec<Late>, Fault> {
     let is_late = |job: &RowResult<Late>| {
         job.as_ref().map_or(true, |job| params.retry.due_instead(&job.queued, params.now).is_some())
     };
     Ok(rows.filter(is_late).take(params.limit as usize).collect::<RowResult<_>>()?)
 }
 
-/// Letters on their way that are due far away.
+/// Letters on their way that are due later than they can be.
 fn find_replayed(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Fault> {
     let sql = format!(
         "SELECT {COLUMNS} FROM replay r INDEXED BY replay_open
@@ -113,7 +118,7 @@ fn find_replayed(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, 
     );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map(params![params.pipeline.as_str(), from(params)], late)?;
-    Ok(rows.take(params.limit as usize).collect::<RowResult<_>>()?)
+    first_late(rows, params)
 }
 
 /// Gives a job the due time that it should have, if it is where it was.
@@ -154,4 +159,37 @@ fn shorten_leases(batch: &Batch<'_>, pipeline: i64, params: &MendDueTimes) -> Re
     );
     batch.statement(&sql)?.execute([pipeline, lease_end(params).as_millis()])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_core::retry::RetryPolicy;
+
+    /// A letter that waits because its target asked for it does not hide one whose due time is wrong.
+    #[test]
+    fn of_letters_under_way_only_those_that_are_due_too_late_are_found() {
+        let mut conn = Connection::open_in_memory().expect("opened");
+        super::super::schema::migrate(&mut conn, std::path::Path::new("memory:")).expect("made");
+        conn.execute_batch(
+            "INSERT INTO pipeline (id, name) VALUES (1, 'p');
+             INSERT INTO replay (id, uuid, name, actor, mode, state, automatic, selection, pipelines, pacing, edits, excluded,
+                                 created_at, total, pending)
+             VALUES (7, x'07', 'r', 'ada', 'suited', 'running', 0, '{}', '[]', '{}', '{}', '{}', 0, 2, 0);
+             INSERT INTO job (seq, id, pipeline, accepted_at, due_at, attempts, input, replay)
+             VALUES (1, x'01', 1, 0, 7000000, 1, '{}', 7), (2, x'02', 1, 0, 7100000, 1, '{}', 7);
+             INSERT INTO place VALUES (1, 'r7', 7000000, 1), (1, 'r7', 7100000, 2);
+             INSERT INTO failure VALUES (x'01', 1, '{\"retry_after_secs\": 7200.0}');",
+        )
+        .expect("filled");
+        let params = MendDueTimes {
+            pipeline: "p".parse().expect("a name"),
+            retry: RetryPolicy::default(),
+            lease: Duration::from_secs(30),
+            limit: 1,
+            now: Timestamp::from_millis(0),
+        };
+        let found: Vec<i64> = find_replayed(&conn, &params).expect("found").iter().map(|late| late.seq).collect();
+        assert_eq!(found, [2]);
+    }
 }

@@ -6,6 +6,7 @@ use rusqlite::{Connection, params};
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
+use super::leader;
 use super::rows::{self, RowResult};
 use crate::contract::{CountEvents, CountStore, EventCount, FoldCounts, Span};
 use crate::error::Result;
@@ -17,7 +18,7 @@ impl CountStore for SqliteStore {
     }
 
     async fn fold_counts(&self, params: FoldCounts) -> Result<bool> {
-        self.write(move |batch| fold(batch, params)).await
+        self.write(move |batch| fold(batch, &params)).await
     }
 }
 
@@ -32,7 +33,7 @@ fn counts(conn: &Connection, params: CountEvents) -> Result<Vec<EventCount>, Fau
         Span::Hour => (
             "SELECT hour * 3600000, name, event, nullif(reason, ''), sum(count) FROM
                 (SELECT h.hour, p.name, h.event, h.reason, h.count
-                 FROM pipeline p CROSS JOIN hourly h ON h.pipeline = p.id AND h.hour >= ?1
+                 FROM pipeline p CROSS JOIN hourly_count h ON h.pipeline = p.id AND h.hour >= ?1
                  UNION ALL
                  SELECT m.minute / 60, p.name, m.event, m.reason, m.count
                  FROM pipeline p CROSS JOIN minutely m ON m.pipeline = p.id AND m.minute >= ?1 * 60)
@@ -53,7 +54,9 @@ fn counts(conn: &Connection, params: CountEvents) -> Result<Vec<EventCount>, Fau
     Ok(rows.collect::<RowResult<_>>()?)
 }
 
-fn fold(batch: &mut Batch<'_>, FoldCounts { before, limit }: FoldCounts) -> Result<bool, Fault> {
+fn fold(batch: &mut Batch<'_>, params: &FoldCounts) -> Result<bool, Fault> {
+    let FoldCounts { before, limit, led } = params;
+    leader::check(batch, led.as_ref())?;
     let mut select = batch.statement(
         "SELECT m.pipeline, m.minute, m.event, m.reason, m.count
          FROM pipeline p CROSS JOIN minutely m ON m.pipeline = p.id AND m.minute < ?1",
@@ -62,11 +65,11 @@ fn fold(batch: &mut Batch<'_>, FoldCounts { before, limit }: FoldCounts) -> Resu
         let (event, reason): (String, String) = (row.get(2)?, row.get(3)?);
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, event, reason, row.get::<_, i64>(4)?))
     })?;
-    let old = rows.take(limit as usize).collect::<RowResult<Vec<_>>>()?;
+    let old = rows.take(*limit as usize).collect::<RowResult<Vec<_>>>()?;
     for (pipeline, minute, event, reason, count) in &old {
         batch
             .statement(
-                "INSERT INTO hourly (pipeline, hour, event, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
+                "INSERT INTO hourly_count (pipeline, hour, event, reason, count) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT DO UPDATE SET count = count + excluded.count",
             )?
             .execute(params![pipeline, minute.div_euclid(60), event, reason, count])?;
@@ -74,5 +77,5 @@ fn fold(batch: &mut Batch<'_>, FoldCounts { before, limit }: FoldCounts) -> Resu
             .statement("DELETE FROM minutely WHERE pipeline = ?1 AND minute = ?2 AND event = ?3 AND reason = ?4")?
             .execute(params![pipeline, minute, event, reason])?;
     }
-    Ok(old.len() == limit as usize)
+    Ok(old.len() == *limit as usize)
 }

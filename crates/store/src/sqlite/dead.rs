@@ -19,7 +19,7 @@ use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
-use super::{cause_keys, dead_imports, payloads};
+use super::{cause_keys, dead_imports, jobs, leader, payloads};
 use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
 use crate::error::{Result, StoreError};
 
@@ -35,6 +35,7 @@ impl DeadStore for SqliteStore {
 
     async fn discard_dead(&self, params: DiscardDead) -> Result<Vec<JobId>> {
         self.write(move |batch| {
+            jobs::check_count(&params.ids)?;
             let record = Record { actor: &params.by.name, why: &params.why, now: params.now };
             let mut discarded = Vec::new();
             for id in &params.ids {
@@ -84,15 +85,22 @@ struct Record<'a> {
 }
 
 pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLetter>, Fault> {
-    let conditions = conditions(conn, &params.filter, params.cursor.as_deref())?;
     let limit = params.limit.saturating_add(1);
-    let sql = format!(
-        "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
-         {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {limit}"
-    );
-    let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
-    let mut found = rows.collect::<RowResult<Vec<_>>>()?;
+    let mut found = Vec::new();
+    for mut conditions in conditions_by_key(conn, &params.filter)? {
+        if let Some(cursor) = &params.cursor {
+            conditions.less_than_pair(("d.died_at", "d.seq"), place(cursor)?);
+        }
+        let sql = format!(
+            "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
+             {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {limit}"
+        );
+        let mut select = conn.prepare_cached(&sql)?;
+        let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
+        found.extend(rows.collect::<RowResult<Vec<_>>>()?);
+    }
+    found.sort_by_key(|(seq, letter)| std::cmp::Reverse((letter.died_at, *seq)));
+    found.truncate(limit as usize);
     if params.with_failures {
         for (_, letter) in &mut found {
             letter.failures = Some(rows::failures(conn, letter.id)?);
@@ -109,12 +117,22 @@ pub(super) fn place(cursor: &str) -> Result<(i64, i64), Fault> {
     Ok((died_at.parse().map_err(|_| invalid())?, seq.parse().map_err(|_| invalid())?))
 }
 
+/// The conditions of a filter, on `dead d`, for each key of its cause apart: the letters of each are found in their order, so that a
+/// page need not be sorted out of all of them.
+pub(super) fn conditions_by_key(conn: &Connection, filter: &DeadFilter) -> Result<Vec<Conditions>, Fault> {
+    let Some(cause) = &filter.cause else { return Ok(vec![of_keys(filter, None)]) };
+    Ok(cause_keys::keys_of(conn, cause)?.iter().map(|key| of_keys(filter, Some(std::slice::from_ref(key)))).collect())
+}
+
 /// The conditions of a filter, on `dead d`.
-pub(super) fn conditions(conn: &Connection, filter: &DeadFilter, cursor: Option<&str>) -> Result<Conditions, Fault> {
+pub(super) fn conditions(conn: &Connection, filter: &DeadFilter) -> Result<Conditions, Fault> {
+    let keys = filter.cause.as_ref().map(|cause| cause_keys::keys_of(conn, cause)).transpose()?;
+    Ok(of_keys(filter, keys.as_deref()))
+}
+
+/// The conditions of a filter whose cause has these keys.
+fn of_keys(filter: &DeadFilter, keys: Option<&[i64]>) -> Conditions {
     let mut conditions = Conditions::default();
-    if let Some(cursor) = cursor {
-        conditions.less_than_pair(("d.died_at", "d.seq"), place(cursor)?);
-    }
     if let Some(name) = &filter.pipeline {
         // Any other filter finds fewer than a pipeline has: the `+` keeps its index out of the way.
         let narrower = filter.reason.is_some()
@@ -125,8 +143,8 @@ pub(super) fn conditions(conn: &Connection, filter: &DeadFilter, cursor: Option<
         let column = if narrower { "+d.pipeline" } else { "d.pipeline" };
         conditions.equal_to_query(column, "SELECT id FROM pipeline WHERE name =", name.as_str().to_owned());
     }
-    if let Some(cause) = &filter.cause {
-        conditions.one_of_numbers("d.cause_key", &cause_keys::keys_of(conn, cause)?);
+    if let Some(keys) = keys {
+        conditions.one_of_numbers("d.cause_key", keys);
     }
     conditions.equal("d.reason", filter.reason.map(|reason| reason.as_str().to_owned()));
     conditions.equal("d.code", filter.code.clone());
@@ -136,7 +154,7 @@ pub(super) fn conditions(conn: &Connection, filter: &DeadFilter, cursor: Option<
     conditions.at_least("d.died_at", filter.since.map(Timestamp::as_millis));
     conditions.less_than("d.died_at", filter.until.map(Timestamp::as_millis));
     conditions.contains(&["d.message", "d.key", "d.target", "d.input"], filter.text.as_deref());
-    Ok(conditions)
+    conditions
 }
 
 pub(super) fn get(conn: &Connection, id: JobId) -> Result<Option<DeadLetter>, Fault> {
@@ -178,6 +196,7 @@ fn discard(batch: &mut Batch<'_>, id: JobId, record: Record<'_>) -> Result<bool,
 }
 
 fn expire(batch: &mut Batch<'_>, params: &ExpireDead) -> Result<u64, Fault> {
+    leader::check(batch, params.led.as_ref())?;
     let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(0) };
     let mut select =
         batch.statement("SELECT id FROM dead WHERE pipeline = ?1 AND kept_from < ?2 ORDER BY kept_from LIMIT ?3")?;

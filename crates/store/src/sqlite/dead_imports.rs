@@ -1,9 +1,9 @@
 //! Taking in dead letters of another store. What becomes of a letter is decided by `core::dead::import`; here it is written.
 
 use redrive_core::causes::Print;
-use redrive_core::counts;
+use redrive_core::counts::{self, Death};
 use redrive_core::dead::DeadLetter;
-use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown};
+use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown, takes_payload};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
@@ -59,8 +59,9 @@ fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Res
     }
     let failures = letter.failures.as_deref().unwrap_or_default();
     let last = failures.last().ok_or(rusqlite::Error::InvalidQuery)?;
-    let key = cause_keys::file(batch, (pipeline, letter.target.as_deref()), (print, last), letter.died_at)?;
-    insert_row(batch, (pipeline, key, print.rules), letter, now)?;
+    let key =
+        cause_keys::file(batch, (pipeline, letter.target.as_deref()), (print, last), (Death::First, letter.died_at))?;
+    insert_row(batch, (pipeline, key), letter, now)?;
     for failure in failures {
         rows::add_failure(batch.connection(), letter.id, failure)?;
     }
@@ -72,7 +73,7 @@ fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Res
 
 fn insert_row(
     batch: &mut Batch<'_>,
-    (pipeline, key, rules): (i64, i64, u64),
+    (pipeline, key): (i64, i64),
     letter: &DeadLetter,
     now: Timestamp,
 ) -> Result<(), Fault> {
@@ -83,10 +84,9 @@ fn insert_row(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, payload_lost, tracked, progress, rules, seq, round, origin, definition,
-                               opened_before)
+                               payload_cut, payload_lost, tracked, progress, seq, round, origin, definition, opened_before)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     ?23, '[]', ?24, ?25, ?26, ?27, ?28, ?29, (SELECT ifnull(max(id), 0) FROM replay))",
+                     ?23, '[]', ?24, ?25, ?26, ?27, ?28, (SELECT ifnull(max(id), 0) FROM replay))",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -113,7 +113,6 @@ fn insert_row(
             cut,
             letter.failures.iter().flatten().last().is_some_and(Failure::lost_payload),
             progress_of(letter),
-            rules,
             number,
             rows::round_text(letter.round.as_ref()),
             letter.origin.as_ref().map(serde_json::to_string).transpose()?,
@@ -156,14 +155,15 @@ fn fail_again(
     let pipeline = batch.pipeline(&here.pipeline)?;
     let mut select = batch.statement("SELECT cause_key FROM dead WHERE id = ?1")?;
     let before: Option<i64> = select.query_row([id.as_bytes()], |row| row.get(0))?;
-    let key = cause_keys::file(batch, (pipeline, here.target.as_deref()), (print, last), arrived.died_at)?;
+    let death = (Death::Again, arrived.died_at);
+    let key = cause_keys::file(batch, (pipeline, here.target.as_deref()), (print, last), death)?;
     if let Some(before) = before {
         batch.tallies.key(before).dead -= 1;
     }
     for failure in &grown.failures {
         rows::add_failure(batch.connection(), id, failure)?;
     }
-    update_row(batch, &here, (&grown, last), (arrived.died_at, key, print.rules), now)?;
+    update_row(batch, &here, (&grown, last), (arrived.died_at, key), now)?;
     if let (true, Some(progress)) = (here.id == arrived.id, progress_of(arrived)) {
         let mut update = batch.statement("UPDATE dead SET progress = ?2 WHERE id = ?1")?;
         update.execute(params![id.as_bytes(), progress])?;
@@ -176,16 +176,17 @@ fn update_row(
     batch: &Batch<'_>,
     here: &DeadLetter,
     (grown, last): (&Grown<'_>, &Failure),
-    (died_at, key, rules): (Timestamp, i64, u64),
+    (died_at, key): (Timestamp, i64),
     now: Timestamp,
 ) -> Result<(), Fault> {
     let cut = claim_payload(batch, here.id, last.kept_payload(), now)?;
-    let payload = last.kept_payload().filter(|_| cut != MISSING || here.payload.is_none());
+    let payload = last.kept_payload().filter(|_| takes_payload(here, cut != MISSING));
     batch
         .statement(
             "UPDATE dead SET died_at = ?2, kept_from = ?3, attempts = ?4, crashes = ?5, replays = ?6, gate = ?7, reason = ?8,
                     code = ?9, http_status = ?10, proxy = ?11, message = ?12, cause_key = ?13, verdict = ?14,
-                    payload = ifnull(?15, payload), payload_cut = iif(?15 IS NULL, payload_cut, ?16), rules = ?17
+                    payload = ifnull(?15, payload), payload_cut = iif(?15 IS NULL, payload_cut, ?16),
+                    refailed = 1
              WHERE id = ?1",
         )?
         .execute(params![
@@ -204,8 +205,7 @@ fn update_row(
             key,
             grown.verdict,
             payload.map(|payload| payload.hash.as_bytes()),
-            cut,
-            rules
+            cut
         ])?;
     Ok(())
 }

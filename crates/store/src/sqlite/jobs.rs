@@ -21,8 +21,8 @@ use super::payloads;
 use super::replay_letters::{self, Ended};
 use super::rows::{self, RowResult};
 use crate::contract::{
-    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
-    Page, Topic,
+    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, IDS_MAX, JobDetail, JobFilter, JobStore, LateSettlement,
+    ListJobs, Page, Topic,
 };
 use crate::error::{Result, StoreError};
 
@@ -57,11 +57,14 @@ fn enqueue(batch: &mut Batch<'_>, params: &EnqueueJobs, inputs: &[String]) -> Re
     jobs.map(|(job, input)| accept(batch, pipeline, job, input, params.now)).collect()
 }
 
-/// Whether jobs are there already, so that they are sent again because their answer was lost.
-fn are_queued(batch: &Batch<'_>, jobs: &[NewJob]) -> Result<bool, Fault> {
-    let mut select = batch.statement("SELECT 1 FROM job WHERE id = ?1")?;
-    let there = jobs.iter().map(|job| select.exists([job.id.as_bytes()])).collect::<RowResult<Vec<_>>>()?;
-    Ok(there.into_iter().all(|there| there))
+/// Whether jobs are here already, in whatever state, so that they are sent again because their answer was lost.
+fn are_known(batch: &Batch<'_>, jobs: &[NewJob]) -> Result<bool, Fault> {
+    for job in jobs {
+        if place_of(batch.connection(), job.id)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Refuses the batch if its new jobs do not fit. Nothing is written before that is known.
@@ -79,7 +82,7 @@ fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64
         };
         new += u64::from(!known);
     }
-    if queued + new > max && new > 0 && !are_queued(batch, &params.jobs)? {
+    if queued + new > max && new > 0 && !are_known(batch, &params.jobs)? {
         return Err(StoreError::QueueFull { pipeline: params.pipeline.clone(), queued, max }.into());
     }
     batch.pipeline(&params.pipeline)
@@ -149,6 +152,10 @@ pub(super) fn accept(
             let (state, ended_at) = place_of(batch.connection(), owner)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
             return Ok(EnqueuedJob::Known { id: owner, state, ended_at });
         }
+    }
+    // A key would have told that it was sent again.
+    if batch.may_be_known(job.id)? && job.key.is_none() && place_of(batch.connection(), job.id)?.is_some() {
+        return Ok(EnqueuedJob::Accepted(job.id));
     }
     let seq = batch.next_number()?;
     let accepted = batch
@@ -374,7 +381,16 @@ fn discard_record(conn: &Connection, id: JobId) -> Result<Option<DiscardRecord>,
     Ok(record.optional()?)
 }
 
+/// Refuses more ids than are worked on in one step.
+pub(super) fn check_count(ids: &[JobId]) -> Result<(), Fault> {
+    match ids.len() {
+        count if count > IDS_MAX => Err(StoreError::TooBroad { what: format!("to name {count} jobs") }.into()),
+        _ => Ok(()),
+    }
+}
+
 fn cancel(batch: &mut Batch<'_>, params: &CancelJobs) -> Result<Vec<JobId>, Fault> {
+    check_count(&params.ids)?;
     let mut cancelled = Vec::new();
     for id in &params.ids {
         let state = state_of(batch.connection(), *id)?;

@@ -1,14 +1,15 @@
 //! The leader: a row per thing that is led, taken by comparing and setting.
 
 use async_trait::async_trait;
-use rusqlite::{OptionalExtension, params};
+use redrive_core::leader::{Leading, term};
+use rusqlite::{OptionalExtension, Row, params};
 
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{ChoreView, Lead, LeaderStore, NoteChore};
-use crate::error::Result;
+use crate::contract::{ChoreView, Lead, LeaderStore, Led, NoteChore};
+use crate::error::{Result, StoreError};
 
 #[async_trait]
 impl LeaderStore for SqliteStore {
@@ -32,18 +33,36 @@ impl LeaderStore for SqliteStore {
 }
 
 fn lead(batch: &Batch<'_>, params: &Lead) -> Result<Vec<Option<u64>>, Fault> {
-    let mut upsert = batch.statement(
-        "INSERT INTO leader (name, holder, term, until) VALUES (?1, ?2, 1, ?3)
-         ON CONFLICT DO UPDATE SET term = term + (holder <> excluded.holder), holder = excluded.holder, until = excluded.until
-         WHERE holder = excluded.holder OR until <= ?4 OR until > ?5
-            OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = leader.holder)
-         RETURNING term",
+    let mut select = batch.statement(
+        "SELECT holder, term, until, EXISTS (SELECT 1 FROM worker w WHERE w.id = leader.holder) FROM leader WHERE name = ?1",
     )?;
-    let [until, now, believed] = [params.until, params.now, params.believed_until].map(|time| time.as_millis());
-    let take = |name: &String| {
-        upsert.query_row(params![name, params.holder.as_bytes(), until, now, believed], |row| row.get(0)).optional()
-    };
-    Ok(params.names.iter().map(take).collect::<RowResult<_>>()?)
+    let mut put =
+        batch.statement("INSERT OR REPLACE INTO leader (name, holder, term, until) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut terms = Vec::with_capacity(params.names.len());
+    for name in &params.names {
+        let leads = select.query_row([name], leading).optional()?;
+        let term = term(leads.as_ref(), params.holder, params.now);
+        if let Some(term) = term {
+            put.execute(params![name, params.holder.as_bytes(), term, params.until.as_millis()])?;
+        }
+        terms.push(term);
+    }
+    Ok(terms)
+}
+
+fn leading(row: &Row<'_>) -> RowResult<Leading> {
+    let (holder, until) = (rows::worker_id(row, 0)?, rows::time(row, 2)?);
+    Ok(Leading { holder, term: row.get(1)?, until, is_listed: row.get(3)? })
+}
+
+/// Refuses what is no longer for its caller to do.
+pub(super) fn check(batch: &Batch<'_>, led: Option<&Led>) -> Result<(), Fault> {
+    let Some(Led { name, term }) = led else { return Ok(()) };
+    let mut leads = batch.statement("SELECT 1 FROM leader WHERE name = ?1 AND term = ?2")?;
+    match leads.exists(params![name, term])? {
+        true => Ok(()),
+        false => Err(StoreError::Conflict { what: format!("who leads {name}") }.into()),
+    }
 }
 
 fn note(batch: &Batch<'_>, params: &NoteChore) -> Result<bool, Fault> {

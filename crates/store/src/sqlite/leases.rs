@@ -8,6 +8,7 @@ use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::proxies::TriedProxy;
 use redrive_core::settlements::Settlement;
+use redrive_core::state::JobState;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
@@ -93,6 +94,10 @@ impl LeaseStore for SqliteStore {
             Ok(jobs)
         })
         .await
+    }
+
+    async fn settled(&self, leases: Vec<Lease>) -> StoreResult<Vec<Option<JobState>>> {
+        self.read(move |conn| leases.iter().map(|lease| settlements::settled_by(conn, lease)).collect()).await
     }
 
     async fn lost_leases(&self, params: FindLostLeases) -> StoreResult<Vec<LostLease>> {

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
+use redrive_core::dead::KeptPayload;
 use redrive_core::ids::JobId;
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
 use redrive_core::time::Timestamp;
@@ -161,10 +162,29 @@ pub(super) fn refer(batch: &Batch<'_>, job: JobId, payload: &Payload, now: Times
     Ok(upsert.execute(params![job.as_bytes(), payload.hash.as_bytes(), now.as_millis(), text])? == 1)
 }
 
+/// The newest payload that any attempt of a job brought.
+pub(super) fn newest_of(conn: &Connection, job: JobId) -> Result<Option<KeptPayload>, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT hash, ifnull(payload ->> 'truncated', 0) FROM payload_use WHERE job = ?1 ORDER BY at DESC LIMIT 1",
+    )?;
+    let kept = |row: &Row<'_>| Ok(KeptPayload { hash: PayloadHash::from_bytes(row.get(0)?), truncated: row.get(1)? });
+    Ok(select.query_row([job.as_bytes()], kept).optional()?)
+}
+
 /// Notes that a job refers to no payload any more, or to no other than this one.
 pub(super) fn let_go(batch: &Batch<'_>, job: JobId, except: Option<PayloadHash>) -> Result<(), Fault> {
     let mut delete = batch.statement("DELETE FROM payload_use WHERE job = ?1 AND hash IS NOT ?2")?;
     delete.execute(params![job.as_bytes(), except.as_ref().map(PayloadHash::as_bytes)])?;
+    Ok(())
+}
+
+/// Notes that a job no longer refers to a payload that a failure of it brought, unless another failure did so too.
+pub(super) fn let_go_of(batch: &Batch<'_>, job: JobId, hash: PayloadHash) -> Result<(), Fault> {
+    let mut delete = batch.statement(
+        "DELETE FROM payload_use WHERE job = ?1 AND hash = ?2 AND NOT EXISTS
+            (SELECT 1 FROM failure f WHERE f.job = ?1 AND f.failure -> 'payload' ->> 'hash' = lower(hex(?2)))",
+    )?;
+    delete.execute(params![job.as_bytes(), hash.as_bytes()])?;
     Ok(())
 }
 

@@ -4,8 +4,9 @@
 //! process ends, however it ends; who can take the lock knows that the worker is dead.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -49,14 +50,19 @@ impl Presence {
             return Ok(true);
         };
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-        let locked = match file.lock() {
-            Ok(()) => true,
-            Err(error) if has_no_locks(&error) => false,
-            Err(error) => return Err(error),
-        };
-        self.held().insert(worker, locked.then_some(file));
-        Ok(locked)
+        loop {
+            let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+            let locked = match file.lock() {
+                Ok(()) => true,
+                Err(error) if has_no_locks(&error) => false,
+                Err(error) => return Err(error),
+            };
+            // Somebody may have removed it between the two: a lock on a file that nobody finds proves nothing.
+            if is_at(&file, &path) {
+                self.held().insert(worker, locked.then_some(file));
+                return Ok(locked);
+            }
+        }
     }
 
     /// Shows again that a worker of this process lives, if it was not shown or its file was taken away.
@@ -71,9 +77,12 @@ impl Presence {
 
     /// Removes what is left of a worker: of this process, or one that is gone.
     pub(super) fn leave(&self, worker: WorkerId) {
-        self.held().remove(&worker);
-        if let Some(path) = self.lock_file(worker) {
-            // Nothing depends on it any more; a file that stays is only untidy.
+        let own = self.held().remove(&worker);
+        let Some(path) = self.lock_file(worker) else { return };
+        // A worker that was taken for gone may have come back: while somebody has the lock, its file stays. Nothing depends on one
+        // that stays for another reason; it is only untidy.
+        let lock = File::open(&path).ok().filter(|file| own.is_some() || file.try_lock().is_ok());
+        if lock.is_some() {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -119,6 +128,12 @@ pub(super) enum Known {
     Unproven,
 }
 
+/// Whether a file is the one at a path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let number = |found: Metadata| (found.dev(), found.ino());
+    file.metadata().map(number).ok() == std::fs::metadata(path).map(number).ok()
+}
+
 /// Whether a file system, of a network for instance, has no locks.
 fn has_no_locks(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -153,6 +168,27 @@ mod tests {
         assert_eq!(there.of(&shown("any", Some(boot))), Known::Gone);
         assert_eq!(there.of(&shown("far", Some("other"))), Known::Unproven);
         assert_eq!(there.of(&shown(host::host(), Some("before"))), Known::Gone, "this host was started anew since");
+    }
+
+    /// Whoever takes a worker for gone removes its file only while nobody has the lock; a lock on a file that was removed meanwhile is
+    /// taken anew.
+    #[test]
+    fn the_file_of_a_worker_that_came_back_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [here, there] = [(); 2].map(|()| Presence::beside(&folder.path().join("a.db")));
+        here.enter(worker()).expect("entered");
+        there.leave(worker());
+        let path = here.lock_file(worker()).expect("a path");
+        assert!(path.exists(), "it is locked");
+        // One that is opened and then removed by another, before it is locked, is not the one that others look at.
+        let opened = File::open(&path).expect("opened");
+        std::fs::remove_file(&path).expect("removed");
+        assert!(!is_at(&opened, &path));
+        assert!(here.stay(worker()).expect("entered again") && path.exists());
+        assert_eq!(there.of(&shown("any", Some(host::boot()))), Known::Alive);
+        drop(here);
+        there.leave(worker());
+        assert!(!path.exists(), "nobody has it any more");
     }
 
     #[test]

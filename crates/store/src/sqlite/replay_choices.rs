@@ -6,12 +6,11 @@ use redrive_core::replays::{LetterFacts, SavedPayload};
 use rusqlite::{Connection, Row, params};
 
 use super::batch::Batch;
-use super::conditions::Conditions;
 use super::dead;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{replays, tries};
-use crate::contract::{ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, Page, Selection, SurveyLetters};
+use crate::contract::{ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, Page, SurveyLetters};
 
 /// Whether a letter's target's breaker is not closed.
 const SHUT: &str = "EXISTS (SELECT 1 FROM breaker b WHERE b.pipeline = d.pipeline AND b.target = d.target
@@ -63,13 +62,6 @@ fn recovered(conn: &Connection, tried: Option<TryId>) -> Result<String, Fault> {
     ))
 }
 
-/// Without an end all that are dead are meant, also those that died while the clock was ahead.
-fn conditions(conn: &Connection, selection: &Selection) -> Result<Conditions, Fault> {
-    let mut conditions = dead::conditions(conn, &selection.filter, None)?;
-    conditions.ids("d.id", &selection.ids)?;
-    Ok(conditions)
-}
-
 /// The facts in eight columns: pipeline, reason, gate, claimed, payload, replays by itself, shut, recovered.
 fn facts(row: &Row<'_>, first: usize) -> RowResult<LetterFacts> {
     Ok(LetterFacts {
@@ -85,7 +77,9 @@ fn facts(row: &Row<'_>, first: usize) -> RowResult<LetterFacts> {
 }
 
 pub(super) fn survey(conn: &Connection, params: &SurveyLetters) -> Result<Vec<(LetterFacts, u64)>, Fault> {
-    let mut conditions = conditions(conn, &params.selection)?;
+    // Without an end all that are dead are meant, also those that died while the clock was ahead.
+    let mut conditions = dead::conditions(conn, &params.selection.filter)?;
+    conditions.ids("d.id", &params.selection.ids)?;
     let payload = match params.closely.as_slice() {
         [] => PAYLOAD_ROUGHLY.to_owned(),
         reasons => {
@@ -111,32 +105,43 @@ pub(super) fn survey(conn: &Connection, params: &SurveyLetters) -> Result<Vec<(L
 }
 
 pub(super) fn find(conn: &Connection, params: &FindLetters) -> Result<Page<FoundLetter>, Fault> {
-    let mut conditions = conditions(conn, &params.selection)?;
-    if let Some(cursor) = &params.cursor {
-        conditions.more_than_pair(("d.died_at", "d.seq"), dead::place(cursor)?);
-    }
-    if let Some(replay) = params.opened {
-        conditions.less_than("d.opened_before", Some(replays::get(conn, replay)?.0));
-    }
-    let payload = payload_closely(&conditions.bind(params.host.clone()));
     let (claimed, recovered) = (claimed(conn)?, recovered(conn, params.tried)?);
     let limit = params.limit.saturating_add(1);
-    let sql = format!(
-        "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {claimed}, {payload}, d.auto_replays, {SHUT}, {recovered}
-         FROM dead d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at, d.seq LIMIT {limit}"
-    );
-    let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), |row| {
-        let cursor = format!("{}-{}", row.get::<_, i64>(0)?, row.get::<_, i64>(1)?);
-        Ok(FoundLetter { id: rows::job_id(row, 2)?, facts: facts(row, 3)?, letter: None, cursor })
-    })?;
-    let mut page = Page::cut(rows.collect::<RowResult<Vec<_>>>()?, params.limit, |found| found.cursor.clone());
+    let mut all = Vec::new();
+    for mut conditions in dead::conditions_by_key(conn, &params.selection.filter)? {
+        conditions.ids("d.id", &params.selection.ids)?;
+        if let Some(cursor) = &params.cursor {
+            conditions.more_than_pair(("d.died_at", "d.seq"), dead::place(cursor)?);
+        }
+        if let Some(replay) = params.opened {
+            conditions.less_than("d.opened_before", Some(replays::get(conn, replay)?.0));
+        }
+        let payload = payload_closely(&conditions.bind(params.host.clone()));
+        let sql = format!(
+            "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {claimed}, {payload}, d.auto_replays, {SHUT}, {recovered}
+             FROM dead d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at, d.seq LIMIT {limit}"
+        );
+        let mut select = conn.prepare_cached(&sql)?;
+        let rows = select.query_map(conditions.values(), found)?;
+        all.extend(rows.collect::<RowResult<Vec<_>>>()?);
+    }
+    all.sort_by_key(|(place, _)| *place);
+    all.truncate(limit as usize);
+    let all = all.into_iter().map(|(_, found)| found).collect();
+    let mut page = Page::cut(all, params.limit, |found: &FoundLetter| found.cursor.clone());
     if params.whole {
         for found in &mut page.items {
             found.letter = dead::get(conn, found.id)?;
         }
     }
     Ok(page)
+}
+
+/// A letter that was found, after its place among the others.
+fn found(row: &Row<'_>) -> RowResult<((i64, i64), FoundLetter)> {
+    let (died_at, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let (id, facts, cursor) = (rows::job_id(row, 2)?, facts(row, 3)?, format!("{died_at}-{seq}"));
+    Ok(((died_at, seq), FoundLetter { id, facts, letter: None, cursor }))
 }
 
 /// Claims letters, if the replay is still as it was and they are still dead and nobody's.
@@ -173,9 +178,9 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::contract::DeadFilter;
+    use crate::contract::{DeadFilter, Selection};
 
-    /// A store with so many letters of one cause.
+    /// A store with so many letters of one cause with three keys.
     fn filled(letters: u32) -> Connection {
         let mut conn = Connection::open_in_memory().expect("opened");
         super::super::schema::migrate(&mut conn, std::path::Path::new("memory:")).expect("made");
@@ -183,11 +188,12 @@ mod tests {
             "INSERT INTO pipeline (id, name) VALUES (1, 'p');
              INSERT INTO cause (id, name, pipeline) VALUES (1, 'c1', 1);
              INSERT INTO cause_key (id, key, cause, origin, template, reason, parts, sample, first_seen, last_seen)
-             VALUES (1, 'k', 1, 1, 'x', 'timeout', '[]', 'x', 0, 0);
+             VALUES (1, 'k', 1, 1, 'x', 'timeout', '[]', 'x', 0, 0), (2, 'l', 1, 1, 'x', 'timeout', '[]', 'x', 0, 0),
+                    (3, 'm', 1, 1, 'x', 'timeout', '[]', 'x', 0, 0);
              WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {letters})
              INSERT INTO dead (id, pipeline, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message,
                                input, cause_key)
-             SELECT randomblob(16), 1, 0, abs(random()) % 1000, 0, 1, 0, 0, 'auto', 'timeout', 'x', '{{}}', 1 FROM n;"
+             SELECT randomblob(16), 1, 0, abs(random()) % 1000, 0, 1, 0, 0, 'auto', 'timeout', 'x', '{{}}', 1 + i % 3 FROM n;"
         ))
         .expect("filled");
         conn

@@ -177,7 +177,7 @@ fn send_one(
         .statement(
             "UPDATE replay_letter SET letter = (SELECT json_object('gate', gate, 'died_at', died_at, 'kept_from', kept_from,
                     'http_status', http_status, 'proxy', proxy, 'message', message, 'verdict', verdict, 'cut', payload_cut,
-                    'lost', payload_lost,
+                    'lost', payload_lost, 'refailed', refailed,
                     'payload', hex(payload), 'failures', (SELECT ifnull(max(n), 0) FROM failure WHERE job = id),
                     'progress', iif(?3, NULL, progress))
                     FROM dead WHERE seq = ?1)

@@ -1,6 +1,8 @@
 //! Taking letters back from a replay that is being cancelled, as was decided of each.
 
 use redrive_core::causes::Print;
+use redrive_core::counts::Death;
+use redrive_core::dead::KeptPayload;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::{Lease, Tally};
@@ -12,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{cause_keys, cause_rules, lanes, replays};
+use super::{cause_keys, cause_rules, lanes, payloads, replays};
 use crate::contract::{ListSent, SentLetter, WithdrawLetter, WithdrawLetters};
 
 /// A letter that was sent, as the store sees it.
@@ -176,15 +178,14 @@ fn bury_as_it_was(batch: &Batch<'_>, letter: &Waiting, decided: &Withdrawn) -> R
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
                                payload_cut, auto_replays, tracked, suspect, payload_lost, progress, seq, round, origin,
-                               definition, opened_before)
+                               definition, opened_before, refailed)
              SELECT j.id, j.pipeline, j.key, j.target, j.accepted_at, l.letter ->> 'died_at', l.letter ->> 'kept_from',
                     ?2, j.crashes, ?3, ?5, j.reason, j.code,
                     l.letter ->> 'http_status', l.letter ->> 'proxy', l.letter ->> 'message',
                     nullif(unhex(l.letter ->> 'payload'), x''), j.input, j.cause_key, ?6, j.original,
                     l.letter ->> 'cut', j.auto_replays - (NOT ?4 AND r.automatic), j.tracked, ?7,
                     ifnull(l.letter ->> 'lost', 0), ifnull(j.progress, l.letter ->> 'progress'), j.seq, j.round, j.origin,
-                    j.definition,
-                    (SELECT ifnull(max(id), 0) FROM replay)
+                    j.definition, (SELECT ifnull(max(id), 0) FROM replay), ifnull(l.letter ->> 'refailed', 0)
              FROM job j JOIN replay r ON r.id = j.replay JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
              WHERE j.seq = ?1",
         )?
@@ -200,14 +201,15 @@ fn retell(
     (failure, print): (&Failure, &Print),
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let key = cause_keys::file(batch, (letter.pipeline, letter.target.as_deref()), (print, failure), failure.at)?;
+    let (of, death) = ((letter.pipeline, letter.target.as_deref()), (Death::Again, failure.at));
+    let key = cause_keys::file(batch, of, (print, failure), death)?;
+    // It keeps the payload that it had, unless an attempt brought one.
+    let payload = KeptPayload::of_letter(None, payloads::newest_of(batch.connection(), job)?, None);
     batch
         .statement(
             "UPDATE dead SET died_at = ?2, kept_from = ?3, reason = ?4, code = ?5, http_status = ?6, proxy = ?7, message = ?8,
-                    cause_key = ?9, payload_lost = ?10,
-                    payload = ifnull((SELECT u.hash FROM payload_use u WHERE u.job = dead.id ORDER BY u.at DESC LIMIT 1), payload),
-                    payload_cut = ifnull((SELECT ifnull(u.payload ->> 'truncated', 0) FROM payload_use u WHERE u.job = dead.id
-                                          ORDER BY u.at DESC LIMIT 1), payload_cut)
+                    cause_key = ?9, payload_lost = ?10, payload = ifnull(?11, payload), payload_cut = ifnull(?12, payload_cut),
+                    refailed = 1
              WHERE id = ?1",
         )?
         .execute(params![
@@ -220,7 +222,9 @@ fn retell(
             failure.proxy,
             failure.message,
             key,
-            failure.lost_payload()
+            failure.lost_payload(),
+            payload.as_ref().map(|payload| payload.hash.as_bytes()),
+            payload.map(|payload| payload.truncated)
         ])?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use redrive_core::ids::{PipelineName, ReplayId};
-use redrive_core::replays::{LetterFacts, NextReplay, Progress, ReplayState, Step, StepChange};
+use redrive_core::replays::{LetterFacts, NextReplay, Progress, ReplayState, Step, StepChange, is_turn};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{causes, dead, replay_choices, replay_letters, replay_withdrawals};
+use super::{causes, dead, leader, replay_choices, replay_letters, replay_withdrawals};
 use crate::contract::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
     ListReplayLetters, ListReplays, ListSent, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayLetter,
@@ -106,15 +106,15 @@ impl ReplayStore for SqliteStore {
     async fn claim_auto_replay(&self, params: ClaimAutoReplay) -> Result<bool> {
         self.write_about(Topic::Replays, move |batch| {
             let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(false) };
-            let mut claim = batch.statement(
-                "INSERT INTO auto_replay (pipeline, reason, last_at) VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO UPDATE SET last_at = excluded.last_at
-                 -- A turn that was had further ahead than a turn lasts was had while the clock was ahead.
-                 WHERE last_at <= ?4 OR last_at - ?3 > ?3 - ?4",
-            )?;
             let reason = params.reason.map_or("", |reason| reason.as_str());
-            let (now, before) = (params.now.as_millis(), params.before.as_millis());
-            Ok(claim.execute(params![pipeline, reason, now, before])? == 1)
+            let mut select = batch.statement("SELECT last_at FROM auto_replay WHERE pipeline = ?1 AND reason = ?2")?;
+            let last = select.query_row(params![pipeline, reason], |row| rows::time(row, 0)).optional()?;
+            let is_turn = is_turn(last, params.every, params.now);
+            if is_turn {
+                let put = "INSERT OR REPLACE INTO auto_replay (pipeline, reason, last_at) VALUES (?1, ?2, ?3)";
+                batch.statement(put)?.execute(params![pipeline, reason, params.now.as_millis()])?;
+            }
+            Ok(is_turn)
         })
         .await
     }
@@ -168,7 +168,7 @@ fn joined_since(conn: &Connection, id: ReplayId) -> Result<u64, Fault> {
         return Ok(0);
     }
     filter.since = filter.since.max(Some(view.created_at));
-    let conditions = match dead::conditions(conn, &filter, None) {
+    let conditions = match dead::conditions(conn, &filter) {
         // The cause has become part of another.
         Err(Fault::Store(StoreError::NoCause(_))) => return Ok(0),
         conditions => conditions?,
@@ -330,6 +330,7 @@ pub(super) fn set_step(batch: &Batch<'_>, replay: i64, change: &StepChange) -> R
 }
 
 fn forget(batch: &mut Batch<'_>, params: &ForgetReplays) -> Result<bool, Fault> {
+    leader::check(batch, params.led.as_ref())?;
     let (before, limit) = (params.before.as_millis(), params.limit);
     // The audit must not miss letters of a replay that is half forgotten.
     batch

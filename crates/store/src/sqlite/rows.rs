@@ -8,7 +8,7 @@ use redrive_core::jobs::{Input, Tally, task_of_progress};
 use redrive_core::payloads::PayloadHash;
 use redrive_core::time::Timestamp;
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::fault::Fault;
@@ -140,6 +140,12 @@ pub(super) fn failures(conn: &Connection, job: JobId) -> Result<Vec<Failure>, Fa
     let mut select = conn.prepare_cached("SELECT failure FROM failure WHERE job = ?1 ORDER BY n")?;
     let rows = select.query_map([job.as_bytes()], |row| json(row, 0))?;
     Ok(rows.collect::<RowResult<_>>()?)
+}
+
+/// The last failure of a job, and its place.
+pub(super) fn last_failure(conn: &Connection, job: JobId) -> Result<Option<(i64, Failure)>, Fault> {
+    let mut select = conn.prepare_cached("SELECT n, failure FROM failure WHERE job = ?1 ORDER BY n DESC LIMIT 1")?;
+    Ok(select.query_row([job.as_bytes()], |row| Ok((row.get(0)?, json(row, 1)?))).optional()?)
 }
 
 /// Adds a failure to a job's history.

@@ -8,6 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::cause_keys;
 use super::fault::Fault;
+use super::ledger::free_bytes;
 use crate::error::StoreError;
 
 /// Marks a file as a Redrive store: "RDRV".
@@ -26,6 +27,12 @@ const MIGRATIONS: &[&str] = &[
 /// The version that brought causes: letters of older stores are recognised once.
 const CAUSES_SINCE: usize = 4;
 
+/// The version that writes identities and the queue of older stores anew.
+const REWRITES: usize = 6;
+
+/// How much room is left besides that.
+const SPARE_BYTES: u64 = 16 << 20;
+
 /// The version this build writes.
 pub(super) fn newest_version() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
@@ -40,6 +47,9 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     let from = usize::try_from(check(&tx, path)?).unwrap_or(0);
+    if from > 0 && from < REWRITES {
+        check_room(path, from, (room_needed(&tx)?, free_bytes(path)))?;
+    }
     for migration in &MIGRATIONS[from..] {
         tx.execute_batch(migration)?;
     }
@@ -49,6 +59,26 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
     tx.pragma_update(None, "application_id", APPLICATION_ID)?;
     tx.pragma_update(None, "user_version", newest_version())?;
     Ok(tx.commit()?)
+}
+
+/// The bytes that it takes to bring an older store forward: what is written anew goes to the log first, and from there to the file.
+fn room_needed(conn: &Connection) -> Result<u64, Fault> {
+    let rewritten: u64 = conn.query_row(
+        "SELECT (SELECT ifnull(sum(length(key) + 64), 0) FROM identity) + (SELECT count(*) * 64 FROM queue)
+              + (SELECT ifnull(sum(length(j.input) + 512), 0) FROM job j JOIN dead d ON d.seq = j.seq)",
+        [],
+        |row| row.get(0),
+    )?;
+    Ok(rewritten * 2 + SPARE_BYTES)
+}
+
+/// Refuses to begin what would end in the middle. A file system that does not tell how much is free is believed to have room.
+fn check_room(path: &Path, from: usize, (needed_bytes, free_bytes): (u64, Option<u64>)) -> Result<(), Fault> {
+    let Some(free_bytes) = free_bytes.filter(|free| *free < needed_bytes) else { return Ok(()) };
+    let place = path.display().to_string();
+    let why = Box::new(StoreError::NoRoom { place: place.clone(), needed_bytes, free_bytes });
+    let found = i64::try_from(from).unwrap_or(i64::MAX);
+    Err(StoreError::CannotMigrate { place, found, known: newest_version(), why }.into())
 }
 
 /// Whether a file is marked as a store, as far as its first page says. It is not opened as a database: that would leave traces.
@@ -86,4 +116,62 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<i64, Fault> {
         );
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_version(version: usize) -> Connection {
+        let conn = Connection::open_in_memory().expect("opened");
+        MIGRATIONS[..version].iter().for_each(|migration| conn.execute_batch(migration).expect("the schema"));
+        conn.pragma_update(None, "application_id", APPLICATION_ID).expect("marked");
+        conn.pragma_update(None, "user_version", version as i64).expect("marked");
+        conn
+    }
+
+    #[test]
+    fn a_store_is_not_brought_forward_without_room_for_it() {
+        let conn = of_version(5);
+        let empty = room_needed(&conn).expect("asked");
+        conn.execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+             INSERT INTO identity SELECT 1, printf('key %04d', i), x'00' FROM n;",
+        )
+        .expect("filled");
+        let needed = room_needed(&conn).expect("asked");
+        assert!(needed > empty + 2 * 1_000 * 72 - 1, "{needed} after {empty}");
+        let path = Path::new("a.db");
+        assert!(check_room(path, 5, (needed, Some(needed))).is_ok() && check_room(path, 5, (needed, None)).is_ok());
+        let refused = check_room(path, 5, (needed, Some(needed - 1))).expect_err("refused");
+        let Fault::Store(StoreError::CannotMigrate { found: 5, why, .. }) = refused else { panic!("{refused:?}") };
+        assert!(matches!(*why, StoreError::NoRoom { .. }), "{why}");
+    }
+
+    /// Only what has the number of a letter is given another one: a long queue is not written anew for a few letters.
+    #[test]
+    fn a_job_keeps_its_number_unless_it_is_that_of_a_letter() {
+        let mut conn = of_version(5);
+        conn.execute_batch(
+            "INSERT INTO pipeline (id, name) VALUES (1, 'p');
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+             INSERT INTO job (seq, id, pipeline, accepted_at, due_at, input) SELECT i, randomblob(16), 1, 0, i, '{}' FROM n;
+             INSERT INTO queue SELECT 1, due_at, seq FROM job;
+             INSERT INTO dead (seq, id, pipeline, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message,
+                               input)
+             VALUES (2, x'02', 1, 0, 0, 0, 1, 0, 0, 'auto', 'timeout', 'x', '{}'),
+                    (5, x'05', 1, 0, 0, 0, 1, 0, 0, 'auto', 'timeout', 'x', '{}');",
+        )
+        .expect("filled");
+        migrate(&mut conn, Path::new("memory:")).expect("brought forward");
+        let all = |sql: &str| -> Vec<i64> {
+            let mut select = conn.prepare(sql).expect("read");
+            select.query_map([], |row| row.get(0)).expect("read").map(|seq| seq.expect("a number")).collect()
+        };
+        let jobs = [1, 3, 4, 6, 7, 8, 9, 11, 14];
+        assert_eq!(all("SELECT seq FROM job ORDER BY seq"), jobs);
+        assert_eq!(all("SELECT seq FROM place ORDER BY seq"), jobs);
+        assert_eq!(all("SELECT due_at FROM place ORDER BY seq"), [1, 3, 4, 6, 7, 8, 9, 2, 5], "each is where it was");
+        assert_eq!(all("SELECT value FROM counter"), [14]);
+    }
 }

@@ -2,18 +2,20 @@
 
 use redrive_core::breakers::Signal;
 use redrive_core::causes::Print;
-use redrive_core::dead::Gate;
+use redrive_core::counts::Death;
+use redrive_core::dead::{Gate, KeptPayload};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
 use redrive_core::hand_on::HandedJob;
-use redrive_core::ids::JobId;
-use redrive_core::jobs::Tally;
+use redrive_core::ids::{JobId, LeaseToken};
+use redrive_core::jobs::{Lease, Tally};
+use redrive_core::payloads::PayloadHash;
 use redrive_core::replays::LetterState;
 use redrive_core::settlements::{Decision, Destination, Settlement};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use redrive_core::traffic::Counted;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::breakers;
@@ -25,14 +27,16 @@ use crate::contract::{SettleJobs, Settled, SettledJobs};
 /// Settles jobs; `inputs` are those of the jobs that each of them hands on.
 pub(super) fn settle(batch: &mut Batch<'_>, params: &SettleJobs, inputs: &[Vec<String>]) -> Result<SettledJobs, Fault> {
     let mut settled = Vec::with_capacity(params.settlements.len());
+    let mut moved = Vec::with_capacity(params.settlements.len());
     for (settlement, inputs) in params.settlements.iter().zip(inputs) {
         let answer = settle_one(batch, settlement, params)?;
-        if answer == Settled::Applied {
+        moved.push(answer == Some(Settled::Applied));
+        settled.push(answer.unwrap_or(Settled::Applied));
+        if answer == Some(Settled::Applied) {
             hand_on(batch, &settlement.handed_on, inputs, params.now)?;
         }
-        settled.push(answer);
     }
-    let breakers = breakers::change(batch, &params.breakers, &settled)?;
+    let breakers = breakers::change(batch, &params.breakers, &moved)?;
     Ok(SettledJobs { settled, breakers })
 }
 
@@ -45,41 +49,58 @@ fn hand_on(batch: &mut Batch<'_>, jobs: &[HandedJob], inputs: &[String], now: Ti
     Ok(())
 }
 
-fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<Settled, Fault> {
+/// Settles a job; nothing if that was done before, and is asked for again because its answer was lost.
+fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<Option<Settled>, Fault> {
     let Some((seq, begun)) = leased(batch, settlement)? else {
+        if settlement.is_resent(settled_by(batch.connection(), &settlement.lease)?) {
+            return Ok(None);
+        }
         if params.keep_late {
             keep_late(batch, settlement, params)?;
         }
-        return Ok(Settled::Stale);
+        return Ok(Some(Settled::Stale));
     };
     let (decision, job) = (&settlement.decision, settlement.lease.job);
+    // What a reaper settles was not settled by who has the lease.
+    let token = params.keep_late.then_some(settlement.lease.token);
     let payload = decision.payload();
     // Refused before anything else is written.
     if let Some(payload) = payload
         && !payloads::refer(batch, job, payload, params.now)?
     {
-        return Ok(Settled::PayloadGone);
+        return Ok(Some(Settled::PayloadGone));
     }
     batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job.as_bytes()])?;
     if let Some(failure) = &decision.failure {
-        rows::add_failure(batch.connection(), job, failure)?;
+        add_failure(batch, job, failure)?;
     }
     if decision.destination == Destination::Done {
         payloads::let_go(batch, job, payload.map(|payload| payload.hash))?;
     }
     let Moved { pipeline, target, counted } = match &decision.destination {
-        Destination::Done => complete(batch, seq, settlement, params.now)?,
-        Destination::Queue { due_at } => requeue(batch, (seq, begun), decision, *due_at)?,
+        Destination::Done => complete(batch, (seq, token), settlement, params.now)?,
+        Destination::Queue { due_at } => requeue(batch, (seq, begun), (decision, token), *due_at)?,
         Destination::Dead { gate, verdict } => {
             let print = settlement.print.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
-            bury(batch, (seq, job), (decision, print), (*gate, verdict.as_deref()), params.now)?
+            bury(batch, (seq, job, token), (decision, print), (*gate, verdict.as_deref()), params.now)?
         }
     };
     for delta in decision.deltas() {
         batch.count(pipeline, params.now, delta);
     }
     count(batch, (pipeline, target.as_deref()), decision, &counted, params.now);
-    Ok(Settled::Applied)
+    Ok(Some(Settled::Applied))
+}
+
+/// Adds a failure to a job's history, or puts it in place of the last.
+fn add_failure(batch: &Batch<'_>, job: JobId, failure: &Failure) -> Result<(), Fault> {
+    let last = if failure.probe { rows::last_failure(batch.connection(), job)? } else { None };
+    let Some((n, last)) = last.filter(|(_, last)| failure.replaces(last)) else {
+        return rows::add_failure(batch.connection(), job, failure);
+    };
+    let mut update = batch.statement("UPDATE failure SET failure = ?3 WHERE job = ?1 AND n = ?2")?;
+    update.execute(params![job.as_bytes(), n, serde_json::to_string(failure)?])?;
+    last.kept_payload().map_or(Ok(()), |payload| payloads::let_go_of(batch, job, payload.hash))
 }
 
 /// Counts the attempt, if it was one.
@@ -116,15 +137,29 @@ fn leased(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<(i64, boo
     Ok(found)
 }
 
+/// The state into which a job was settled by a lease, if its holder did so and nothing else has become of it since.
+pub(super) fn settled_by(conn: &Connection, lease: &Lease) -> Result<Option<JobState>, Fault> {
+    for (state, sql) in [
+        (JobState::Done, "SELECT 1 FROM done WHERE job = ?1 AND token = ?2"),
+        (JobState::Dead, "SELECT 1 FROM dead WHERE id = ?1 AND token = ?2"),
+        (JobState::Queued, "SELECT 1 FROM job WHERE id = ?1 AND token = ?2"),
+    ] {
+        if conn.prepare_cached(sql)?.exists(params![lease.job.as_bytes(), lease.token.as_bytes()])? {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
+}
+
+/// Keeps a settlement that came too late, once however often it is sent.
 fn keep_late(batch: &Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<(), Fault> {
-    let destination = match settlement.decision.destination {
-        Destination::Done => JobState::Done,
-        Destination::Queue { .. } => JobState::Queued,
-        Destination::Dead { .. } => JobState::Dead,
-    };
+    let destination = settlement.decision.destination.state();
     let failure = settlement.decision.failure.as_ref().map(serde_json::to_string).transpose()?;
     batch
-        .statement("INSERT INTO late (job, at, worker, epoch, destination, failure) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+        .statement(
+            "INSERT INTO late (job, at, worker, epoch, destination, failure) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+             WHERE NOT EXISTS (SELECT 1 FROM late WHERE (job, at, worker, epoch, destination) = (?1, ?2, ?3, ?4, ?5))",
+        )?
         .execute(params![
             settlement.lease.job.as_bytes(),
             params.now.as_millis(),
@@ -153,7 +188,12 @@ fn counted(tally: Tally, kept: Option<String>) -> Result<Counted, Fault> {
     }
 }
 
-fn complete(batch: &mut Batch<'_>, seq: i64, settlement: &Settlement, now: Timestamp) -> Result<Moved, Fault> {
+fn complete(
+    batch: &mut Batch<'_>,
+    (seq, token): (i64, Option<LeaseToken>),
+    settlement: &Settlement,
+    now: Timestamp,
+) -> Result<Moved, Fault> {
     let Settlement { decision, definition, .. } = settlement;
     let mut select = batch.statement(
         "SELECT id, pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin FROM job WHERE seq = ?1",
@@ -172,8 +212,8 @@ fn complete(batch: &mut Batch<'_>, seq: i64, settlement: &Settlement, now: Times
     batch
         .statement(
             "INSERT INTO done (job, pipeline, key, target, accepted_at, done_at, attempts, crashes, replays, number, round,
-                               origin, definition)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                               origin, definition, token)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             id,
@@ -188,7 +228,8 @@ fn complete(batch: &mut Batch<'_>, seq: i64, settlement: &Settlement, now: Times
             seq,
             round,
             origin,
-            definition.as_ref().map(DefinitionVersion::as_str)
+            definition.as_ref().map(DefinitionVersion::as_str),
+            token.as_ref().map(LeaseToken::as_bytes)
         ])?;
     batch.shift(pipeline, JobState::Leased, Move::Complete)?;
     if tally.replays > 0 {
@@ -206,14 +247,14 @@ fn complete(batch: &mut Batch<'_>, seq: i64, settlement: &Settlement, now: Times
 fn requeue(
     batch: &mut Batch<'_>,
     (seq, begun): (i64, bool),
-    decision: &Decision,
+    (decision, token): (&Decision, Option<LeaseToken>),
     due_at: Timestamp,
 ) -> Result<Moved, Fault> {
     let (tally, failure) = (decision.tally, decision.failure.as_ref());
     let mut update = batch.statement(
         "UPDATE job SET due_at = ?2, attempts = ?3, crashes = ?4, suspect = ?5, reason = ifnull(?6, reason),
                         code = iif(?6 IS NULL, code, ?7), begun = iif(?6 IS NULL, max(begun, ?8), 0),
-                        definition = ifnull(?9, definition)
+                        definition = ifnull(?9, definition), token = ?10
          WHERE seq = ?1 RETURNING pipeline, target, replay",
     )?;
     let (pipeline, target, replay) = update.query_row(
@@ -226,7 +267,8 @@ fn requeue(
             failure.map(|f| f.reason.as_str()),
             failure.and_then(|f| f.code.as_deref()),
             begun,
-            failure.and_then(|f| f.definition.as_ref()).map(DefinitionVersion::as_str)
+            failure.and_then(|f| f.definition.as_ref()).map(DefinitionVersion::as_str),
+            token.as_ref().map(LeaseToken::as_bytes)
         ],
         |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)),
     )?;
@@ -238,35 +280,35 @@ fn requeue(
 
 fn bury(
     batch: &mut Batch<'_>,
-    (seq, job): (i64, JobId),
+    (seq, job, token): (i64, JobId, Option<LeaseToken>),
     (decision, print): (&Decision, &Print),
     (gate, verdict): (Gate, Option<&str>),
     now: Timestamp,
 ) -> Result<Moved, Fault> {
     let tally = decision.tally;
     let failure: &Failure = decision.failure.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
-    let mut select = batch.statement("SELECT pipeline, target, replay, cause_key, tracked FROM job WHERE seq = ?1")?;
-    let (pipeline, target, replay, before, tracked) = select.query_row([seq], |row| {
+    let mut select =
+        batch.statement("SELECT pipeline, target, replay, cause_key, tracked, saved FROM job WHERE seq = ?1")?;
+    let (pipeline, target, replay, before, tracked, saved) = select.query_row([seq], |row| {
         let (pipeline, target): (i64, Option<String>) = (row.get(0)?, row.get(1)?);
         let (replay, before): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
-        Ok((pipeline, target, replay, before, row.get(4)?))
+        let saved = row.get::<_, Option<[u8; 32]>>(5)?.map(PayloadHash::from_bytes);
+        Ok((pipeline, target, replay, before, row.get(4)?, saved))
     })?;
-    let key = cause_keys::file(batch, (pipeline, target.as_deref()), (print, failure), now)?;
-    // Without a newer payload the letter keeps the newest that any of its attempts brought.
-    let payload = decision.payload();
+    let death = decision.death();
+    let key = cause_keys::file(batch, (pipeline, target.as_deref()), (print, failure), (death, now))?;
+    let last = decision.payload().map(|payload| KeptPayload { hash: payload.hash, truncated: payload.truncated });
+    let newest = if last.is_none() { payloads::newest_of(batch.connection(), job)? } else { None };
+    let payload = KeptPayload::of_letter(last, newest, saved);
     batch
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, auto_replays, tracked, payload_lost, progress, rules, seq, round, origin,
-                               definition, opened_before)
-             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10,
-                    coalesce(?11, (SELECT hash FROM payload_use u WHERE u.job = job.id ORDER BY at DESC LIMIT 1), saved), input,
-                    ?12, ?13, original,
-                    iif(?11 IS NOT NULL, ?14, ifnull((SELECT u.payload ->> 'truncated' FROM payload_use u WHERE u.job = job.id
-                                                      ORDER BY at DESC LIMIT 1), 0)),
-                    auto_replays, ?15, ?16, progress, ?17, seq, round, origin, ifnull(?18, definition),
-                    (SELECT ifnull(max(id), 0) FROM replay)
+                               payload_cut, auto_replays, tracked, payload_lost, progress, seq, round, origin, definition,
+                               opened_before, token, refailed)
+             SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, ?11, input, ?12, ?13,
+                    original, ?14, auto_replays, ?15, ?16, progress, seq, round, origin, ifnull(?17, definition),
+                    (SELECT ifnull(max(id), 0) FROM replay), ?18, ?19
              FROM job WHERE seq = ?1",
         )?
         .execute(params![
@@ -280,14 +322,15 @@ fn bury(
             failure.http_status,
             failure.proxy,
             failure.message,
-            payload.map(|payload| payload.hash.as_bytes()),
+            payload.as_ref().map(|payload| payload.hash.as_bytes()),
             key,
             verdict,
             payload.is_some_and(|payload| payload.truncated),
             serde_json::to_string(&decision.facts.tracked)?,
             failure.lost_payload(),
-            print.rules,
-            failure.definition.as_ref().map(DefinitionVersion::as_str)
+            failure.definition.as_ref().map(DefinitionVersion::as_str),
+            token.as_ref().map(LeaseToken::as_bytes),
+            death == Death::Again
         ])?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     batch.shift(pipeline, JobState::Leased, Move::Bury)?;

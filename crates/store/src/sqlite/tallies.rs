@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use redrive_core::counts::Delta;
+use redrive_core::counts::{Death, Delta};
 use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 use redrive_core::traffic::{Counted, Facts, TrackedChange, track};
@@ -15,11 +15,34 @@ use super::fault::Fault;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KeyChange {
     pub(super) total: i64,
+    pub(super) refailed: i64,
     pub(super) dead: i64,
     pub(super) recovered: i64,
     pub(super) discarded: i64,
     /// When it was seen first and last, if it was.
     pub(super) seen: Option<(Timestamp, Timestamp)>,
+}
+
+impl KeyChange {
+    /// One more letter is dead of it.
+    pub(super) fn add(&mut self, death: Death, at: Timestamp) {
+        *self.deaths(death) += 1;
+        self.dead += 1;
+        self.seen = Some(self.seen.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
+    }
+
+    /// A letter that was dead of it belongs to another key.
+    pub(super) fn take_away(&mut self, death: Death) {
+        *self.deaths(death) -= 1;
+        self.dead -= 1;
+    }
+
+    fn deaths(&mut self, death: Death) -> &mut i64 {
+        match death {
+            Death::First => &mut self.total,
+            Death::Again => &mut self.refailed,
+        }
+    }
 }
 
 /// The changes to a replay.
@@ -95,27 +118,15 @@ impl Tallies {
     }
 
     /// Counts a job that died of a key.
-    pub(super) fn killed(&mut self, key: i64, target: Option<&str>, now: Timestamp) {
-        let change = self.key(key);
-        change.total += 1;
-        change.dead += 1;
-        change.seen = Some(change.seen.map_or((now, now), |(first, last)| (first.min(now), last.max(now))));
-        *self.key_hours.entry((key, now.hour())).or_default() += 1;
+    pub(super) fn killed(&mut self, key: i64, target: Option<&str>, (death, at): (Death, Timestamp)) {
+        self.key(key).add(death, at);
+        if death == Death::First {
+            *self.key_hours.entry((key, at.hour())).or_default() += 1;
+        }
         if let Some(target) = target {
             let (count, last) = self.key_targets.entry((key, target.to_owned())).or_insert((0, i64::MIN));
             *count += 1;
-            *last = now.as_millis().max(*last);
-        }
-    }
-
-    /// Takes a job out of what a key killed: it belongs to another.
-    pub(super) fn took_away(&mut self, key: i64, target: Option<&str>, died_at: Timestamp) {
-        let change = self.key(key);
-        change.total -= 1;
-        change.dead -= 1;
-        *self.key_hours.entry((key, died_at.hour())).or_default() -= 1;
-        if let Some(target) = target {
-            self.key_targets.entry((key, target.to_owned())).or_insert((0, i64::MIN)).0 -= 1;
+            *last = at.as_millis().max(*last);
         }
     }
 
@@ -175,35 +186,29 @@ impl Tallies {
     fn write_causes(&self, conn: &Connection) -> Result<(), Fault> {
         let mut update = conn.prepare_cached(
             "UPDATE cause_key SET total = total + ?2, dead = dead + ?3, recovered = recovered + ?4,
-                                  discarded = discarded + ?5,
-                                  first_seen = ifnull(iif(total = 0, ?6, min(first_seen, ?6)), first_seen),
-                                  last_seen = ifnull(iif(total = 0, ?7, max(last_seen, ?7)), last_seen)
+                                  discarded = discarded + ?5, refailed = refailed + ?8,
+                                  first_seen = ifnull(iif(total + refailed = 0, ?6, min(first_seen, ?6)), first_seen),
+                                  last_seen = ifnull(iif(total + refailed = 0, ?7, max(last_seen, ?7)), last_seen)
              WHERE id = ?1",
         )?;
         for (key, change) in &self.keys {
-            let KeyChange { total, dead, recovered, discarded, seen } = change;
+            let KeyChange { total, refailed, dead, recovered, discarded, seen } = change;
             let (first, last) = seen.map(|(first, last)| (first.as_millis(), last.as_millis())).unzip();
-            update.execute(params![key, total, dead, recovered, discarded, first, last])?;
+            update.execute(params![key, total, dead, recovered, discarded, first, last, refailed])?;
         }
-        // What a letter is taken out of may be forgotten by now: no count is below zero.
         let mut upsert = conn.prepare_cached(
-            "INSERT INTO cause_hour (key, hour, count) VALUES (?1, ?2, max(?3, 0))
-             ON CONFLICT DO UPDATE SET count = max(count + ?3, 0)",
+            "INSERT INTO cause_hour (key, hour, count) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count",
         )?;
         for ((key, hour), count) in &self.key_hours {
             upsert.execute(params![key, hour, count])?;
         }
         let mut upsert = conn.prepare_cached(
-            "INSERT INTO cause_target (key, target, count, last_seen) VALUES (?1, ?2, max(?3, 0), ?4)
-             ON CONFLICT DO UPDATE SET count = max(count + ?3, 0), last_seen = max(last_seen, excluded.last_seen)",
+            "INSERT INTO cause_target (key, target, count, last_seen) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count, last_seen = max(last_seen, excluded.last_seen)",
         )?;
-        let mut remove =
-            conn.prepare_cached("DELETE FROM cause_target WHERE key = ?1 AND target = ?2 AND count = 0")?;
         for ((key, target), (count, last)) in &self.key_targets {
             upsert.execute(params![key, target, count, last])?;
-            if *count < 0 {
-                remove.execute(params![key, target])?;
-            }
         }
         Ok(())
     }

@@ -113,7 +113,7 @@ fn count_dead(conn: &Connection, params: &CountDead) -> Result<Vec<DeadCount>, F
     if let Some(counts) = count_kept(conn, params)? {
         return Ok(counts);
     }
-    let conditions = dead::conditions(conn, &params.filter, None)?;
+    let conditions = dead::conditions(conn, &params.filter)?;
     let (value, reason) = match &params.by {
         DeadBy::Pipeline => ("d.pipeline", "NULL"),
         DeadBy::Reason => ("d.reason", "NULL"),

@@ -51,11 +51,12 @@ fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
         (
             "letters",
             format!(
-                "{} dead, {} recovered, {} discarded; it killed {}",
+                "{} dead, {} recovered, {} discarded; it killed {}{}",
                 cause.dead,
                 cause.recovered,
                 cause.discarded,
-                counted(i64::try_from(cause.total).unwrap_or(i64::MAX), "time", "times")
+                counted(i64::try_from(cause.total).unwrap_or(i64::MAX), "job", "jobs"),
+                if cause.refailed > 0 { format!(", and {} failed again", cause.refailed) } else { String::new() }
             ),
         ),
         ("trend", format!("{}  (24 hours, the last is now)", spark(&cause.trend.0))),

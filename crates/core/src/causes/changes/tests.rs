@@ -142,3 +142,17 @@ fn a_replay_resolves_only_what_it_left_empty() {
     let over = CauseFacts { said: Said { resolved_at: Some(at(12)), ..Said::default() }, ..none };
     assert_eq!(recovered(&over, "r", at(20)), None, "it is over already");
 }
+
+/// Parts of parts of parts are undone from their ends, each looked at a bounded number of times.
+#[test]
+fn a_long_chain_of_parts_is_undone_from_its_end() {
+    const LONG: usize = 20_000;
+    let name = |n: usize| format!("k{n:05}");
+    let rule = |n: usize| CauseRule { key: name(n), like: target(), into: name(n + 1) };
+    let rules = CauseRules { version: 1, rules: (0..LONG).map(rule).collect() };
+    let keys: Vec<String> = (0..=LONG).map(name).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let undone = super::undone(&keys, &rules);
+    assert_eq!((undone.len(), undone[0].into.as_str(), undone[LONG - 1].key.as_str()), (LONG, keys[LONG], "k00000"));
+    assert_eq!(super::undone(&keys[..LONG], &rules), [], "the way to what is elsewhere leads through all of them");
+}

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use redrive_core::causes::{CauseChange, CauseId, CauseState, ID_DIGITS, Mute, SplitBy, Unchangeable};
 use redrive_core::failures::Reason;
+use redrive_core::replays::Advance;
 use serde_json::json;
 
 pub(super) use self::script::causes;
 use self::script::{bury_by, by_ada, change, decided, detail, resolve_some, resolved, target, text, try_change};
-use super::script::{Shared, ada, assert_sound, at, attach, brought, bury, dead, job, ledger, plain};
+use super::replays;
+use super::script::{Shared, ada, assert_sound, at, attach, brought, bury, dead, fatal, job, ledger, plain, settle};
 use crate::contract::{CauseChanged, DeadFilter, DiscardDead, FindCause, ListActivity, ListCauses};
 
 /// Three letters of one cause on two hosts, and one of another.
@@ -252,6 +254,37 @@ pub async fn a_split_merged_back_leaves_nothing_behind(store: Shared) {
     assert_eq!(parts.len(), 1, "it is the same part each time");
     let facts = store.cause_facts(FindCause { id, like: None }).await.expect("there");
     assert_eq!(facts.keys.len(), 2, "the part is kept once, for splits to come: {facts:?}");
+    assert_sound(&store).await;
+}
+
+/// A cause kills a job once: what fails of it again in a replay is counted apart, and moves with its letter.
+pub async fn what_fails_again_is_counted_apart(store: Shared) {
+    attach(&store, 1).await;
+    for (n, host) in [(1, "a.example"), (2, "b.example")] {
+        let input = json!({"url": format!("https://{host}/{n}")});
+        bury(&store, job(n, input), Reason::RejectedInput, &format!("task {n} was lost"), at(n as i64)).await;
+    }
+    let mut seen = causes(&store, at(500)).await;
+    assert_eq!((seen[0].dead, seen[0].total, seen[0].refailed, seen[0].trend.0.iter().sum::<i64>()), (2, 2, 0, 2));
+    for n in 1..=2 {
+        let now = at(100 * n as i64);
+        replays::start(&store, n, replays::at_once()).await;
+        while !matches!(replays::advance(&store, n, now).await, Advance::Wait(_) | Advance::Finish) {}
+        for sent in replays::lease(&store, n, now).await {
+            let message = format!("task {} was lost", sent.number);
+            settle(&store, &sent, fatal(Reason::RejectedInput, &message), now).await;
+        }
+        while !matches!(replays::advance(&store, n, now).await, Advance::Wait(_)) {}
+    }
+    seen = causes(&store, at(500)).await;
+    assert_eq!(seen.len(), 1, "it is the same cause");
+    assert_eq!((seen[0].dead, seen[0].total, seen[0].refailed, seen[0].trend.0.iter().sum::<i64>()), (2, 2, 4, 2));
+    let id = seen[0].id.clone();
+    let part = change(&store, &id, target("b.example")).await;
+    let (part, rest) = (detail(&store, &part).await.cause, detail(&store, &id).await.cause);
+    assert_eq!((part.dead, part.refailed, rest.dead, rest.refailed), (1, 1, 1, 3), "the last failure of each is moved");
+    change(&store, &part.id, CauseChange::MergeInto(id)).await;
+    assert_eq!(causes(&store, at(500)).await, seen, "merged back, all is as it was");
     assert_sound(&store).await;
 }
 

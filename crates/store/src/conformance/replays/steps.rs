@@ -211,7 +211,9 @@ pub async fn old_replays_are_forgotten_in_steps(store: Shared) {
     assert!(!get(&store, 1).await.is_open());
     let other = Asked { now: at(300), ..plan(all()) };
     start_as(&store, 2, other, at_once(), Input::new()).await;
-    let forget = async |before, limit| store.forget_replays(ForgetReplays { before, limit }).await.expect("forgotten");
+    let forget = async |before, limit| {
+        store.forget_replays(ForgetReplays { before, limit, led: None }).await.expect("forgotten")
+    };
     assert!(!forget(at(200), 10).await);
     assert!(store.get_replay(replay_id(1)).await.expect("read").is_some(), "it ended later");
     let mut steps = 0;

@@ -7,6 +7,7 @@
 mod letters;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
@@ -26,6 +27,7 @@ pub use self::letters::{
     ReleaseLetters, SendLetter, SendLetters, SentLetter, SurveyLetters, WithdrawLetter, WithdrawLetters,
 };
 use super::dead::DeadFilter;
+use super::leader::Led;
 use super::pages::Page;
 use crate::error::Result;
 
@@ -260,12 +262,14 @@ pub struct ReplayLetter {
 }
 
 /// Asks for old replays to be forgotten.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ForgetReplays {
     /// Those that ended before this time.
     pub before: Timestamp,
     /// At most so many letters and replays.
     pub limit: u32,
+    /// The right to do so, where it is for the leader to do.
+    pub led: Option<Led>,
 }
 
 /// Claims the turn to replay letters by themselves.
@@ -275,8 +279,8 @@ pub struct ClaimAutoReplay {
     pub pipeline: PipelineName,
     /// Which died for this reason; none means any.
     pub reason: Option<Reason>,
-    /// If the last turn was before this.
-    pub before: Timestamp,
+    /// How often it is somebody's turn.
+    pub every: Duration,
     /// The time.
     pub now: Timestamp,
 }

@@ -2,18 +2,19 @@
 -- history, a leader and a record of what people did.
 
 -- Numbers first, as lanes refer to them. `seq` of a job, queued, leased or dead, is the number by which people name it: given once,
--- when it is accepted, and never again. Letters keep theirs; jobs that are queued or leased go behind them.
+-- when it is accepted, and never again. Letters keep theirs; jobs that are queued or leased and have that of a letter go behind
+-- all others.
 CREATE TABLE counter (
-    name  TEXT NOT NULL PRIMARY KEY,
-    value INTEGER NOT NULL
+    name   TEXT NOT NULL PRIMARY KEY,
+    value  INTEGER NOT NULL,
+    newest BLOB                        -- the greatest id of a job that was accepted
 ) STRICT, WITHOUT ROWID;
-INSERT INTO counter SELECT 'number', max(ifnull((SELECT max(seq) FROM dead), 0), ifnull((SELECT max(seq) FROM job), 0));
-UPDATE queue SET seq = seq + (SELECT value FROM counter);
-UPDATE held SET seq = seq + (SELECT value FROM counter);
-UPDATE replay_queue SET seq = seq + (SELECT value FROM counter);
-UPDATE lease SET seq = seq + (SELECT value FROM counter);
-UPDATE job SET seq = seq + (SELECT value FROM counter);
-UPDATE counter SET value = max(value, ifnull((SELECT max(seq) FROM job), 0));
+INSERT INTO counter
+SELECT 'number', max(ifnull((SELECT max(seq) FROM dead), 0), ifnull((SELECT max(seq) FROM job), 0)),
+       (SELECT max(id) FROM (SELECT max(id) AS id FROM job UNION ALL SELECT max(job) FROM done
+                             UNION ALL SELECT max(id) FROM dead UNION ALL SELECT max(job) FROM discarded));
+CREATE TABLE renumbered (seq INTEGER PRIMARY KEY) STRICT;
+INSERT INTO renumbered SELECT j.seq FROM job j JOIN dead d ON d.seq = j.seq;
 ALTER TABLE done ADD COLUMN number INTEGER;              -- nothing for jobs that ended before numbers were given
 ALTER TABLE discarded ADD COLUMN number INTEGER;
 CREATE INDEX discarded_by_number ON discarded (number) WHERE number IS NOT NULL;
@@ -27,9 +28,19 @@ CREATE TABLE place (
     seq      INTEGER NOT NULL,
     PRIMARY KEY (pipeline, lane, due_at, seq)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO place SELECT pipeline, '', due_at, seq FROM queue;
-INSERT INTO place SELECT h.pipeline, 'h' || h.target, j.due_at, h.seq FROM held h JOIN job j ON j.seq = h.seq;
-INSERT INTO place SELECT pipeline, 'r' || replay, due_at, seq FROM replay_queue;
+INSERT INTO place
+SELECT pipeline, '', due_at, seq + iif(seq IN (SELECT seq FROM renumbered), (SELECT value FROM counter), 0) FROM queue;
+INSERT INTO place
+SELECT h.pipeline, 'h' || h.target, j.due_at,
+       h.seq + iif(h.seq IN (SELECT seq FROM renumbered), (SELECT value FROM counter), 0)
+FROM held h JOIN job j ON j.seq = h.seq;
+INSERT INTO place
+SELECT pipeline, 'r' || replay, due_at, seq + iif(seq IN (SELECT seq FROM renumbered), (SELECT value FROM counter), 0)
+FROM replay_queue;
+UPDATE lease SET seq = seq + (SELECT value FROM counter) WHERE seq IN (SELECT seq FROM renumbered);
+UPDATE job SET seq = seq + (SELECT value FROM counter) WHERE seq IN (SELECT seq FROM renumbered);
+UPDATE counter SET value = max(value, ifnull((SELECT max(seq) FROM job), 0));
+DROP TABLE renumbered;
 DROP TABLE queue;
 DROP TABLE held;
 DROP TABLE replay_queue;
@@ -40,6 +51,10 @@ ALTER TABLE lease ADD COLUMN probe INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN first INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX lease_probe ON lease (seq) WHERE probe = 1;
 CREATE INDEX lease_by_token ON lease (token) WHERE first = 1;
+-- The token by which its holder last settled a job, so that a settlement that is sent again is known.
+ALTER TABLE job ADD COLUMN token BLOB;
+ALTER TABLE done ADD COLUMN token BLOB;
+ALTER TABLE dead ADD COLUMN token BLOB;
 
 -- Breakers: a value with a version, and what was said of its target and is not folded in. `gates` of a pipeline is the version of
 -- the last change to one that is not closed. Versions and epochs come from one counter.
@@ -96,15 +111,16 @@ CREATE TABLE cause_rules (
     version INTEGER NOT NULL
 ) STRICT;
 INSERT INTO cause_rules (id, version) SELECT 1, count(*) FROM cause_rule;
--- The version of the rules by which a letter has its key.
-ALTER TABLE dead ADD COLUMN rules INTEGER NOT NULL DEFAULT 0;
 -- The version of the rules since which letters of a key may belong to another, and how far they were looked through since: from
 -- the beginning if empty, to the end if there is nothing.
 ALTER TABLE cause_key ADD COLUMN rules INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE cause_key ADD COLUMN resolving TEXT;
 CREATE INDEX cause_key_resolving ON cause_key (id) WHERE resolving IS NOT NULL;
 UPDATE cause_key SET rules = (SELECT version FROM cause_rules) WHERE id IN (SELECT key FROM cause_rule);
-UPDATE dead SET rules = (SELECT version FROM cause_rules) WHERE cause_key IN (SELECT key FROM cause_rule);
+CREATE INDEX cause_rule_by_part ON cause_rule (into_key);
+-- `total` counts jobs, each once; what failed again is counted apart. Whether the last death of a letter is among those.
+ALTER TABLE cause_key ADD COLUMN refailed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE dead ADD COLUMN refailed INTEGER NOT NULL DEFAULT 0;
 -- The key that a part was split from, and whether it was brought back: no failure finds it then, and its letters go.
 ALTER TABLE cause_key ADD COLUMN parent INTEGER;
 ALTER TABLE cause_key ADD COLUMN retired INTEGER NOT NULL DEFAULT 0;
@@ -161,7 +177,9 @@ CREATE TABLE try_letter (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX replay_ended ON replay (finished_at) WHERE finished_at IS NOT NULL;
 
--- Counts and the end of history. Events by the minute for the last hours; maintenance folds them into `hourly`.
+-- Counts and the end of history. Events by the minute for the last hours; maintenance folds them into `hourly_count`, which was
+-- called `hourly`: a worker of an older version that still runs is refused, since all that moves a job counts there.
+ALTER TABLE hourly RENAME TO hourly_count;
 CREATE TABLE minutely (
     pipeline INTEGER NOT NULL,
     minute   INTEGER NOT NULL,
@@ -170,14 +188,23 @@ CREATE TABLE minutely (
     count    INTEGER NOT NULL,
     PRIMARY KEY (pipeline, minute, event, reason)
 ) STRICT, WITHOUT ROWID;
--- Of the attempts: those by which a job came to its end for the first time.
+-- Of the attempts: those by which a job came to its end for the first time. Of what was counted before it is known that who
+-- succeeded did, and who is dead still.
 ALTER TABLE traffic ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;
+UPDATE traffic SET ended = count WHERE reason = '';
+UPDATE traffic SET ended = min(traffic.count, d.letters)
+FROM (SELECT pipeline, died_at / 3600000 AS hour, ifnull(target, '') AS target, ifnull(proxy, '') AS proxy, reason, count(*) AS letters
+      FROM dead GROUP BY 1, 2, 3, 4, 5) d
+WHERE d.pipeline = traffic.pipeline AND d.hour = traffic.hour AND d.target = traffic.target AND d.proxy = traffic.proxy
+  AND d.reason = traffic.reason;
 
 -- Jobs of which nothing more is known than that they were done or discarded.
 ALTER TABLE pipeline ADD COLUMN forgotten_done INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN forgotten_recovered INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN forgotten_discarded INTEGER NOT NULL DEFAULT 0;
--- How far receipts were looked through for what is to be forgotten: to the end if there is nothing.
+-- Settlements that came too late, even for their job's receipt, go by their age.
+CREATE INDEX late_by_time ON late (at);
+-- How far receipts and counts were looked through for what is to be forgotten: to the end if there is nothing.
 CREATE TABLE lap (
     name     TEXT NOT NULL PRIMARY KEY,
     cursor   BLOB,
@@ -193,6 +220,7 @@ CREATE TABLE dead_count (
     count    INTEGER NOT NULL,
     PRIMARY KEY (pipeline, by, value, reason)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX dead_count_none ON dead_count (pipeline) WHERE count = 0;
 INSERT INTO dead_count SELECT pipeline, 'target', ifnull(target, ''), reason, count(*) FROM dead GROUP BY 1, 3, 4;
 INSERT INTO dead_count SELECT pipeline, 'hour', died_at / 3600000, reason, count(*) FROM dead GROUP BY 1, 3, 4;
 CREATE TRIGGER dead_added AFTER INSERT ON dead BEGIN
