@@ -18,7 +18,7 @@ pub enum Exit {
     Failed,
     /// The command line or the configuration is wrong.
     Usage,
-    /// `run`: at least one of the tasks is dead.
+    /// `run`: at least one of the tasks is dead, or more of them than may be.
     Dead,
     /// `run`, `push`, `import`: at least one line of the input was refused.
     LinesRefused,
@@ -34,7 +34,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    const fn code(self) -> u8 {
+    /// The code it ends with.
+    pub const fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
             Self::Failed => 1,

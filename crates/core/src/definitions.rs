@@ -23,6 +23,7 @@ const ASIDE: &[&str] = &[
     "concurrency",
     "crashes",
     "history",
+    "key",
     "lease",
     "max_queued",
     "out",

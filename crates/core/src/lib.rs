@@ -7,6 +7,8 @@
 //! - [`actors`]: who did something, and by which way
 //! - [`time`]: instants, to the millisecond
 //! - [`state`]: the five states of a job and the table of moves between them
+//! - [`tasks`]: who a task is, before it is a job; [`rounds`]: repetitions of the same tasks
+//! - [`results`]: when a result is none
 //! - [`jobs`]: a job, before and after it was accepted, and its lease
 //! - [`failures`]: what went wrong in an attempt, and the closed list of reasons
 //! - [`rules`]: from what went wrong to a reason, a disposition and a gate
@@ -56,12 +58,15 @@ pub mod payloads;
 pub mod policy;
 pub mod proxies;
 pub mod replays;
+pub mod results;
 pub mod retry;
+pub mod rounds;
 pub mod rules;
 pub mod secrets;
 pub mod settlements;
 pub mod standstill;
 pub mod state;
+pub mod tasks;
 pub mod time;
 pub mod traffic;
 pub mod workers;

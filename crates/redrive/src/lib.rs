@@ -25,6 +25,7 @@
 //! - `breakers`: leasing past them, and folding in what attempts say of their targets
 //! - [`causes`]: the rules by which failures find their cause
 //! - [`tasks`]: files of tasks, and bringing them into a pipeline
+//! - `rounds`: repetitions of the same tasks
 //! - [`replays`]: sending dead letters through again, and what would recover
 //! - [`report`]: what fails, where, when, since when
 //! - [`jobs`], [`payloads`], [`status`], [`doctor`]: looking at what is there, and what can be done with it
@@ -60,6 +61,7 @@ pub mod payloads;
 pub mod pipeline;
 pub mod replays;
 pub mod report;
+mod rounds;
 pub mod sink;
 pub mod status;
 pub mod tasks;

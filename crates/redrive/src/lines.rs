@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 /// The longest line that is read, in bytes.
-const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A line with its number; why not, if it is too long.
 pub(crate) type NumberedLine<'a> = (u64, Result<&'a [u8], String>);

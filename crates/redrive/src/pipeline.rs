@@ -32,6 +32,7 @@ pub struct Pipeline {
     pub(crate) keep: Keep,
     pub(crate) payload_bytes_max: u64,
     pub(crate) payload_required: bool,
+    pub(crate) result_required: bool,
     pub(crate) tracked: Arc<[String]>,
     /// Runs suspects in processes of their own.
     pub(crate) isolated: Option<Arc<dyn Handler>>,
@@ -77,6 +78,7 @@ impl Pipeline {
             keep: Keep::default(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             payload_required: true,
+            result_required: false,
             tracked: Arc::default(),
             isolated: None,
             receivers: Arc::default(),
@@ -161,6 +163,13 @@ impl Pipeline {
     /// is lost, and why.
     pub fn payload_optional(mut self) -> Self {
         self.payload_required = false;
+        self
+    }
+
+    /// The same, but a job that succeeds without a result (null, or text, a list or an object with nothing in it) and hands on
+    /// nothing has failed.
+    pub fn require_result(mut self) -> Self {
+        self.result_required = true;
         self
     }
 

@@ -13,7 +13,7 @@ use self::in_memory::{eventually, redrive};
 
 fn feed(redrive: &Redrive, queued_max: Option<u64>, when_full: WhenFull) -> Feed {
     let pipeline = "p".parse().expect("a name");
-    Feed { redrive: redrive.clone(), pipeline, queued_max, when_full, target: None, stop: CancellationToken::new() }
+    Feed { queued_max, when_full, ..Feed::new(redrive.clone(), pipeline, CancellationToken::new()) }
 }
 
 fn tasks(text: &str) -> Tasks {

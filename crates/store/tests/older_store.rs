@@ -17,7 +17,7 @@ use redrive_store::conformance::script::{
     pipeline, settle, timeout,
 };
 use redrive_store::contract::{
-    CountTraffic, DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, JobFilter, Lane, ListJobs, ListReplays,
+    CountTraffic, DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, FindTasks, JobFilter, Lane, ListJobs, ListReplays,
     ListSent, ReleaseLetters, SentLetter, SetReplay, SweepPayloads, TrafficBy, TrafficStore, WithdrawLetter,
     WithdrawLetters,
 };
@@ -47,7 +47,8 @@ const ROWS: &str = r#"
     INSERT INTO queue VALUES (1, 0, 1);
     INSERT INTO held VALUES (1, 'ill', 2);
     INSERT INTO lease VALUES (x03, 3, x99, x98, 7, 5000, 1);
-    INSERT INTO identity VALUES (1, 'k1', x01), (1, 'k5', x05);
+    INSERT INTO identity VALUES (1, 'k1', x01), (1, 'k5', x05), (1, '0123456789abcdef01234567:12', x02),
+        (1, '0123456789abcdef0123456x:12', x02), (1, '0123456789abcdef01234568:x', x02);
     INSERT INTO breaker VALUES (1, 'ill', 1, 1, '{"state":"open","since":"2020-01-01T00:00:00Z","open_until":"2020-01-01T00:05:00Z",
         "attempts":9,"failures":9,"blocked":0,"openings":1,"probes_out":0,"probes_ok":0}');
     INSERT INTO worker VALUES (x99, 4242, 0);
@@ -234,6 +235,20 @@ async fn cancel(store: &Shared) {
     let letters = store.list_sent(sent).await.expect("listed").into_iter().map(decide).collect();
     let take = WithdrawLetters { id: replay(), letters, now: at(4) };
     assert_eq!(store.withdraw_letters(take).await.expect("withdrawn"), 1);
+}
+
+/// Tasks that were known by the hash of their file and their line are still known so: the hashes are there to be compared.
+#[tokio::test]
+async fn files_whose_tasks_were_known_by_line_are_remembered() {
+    for version in [4, 5] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = filled_as(folder.path(), version);
+        assert_eq!(store.task_files(pipeline()).await.expect("asked"), ["0123456789abcdef01234567"]);
+        assert!(store.task_files("other".parse().expect("a name")).await.expect("asked").is_empty());
+        let keys = vec!["0123456789abcdef01234567:12".to_owned()];
+        let known = store.known_tasks(FindTasks { pipeline: pipeline(), round: None, keys }).await.expect("asked");
+        assert_eq!(known[0].map(|task| task.id), Some(id(2)));
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@ mod cause;
 mod dead;
 mod replay;
 mod report;
+mod round;
+mod run;
 
 use std::path::PathBuf;
 
@@ -16,10 +18,11 @@ pub use self::replay::{
     PlanArgs, ReplayCommand, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs, TryArgs,
 };
 pub use self::report::{ReportArgs, TopArgs, TopBy};
+pub use self::round::{RoundCommand, RoundListArgs};
+pub use self::run::{PushArgs, RunArgs, TaskArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use redrive::config::Overrides;
-use redrive::tasks::TaskFormat;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::state::JobState;
@@ -87,6 +90,9 @@ pub enum Command {
     Replay(ReplayCommand),
     /// See what fails, where, when, since when; as a page with charts, too
     Report(ReportArgs),
+    /// Look at rounds: repetitions of the same tasks
+    #[command(subcommand)]
+    Round(RoundCommand),
     /// Look at jobs in any state, cancel them
     #[command(subcommand)]
     Job(JobCommand),
@@ -111,77 +117,6 @@ pub enum Command {
     /// Run the one job that a worker hands over; redrive starts this itself
     #[command(hide = true)]
     IsolatedJob,
-}
-
-const RUN_EXAMPLES: &str = "\
-The command gets each job as JSON on its standard input and prints the result. Exit 0 is success, 75 asks for a retry,
-64, 65 and 78 are fatal, anything else is retried. Running the same command again resumes: nothing is enqueued twice,
-nothing done is done again.
-
-Examples:
-  redrive run tasks.jsonl -- python3 scrape.py
-  redrive run urls.txt --concurrency 16 --out results.jsonl -- node fetch.js
-  zcat tasks.gz | redrive run - --attempts 2 -- ./solve
-  redrive run products.jsonl --pipeline catalog       with the handler of redrive.toml";
-
-#[derive(Debug, Args)]
-#[command(after_help = RUN_EXAMPLES)]
-pub struct RunArgs {
-    #[command(flatten)]
-    pub tasks: TaskArgs,
-    /// Append results to a file instead of printing them
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-    /// End when nothing runs, nothing was settled and nothing is due for so long; 0 waits for nothing, not even retries
-    #[arg(long, value_name = "TIME|forever", default_value = "10m", value_parser = redrive::config::units::wait)]
-    pub max_wait: redrive::config::units::Wait,
-    #[command(flatten)]
-    pub handler: HandlerArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  redrive push tasks.jsonl\n  redrive push urls.txt --pipeline catalog")]
-pub struct PushArgs {
-    #[command(flatten)]
-    pub tasks: TaskArgs,
-    /// The pipeline the tasks are for
-    #[arg(long, short, value_name = "NAME")]
-    pub pipeline: Option<PipelineName>,
-}
-
-#[derive(Debug, Args)]
-pub struct TaskArgs {
-    /// Tasks: JSON Lines (each object is a job's input), or plain lines (each a URL); - for standard input, which is
-    /// read to its end first
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// How the file is to be read
-    #[arg(long, value_enum, default_value = "auto")]
-    pub format: Format,
-    /// Refuse the whole file if one of its lines is broken
-    #[arg(long)]
-    pub strict: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// By the file's name, or else by its first line
-    Auto,
-    /// A JSON object per line
-    Jsonl,
-    /// A URL, or any text, per line
-    Lines,
-}
-
-impl Format {
-    /// As the engine takes it.
-    pub const fn of_tasks(self) -> TaskFormat {
-        match self {
-            Self::Auto => TaskFormat::Auto,
-            Self::Jsonl => TaskFormat::JsonLines,
-            Self::Lines => TaskFormat::Lines,
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -249,6 +184,7 @@ impl HandlerArgs {
             memory_bytes_max: self.memory,
             persistent: self.persistent,
             pure: false,
+            require_result: false,
             command: self.command.clone(),
         }
     }

@@ -1,13 +1,21 @@
-//! What `run` and `push` say of the file they feed.
+//! What `run` and `push` say of the tasks they feed, and ask about them.
 
-use std::io;
+use std::io::{self, BufRead, IsTerminal};
+use std::os::fd::AsFd;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use redrive::Redrive;
-use redrive::tasks::{BrokenLine, Tasks};
+use redrive::config::Setting;
+use redrive::tasks::{BrokenLine, Fed, Feed, Naming, Recognised, Survey, Tasks, TasksError};
+use redrive_core::ids::PipelineName;
+use serde_json::{Value, json};
 
 use crate::args::TaskArgs;
+use crate::exit::Exit;
+use crate::output::foreign::cut;
+use crate::output::print::{out, say};
+use crate::output::{json as print_json, table};
 
 /// Broken lines that are shown; the rest is only counted.
 const BROKEN_SHOWN: u64 = 20;
@@ -15,16 +23,67 @@ const BROKEN_SHOWN: u64 = 20;
 /// Opens the file that was named; `-` is standard input.
 pub fn open(args: &TaskArgs) -> Result<Tasks> {
     let format = args.format.of_tasks();
-    Ok(match args.file == Path::new("-") {
-        true => Tasks::copied("standard input", io::stdin().lock(), format)?,
+    let tasks = match args.file == Path::new("-") {
+        true => {
+            let stdin = io::stdin().as_fd().try_clone_to_owned().context("cannot read standard input")?;
+            Tasks::stream("standard input", stdin, format)
+        }
         false => Tasks::open(&args.file, format)?,
-    })
+    };
+    Ok(if args.strict { tasks.rereadable()? } else { tasks })
 }
 
-/// Refuses the file if it has broken lines, where that was asked for.
-pub fn check(args: &TaskArgs, tasks: &Tasks, redrive: &Redrive) -> Result<()> {
+/// By what the tasks are known; says which round they are of, and asks whether they may be new where that is not sure.
+pub async fn naming(
+    setting: &Setting,
+    redrive: &Redrive,
+    pipeline: &PipelineName,
+    args: &TaskArgs,
+    tasks: &Tasks,
+) -> Result<Naming> {
+    let round = match (&args.round, args.again) {
+        (None, true) => {
+            let round = redrive.next_round(pipeline).await?;
+            say!("round {round} begins; if it is interrupted, go on with --round {round} in place of --again");
+            Some(round)
+        }
+        (round, _) => round.clone(),
+    };
+    let fields = if args.key.is_empty() { setting.key_fields(pipeline) } else { args.key.clone() };
+    let naming = Naming { round, fields, by_line: None };
+    match redrive.recognise_tasks(pipeline, tasks, &naming).await? {
+        Recognised::AsItIs => Ok(naming),
+        Recognised::ByLine(file) => Ok(Naming { by_line: Some(file), ..naming }),
+        Recognised::Changed { new, .. } => {
+            let place = tasks.name();
+            say!("{place} is not known here in this form: {new} of its tasks are new");
+            say!(
+                "What ran before the upgrade is known only by its unchanged file. If this is such a file, changed since,"
+            );
+            say!("its tasks run again, this once; from then on each is known by its content.");
+            match args.yes || args.dry_run || is_yes("Run them? [y/N]") {
+                true => Ok(naming),
+                false => Err(TasksError::Changed { place: place.to_owned(), new }.into()),
+            }
+        }
+    }
+}
+
+/// Whether somebody is there and says yes.
+fn is_yes(question: &str) -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return false;
+    }
+    say!("{question}");
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// Refuses the tasks if any is broken, where that was asked for.
+pub fn check(args: &TaskArgs, tasks: &Tasks, redrive: &Redrive, naming: &Naming) -> Result<()> {
     if args.strict {
-        tasks.check(redrive)?;
+        tasks.check(redrive, naming)?;
     }
     Ok(())
 }
@@ -43,4 +102,70 @@ pub fn say_broken<S: Fn(&str)>(tasks: &Tasks, say: S) -> impl FnMut(BrokenLine) 
 /// How many broken lines were not said.
 pub fn unsaid(broken: u64) -> Option<String> {
     (broken > BROKEN_SHOWN).then(|| format!("and {} more broken lines", broken - BROKEN_SHOWN))
+}
+
+/// What is known of tasks, in words: each count that is not zero.
+pub fn known(fed: &Fed) -> Vec<String> {
+    let counts = [
+        ("done before", fed.known_done),
+        ("dead before", fed.known_dead),
+        ("discarded before", fed.known_discarded),
+        ("in the queue already, or twice in the file", fed.known_open),
+    ];
+    counts.into_iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}")).collect()
+}
+
+/// Says what would be enqueued and what is known; nothing is changed, and no store is made for it.
+pub async fn dry_run(setting: &Setting, pipeline: PipelineName, args: &TaskArgs, json: bool) -> Result<Exit> {
+    let tasks = open(args)?;
+    let redrive = match setting.redrive_existing().await {
+        Err(redrive::Error::Store(redrive::StoreError::Missing { .. })) => Redrive::open("memory:").await?,
+        opened => opened?,
+    };
+    let naming = naming(setting, &redrive, &pipeline, args, &tasks).await?;
+    check(args, &tasks, &redrive, &naming)?;
+    let feed = Feed { naming, limit: args.limit, ..Feed::new(redrive, pipeline, redrive::CancellationToken::new()) };
+    let broken = say_broken(&tasks, |line| say!("{line}"));
+    let survey = feed.survey(tasks, broken).await?;
+    let fed = &survey.fed;
+    unsaid(fed.broken).iter().for_each(|line| say!("{line}"));
+    match json {
+        true => print_json::document(&surveyed(&feed, &survey))?,
+        false => print_survey(&feed, &survey)?,
+    }
+    Ok(if fed.broken > 0 { Exit::LinesRefused } else { Exit::Ok })
+}
+
+fn surveyed(feed: &Feed, Survey { fed, examples }: &Survey) -> Value {
+    json!({
+        "pipeline": feed.pipeline,
+        "round": feed.naming.round,
+        "new": fed.accepted,
+        "limited": fed.limited,
+        "known": {"done": fed.known_done, "dead": fed.known_dead, "discarded": fed.known_discarded, "open": fed.known_open},
+        "broken": fed.broken,
+        "examples": examples.iter().map(|job| json!({"key": job.key, "input": job.input})).collect::<Vec<_>>(),
+    })
+}
+
+fn print_survey(feed: &Feed, Survey { fed, examples }: &Survey) -> Result<()> {
+    let round = feed.naming.round.as_ref().map(|round| format!(", round {round}")).unwrap_or_default();
+    let more = if fed.limited { ", and more are left in the file" } else { "" };
+    out!("pipeline {}{round}: {} would be enqueued{more}", feed.pipeline, fed.accepted)?;
+    for known in known(fed) {
+        out!("  {known}")?;
+    }
+    if fed.broken > 0 {
+        out!("  {} broken lines", fed.broken)?;
+    }
+    if !examples.is_empty() {
+        out!("the first of them, by key:")?;
+    }
+    for job in examples {
+        let key = cut(job.key.as_deref().unwrap_or("-"), 40);
+        let input = serde_json::to_string(&job.input)?;
+        let room = table::line_width().saturating_sub(key.chars().count() + 4);
+        out!("  {key}  {}", cut(&input, room))?;
+    }
+    Ok(())
 }

@@ -16,6 +16,7 @@ mod payload;
 mod push;
 mod replay;
 mod report;
+mod round;
 mod run;
 mod signals;
 mod status;
@@ -47,6 +48,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Cause(command) => cause::run(&cli.global, command).await,
         Command::Replay(command) => replay::run(&setting::load(&cli.global)?, command).await,
         Command::Payload(command) => payload::run(&setting::load(&cli.global)?, command).await,
+        Command::Round(command) => round::run(&setting::load(&cli.global)?, command).await,
         Command::Job(command) => job::run(&setting::load(&cli.global)?, command).await,
     }
 }

@@ -1,11 +1,11 @@
-//! `redrive push`: enqueues a file.
+//! `redrive push`: enqueues tasks.
 
 use anyhow::Result;
 use redrive::CancellationToken;
 use redrive::config::Setting;
-use redrive::tasks::{Feed, WhenFull};
+use redrive::tasks::Feed;
 
-use super::feed;
+use super::{feed, signals};
 use crate::args::PushArgs;
 use crate::exit::Exit;
 use crate::output::print::{out, say};
@@ -13,25 +13,41 @@ use crate::output::print::{out, say};
 pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     let named: Vec<_> = args.pipeline.into_iter().collect();
     let pipeline = setting.pipeline_name(&named, false)?;
+    if args.tasks.dry_run {
+        return feed::dry_run(setting, pipeline, &args.tasks, false).await;
+    }
     if !setting.config.pipeline.is_empty() && !setting.config.pipeline.contains_key(&pipeline) {
         say!("note: pipeline {pipeline} is not in the configuration: its jobs wait until a worker names it");
     }
     let tasks = feed::open(&args.tasks)?;
     let redrive = setting.redrive().await?;
-    feed::check(&args.tasks, &tasks, &redrive)?;
-    let target = setting.fixed_target(&pipeline);
-    let queued_max = setting.policy(&pipeline).queued_max;
-    let pushed =
-        Feed { redrive, pipeline, queued_max, when_full: WhenFull::Refuse, target, stop: CancellationToken::new() };
+    let naming = feed::naming(setting, &redrive, &pipeline, &args.tasks, &tasks).await?;
+    feed::check(&args.tasks, &tasks, &redrive, &naming)?;
+    let stop = CancellationToken::new();
+    // What had come of a stream is still enqueued.
+    let signalled = signals::watch(stop.clone(), CancellationToken::new(), |_| ());
+    let pushed = Feed {
+        queued_max: setting.policy(&pipeline).queued_max,
+        target: setting.fixed_target(&pipeline),
+        naming,
+        limit: args.tasks.limit,
+        may_be_changed: args.tasks.yes,
+        ..Feed::new(redrive, pipeline, stop)
+    };
     let broken = feed::say_broken(&tasks, |line| say!("{line}"));
     let fed = pushed.run(tasks, broken).await?;
     feed::unsaid(fed.broken).iter().for_each(|line| say!("{line}"));
+    let round = pushed.naming.round.as_ref().map(|round| format!(", round {round}")).unwrap_or_default();
     out!(
-        "pipeline {}: {} accepted, {} known already, {} broken",
+        "pipeline {}{round}: {} accepted, {} known already, {} broken",
         pushed.pipeline,
         fed.accepted,
         fed.known(),
         fed.broken
     )?;
-    Ok(if fed.broken > 0 { Exit::LinesRefused } else { Exit::Ok })
+    Ok(match (signalled.is_cancelled() && !fed.complete, fed.broken) {
+        (true, _) => Exit::Interrupted,
+        (false, 0) => Exit::Ok,
+        (false, _) => Exit::LinesRefused,
+    })
 }

@@ -11,4 +11,5 @@ pub mod print;
 pub mod problem;
 pub mod progress;
 pub mod report;
+pub mod shown;
 pub mod table;

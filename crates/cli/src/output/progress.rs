@@ -2,26 +2,29 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use redrive::contract::BreakerView;
-use redrive::sink::{JobResult, JsonLines, Sink};
+use redrive::sink::{JobResult, JsonLines, ResultForm, Sink};
+use redrive::worker::Running;
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 
 use super::foreign::{COLUMNS_MAX, cut};
-use super::json;
-use super::print::say;
+use super::print::{out, say};
+use super::shown::{Held, Shown};
+use super::table::line_width_of_stderr;
 
 /// How often the bar is drawn anew, and how often a plain line is printed.
 const BAR_EVERY: Duration = Duration::from_millis(100);
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// The longest target that is shown whole.
-const TARGET_COLUMNS: usize = 40;
+/// How wide the bar itself is.
+const BAR_COLUMNS: usize = 12;
 
 /// The progress of a run.
 #[derive(Clone)]
@@ -29,12 +32,13 @@ pub struct Progress {
     bar: ProgressBar,
     begun: Instant,
     base: Ledger,
+    without_result: Arc<AtomicU64>,
 }
 
 impl Progress {
     /// Begins; `base` is the ledger before the first job.
     pub fn start(base: Ledger) -> Self {
-        Self { bar: bar(), begun: Instant::now(), base }
+        Self { bar: bar(), begun: Instant::now(), base, without_result: Arc::default() }
     }
 
     /// How often to show.
@@ -42,27 +46,36 @@ impl Progress {
         if is_bar() { BAR_EVERY } else { LINE_EVERY }
     }
 
-    /// Shows where the ledger is, and which targets are waited for.
-    pub fn show(&self, now: Ledger, breakers: &[BreakerView], time: Timestamp) {
+    /// Shows where the ledger is, which targets are waited for, and what runs.
+    pub fn show(&self, now: Ledger, breakers: &[BreakerView], running: &Running, time: Timestamp) {
         let change = |now: i64, base: i64| u64::try_from(now - base).unwrap_or(0);
         let (done, dead) = (change(now.done, self.base.done), change(now.dead, self.base.dead));
         let ended = done + dead + change(now.discarded, self.base.discarded);
         let rate = ended as f64 / self.begun.elapsed().as_secs_f64().max(0.001);
         let total = ended + u64::try_from(now.open()).unwrap_or(0);
-        let mut message = format!("{rate:.1}/s  done {done}  retrying {}  dead {dead}", now.retrying);
-        message.extend(held(breakers, time));
+        let retrying = u64::try_from(now.retrying).unwrap_or(0);
+        let (held, runs) = (Held::of(breakers, time), running.longest().map(|longest| (running.count(), longest)));
+        let shown = Shown { done, dead, retrying, rate, held, runs };
         if is_bar() {
             self.bar.set_length(total);
             self.bar.set_position(ended);
-            self.bar.set_message(message);
+            let taken = BAR_COLUMNS + 2 + format!("{ended}/{total}").len();
+            self.bar.set_message(shown.within(line_width_of_stderr().saturating_sub(taken + 1)));
         } else {
-            say!("progress: {ended}/{total}  {message}");
+            say!("progress: {ended}/{total}  {}", shown.within(COLUMNS_MAX));
         }
     }
 
-    /// Where results go: to a file, or to standard output beside the bar.
-    pub fn sink(&self, out: Option<PathBuf>) -> Result<Box<dyn Sink>, redrive::Error> {
-        sink(&self.bar, out)
+    /// Where results go, and what is written of them: to a file, or to standard output beside the bar.
+    pub fn sink(&self, out: Option<PathBuf>, form: ResultForm) -> Result<Box<dyn Sink>, redrive::Error> {
+        let counted =
+            CountedResults { sink: sink(&self.bar, out, form)?, without_result: Arc::clone(&self.without_result) };
+        Ok(Box::new(counted))
+    }
+
+    /// How many results had nothing in them so far.
+    pub fn without_result(&self) -> u64 {
+        self.without_result.load(Ordering::Relaxed)
     }
 
     /// Prints a line above the bar.
@@ -78,6 +91,22 @@ impl Progress {
     /// How long it has taken so far.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
+    }
+}
+
+/// Counts results that have nothing in them, once they are written.
+struct CountedResults {
+    sink: Box<dyn Sink>,
+    without_result: Arc<AtomicU64>,
+}
+
+#[async_trait]
+impl Sink for CountedResults {
+    async fn write(&self, results: &[JobResult]) -> Result<(), redrive::Error> {
+        self.sink.write(results).await?;
+        let empty = results.iter().filter(|result| result.is_empty()).count() as u64;
+        self.without_result.fetch_add(empty, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -108,7 +137,7 @@ impl Counter {
 
     /// Where results go: to a file, or to standard output beside the bar.
     pub fn sink(&self, out: Option<PathBuf>) -> Result<Box<dyn Sink>, redrive::Error> {
-        sink(&self.bar, out)
+        sink(&self.bar, out, ResultForm::Whole)
     }
 
     /// Shows something beside the bar.
@@ -127,18 +156,10 @@ impl Counter {
     }
 }
 
-/// Jobs that wait for their target to get better.
-fn held(breakers: &[BreakerView], time: Timestamp) -> Option<String> {
-    let next = breakers.iter().filter(|breaker| breaker.held > 0).min_by_key(|breaker| breaker.breaker.open_until)?;
-    let jobs: u64 = breakers.iter().map(|breaker| breaker.held).sum();
-    let secs = next.breaker.open_until.since(time).as_secs();
-    Some(format!("  held {jobs} ({} fails, next try in {secs} s)", cut(&next.target, TARGET_COLUMNS)))
-}
-
 /// A bar, seen only on a terminal.
 fn bar() -> ProgressBar {
     let target = if is_bar() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("{bar:24.cyan/dim} {pos}/{len} {wide_msg}");
+    let style = ProgressStyle::with_template("{bar:12.cyan/dim} {pos}/{len} {wide_msg}");
     let bar = ProgressBar::with_draw_target(Some(0), target);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
     bar
@@ -152,13 +173,18 @@ fn is_bar() -> bool {
 pub struct BesideBar {
     bar: ProgressBar,
     sink: JsonLines,
+    form: ResultForm,
 }
 
 #[async_trait]
 impl Sink for BesideBar {
     async fn write(&self, results: &[JobResult]) -> Result<(), redrive::Error> {
         if is_bar() && std::io::stdout().is_terminal() {
-            let printed = self.bar.suspend(|| results.iter().try_for_each(json::line));
+            let print = |result: &JobResult| match result.line(self.form)? {
+                Some(line) => out!("{line}"),
+                None => Ok(()),
+            };
+            let printed = self.bar.suspend(|| results.iter().try_for_each(print));
             return printed.map_err(|source| redrive::Error::Sink { place: "standard output".into(), source });
         }
         self.sink.write(results).await
@@ -166,9 +192,9 @@ impl Sink for BesideBar {
 }
 
 /// Where results go: to a file, or to standard output beside the bar.
-fn sink(bar: &ProgressBar, out: Option<PathBuf>) -> Result<Box<dyn Sink>, redrive::Error> {
+fn sink(bar: &ProgressBar, out: Option<PathBuf>, form: ResultForm) -> Result<Box<dyn Sink>, redrive::Error> {
     Ok(match out {
-        Some(path) => Box::new(JsonLines::append(&path)?),
-        None => Box::new(BesideBar { bar: bar.clone(), sink: JsonLines::stdout() }),
+        Some(path) => Box::new(JsonLines::append(&path)?.form(form)),
+        None => Box::new(BesideBar { bar: bar.clone(), sink: JsonLines::stdout().form(form), form }),
     })
 }

@@ -1,6 +1,7 @@
 //! Tables: columns that line up, the last one cut to fit the terminal. Every cell may be of unknown origin.
 
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 
 use redrive_core::time::Timestamp;
 
@@ -90,8 +91,12 @@ fn title(heading: &str) -> &str {
 
 /// The width of the terminal, if there is one.
 fn width() -> Option<usize> {
-    let stdout = std::io::stdout();
-    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok())??;
+    columns(std::io::stdout())
+}
+
+/// The columns of a terminal, if it is one.
+fn columns(stream: impl AsFd + IsTerminal) -> Option<usize> {
+    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(&stream).ok())??;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
@@ -101,6 +106,11 @@ const PIPED_WIDTH: usize = 110;
 /// How wide lines may be.
 pub fn line_width() -> usize {
     width().unwrap_or(PIPED_WIDTH)
+}
+
+/// How wide lines on standard error may be.
+pub fn line_width_of_stderr() -> usize {
+    columns(std::io::stderr()).unwrap_or(PIPED_WIDTH)
 }
 
 /// An instant to the second, in UTC.

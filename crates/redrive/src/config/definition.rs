@@ -27,6 +27,7 @@ pub(super) fn of(config: &Config, name: &PipelineName, said: &Overrides, outside
     let replaced = [
         ("command", (!words.is_empty()).then(|| json!(words))),
         ("pure", (!words.is_empty()).then(|| json!(said.pure))),
+        ("result", said.require_result.then(|| json!("required"))),
         ("mode", said.persistent.then(|| json!("persistent"))),
         ("timeout", said.timeout.map(|time| json!(time.as_millis().to_string()))),
         ("memory_max", said.memory_bytes_max.map(|bytes| json!(bytes))),

@@ -29,7 +29,7 @@ use serde::Deserialize;
 
 pub use self::error::{ConfigError, Mistake};
 pub use self::follow::Followed;
-pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig};
+pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig, ResultKind};
 use self::secrets::expand;
 pub use self::setting::{DEFAULT_STORE, Overrides, Setting, with_vault};
 pub use self::template::TEMPLATE;

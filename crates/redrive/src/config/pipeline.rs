@@ -36,6 +36,11 @@ pub struct PipelineConfig {
     pub pure: bool,
     /// Fields of the input to keep count of.
     pub track: Vec<String>,
+    /// The fields by which tasks without a key of their own are known.
+    #[serde(deserialize_with = "one_or_more")]
+    pub key: Vec<String>,
+    /// Whether a job that succeeds must give something.
+    pub result: ResultKind,
     /// The other pipelines that its jobs may hand on to.
     pub hand_on: Vec<PipelineName>,
     /// When dead letters are replayed by themselves.
@@ -130,6 +135,31 @@ impl From<KeepKind> for Keep {
     }
 }
 
+/// Whether a job that succeeds must give something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResultKind {
+    /// It need not.
+    #[default]
+    Optional,
+    /// Without a result it has failed.
+    Required,
+}
+
+/// A name, or a list of names.
+fn one_or_more<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "the name of a field, or a list of names")]
+    enum Names {
+        One(String),
+        More(Vec<String>),
+    }
+    Ok(match Names::deserialize(deserializer)? {
+        Names::One(name) => vec![name],
+        Names::More(names) => names,
+    })
+}
+
 /// How a command is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -192,6 +222,9 @@ impl PipelineConfig {
     pub fn check(&self) -> Result<(), String> {
         if self.handler == HandlerKind::Exec && self.command.first().is_none_or(String::is_empty) {
             return Err("it has no command: add one such as command = [\"python3\", \"scrape.py\"]".into());
+        }
+        if self.key.iter().any(String::is_empty) {
+            return Err("key names a field that has no name".into());
         }
         if self.rule.iter().any(Rule::is_empty) {
             return Err(

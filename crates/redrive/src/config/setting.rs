@@ -9,7 +9,7 @@ use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
 use redrive_store::{Location, Options};
 
-use super::{Config, ConfigError, ModeKind, PipelineConfig, definition, expand, isolation, outside};
+use super::{Config, ConfigError, ModeKind, PipelineConfig, ResultKind, definition, expand, isolation, outside};
 use crate::error::Error;
 use crate::handler::exec::{Command, Exec, Mode};
 use crate::pipeline::PAYLOAD_BYTES_MAX;
@@ -47,6 +47,8 @@ pub struct Overrides {
     pub persistent: bool,
     /// Whether the command that is given works from a saved payload alone.
     pub pure: bool,
+    /// Whether a job that succeeds without a result has failed.
+    pub require_result: bool,
     /// A command of the caller's own; none if it is empty.
     pub command: Vec<OsString>,
 }
@@ -147,6 +149,11 @@ impl Setting {
         self.config.pipeline.get(name).and_then(PipelineConfig::fixed_target)
     }
 
+    /// The fields by which tasks of a pipeline without a key of their own are known, if the configuration names any.
+    pub fn key_fields(&self, name: &PipelineName) -> Vec<String> {
+        self.config.pipeline.get(name).map(|config| config.key.clone()).unwrap_or_default()
+    }
+
     /// The pipelines to work on: those that are named, or all of the configuration.
     pub fn pipelines(
         &self,
@@ -206,6 +213,9 @@ impl Setting {
             let target = self.fixed_target(&name);
             (name, target)
         }));
+        if said.require_result || config.result == ResultKind::Required {
+            pipeline = pipeline.require_result();
+        }
         if config.payload_required == Some(false) {
             pipeline = pipeline.payload_optional();
         }

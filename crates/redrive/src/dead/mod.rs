@@ -2,9 +2,11 @@
 //! tools.
 //!
 //! - `top`: by what they have in common
+//! - `died`: what died since a time, by cause
 //! - `discard`: giving them up
 //! - `export`: as JSON Lines or as a web archive; `requests`: what they are about; `import`: those of another store
 
+mod died;
 mod discard;
 mod export;
 mod import;
@@ -17,6 +19,7 @@ use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
 use redrive_store::contract::Selection;
 
+pub use self::died::{CauseDied, Died};
 pub use self::discard::Discarded;
 pub use self::export::Archived;
 pub use self::import::{ImportNote, Imported};

@@ -9,11 +9,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use redrive_core::hidden::escape_json;
 use rustix::fs::FileType;
 
 use super::results_file::ResultsFile;
-use super::{JobResult, Sink};
+use super::{JobResult, ResultForm, Sink};
 use crate::error::Error;
 
 /// A stream of JSON Lines.
@@ -22,6 +21,7 @@ pub struct JsonLines {
     place: Arc<str>,
     /// Without one, standard output.
     file: Option<Arc<Mutex<ResultsFile>>>,
+    form: ResultForm,
 }
 
 impl JsonLines {
@@ -31,18 +31,23 @@ impl JsonLines {
     pub fn append(path: &Path) -> Result<Self, Error> {
         let place: Arc<str> = path.display().to_string().into();
         let file = ResultsFile::open(path).map_err(|source| Error::Sink { place: place.to_string(), source })?;
-        Ok(Self { place, file: Some(Arc::new(Mutex::new(file))) })
+        Ok(Self { place, file: Some(Arc::new(Mutex::new(file))), form: ResultForm::Whole })
     }
 
     /// The same, but the file is opened, and made, only when there is something to write.
     pub fn append_later(path: &Path) -> Self {
         let file = Arc::new(Mutex::new(ResultsFile::later(path)));
-        Self { place: path.display().to_string().into(), file: Some(file) }
+        Self { place: path.display().to_string().into(), file: Some(file), form: ResultForm::Whole }
     }
 
     /// Writes to standard output.
     pub fn stdout() -> Self {
-        Self { place: "standard output".into(), file: None }
+        Self { place: "standard output".into(), file: None, form: ResultForm::Whole }
+    }
+
+    /// The same, of which so much is written.
+    pub fn form(self, form: ResultForm) -> Self {
+        Self { form, ..self }
     }
 
     fn failed(&self, source: io::Error) -> Error {
@@ -74,9 +79,10 @@ impl Sink for JsonLines {
     async fn write(&self, results: &[JobResult]) -> Result<(), Error> {
         let mut lines = Vec::new();
         for result in results {
-            let line = serde_json::to_string(result).map_err(|error| self.failed(error.into()))?;
-            lines.extend_from_slice(escape_json(&line).as_bytes());
-            lines.push(b'\n');
+            if let Some(line) = result.line(self.form).map_err(|error| self.failed(error.into()))? {
+                lines.extend_from_slice(line.as_bytes());
+                lines.push(b'\n');
+            }
         }
         let file = self.file.clone();
         let write = move || match file {

@@ -6,8 +6,10 @@ mod json_lines;
 mod results_file;
 
 use async_trait::async_trait;
+use redrive_core::hidden::escape_json;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::jobs::Input;
+use redrive_core::results::is_empty;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,6 +30,33 @@ pub struct JobResult {
     pub input: Input,
     /// What its handler gave.
     pub result: Value,
+}
+
+/// What is written of a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResultForm {
+    /// All of it: whose it is, what that was about, and what came of it.
+    #[default]
+    Whole,
+    /// Only what came of it; nothing if nothing did.
+    Bare,
+}
+
+impl JobResult {
+    /// Whether nothing came of the job.
+    pub fn is_empty(&self) -> bool {
+        is_empty(&self.result)
+    }
+
+    /// What is written of it, as JSON on one line without its end; nothing for one that is bare and empty.
+    pub fn line(&self, form: ResultForm) -> serde_json::Result<Option<String>> {
+        let text = match form {
+            ResultForm::Whole => serde_json::to_string(self)?,
+            ResultForm::Bare if self.is_empty() => return Ok(None),
+            ResultForm::Bare => serde_json::to_string(&self.result)?,
+        };
+        Ok(Some(escape_json(&text).into_owned()))
+    }
 }
 
 /// A place for results.

@@ -1,60 +1,85 @@
-//! Feeding a task file into a pipeline: in batches, past broken lines, with room to wait for.
+//! Feeding tasks into a pipeline: in batches, past broken lines, with room to wait for, and as they come.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use redrive_core::ids::PipelineName;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::jobs::NewJob;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
-use redrive_store::contract::EnqueuedJob;
+use redrive_store::contract::{EnqueuedJob, FindTasks};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{BrokenLine, Tasks, TasksError};
+use super::source::Attention;
+use super::{BrokenLine, Naming, ReadEnd, ReadTask, Tasks, TasksError};
 use crate::engine::Redrive;
 use crate::error::Error;
 
-/// Jobs that are enqueued together.
-const BATCH: usize = 1_000;
+/// Jobs that are enqueued together, and how large they may be together.
+pub(super) const BATCH: usize = 1_000;
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
-/// What became of a file.
-#[derive(Clone, Copy, Debug, Default)]
+/// Dead letters of earlier runs that are noted to be replayed.
+const DEAD_MAX: usize = 100_000;
+
+/// What became of tasks.
+#[derive(Clone, Debug, Default)]
 pub struct Fed {
-    /// Jobs that are new.
+    /// Tasks that are new.
     pub accepted: u64,
-    /// Jobs that were known, by their end if they came to one before this run.
+    /// Tasks that were known, by their end if they came to one before this run.
     pub known_done: u64,
     /// See [`Fed::known_done`].
     pub known_dead: u64,
     /// See [`Fed::known_done`].
     pub known_discarded: u64,
-    /// Jobs that were known and open when this run began, or whose key stands twice in the file.
+    /// Tasks that were known and open when this run began, or whose key stands twice in the file.
     pub known_open: u64,
     /// Lines that were refused.
     pub broken: u64,
-    /// Whether the whole file was read.
+    /// Whether all was read.
     pub complete: bool,
+    /// Whether as many new tasks were taken as were allowed; more may be left.
+    pub limited: bool,
+    /// The dead letters among the known tasks, if they were to be noted.
+    pub dead: Vec<JobId>,
 }
 
 impl Fed {
-    /// Jobs that were known.
+    /// Tasks that were known.
     pub const fn known(&self) -> u64 {
         self.known_done + self.known_dead + self.known_discarded + self.known_open
     }
 
-    fn count(&mut self, enqueued: &[EnqueuedJob], begun: Timestamp) {
+    /// Counts a task that was known.
+    pub(super) const fn count_known(&mut self, state: JobState, ended_at: Option<Timestamp>, begun: Timestamp) {
+        let before = match ended_at {
+            Some(ended_at) => ended_at.as_millis() < begun.as_millis(),
+            None => false,
+        };
+        *match state {
+            JobState::Done if before => &mut self.known_done,
+            JobState::Dead if before => &mut self.known_dead,
+            JobState::Discarded if before => &mut self.known_discarded,
+            _ => &mut self.known_open,
+        } += 1;
+    }
+
+    fn count(&mut self, enqueued: &[EnqueuedJob], begun: Timestamp, keep_dead: bool) {
         for job in enqueued {
-            let before = |ended_at: &Option<Timestamp>| ended_at.is_some_and(|ended_at| ended_at < begun);
-            *match job {
-                EnqueuedJob::Accepted(_) => &mut self.accepted,
-                EnqueuedJob::Known { state, ended_at, .. } if before(ended_at) => match state {
-                    JobState::Done => &mut self.known_done,
-                    JobState::Dead => &mut self.known_dead,
-                    _ => &mut self.known_discarded,
-                },
-                EnqueuedJob::Known { .. } => &mut self.known_open,
-            } += 1;
+            match *job {
+                EnqueuedJob::Accepted(_) => self.accepted += 1,
+                EnqueuedJob::Known { id, state, ended_at } => {
+                    let dead = self.known_dead;
+                    self.count_known(state, ended_at, begun);
+                    if keep_dead && self.known_dead > dead && self.dead.len() < DEAD_MAX {
+                        self.dead.push(id);
+                    }
+                }
+            }
         }
     }
 }
@@ -68,7 +93,7 @@ pub enum WhenFull {
     Refuse,
 }
 
-/// A file on its way into a pipeline.
+/// Tasks on their way into a pipeline.
 pub struct Feed {
     /// Where to.
     pub redrive: Redrive,
@@ -80,48 +105,121 @@ pub struct Feed {
     pub when_full: WhenFull,
     /// The target that all jobs have, if not each its own.
     pub target: Option<String>,
-    /// Ends it when it is cancelled; what is left stays in the file.
+    /// By what tasks are known.
+    pub naming: Naming,
+    /// At most so many new tasks are taken.
+    pub limit: Option<u64>,
+    /// Whether dead letters among the known tasks are noted.
+    pub keep_dead: bool,
+    /// Whether tasks of a stream may be new that may have been known before tasks were known by their content.
+    pub may_be_changed: bool,
+    /// Set while there is no room in the queue.
+    pub is_full: Arc<AtomicBool>,
+    /// Ends it when it is cancelled. What is left stays in the file; of a stream, what had come is still taken.
     pub stop: CancellationToken,
 }
 
 impl Feed {
-    /// Enqueues the whole file. `broken` hears of each line that is refused.
+    /// A feed of all that is read, by content.
+    pub fn new(redrive: Redrive, pipeline: PipelineName, stop: CancellationToken) -> Self {
+        Self {
+            redrive,
+            pipeline,
+            queued_max: None,
+            when_full: WhenFull::Refuse,
+            target: None,
+            naming: Naming::default(),
+            limit: None,
+            keep_dead: false,
+            may_be_changed: false,
+            is_full: Arc::default(),
+            stop,
+        }
+    }
+
+    /// Enqueues all tasks. `broken` hears of each line that is refused.
     pub async fn run(&self, tasks: Tasks, broken: impl FnMut(BrokenLine) + Send + 'static) -> Result<Fed, Error> {
         let (sender, mut batches) = mpsc::channel::<Vec<NewJob>>(4);
-        let (redrive, target) = (self.redrive.clone(), self.target.clone());
-        let reading = tokio::task::spawn_blocking(move || read(&tasks, &redrive, target.as_deref(), &sender, broken));
+        let (is_stream, place) = (tasks.is_stream(), tasks.name().to_owned());
+        // However this ends, nobody goes on reading.
+        let leave = self.stop.child_token();
+        let _left = leave.clone().drop_guard();
+        let reader = Reader {
+            redrive: self.redrive.clone(),
+            target: self.target.clone(),
+            naming: self.naming.clone(),
+            stop: leave.clone(),
+            batcher: Arc::new(Batcher { sender, batch: Mutex::default() }),
+        };
+        let reading = tokio::task::spawn_blocking(move || reader.read(&tasks, broken));
         let begun = self.redrive.now();
         let mut fed = Fed::default();
+        let mut is_first = is_stream && !self.may_be_changed;
         while let Some(batch) = batches.recv().await {
-            if self.stop.is_cancelled() {
+            if self.stop.is_cancelled() && !is_stream {
                 break;
             }
-            self.enqueue(batch, begun, &mut fed).await?;
+            if std::mem::take(&mut is_first) {
+                self.refuse_changed(&batch, &place).await?;
+            }
+            self.enqueue(batch, is_stream, begun, &mut fed).await?;
+            if fed.limited {
+                break;
+            }
         }
         drop(batches);
+        if fed.limited {
+            leave.cancel();
+        }
         let read = reading.await.map_err(|panic| Error::Internal(format!("reading tasks ended: {panic}")))?;
-        fed.broken = read?;
-        fed.complete = !self.stop.is_cancelled();
+        let (refused, end) = read?;
+        fed.broken = refused;
+        fed.complete = fed.limited || if is_stream { !end.is_cut } else { !self.stop.is_cancelled() };
         Ok(fed)
     }
 
-    async fn enqueue(&self, mut batch: Vec<NewJob>, begun: Timestamp, fed: &mut Fed) -> Result<(), Error> {
+    /// Refuses a stream whose first tasks are not known, where they may have been known by their lines.
+    async fn refuse_changed(&self, batch: &[NewJob], place: &str) -> Result<(), Error> {
+        let keys = batch.iter().filter_map(|job| job.key.clone()).collect();
+        let params = FindTasks { pipeline: self.pipeline.clone(), round: self.naming.round.clone(), keys };
+        match self.redrive.may_be_changed(params).await? {
+            Some((new, _)) => Err(TasksError::Changed { place: place.to_owned(), new }.into()),
+            None => Ok(()),
+        }
+    }
+
+    async fn enqueue(
+        &self,
+        mut batch: Vec<NewJob>,
+        is_stream: bool,
+        begun: Timestamp,
+        fed: &mut Fed,
+    ) -> Result<(), Error> {
         let mut size = batch.len();
-        while !batch.is_empty() && !self.stop.is_cancelled() {
-            let part: Vec<NewJob> = batch.iter().take(size).cloned().collect();
-            match self.redrive.enqueue_jobs(&self.pipeline, self.queued_max, part).await {
+        while !batch.is_empty() && (is_stream || !self.stop.is_cancelled()) {
+            let left = self.limit.map_or(usize::MAX, |limit| to_size(limit.saturating_sub(fed.accepted)));
+            if left == 0 {
+                fed.limited = true;
+                return Ok(());
+            }
+            // What had come of a stream before it was left is nowhere else: nobody makes room for it any more.
+            let queued_max = self.queued_max.filter(|_| !(is_stream && self.stop.is_cancelled()));
+            let part: Vec<NewJob> = batch.iter().take(size.min(left)).cloned().collect();
+            match self.redrive.enqueue_jobs(&self.pipeline, queued_max, part).await {
                 Ok(enqueued) => {
-                    fed.count(&enqueued, begun);
+                    self.is_full.store(false, Ordering::Relaxed);
+                    fed.count(&enqueued, begun, self.keep_dead);
                     batch.drain(..enqueued.len());
                     size = batch.len();
                 }
                 Err(Error::Store(full @ StoreError::QueueFull { queued, max, .. })) => {
-                    let room = usize::try_from(max.saturating_sub(queued)).unwrap_or(usize::MAX);
-                    if room > 0 && room < size {
+                    let room = to_size(max.saturating_sub(queued));
+                    if room > 0 && room < size.min(left) {
                         size = room;
                     } else if self.when_full == WhenFull::Refuse || max == 0 {
                         return Err(TasksError::Full { accepted: fed.accepted, source: full }.into());
                     } else {
+                        self.is_full.store(true, Ordering::Relaxed);
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                 }
@@ -132,28 +230,68 @@ impl Feed {
     }
 }
 
-/// Reads the file into batches; says how many lines were refused.
-fn read(
-    tasks: &Tasks,
-    redrive: &Redrive,
-    target: Option<&str>,
-    batches: &mpsc::Sender<Vec<NewJob>>,
-    mut refused: impl FnMut(BrokenLine),
-) -> Result<u64, TasksError> {
-    let mut broken = 0;
-    let mut batch = Vec::new();
-    tasks.read(redrive, |task| {
-        match task {
-            Ok(job) => batch.push(NewJob { target: target.map(str::to_owned).or(job.target), ..job }),
+fn to_size(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// Reads tasks into batches.
+struct Reader {
+    redrive: Redrive,
+    target: Option<String>,
+    naming: Naming,
+    stop: CancellationToken,
+    batcher: Arc<Batcher>,
+}
+
+impl Reader {
+    /// Reads all; says how many lines were refused, and how it ended.
+    fn read(self, tasks: &Tasks, mut refused: impl FnMut(BrokenLine)) -> Result<(u64, ReadEnd), TasksError> {
+        let batcher = Arc::clone(&self.batcher);
+        // Nothing that was read waits for what has not come.
+        let before_waiting = Arc::new(move || {
+            batcher.flush();
+        });
+        let attention = Attention { stop: self.stop.clone(), before_waiting };
+        let mut broken = 0;
+        let end = tasks.read_attentively(&self.redrive, &self.naming, attention, |task| match task {
+            Ok(ReadTask { job, bytes }) => {
+                self.batcher.push(NewJob { target: self.target.clone().or(job.target), ..job }, bytes)
+            }
             Err(line) => {
                 broken += 1;
                 refused(line);
+                !self.batcher.sender.is_closed()
             }
-        }
-        batch.len() < BATCH || batches.blocking_send(std::mem::take(&mut batch)).is_ok()
-    })?;
-    if !batch.is_empty() {
-        let _ = batches.blocking_send(batch);
+        })?;
+        self.batcher.flush();
+        Ok((broken, end))
     }
-    Ok(broken)
+}
+
+/// Puts tasks together that are enqueued together.
+struct Batcher {
+    sender: mpsc::Sender<Vec<NewJob>>,
+    /// The tasks, and their size in bytes.
+    batch: Mutex<(Vec<NewJob>, usize)>,
+}
+
+impl Batcher {
+    /// Adds a task; says whether more are wanted.
+    fn push(&self, job: NewJob, bytes: usize) -> bool {
+        let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        batch.0.push(job);
+        batch.1 += bytes;
+        let is_full = batch.0.len() >= BATCH || batch.1 >= BATCH_BYTES;
+        drop(batch);
+        !is_full || self.flush()
+    }
+
+    /// Hands over what there is; says whether more is wanted.
+    fn flush(&self) -> bool {
+        let (batch, _) = std::mem::take(&mut *self.batch.lock().unwrap_or_else(PoisonError::into_inner));
+        match batch.is_empty() {
+            true => !self.sender.is_closed(),
+            false => self.sender.blocking_send(batch).is_ok(),
+        }
+    }
 }

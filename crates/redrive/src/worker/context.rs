@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::GRACE;
 use super::holds::Holds;
 use super::leader::Leads;
+use super::running::Running;
 use super::slots::{Slot, Slots};
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -40,6 +41,8 @@ pub(super) struct Context {
     pub(super) stop: CancellationToken,
     /// Running jobs are returned at once when it is cancelled.
     pub(super) hurry: CancellationToken,
+    /// What runs, for who shows it.
+    pub(super) running: Running,
     /// Cancelled when this worker makes way for one with newer pipelines: it begins nothing more, and has time.
     pub(super) retired: CancellationToken,
     /// Cancelled when the process is to stop, or the worker has failed: what runs has not much time left.
@@ -101,6 +104,7 @@ impl Context {
             id,
             stop: CancellationToken::new(),
             hurry: CancellationToken::new(),
+            running: Running::default(),
             retired: CancellationToken::new(),
             ending: CancellationToken::new(),
             jobs_changed: watch::channel(()).0,

@@ -22,6 +22,7 @@ mod reaper;
 pub mod reload;
 mod replays;
 pub(crate) mod run;
+mod running;
 mod settle;
 mod slots;
 mod strays;
@@ -29,6 +30,7 @@ mod uploader;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -59,6 +61,8 @@ impl HandedOnCounts {
     }
 }
 
+pub use self::running::Running;
+
 /// When a worker is finished.
 #[derive(Clone, Debug)]
 pub enum Until {
@@ -68,6 +72,13 @@ pub enum Until {
     Drained,
     /// The same, but not before the token is cancelled: more jobs are on their way until then.
     DrainedAfter(CancellationToken),
+    /// The same of jobs that come as they come: while none does, and there is room for more, nothing is waited for in vain.
+    DrainedAfterStream {
+        /// Cancelled when no more will come.
+        ended: CancellationToken,
+        /// Set while there is no room for more.
+        is_full: Arc<AtomicBool>,
+    },
 }
 
 impl Until {
@@ -75,7 +86,15 @@ impl Until {
         match self {
             Self::Stopped => false,
             Self::Drained => true,
-            Self::DrainedAfter(fed) => fed.is_cancelled(),
+            Self::DrainedAfter(fed) | Self::DrainedAfterStream { ended: fed, .. } => fed.is_cancelled(),
+        }
+    }
+
+    /// Whether jobs may still come, whenever they do.
+    fn is_open(&self) -> bool {
+        match self {
+            Self::DrainedAfterStream { ended, is_full } => !ended.is_cancelled() && !is_full.load(Ordering::Relaxed),
+            Self::Stopped | Self::Drained | Self::DrainedAfter(_) => false,
         }
     }
 }
@@ -165,6 +184,11 @@ impl Worker {
     /// counts too, though nothing comes of it.
     pub fn handed_on(&self) -> HandedOnCounts {
         HandedOnCounts(Arc::clone(&self.context.handed_on))
+    }
+
+    /// What runs in this worker, for who shows it.
+    pub fn running(&self) -> Running {
+        self.context.running.clone()
     }
 
     /// Works until it is finished or `stop` is cancelled. Then it starts nothing more, lets running jobs end for a while

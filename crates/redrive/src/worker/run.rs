@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::hand_on::{HandedJob, handed_jobs};
 use redrive_core::jobs::LeasedJob;
+use redrive_core::results::is_empty;
 use redrive_core::settlements::Outcome;
 use redrive_core::time::Timestamp;
 use redrive_core::traffic::Facts;
@@ -55,6 +56,7 @@ pub(super) async fn run(
         return Duration::ZERO;
     };
     let begun = Instant::now();
+    let _runs = context.running.begin();
     let evidence = Evidence::new(job.lease.job, &pipeline);
     let progress = Progress::new(job.progress.clone(), Arc::clone(&context.redrive.store), job.lease);
     let work = Job::new(&job, context.id, &pipeline, evidence.clone(), progress);
@@ -78,7 +80,8 @@ pub(super) async fn run(
     duration
 }
 
-/// The jobs that a job hands on. If it may not, it is not done: its pipeline is set up wrongly.
+/// The jobs that a job hands on. If it may not, it is not done: its pipeline is set up wrongly. Nor is it without a result, where
+/// one is required.
 pub(crate) fn hand_on(
     pipeline: &Pipeline,
     job: &LeasedJob,
@@ -86,6 +89,10 @@ pub(crate) fn hand_on(
     now: Timestamp,
 ) -> (Outcome, Option<Value>, Vec<HandedJob>) {
     let Some(Success { result, handed_on }) = success else { return (outcome, None, Vec::new()) };
+    if pipeline.result_required && handed_on.is_empty() && is_empty(&result) {
+        let report = FailureReport::new(Reason::HandlerError, "it succeeded without a result, and one is required");
+        return (Outcome::Failed(report.with_code("no_result")), None, Vec::new());
+    }
     match handed_jobs(job, &pipeline.receivers, handed_on, now) {
         Ok(jobs) => (outcome, Some(result), jobs),
         Err(why) => {

@@ -376,6 +376,13 @@ decorate! {
         forget_replays(params: ForgetReplays) -> bool;
         claim_auto_replay(params: ClaimAutoReplay) -> bool;
     }
+    RoundStore {
+        list_rounds(params: ListRounds) -> Vec<RoundView>;
+    }
+    TaskStore {
+        known_tasks(params: FindTasks) -> Vec<Option<KnownTask>>;
+        task_files(pipeline: PipelineName) -> Vec<String>;
+    }
     HistoryStore {
         forget_receipts(params: ForgetHistory) -> bool;
         forget_counts(params: ForgetHistory) -> bool;

@@ -26,7 +26,9 @@ pub mod ledger;
 pub mod payloads;
 pub mod recount;
 pub mod replays;
+pub mod rounds;
 pub mod script;
+pub mod tasks;
 pub mod traffic;
 pub mod tries;
 pub mod workers;
@@ -69,6 +71,8 @@ macro_rules! conformance_tests {
             history: [what_is_forgotten_is_counted, what_is_open_is_not_forgotten, a_key_that_is_met_again_is_kept,
                       receipts_are_looked_at_once_a_day, a_settlement_that_came_after_all_was_forgotten_goes,
                       a_target_is_known_as_long_as_its_letters_are_dead, only_who_leads_goes_on_forgetting]
+            rounds: [a_round_has_a_ledger_of_its_own, a_round_of_which_nothing_is_known_is_forgotten]
+            tasks: [asking_who_is_known_changes_nothing]
             ledger: [a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redrive_core::ids::PipelineName;
+use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::ledger::{Forgotten, Ledger};
 use redrive_core::state::JobState;
 
 use super::Fixture;
 use super::script::Shared;
-use crate::contract::{JobFilter, ListJobs};
+use crate::contract::{JobFilter, ListJobs, ListRounds};
 
 const STATES: [JobState; 5] = [JobState::Queued, JobState::Leased, JobState::Done, JobState::Dead, JobState::Discarded];
 
@@ -21,6 +21,7 @@ pub async fn recount(fixture: &impl Fixture) {
 /// Counts the jobs of a store, one by one, and compares the ledger with that.
 pub async fn assert_recounted(store: &Shared) {
     let mut counted: BTreeMap<PipelineName, Ledger> = BTreeMap::new();
+    let mut rounds: BTreeMap<(PipelineName, RoundName), Ledger> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for state in STATES {
         let filter = JobFilter { states: vec![state], ..JobFilter::default() };
@@ -30,6 +31,11 @@ pub async fn assert_recounted(store: &Shared) {
             for job in listed.items {
                 assert!(seen.insert(job.id), "{} is in two states, or listed twice", job.id);
                 assert_eq!(job.state, state);
+                if let Some(round) = job.round {
+                    let ledger = rounds.entry((job.pipeline.clone(), round)).or_default();
+                    ledger.accepted += 1;
+                    *ledger.count_mut(state) += 1;
+                }
                 let ledger = counted.entry(job.pipeline).or_default();
                 ledger.accepted += 1;
                 *ledger.count_mut(state) += 1;
@@ -52,4 +58,12 @@ pub async fn assert_recounted(store: &Shared) {
         assert_eq!(states(&ledger), states(&found), "{pipeline}: the ledger beside what is listed");
     }
     assert!(counted.is_empty(), "jobs of pipelines without a ledger: {counted:?}");
+    for round in store.list_rounds(ListRounds { pipeline: None, limit: u32::MAX }).await.expect("rounds") {
+        assert!(round.balances(), "{round:?}");
+        let found = rounds.remove(&(round.pipeline.clone(), round.round.clone())).unwrap_or_default();
+        assert_eq!(round.accepted - round.forgotten, found.accepted, "{round:?} beside what is listed");
+        let open = [round.queued, round.leased, round.dead];
+        assert_eq!(open, [found.queued, found.leased, found.dead], "{round:?} beside what is listed");
+    }
+    assert!(rounds.is_empty(), "jobs of rounds without a ledger: {rounds:?}");
 }

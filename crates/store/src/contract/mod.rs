@@ -19,6 +19,8 @@ pub mod ledger;
 pub mod pages;
 pub mod payloads;
 pub mod replays;
+pub mod rounds;
+pub mod tasks;
 pub mod traffic;
 pub mod tries;
 pub mod workers;
@@ -55,6 +57,8 @@ pub use replays::{
     ReplayLetter, ReplayStore, ReplayView, Selection, SendLetter, SendLetters, SentLetter, SetReplay, SurveyLetters,
     WithdrawLetter, WithdrawLetters,
 };
+pub use rounds::{ListRounds, RoundStore, RoundView};
+pub use tasks::{FindTasks, KnownTask, TaskStore};
 pub use traffic::{
     CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,
     TrafficStore,
@@ -82,6 +86,8 @@ pub trait Store:
     + ChangeStore
     + LeaderStore
     + ActivityStore
+    + RoundStore
+    + TaskStore
     + Send
     + Sync
 {
@@ -106,6 +112,8 @@ impl<T> Store for T where
         + ChangeStore
         + LeaderStore
         + ActivityStore
+        + RoundStore
+        + TaskStore
         + Send
         + Sync
 {

@@ -104,6 +104,19 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
          AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = l.job AND j.replay = l.replay)",
     ),
     (
+        "the ledger of a round is not what its jobs make",
+        "SELECT count(*) FROM (
+            SELECT pipeline, name, sum(q) AS q, sum(l) AS l, sum(d) AS d, sum(x) AS x, sum(g) AS g, sum(a) AS a FROM (
+                SELECT pipeline, name, queued AS q, leased AS l, done - forgotten_done AS d, dead AS x,
+                       discarded - forgotten_discarded AS g, accepted - queued - leased - done - dead - discarded AS a FROM round
+                UNION ALL SELECT j.pipeline, j.round, -(l.job IS NULL), -(l.job IS NOT NULL), 0, 0, 0, 0
+                          FROM job j LEFT JOIN lease l ON l.job = j.id WHERE j.round <> ''
+                UNION ALL SELECT pipeline, round, 0, 0, -1, 0, 0, 0 FROM done WHERE round <> ''
+                UNION ALL SELECT pipeline, round, 0, 0, 0, -1, 0, 0 FROM dead WHERE round <> ''
+                UNION ALL SELECT pipeline, round, 0, 0, 0, 0, -1, 0 FROM discarded WHERE round <> '')
+            GROUP BY 1, 2 HAVING (sum(q), sum(l), sum(d), sum(x), sum(g), sum(a)) <> (0, 0, 0, 0, 0, 0))",
+    ),
+    (
         "it is not known how many jobs are held",
         "SELECT (SELECT count(*) FROM held h WHERE h.jobs <> (SELECT count(*) FROM place q
                                                               WHERE q.pipeline = h.pipeline AND q.lane = h.lane))

@@ -15,6 +15,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::changes::Counters;
 use super::fault::Fault;
+use super::rounds::Rounds;
 use super::rows;
 use super::tallies::Tallies;
 use crate::contract::{Change, Topic};
@@ -54,6 +55,8 @@ pub(super) struct Batch<'c> {
     conn: &'c Connection,
     pipelines: &'c mut HashMap<PipelineName, i64>,
     ledgers: HashMap<i64, Ledger>,
+    /// The changes to rounds.
+    pub(super) rounds: Rounds,
     /// Where pipelines stand, once it was asked.
     standings: HashMap<i64, Standing>,
     names: HashMap<i64, PipelineName>,
@@ -71,6 +74,7 @@ impl<'c> Batch<'c> {
             conn,
             pipelines,
             ledgers: HashMap::new(),
+            rounds: Rounds::default(),
             standings: HashMap::new(),
             names: HashMap::new(),
             accepted: None,
@@ -132,10 +136,14 @@ impl<'c> Batch<'c> {
         self.ledgers.entry(pipeline).or_default()
     }
 
-    /// Moves a job in the ledger, if the state table has the move. Otherwise the whole transaction fails.
-    pub(super) fn shift(&mut self, pipeline: i64, from: JobState, step: Move) -> Result<(), Fault> {
+    /// Moves a job of a round, empty if it is of none, in the ledger, if the state table has the move. Otherwise the whole
+    /// transaction fails.
+    pub(super) fn shift(&mut self, (pipeline, round): (i64, &str), from: JobState, step: Move) -> Result<(), Fault> {
         let to = from.after(step)?;
         self.ledger(pipeline).shift(from, to);
+        if let Some(ledger) = self.rounds.ledger(pipeline, round) {
+            ledger.shift(from, to);
+        }
         Ok(())
     }
 
@@ -240,6 +248,7 @@ impl<'c> Batch<'c> {
             self.statement(upsert)?.execute([topic.as_str()])?;
             added[topic as usize] += 1;
         }
+        self.rounds.write(self.conn)?;
         self.tallies.write(self.conn)?;
         Ok(added)
     }

@@ -168,17 +168,20 @@ pub(super) fn get(conn: &Connection, id: JobId) -> Result<Option<DeadLetter>, Fa
 }
 
 fn discard(batch: &mut Batch<'_>, id: JobId, record: Record<'_>) -> Result<bool, Fault> {
-    let mut select = batch.statement("SELECT pipeline, reason, cause_key FROM dead WHERE id = ?1")?;
+    let mut select = batch.statement("SELECT pipeline, reason, cause_key, round FROM dead WHERE id = ?1")?;
     let found = select
-        .query_row([id.as_bytes()], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, row.get::<_, Option<i64>>(2)?)))
+        .query_row([id.as_bytes()], |row| {
+            let (key, round): (Option<i64>, String) = (row.get(2)?, row.get(3)?);
+            Ok((row.get(0)?, rows::parsed(row, 1)?, key, round))
+        })
         .optional()?;
-    let Some((pipeline, reason, key)) = found else { return Ok(false) };
+    let Some((pipeline, reason, key, round)) = found else { return Ok(false) };
     if let Some(key) = key {
         let change = batch.tallies.key(key);
         change.dead -= 1;
         change.discarded += 1;
     }
-    batch.shift(pipeline, JobState::Dead, Move::Discard)?;
+    batch.shift((pipeline, &round), JobState::Dead, Move::Discard)?;
     batch.count(pipeline, record.now, Delta::because(Event::Discarded, reason));
     batch
         .statement(

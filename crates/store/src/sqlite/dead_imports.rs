@@ -68,6 +68,9 @@ fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Res
     let ledger = batch.ledger(pipeline);
     ledger.accepted += 1;
     ledger.dead += 1;
+    if let Some(ledger) = batch.rounds.add(pipeline, rows::round_text(letter.round.as_ref()), now) {
+        ledger.dead += 1;
+    }
     Ok(())
 }
 

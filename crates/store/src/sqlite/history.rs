@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use redrive_core::history::{OldIds, is_over, lap_is_due};
 use redrive_core::ids::JobId;
+use redrive_core::ledger::Forgotten;
 use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -76,6 +77,10 @@ const BY_HOUR: &[&str] = &[
             FROM known WHERE known.version IS NOT NULL)
          SELECT c.pipeline, c.version, c.hour, c.field FROM known
          CROSS JOIN coverage c ON c.pipeline = ?1 AND c.version = known.version AND c.hour < ?2 LIMIT ?3)",
+    // Of a pipeline there are few, and one goes when all of its jobs are forgotten.
+    "DELETE FROM round WHERE (pipeline, name) IN
+        (SELECT pipeline, name FROM round WHERE pipeline = ?1 AND grown_at < ?2 * 3600000
+         AND accepted = forgotten_done + forgotten_discarded LIMIT ?3)",
     "DELETE FROM dead_count WHERE (pipeline, by, value, reason) IN
         (SELECT pipeline, by, value, reason FROM dead_count INDEXED BY dead_count_none
          WHERE pipeline = ?1 AND count = 0 AND ?2 = ?2 LIMIT ?3)",
@@ -280,12 +285,15 @@ fn forget(batch: &mut Batch<'_>, receipts: Receipts, receipt: &Receipt) -> Resul
     batch.statement("DELETE FROM late WHERE job = ?1")?.execute([job])?;
     batch.statement("DELETE FROM failure WHERE job = ?1")?.execute([job])?;
     payloads::let_go(batch, receipt.job, None)?;
-    let forgotten = &mut batch.ledger(receipt.pipeline).forgotten;
-    match receipts.name == DONE.name {
-        true => forgotten.done += 1,
-        false => forgotten.discarded += 1,
+    let is_done = receipts.name == DONE.name;
+    let add = |forgotten: &mut Forgotten| {
+        *(if is_done { &mut forgotten.done } else { &mut forgotten.discarded }) += 1;
+        forgotten.recovered += i64::from(receipt.recovered);
+    };
+    add(&mut batch.ledger(receipt.pipeline).forgotten);
+    if let Some(ledger) = batch.rounds.ledger(receipt.pipeline, &receipt.round) {
+        add(&mut ledger.forgotten);
     }
-    forgotten.recovered += i64::from(receipt.recovered);
     Ok(())
 }
 

@@ -183,6 +183,9 @@ pub(super) fn accept(
     let ledger = batch.ledger(pipeline);
     ledger.accepted += 1;
     ledger.queued += 1;
+    if let Some(ledger) = batch.rounds.add(pipeline, rows::round_text(job.round.as_ref()), now) {
+        ledger.queued += 1;
+    }
     batch.count(pipeline, now, Delta::of(Event::Accepted));
     Ok(EnqueuedJob::Accepted(job.id))
 }
@@ -409,9 +412,10 @@ fn cancel(batch: &mut Batch<'_>, params: &CancelJobs) -> Result<Vec<JobId>, Faul
 }
 
 fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &CancelJobs) -> Result<(), Fault> {
-    let mut select = batch
-        .statement("SELECT seq, pipeline, target, due_at, attempts + crashes > 0, replay FROM job WHERE id = ?1")?;
-    let (seq, pipeline, target, due_at, tried, replay) = select.query_row([id.as_bytes()], |row| {
+    let mut select = batch.statement(
+        "SELECT seq, pipeline, target, due_at, attempts + crashes > 0, replay, round FROM job WHERE id = ?1",
+    )?;
+    let (seq, pipeline, target, due_at, tried, replay, round) = select.query_row([id.as_bytes()], |row| {
         let (seq, pipeline, due_at): (i64, i64, Timestamp) = (row.get(0)?, row.get(1)?, rows::time(row, 3)?);
         Ok((
             seq,
@@ -420,9 +424,10 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
             due_at,
             row.get::<_, bool>(4)?,
             row.get::<_, Option<i64>>(5)?,
+            row.get::<_, String>(6)?,
         ))
     })?;
-    batch.shift(pipeline, state, Move::Discard)?;
+    batch.shift((pipeline, &round), state, Move::Discard)?;
     batch.count(pipeline, params.now, Delta::of(Event::Discarded));
     batch
         .statement(

@@ -211,7 +211,8 @@ impl<'a> Leasing<'a, '_> {
         let first = self.granted.jobs.is_empty();
         let standing = self.batch.standing(self.pipeline)?;
         let epoch = if first { standing.begin_epoch() } else { standing.epoch };
-        self.batch.shift(self.pipeline, JobState::Queued, Move::Lease)?;
+        let round = rows::round_text(queued.round.as_ref());
+        self.batch.shift((self.pipeline, round), JobState::Queued, Move::Lease)?;
         self.batch.ledger(self.pipeline).retrying -= i64::from(queued.tally.tried());
         self.batch
             .statement(

@@ -127,6 +127,7 @@ struct Letter {
     reason: Reason,
     /// Whether any attempt of it ever came to a verdict.
     tried: bool,
+    round: String,
 }
 
 /// Moves a dead letter into the replay's lane; says whether it was there.
@@ -136,8 +137,8 @@ fn send_one(
     sent: &SendLetter,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    let mut select =
-        batch.statement("SELECT seq, pipeline, cause_key, reason, attempts + crashes > 0 FROM dead WHERE id = ?1")?;
+    let mut select = batch
+        .statement("SELECT seq, pipeline, cause_key, reason, attempts + crashes > 0, round FROM dead WHERE id = ?1")?;
     let found = select
         .query_row([sent.job.as_bytes()], |row| {
             Ok(Letter {
@@ -146,6 +147,7 @@ fn send_one(
                 cause_key: row.get(2)?,
                 reason: rows::parsed(row, 3)?,
                 tried: row.get(4)?,
+                round: row.get(5)?,
             })
         })
         .optional()?;
@@ -187,7 +189,7 @@ fn send_one(
         .execute(params![letter.seq, sent.job.as_bytes(), input.is_some()])?;
     batch.statement("DELETE FROM dead WHERE seq = ?1")?.execute([letter.seq])?;
     lanes::push(batch, letter.pipeline, &lanes::replay(replay), now, letter.seq)?;
-    batch.shift(letter.pipeline, JobState::Dead, Move::Replay)?;
+    batch.shift((letter.pipeline, &letter.round), JobState::Dead, Move::Replay)?;
     let ledger = batch.ledger(letter.pipeline);
     ledger.retrying += i64::from(letter.tried);
     ledger.replaying += 1;

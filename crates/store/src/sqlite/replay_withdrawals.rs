@@ -25,6 +25,7 @@ struct Waiting {
     cause_key: Option<i64>,
     due_at: Timestamp,
     tally: Tally,
+    round: String,
 }
 
 /// What is read of a letter: the job, its replay's word about it, and the lease of a worker that is gone.
@@ -123,7 +124,7 @@ fn take_back(batch: &mut Batch<'_>, replay: i64, taken: &WithdrawLetter, now: Ti
              WHERE job = ?1 AND claimed = 1",
         )?
         .execute(params![sent.job.as_bytes(), now.as_millis()])?;
-    batch.shift(letter.pipeline, JobState::Queued, Move::Withdraw)?;
+    batch.shift((letter.pipeline, &letter.round), JobState::Queued, Move::Withdraw)?;
     batch.ledger(letter.pipeline).replaying -= 1;
     Ok(true)
 }
@@ -131,7 +132,7 @@ fn take_back(batch: &mut Batch<'_>, replay: i64, taken: &WithdrawLetter, now: Ti
 /// The letter, if nothing has happened to it since it was found.
 fn waiting(batch: &Batch<'_>, replay: i64, sent: &SentLetter) -> Result<Option<Waiting>, Fault> {
     let mut select = batch.statement(
-        "SELECT seq, pipeline, target, cause_key, due_at, attempts, attempts_before, crashes, replays, suspect FROM job
+        "SELECT seq, pipeline, target, cause_key, due_at, attempts, attempts_before, crashes, replays, suspect, round FROM job
          WHERE id = ?1 AND replay = ?2",
     )?;
     let found = select
@@ -143,6 +144,7 @@ fn waiting(batch: &Batch<'_>, replay: i64, sent: &SentLetter) -> Result<Option<W
                 cause_key: row.get(3)?,
                 due_at: rows::time(row, 4)?,
                 tally: rows::tally(row, 5)?,
+                round: row.get(10)?,
             })
         })
         .optional()?;
@@ -157,7 +159,7 @@ fn take_from_lane(batch: &mut Batch<'_>, replay: i64, sent: &SentLetter, letter:
             .statement("DELETE FROM lease WHERE job = ?1 AND token = ?2 AND epoch = ?3")?
             .execute(params![lease.job.as_bytes(), lease.token.as_bytes(), lease.epoch])?;
         if taken == 1 {
-            batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
+            batch.shift((pipeline, &letter.round), JobState::Leased, Move::Requeue)?;
         }
         return Ok(taken == 1);
     }

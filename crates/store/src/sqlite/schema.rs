@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/004_causes.sql"),
     include_str!("schema/005_mended.sql"),
     include_str!("schema/006_seam.sql"),
+    include_str!("schema/007_every_day.sql"),
 ];
 
 /// The version that brought causes: letters of older stores are recognised once.

@@ -231,7 +231,7 @@ fn complete(
             definition.as_ref().map(DefinitionVersion::as_str),
             token.as_ref().map(LeaseToken::as_bytes)
         ])?;
-    batch.shift(pipeline, JobState::Leased, Move::Complete)?;
+    batch.shift((pipeline, &round), JobState::Leased, Move::Complete)?;
     if tally.replays > 0 {
         batch.ledger(pipeline).recovered += 1;
     }
@@ -255,9 +255,9 @@ fn requeue(
         "UPDATE job SET due_at = ?2, attempts = ?3, crashes = ?4, suspect = ?5, reason = ifnull(?6, reason),
                         code = iif(?6 IS NULL, code, ?7), begun = iif(?6 IS NULL, max(begun, ?8), 0),
                         definition = ifnull(?9, definition), token = ?10
-         WHERE seq = ?1 RETURNING pipeline, target, replay",
+         WHERE seq = ?1 RETURNING pipeline, target, replay, round",
     )?;
-    let (pipeline, target, replay) = update.query_row(
+    let (pipeline, target, replay, round) = update.query_row(
         params![
             seq,
             due_at.as_millis(),
@@ -270,10 +270,10 @@ fn requeue(
             failure.and_then(|f| f.definition.as_ref()).map(DefinitionVersion::as_str),
             token.as_ref().map(LeaseToken::as_bytes)
         ],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get::<_, String>(3)?)),
     )?;
     lanes::push(batch, pipeline, &lanes::home(replay), due_at, seq)?;
-    batch.shift(pipeline, JobState::Leased, Move::Requeue)?;
+    batch.shift((pipeline, &round), JobState::Leased, Move::Requeue)?;
     batch.ledger(pipeline).retrying += i64::from(tally.tried());
     Ok(Moved { pipeline, target, counted: Counted::Nowhere })
 }
@@ -288,12 +288,12 @@ fn bury(
     let tally = decision.tally;
     let failure: &Failure = decision.failure.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
     let mut select =
-        batch.statement("SELECT pipeline, target, replay, cause_key, tracked, saved FROM job WHERE seq = ?1")?;
-    let (pipeline, target, replay, before, tracked, saved) = select.query_row([seq], |row| {
+        batch.statement("SELECT pipeline, target, replay, cause_key, tracked, saved, round FROM job WHERE seq = ?1")?;
+    let (pipeline, target, replay, before, tracked, saved, round) = select.query_row([seq], |row| {
         let (pipeline, target): (i64, Option<String>) = (row.get(0)?, row.get(1)?);
         let (replay, before): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
         let saved = row.get::<_, Option<[u8; 32]>>(5)?.map(PayloadHash::from_bytes);
-        Ok((pipeline, target, replay, before, row.get(4)?, saved))
+        Ok((pipeline, target, replay, before, row.get(4)?, saved, row.get::<_, String>(6)?))
     })?;
     let death = decision.death();
     let key = cause_keys::file(batch, (pipeline, target.as_deref()), (print, failure), (death, now))?;
@@ -333,7 +333,7 @@ fn bury(
             death == Death::Again
         ])?;
     batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
-    batch.shift(pipeline, JobState::Leased, Move::Bury)?;
+    batch.shift((pipeline, &round), JobState::Leased, Move::Bury)?;
     if let Some(replay) = replay {
         let ended = Ended { replay, job, pipeline, state: LetterState::Failed, keys: (before, Some(key)) };
         replay_letters::note_end(batch, &ended, now)?;

@@ -29,6 +29,11 @@ impl Fetcher {
             return Ok(None);
         };
         let now = self.context.now();
+        if until.is_open() {
+            // An input that is open and silent is no standstill, and what waits for a target is waited for as long as it is.
+            self.moved_at = now;
+            return Ok(None);
+        }
         if self.settler.take_moved() {
             self.moved_at = now;
         }

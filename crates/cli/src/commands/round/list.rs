@@ -1,0 +1,44 @@
+//! `redrive round list`.
+
+use anyhow::Result;
+use redrive::config::Setting;
+use redrive::contract::RoundView;
+
+use crate::args::RoundListArgs;
+use crate::exit::Exit;
+use crate::output::print::{out, say};
+use crate::output::{json, table};
+
+pub async fn run(setting: &Setting, args: RoundListArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing().await?;
+    let mut rounds = redrive.rounds(args.pipeline.as_ref(), args.limit.saturating_add(1)).await?;
+    let more = rounds.len() > args.limit as usize;
+    rounds.truncate(args.limit as usize);
+    if args.json {
+        for round in &rounds {
+            json::line(round)?;
+        }
+    } else if rounds.is_empty() {
+        out!("no rounds: `redrive run FILE --round NAME` begins one")?;
+    } else {
+        print(&rounds)?;
+    }
+    if more {
+        say!("there are more: --limit shows them");
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(rounds: &[RoundView]) -> Result<()> {
+    let row = |round: &RoundView| {
+        let counts = [round.accepted, round.queued, round.leased, round.done, round.dead, round.discarded];
+        let mut row = vec![round.round.to_string(), round.pipeline.to_string()];
+        row.extend(counts.map(|count| count.to_string()));
+        row.push(table::second(round.begun_at));
+        row
+    };
+    let rows: Vec<_> = rounds.iter().map(row).collect();
+    let headings =
+        ["round", "pipeline", ">tasks", ">queued", ">running", ">done", ">dead", ">discarded", "begun (UTC)"];
+    Ok(table::print(&headings, &rows)?)
+}

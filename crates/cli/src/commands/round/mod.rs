@@ -1,0 +1,15 @@
+//! `redrive round`.
+
+mod list;
+
+use anyhow::Result;
+use redrive::config::Setting;
+
+use crate::args::RoundCommand;
+use crate::exit::Exit;
+
+pub async fn run(setting: &Setting, command: RoundCommand) -> Result<Exit> {
+    match command {
+        RoundCommand::List(args) => list::run(setting, args).await,
+    }
+}

@@ -1,0 +1,178 @@
+//! How a run ended: what was done, what died and of what, what is left.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use redrive::contract::{CountEvents, Span};
+use redrive::dead::{CauseDied, Died};
+use redrive::tasks::{Fed, Feed};
+use redrive::{Redrive, Waited};
+use redrive_core::counts::Event;
+use redrive_core::ids::{PipelineName, RoundName};
+use redrive_core::ledger::Ledger;
+use redrive_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::retry_dead::Retried;
+use super::work::Worked;
+use crate::exit::Exit;
+
+/// Causes that are told.
+const CAUSES_MAX: usize = 5;
+
+/// How things were before a run.
+pub struct Before {
+    pub at: Timestamp,
+    pub ledger: Ledger,
+    buried: i64,
+}
+
+impl Before {
+    /// How they are now.
+    pub async fn now(redrive: &Redrive, name: &PipelineName) -> Result<Self> {
+        let at = redrive.now();
+        Ok(Self { at, ledger: redrive.ledger(name).await?, buried: buried(redrive, name, at).await? })
+    }
+}
+
+/// How many jobs of the pipeline died in the hours since a time, each once; letters that are discarded meanwhile count.
+async fn buried(redrive: &Redrive, name: &PipelineName, since: Timestamp) -> Result<i64> {
+    let counts = redrive.store().counts(CountEvents { since, by: Span::Hour }).await?;
+    let died = counts.iter().filter(|count| count.pipeline == *name && count.event == Event::Buried);
+    Ok(died.map(|count| count.count).sum())
+}
+
+/// A run that has ended.
+pub struct RunEnd {
+    pub name: PipelineName,
+    pub round: Option<RoundName>,
+    pub begun_at: Timestamp,
+    pub took: Duration,
+    pub done: i64,
+    /// Of the done: those without a result.
+    pub without_result: u64,
+    pub died: i64,
+    /// What died, by cause.
+    pub of: Died,
+    pub left: i64,
+    /// Jobs that a replay has.
+    pub replaying: i64,
+    pub fed: Fed,
+    pub retried: Option<Retried>,
+    pub waited: Option<Box<Waited>>,
+    pub handed_on: BTreeMap<PipelineName, u64>,
+    pub interrupted: bool,
+}
+
+impl RunEnd {
+    /// How a run ended that began so.
+    pub async fn of(redrive: &Redrive, feed: &Feed, before: &Before, worked: Worked) -> Result<Self> {
+        let (name, round) = (feed.pipeline.clone(), feed.naming.round.clone());
+        let end = redrive.ledger(&name).await?;
+        let died = buried(redrive, &name, before.at).await? - before.buried;
+        let of = if died > 0 { redrive.died_since(&name, before.at).await? } else { Died::default() };
+        Ok(Self {
+            name,
+            round,
+            begun_at: before.at,
+            took: Duration::ZERO,
+            done: end.done - before.ledger.done,
+            without_result: 0,
+            died,
+            of,
+            left: end.open_by_itself(),
+            replaying: end.replaying,
+            fed: worked.fed,
+            retried: None,
+            waited: worked.waited,
+            handed_on: worked.handed_on,
+            interrupted: false,
+        })
+    }
+
+    /// Adds what is known besides.
+    pub fn finish(&mut self, took: Duration, without_result: u64, retried: Option<Retried>, signalled: bool) {
+        let is_open = retried.is_some_and(|retried| retried.is_open);
+        self.interrupted = signalled && (self.left > 0 || !self.fed.complete || is_open);
+        (self.took, self.without_result, self.retried) = (took, without_result, retried);
+    }
+
+    /// Dead letters of before that are still dead.
+    pub fn dead_before(&self) -> u64 {
+        self.fed.known_dead.saturating_sub(self.retried.map_or(0, |retried| retried.recovered))
+    }
+
+    /// The share of what ended in this run that died.
+    pub fn died_share(&self) -> f64 {
+        self.died as f64 / (self.done + self.died).max(1) as f64
+    }
+
+    /// How the program ends. With a share that may die, only what ended in this run counts.
+    pub fn exit(&self, fail_over: Option<f64>) -> Exit {
+        let too_many_died = match fail_over {
+            Some(share) => self.died_share() > share,
+            None => self.died > 0 || self.dead_before() > 0,
+        };
+        if self.interrupted {
+            Exit::Interrupted
+        } else if self.waited.is_some() {
+            Exit::Waited
+        } else if too_many_died {
+            Exit::Dead
+        } else if self.fed.broken > 0 {
+            Exit::LinesRefused
+        } else if self.replaying > 0 && (self.fed.known_open > 0 || self.retried.is_some()) {
+            Exit::Paused
+        } else {
+            Exit::Ok
+        }
+    }
+
+    /// The causes that are told, the worst first.
+    pub fn causes(&self) -> &[CauseDied] {
+        &self.of.causes[..self.of.causes.len().min(CAUSES_MAX)]
+    }
+
+    /// All of it, for programs.
+    pub fn document(&self, exit: Exit) -> Value {
+        let fed = &self.fed;
+        let cause = |died: &CauseDied| {
+            let CauseDied { cause, title, reason, count, example } = died;
+            json!({
+                "cause": cause, "title": title, "reason": reason, "count": count,
+                "example": {"id": example.id, "number": example.number, "key": example.key, "input": example.input,
+                            "code": example.code, "message": example.message, "attempts": example.attempts},
+            })
+        };
+        let waited = |waited: &Waited| {
+            let targets = waited.targets.iter().map(|target| {
+                json!({"target": target.target, "held": target.held, "why": target.breaker.why, "next_try": target.breaker.open_until})
+            });
+            json!({"since": waited.since, "next_due": waited.next_due, "targets": targets.collect::<Vec<_>>()})
+        };
+        let retried = |retried: &Retried| json!({"letters": retried.letters, "recovered": retried.recovered, "left_out": retried.left_out});
+        json!({
+            "pipeline": self.name,
+            "round": self.round,
+            "begun_at": self.begun_at,
+            "seconds": (self.took.as_secs_f64() * 1_000.0).round() / 1_000.0,
+            "new": fed.accepted,
+            "done": self.done,
+            "without_result": self.without_result,
+            "died": self.died,
+            "died_share": self.died_share(),
+            "causes": self.of.causes.iter().map(cause).collect::<Vec<_>>(),
+            "known": {"done": fed.known_done, "dead": fed.known_dead, "discarded": fed.known_discarded, "open": fed.known_open},
+            "retried": self.retried.as_ref().map(retried),
+            "broken": fed.broken,
+            "limited": fed.limited,
+            "left": self.left,
+            "replaying": self.replaying,
+            "handed_on": self.handed_on,
+            "waited": self.waited.as_deref().map(waited),
+            "interrupted": self.interrupted,
+            "exit": exit.code(),
+        })
+    }
+}

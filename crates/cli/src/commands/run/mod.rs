@@ -1,0 +1,91 @@
+//! `redrive run`: enqueues tasks, works until the pipeline is drained, and says how it went.
+//!
+//! - `work`: feeding and working at the same time; `retry_dead`: replaying what died before
+//! - `end`: how a run ended; `summary`: the same in words
+
+mod end;
+mod retry_dead;
+mod summary;
+mod work;
+
+use anyhow::Result;
+use redrive::config::{Setting, with_vault};
+use redrive::sink::ResultForm;
+use redrive::tasks::{Feed, WhenFull};
+use redrive::{CancellationToken, Redrive};
+use redrive_core::ids::PipelineName;
+
+use self::end::{Before, RunEnd};
+use self::work::Run;
+use super::feed;
+use crate::args::RunArgs;
+use crate::exit::{Exit, usage};
+use crate::output::json;
+use crate::output::paint::{WAITING, paint};
+use crate::output::print::say;
+use crate::output::progress::Progress;
+
+pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
+    let name = setting.pipeline_name(&args.handler.pipeline, !args.handler.command.is_empty())?;
+    if args.tasks.dry_run {
+        return feed::dry_run(setting, name, &args.tasks, args.json).await;
+    }
+    let (pipeline, configured_out) = setting.pipeline(name.clone(), &args.overrides())?;
+    let out = setting.results(args.out.clone().or(configured_out))?;
+    if args.json && out.is_none() {
+        return Err(usage("--json prints one document at the end: say where results go, with --out FILE"));
+    }
+    let tasks = feed::open(&args.tasks)?;
+    let redrive = setting.redrive().await?;
+    let naming = feed::naming(setting, &redrive, &name, &args.tasks, &tasks).await?;
+    feed::check(&args.tasks, &tasks, &redrive, &naming)?;
+    let before = Before::now(&redrive, &name).await?;
+    let progress = Progress::start(before.ledger);
+    let form = if args.bare { ResultForm::Bare } else { ResultForm::Whole };
+    let pipeline = with_vault(pipeline, setting.vault(&redrive)?.as_ref()).sink(progress.sink(out, form)?);
+    let stop = CancellationToken::new();
+    let feeder = Feed {
+        queued_max: pipeline.policy().queued_max,
+        when_full: WhenFull::Wait,
+        target: setting.fixed_target(&name),
+        naming,
+        limit: args.tasks.limit,
+        keep_dead: args.retry_dead,
+        may_be_changed: args.tasks.yes,
+        ..Feed::new(redrive.clone(), name.clone(), stop.clone())
+    };
+    let run = Run { redrive: &redrive, pipeline: &pipeline, progress: &progress, stop: &stop, max_wait: args.max_wait };
+    let worked = run.through(&feeder, tasks).await;
+    let worked = match worked {
+        Ok(worked) => worked,
+        Err(error) => {
+            progress.finish();
+            say_what_is_left(&redrive, &name).await;
+            return Err(error);
+        }
+    };
+    let retried = match worked.may_go_on() {
+        true => retry_dead::retry(&run, &worked.fed.dead).await?,
+        false => None,
+    };
+    progress.finish();
+    let signalled = worked.signalled.is_cancelled();
+    let mut end = RunEnd::of(&redrive, &feeder, &before, worked).await?;
+    end.finish(progress.elapsed(), progress.without_result(), retried, signalled);
+    let exit = end.exit(args.fail_over);
+    match args.json {
+        true => json::document(&end.document(exit))?,
+        false => end.summarise(&redrive, args.fail_over).await?,
+    }
+    Ok(exit)
+}
+
+/// Says how many jobs are left when a run ends early, if the store can still tell.
+async fn say_what_is_left(redrive: &Redrive, name: &PipelineName) {
+    match redrive.ledger(name).await {
+        Ok(ledger) if ledger.open_by_itself() > 0 => {
+            say!("{} {} queued; the same command goes on", paint(WAITING, "left:"), ledger.open_by_itself());
+        }
+        _ => {}
+    }
+}

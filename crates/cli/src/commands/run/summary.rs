@@ -1,0 +1,135 @@
+//! The end of a run in words: counts, causes with an example each, and the next command.
+
+use anyhow::Result;
+use redrive::Redrive;
+use redrive::dead::CauseDied;
+use redrive_core::dead::DeadLetter;
+use redrive_core::jobs::Input;
+
+use super::super::{feed, waiting};
+use super::end::RunEnd;
+use crate::output::foreign::cut;
+use crate::output::paint::{BAD, DIM, GOOD, WAITING, paint};
+use crate::output::print::say;
+use crate::output::report::figures;
+use crate::output::table;
+
+impl RunEnd {
+    /// Says how it went.
+    pub async fn summarise(&self, redrive: &Redrive, fail_over: Option<f64>) -> Result<()> {
+        let without = match self.without_result {
+            0 => String::new(),
+            without => format!(" ({without} without a result)"),
+        };
+        say!("{} {}{without}  in {:.1} s", paint(GOOD, "done:"), self.done, self.took.as_secs_f64());
+        self.say_dead(fail_over);
+        self.say_known();
+        if let Some(retried) = &self.retried {
+            let left_out = match retried.left_out {
+                0 => String::new(),
+                left_out => format!("; {left_out} left out: permanently failed, or in another replay"),
+            };
+            say!(
+                "{} {} that died before, {} recovered{left_out}",
+                paint(GOOD, "retried:"),
+                retried.letters,
+                retried.recovered
+            );
+        }
+        if self.replaying > 0 {
+            say!(
+                "{} {} wait in a replay: `redrive replay list` shows it, `redrive replay resume` goes on with it",
+                paint(WAITING, "replaying:"),
+                self.replaying
+            );
+        }
+        waiting::show_handed_on(redrive, self.handed_on.clone()).await?;
+        if self.fed.broken > 0 {
+            say!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
+        }
+        if self.fed.limited {
+            say!(
+                "{} taken: the same command takes the next; without --limit, all",
+                paint(WAITING, "as many as --limit says")
+            );
+        }
+        if let Some(waited) = &self.waited {
+            waiting::show(waited, redrive.now());
+        }
+        if self.interrupted || self.waited.is_some() {
+            say!("{} {}; the same command goes on", paint(WAITING, "left:"), self.left);
+        }
+        Ok(())
+    }
+
+    fn say_dead(&self, fail_over: Option<f64>) {
+        let before = self.dead_before();
+        let dead = self.died + i64::try_from(before).unwrap_or(0);
+        let style = if dead > 0 { BAD } else { GOOD };
+        let of_before = match before {
+            0 => String::new(),
+            before => format!("  ({before} of them before)"),
+        };
+        let share = match fail_over {
+            Some(most) => format!(
+                "  ({} of what ended; up to {} may)",
+                figures::percent(self.died_share()),
+                figures::percent(most)
+            ),
+            None => String::new(),
+        };
+        say!("{} {dead}{of_before}{share}", paint(style, "dead:"));
+        self.causes().iter().for_each(say_cause);
+        let (told, all) = (self.causes().len(), self.of.causes.len());
+        if all > told {
+            say!("  and {} more causes: redrive cause list --pipeline {}", all - told, self.name);
+        }
+        if dead > 0 {
+            say!("see them: redrive dead list --pipeline {}", self.name);
+        }
+    }
+
+    /// What was known, and how to run it again.
+    fn say_known(&self) {
+        let known = feed::known(&self.fed);
+        if known.is_empty() {
+            return;
+        }
+        say!("known: {}; {} new", known.join(", "), self.fed.accepted);
+        if self.fed.known_done > 0 {
+            say!("to run all of them once more: --again, or --round NAME");
+        } else if self.fed.known_dead > 0 && self.retried.is_none() {
+            say!("to run what died once more: --retry-dead");
+        }
+    }
+}
+
+/// A cause: how many died of it, an example, and where to look.
+fn say_cause(died: &CauseDied) {
+    let width = table::line_width_of_stderr();
+    let CauseDied { cause, title, reason, count, example } = died;
+    let head = format!("  {count} × {reason}: ");
+    say!("{head}{}", cut(title, width.saturating_sub(head.chars().count()).max(20)));
+    let crashes = if example.crashes > 0 { format!(", crashes {}", example.crashes) } else { String::new() };
+    let tried = format!("(attempts {}{crashes})", example.attempts);
+    let next = match cause {
+        Some(cause) => format!("redrive cause show {cause}"),
+        None => format!("redrive dead show {}", example.id),
+    };
+    let taken = tried.chars().count() + next.chars().count() + "      e.g.   ".chars().count();
+    let what = cut(&subject(example), width.saturating_sub(taken).max(12));
+    say!("      e.g. {what} {tried}  {}", paint(DIM, next));
+}
+
+/// What a letter is about, as short as it can be told: its own key, its address, or its input.
+fn subject(letter: &DeadLetter) -> String {
+    let text = |field: &str| letter.input.get(field).and_then(|value| value.as_str());
+    match text("url").or_else(|| text("key")) {
+        Some(text) => text.to_owned(),
+        None => in_short(&letter.input),
+    }
+}
+
+fn in_short(input: &Input) -> String {
+    serde_json::to_string(input).unwrap_or_default()
+}

@@ -1,0 +1,123 @@
+//! Feeding and working at the same time, with progress shown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use redrive::config::units::Wait;
+use redrive::tasks::{Fed, Feed, Tasks};
+use redrive::worker::{Running, Until, Worker};
+use redrive::{CancellationToken, Pipeline, Redrive, Waited};
+use redrive_core::ids::PipelineName;
+
+use super::super::{feed, signals, waiting};
+use crate::output::progress::Progress;
+
+/// How often the progress is read if nothing happens in this process.
+const SHOW_ANYWAY: Duration = Duration::from_secs(1);
+
+/// What a run works with.
+pub struct Run<'a> {
+    pub redrive: &'a Redrive,
+    pub pipeline: &'a Pipeline,
+    pub progress: &'a Progress,
+    pub stop: &'a CancellationToken,
+    pub max_wait: Wait,
+}
+
+/// How the work went.
+pub struct Worked {
+    pub fed: Fed,
+    /// Cancelled if a signal ended it.
+    pub signalled: CancellationToken,
+    /// What was waited for, if waiting ended it.
+    pub waited: Option<Box<Waited>>,
+    /// Jobs that were handed on, by pipeline.
+    pub handed_on: BTreeMap<PipelineName, u64>,
+}
+
+impl Worked {
+    /// Whether more may be begun.
+    pub fn may_go_on(&self) -> bool {
+        !self.signalled.is_cancelled() && self.waited.is_none()
+    }
+}
+
+impl Run<'_> {
+    /// Feeds and works at the same time until nothing is left.
+    pub async fn through(&self, feeder: &Feed, tasks: Tasks) -> Result<Worked> {
+        let worker = self.worker();
+        let (running, handed_on, stop) = (worker.running(), worker.handed_on(), self.stop);
+        let broken = feed::say_broken(&tasks, self.say());
+        let signalled = signals::watch(stop.clone(), worker.hurry(), self.say());
+        let fed = CancellationToken::new();
+        let until = match tasks.is_stream() {
+            true => Until::DrainedAfterStream { ended: fed.clone(), is_full: Arc::clone(&feeder.is_full) },
+            false => Until::DrainedAfter(fed.clone()),
+        };
+        let feeding = async {
+            let result = feeder.run(tasks, broken).await;
+            match &result {
+                Ok(fed) => feed::unsaid(fed.broken).iter().for_each(|line| self.progress.say(line)),
+                Err(_) => stop.cancel(),
+            }
+            fed.cancel();
+            result
+        };
+        let working = async {
+            let result = worker.run(until, stop.clone()).await;
+            // Whatever is not fed yet stays in the file: the next run goes on there.
+            if !fed.is_cancelled() {
+                stop.cancel();
+            }
+            result
+        };
+        let both = async { tokio::join!(feeding, working) };
+        let (fed, worked) = self.shown(both, running).await;
+        let waited = match worked {
+            Ok(()) => None,
+            Err(redrive::Error::WaitedInVain(waited)) => Some(waited),
+            Err(error) => return Err(error.into()),
+        };
+        let mut handed_on = handed_on.read();
+        // Those of its own it worked on itself.
+        handed_on.remove(self.pipeline.name());
+        Ok(Worked { fed: fed?, signalled, waited, handed_on })
+    }
+
+    /// A worker that waits no longer than it may.
+    pub fn worker(&self) -> Worker {
+        waiting::at_most(self.redrive.worker(vec![self.pipeline.clone()]), self.max_wait)
+    }
+
+    /// Says something above the bar.
+    pub fn say(&self) -> impl Fn(&str) + Clone + Send + 'static + use<> {
+        let progress = self.progress.clone();
+        move |line: &str| progress.say(line)
+    }
+
+    /// Does something, and shows how far everything is meanwhile.
+    pub async fn shown<T>(&self, work: impl Future<Output = T>, running: Running) -> T {
+        let Self { redrive, progress, .. } = self;
+        let name = self.pipeline.name();
+        let showing = async {
+            let (mut events, mut shown_at) = (redrive.events().listen(), Instant::now());
+            loop {
+                tokio::time::sleep(progress.every()).await;
+                // Where nothing happens nothing is read, but for what other processes do.
+                if events.skip() == 0 && shown_at.elapsed() < SHOW_ANYWAY {
+                    continue;
+                }
+                shown_at = Instant::now();
+                if let (Ok(ledger), Ok(held)) = (redrive.ledger(name).await, redrive.list_breakers(Some(name)).await) {
+                    progress.show(ledger, &held, &running, redrive.now());
+                }
+            }
+        };
+        tokio::select! {
+            ended = work => ended,
+            () = showing => unreachable!("progress is shown for ever"),
+        }
+    }
+}

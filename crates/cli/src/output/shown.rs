@@ -1,0 +1,142 @@
+//! What is said beside the bar of a run, with what matters most first: what is held, why and until when; what runs and for how
+//! long; what died. What does not fit is left out, from the end.
+
+use std::time::Duration;
+
+use redrive::contract::BreakerView;
+use redrive_core::time::Timestamp;
+
+use super::foreign::{cut, width_of};
+
+/// The longest target, and the longest reason, that are shown whole.
+const TARGET_COLUMNS: usize = 28;
+const WHY_COLUMNS: usize = 40;
+
+/// Columns below which a reason says nothing.
+const WHY_COLUMNS_MIN: usize = 8;
+
+/// What is known of a run under way.
+pub struct Shown {
+    pub done: u64,
+    pub dead: u64,
+    pub retrying: u64,
+    /// Jobs that ended, per second.
+    pub rate: f64,
+    pub held: Option<Held>,
+    /// How many run, and for how long the oldest of them.
+    pub runs: Option<(usize, Duration)>,
+}
+
+/// Jobs that wait for their target to get better.
+pub struct Held {
+    jobs: u64,
+    /// The target that is tried next, and how many others there are.
+    target: String,
+    others: usize,
+    why: String,
+    next_try: Duration,
+}
+
+impl Held {
+    /// What is held of all targets; nothing if nothing is.
+    pub fn of(breakers: &[BreakerView], now: Timestamp) -> Option<Self> {
+        let waiting = || breakers.iter().filter(|breaker| breaker.held > 0);
+        let next = waiting().min_by_key(|breaker| breaker.breaker.open_until)?;
+        let opener = next.breaker.opened_by.as_ref().map(ToString::to_string);
+        Some(Self {
+            jobs: waiting().map(|breaker| breaker.held).sum(),
+            target: next.target.clone(),
+            others: waiting().count() - 1,
+            why: opener.or_else(|| next.breaker.why.clone()).unwrap_or_else(|| "it fails".to_owned()),
+            next_try: next.breaker.open_until.since(now),
+        })
+    }
+
+    /// The same within so many columns: the reason gives way first.
+    fn within(&self, room: usize) -> String {
+        let others = if self.others > 0 { format!(" +{}", self.others) } else { String::new() };
+        let head = format!("held {}: {}{others}", self.jobs, cut(&self.target, TARGET_COLUMNS));
+        let tail = format!(", again in {}", short(self.next_try));
+        let left = room.saturating_sub(width_of(&head) + width_of(&tail) + 3).min(WHY_COLUMNS);
+        match left >= WHY_COLUMNS_MIN {
+            true => format!("{head} ({}){tail}", cut(&self.why, left)),
+            false => format!("{head}{tail}"),
+        }
+    }
+}
+
+impl Shown {
+    /// As much of it as fits into so many columns.
+    pub fn within(&self, room: usize) -> String {
+        let runs = self.runs.map(|(count, longest)| format!("{count} running, {}", short(longest)));
+        let count = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+        let parts = [
+            runs,
+            count(self.dead, "died"),
+            count(self.retrying, "retrying"),
+            Some(format!("{:.1}/s", self.rate)),
+            Some(format!("{} done", self.done)),
+        ];
+        let mut text = String::new();
+        if let Some(held) = &self.held {
+            // What runs is to be seen too.
+            let kept = parts[0].as_deref().map_or(0, |runs| width_of(runs) + 2);
+            text = cut(&held.within(room.saturating_sub(kept)), room);
+        }
+        for part in parts.into_iter().flatten() {
+            let space = if text.is_empty() { "" } else { "  " };
+            if width_of(&text) + space.len() + width_of(&part) <= room {
+                text = format!("{text}{space}{part}");
+            }
+        }
+        text
+    }
+}
+
+/// A time in one unit.
+fn short(time: Duration) -> String {
+    match time.as_secs() {
+        secs @ 0..120 => format!("{secs} s"),
+        secs @ 120..7_200 => format!("{} min", secs / 60),
+        secs => format!("{} h", secs / 3_600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown() -> Shown {
+        let held = Held {
+            jobs: 96,
+            target: "shop.example".into(),
+            others: 1,
+            why: "blocked 403: Attention Required! | a challenge page".into(),
+            next_try: Duration::from_secs(27),
+        };
+        let runs = Some((4, Duration::from_secs(12)));
+        Shown { done: 512, dead: 3, retrying: 9, rate: 41.23, held: Some(held), runs }
+    }
+
+    #[test]
+    fn what_is_held_and_what_runs_is_seen_at_80_columns() {
+        // A bar of 12, a counter of 9, and what is between them.
+        let text = shown().within(80 - 12 - 9 - 3);
+        assert_eq!(text, "held 96: shop.example +1, again in 27 s  4 running, 12 s");
+        assert_eq!(
+            shown().within(100),
+            "held 96: shop.example +1 (blocked 403: Attention Required! | a ch…), again in 27 s  4 running, 12 s"
+        );
+    }
+
+    #[test]
+    fn the_rest_is_left_out_from_the_end() {
+        let free = Shown { held: None, ..shown() };
+        assert_eq!(free.within(56), "4 running, 12 s  3 died  9 retrying  41.2/s  512 done");
+        assert_eq!(free.within(30), "4 running, 12 s  3 died");
+        for room in 0..120 {
+            assert!(width_of(&shown().within(room)) <= room, "{room}");
+            assert!(width_of(&free.within(room)) <= room, "{room}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Files of before tasks were known by their content: their tasks were known by the hash of the whole file and the line. A
+//! file that is the same, or has only grown since, is known again by that.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+use redrive_core::ids::PipelineName;
+use redrive_core::tasks::{FILE_DIGITS, is_by_content};
+use redrive_store::contract::{FindTasks, KnownTask};
+
+use super::feed::BATCH;
+use super::source;
+use super::{Naming, Tasks, TasksError};
+use crate::engine::Redrive;
+use crate::error::Error;
+
+/// Tasks that are looked at to see whether a file was changed.
+const LOOKED_AT_MAX: usize = 100_000;
+
+/// A file, or the beginning of one, whose tasks are known by their lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ByLine {
+    /// The hash of it.
+    pub hash: String,
+    /// How many lines of it are meant.
+    pub lines: u64,
+}
+
+/// What is known of a file in a store that has tasks of before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recognised {
+    /// Nothing of it depends on what was before.
+    AsItIs,
+    /// It is known by its lines.
+    ByLine(ByLine),
+    /// It may be one that was known by its lines and was changed since: most of its tasks are new.
+    Changed {
+        /// Tasks that would be new.
+        new: u64,
+        /// Tasks that are known.
+        known: u64,
+    },
+}
+
+impl Redrive {
+    /// What is known of a file of tasks from before tasks were known by their content. A stream cannot be looked through.
+    pub async fn recognise_tasks(
+        &self,
+        pipeline: &PipelineName,
+        tasks: &Tasks,
+        naming: &Naming,
+    ) -> Result<Recognised, Error> {
+        let files = match naming.round {
+            // A round is new in any case.
+            Some(_) => Vec::new(),
+            None => self.store.task_files(pipeline.clone()).await?,
+        };
+        if files.is_empty() || tasks.is_stream() {
+            return Ok(Recognised::AsItIs);
+        }
+        if let Some(file) = tasks.known_by_line(files.into_iter().collect())? {
+            return Ok(Recognised::ByLine(file));
+        }
+        let (new, known) = self.count_by_content(pipeline, tasks, naming).await?;
+        Ok(if new > known { Recognised::Changed { new, known } } else { Recognised::AsItIs })
+    }
+
+    /// Whether tasks that are not known may have been known by their lines.
+    pub(super) async fn may_be_changed(&self, params: FindTasks) -> Result<Option<(u64, u64)>, Error> {
+        if params.round.is_some() || self.store.task_files(params.pipeline.clone()).await?.is_empty() {
+            return Ok(None);
+        }
+        let keys = params.keys.into_iter().filter(|key| is_by_content(key)).collect();
+        let found = self.store.known_tasks(FindTasks { keys, ..params }).await?;
+        let (new, known) = counted(&found);
+        Ok((new > known).then_some((new, known)))
+    }
+
+    /// How many tasks of a file are new, and how many known, of those that are known by their content.
+    async fn count_by_content(
+        &self,
+        pipeline: &PipelineName,
+        tasks: &Tasks,
+        naming: &Naming,
+    ) -> Result<(u64, u64), Error> {
+        let mut keys = Vec::new();
+        tasks.read(self, naming, |task| {
+            keys.extend(task.ok().and_then(|task| task.job.key).filter(|key| is_by_content(key)));
+            keys.len() < LOOKED_AT_MAX
+        })?;
+        let (mut new, mut known) = (0, 0);
+        for part in keys.chunks(BATCH) {
+            let round = naming.round.clone();
+            let params = FindTasks { pipeline: pipeline.clone(), round, keys: part.to_vec() };
+            let counted = counted(&self.store.known_tasks(params).await?);
+            (new, known) = (new + counted.0, known + counted.1);
+        }
+        Ok((new, known))
+    }
+}
+
+fn counted(found: &[Option<KnownTask>]) -> (u64, u64) {
+    let known = found.iter().flatten().count() as u64;
+    (found.len() as u64 - known, known)
+}
+
+impl Tasks {
+    /// The longest beginning of the file that is one of these files.
+    fn known_by_line(&self, files: HashSet<String>) -> Result<Option<ByLine>, TasksError> {
+        let Some((file, length)) = self.file() else { return Ok(None) };
+        let found = longest_known(file, length, &files);
+        found.map_err(|source| TasksError::Unreadable { place: self.name().to_owned(), source })
+    }
+}
+
+fn longest_known(file: &File, length: u64, files: &HashSet<String>) -> io::Result<Option<ByLine>> {
+    let mut reader = BufReader::with_capacity(256 * 1024, source::bytes(file, length)?);
+    let (mut hasher, mut lines, mut found, mut in_line) = (blake3::Hasher::new(), 0, None, false);
+    let known = |hasher: &blake3::Hasher, lines| {
+        let hash = hasher.finalize().to_hex()[..FILE_DIGITS].to_owned();
+        files.contains(&hash).then_some(ByLine { hash, lines })
+    };
+    loop {
+        let chunk = reader.fill_buf()?;
+        let end = chunk.iter().position(|byte| *byte == b'\n');
+        if chunk.is_empty() && !in_line {
+            return Ok(found);
+        }
+        hasher.update(&chunk[..end.unwrap_or(chunk.len())]);
+        if chunk.is_empty() || end.is_some() {
+            // The last line of the file as it was may have had no end.
+            lines += 1;
+            found = known(&hasher, lines).or(found);
+        }
+        if end.is_some() {
+            hasher.update(b"\n");
+            found = known(&hasher, lines).or(found);
+        }
+        in_line = end.is_none() && !chunk.is_empty();
+        let used = end.map_or(chunk.len(), |end| end + 1);
+        reader.consume(used);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn hash(text: &str) -> String {
+        blake3::hash(text.as_bytes()).to_hex()[..FILE_DIGITS].to_owned()
+    }
+
+    fn known(text: &str, before: &[&str]) -> Option<(String, u64)> {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(text.as_bytes()).expect("written");
+        let files = before.iter().map(|text| hash(text)).collect();
+        longest_known(&file, text.len() as u64, &files).expect("read").map(|file| (file.hash, file.lines))
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_longest_beginning_that_was_a_file() {
+        assert_eq!(known("a\nb\n", &["a\nb\n"]), Some((hash("a\nb\n"), 2)));
+        assert_eq!(known("a\nb", &["a\nb"]), Some((hash("a\nb"), 2)));
+        assert_eq!(known("a\nb\nc\n", &["a\n", "a\nb", "x"]), Some((hash("a\nb"), 2)), "its last line had no end");
+        assert_eq!(known("a\nb\nc\n", &["a\n", "a\nb\n"]), Some((hash("a\nb\n"), 2)));
+        assert_eq!(known("a\nbc\n", &["a\nb"]), None, "its last line is another");
+        assert_eq!(known("x\na\n", &["a\n"]), None);
+        assert_eq!(known("", &["a\n"]), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! Rounds: repetitions of the same tasks, each with a ledger of its own.
+
+use async_trait::async_trait;
+use redrive_core::ids::{PipelineName, RoundName};
+use redrive_core::time::Timestamp;
+use serde::Serialize;
+
+use crate::error::Result;
+
+/// Rounds.
+#[async_trait]
+pub trait RoundStore {
+    /// Rounds with their ledgers, those that began last first. Jobs of no round are not among them.
+    async fn list_rounds(&self, params: ListRounds) -> Result<Vec<RoundView>>;
+}
+
+/// Asks for rounds.
+#[derive(Clone, Debug)]
+pub struct ListRounds {
+    /// Only of this pipeline.
+    pub pipeline: Option<PipelineName>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A round and where its jobs are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RoundView {
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// Its name.
+    pub round: RoundName,
+    /// When its first job was accepted.
+    pub begun_at: Timestamp,
+    /// When its last job was accepted.
+    pub grown_at: Timestamp,
+    /// Jobs ever accepted.
+    pub accepted: i64,
+    /// Waiting, whether due or not.
+    pub queued: i64,
+    /// In the hands of a worker.
+    pub leased: i64,
+    /// Processed successfully.
+    pub done: i64,
+    /// No longer tried.
+    pub dead: i64,
+    /// Given up, with a record.
+    pub discarded: i64,
+    /// Of the done and discarded: those of which nothing more is known, because they ended too long ago.
+    pub forgotten: i64,
+}
+
+impl RoundView {
+    /// Whether every accepted job is in exactly one state.
+    pub const fn balances(&self) -> bool {
+        self.accepted == self.queued + self.leased + self.done + self.dead + self.discarded
+    }
+}

@@ -1,0 +1,122 @@
+//! Rounds: the ledger of each, written once per transaction beside that of its pipeline.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use redrive_core::ledger::Ledger;
+use redrive_core::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+
+use super::SqliteStore;
+use super::conditions::Conditions;
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+use crate::contract::{ListRounds, RoundStore, RoundView};
+use crate::error::Result;
+
+#[async_trait]
+impl RoundStore for SqliteStore {
+    async fn list_rounds(&self, params: ListRounds) -> Result<Vec<RoundView>> {
+        self.read(move |conn| list(conn, &params)).await
+    }
+}
+
+/// What a transaction changes about rounds.
+#[derive(Default)]
+pub(super) struct Rounds(HashMap<i64, HashMap<String, Change>>);
+
+#[derive(Default)]
+struct Change {
+    ledger: Ledger,
+    accepted_at: Option<Timestamp>,
+}
+
+impl Rounds {
+    fn change(&mut self, pipeline: i64, round: &str) -> &mut Change {
+        let rounds = self.0.entry(pipeline).or_default();
+        // A key is made only for the first job of a round.
+        if !rounds.contains_key(round) {
+            rounds.insert(round.to_owned(), Change::default());
+        }
+        rounds.get_mut(round).expect("it was put there")
+    }
+
+    /// The change to a round's ledger, so far; none if the round is none.
+    pub(super) fn ledger(&mut self, pipeline: i64, round: &str) -> Option<&mut Ledger> {
+        (!round.is_empty()).then(|| &mut self.change(pipeline, round).ledger)
+    }
+
+    /// The same, of a round to which a job is added.
+    pub(super) fn add(&mut self, pipeline: i64, round: &str, at: Timestamp) -> Option<&mut Ledger> {
+        if round.is_empty() {
+            return None;
+        }
+        let change = self.change(pipeline, round);
+        change.accepted_at = Some(change.accepted_at.map_or(at, |before| before.max(at)));
+        change.ledger.accepted += 1;
+        Some(&mut change.ledger)
+    }
+
+    /// Writes all of it.
+    pub(super) fn write(&self, conn: &Connection) -> Result<(), Fault> {
+        let mut upsert = conn.prepare_cached(
+            "INSERT INTO round (pipeline, name, begun_at, grown_at, accepted, queued, leased, done, dead, discarded,
+                                forgotten_done, forgotten_discarded)
+             VALUES (?1, ?2, ifnull(?3, 0), ifnull(?3, 0), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+             ON CONFLICT DO UPDATE SET grown_at = max(grown_at, excluded.grown_at), accepted = accepted + excluded.accepted,
+                queued = queued + excluded.queued, leased = leased + excluded.leased, done = done + excluded.done,
+                dead = dead + excluded.dead, discarded = discarded + excluded.discarded,
+                forgotten_done = forgotten_done + excluded.forgotten_done,
+                forgotten_discarded = forgotten_discarded + excluded.forgotten_discarded",
+        )?;
+        for (pipeline, rounds) in &self.0 {
+            for (name, Change { ledger: l, accepted_at }) in rounds {
+                upsert.execute(params![
+                    pipeline,
+                    name,
+                    accepted_at.map(Timestamp::as_millis),
+                    l.accepted,
+                    l.queued,
+                    l.leased,
+                    l.done,
+                    l.dead,
+                    l.discarded,
+                    l.forgotten.done,
+                    l.forgotten.discarded
+                ])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn list(conn: &Connection, params: &ListRounds) -> Result<Vec<RoundView>, Fault> {
+    let mut conditions = Conditions::default();
+    conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    let sql = format!(
+        "SELECT p.name, r.name, r.begun_at, r.grown_at, r.accepted, r.queued, r.leased, r.done, r.dead, r.discarded,
+                r.forgotten_done, r.forgotten_discarded
+         FROM round r JOIN pipeline p ON p.id = r.pipeline {conditions}
+         ORDER BY r.begun_at DESC, p.name, r.name DESC LIMIT {}",
+        params.limit
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), view)?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+fn view(row: &Row<'_>) -> RowResult<RoundView> {
+    Ok(RoundView {
+        pipeline: rows::parsed(row, 0)?,
+        round: rows::parsed(row, 1)?,
+        begun_at: rows::time(row, 2)?,
+        grown_at: rows::time(row, 3)?,
+        accepted: row.get(4)?,
+        queued: row.get(5)?,
+        leased: row.get(6)?,
+        done: row.get(7)?,
+        dead: row.get(8)?,
+        discarded: row.get(9)?,
+        forgotten: row.get::<_, i64>(10)? + row.get::<_, i64>(11)?,
+    })
+}

@@ -1,0 +1,38 @@
+-- What daily use needs: one section per subject.
+
+-- Rounds: the ledger of each, kept with that of its pipeline. Jobs of no round are in that of the pipeline alone.
+CREATE TABLE round (
+    pipeline            INTEGER NOT NULL,
+    name                TEXT NOT NULL,
+    begun_at            INTEGER NOT NULL,
+    grown_at            INTEGER NOT NULL,  -- when a job was last accepted
+    accepted            INTEGER NOT NULL DEFAULT 0,
+    queued              INTEGER NOT NULL DEFAULT 0,
+    leased              INTEGER NOT NULL DEFAULT 0,
+    done                INTEGER NOT NULL DEFAULT 0,
+    dead                INTEGER NOT NULL DEFAULT 0,
+    discarded           INTEGER NOT NULL DEFAULT 0,
+    forgotten_done      INTEGER NOT NULL DEFAULT 0,
+    forgotten_discarded INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (pipeline, name)
+) STRICT, WITHOUT ROWID;
+INSERT INTO round (pipeline, name, begun_at, grown_at, accepted, queued, leased, done, dead, discarded)
+SELECT pipeline, round, min(accepted_at), max(accepted_at), count(*), sum(state = 'queued'), sum(state = 'leased'),
+       sum(state = 'done'), sum(state = 'dead'), sum(state = 'discarded')
+FROM (SELECT j.pipeline, j.round, j.accepted_at, iif(l.job IS NULL, 'queued', 'leased') AS state
+      FROM job j LEFT JOIN lease l ON l.job = j.id
+      UNION ALL SELECT pipeline, round, accepted_at, 'done' FROM done
+      UNION ALL SELECT pipeline, round, accepted_at, 'dead' FROM dead
+      UNION ALL SELECT pipeline, round, accepted_at, 'discarded' FROM discarded)
+WHERE round <> '' GROUP BY 1, 2;
+
+-- Files of tasks that were known by the hash of the whole file and the line before tasks were known by their content: the
+-- hashes, so that such a file is known again.
+CREATE TABLE task_file (
+    pipeline INTEGER NOT NULL,
+    hash     TEXT NOT NULL,
+    PRIMARY KEY (pipeline, hash)
+) STRICT, WITHOUT ROWID;
+INSERT INTO task_file SELECT DISTINCT pipeline, substr(key, 1, 24) FROM identity
+WHERE round = '' AND key GLOB '????????????????????????:[1-9]*' AND substr(key, 1, 24) NOT GLOB '*[^0-9a-f]*'
+      AND substr(key, 26) NOT GLOB '*[^0-9]*';
