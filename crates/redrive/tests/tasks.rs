@@ -3,10 +3,13 @@
 #[path = "support/in_memory.rs"]
 mod in_memory;
 
+use std::fs::File;
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redrive::tasks::{BrokenLine, Fed, Feed, TaskFormat, Tasks, TasksError, WhenFull};
+use redrive::tasks::{BrokenLine, Fed, Feed, Naming, TaskFormat, Tasks, TasksError, WhenFull};
+use redrive::worker::Until;
 use redrive::{CancellationToken, Error, ErrorKind, Job, Pipeline, Redrive, json};
 
 use self::in_memory::{eventually, redrive};
@@ -82,4 +85,188 @@ async fn room_is_waited_for_where_somebody_works() {
     eventually("all are done", async || redrive.ledger(&name).await.expect("read").done == 200).await;
     stop.cancel();
     working.await.expect("no panic").expect("worked");
+}
+
+fn pipeline() -> Pipeline {
+    Pipeline::new("p", |_: Job| async { Ok(json!({})) }).expect("a pipeline")
+}
+
+async fn done(redrive: &Redrive) -> i64 {
+    redrive.ledger(&"p".parse().expect("a name")).await.expect("read").done
+}
+
+/// A stream, and the end by which it is written.
+fn stream() -> (Tasks, File) {
+    let (reading, writing) = std::io::pipe().expect("a pipe");
+    (Tasks::stream("standard input", reading.into(), TaskFormat::Auto), File::from(std::os::fd::OwnedFd::from(writing)))
+}
+
+/// A file that grew is run from where it grew; one that was repaired, only there; and what two files have in common is one.
+#[tokio::test]
+async fn what_is_known_is_not_enqueued_again_whatever_file_it_comes_in() {
+    let (redrive, clock) = redrive();
+    let feed = feed(&redrive, None, WhenFull::Refuse);
+    let line = |n: u32| format!("{{\"n\": {n}}}\n");
+    let text: String = (0..100).map(line).collect();
+    assert_eq!(fed(&feed, &text).await.expect("fed").0.accepted, 100);
+    redrive.drain(pipeline()).await.expect("drained");
+    clock.advance(Duration::from_secs(1));
+    let grown: String = (0..110).map(line).collect();
+    let (again, _) = fed(&feed, &grown).await.expect("fed");
+    assert_eq!((again.accepted, again.known_done), (10, 100));
+    let repaired = grown.replace("{\"n\": 7}\n", "{\"n\": 700}\n").replace(&line(50), "");
+    assert_eq!(fed(&feed, &repaired).await.expect("fed").0.accepted, 1);
+    assert_eq!(fed(&feed, &line(3).repeat(2)).await.expect("fed").0.accepted, 1, "the second of two equal ones");
+}
+
+#[tokio::test]
+async fn each_round_runs_every_task_once() {
+    let (redrive, _) = redrive();
+    let name = "p".parse().expect("a name");
+    let round = redrive.next_round(&name).await.expect("asked");
+    let of = |round: &redrive_core::ids::RoundName| Feed {
+        naming: Naming { round: Some(round.clone()), ..Naming::default() },
+        ..feed(&redrive, None, WhenFull::Refuse)
+    };
+    assert_eq!(fed(&of(&round), &lines(5)).await.expect("fed").0.accepted, 5);
+    assert_eq!(fed(&of(&round), &lines(6)).await.expect("fed").0.accepted, 1, "it resumes");
+    let next = redrive.next_round(&name).await.expect("asked");
+    assert_ne!(next, round);
+    assert_eq!(fed(&of(&next), &lines(6)).await.expect("fed").0.accepted, 6);
+    redrive.drain(pipeline()).await.expect("drained");
+    let rounds = redrive.rounds(Some(&name), 9).await.expect("listed");
+    let mut counts: Vec<_> = rounds.iter().map(|round| (round.accepted, round.done, round.queued)).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [(6, 6, 0), (6, 6, 0)]);
+}
+
+#[tokio::test]
+async fn a_limit_takes_so_many_new_tasks_and_then_the_next() {
+    let (redrive, _) = redrive();
+    let feed = Feed { limit: Some(1_500), ..feed(&redrive, None, WhenFull::Refuse) };
+    for (accepted, known, limited) in [(1_500, 0, true), (1_500, 1_500, true), (100, 3_000, false)] {
+        let (some, _) = fed(&feed, &lines(3_100)).await.expect("fed");
+        assert_eq!((some.accepted, some.known(), some.limited), (accepted, known, limited));
+    }
+}
+
+#[tokio::test]
+async fn a_survey_says_what_would_be_and_changes_nothing() {
+    let (redrive, clock) = redrive();
+    let feed = feed(&redrive, None, WhenFull::Refuse);
+    fed(&feed, &lines(3)).await.expect("fed");
+    redrive.drain(pipeline()).await.expect("drained");
+    clock.advance(Duration::from_secs(1));
+    let text = format!("{}nonsense\n", lines(2_005));
+    for _ in 0..2 {
+        let survey = feed.survey(tasks(&text), |_| ()).await.expect("surveyed");
+        assert_eq!((survey.fed.accepted, survey.fed.known_done, survey.fed.broken), (2_002, 3, 1));
+        assert_eq!(survey.examples[0].key.as_deref(), Some("k3"));
+    }
+    let limited = Feed { limit: Some(4), ..feed };
+    let survey = limited.survey(tasks(&text), |_| ()).await.expect("surveyed");
+    assert_eq!((survey.fed.accepted, survey.fed.limited), (4, true));
+    assert_eq!(done(&redrive).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_worked_on_while_it_is_open() {
+    let (redrive, clock) = redrive();
+    let (tasks, mut writing) = stream();
+    let feed = Arc::new(feed(&redrive, None, WhenFull::Wait));
+    let ended = CancellationToken::new();
+    let until = Until::DrainedAfterStream { ended: ended.clone(), is_full: Arc::clone(&feed.is_full) };
+    let worker = redrive.worker(vec![pipeline()]).max_wait(Duration::from_secs(60));
+    let working = tokio::spawn(worker.run(until, CancellationToken::new()));
+    let feeding = tokio::spawn({
+        let feed = Arc::clone(&feed);
+        async move { feed.run(tasks, |_| ()).await }
+    });
+    for n in 1..=3 {
+        // The line is whole only with what comes later.
+        writing.write_all(format!("https://a.example/{n}\nhttps://b.ex").as_bytes()).expect("written");
+        eventually("what came is done", async || done(&redrive).await == n * 2 - 1).await;
+        clock.advance(Duration::from_secs(3_600));
+        writing.write_all(format!("ample/{n}\n").as_bytes()).expect("written");
+        eventually("and the rest", async || done(&redrive).await == n * 2).await;
+    }
+    assert!(!working.is_finished(), "an input that is open and silent is no standstill");
+    drop(writing);
+    let fed = feeding.await.expect("no panic").expect("fed");
+    assert_eq!((fed.accepted, fed.complete), (6, true));
+    ended.cancel();
+    working.await.expect("no panic").expect("worked");
+}
+
+/// What had come is nowhere else: it is enqueued, but for a line whose end had not come.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_left_loses_nothing_that_had_come() {
+    let (redrive, _) = redrive();
+    let (tasks, mut writing) = stream();
+    let feed = feed(&redrive, Some(10), WhenFull::Wait);
+    writing.write_all(b"https://a.example/0\n").expect("written");
+    let (name, stop) = ("p".parse().expect("a name"), feed.stop.clone());
+    let broken = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&broken);
+    let feeding =
+        tokio::spawn(async move { feed.run(tasks, move |line| heard.lock().expect("unpoisoned").push(line)).await });
+    eventually("it is read", async || redrive.ledger(&name).await.expect("read").queued == 1).await;
+    let rest: String = (1..500).map(|n| format!("https://a.example/{n}\n")).collect();
+    writing.write_all(format!("{rest}https://a.exa").as_bytes()).expect("written");
+    stop.cancel();
+    let fed = feeding.await.expect("no panic").expect("fed");
+    assert_eq!((fed.accepted, fed.complete), (500, false));
+    assert_eq!(redrive.ledger(&name).await.expect("read").queued, 500, "however full the queue is");
+    let broken = broken.lock().expect("unpoisoned");
+    assert!(broken.len() == 1 && broken[0].number == 501, "{broken:?}");
+    drop(writing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_writes_without_end_is_left_in_the_end() {
+    let (redrive, _) = redrive();
+    let (tasks, mut writing) = stream();
+    let feed = feed(&redrive, None, WhenFull::Wait);
+    let writer = std::thread::spawn(move || {
+        let mut n = 0;
+        while writing.write_all(format!("https://a.example/{n}\n").as_bytes()).is_ok() {
+            n += 1;
+        }
+    });
+    let stop = feed.stop.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stop.cancel();
+    });
+    let fed = feed.run(tasks, |_| ()).await.expect("fed");
+    assert!(!fed.complete && fed.accepted > 0, "{fed:?}");
+    writer.join().expect("nobody reads it any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn enough_of_a_stream_ends_it() {
+    let (redrive, _) = redrive();
+    let (tasks, mut writing) = stream();
+    let feed = Feed { limit: Some(2), ..feed(&redrive, None, WhenFull::Wait) };
+    writing.write_all(b"a\nb\nc\nd\n").expect("written");
+    let fed = feed.run(tasks, |_| ()).await.expect("fed");
+    assert_eq!((fed.accepted, fed.limited), (2, true));
+    drop(writing);
+}
+
+#[tokio::test]
+async fn dead_letters_among_what_is_known_are_noted_if_asked_for() {
+    let (redrive, clock) = redrive();
+    let feed = Feed { keep_dead: true, ..feed(&redrive, None, WhenFull::Refuse) };
+    fed(&feed, &lines(3)).await.expect("fed");
+    let fatal = Pipeline::new("p", |job: Job| async move {
+        match job.key.as_deref() {
+            Some("k1") => Err(redrive::FailureReport::new(redrive::Reason::RejectedInput, "no")),
+            _ => Ok(json!({})),
+        }
+    });
+    redrive.drain(fatal.expect("a pipeline")).await.expect("drained");
+    clock.advance(Duration::from_secs(1));
+    let (again, _) = fed(&feed, &lines(3)).await.expect("fed");
+    assert_eq!((again.known_done, again.known_dead, again.dead.len()), (2, 1, 1));
 }

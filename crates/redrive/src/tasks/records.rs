@@ -1,6 +1,6 @@
 //! From bytes to tasks, one at a time, in whatever form they are written.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Chain, Cursor, Read};
 
 use redrive_core::jobs::Input;
 use redrive_core::tasks::kind;
@@ -10,6 +10,9 @@ use super::TaskFormat;
 use super::array::Elements;
 use super::table::Rows;
 use crate::lines::{Lines, without_place};
+
+/// White space before the first character, in bytes, that is read to see it.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// A record that was read.
 pub(super) struct Record {
@@ -35,20 +38,25 @@ pub(super) enum Records<R> {
     Array(Elements<R>),
 }
 
-impl<R: BufRead> Records<R> {
+/// Bytes of which the first were looked at.
+type LookedAt<R> = Chain<Cursor<Vec<u8>>, R>;
+
+impl<R: BufRead> Records<LookedAt<R>> {
     /// The records of bytes, by their form, or else by the name of their file, or else by their first character.
     pub(super) fn of(mut reader: R, format: TaskFormat, extension: &str) -> io::Result<Self> {
+        let mut head = Vec::new();
         let format = match (format, extension) {
             (TaskFormat::Auto, "csv") => TaskFormat::Csv,
             (TaskFormat::Auto, "tsv" | "tab") => TaskFormat::Tsv,
-            (TaskFormat::Auto, _) => match (first_character(&mut reader)?, extension) {
+            (TaskFormat::Auto, _) => match (first_character(&mut reader, &mut head)?, extension) {
                 (Some(b'['), _) => TaskFormat::Json,
                 (Some(b'{'), _) | (_, "jsonl" | "ndjson" | "json") => TaskFormat::JsonLines,
                 _ => TaskFormat::Lines,
             },
-            (TaskFormat::JsonLines, _) if first_character(&mut reader)? == Some(b'[') => TaskFormat::Json,
+            (TaskFormat::JsonLines, _) if first_character(&mut reader, &mut head)? == Some(b'[') => TaskFormat::Json,
             (format, _) => format,
         };
+        let reader = Cursor::new(head).chain(reader);
         Ok(match format {
             TaskFormat::Auto | TaskFormat::JsonLines => Self::Json(Lines::of(reader)),
             TaskFormat::Lines => Self::Plain(Lines::of(reader)),
@@ -57,7 +65,9 @@ impl<R: BufRead> Records<R> {
             TaskFormat::Json => Self::Array(Elements::of(reader)),
         })
     }
+}
 
+impl<R: BufRead> Records<R> {
     /// The next record; nothing after the last.
     pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
         match self {
@@ -107,9 +117,16 @@ fn plain(text: &str) -> Option<Input> {
     (!text.starts_with('#')).then(|| Input::from_iter([("url".to_owned(), text.into())]))
 }
 
-/// The first character that is not white space, if it comes with the first bytes.
-fn first_character(reader: &mut impl BufRead) -> io::Result<Option<u8>> {
-    let head = reader.fill_buf()?;
-    let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
-    Ok(head.iter().find(|byte| !byte.is_ascii_whitespace()).copied())
+/// The first character that is not white space, if it comes soon; what was read is put into `head`.
+fn first_character(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<Option<u8>> {
+    let mark = "\u{feff}".as_bytes();
+    while head.len() < HEAD_BYTES_MAX {
+        let Some(byte) = reader.fill_buf()?.first().copied() else { return Ok(None) };
+        reader.consume(1);
+        head.push(byte);
+        if !byte.is_ascii_whitespace() && !mark.starts_with(head) {
+            return Ok(Some(byte));
+        }
+    }
+    Ok(None)
 }
