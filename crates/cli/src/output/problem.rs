@@ -20,7 +20,7 @@ pub fn explain(error: &Error) -> (String, bool) {
     } else if let Some(error) = error.downcast_ref::<EngineError>() {
         (of_engine(error), error.kind() == ErrorKind::Invalid)
     } else if let Some(error) = error.downcast_ref::<TasksError>() {
-        (None, error.kind() == ErrorKind::Invalid)
+        (of_tasks(error), error.kind() == ErrorKind::Invalid)
     } else {
         (None, false)
     };
@@ -41,13 +41,23 @@ fn of_engine(error: &EngineError) -> Option<String> {
     match error {
         EngineError::Config(error) => of_config(error),
         EngineError::Replay(error) => of_replay(error),
-        EngineError::Tasks(full @ TasksError::Full { source, .. }) => {
-            Some(format!("{full}; the same command goes on later: {}", advice::told(source)))
-        }
+        EngineError::Tasks(error) => of_tasks(error),
         EngineError::NothingChosen => {
             Some("say which dead letters: --cause, filters such as --reason or --pipeline, or their ids".to_owned())
         }
         EngineError::ChosenTwice => Some("give ids or filters, not both".to_owned()),
+        _ => None,
+    }
+}
+
+fn of_tasks(error: &TasksError) -> Option<String> {
+    match error {
+        TasksError::Full { source, .. } => {
+            Some(format!("{error}; the same command goes on later: {}", advice::told(source)))
+        }
+        TasksError::Changed { .. } => {
+            Some(format!("{error}; nothing was enqueued: --yes runs them, once; --dry-run shows them"))
+        }
         _ => None,
     }
 }

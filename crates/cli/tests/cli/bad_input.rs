@@ -234,8 +234,9 @@ fn what_a_handler_wrote_does_not_reach_the_terminal_raw() {
 }
 
 #[test]
-fn a_json_array_is_not_a_task_file() {
+fn what_is_wrong_in_a_json_array_is_named_by_line_and_element() {
     let sandbox = Sandbox::new();
-    sandbox.write("tasks.json", "[\n{\"n\":1},\n{\"n\":2}\n]\n");
-    sandbox.redrive("run tasks.json -- true").expect(2).complains("is a JSON array").complains("jq -c '.[]'");
+    sandbox.write("tasks.json", "[\n{\"n\":1},\n{\"n\":},\n{\"n\":3},\n{\"n\":4");
+    let ran = sandbox.redrive("run tasks.json -- true").expect(4).complains("tasks.json:3: element 2: not JSON");
+    ran.complains("tasks.json:5: the array breaks off here").complains("done: 2");
 }

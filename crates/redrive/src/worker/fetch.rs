@@ -139,7 +139,9 @@ impl Fetcher {
             let replayed = self.replayed.clone().filter(|replayed| !replayed.is_cancelled());
             let fed = async {
                 match (until, replayed) {
-                    (Until::DrainedAfter(fed) | Until::DrainedAfterStream { ended: fed, .. }, _) if !fed.is_cancelled() => {
+                    (Until::DrainedAfter(fed) | Until::DrainedAfterStream { ended: fed, .. }, _)
+                        if !fed.is_cancelled() =>
+                    {
                         fed.cancelled().await;
                     }
                     (_, Some(replayed)) => replayed.cancelled().await,

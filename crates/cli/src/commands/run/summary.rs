@@ -96,11 +96,13 @@ impl RunEnd {
             return;
         }
         say!("known: {}; {} new", known.join(", "), self.fed.accepted);
-        if self.fed.known_done > 0 {
-            say!("to run all of them once more: --again, or --round NAME");
-        } else if self.fed.known_dead > 0 && self.retried.is_none() {
-            say!("to run what died once more: --retry-dead");
-        }
+        let again = match (self.fed.known_done > 0, self.fed.known_dead > 0 && self.retried.is_none()) {
+            (true, true) => "to run what died before: --retry-dead; all of them: --again, or --round NAME",
+            (true, false) => "to run all of them once more: --again, or --round NAME",
+            (false, true) => "to run what died before: --retry-dead",
+            (false, false) => return,
+        };
+        say!("{again}");
     }
 }
 

@@ -1,0 +1,49 @@
+//! Rounds: the same tasks once more, each round with a ledger of its own.
+
+use serde_json::json;
+
+use crate::harness::Sandbox;
+
+#[test]
+fn every_morning_is_a_round_of_its_own() {
+    let sandbox = Sandbox::new();
+    sandbox.write("urls.txt", "https://a.example/1\nhttps://a.example/2\n");
+    let script = "grep -q a.example/2 && exit 65; echo 1";
+    sandbox.write("fetch.sh", script);
+    for day in ["monday", "tuesday"] {
+        let ran = sandbox.redrive(&format!("run urls.txt --round {day} -- sh fetch.sh")).expect(3);
+        ran.complains("done: 1").complains("dead: 1");
+        sandbox.redrive(&format!("run urls.txt --round {day} -- sh fetch.sh")).expect(3).complains("1 done before");
+    }
+    sandbox.write("urls.txt", "https://a.example/1\nhttps://a.example/2\nhttps://a.example/3\n");
+    sandbox.redrive("push urls.txt --round tuesday").expect(0);
+    let rounds = sandbox.redrive("round list --json").expect(0).json_lines();
+    let told: Vec<_> =
+        rounds.iter().map(|r| json!([r["round"], r["accepted"], r["done"], r["dead"], r["queued"]])).collect();
+    assert_eq!(told, [json!(["tuesday", 3, 1, 1, 1]), json!(["monday", 2, 1, 1, 0])]);
+    let listed = sandbox.redrive("round list --pipeline default --limit 1").expect(0).complains("there are more");
+    assert!(listed.stdout.contains("tuesday") && !listed.stdout.contains("monday"), "{}", listed.stdout);
+    let of: Vec<_> = sandbox.dead().iter().map(|letter| letter["round"].clone()).collect();
+    assert!(of.contains(&json!("monday")) && of.contains(&json!("tuesday")), "letters say of which round they are");
+    sandbox.assert_sound();
+}
+
+#[test]
+fn again_begins_a_round_and_says_its_name() {
+    let sandbox = Sandbox::new();
+    assert!(sandbox.redrive("round list").code == Some(1), "there is no store");
+    sandbox.write("urls.txt", "https://a.example/1\n");
+    sandbox.redrive("run urls.txt -- true").expect(0);
+    assert!(sandbox.redrive("round list").expect(0).stdout.starts_with("no rounds: "));
+    for _ in 0..2 {
+        let ran = sandbox.redrive("run urls.txt --again -- true").expect(0).complains("done: 1");
+        ran.complains(" begins; if it is interrupted, go on with --round ");
+    }
+    let rounds = sandbox.redrive("round list --json").expect(0).json_lines();
+    assert_eq!(rounds.len(), 2, "{rounds:?}");
+    assert_ne!(rounds[0]["round"], rounds[1]["round"]);
+    let name = rounds[0]["round"].as_str().expect("a name");
+    sandbox.redrive(&format!("run urls.txt --round {name} -- true")).expect(0).complains("1 done before; 0 new");
+    sandbox.redrive("run urls.txt --round a/b -- true").expect(2).complains("1 to 64 letters");
+    sandbox.redrive("run urls.txt --round a --again -- true").expect(2).complains("cannot be used with");
+}

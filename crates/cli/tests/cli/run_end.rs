@@ -1,0 +1,111 @@
+//! How the end of a run is told: by cause, to people and to programs.
+
+use serde_json::json;
+
+use crate::harness::{Sandbox, json_lines};
+
+/// Twelve tasks: 1 to 8 die of one cause, 9 of another, the rest is done, 10 with a result.
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let script = r#"read -r job
+n=$(printf %s "$job" | sed 's/.*"n":\([0-9]*\).*/\1/')
+[ -e fixed ] && { echo "$n"; exit 0; }
+[ "$n" -le 8 ] && { echo "no price on page $n" >&2; exit 65; }
+[ "$n" = 9 ] && { echo "{\"failure\":{\"reason\":\"blocked\",\"code\":\"403\",\"message\":\"go away\"}}"; exit 1; }
+[ "$n" = 10 ] && echo '{"price":1}'
+exit 0
+"#;
+    sandbox.write("price.sh", script);
+    sandbox.write("tasks.jsonl", (1..=12).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    sandbox
+}
+
+#[test]
+fn what_died_is_told_by_cause_with_an_example_and_the_next_command() {
+    let ran = sandbox().redrive("run tasks.jsonl -- sh price.sh").expect(3);
+    let ran = ran.complains("done: 3 (2 without a result)").complains("dead: 9");
+    let ran = ran.complains("  8 × rejected_input: ").complains("  1 × blocked: ").complains("go away");
+    let causes = ran.stderr.lines().filter(|line| line.contains("redrive cause show ")).count();
+    assert_eq!(causes, 2, "{}", ran.stderr);
+    assert!(ran.stderr.lines().count() <= 8, "{}", ran.stderr);
+}
+
+#[test]
+fn only_the_worst_causes_are_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", (1..=9).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    let script = r#"n=$(sed 's/.*"n":\([0-9]*\).*/\1/'); echo "{\"failure\":{\"reason\":\"rejected_input\",\"code\":\"E$(printf %s "$n" | tr 0-9 a-j)\",\"message\":\"x\"}}"; exit 1"#;
+    sandbox.write("fail.sh", script);
+    let ran = sandbox.redrive("run tasks.jsonl -- sh fail.sh").expect(3);
+    ran.complains("  and 4 more causes: redrive cause list --pipeline default");
+}
+
+#[test]
+fn programs_get_one_document() {
+    let sandbox = sandbox();
+    sandbox.redrive("run tasks.jsonl --json -- sh price.sh").expect(2).complains("--out FILE");
+    let ran = sandbox.redrive("run tasks.jsonl --json --out out.jsonl -- sh price.sh").expect(3);
+    let told = ran.json();
+    assert_eq!(
+        (&told["done"], &told["died"], &told["new"], &told["exit"]),
+        (&json!(3), &json!(9), &json!(12), &json!(3))
+    );
+    assert_eq!((&told["without_result"], &told["died_share"]), (&json!(2), &json!(0.75)));
+    let causes: Vec<_> =
+        told["causes"].as_array().expect("a list").iter().map(|c| (&c["count"], &c["reason"])).collect();
+    assert_eq!(causes, [(&json!(8), &json!("rejected_input")), (&json!(1), &json!("blocked"))]);
+    assert!(told["causes"][0]["example"]["input"]["n"].is_number(), "{told}");
+    let again = sandbox.redrive("run tasks.jsonl --json --out out.jsonl -- sh price.sh").expect(3).json();
+    assert_eq!((&again["known"]["done"], &again["known"]["dead"], &again["new"]), (&json!(3), &json!(9), &json!(0)));
+}
+
+#[test]
+fn a_share_of_what_ended_may_die() {
+    for (share, code) in [("75%", 0), ("0.74", 3), ("0%", 3), ("100%", 0)] {
+        let sandbox = sandbox();
+        sandbox
+            .redrive(&format!("run tasks.jsonl --fail-over {share} -- sh price.sh"))
+            .expect(code)
+            .complains("75.0 % of what ended");
+        sandbox.redrive(&format!("run tasks.jsonl --fail-over {share} -- sh price.sh")).expect(0);
+    }
+    sandbox().redrive("run tasks.jsonl --fail-over lots -- true").expect(2).complains("is not a share");
+}
+
+#[test]
+fn what_died_before_is_replayed_if_asked_for() {
+    let sandbox = sandbox();
+    sandbox.redrive("run tasks.jsonl -- sh price.sh").expect(3).complains("dead: 9");
+    sandbox.redrive("run tasks.jsonl -- sh price.sh").expect(3).complains("--retry-dead");
+    sandbox.write("fixed", "");
+    let ran = sandbox.redrive("run tasks.jsonl --retry-dead --bare -- sh price.sh").expect(0);
+    assert_eq!(ran.json_lines().len(), 9);
+    ran.complains("retried: 9 that died before, 9 recovered").complains("dead: 0");
+    assert_eq!(sandbox.ledger("default")["recovered"], 9);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn bare_results_are_only_what_came_of_each_task() {
+    let sandbox = sandbox();
+    let ran = sandbox.redrive("run tasks.jsonl --bare -- sh price.sh").expect(3);
+    assert_eq!(ran.stdout, "{\"price\":1}\n");
+    sandbox.redrive("run tasks.jsonl --again --bare --out out.jsonl -- sh price.sh").expect(3);
+    assert_eq!(json_lines(&sandbox.read("out.jsonl")), [json!({"price": 1})]);
+}
+
+#[test]
+fn a_result_may_be_required() {
+    let sandbox = sandbox();
+    let required = "run tasks.jsonl --require-result --attempts 1 -- sh price.sh";
+    let ran = sandbox.redrive(required).expect(3).complains("done: 1 ").complains("dead: 11");
+    ran.complains("2 × handler_error: ").complains("it succeeded without a result");
+    let codes: Vec<_> = sandbox.dead().iter().map(|letter| letter["code"].clone()).collect();
+    assert_eq!(codes.iter().filter(|code| **code == "no_result").count(), 2);
+    sandbox.write(
+        "redrive.toml",
+        "[pipeline.p]\ncommand = [\"sh\", \"price.sh\"]\nresult = \"required\"\nkey = \"n\"\n[pipeline.p.retry]\nattempts = 1\n",
+    );
+    sandbox.redrive("run tasks.jsonl").expect(3).complains("done: 1 ").complains("dead: 11");
+    assert_eq!(sandbox.dead().iter().filter(|letter| letter["pipeline"] == "p" && letter["key"] == "12").count(), 1);
+}
