@@ -17,9 +17,9 @@ use redrive_store::conformance::script::{
     pipeline, settle, timeout,
 };
 use redrive_store::contract::{
-    CountTraffic, DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, FindTasks, JobFilter, Lane, ListJobs, ListReplays,
-    ListSent, ReleaseLetters, SentLetter, SetReplay, SweepPayloads, TrafficBy, TrafficStore, WithdrawLetter,
-    WithdrawLetters,
+    CountTraffic, DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, FindTasks, JobFilter, Lane, ListJobs,
+    ListReplays, ListSent, ReleaseLetters, SentLetter, SetReplay, SweepPayloads, TrafficBy, TrafficStore,
+    WithdrawLetter, WithdrawLetters,
 };
 use redrive_store::sqlite::SqliteStore;
 use rusqlite::Connection;
