@@ -109,6 +109,18 @@ mod tests {
     }
 
     #[test]
+    fn who_lives_elsewhere_has_ten_minutes() {
+        let mut silences = Silences::of(FORGOTTEN_AFTER);
+        for _ in 0..600 {
+            assert_eq!(silences.look([beat(1, 7)], SECOND), []);
+        }
+        assert_eq!(silences.look([beat(1, 7)], SECOND), [beat(1, 7)]);
+        let after = |secs: u64| beat(1, 0).is_forgotten(Timestamp::from_millis(0) + Duration::from_secs(secs));
+        assert!(!after(599) && after(600));
+        assert!(!beat(1, 9_000).is_forgotten(Timestamp::from_millis(0)), "its clock is ahead");
+    }
+
+    #[test]
     fn time_that_nobody_watched_does_not_count() {
         let mut silences = Silences::default();
         silences.look([beat(1, 7)], SECOND);

@@ -12,15 +12,17 @@ use redrive::clock::{Clock, TestClock};
 use redrive::vault::{Keep, Vault};
 use redrive::worker::Until;
 use redrive::{
-    CancellationToken, Disposition, Error, FailureReport, Handler, HandlerError, Job, Pipeline, Reason, Success,
+    CancellationToken, Disposition, Error, FailureReport, Handler, HandlerError, Job, Pipeline, Policy, Reason, Success,
 };
 use redrive::{Redrive, Waited, json};
 use redrive_core::payloads::Response;
 use redrive_core::proxies::ProxyPolicy;
+use redrive_core::replays::AutoReplay;
 use redrive_core::time::Timestamp;
 
 use redrive_core::ids::PipelineName;
 use redrive_store::conformance::decorators::{Counting, Decorated, Delaying, Layer};
+use redrive_store::contract::ListReplays;
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{Result as StoreResult, Store, StoreError};
 
@@ -234,7 +236,7 @@ async fn idle_workers_ask_rarely_and_one_does_the_chores() {
     for _ in 0..WORKERS {
         working.spawn(redrive.worker(vec![quick()]).run(Until::Stopped, stop.clone()));
     }
-    eventually("all of them are there", async || layer.calls("beat") > WORKERS).await;
+    eventually("all of them are there", async || layer.calls("attach_worker") > WORKERS).await;
     let chores = layer.calls("expire_dead");
     // The chores of a minute are done within it, by whoever leads.
     for _ in 0..66 {
@@ -257,7 +259,7 @@ async fn idle_workers_ask_rarely_and_one_does_the_chores() {
 #[derive(Default)]
 struct Locked(Mutex<std::collections::BTreeMap<&'static str, u32>>);
 
-const LOCKED: [&str; 3] = ["beat", "note_definitions", "lost_leases"];
+const LOCKED: [&str; 3] = ["attach_worker", "lost_leases", "open_replay"];
 
 impl Layer for Locked {
     async fn around<T, F, R>(&self, verb: &'static str, call: F) -> StoreResult<T>
@@ -285,6 +287,28 @@ async fn a_worker_that_begins_waits_for_a_store_that_is_locked_for_a_moment() {
     let (redrive, _) = over(decorated(&layer));
     redrive.enqueue(&quick(), [json!({"n": 1})]).await.expect("accepted");
     assert_eq!(redrive.drain(quick()).await.expect("drained").done, 1);
+}
+
+/// A replay that a policy asks for is begun once, though the store is locked on the way.
+#[tokio::test]
+async fn an_automatic_replay_waits_for_a_store_that_is_locked_for_a_moment() {
+    let layer = Arc::<Locked>::default();
+    let (redrive, clock) = over(decorated(&layer));
+    let failing = |_: Job| async { Err::<serde_json::Value, _>(FailureReport::new(Reason::Timeout, "slow")) };
+    let auto_replays = vec![AutoReplay::every(Duration::from_secs(3_600))];
+    let policy = Policy { auto_replays, ..Policy::default() };
+    let pipeline = Pipeline::with_name(quick_name(), Arc::new(failing)).with_policy(policy.clone()).attempts(1);
+    redrive.enqueue(&pipeline, [json!({"n": 1})]).await.expect("accepted");
+    redrive.drain(pipeline).await.expect("drained");
+    clock.advance(Duration::from_secs(1));
+    let stop = CancellationToken::new();
+    let worker = redrive.worker(vec![quick().with_policy(policy)]).with_replays();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
+    eventually("it recovers", async || redrive.ledger(&quick_name()).await.expect("read").done == 1).await;
+    let all = ListReplays { open_only: false, limit: 9, cursor: None };
+    assert_eq!(redrive.store().list_replays(all).await.expect("listed").items.len(), 1);
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
 }
 
 /// What one leader has to do does not keep the others from doing theirs.

@@ -95,3 +95,31 @@ fn a_handler_that_asks_anew_cannot_work_from_saved_payloads() {
     assert!(matches!(refused, ReplayError::SavedUnusable { edited: false, .. }));
     assert_eq!(can_use_saved(&[], false), Ok(()));
 }
+
+#[tokio::test]
+async fn the_last_that_can_be_cancelled_is_not_always_the_newest() {
+    let (redrive, _) = redrive();
+    let older = replay(&redrive).await;
+    let other = Pipeline::with_name("q".parse().expect("a name"), pipeline().handler()).attempts(1);
+    redrive.enqueue(&other, [json!({"n": 1})]).await.expect("accepted");
+    redrive.drain(other.clone()).await.expect("drained");
+    let filter = DeadFilter { pipeline: Some(other.name().clone()), ..DeadFilter::default() };
+    let new = NewReplay {
+        name: "newer".into(),
+        by: by(),
+        selection: Selection { filter, ids: Vec::new() },
+        wish: Wish::of(ReplayMode::Refetch),
+        force_why: None,
+        pacing: Pacing::default(),
+        edits: Default::default(),
+        pins: Default::default(),
+    };
+    let newer = redrive.start_replay(new).await.expect("started").0.expect("a replay");
+    assert_eq!(redrive.find_cancellable(ReplayRef::Last).await.expect("found").id, newer);
+    redrive.cancel_replay(ReplayRef::Last, &by(), &[other]).await.expect("cancelled");
+    let found = redrive.find_cancellable(ReplayRef::Last).await.expect("found");
+    assert_eq!((found.id, found.pipelines.contains(pipeline().name())), (older, true));
+    assert_eq!(redrive.find_replay(ReplayRef::Last).await.expect("found").id, newer);
+    redrive.cancel_replay(ReplayRef::Last, &by(), &[pipeline()]).await.expect("cancelled");
+    assert!(matches!(refused(redrive.find_cancellable(ReplayRef::Last).await), ReplayError::InState { .. }));
+}

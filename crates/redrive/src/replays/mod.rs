@@ -62,7 +62,8 @@ impl Redrive {
             return Ok((None, plan));
         }
         let pipelines = plan.pipelines.keys().cloned().collect();
-        let Some(replay) = self.open_replay(new, pipelines).await? else {
+        let id = ReplayId::new(self.now(), self.chance.bits());
+        let Some(replay) = self.open_replay(id, new, pipelines).await? else {
             return Ok((None, ReplayPlan { included: 0, saved: 0, anew: 0, ..plan }));
         };
         // What was claimed counts, not what was counted before.
@@ -73,14 +74,15 @@ impl Redrive {
         Ok((Some(replay.id), plan))
     }
 
-    /// Makes a replay and chooses its letters; none if there was nothing to choose.
+    /// Makes a replay and chooses its letters; none if there was nothing to choose. To do it again with the same id goes on where it
+    /// was.
     pub(crate) async fn open_replay(
         &self,
+        id: ReplayId,
         mut new: NewReplay,
         pipelines: BTreeSet<PipelineName>,
     ) -> Result<Option<ReplayView>, Error> {
         let now = self.now();
-        let id = ReplayId::new(now, self.chance.bits());
         let mut seen = BTreeSet::new();
         new.selection.ids.retain(|id| seen.insert(*id));
         new.pins.retain(|name, _| pipelines.contains(name));

@@ -14,7 +14,9 @@ use redrive_core::actors::Actor;
 use redrive_core::clock::WAIT;
 use redrive_core::leader::{RENEW_EVERY, is_due};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{ExpireDead, FoldCounts, ForgetRecords, ForgetReplays, Led, LookAtClock, NoteChore};
+use redrive_store::contract::{
+    ExpireDead, FoldCounts, ForgetRecords, ForgetReplays, Led, LookAtClock, LookedAtClock, NoteChore,
+};
 
 use super::context::Context;
 use super::{history, leader};
@@ -228,20 +230,25 @@ pub(super) async fn expires_by(context: &Context) -> Option<Timestamp> {
     let look = LookAtClock { now: context.now(), uptime: redrive.clock.uptime() };
     match redrive.store.look_at_clock(look).await {
         Ok(looked) => {
-            if let Some(by) = looked.jumped {
-                let hours = WAIT.as_secs() / 3_600;
-                tracing::warn!(
-                    ?by,
-                    "the clock went ahead by more than a day since it was last looked at: it may have been wrong, so \
-                     nothing that became old by that is discarded for {hours} hours"
-                );
-            }
+            heed_jump(&looked);
             Some(looked.seen.expires_by())
         }
         Err(error) => {
             tracing::warn!(%error, "the clock could not be checked, so nothing is discarded for its age");
             None
         }
+    }
+}
+
+/// Tells of a clock that went ahead since it was last looked at.
+pub(super) fn heed_jump(looked: &LookedAtClock) {
+    if let Some(by) = looked.jumped {
+        let hours = WAIT.as_secs() / 3_600;
+        tracing::warn!(
+            ?by,
+            "the clock went ahead by more than a day since it was last looked at: it may have been wrong, so \
+             nothing that became old by that is discarded for {hours} hours"
+        );
     }
 }
 

@@ -34,20 +34,25 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     }
 }
 
-/// Beats once, and learns which leases are lost.
-pub(super) async fn beat(context: &Context, lasts: Duration) -> Result<(), Error> {
-    let leases = context.leases();
+/// The next heartbeat of a worker.
+pub(super) fn next(context: &Context, lasts: Duration) -> Beat {
     let now = context.now();
-    let beat = Beat {
+    Beat {
         worker: context.id,
         host: host().to_owned(),
         pid: std::process::id(),
         remote: false,
         runs: context.runs(),
-        leases: leases.clone(),
+        leases: context.leases(),
         until: now + lasts,
         now,
-    };
+    }
+}
+
+/// Beats once, and learns which leases are lost.
+pub(super) async fn beat(context: &Context, lasts: Duration) -> Result<(), Error> {
+    let beat = next(context, lasts);
+    let (leases, now) = (beat.leases.clone(), beat.now);
     let still: HashSet<_> = context.redrive.store.beat(beat).await?.into_iter().collect();
     context.note_beat();
     for lease in &leases {

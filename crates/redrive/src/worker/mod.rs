@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use redrive_core::hand_on::feeders;
 use redrive_core::ids::{PipelineName, ReplayId, WorkerId};
-use redrive_store::contract::{Lane, NoteDefinitions, WorkerView};
+use redrive_store::contract::{AttachWorker, Lane, WorkerView};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -271,17 +271,15 @@ impl Worker {
 /// Puts a worker on the list and takes back what dead ones left, before anything else is leased. A store that another process
 /// keeps locked is waited for.
 async fn begin(context: &Context, pipelines: &[Pipeline]) -> Result<(), Error> {
-    let lasts = heartbeat::lease_of(pipelines);
-    context.patiently(|| heartbeat::beat(context, lasts)).await?;
-    context.patiently(|| context.redrive.store.note_definitions(definitions(context, pipelines))).await?;
-    // What is to become old is measured by a clock that was looked at before: a jump shows only against an earlier look.
-    chores::expires_by(context).await;
-    context.patiently(|| reaper::reap_gone(context, pipelines)).await
-}
-
-/// What others are told of a worker's pipelines.
-fn definitions(context: &Context, pipelines: &[Pipeline]) -> NoteDefinitions {
     let defined = |pipeline: &Pipeline| Some((pipeline.name.clone(), pipeline.definition.clone()?));
-    let definitions = pipelines.iter().filter_map(defined).collect();
-    NoteDefinitions { definitions, now: context.now() }
+    let attach = || {
+        let beat = heartbeat::next(context, heartbeat::lease_of(pipelines));
+        let definitions = pipelines.iter().filter_map(defined).collect();
+        context.redrive.store.attach_worker(AttachWorker { beat, definitions, uptime: context.redrive.clock.uptime() })
+    };
+    let looked = context.patiently(attach).await?;
+    context.note_beat();
+    // What is to become old is measured by a clock that was looked at before: a jump shows only against an earlier look.
+    chores::heed_jump(&looked);
+    context.patiently(|| reaper::reap_gone(context, pipelines)).await
 }

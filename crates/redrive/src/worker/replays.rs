@@ -295,7 +295,8 @@ impl Driver {
         }
         let pipelines = BTreeSet::from([pipeline.name.clone()]);
         let redrive = &self.context.redrive;
-        let opened = self.context.patiently(|| redrive.open_replay(new.clone(), pipelines.clone())).await?;
+        let id = ReplayId::new(now, redrive.chance.bits());
+        let opened = self.context.patiently(|| redrive.open_replay(id, new.clone(), pipelines.clone())).await?;
         if let Some(replay) = opened {
             let (pipeline, letters) = (pipeline.name.clone(), replay.progress.total);
             self.context.tell(Happening::ReplayBegun { pipeline, replay: replay.id, letters });

@@ -171,7 +171,6 @@ const RESENT: &[&str] = &[
     "detach_worker",
     "touch_payload",
     "register_payload",
-    "note_definitions",
 ];
 
 /// Loses answers: of what may be sent again every second one after the effect, so that the verb is called twice. Some calls wait
@@ -320,7 +319,6 @@ decorate! {
         import_dead(params: ImportDead) -> Vec<Arrival>;
     }
     DefinitionStore {
-        note_definitions(params: NoteDefinitions) -> ();
         list_definitions(pipeline: Option<PipelineName>) -> Vec<DefinitionView>;
     }
     JobStore {
@@ -405,6 +403,7 @@ decorate! {
     }
     WorkerStore {
         beat(params: Beat) -> Vec<Lease>;
+        attach_worker(params: AttachWorker) -> LookedAtClock;
         detach_worker(worker: WorkerId) -> ();
         forget_workers(silent: Vec<LastBeat>) -> ();
         note_holds(worker: WorkerId, holds: Vec<Hold>) -> ();

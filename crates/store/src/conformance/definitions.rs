@@ -9,10 +9,10 @@ use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 
 use super::replays::{advance, at_once, bury_some, get, replay_id, start};
 use super::script::{
-    Shared, at, attach, dead, enqueue, fatal, job, lease_of, lease_one, lease_past_breakers, pipeline, plain,
+    Shared, at, attach, beat, dead, enqueue, fatal, job, lease_of, lease_one, lease_past_breakers, pipeline, plain,
     settle_all,
 };
-use crate::contract::{DeadFilter, Lane, LeaseJobs, NoteDefinitions, SetReplay, Settled};
+use crate::contract::{AttachWorker, DeadFilter, Lane, LeaseJobs, SetReplay, Settled};
 
 fn definition(version: &str) -> Definition {
     Definition { version: DefinitionVersion::new(version), text: format!("rules {version}") }
@@ -20,7 +20,9 @@ fn definition(version: &str) -> Definition {
 
 async fn note(store: &Shared, version: &str, now: i64) {
     let definitions = vec![(pipeline(), definition(version))];
-    store.note_definitions(NoteDefinitions { definitions, now: at(now) }).await.expect("noted");
+    let attach = AttachWorker { beat: beat(1, Vec::new(), at(now)), definitions, uptime: None };
+    let looked = store.attach_worker(attach).await.expect("noted");
+    assert_eq!((looked.jumped, store.list_workers().await.expect("listed").len()), (None, 1), "it is there");
 }
 
 /// What a version said is known for good, with when it was seen.

@@ -1,30 +1,18 @@
 //! Definitions: what pipelines effectively are, by version.
 
 use async_trait::async_trait;
-use redrive_core::definitions::{Definition, DefinitionVersion};
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 
 use crate::error::Result;
 
-/// Definitions of pipelines, for people to look up what a version was.
+/// Definitions of pipelines, for people to look up what a version was. They are noted when a worker begins.
 #[async_trait]
 pub trait DefinitionStore {
-    /// Notes what the pipelines of a worker are; which version it runs is told by its heartbeats.
-    async fn note_definitions(&self, params: NoteDefinitions) -> Result<()>;
-
     /// The definitions that were seen, of one pipeline or of all, those that were seen last first.
     async fn list_definitions(&self, pipeline: Option<PipelineName>) -> Result<Vec<DefinitionView>>;
-}
-
-/// Notes what the pipelines of a worker are.
-#[derive(Clone, Debug)]
-pub struct NoteDefinitions {
-    /// Its pipelines, as far as they have a definition.
-    pub definitions: Vec<(PipelineName, Definition)>,
-    /// The time.
-    pub now: Timestamp,
 }
 
 /// A definition that was seen.

@@ -35,7 +35,7 @@ pub use changes::{Bell, Change, ChangeStore, Changes, Topic};
 pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
 pub use counts::{CountEvents, CountStore, EventCount, FoldCounts, Span};
 pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
-pub use definitions::{DefinitionStore, DefinitionView, NoteDefinitions};
+pub use definitions::{DefinitionStore, DefinitionView};
 pub use history::{ForgetHistory, ForgetRecords, HistoryStore};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, IDS_MAX, JobDetail, JobFilter, JobStore, LateSettlement,
@@ -64,7 +64,7 @@ pub use traffic::{
     TrafficStore,
 };
 pub use tries::{ListTried, OpenTry, TriedLetter, TryStore, TryView};
-pub use workers::{Beat, WorkerStore, WorkerView};
+pub use workers::{AttachWorker, Beat, WorkerStore, WorkerView};
 
 /// All that a backend can do.
 pub trait Store:

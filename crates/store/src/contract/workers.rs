@@ -1,13 +1,16 @@
 //! Workers: the processes that hold leases, and how others notice that one is gone.
 
 use async_trait::async_trait;
+use redrive_core::clock::Uptime;
+use redrive_core::definitions::Definition;
 use redrive_core::holds::Hold;
-use redrive_core::ids::WorkerId;
+use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::{LastBeat, Runs};
 use serde::Serialize;
 
+use super::clock::LookedAtClock;
 use crate::error::Result;
 
 /// Who works here.
@@ -16,6 +19,10 @@ pub trait WorkerStore {
     /// Shows that a worker lives, extends its leases and says which of them still hold: a worker that lost a job may have it
     /// again by another lease. The first heartbeat puts it on the list; leases of a worker that is not on it are lost.
     async fn beat(&self, params: Beat) -> Result<Vec<Lease>>;
+
+    /// Puts a worker of this process on the list, notes what its pipelines are, and takes in a look at the clock, all at once; see
+    /// [`beat`](WorkerStore::beat) and [`look_at_clock`](super::ClockStore::look_at_clock).
+    async fn attach_worker(&self, params: AttachWorker) -> Result<LookedAtClock>;
 
     /// Takes a worker off the list. Its leases, if it left any, are lost then.
     async fn detach_worker(&self, worker: WorkerId) -> Result<()>;
@@ -50,6 +57,17 @@ pub struct Beat {
     pub until: Timestamp,
     /// The time.
     pub now: Timestamp,
+}
+
+/// A worker that begins.
+#[derive(Clone, Debug)]
+pub struct AttachWorker {
+    /// Its first heartbeat.
+    pub beat: Beat,
+    /// Its pipelines, as far as they have a definition. Which version it runs is told by its heartbeats.
+    pub definitions: Vec<(PipelineName, Definition)>,
+    /// How long the machine has been running, if that is known.
+    pub uptime: Option<Uptime>,
 }
 
 /// A registered worker.

@@ -4,7 +4,7 @@
 //! further away than retries are; each is moved only if it is where it was when it was found.
 
 use async_trait::async_trait;
-use redrive_core::clock::ClockSeen;
+use redrive_core::clock::{ClockSeen, Uptime};
 use redrive_core::retry::Queued;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -21,18 +21,7 @@ use crate::error::Result;
 #[async_trait]
 impl ClockStore for SqliteStore {
     async fn look_at_clock(&self, params: LookAtClock) -> Result<LookedAtClock> {
-        self.write(move |batch| {
-            let mut select = batch.statement("SELECT seen FROM clock")?;
-            let before: Option<ClockSeen> = select.query_row([], |row| rows::json(row, 0)).optional()?;
-            let (seen, jumped) = ClockSeen::look(before, params.now, params.uptime.clone());
-            batch
-                .statement(
-                    "INSERT INTO clock (id, seen) VALUES (1, ?1) ON CONFLICT DO UPDATE SET seen = excluded.seen",
-                )?
-                .execute([serde_json::to_string(&seen)?])?;
-            Ok(LookedAtClock { seen, jumped })
-        })
-        .await
+        self.write(move |batch| look(batch, params.now, params.uptime.as_ref())).await
     }
 
     async fn mend_due_times(&self, params: MendDueTimes) -> Result<u64> {
@@ -54,6 +43,17 @@ impl ClockStore for SqliteStore {
         })
         .await
     }
+}
+
+/// Takes in a look at the clock.
+pub(super) fn look(batch: &Batch<'_>, now: Timestamp, uptime: Option<&Uptime>) -> Result<LookedAtClock, Fault> {
+    let mut select = batch.statement("SELECT seen FROM clock")?;
+    let before: Option<ClockSeen> = select.query_row([], |row| rows::json(row, 0)).optional()?;
+    let (seen, jumped) = ClockSeen::look(before, now, uptime.cloned());
+    batch
+        .statement("INSERT INTO clock (id, seen) VALUES (1, ?1) ON CONFLICT DO UPDATE SET seen = excluded.seen")?
+        .execute([serde_json::to_string(&seen)?])?;
+    Ok(LookedAtClock { seen, jumped })
 }
 
 /// A job whose due time is far away.

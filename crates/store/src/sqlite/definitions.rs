@@ -1,8 +1,9 @@
 //! Definitions of pipelines, by version.
 
 use async_trait::async_trait;
-use redrive_core::definitions::DefinitionVersion;
+use redrive_core::definitions::{Definition, DefinitionVersion};
 use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
 use rusqlite::params;
 
 use super::SqliteStore;
@@ -10,15 +11,11 @@ use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{DefinitionStore, DefinitionView, NoteDefinitions, Topic};
+use crate::contract::{DefinitionStore, DefinitionView};
 use crate::error::Result;
 
 #[async_trait]
 impl DefinitionStore for SqliteStore {
-    async fn note_definitions(&self, params: NoteDefinitions) -> Result<()> {
-        self.write_about(Topic::Workers, move |batch| note(batch, &params)).await
-    }
-
     async fn list_definitions(&self, pipeline: Option<PipelineName>) -> Result<Vec<DefinitionView>> {
         self.read(move |conn| {
             let mut conditions = Conditions::default();
@@ -43,13 +40,14 @@ impl DefinitionStore for SqliteStore {
     }
 }
 
-fn note(batch: &mut Batch<'_>, params: &NoteDefinitions) -> Result<(), Fault> {
-    let now = params.now.as_millis();
+/// Notes what the pipelines of a worker are.
+pub(super) fn note(batch: &Batch<'_>, definitions: &[(PipelineName, Definition)], now: Timestamp) -> Result<(), Fault> {
+    let now = now.as_millis();
     let mut upsert = batch.statement(
         "INSERT INTO definition (pipeline, version, first_seen, last_seen, text) VALUES (?1, ?2, ?3, ?3, ?4)
          ON CONFLICT DO UPDATE SET last_seen = max(last_seen, excluded.last_seen), text = excluded.text",
     )?;
-    for (pipeline, definition) in &params.definitions {
+    for (pipeline, definition) in definitions {
         upsert.execute(params![pipeline.as_str(), definition.version.as_str(), now, definition.text])?;
     }
     Ok(())

@@ -13,22 +13,30 @@ use super::fault::Fault;
 use super::obstacles;
 use super::presence::{Known, Presence, Shown};
 use super::rows::{self, RowResult};
-use crate::contract::{Beat, Topic, WorkerStore, WorkerView};
+use super::{clock, definitions};
+use crate::contract::{AttachWorker, Beat, LookedAtClock, Topic, WorkerStore, WorkerView};
 use crate::error::{Result, StoreError};
 use crate::host;
 
 #[async_trait]
 impl WorkerStore for SqliteStore {
     async fn beat(&self, params: Beat) -> Result<Vec<Lease>> {
-        self.identity.check()?;
-        // The lock comes first: a row that names one which nobody has would be taken for a dead worker's.
-        let proven = match params.remote {
-            true => false,
-            false => self.presence.stay(params.worker).map_err(|error| self.lock_error(params.worker, &error))?,
-        };
+        let proven = self.stay(&params)?;
         self.write(move |batch| {
             enlist(batch, &params, proven)?;
             extend(batch, &params)
+        })
+        .await
+    }
+
+    async fn attach_worker(&self, params: AttachWorker) -> Result<LookedAtClock> {
+        let AttachWorker { beat, definitions, uptime } = params;
+        let proven = self.stay(&beat)?;
+        self.write_about(Topic::Workers, move |batch| {
+            enlist(batch, &beat, proven)?;
+            extend(batch, &beat)?;
+            definitions::note(batch, &definitions, beat.now)?;
+            clock::look(batch, beat.now, uptime.as_ref())
         })
         .await
     }
@@ -135,6 +143,16 @@ fn extend(batch: &Batch<'_>, beat: &Beat) -> Result<Vec<Lease>, Fault> {
 }
 
 impl SqliteStore {
+    /// Takes or keeps the lock that proves a worker's life; says whether there is one. The lock comes before the row: one that
+    /// names a lock which nobody has would be taken for a dead worker's.
+    fn stay(&self, beat: &Beat) -> Result<bool> {
+        self.identity.check()?;
+        if beat.remote {
+            return Ok(false);
+        }
+        self.presence.stay(beat.worker).map_err(|error| self.lock_error(beat.worker, &error))
+    }
+
     fn lock_error(&self, worker: WorkerId, error: &std::io::Error) -> StoreError {
         obstacles::refusal(self.path(), &format!("the lock file of worker {worker}: {error}"))
     }
