@@ -20,6 +20,8 @@ pub enum Exit {
     Usage,
     /// `run`: at least one of the tasks is dead, or more of them than may be.
     Dead,
+    /// `alert check`: something fires.
+    Firing,
     /// `run`, `push`, `import`: at least one line of the input was refused.
     LinesRefused,
     /// `audit`: something does not add up. `payload verify`: a payload is not what it was.
@@ -40,7 +42,7 @@ impl Exit {
             Self::Ok => 0,
             Self::Failed => 1,
             Self::Usage => 2,
-            Self::Dead => 3,
+            Self::Dead | Self::Firing => 3,
             Self::LinesRefused => 4,
             Self::NotSound => 5,
             Self::Paused => 6,

@@ -3,6 +3,7 @@
 //! Nothing in here touches an async runtime, SQL, HTTP, the clock or a source of randomness: time and chance are passed in,
 //! so every decision can be tested by calling a function.
 //!
+//! - [`alerts`]: which conditions are told, and when they are over
 //! - [`ids`]: what jobs, workers, leases and pipelines are called
 //! - [`actors`]: who did something, and by which way
 //! - [`time`]: instants, to the millisecond
@@ -36,6 +37,7 @@
 //! - [`secrets`]: what must not get out, and how it is masked
 
 pub mod actors;
+pub mod alerts;
 pub mod breakers;
 pub mod causes;
 pub mod clock;

@@ -3,7 +3,9 @@
 use redrive_store::StoreError;
 use serde::Serialize;
 
+use crate::alerts::SinkState;
 use crate::config::Setting;
+use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::exec::Command;
 
@@ -52,19 +54,23 @@ pub async fn examine(setting: &Setting) -> Vec<Finding> {
         let found = command.check().map(|()| format!("{program} (pipeline {name})"));
         findings.push(Finding::new("command", found.map_err(|why| format!("pipeline {name}: {why}"))));
     }
+    let watching = setting.watching();
+    let broken = watching.sinks().iter().filter_map(|sink| Some((sink.name(), sink.broken()?)));
+    findings.extend(broken.map(|(name, why)| Finding::new("alert sink", Err(format!("{name}: {why}")))));
     findings.extend(look_at_store(setting).await);
     findings
 }
 
 async fn look_at_store(setting: &Setting) -> Vec<Finding> {
-    let store = match setting.redrive_existing().await {
-        Ok(redrive) => redrive.store,
+    let redrive = match setting.redrive_existing().await {
+        Ok(redrive) => redrive,
         Err(Error::Store(StoreError::Missing { place })) => {
             let found = format!("{place} is not there yet; the first run makes it");
             return vec![Finding::new("store", Ok(found))];
         }
         Err(error) => return vec![Finding::failed("store", error)],
     };
+    let store = &redrive.store;
     let health = match store.health().await {
         Ok(health) => health,
         Err(error) => return vec![Finding::failed("store", error.into())],
@@ -93,7 +99,29 @@ async fn look_at_store(setting: &Setting) -> Vec<Finding> {
         Finding::new("workers", workers.map_err(|error| error.to_string())),
     ];
     findings.extend(look_at_spool(setting));
+    findings.extend(look_at_sinks(&redrive, setting).await);
     findings
+}
+
+/// The sinks of alerts: those that fail, and how many are well.
+async fn look_at_sinks(redrive: &Redrive, setting: &Setting) -> Vec<Finding> {
+    let sinks = match redrive.list_alerts(&setting.watching()).await {
+        Ok(list) => list.sinks,
+        Err(error) => return vec![Finding::failed("alert sinks", error)],
+    };
+    let told = |sink: &SinkState| match sink.trouble() {
+        Some(why) => {
+            let since = sink.view.failing_since.map(|since| format!(" since {since}")).unwrap_or_default();
+            Err(format!("{} cannot be told{since}: {why} ({} notices wait)", sink.view.name, sink.view.waiting))
+        }
+        None => Ok(match sink.view.told_at {
+            Some(told_at) => format!("{} was last told something at {told_at}", sink.view.name),
+            None => format!("{} was not told anything yet", sink.view.name),
+        }),
+    };
+    // Those that cannot be made were told of already.
+    let made = sinks.iter().filter(|sink| sink.broken.is_none());
+    made.map(|sink| Finding::new("alert sink", told(sink))).collect()
 }
 
 /// What waits for a vault that is away; nothing is said of an empty spool.

@@ -11,6 +11,7 @@ use redrive_store::{Options, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::alerts::Alerts;
 use crate::breakers::Breakers;
 use crate::causes::KnownRules;
 use crate::chance::{Chance, SystemChance};
@@ -30,6 +31,8 @@ pub struct Redrive {
     pub(crate) events: Events,
     pub(crate) rules: Arc<KnownRules>,
     pub(crate) breakers: Arc<Breakers>,
+    /// What workers watch, and whom they tell.
+    pub(crate) alerts: Alerts,
 }
 
 impl Redrive {
@@ -47,6 +50,7 @@ impl Redrive {
             events: Events::default(),
             rules: Arc::default(),
             breakers: Arc::default(),
+            alerts: Alerts::default(),
         }
     }
 
@@ -63,6 +67,11 @@ impl Redrive {
     /// What happens in this process, for who listens.
     pub const fn events(&self) -> &Events {
         &self.events
+    }
+
+    /// What workers watch, and whom they tell: nothing and nobody unless something is put there.
+    pub const fn alerts(&self) -> &Alerts {
+        &self.alerts
     }
 
     /// What time it is.

@@ -55,6 +55,14 @@ pub enum Error {
     /// Dead letters are chosen by id and by filter at once.
     #[error("dead letters are chosen by id or by filter, not both")]
     ChosenTwice,
+    /// A sink that the file does not have.
+    #[error("no sink {name}{}", if .known.is_empty() { String::new() } else { format!(" (there are: {})", .known.join(", ")) })]
+    NoSink {
+        /// What it was called.
+        name: String,
+        /// The sinks there are.
+        known: Vec<String>,
+    },
     /// A change of a cause that cannot be.
     #[error("{cause} cannot be changed so: {why}")]
     Unchangeable {
@@ -131,7 +139,7 @@ impl Error {
         match self {
             Self::Config(ConfigError::Unreadable { .. }) => ErrorKind::Failed,
             Self::Config(_) | Self::Name(_) | Self::InputNotAnObject(_) | Self::KeyTooLong(_) => ErrorKind::Invalid,
-            Self::NothingChosen | Self::ChosenTwice => ErrorKind::Invalid,
+            Self::NothingChosen | Self::ChosenTwice | Self::NoSink { .. } => ErrorKind::Invalid,
             Self::Tasks(error) => error.kind(),
             Self::Dead(error) => error.kind(),
             Self::Job(error) => error.kind(),

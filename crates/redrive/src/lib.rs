@@ -22,6 +22,7 @@
 //! - [`pipeline`]: [`Pipeline`], a name, a handler and a policy
 //! - [`handler`]: what does the work: a closure, or any command
 //! - `activity`: what people did
+//! - [`alerts`]: what is watched, and who is told
 //! - `breakers`: leasing past them, and folding in what attempts say of their targets
 //! - [`causes`]: the rules by which failures find their cause
 //! - [`tasks`]: files of tasks, and bringing them into a pipeline
@@ -41,6 +42,7 @@
 //! - [`error`]: what can go wrong
 
 mod activity;
+pub mod alerts;
 mod breakers;
 pub mod causes;
 pub mod chance;

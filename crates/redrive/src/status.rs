@@ -1,10 +1,10 @@
-//! Where everything stands: ledgers, replays that are open, targets that are waited for, workers.
+//! Where everything stands: ledgers, alerts, replays that are open, targets that are waited for, workers.
 
 use std::collections::BTreeMap;
 
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
-use redrive_store::contract::{BreakerView, ListReplays, ReplayView, WorkerView};
+use redrive_store::contract::{AlertView, BreakerView, ListReplays, ReplayView, SinkView, WorkerView};
 use serde::Serialize;
 
 use crate::engine::Redrive;
@@ -24,17 +24,24 @@ pub struct Status {
     pub breakers: Vec<BreakerView>,
     /// Workers, those that are gone included.
     pub workers: Vec<WorkerView>,
+    /// Alerts that fire.
+    pub alerts: Vec<AlertView>,
+    /// Sinks that fail.
+    pub failing_sinks: Vec<SinkView>,
 }
 
 impl Redrive {
     /// Where everything stands.
     pub async fn status(&self) -> Result<Status, Error> {
         let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None };
+        let sinks = self.store.list_sinks().await?;
         Ok(Status {
             pipelines: self.store.ledgers().await?,
             replays: self.store.list_replays(open).await?.items,
             breakers: self.store.list_breakers().await?,
             workers: self.store.list_workers().await?,
+            alerts: self.store.list_alerts().await?.into_iter().filter(|view| view.alert.is_firing()).collect(),
+            failing_sinks: sinks.into_iter().filter(|sink| sink.failing_since.is_some()).collect(),
         })
     }
 }

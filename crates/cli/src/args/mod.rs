@@ -1,6 +1,7 @@
 //! What can be typed. Nothing here reads a file or opens a store.
 
 mod activity;
+mod alert;
 mod cause;
 mod dead;
 mod replay;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use self::activity::ACTIVITY_EXAMPLES;
 pub use self::activity::ActivityArgs;
+pub use self::alert::{AlertCheckArgs, AlertCommand, AlertListArgs, AlertTestArgs};
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
 pub use self::dead::{DeadCommand, DeadFilterArgs, DeadListArgs, DeadShowArgs, DiscardArgs, ExportArgs, ImportArgs};
 pub use self::replay::{
@@ -50,7 +52,8 @@ Examples:
 
 Exit codes:
   0 all went well    1 something failed          2 wrong command line or configuration
-  3 a task is dead   4 a line was refused        5 the audit found something
+  3 a task is dead, or an alert fires            4 a line was refused
+  5 the audit found something
   6 a replay paused itself                       7 waited in vain for a target or a worker
   130 interrupted";
 
@@ -93,6 +96,9 @@ pub enum Command {
     /// Look at rounds: repetitions of the same tasks
     #[command(subcommand)]
     Round(RoundCommand),
+    /// Be told when something goes wrong: rates, causes, targets, queues, the disk
+    #[command(subcommand)]
+    Alert(AlertCommand),
     /// Look at jobs in any state, cancel them
     #[command(subcommand)]
     Job(JobCommand),

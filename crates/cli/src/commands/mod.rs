@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod activity;
+mod alert;
 mod audit;
 mod cause;
 mod completions;
@@ -49,6 +50,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Replay(command) => replay::run(&setting::load(&cli.global)?, command).await,
         Command::Payload(command) => payload::run(&setting::load(&cli.global)?, command).await,
         Command::Round(command) => round::run(&setting::load(&cli.global)?, command).await,
+        Command::Alert(command) => alert::run(&setting::load(&cli.global)?, command).await,
         Command::Job(command) => job::run(&setting::load(&cli.global)?, command).await,
     }
 }

@@ -9,6 +9,7 @@ use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::{Runs, SILENT_AFTER};
 
+use super::alert;
 use super::replay::versions;
 use crate::exit::Exit;
 use crate::output::json;
@@ -22,7 +23,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
         json::document(&status)?;
         return Ok(Exit::Ok);
     }
-    let Status { pipelines: ledgers, replays, breakers, workers } = status;
+    let Status { pipelines: ledgers, replays, breakers, workers, alerts, failing_sinks } = status;
     if ledgers.is_empty() {
         out!("no jobs yet: `redrive run` or `redrive push` brings some")?;
         return Ok(Exit::Ok);
@@ -36,6 +37,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
     table::print(&headings, &rows)?;
     show_holds(&workers)?;
     show_breakers(&breakers)?;
+    alert::lines::show(alerts.iter().map(|view| &view.alert), &failing_sinks)?;
     if !replays.is_empty() {
         out!("")?;
         let rows: Vec<_> = replays

@@ -26,7 +26,12 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let (named, said) = (args.handler.pipeline.clone(), args.handler.overrides());
     let made = Arc::new(Made { named, said, out: args.out.clone(), vault });
     let (again, alike) = (Arc::clone(&made), setting.clone());
-    let again = move |changed: &Setting| again.of(&alike.with(changed)).map_err(|error| format!("{error:#}"));
+    let watched = redrive.alerts().clone();
+    let again = move |changed: &Setting| {
+        let pipelines = again.of(&alike.with(changed)).map_err(|error| format!("{error:#}"))?;
+        watched.replace(changed.watched_by_workers());
+        Ok(pipelines)
+    };
     // Followed before pipelines are made of it: what changes in between is seen.
     let followed = Followed::new(setting, again);
     let pipelines = made.of(setting)?;

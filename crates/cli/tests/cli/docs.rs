@@ -104,6 +104,11 @@ fn fixing_runs() {
 }
 
 #[test]
+fn alerts_run() {
+    run("docs/alerts.md");
+}
+
+#[test]
 fn the_readmes_picture_is_what_is_seen() {
     let sandbox = Sandbox::new();
     let folder = root().join("examples/quickstart");
@@ -161,14 +166,38 @@ fn the_reference_has_every_key() {
         sandbox.write("redrive.toml", format!("{header}no_such_key = 1\n"));
         let said = sandbox.redrive("run tasks.jsonl -- true").expect(2).stderr;
         let mut known: Vec<String> = said.split('`').skip(3).step_by(2).map(str::to_owned).collect();
-        let sections =
-            ["pipeline", "retry", "breaker", "rule", "http", "request", "submit", "poll", "polling", "extract"];
-        known.retain(|key| !sections.contains(&key.as_str()) && key != "no_such_key");
+        let sections = [
+            "alerts", "pipeline", "retry", "breaker", "rule", "http", "request", "submit", "poll", "polling", "extract",
+        ];
+        known.retain(|key| fields.contains(key) || !sections.contains(&key.as_str()) && key != "no_such_key");
         known.sort();
         known.dedup();
         fields.sort();
         assert_eq!(known, fields, "[{table}]: {said}");
     }
+}
+
+/// The sinks that are shown can be made, if what they take from outside is there.
+#[test]
+fn the_sinks_of_the_example_are_valid() {
+    let sandbox = Sandbox::new();
+    let examples = blocks(&document("docs/alerts.md"));
+    let sinks = examples.iter().find(|block| block.info == "toml").expect("an example");
+    // Not everybody has a mail command.
+    sandbox.write("redrive.toml", sinks.text.replace("\"mail\"", "\"cat\""));
+    let mut command = sandbox.command();
+    for (name, value) in [
+        ("ALERTS_URL", "https://alerts.example/in"),
+        ("ALERTS_TOKEN", "s3cr3t-token"),
+        ("SLACK_WEBHOOK", "https://hooks.example/s3cr3t-path"),
+        ("PAGERDUTY_KEY", "s3cr3t-key"),
+    ] {
+        command.env(name, value);
+    }
+    let output = command.arg("doctor").output().expect("ran");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let said = sandbox.redrive("doctor").expect(1).stdout;
+    assert!(said.contains("the environment has no variable SLACK_WEBHOOK"), "{said}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `redrive` as a black box: the real binary, real processes, real files, real kills.
 
 mod activity;
+mod alert;
 mod bad_input;
 mod cause;
 mod clients;

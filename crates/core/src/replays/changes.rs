@@ -36,6 +36,14 @@ impl ReplayChange {
     }
 }
 
+/// How it begins why a person paused or cancelled a replay.
+const BY: &str = "by ";
+
+/// Whether a replay that is paused for a reason paused itself.
+pub fn paused_itself(state: ReplayState, why: Option<&str>) -> bool {
+    state == ReplayState::Paused && why.is_some_and(|why| !why.starts_with(BY))
+}
+
 /// What a replay is to be next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextReplay {
@@ -80,7 +88,7 @@ pub fn changed(change: ReplayChange, state: ReplayState, progress: &Progress, by
     if !change.applies_to(state) {
         return None;
     }
-    let why = Some(format!("by {by}"));
+    let why = Some(format!("{BY}{by}"));
     let next = match change {
         ReplayChange::Pause => NextReplay::of(ReplayState::Paused, why, progress),
         ReplayChange::Cancel => NextReplay::of(ReplayState::Cancelling, why, progress),
@@ -105,6 +113,15 @@ mod tests {
         let (pause, resume, cancel): (Vec<_>, Vec<_>, Vec<_>) =
             (possible(ReplayChange::Pause), possible(ReplayChange::Resume), possible(ReplayChange::Cancel));
         assert_eq!((pause, resume, cancel), (vec![Running], vec![Paused], vec![Preparing, Running, Paused]));
+    }
+
+    #[test]
+    fn who_paused_is_known() {
+        let by_person =
+            changed(ReplayChange::Pause, ReplayState::Running, &Progress::default(), "ada").expect("possible");
+        assert!(!paused_itself(by_person.state, by_person.why.as_deref()));
+        assert!(paused_itself(ReplayState::Paused, Some("5 of 5 letters failed again")));
+        assert!(!paused_itself(ReplayState::Running, Some("5 of 5 letters failed again")));
     }
 
     #[test]

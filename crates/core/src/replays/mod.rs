@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::changes::{NextReplay, ReplayChange, StepChange, changed};
+pub use self::changes::{NextReplay, ReplayChange, StepChange, changed, paused_itself};
 pub use self::letters::{
     Automatic, CHOSEN_AT_ONCE_MAX, LetterFacts, Outgoing, ReplayPlan, SavedPayload, Source, Wish, outgoing, treat,
 };

@@ -32,6 +32,14 @@ pub enum ConfigError {
         /// What is wrong.
         why: String,
     },
+    /// Values of alerts that do not go together.
+    #[error("{}: {why}", .file.display())]
+    Alerts {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// The address of the store is none.
     #[error(transparent)]
     Location(StoreError),

@@ -5,8 +5,10 @@
 //!   themselves; `secrets`: values from outside; `units`: times and sizes
 //! - `follow`: reading it again when it changed; `definition`: what a pipeline effectively is, and its version
 //! - `outside`: what it takes from the environment and from files; `isolation`: handlers in another process
+//! - `alerts`: thresholds; `sinks`: who is told
 //! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key
 
+mod alerts;
 mod definition;
 mod error;
 mod follow;
@@ -18,6 +20,7 @@ mod replay;
 mod request;
 mod secrets;
 mod setting;
+mod sinks;
 mod template;
 pub mod units;
 
@@ -27,11 +30,13 @@ use std::path::{Path, PathBuf};
 use redrive_core::ids::PipelineName;
 use serde::Deserialize;
 
+pub use self::alerts::{AlertsConfig, RulesConfig};
 pub use self::error::{ConfigError, Mistake};
 pub use self::follow::Followed;
 pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig, ResultKind};
 use self::secrets::expand;
 pub use self::setting::{DEFAULT_STORE, Overrides, Setting, with_vault};
+pub use self::sinks::{SinkConfig, SinkKind};
 pub use self::template::TEMPLATE;
 
 /// The name of the file that is looked for.
@@ -47,6 +52,8 @@ pub struct Config {
     pub vault: Option<String>,
     /// The most that waits in the spool while the vault is away.
     pub spool_max: Option<units::Size>,
+    /// What is watched, and who is told.
+    pub alerts: Option<AlertsConfig>,
     /// The pipelines, by name.
     #[serde(default)]
     pub pipeline: BTreeMap<PipelineName, PipelineConfig>,
@@ -79,6 +86,9 @@ impl Config {
             if let Some(unknown) = pipeline.hand_on.iter().find(|other| !config.pipeline.contains_key(*other)) {
                 return Err(wrong(format!("hand_on names pipeline {unknown}, which is not in this file")));
             }
+        }
+        if let Some(Err(why)) = config.alerts.as_ref().map(AlertsConfig::check) {
+            return Err(ConfigError::Alerts { file: path.to_owned(), why });
         }
         Ok(Self { path: Some(path.to_owned()), text: text.to_owned(), ..config })
     }

@@ -80,12 +80,16 @@ impl Setting {
 
     /// Opens the store that is there.
     pub async fn redrive_existing(&self) -> Result<Redrive, Error> {
-        Ok(Redrive::over(redrive_store::open(&self.location.to_string(), Options::default()).await?))
+        let redrive = Redrive::over(redrive_store::open(&self.location.to_string(), Options::default()).await?);
+        redrive.alerts.replace(self.watched_by_workers());
+        Ok(redrive)
     }
 
     /// Opens the store, and makes it if need be.
     pub async fn redrive(&self) -> Result<Redrive, Error> {
-        Redrive::open(&self.location.to_string()).await
+        let redrive = Redrive::open(&self.location.to_string()).await?;
+        redrive.alerts.replace(self.watched_by_workers());
+        Ok(redrive)
     }
 
     /// The vault: the configured one, or a folder beside the store; none for a store in memory.

@@ -150,6 +150,27 @@ pub enum Happening {
         /// What is wrong with it.
         why: String,
     },
+    /// An alert fired, or has doubled.
+    AlertFired {
+        /// Which.
+        key: String,
+        /// It in one line.
+        summary: String,
+    },
+    /// An alert is over.
+    AlertOver {
+        /// Which.
+        key: String,
+        /// By what that was seen.
+        why: String,
+    },
+    /// A sink could not be told something; it is tried again.
+    SinkFailed {
+        /// What the local file calls it.
+        sink: String,
+        /// What went wrong.
+        why: String,
+    },
     /// The vault does not answer; payloads wait in the spool.
     VaultAway {
         /// Where it is.

@@ -23,6 +23,9 @@ pub(super) fn line(event: &Event) {
         H::PipelinesUnusable { why } => {
             warn!(why, "the configuration changed and cannot be used; the one before stays")
         }
+        H::SinkFailed { sink, why } => warn!(sink, why, "the sink could not be told of an alert; it is tried again"),
+        H::AlertFired { key, summary } => info!(alert = key, "the alert fires: {summary}"),
+        H::AlertOver { key, why } => info!(alert = key, "the alert is over: {why}"),
         H::PipelinesChanged => info!("the configuration changed and is taken up"),
         H::PipelineWentOn { pipeline } => info!(%pipeline, "the pipeline goes on"),
         H::VaultBack { vault } => info!(vault, "the vault is back"),

@@ -56,6 +56,8 @@ enum Work {
     Forget,
     /// Forgets receipts and counts of a pipeline that are over.
     EndHistory(Pipeline),
+    /// Judges alerts.
+    Judge,
 }
 
 /// One chore: by whom it is done, what, and how often.
@@ -68,13 +70,17 @@ struct Chore {
 }
 
 /// All chores of a worker with these pipelines.
-fn chores(pipelines: &[Pipeline]) -> Vec<Chore> {
+fn chores(pipelines: &[Pipeline], watches: bool) -> Vec<Chore> {
     let of_store = |name, every, work| Chore { led: "store".to_owned(), name, every, work };
     let mut chores = vec![
         of_store("resolve", MINUTE, Work::Resolve),
         of_store("fold counts", MINUTE, Work::Fold),
         of_store("forget", HOUR, Work::Forget),
     ];
+    if watches {
+        // Not of the store: who leads that may have no thresholds.
+        chores.push(Chore { led: "alerts".to_owned(), name: "judge", every: MINUTE, work: Work::Judge });
+    }
     for pipeline in pipelines {
         let of_pipeline = |name, work| Chore { led: format!("pipeline {}", pipeline.name), name, every: MINUTE, work };
         chores.push(of_pipeline("expire", Work::Expire(pipeline.clone())));
@@ -92,7 +98,7 @@ fn chores(pipelines: &[Pipeline]) -> Vec<Chore> {
 
 pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     let mut by_led: BTreeMap<String, Vec<Chore>> = BTreeMap::new();
-    for chore in chores(&pipelines) {
+    for chore in chores(&pipelines, context.redrive.alerts.watching().is_some()) {
         by_led.entry(chore.led.clone()).or_default().push(chore);
     }
     let names: Vec<_> = by_led.keys().cloned().collect();
@@ -198,8 +204,13 @@ impl Shift<'_> {
                 let Some(by) = expires_by(self.context).await else { return Ok(()) };
                 self.step_by_step(|| history::forget(redrive, pipeline, by, self.led())).await
             }
+            Work::Judge => match redrive.alerts.watching() {
+                Some(watching) => redrive.judge_alerts(&watching).await,
+                None => Ok(()),
+            },
             Work::Forget => {
                 self.step_by_step(|| redrive.forget_some_tries()).await?;
+                self.step_by_step(|| redrive.forget_alerts()).await?;
                 let Some(before) = expires_by(self.context).await.map(|by| by - HISTORY) else { return Ok(()) };
                 let records = || ForgetRecords { before, limit: BATCH, led: self.led() };
                 self.step_by_step(|| store.forget_records(records())).await?;
@@ -266,7 +277,7 @@ mod tests {
         let address = "s3://the-id:pl4nted-s3cret@bucket/prefix?token=pl4nted-s3cret";
         let vault = Vault::open_with(address, &redrive, []).expect("a vault");
         let pipeline = Pipeline::new("p", |_: Job| async { Ok(json!(1)) }).expect("a pipeline").vault(vault.clone());
-        let led: Vec<_> = chores(&[pipeline]).into_iter().map(|chore| chore.led).collect();
+        let led: Vec<_> = chores(&[pipeline], false).into_iter().map(|chore| chore.led).collect();
         assert!(led.iter().any(|led| led.starts_with("vault s3://***@bucket/prefix")), "{led:?}");
         assert!(!format!("{led:?} {vault:?}").contains("pl4nted"));
     }
@@ -277,7 +288,7 @@ mod tests {
         let redrive = Redrive::open("memory:").await.expect("opened");
         let pipelines = vec![Pipeline::new("p", |_: Job| async { Ok(json!(1)) }).expect("a pipeline")];
         let context = Context::new(redrive.clone(), WorkerId::new(redrive.now(), 1), &pipelines);
-        let chore = chores(&pipelines).into_iter().find(|chore| chore.name == "expire").expect("there is one");
+        let chore = chores(&pipelines, false).into_iter().find(|chore| chore.name == "expire").expect("there is one");
         leader::ask(&context, std::slice::from_ref(&chore.led)).await;
         let begun = async || Shift { context: &context, chore: &chore }.begin().await.expect("answered").is_some();
         context.stop.cancel();

@@ -4,10 +4,11 @@
 //! that they begin, `run` runs one, `settle` writes the results
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
 //! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `chores` does what one
-//! worker of all does (`leader`), `history` forgets what ended long ago, `watch` notices what other processes changed, `clock` that the clock was set back, `uploader`
+//! worker of all does (`leader`), `history` forgets what ended long ago, `alerts` judges and tells, `watch` notices what other processes changed, `clock` that the clock was set back, `uploader`
 //! brings payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now. `reload` has a
 //! worker make way for one with newer pipelines.
 
+mod alerts;
 mod announce;
 mod chores;
 mod clock;
@@ -211,6 +212,7 @@ impl Worker {
         upkeep.spawn(clock::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(watch::run(Arc::clone(&context)));
         upkeep.spawn(holds::run(Arc::clone(&context)));
+        upkeep.spawn(alerts::run(Arc::clone(&context)));
         upkeep.spawn(uploader::run(pipelines.clone()));
         let all = pipelines.clone();
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
@@ -257,6 +259,7 @@ impl Worker {
         upkeep.shutdown().await;
         uploader::finish(&all).await;
         history::share(&context, &all).await;
+        alerts::share(&context).await;
         if has_children {
             strays::end_all(&context).await;
         }

@@ -140,7 +140,7 @@ macro_rules! single {
 }
 
 single!((), bool, u64, Audit, Health, Compacted, CauseDetail, CauseRules, CauseFacts, CauseChanged, LookedAtClock);
-single!(Registered, ReplayView, StoreIds);
+single!(Registered, ReplayView, StoreIds, Watched);
 
 impl Layer for Counting {
     async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>
@@ -284,6 +284,16 @@ impl<L: Layer> LedgerStore for Decorated<L> {
 decorate! {
     ActivityStore {
         list_activity(params: ListActivity) -> Page<ActivityView>;
+    }
+    AlertStore {
+        list_alerts() -> Vec<AlertView>;
+        change_alerts(changes: Vec<AlertChange>) -> Vec<bool>;
+        post_notices(params: PostNotices) -> u64;
+        take_notice(params: TakeNotice) -> Option<TakenNotice>;
+        settle_notice(params: SettleNotice) -> bool;
+        list_sinks() -> Vec<SinkView>;
+        watch(params: Watch) -> Watched;
+        forget_alerts(params: ForgetAlerts) -> bool;
     }
     BreakerStore {
         list_breakers() -> Vec<BreakerView>;

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use self::script::Shared;
 
 pub mod activity;
+pub mod alerts;
 pub mod breakers;
 pub mod causes;
 pub mod changes;
@@ -65,6 +66,9 @@ macro_rules! conformance_tests {
                    importing_twice_adds_nothing, a_task_stays_with_its_letter,
                    a_known_key_is_not_taken_in_again]
             activity: [what_people_do_is_noted, activity_is_listed_in_pages]
+            alerts: [an_alert_is_changed_on_what_it_was, a_notice_is_posted_once_and_taken_in_order,
+                     a_notice_whose_taker_is_gone_is_taken_again, a_failing_sink_is_left_alone_and_seen,
+                     what_was_over_long_ago_is_forgotten, what_is_watched_is_told]
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum]
             definitions: [definitions_are_kept_by_version, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]

@@ -4,6 +4,7 @@
 //! the conformance suite.
 
 pub mod activity;
+pub mod alerts;
 pub mod breakers;
 pub mod causes;
 pub mod changes;
@@ -26,6 +27,10 @@ pub mod tries;
 pub mod workers;
 
 pub use activity::{ActivityStore, ActivityView, ListActivity};
+pub use alerts::{
+    AlertChange, AlertStore, AlertView, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice, SinkView, TakeNotice,
+    TakenNotice, Told, Watch, Watched,
+};
 pub use breakers::{BreakerStore, BreakerView, BreakersOf};
 pub use causes::{
     AlikeCause, BusiestCauses, CauseChanged, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
@@ -88,6 +93,7 @@ pub trait Store:
     + ActivityStore
     + RoundStore
     + TaskStore
+    + AlertStore
     + Send
     + Sync
 {
@@ -114,6 +120,7 @@ impl<T> Store for T where
         + ActivityStore
         + RoundStore
         + TaskStore
+        + AlertStore
         + Send
         + Sync
 {

@@ -11,6 +11,7 @@
 //!   on their way out
 
 mod activity;
+mod alerts;
 mod audit;
 mod batch;
 mod breakers;

@@ -14,7 +14,7 @@ mod certificates;
 mod charset;
 pub mod document;
 pub mod extract;
-pub(super) mod fault;
+pub(crate) mod fault;
 pub(super) mod fetch;
 pub(super) mod line;
 mod redirects;

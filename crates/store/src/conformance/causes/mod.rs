@@ -9,8 +9,8 @@ use redrive_core::failures::Reason;
 use redrive_core::replays::Advance;
 use serde_json::json;
 
-pub(super) use self::script::causes;
-use self::script::{bury_by, by_ada, change, decided, detail, resolve_some, resolved, target, text, try_change};
+use self::script::{bury_by, by_ada, decided, detail, resolve_some, resolved, target, text, try_change};
+pub(super) use self::script::{causes, change};
 use super::replays;
 use super::script::{Shared, ada, assert_sound, at, attach, brought, bury, dead, fatal, job, ledger, plain, settle};
 use crate::contract::{CauseChanged, DeadFilter, DiscardDead, FindCause, ListActivity, ListCauses};

@@ -36,7 +36,7 @@ pub(super) async fn detail(store: &Shared, id: &CauseId) -> CauseDetail {
 }
 
 /// Changes a cause as the engine does, and brings its letters to where they belong, two at a time.
-pub(super) async fn change(store: &Shared, id: &CauseId, wanted: CauseChange) -> CauseId {
+pub(in crate::conformance) async fn change(store: &Shared, id: &CauseId, wanted: CauseChange) -> CauseId {
     try_change(store, id, &wanted).await.expect("changed")
 }
 

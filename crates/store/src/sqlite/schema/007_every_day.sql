@@ -36,3 +36,40 @@ CREATE TABLE task_file (
 INSERT INTO task_file SELECT DISTINCT pipeline, substr(key, 1, 24) FROM identity
 WHERE round = '' AND key GLOB '????????????????????????:[1-9]*' AND substr(key, 1, 24) NOT GLOB '*[^0-9a-f]*'
       AND substr(key, 26) NOT GLOB '*[^0-9]*';
+
+-- Alerts: what fires, or did, and the version that counts changes of it. `incident` is when it fired, by which it is told apart from
+-- the time before.
+CREATE TABLE alert (
+    key      TEXT NOT NULL PRIMARY KEY,
+    version  INTEGER NOT NULL,
+    incident INTEGER NOT NULL,
+    over_at  INTEGER,
+    alert    TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+-- What sinks are to be told, and were: each thing once. Addresses are never in here: sinks are known by the name that they have in
+-- the local file.
+CREATE TABLE alert_notice (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    key         TEXT NOT NULL,
+    incident    INTEGER NOT NULL,
+    sink        TEXT NOT NULL,
+    number      INTEGER NOT NULL,
+    notice      TEXT NOT NULL,
+    posted_at   INTEGER NOT NULL,
+    tries       INTEGER NOT NULL DEFAULT 0,
+    taken_until INTEGER NOT NULL DEFAULT 0,  -- until when who took it may be delivering it
+    ended_at    INTEGER,                     -- when it was told, or given up
+    UNIQUE (key, incident, sink, number)
+) STRICT;
+CREATE INDEX alert_notice_waiting ON alert_notice (sink, tries, id) WHERE ended_at IS NULL;
+-- How sinks fare.
+CREATE TABLE alert_sink (
+    name          TEXT NOT NULL PRIMARY KEY,
+    told_at       INTEGER,
+    failing_since INTEGER,
+    failures      INTEGER NOT NULL DEFAULT 0, -- in a row
+    error         TEXT,
+    next_try      INTEGER,
+    given_up      INTEGER NOT NULL DEFAULT 0, -- notices that were never delivered
+    seen_at       INTEGER NOT NULL            -- when it was last tried
+) STRICT, WITHOUT ROWID;

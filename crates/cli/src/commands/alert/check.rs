@@ -1,0 +1,53 @@
+//! `redrive alert check`: for cron, or by hand.
+
+use std::io::IsTerminal;
+
+use anyhow::Result;
+use redrive::alerts::AlertList;
+use redrive::config::Setting;
+use redrive_core::alerts::Alert;
+
+use super::lines;
+use crate::args::AlertCheckArgs;
+use crate::exit::Exit;
+use crate::output::json;
+use crate::output::print::out;
+
+pub async fn run(setting: &Setting, args: AlertCheckArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing().await?;
+    let watching = setting.watching();
+    if args.dry_run {
+        let firing = redrive.preview_alerts(&watching).await?;
+        if args.json {
+            json::document(&serde_json::json!({ "alerts": firing }))?;
+        } else {
+            show(&firing.iter().collect::<Vec<_>>())?;
+        }
+        return Ok(exit(firing.is_empty()));
+    }
+    let AlertList { mut alerts, sinks } = redrive.check_alerts(&watching).await?;
+    alerts.retain(|view| view.alert.is_firing());
+    if args.json {
+        json::document(&serde_json::json!({ "alerts": alerts, "sinks": sinks }))?;
+    } else {
+        show(&alerts.iter().map(|view| &view.alert).collect::<Vec<_>>())?;
+        for sink in &sinks {
+            if let Some(why) = sink.trouble() {
+                lines::say_failing(&sink.view, why);
+            }
+        }
+    }
+    Ok(exit(alerts.is_empty()))
+}
+
+/// Nothing is printed to a pipe if nothing fires: cron mails whatever is.
+fn show(firing: &[&Alert]) -> Result<()> {
+    if firing.is_empty() && std::io::stdout().is_terminal() {
+        out!("nothing fires")?;
+    }
+    Ok(firing.iter().try_for_each(|alert| out!("{}", lines::firing(alert)))?)
+}
+
+const fn exit(quiet: bool) -> Exit {
+    if quiet { Exit::Ok } else { Exit::Firing }
+}

@@ -1,0 +1,62 @@
+//! `redrive alert list`: what fires, what was over lately, and how the sinks fare.
+
+use anyhow::Result;
+use redrive::alerts::{AlertList, SinkState};
+use redrive::config::Setting;
+use redrive::contract::AlertView;
+
+use crate::args::AlertListArgs;
+use crate::exit::Exit;
+use crate::output::json;
+use crate::output::print::out;
+use crate::output::table::{print_titled, second};
+
+pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing().await?;
+    let mut list = redrive.list_alerts(&setting.watching()).await?;
+    list.alerts.retain(|view| args.all || view.alert.is_firing());
+    if args.json {
+        json::document(&list)?;
+        return Ok(Exit::Ok);
+    }
+    let AlertList { alerts, sinks } = list;
+    match alerts.is_empty() {
+        true => out!("nothing fires, as far as it was judged: `redrive alert check` judges now")?,
+        false => {
+            let rows: Vec<_> = alerts.iter().map(alert_row).collect();
+            print_titled(&["state", "alert", "since", "over", ">told", "what"], &rows)?;
+        }
+    }
+    if !sinks.is_empty() {
+        out!("")?;
+        let rows: Vec<_> = sinks.iter().map(sink_row).collect();
+        print_titled(&["sink", "kind", "state", ">waiting", "last told", "next try", "error"], &rows)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn alert_row(AlertView { alert, .. }: &AlertView) -> Vec<String> {
+    let state = if alert.is_firing() { "firing" } else { "over" };
+    let over = alert.over_at.map(second).unwrap_or_default();
+    let (condition, told) = (alert.condition.to_string(), alert.tellings.to_string());
+    vec![state.to_owned(), condition, second(alert.since), over, told, alert.finding.summary.clone()]
+}
+
+fn sink_row(sink: &SinkState) -> Vec<String> {
+    let view = &sink.view;
+    let state = match (sink.trouble(), view.told_at) {
+        (Some(_), _) => "failing",
+        (None, Some(_)) => "well",
+        (None, None) => "untried",
+    };
+    let time = |at: Option<_>| at.map(second).unwrap_or_default();
+    vec![
+        view.name.clone(),
+        sink.kind.unwrap_or("elsewhere").to_owned(),
+        state.to_owned(),
+        view.waiting.to_string(),
+        time(view.told_at),
+        time(view.next_try),
+        sink.trouble().unwrap_or_default().to_owned(),
+    ]
+}

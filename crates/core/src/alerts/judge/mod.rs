@@ -1,0 +1,120 @@
+//! Judges all conditions by what is known now, and says which alerts are others than before.
+
+mod causes;
+mod coverage;
+mod rates;
+mod store;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::facts::Facts;
+use super::rules::RuleBook;
+use super::{Alert, AlertKey, Condition, Finding, Seen, Verdict, next};
+use crate::ids::PipelineName;
+use crate::time::Timestamp;
+
+/// The most of a stranger's text that stands in a line.
+const FOREIGN_MAX: usize = 120;
+
+/// Alerts by their key.
+pub type Alerts = BTreeMap<AlertKey, Alert>;
+
+/// The alerts that change by what is known now: those that fire, still hold, or are over.
+pub fn judge(rules: &RuleBook, facts: &Facts, before: &Alerts, now: Timestamp) -> Vec<Alert> {
+    let looking = Looking { rules, facts, before, now };
+    let mut seen = Vec::new();
+    for (name, pipeline) in &facts.pipelines {
+        seen.extend(rates::rate(&looking, name, pipeline));
+        seen.extend(rates::jump(&looking, name, pipeline));
+        seen.extend(waiting::stalled(&looking, name, pipeline));
+        seen.extend(store::expiry(&looking, name, pipeline));
+    }
+    seen.extend(facts.causes.iter().filter_map(|cause| causes::cause(&looking, cause)));
+    seen.extend(facts.breakers.iter().filter_map(|breaker| waiting::breaker(&looking, breaker)));
+    seen.extend(facts.replays.iter().filter_map(|replay| waiting::replay(&looking, replay)));
+    seen.extend(facts.fields.iter().filter_map(|field| coverage::coverage(&looking, field)));
+    seen.extend(store::disk(&looking));
+    seen.extend(looking.absent(&seen));
+    seen.iter().filter_map(|seen| next(before.get(&seen.key), seen, now)).collect()
+}
+
+/// What a condition is judged by.
+struct Looking<'a> {
+    rules: &'a RuleBook,
+    facts: &'a Facts,
+    before: &'a Alerts,
+    now: Timestamp,
+}
+
+impl Looking<'_> {
+    /// The alert of a key, if it fires.
+    fn firing(&self, key: &AlertKey) -> Option<&Alert> {
+        self.before.get(key).filter(|alert| alert.is_firing())
+    }
+
+    /// What is to be said of alerts that fire and that nothing was seen of.
+    fn absent(&self, seen: &[Seen]) -> Vec<Seen> {
+        let known: BTreeSet<&AlertKey> = seen.iter().map(|seen| &seen.key).collect();
+        let missing = self.before.values().filter(|alert| alert.is_firing() && !known.contains(&alert.key));
+        let seen = |alert: &Alert| Seen {
+            condition: alert.condition,
+            pipeline: alert.pipeline.clone(),
+            key: alert.key.clone(),
+            verdict: self.verdict_of_absent(alert),
+            baseline: None,
+        };
+        missing.map(seen).collect()
+    }
+
+    fn verdict_of_absent(&self, alert: &Alert) -> Verdict {
+        if !self.is_watched(alert) {
+            return Verdict::Clear("it is no longer watched".to_owned());
+        }
+        match alert.condition {
+            Condition::Breaker => Verdict::Clear("no job waits for the target any more".to_owned()),
+            Condition::Replay => Verdict::Clear("the replay is no longer paused".to_owned()),
+            Condition::Cause => Verdict::Clear("no job died of it in this hour and the one before".to_owned()),
+            Condition::Expiry => Verdict::Clear("no letter of an unresolved cause is about to expire".to_owned()),
+            Condition::Rate | Condition::Jump | Condition::Stalled | Condition::Coverage | Condition::Disk => {
+                Verdict::Unknown
+            }
+        }
+    }
+
+    /// Whether the rules still have the condition of an alert.
+    fn is_watched(&self, alert: &Alert) -> bool {
+        let rules = alert.pipeline.as_ref().map_or(&self.rules.all, |pipeline| self.rules.of(pipeline));
+        match alert.condition {
+            Condition::Rate => rules.rate.is_some(),
+            Condition::Jump => rules.jump.is_some(),
+            Condition::Cause => rules.cause_letters.is_some(),
+            Condition::Breaker => rules.breaker.is_some(),
+            Condition::Replay => rules.replay,
+            Condition::Stalled => rules.stalled.is_some(),
+            Condition::Coverage => rules.coverage.is_some(),
+            Condition::Expiry => rules.expiry.is_some(),
+            Condition::Disk => rules.disk.is_some(),
+        }
+    }
+}
+
+/// A condition of a pipeline, or of a part of it, that was looked at.
+fn of_pipeline(condition: Condition, pipeline: &PipelineName, part: Option<&str>, verdict: Verdict) -> Seen {
+    let key = AlertKey::new(condition, Some(pipeline), part);
+    Seen { condition, pipeline: Some(pipeline.clone()), key, verdict, baseline: None }
+}
+
+/// What was found, as numbers by name.
+fn numbers<const N: usize>(numbers: [(&str, Value); N]) -> Map<String, Value> {
+    numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A finding whose level is exact.
+fn exactly(level: f64, summary: String, look: String, numbers: Map<String, Value>) -> Verdict {
+    Verdict::Fires(Finding { level, surely: level, summary, look, numbers })
+}

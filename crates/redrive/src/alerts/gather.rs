@@ -1,0 +1,191 @@
+//! The numbers that alerts are judged by. All are kept as things happen: nothing is counted here, however much there is.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redrive_core::alerts::facts::{BreakerFacts, CauseFacts, Expiring, Facts, FieldFacts, PipelineFacts, ReplayFacts};
+use redrive_core::alerts::{Rules, Share};
+use redrive_core::breakers::BreakerState;
+use redrive_core::counts::Event;
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
+use redrive_core::replays::paused_itself;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{
+    BreakerView, BusiestCauses, CauseView, CountEvents, CoverageCount, EventCount, ListCauses, ListReplays, ReplayView,
+    Span, Watch, Watched,
+};
+
+use super::Watching;
+use crate::engine::Redrive;
+use crate::error::Error;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// How far back it is looked for what is usual, with the window before it and the hours at both ends.
+const USUAL_FOR: Duration = Duration::from_secs(32 * 3_600);
+
+/// Letters that are looked at, of each pipeline, for how many expire.
+const EXPIRING_MAX: u32 = 1_000;
+
+/// Causes and replays that are looked at.
+const LISTED: u32 = 50;
+
+/// Everything that is judged.
+pub(super) async fn facts(redrive: &Redrive, watching: &Watching, now: Timestamp) -> Result<Facts, Error> {
+    let store = &redrive.store;
+    let ledgers = store.ledgers().await?;
+    let expiring = expiry_times(watching, &ledgers, now);
+    let watched = store.watch(Watch { expiring, limit: EXPIRING_MAX, now }).await?;
+    let minutes = store.counts(CountEvents { since: now - minutes_back(watching), by: Span::Minute }).await?;
+    let hours = store.counts(CountEvents { since: now - USUAL_FOR, by: Span::Hour }).await?;
+    let free_bytes = watched.free_bytes;
+    let pipelines = pipelines(watching, &ledgers, &watched, &minutes, &hours);
+    let open = ListReplays { open_only: true, limit: LISTED, cursor: None };
+    Ok(Facts {
+        pipelines,
+        causes: causes(redrive, &hours, now).await?,
+        breakers: store.list_breakers().await?.into_iter().filter_map(breaker).collect(),
+        replays: store.list_replays(open).await?.items.into_iter().filter_map(replay).collect(),
+        fields: fields(store.coverage(now - USUAL_FOR).await?, now),
+        free_bytes,
+    })
+}
+
+/// How far back minutes are read: as far as a window or a standstill goes.
+fn minutes_back(watching: &Watching) -> Duration {
+    let rules = watching.rules();
+    let longest = |rules: &Rules| rules.window.max(rules.stalled.unwrap_or_default());
+    let longest = rules.pipelines.values().map(longest).fold(longest(&rules.all), Duration::max);
+    (longest + HOUR / 12).min(6 * HOUR)
+}
+
+/// The times before which letters of each pipeline were kept that will soon be too old: within a quarter of how long they are kept.
+fn expiry_times(
+    watching: &Watching,
+    ledgers: &BTreeMap<PipelineName, Ledger>,
+    now: Timestamp,
+) -> Vec<(PipelineName, Timestamp)> {
+    let with_dead = ledgers.iter().filter(|(_, ledger)| ledger.dead > 0);
+    let time = |(name, _): (&PipelineName, &Ledger)| {
+        let kept = watching.policy(name).retention?;
+        let ahead = watching.rules().of(name).expiry?.min(kept / 4);
+        Some((name.clone(), now - kept + ahead))
+    };
+    with_dead.filter_map(time).collect()
+}
+
+/// Of the jobs that came to their end, those that died. What recovers came to its end before.
+#[derive(Clone, Copy, Default)]
+struct Ended {
+    died: i64,
+    done: i64,
+}
+
+impl Ended {
+    fn add(&mut self, count: &EventCount) {
+        match count.event {
+            Event::Buried => self.died += count.count,
+            Event::Done => self.done += count.count,
+            Event::Recovered => self.done -= count.count,
+            _ => {}
+        }
+    }
+
+    fn share(self) -> Share {
+        let [died, done] = [self.died, self.done].map(|count| u64::try_from(count).unwrap_or(0));
+        Share::new(died, died + done)
+    }
+}
+
+/// The counts of each pipeline, by their time.
+fn by_time(counts: &[EventCount]) -> BTreeMap<&PipelineName, Vec<(Timestamp, Share)>> {
+    let mut sums = BTreeMap::<&PipelineName, BTreeMap<Timestamp, Ended>>::new();
+    for count in counts {
+        sums.entry(&count.pipeline).or_default().entry(count.at).or_default().add(count);
+    }
+    let shares = |times: BTreeMap<Timestamp, Ended>| times.into_iter().map(|(at, ended)| (at, ended.share())).collect();
+    sums.into_iter().map(|(name, times)| (name, shares(times))).collect()
+}
+
+fn pipelines(
+    watching: &Watching,
+    ledgers: &BTreeMap<PipelineName, Ledger>,
+    watched: &Watched,
+    minutes: &[EventCount],
+    hours: &[EventCount],
+) -> BTreeMap<PipelineName, PipelineFacts> {
+    let (mut minutes, mut hours) = (by_time(minutes), by_time(hours));
+    let last = |times: &[(Timestamp, Share)]| times.iter().rev().find(|(_, share)| share.whole > 0).map(|(at, _)| *at);
+    let of = |(name, ledger): (&PipelineName, &Ledger)| {
+        let (minutes, hours) = (minutes.remove(name).unwrap_or_default(), hours.remove(name).unwrap_or_default());
+        let policy = watching.policy(name);
+        let expiring = watched.expiring.get(name).zip(policy.retention).map(|(found, kept)| Expiring {
+            letters: found.letters,
+            more: found.more,
+            first: found.oldest + kept,
+        });
+        let facts = PipelineFacts {
+            ended_at: last(&minutes).or_else(|| last(&hours)),
+            minutes,
+            hours,
+            due_since: watched.due_since.get(name).copied(),
+            queued: u64::try_from(ledger.queued).unwrap_or(0),
+            deadline: policy.deadline,
+            expiring,
+        };
+        (name.clone(), facts)
+    };
+    ledgers.iter().map(of).collect()
+}
+
+/// The causes that killed most in this hour and the one before.
+async fn causes(redrive: &Redrive, hours: &[EventCount], now: Timestamp) -> Result<Vec<CauseFacts>, Error> {
+    let since = now - HOUR;
+    let ids = redrive.store.busiest_causes(BusiestCauses { pipeline: None, since, limit: LISTED }).await?;
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (states, owner) = (Vec::new(), None);
+    let params = ListCauses { ids, pipeline: None, states, owner, with_empty: true, limit: LISTED, now };
+    let died = |name: &PipelineName| {
+        let dies = |event| matches!(event, Event::Buried | Event::Refailed | Event::Imported);
+        let lately = hours.iter().filter(|count| count.at.hour() >= since.hour() && count.pipeline == *name);
+        lately.filter(|count| dies(count.event)).map(|count| count.count).sum::<i64>()
+    };
+    let facts = |cause: CauseView| CauseFacts {
+        letters: u64::try_from(cause.trend.0.iter().rev().take(2).sum::<i64>()).unwrap_or(0),
+        died: u64::try_from(died(&cause.pipeline)).unwrap_or(0),
+        id: cause.id,
+        pipeline: cause.pipeline,
+        state: cause.state,
+        title: cause.title,
+    };
+    Ok(redrive.store.list_causes(params).await?.into_iter().map(facts).collect())
+}
+
+fn breaker(view: BreakerView) -> Option<BreakerFacts> {
+    let BreakerView { pipeline, target, held, breaker, .. } = view;
+    let since = breaker.opened_at.unwrap_or(breaker.since);
+    let why = breaker.opened_by.as_ref().map(ToString::to_string).or(breaker.why);
+    (breaker.state != BreakerState::Closed).then_some(BreakerFacts { pipeline, target, since, held, why })
+}
+
+fn replay(view: ReplayView) -> Option<ReplayFacts> {
+    let itself = paused_itself(view.state, view.why.as_deref());
+    let ReplayView { id, name, why, progress, .. } = view;
+    itself.then(|| ReplayFacts { id, name, why: why.unwrap_or_default(), failed: progress.failed })
+}
+
+/// How often fields were found, lately and in the day before.
+fn fields(counts: Vec<CoverageCount>, now: Timestamp) -> Vec<FieldFacts> {
+    let mut fields = BTreeMap::<(PipelineName, String), (Share, Share)>::new();
+    for count in counts {
+        let [found, missing] = [count.found, count.missing].map(|count| u64::try_from(count).unwrap_or(0));
+        let (recent, earlier) = fields.entry((count.pipeline, count.field)).or_default();
+        let side = if count.hour.hour() >= now.hour() - 1 { recent } else { earlier };
+        *side = *side + Share::new(found, found + missing);
+    }
+    let facts = |((pipeline, field), (recent, earlier))| FieldFacts { pipeline, field, recent, earlier };
+    fields.into_iter().map(facts).collect()
+}

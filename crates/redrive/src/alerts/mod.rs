@@ -1,0 +1,197 @@
+//! Alerts without a server: judged by workers and by who asks, told to the sinks of the local file.
+//!
+//! Judging writes alerts, and posts what each sink is to be told; delivering takes what was posted. A kill in between loses nothing:
+//! what is to be told follows from the alerts that were written. A notice is delivered at least once; who gets one twice sees that
+//! by its dedup key and number.
+//!
+//! - `watching`: what is watched, and who is told
+//! - `gather`: the numbers that are judged; `deliver`: telling sinks
+//! - [`sinks`]: webhooks, commands, the log
+
+mod deliver;
+mod gather;
+pub mod sinks;
+mod watching;
+
+use std::time::Duration;
+
+use redrive_core::alerts::judge::Alerts as Judged;
+use redrive_core::alerts::{Alert, Notice, due_notice, judge};
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{AlertChange, AlertView, ForgetAlerts, PostNotices, SinkView};
+use serde::Serialize;
+
+pub use self::watching::{Alerts, Watching};
+use crate::engine::Redrive;
+use crate::error::Error;
+use crate::events::Happening;
+
+/// How long alerts that are over are kept.
+const KEPT: Duration = Duration::from_secs(7 * 86_400);
+
+/// How long after its end an alert is told to be over.
+const OVER_TOLD_FOR: Duration = Duration::from_secs(86_400);
+
+/// Rows that are forgotten in one transaction.
+const PIECE: u32 = 500;
+
+/// The alerts and the sinks, as people see them.
+#[derive(Clone, Debug, Serialize)]
+pub struct AlertList {
+    /// The alerts, those that fire first.
+    pub alerts: Vec<AlertView>,
+    /// The sinks, and how they fare.
+    pub sinks: Vec<SinkState>,
+}
+
+/// A sink, and how it fares.
+#[derive(Clone, Debug, Serialize)]
+pub struct SinkState {
+    /// What is known of it.
+    #[serde(flatten)]
+    pub view: SinkView,
+    /// What it is: nothing if the local file does not have it.
+    pub kind: Option<&'static str>,
+    /// Why it cannot be told anything, if that is known before it is tried.
+    pub broken: Option<String>,
+}
+
+impl SinkState {
+    /// What is wrong with it.
+    pub fn trouble(&self) -> Option<&str> {
+        self.broken.as_deref().or(self.view.error.as_deref())
+    }
+}
+
+/// What came of telling a sink that nothing is wrong.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tested {
+    /// The sink.
+    pub sink: String,
+    /// What it is.
+    pub kind: &'static str,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+impl Redrive {
+    /// Judges all conditions now, writes what changed and posts what the sinks are to be told. What somebody else judged meanwhile
+    /// stays as it is.
+    pub async fn judge_alerts(&self, watching: &Watching) -> Result<(), Error> {
+        // What was written and not posted is posted before it can change.
+        let before = self.store.list_alerts().await?;
+        self.post(watching, &before).await?;
+        let now = self.now();
+        let facts = gather::facts(self, watching, now).await?;
+        let known: Judged = before.iter().map(|view| (view.alert.key.clone(), view.alert.clone())).collect();
+        let changed = judge(watching.rules(), &facts, &known, now);
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let version = |alert: &Alert| before.iter().find(|view| view.alert.key == alert.key).map(|view| view.version);
+        let changes = changed.iter().map(|alert| AlertChange { was: version(alert), alert: alert.clone() }).collect();
+        let heard = self.store.change_alerts(changes).await?;
+        for (alert, _) in changed.iter().zip(heard).filter(|(_, heard)| *heard) {
+            self.tell_change(known.get(&alert.key), alert, now);
+        }
+        let after = self.store.list_alerts().await?;
+        self.post(watching, &after).await
+    }
+
+    /// The alerts that would fire, or would be over, if they were judged now. Nothing is written and nobody is told.
+    pub async fn preview_alerts(&self, watching: &Watching) -> Result<Vec<Alert>, Error> {
+        let now = self.now();
+        let facts = gather::facts(self, watching, now).await?;
+        let mut alerts: Judged =
+            self.store.list_alerts().await?.into_iter().map(|view| (view.alert.key.clone(), view.alert)).collect();
+        for alert in judge(watching.rules(), &facts, &alerts, now) {
+            alerts.insert(alert.key.clone(), alert);
+        }
+        Ok(alerts.into_values().filter(Alert::is_firing).collect())
+    }
+
+    /// Posts what the sinks are to be told of alerts.
+    async fn post(&self, watching: &Watching, alerts: &[AlertView]) -> Result<(), Error> {
+        let now = self.now();
+        let recent = |alert: &Alert| alert.over_at.is_none_or(|over_at| now.since(over_at) < OVER_TOLD_FOR);
+        let mut notices: Vec<(String, Notice)> = Vec::new();
+        for view in alerts.iter().filter(|view| recent(&view.alert)) {
+            for sink in watching.sinks() {
+                let told = view.posted.get(sink.name()).copied();
+                notices.extend(due_notice(&view.alert, told).map(|notice| (sink.name().to_owned(), notice)));
+            }
+        }
+        if !notices.is_empty() {
+            self.store.post_notices(PostNotices { notices, now }).await?;
+        }
+        Ok(())
+    }
+
+    fn tell_change(&self, before: Option<&Alert>, alert: &Alert, now: Timestamp) {
+        let (key, summary) = (alert.key.as_str().to_owned(), alert.finding.summary.clone());
+        let told = before.filter(|alert| alert.is_firing()).map_or(0, |alert| alert.tellings);
+        if !alert.is_firing() {
+            self.events.tell(now, None, Happening::AlertOver { key, why: alert.why_over.clone().unwrap_or_default() });
+        } else if alert.tellings > told {
+            self.events.tell(now, None, Happening::AlertFired { key, summary });
+        }
+    }
+
+    /// Posts what the sinks were not told yet of the alerts there are, and tells them, each as far as it can be told now.
+    pub async fn tell_sinks(&self, watching: &Watching) -> Result<(), Error> {
+        if watching.sinks().is_empty() {
+            return Ok(());
+        }
+        self.post(watching, &self.store.list_alerts().await?).await?;
+        deliver::deliver(self, watching).await
+    }
+
+    /// Judges, tells the sinks, and gives what fires then.
+    pub async fn check_alerts(&self, watching: &Watching) -> Result<AlertList, Error> {
+        self.judge_alerts(watching).await?;
+        deliver::deliver(self, watching).await?;
+        self.list_alerts(watching).await
+    }
+
+    /// The alerts that are kept, and the sinks: those of the local file, and those that others are to tell something.
+    pub async fn list_alerts(&self, watching: &Watching) -> Result<AlertList, Error> {
+        let alerts = self.store.list_alerts().await?;
+        let mut views = self.store.list_sinks().await?;
+        for sink in watching.sinks() {
+            if !views.iter().any(|view| view.name == sink.name()) {
+                views.push(SinkView { name: sink.name().to_owned(), ..SinkView::default() });
+            }
+        }
+        views.sort_by(|a, b| a.name.cmp(&b.name));
+        let state = |view: SinkView| {
+            let local = watching.sinks().iter().find(|sink| sink.name() == view.name);
+            let broken = local.and_then(|sink| sink.broken()).map(str::to_owned);
+            SinkState { kind: local.map(|sink| sink.kind()), broken, view }
+        };
+        Ok(AlertList { alerts, sinks: views.into_iter().map(state).collect() })
+    }
+
+    /// Tells sinks that nothing is wrong, to see whether that arrives: all of them, or those that are named.
+    pub async fn test_sinks(&self, watching: &Watching, named: &[String]) -> Result<Vec<Tested>, Error> {
+        if let Some(unknown) = named.iter().find(|name| !watching.sinks().iter().any(|sink| sink.name() == *name)) {
+            let known = watching.sinks().iter().map(|sink| sink.name().to_owned()).collect();
+            return Err(Error::NoSink { name: unknown.clone(), known });
+        }
+        let notice = Notice::test(self.now());
+        let wanted = watching.sinks().iter().filter(|sink| named.is_empty() || named.iter().any(|n| n == sink.name()));
+        let test = |sink: &sinks::Sink| {
+            let (sink, notice) = (sink.clone(), notice.clone());
+            async move {
+                let error = sink.send(&notice).await.err();
+                Tested { sink: sink.name().to_owned(), kind: sink.kind(), error }
+            }
+        };
+        Ok(futures_util::future::join_all(wanted.map(test)).await)
+    }
+
+    /// Forgets a piece of what is over for long; says whether there is more.
+    pub(crate) async fn forget_alerts(&self) -> Result<bool, Error> {
+        let before = self.now() - KEPT;
+        Ok(self.store.forget_alerts(ForgetAlerts { before, limit: PIECE }).await?)
+    }
+}

@@ -1,0 +1,185 @@
+//! Sinks: who is told of alerts. They come from the local file; what is secret about them leaves this module only to where it
+//! belongs.
+//!
+//! - `webhook`: an address that is sent JSON, in the shape of `shapes`
+//! - `command`: a command that reads text
+
+mod command;
+mod shapes;
+mod webhook;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::alerts::Notice;
+use redrive_core::alerts::text::plain;
+use redrive_core::secrets::Secrets;
+
+use self::command::CommandSink;
+use self::shapes::Shape;
+use self::webhook::Webhook;
+
+/// How long a sink may take unless something else is said.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where events of PagerDuty go.
+pub const PAGERDUTY: &str = "https://events.pagerduty.com/v2/enqueue";
+
+/// The most that is kept of what went wrong, in characters.
+const ERROR_MAX: usize = 300;
+
+/// Who is told of alerts. Cheap to clone.
+#[derive(Clone)]
+pub struct Sink(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    kind: &'static str,
+    timeout: Duration,
+    /// What must not get out of what is said about it.
+    secrets: Secrets,
+    way: Way,
+}
+
+/// How a sink is told.
+enum Way {
+    Webhook(Webhook),
+    Command(CommandSink),
+    Log,
+    /// It cannot be, as it is defined.
+    Broken(String),
+}
+
+/// What a sink is made of. Values are as they are to be used: nothing in them is replaced any more.
+#[derive(Clone)]
+pub enum SinkDefinition {
+    /// JSON to an address.
+    Webhook {
+        /// The address.
+        url: String,
+        /// Headers to send.
+        headers: Vec<(String, String)>,
+    },
+    /// An incoming webhook of Slack.
+    Slack {
+        /// The address.
+        url: String,
+        /// Headers to send.
+        headers: Vec<(String, String)>,
+    },
+    /// PagerDuty's Events API, version 2.
+    PagerDuty {
+        /// The address.
+        url: String,
+        /// The key of the service.
+        routing_key: String,
+        /// Headers to send.
+        headers: Vec<(String, String)>,
+    },
+    /// A command that reads the text.
+    Command {
+        /// The command and its arguments.
+        command: Vec<String>,
+        /// Where it runs.
+        folder: Option<PathBuf>,
+    },
+    /// The log.
+    Log,
+}
+
+impl SinkDefinition {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Webhook { .. } => "webhook",
+            Self::Slack { .. } => "slack",
+            Self::PagerDuty { .. } => "pagerduty",
+            Self::Command { .. } => "command",
+            Self::Log => "log",
+        }
+    }
+}
+
+impl Sink {
+    /// A sink. One that cannot be made as it is defined is one that fails, and says why: jobs go on meanwhile.
+    pub fn new(name: &str, definition: SinkDefinition, timeout: Duration) -> Self {
+        let kind = definition.kind();
+        let mut secrets = Secrets::default();
+        let web = |url: &str, headers: &[(String, String)], shape, secrets: &mut Secrets| {
+            Webhook::new(url, headers, shape, timeout, secrets).map(Way::Webhook)
+        };
+        let way = match definition {
+            SinkDefinition::Webhook { url, headers } => web(&url, &headers, Shape::Generic, &mut secrets),
+            SinkDefinition::Slack { url, headers } => web(&url, &headers, Shape::Slack, &mut secrets),
+            SinkDefinition::PagerDuty { url, routing_key, headers } => {
+                secrets.add_value(&routing_key);
+                web(&url, &headers, Shape::PagerDuty { routing_key }, &mut secrets)
+            }
+            SinkDefinition::Command { command, folder } => CommandSink::new(&command, folder).map(Way::Command),
+            SinkDefinition::Log => Ok(Way::Log),
+        };
+        let way = way.unwrap_or_else(|why| Way::Broken(secrets.mask(&why)));
+        Self(Arc::new(Inner { name: name.to_owned(), kind, timeout, secrets, way }))
+    }
+
+    /// A sink that cannot be told anything.
+    pub fn unusable(name: &str, kind: &'static str, why: String) -> Self {
+        let (timeout, secrets, way) = (TIMEOUT, Secrets::default(), Way::Broken(why));
+        Self(Arc::new(Inner { name: name.to_owned(), kind, timeout, secrets, way }))
+    }
+
+    /// What the local file calls it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> &'static str {
+        self.0.kind
+    }
+
+    /// How long it may take.
+    pub fn timeout(&self) -> Duration {
+        self.0.timeout
+    }
+
+    /// Why it cannot be told anything, if that is known before it is tried.
+    pub fn broken(&self) -> Option<&str> {
+        match &self.0.way {
+            Way::Broken(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Tells it something. What went wrong has nothing secret in it, and fits on a line.
+    pub async fn send(&self, notice: &Notice) -> Result<(), String> {
+        let sending = async {
+            match &self.0.way {
+                Way::Webhook(webhook) => webhook.send(notice).await,
+                Way::Command(command) => command.send(notice).await,
+                Way::Log => {
+                    log(notice);
+                    Ok(())
+                }
+                Way::Broken(why) => Err(why.clone()),
+            }
+        };
+        let sent = match tokio::time::timeout(self.0.timeout, sending).await {
+            Ok(sent) => sent,
+            Err(_) => Err(format!("it took longer than {:?}", self.0.timeout)),
+        };
+        sent.map_err(|error| plain(&self.0.secrets.mask(&error), ERROR_MAX))
+    }
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sink({} {})", self.0.kind, self.0.name)
+    }
+}
+
+/// A line in the log that is seen also by who did not ask for more.
+fn log(notice: &Notice) {
+    tracing::warn!(alert = notice.key.as_str(), look = notice.look, "{}", notice.title());
+}

@@ -1,0 +1,100 @@
+//! An address that is sent JSON. Redirects are not followed: what is told goes to where the file says, and nowhere else.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use redrive_core::alerts::Notice;
+use redrive_core::secrets::Secrets;
+use reqwest::Client;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+use super::shapes::{Shape, body};
+use crate::handler::http::fault::chain;
+
+/// The header by which who gets a notice twice sees that it is the same.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+pub(super) struct Webhook {
+    /// Made when it is needed first: most commands tell nobody anything.
+    client: OnceLock<Client>,
+    timeout: Duration,
+    url: Url,
+    headers: HeaderMap,
+    shape: Shape,
+}
+
+impl Webhook {
+    pub(super) fn new(
+        url: &str,
+        headers: &[(String, String)],
+        shape: Shape,
+        timeout: Duration,
+        secrets: &mut Secrets,
+    ) -> Result<Self, String> {
+        secrets.add_value(url);
+        headers.iter().for_each(|(_, value)| secrets.add_value(value));
+        let url = Url::parse(url).map_err(|error| format!("its url is not one: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err("its url is not one of http or https".to_owned());
+        }
+        hide_parts(&url, secrets);
+        Ok(Self { client: OnceLock::new(), timeout, url, headers: header_map(headers)?, shape })
+    }
+
+    fn client(&self) -> Result<&Client, String> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        crate::tls::ensure_provider();
+        let client = Client::builder()
+            .connect_timeout(self.timeout)
+            .timeout(self.timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .user_agent(concat!("redrive/", env!("CARGO_PKG_VERSION")))
+            .no_proxy()
+            .build()
+            .map_err(|error| format!("the HTTP client cannot be set up: {}", chain(&error)))?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    pub(super) async fn send(&self, notice: &Notice) -> Result<(), String> {
+        let request = self
+            .client()?
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(IDEMPOTENCY_KEY, format!("{}-{}", notice.dedup_key, notice.number))
+            .body(body(&self.shape, notice).to_string());
+        let answer = request.send().await.map_err(|error| chain(&error.without_url()))?;
+        let status = answer.status();
+        match status.as_u16() {
+            200..=299 => Ok(()),
+            300..=399 => Err(format!("it redirects (HTTP {}), which is not followed", status.as_u16())),
+            code => Err(format!("it answered with HTTP {code}")),
+        }
+    }
+}
+
+/// The parts of an address that are secret by themselves: all but where it is.
+fn hide_parts(url: &Url, secrets: &mut Secrets) {
+    secrets.add_value(url.as_str());
+    secrets.add_user(url.username(), url.password().unwrap_or_default());
+    if url.path().len() > 1 {
+        secrets.add_value(url.path());
+    }
+    url.query_pairs().for_each(|(_, value)| secrets.add_value(&value));
+}
+
+fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, String> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let wrong = || format!("the header {name:?} cannot be sent");
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        map.insert(key, value);
+    }
+    Ok(map)
+}

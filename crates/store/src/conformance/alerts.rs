@@ -1,0 +1,187 @@
+//! What must hold of alerts and their notices.
+
+use std::time::Duration;
+
+use redrive_core::alerts::{Alert, AlertKey, Condition, Finding, Notice, due_notice};
+use redrive_core::causes::{CauseChange, CauseId};
+use redrive_core::failures::Reason;
+use redrive_core::time::Timestamp;
+
+use super::causes::change as change_cause;
+use super::script::{Shared, at, attach, bury, dead, enqueue, job, pipeline, plain};
+use crate::contract::{
+    AlertChange, AlertView, DeadFilter, ForgetAlerts, PostNotices, SettleNotice, TakeNotice, TakenNotice, Told, Watch,
+};
+
+fn alert(part: &str, since: i64, tellings: u32) -> Alert {
+    let (summary, look) = (format!("{part} is ill"), "redrive status".to_owned());
+    Alert {
+        key: AlertKey::new(Condition::Breaker, Some(&pipeline()), Some(part)),
+        condition: Condition::Breaker,
+        pipeline: Some(pipeline()),
+        since: at(since),
+        seen_at: at(since),
+        tellings,
+        told_level: 1.0,
+        finding: Finding { level: 1.0, surely: 1.0, summary, look, numbers: Default::default() },
+        baseline: None,
+        over_at: None,
+        why_over: None,
+    }
+}
+
+fn notice(alert: &Alert, told: Option<u32>) -> Notice {
+    due_notice(alert, told).expect("something to tell")
+}
+
+async fn change(store: &Shared, was: Option<u64>, alert: &Alert) -> bool {
+    store.change_alerts(vec![AlertChange { was, alert: alert.clone() }]).await.expect("changed")[0]
+}
+
+async fn post(store: &Shared, sink: &str, notice: Notice, now: i64) -> u64 {
+    let notices = vec![(sink.to_owned(), notice)];
+    store.post_notices(PostNotices { notices, now: at(now) }).await.expect("posted")
+}
+
+async fn take(store: &Shared, sink: &str, now: i64) -> Option<TakenNotice> {
+    let (until, believed_until) = (at(now + 30), at(now + 900));
+    store.take_notice(TakeNotice { sink: sink.into(), until, believed_until, now: at(now) }).await.expect("asked")
+}
+
+async fn settle(store: &Shared, taken: &TakenNotice, outcome: Told, now: i64) -> bool {
+    let params = SettleNotice { id: taken.id, tries: taken.tries, outcome, now: at(now) };
+    store.settle_notice(params).await.expect("settled")
+}
+
+fn failed(next_try: i64, give_up: bool) -> Told {
+    Told::No { error: "HTTP 500".into(), next_try: at(next_try), give_up }
+}
+
+async fn listed(store: &Shared) -> Vec<AlertView> {
+    store.list_alerts().await.expect("listed")
+}
+
+/// Of two who judged the same alert one is heard.
+pub async fn an_alert_is_changed_on_what_it_was(store: Shared) {
+    let first = alert("far", 1, 1);
+    assert!(change(&store, None, &first).await);
+    assert!(!change(&store, None, &alert("far", 2, 1)).await, "somebody was faster");
+    let grown = alert("far", 1, 2);
+    assert!(change(&store, Some(1), &grown).await);
+    assert!(!change(&store, Some(1), &alert("far", 1, 9)).await, "it is another by now");
+    assert!(!change(&store, Some(1), &alert("never", 1, 1)).await);
+    let kept = listed(&store).await;
+    assert_eq!(kept.iter().map(|view| (&view.alert, view.version)).collect::<Vec<_>>(), [(&grown, 2)]);
+}
+
+/// Each thing is told to each sink once, and of one alert in order.
+pub async fn a_notice_is_posted_once_and_taken_in_order(store: Shared) {
+    let fired = alert("far", 1, 1);
+    change(&store, None, &fired).await;
+    assert_eq!(post(&store, "a", notice(&fired, None), 1).await, 1);
+    assert_eq!(post(&store, "a", notice(&fired, None), 2).await, 0, "it is there already");
+    assert_eq!(post(&store, "b", notice(&fired, None), 1).await, 1);
+    let posted = listed(&store).await[0].posted.clone();
+    assert_eq!(posted.into_iter().collect::<Vec<_>>(), [("a".to_owned(), 1), ("b".to_owned(), 1)]);
+    let over = Alert { over_at: Some(at(3)), why_over: Some("better".into()), ..fired.clone() };
+    post(&store, "a", notice(&over, Some(1)), 3).await;
+    let other = alert("near", 4, 1);
+    post(&store, "a", notice(&other, None), 4).await;
+
+    let first = take(&store, "a", 5).await.expect("waits");
+    assert_eq!((first.notice.clone(), first.tries, first.posted_at), (notice(&fired, None), 1, at(1)));
+    assert_eq!(take(&store, "a", 5).await.expect("waits").notice, notice(&other, None), "it is about something else");
+    assert_eq!(take(&store, "a", 5).await, None, "what comes later about the first waits for it");
+    assert!(settle(&store, &first, Told::Yes, 6).await);
+    assert!(!settle(&store, &first, Told::Yes, 6).await, "once");
+    assert_eq!(take(&store, "a", 7).await.expect("waits").notice, notice(&over, Some(1)));
+    assert_eq!(take(&store, "c", 7).await, None);
+}
+
+/// Who took a notice and was killed is waited for only so long, and is not heard after that.
+pub async fn a_notice_whose_taker_is_gone_is_taken_again(store: Shared) {
+    let fired = alert("far", 1, 1);
+    post(&store, "a", notice(&fired, None), 1).await;
+    let first = take(&store, "a", 10).await.expect("waits");
+    assert_eq!(take(&store, "a", 39).await, None);
+    let second = take(&store, "a", 40).await.expect("waits");
+    assert_eq!((second.id, second.tries), (first.id, 2));
+    assert!(!settle(&store, &first, failed(99, false), 41).await, "it has been taken since");
+    assert!(settle(&store, &second, Told::Yes, 41).await);
+    assert_eq!(take(&store, "a", 100).await, None);
+    let ahead = alert("near", 1, 1);
+    post(&store, "a", notice(&ahead, None), 1).await;
+    take(&store, "a", 1_000_000).await.expect("a clock that is days ahead takes it");
+    assert!(take(&store, "a", 50).await.is_some(), "it holds nobody up");
+}
+
+/// A sink that fails is left alone for a while, is seen to fail, and is well once it was told something.
+pub async fn a_failing_sink_is_left_alone_and_seen(store: Shared) {
+    for (part, now) in [("far", 1), ("near", 2)] {
+        post(&store, "a", notice(&alert(part, now, 1), None), now).await;
+    }
+    let first = take(&store, "a", 10).await.expect("waits");
+    assert!(settle(&store, &first, failed(20, false), 11).await);
+    assert_eq!(take(&store, "a", 19).await, None, "it is left alone");
+    let next = take(&store, "a", 20).await.expect("waits");
+    assert_eq!((next.failures, next.notice.key != first.notice.key), (1, true), "the others have their turn");
+    settle(&store, &next, failed(30, true), 21).await;
+    let sinks = store.list_sinks().await.expect("listed");
+    let fares = (sinks[0].failing_since, sinks[0].failures, sinks[0].waiting, sinks[0].given_up, sinks[0].next_try);
+    assert_eq!(fares, (Some(at(11)), 2, 1, 1, Some(at(30))));
+    assert_eq!(sinks[0].error.as_deref(), Some("HTTP 500"));
+    let again = take(&store, "a", 30).await.expect("waits");
+    assert_eq!((again.id, again.tries), (first.id, 2));
+    settle(&store, &again, Told::Yes, 31).await;
+    let sinks = store.list_sinks().await.expect("listed");
+    let fares = (sinks[0].failing_since, sinks[0].failures, &sinks[0].error, sinks[0].told_at, sinks[0].given_up);
+    assert_eq!(fares, (None, 0, &None, Some(at(31)), 1));
+}
+
+/// What fires is kept, with what was told of it; what was over long ago goes.
+pub async fn what_was_over_long_ago_is_forgotten(store: Shared) {
+    let firing = alert("far", 1, 1);
+    let over = |part: &str, at_secs| Alert { over_at: Some(at(at_secs)), ..alert(part, 1, 1) };
+    for alert in [&firing, &over("a", 5), &over("b", 6), &over("later", 50)] {
+        change(&store, None, alert).await;
+        post(&store, "s", notice(&Alert { over_at: None, ..alert.clone() }, None), 1).await;
+    }
+    let before = at(10);
+    assert!(store.forget_alerts(ForgetAlerts { before, limit: 1 }).await.expect("forgotten"), "there are more");
+    while store.forget_alerts(ForgetAlerts { before, limit: 1 }).await.expect("forgotten") {}
+    let kept: Vec<_> = listed(&store).await.into_iter().map(|view| (view.alert.finding.summary, view.posted)).collect();
+    let told = || [("s".to_owned(), 1)].into();
+    assert_eq!(kept, [("far is ill".to_owned(), told()), ("later is ill".to_owned(), told())]);
+    assert_eq!(store.list_sinks().await.expect("listed")[0].waiting, 2);
+}
+
+/// What is due, and which letters will soon be too old, is read for what alerts are judged by.
+pub async fn what_is_watched_is_told(store: Shared) {
+    attach(&store, 1).await;
+    let kept = |id: u128, message: &'static str| (job(id, plain()), message);
+    for (n, (new, message)) in [kept(1, "one"), kept(2, "one"), kept(3, "two")].into_iter().enumerate() {
+        bury(&store, new, Reason::SchemaValidation, message, at(n as i64)).await;
+    }
+    let watch = async |before: Timestamp, limit| {
+        let expiring = vec![(pipeline(), before), ("unknown".parse().expect("a name"), before)];
+        store.watch(Watch { expiring, limit, now: at(100) }).await.expect("read")
+    };
+    let watched = watch(at(0) + Duration::from_millis(1), 9).await;
+    assert!(watched.due_since.is_empty(), "nothing is queued");
+    let letters = |watched: &crate::contract::Watched| {
+        watched.expiring.values().map(|found| (found.letters, found.more, found.oldest)).collect::<Vec<_>>()
+    };
+    assert_eq!(letters(&watched), [(1, false, at(0))]);
+    assert_eq!(letters(&watch(at(50), 9).await), [(3, false, at(0))]);
+    assert_eq!(letters(&watch(at(50), 2).await), [(2, true, at(0))]);
+    let one: Vec<CauseId> = dead(&store, DeadFilter::default())
+        .await
+        .into_iter()
+        .filter(|letter| letter.message == "one")
+        .filter_map(|letter| letter.cause)
+        .collect();
+    change_cause(&store, &one[0], CauseChange::Resolve(None)).await;
+    assert_eq!(letters(&watch(at(70), 9).await), [(1, false, at(2))], "of the cause that is not resolved");
+    enqueue(&store, vec![job(4, plain())]).await;
+    assert_eq!(watch(at(0), 9).await.due_since.into_iter().collect::<Vec<_>>(), [(pipeline(), at(0))]);
+}

@@ -1,0 +1,193 @@
+//! Alerts: what fires, what sinks are to be told of it, and how the sinks fare. What that is is decided by `redrive_core::alerts`.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redrive_core::alerts::{Alert, Notice};
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+use serde::Serialize;
+
+use crate::error::Result;
+
+/// Alerts and their notices.
+#[async_trait]
+pub trait AlertStore {
+    /// The alerts that are kept, those that fire first, with what each sink was told of their present incident.
+    async fn list_alerts(&self) -> Result<Vec<AlertView>>;
+
+    /// Writes alerts, each if it is still of the version that it was judged on; says of each whether it was.
+    async fn change_alerts(&self, changes: Vec<AlertChange>) -> Result<Vec<bool>>;
+
+    /// Posts what sinks are to be told; what was posted before is not posted again. Says how many were new.
+    async fn post_notices(&self, params: PostNotices) -> Result<u64>;
+
+    /// Takes the next notice of a sink: nobody else has it for a while. Of one alert they come in their order, and none while the sink
+    /// is to be left alone.
+    async fn take_notice(&self, params: TakeNotice) -> Result<Option<TakenNotice>>;
+
+    /// Notes what became of a notice that was taken, and how its sink fares by that. Says no, and writes nothing, if somebody else
+    /// took it since.
+    async fn settle_notice(&self, params: SettleNotice) -> Result<bool>;
+
+    /// The sinks that were told something, or are to be, and how they fare.
+    async fn list_sinks(&self) -> Result<Vec<SinkView>>;
+
+    /// What alerts are judged by and nothing else tells: read from indexes, up to a limit.
+    async fn watch(&self, params: Watch) -> Result<Watched>;
+
+    /// Forgets alerts that were over before a time, and notices and sinks of which nothing was heard since; says whether there are more.
+    async fn forget_alerts(&self, params: ForgetAlerts) -> Result<bool>;
+}
+
+/// An alert with its version.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AlertView {
+    /// The alert.
+    #[serde(flatten)]
+    pub alert: Alert,
+    /// Counts the changes of it.
+    #[serde(skip)]
+    pub version: u64,
+    /// The highest number of a notice of this incident that each sink was told, or is to be told.
+    #[serde(skip)]
+    pub posted: BTreeMap<String, u32>,
+}
+
+/// A change of an alert.
+#[derive(Clone, Debug)]
+pub struct AlertChange {
+    /// The version that it was judged on; nothing if there was none.
+    pub was: Option<u64>,
+    /// What it is now.
+    pub alert: Alert,
+}
+
+/// Posts what sinks are to be told.
+#[derive(Clone, Debug)]
+pub struct PostNotices {
+    /// Which sink is to be told what.
+    pub notices: Vec<(String, Notice)>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Takes a notice.
+#[derive(Clone, Debug)]
+pub struct TakeNotice {
+    /// Of this sink.
+    pub sink: String,
+    /// Until when nobody else has it.
+    pub until: Timestamp,
+    /// What is later than this was written by a wrong clock, and holds nobody up.
+    pub believed_until: Timestamp,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A notice that was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TakenNotice {
+    /// Which.
+    pub id: i64,
+    /// What is to be told.
+    pub notice: Notice,
+    /// When it was posted.
+    pub posted_at: Timestamp,
+    /// How often it was taken, this time included.
+    pub tries: u32,
+    /// How often its sink failed in a row before.
+    pub failures: u32,
+}
+
+/// Says what became of a notice.
+#[derive(Clone, Debug)]
+pub struct SettleNotice {
+    /// Which.
+    pub id: i64,
+    /// How often it was taken, this time included.
+    pub tries: u32,
+    /// What became of it.
+    pub outcome: Told,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What became of a notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The sink took it.
+    Yes,
+    /// It did not.
+    No {
+        /// What went wrong, without secrets.
+        error: String,
+        /// When the sink is tried again.
+        next_try: Timestamp,
+        /// Whether this notice is not tried again.
+        give_up: bool,
+    },
+}
+
+/// How a sink fares.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SinkView {
+    /// What the local file calls it.
+    pub name: String,
+    /// Notices that it is still to be told.
+    pub waiting: u64,
+    /// When it was last told something.
+    pub told_at: Option<Timestamp>,
+    /// Since when it fails; nothing if it does not.
+    pub failing_since: Option<Timestamp>,
+    /// How often it failed in a row.
+    pub failures: u32,
+    /// What went wrong last, while it fails.
+    pub error: Option<String>,
+    /// When it is tried again, while it fails.
+    pub next_try: Option<Timestamp>,
+    /// Notices that it was never told.
+    pub given_up: u64,
+}
+
+/// Asks for what alerts are judged by.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// Letters of these pipelines that were kept since before a time will soon be too old.
+    pub expiring: Vec<(PipelineName, Timestamp)>,
+    /// At most so many letters are looked at, of each.
+    pub limit: u32,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What alerts are judged by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// Bytes that are free on the disk of the store, where that can be told.
+    pub free_bytes: Option<u64>,
+    /// Since when the first job of each queue is due, of queues that have one.
+    pub due_since: BTreeMap<PipelineName, Timestamp>,
+    /// Letters of causes that are not resolved and will soon be too old.
+    pub expiring: BTreeMap<PipelineName, ExpiringLetters>,
+}
+
+/// Letters that will soon be too old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiringLetters {
+    /// How many, of those that were looked at.
+    pub letters: u64,
+    /// Whether not all were looked at.
+    pub more: bool,
+    /// Since when the oldest is kept.
+    pub oldest: Timestamp,
+}
+
+/// Asks for what is over to be forgotten.
+#[derive(Clone, Copy, Debug)]
+pub struct ForgetAlerts {
+    /// What was over before this.
+    pub before: Timestamp,
+    /// At most so many rows of each kind.
+    pub limit: u32,
+}
