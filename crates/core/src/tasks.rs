@@ -105,6 +105,16 @@ pub fn is_by_content(key: &str) -> bool {
     key.starts_with("c:")
 }
 
+/// Whether nobody gave a task its key: it was made of its content, of a long value, or of its file and line.
+pub fn is_made_up(key: &str) -> bool {
+    let is_by_line = |(file, line): (&str, &str)| {
+        file.len() == FILE_DIGITS
+            && file.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            && line.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    is_by_content(key) || key.starts_with("k:") || key.split_once(':').is_some_and(is_by_line)
+}
+
 /// The key by which a task was known before tasks were known by their content: the hash of its whole file, and its line.
 pub fn key_by_line(file: &str, line: u64) -> String {
     format!("{file}:{line}")
@@ -233,6 +243,17 @@ mod tests {
             (r#"{"a":{"b":1}}"#, r#"{"a":{},"b":1}"#),
         ] {
             assert_ne!(of(one), of(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_nobody_gave_is_told_from_one_that_somebody_did() {
+        for made_up in ["c:6lo26gvdqqriqn2o7gugsou3um#2", "k:6lo26gvdqqriqn2o7gugsou3um", "0123456789abcdef01234567:12"]
+        {
+            assert!(is_made_up(made_up), "{made_up}");
+        }
+        for given in ["product-7", "7", "a:b", "0123456789abcdef0123456z:12", "[1,\"c:x\"]"] {
+            assert!(!is_made_up(given), "{given}");
         }
     }
 

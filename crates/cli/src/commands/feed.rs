@@ -44,7 +44,7 @@ pub async fn naming(
     let round = match (&args.round, args.again) {
         (None, true) => {
             let round = redrive.next_round(pipeline).await?;
-            say!("round {round} begins; if it is interrupted, go on with --round {round} in place of --again");
+            say!("round {round} begins; to go on with it later: --round {round}");
             Some(round)
         }
         (round, _) => round.clone(),
@@ -57,10 +57,8 @@ pub async fn naming(
         Recognised::Changed { new, .. } => {
             let place = tasks.name();
             say!("{place} is not known here in this form: {new} of its tasks are new");
-            say!(
-                "What ran before the upgrade is known only by its unchanged file. If this is such a file, changed since,"
-            );
-            say!("its tasks run again, this once; from then on each is known by its content.");
+            say!("Tasks that ran before the upgrade are known by their unchanged file. If this is");
+            say!("such a file and was changed since, they run again, this once.");
             match args.yes || args.dry_run || is_yes("Run them? [y/N]") {
                 true => Ok(naming),
                 false => Err(TasksError::Changed { place: place.to_owned(), new }.into()),
@@ -110,7 +108,7 @@ pub fn known(fed: &Fed) -> Vec<String> {
         ("done before", fed.known_done),
         ("dead before", fed.known_dead),
         ("discarded before", fed.known_discarded),
-        ("in the queue already, or twice in the file", fed.known_open),
+        ("queued already or twice in the file", fed.known_open),
     ];
     counts.into_iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}")).collect()
 }

@@ -13,6 +13,7 @@ use redrive_core::time::Timestamp;
 use crate::output::foreign::cut;
 use crate::output::paint::{WAITING, paint};
 use crate::output::print::say;
+use crate::output::table::{line_width_of_stderr, second};
 
 /// A worker that waits no longer than that while nothing moves.
 pub fn at_most(worker: Worker, max_wait: Wait) -> Worker {
@@ -25,13 +26,13 @@ pub fn at_most(worker: Worker, max_wait: Wait) -> Worker {
 /// Says who was waited for, why and since when.
 pub fn show(waited: &Waited, now: Timestamp) {
     let idle = now.since(waited.since).as_secs();
-    let next = waited.next_due.map(|due| format!(", the next is due at {due}")).unwrap_or_default();
-    say!("{} nothing moved for {idle} s{next}; --max-wait says how long to wait", paint(WAITING, "waited:"));
+    let next = waited.next_due.map(|due| format!(", the next is due at {}", second(due))).unwrap_or_default();
+    say!("{} nothing moved for {idle} s{next}", paint(WAITING, "waited:"));
     for target in &waited.targets {
         let since = target.breaker.opened_at.unwrap_or(target.breaker.since);
         let why = target.breaker.why.as_deref().unwrap_or("it failed too often");
-        let name = cut(&target.target, 60);
-        say!("  {name}  {} tasks held since {since}: {}", target.held, cut(why, 100));
+        say!("  {} tasks held since {}: {}", target.held, second(since), cut(&target.target, 30));
+        say!("      {}", cut(why, line_width_of_stderr().saturating_sub(6)));
     }
 }
 

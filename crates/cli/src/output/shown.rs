@@ -8,12 +8,10 @@ use redrive_core::time::Timestamp;
 
 use super::foreign::{cut, width_of};
 
-/// The longest target, and the longest reason, that are shown whole.
-const TARGET_COLUMNS: usize = 28;
-const WHY_COLUMNS: usize = 40;
-
-/// Columns below which a reason says nothing.
-const WHY_COLUMNS_MIN: usize = 8;
+/// The longest target, and the longest reason, that are shown whole; and how short a target may be cut.
+const TARGET_COLUMNS: usize = 32;
+const WHY_COLUMNS: usize = 60;
+const TARGET_COLUMNS_MIN: usize = 12;
 
 /// What is known of a run under way.
 pub struct Shown {
@@ -33,7 +31,9 @@ pub struct Held {
     /// The target that is tried next, and how many others there are.
     target: String,
     others: usize,
+    /// Why, in full and in short.
     why: String,
+    in_short: String,
     next_try: Duration,
 }
 
@@ -42,33 +42,45 @@ impl Held {
     pub fn of(breakers: &[BreakerView], now: Timestamp) -> Option<Self> {
         let waiting = || breakers.iter().filter(|breaker| breaker.held > 0);
         let next = waiting().min_by_key(|breaker| breaker.breaker.open_until)?;
-        let opener = next.breaker.opened_by.as_ref().map(ToString::to_string);
+        let opener = next.breaker.opened_by.as_ref();
+        let why = opener.map(ToString::to_string).or_else(|| next.breaker.why.clone());
+        let in_short = opener.map(|opener| opener.code.clone().unwrap_or_else(|| opener.reason.to_string()));
+        let why = why.unwrap_or_else(|| "it fails".to_owned());
         Some(Self {
             jobs: waiting().map(|breaker| breaker.held).sum(),
             target: next.target.clone(),
             others: waiting().count() - 1,
-            why: opener.or_else(|| next.breaker.why.clone()).unwrap_or_else(|| "it fails".to_owned()),
+            in_short: in_short.unwrap_or_else(|| why.clone()),
+            why,
             next_try: next.breaker.open_until.since(now),
         })
     }
 
-    /// The same within so many columns: the reason gives way first.
+    /// The same within so many columns: first the reason is told in short, then the target is cut.
     fn within(&self, room: usize) -> String {
         let others = if self.others > 0 { format!(" +{}", self.others) } else { String::new() };
-        let head = format!("held {}: {}{others}", self.jobs, cut(&self.target, TARGET_COLUMNS));
-        let tail = format!(", again in {}", short(self.next_try));
-        let left = room.saturating_sub(width_of(&head) + width_of(&tail) + 3).min(WHY_COLUMNS);
-        match left >= WHY_COLUMNS_MIN {
-            true => format!("{head} ({}){tail}", cut(&self.why, left)),
-            false => format!("{head}{tail}"),
+        let told = |target: usize, why: &str| {
+            let why = cut(why, WHY_COLUMNS);
+            format!("held {} {}{others} ({why}) {}", self.jobs, cut(&self.target, target), short(self.next_try))
+        };
+        let whole = told(TARGET_COLUMNS, &self.why);
+        if width_of(&whole) <= room {
+            return whole;
         }
+        let told_in_short = told(TARGET_COLUMNS, &self.in_short);
+        let over = width_of(&told_in_short).saturating_sub(room);
+        let target = width_of(&cut(&self.target, TARGET_COLUMNS)).saturating_sub(over);
+        told(target.max(TARGET_COLUMNS_MIN), &self.in_short)
     }
 }
 
 impl Shown {
     /// As much of it as fits into so many columns.
     pub fn within(&self, room: usize) -> String {
-        let runs = self.runs.map(|(count, longest)| format!("{count} running, {}", short(longest)));
+        let runs = self.runs.map(|(count, longest)| match longest.as_secs() {
+            0 => format!("{count} running"),
+            _ => format!("{count} running {}", short(longest)),
+        });
         let count = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
         let parts = [
             runs,
@@ -85,9 +97,10 @@ impl Shown {
         }
         for part in parts.into_iter().flatten() {
             let space = if text.is_empty() { "" } else { "  " };
-            if width_of(&text) + space.len() + width_of(&part) <= room {
-                text = format!("{text}{space}{part}");
+            if width_of(&text) + space.len() + width_of(&part) > room {
+                break;
             }
+            text = format!("{text}{space}{part}");
         }
         text
     }
@@ -96,9 +109,9 @@ impl Shown {
 /// A time in one unit.
 fn short(time: Duration) -> String {
     match time.as_secs() {
-        secs @ 0..120 => format!("{secs} s"),
-        secs @ 120..7_200 => format!("{} min", secs / 60),
-        secs => format!("{} h", secs / 3_600),
+        secs @ 0..120 => format!("{secs}s"),
+        secs @ 120..7_200 => format!("{}m", secs / 60),
+        secs => format!("{}h", secs / 3_600),
     }
 }
 
@@ -109,9 +122,10 @@ mod tests {
     fn shown() -> Shown {
         let held = Held {
             jobs: 96,
-            target: "shop.example".into(),
+            target: "catalogue.shop.example".into(),
             others: 1,
-            why: "blocked 403: Attention Required! | a challenge page".into(),
+            why: "blocked 403: Attention Required! | a challenge page that goes on and on, as such pages do".into(),
+            in_short: "403".into(),
             next_try: Duration::from_secs(27),
         };
         let runs = Some((4, Duration::from_secs(12)));
@@ -119,21 +133,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_and_what_runs_is_seen_at_80_columns() {
-        // A bar of 12, a counter of 9, and what is between them.
-        let text = shown().within(80 - 12 - 9 - 3);
-        assert_eq!(text, "held 96: shop.example +1, again in 27 s  4 running, 12 s");
-        assert_eq!(
-            shown().within(100),
-            "held 96: shop.example +1 (blocked 403: Attention Required! | a ch…), again in 27 s  4 running, 12 s"
-        );
+    fn what_is_held_why_and_until_when_and_what_runs_is_seen_at_80_columns() {
+        // A bar of 12, a counter of up to 11, and what is between them.
+        assert_eq!(shown().within(80 - 12 - 11 - 3), "held 96 catalogue.shop.ex… +1 (403) 27s  4 running 12s");
+        assert_eq!(shown().within(80 - 12 - 7 - 3), "held 96 catalogue.shop.example +1 (403) 27s  4 running 12s");
+        let wide =
+            "held 96 catalogue.shop.example +1 (blocked 403: Attention Required! | a challenge page that go…) 27s";
+        assert_eq!(shown().within(140), format!("{wide}  4 running 12s  3 died  9 retrying"));
     }
 
     #[test]
     fn the_rest_is_left_out_from_the_end() {
         let free = Shown { held: None, ..shown() };
-        assert_eq!(free.within(56), "4 running, 12 s  3 died  9 retrying  41.2/s  512 done");
-        assert_eq!(free.within(30), "4 running, 12 s  3 died");
+        assert_eq!(free.within(56), "4 running 12s  3 died  9 retrying  41.2/s  512 done");
+        assert_eq!(free.within(30), "4 running 12s  3 died");
         for room in 0..120 {
             assert!(width_of(&shown().within(room)) <= room, "{room}");
             assert!(width_of(&free.within(room)) <= room, "{room}");

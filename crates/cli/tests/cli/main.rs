@@ -42,6 +42,7 @@ mod status;
 mod submit_poll;
 mod suspects;
 mod tasks;
+mod terminal;
 mod tries;
 mod vault;
 mod work;

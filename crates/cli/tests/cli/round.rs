@@ -37,7 +37,7 @@ fn again_begins_a_round_and_says_its_name() {
     assert!(sandbox.redrive("round list").expect(0).stdout.starts_with("no rounds: "));
     for _ in 0..2 {
         let ran = sandbox.redrive("run urls.txt --again -- true").expect(0).complains("done: 1");
-        ran.complains(" begins; if it is interrupted, go on with --round ");
+        ran.complains(" begins; to go on with it later: --round ");
     }
     let rounds = sandbox.redrive("round list --json").expect(0).json_lines();
     assert_eq!(rounds.len(), 2, "{rounds:?}");

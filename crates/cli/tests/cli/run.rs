@@ -279,7 +279,7 @@ fn what_a_resumed_run_finishes_is_counted_once() {
     sandbox.redrive("push tasks.jsonl").expect(0);
     let ran = sandbox.redrive("run tasks.jsonl --out out.jsonl -- true").expect(0).complains("done: 300");
     assert!(!ran.stderr.contains("done before"), "{}", ran.stderr);
-    ran.complains("known: 300 in the queue already");
+    ran.complains("known: 300 queued already");
     sandbox.redrive("run tasks.jsonl -- true").expect(0).complains("done: 0").complains("300 done before; 0 new");
 }
 

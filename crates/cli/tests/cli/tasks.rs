@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Sandbox, eventually, json_lines, peak_kib};
 
-fn urls(range: std::ops::Range<u32>) -> String {
+pub fn urls(range: std::ops::Range<u32>) -> String {
     range.map(|n| format!("https://shop.example/{n}\n")).collect()
 }
 
@@ -81,7 +81,7 @@ fn what_would_be_done_is_told_and_nothing_is_made() {
         .redrive("run urls.txt --limit 8 -- true")
         .expect(0)
         .complains("done: 8 (8 without a result)")
-        .complains("--limit");
+        .complains("limit reached");
     let told = sandbox.redrive("run urls.txt --dry-run --json -- true").expect(0).json();
     assert_eq!((&told["new"], &told["known"]["done"]), (&json!(12), &json!(8)));
     sandbox.redrive("run urls.txt --limit 8 -- true").expect(0).complains("8 done before; 8 new");
@@ -160,7 +160,7 @@ fn memory_does_not_grow_with_what_is_read() {
 }
 
 /// The store as it was when tasks were known by their file and line.
-fn of_before(sandbox: &Sandbox, text: &str) {
+pub fn of_before(sandbox: &Sandbox, text: &str) {
     let conn = Connection::open(sandbox.path(".redrive/redrive.db")).expect("opened");
     let hash = blake3::hash(text.as_bytes()).to_hex()[..24].to_owned();
     conn.execute("INSERT INTO task_file SELECT id, ?1 FROM pipeline", [&hash]).expect("written");

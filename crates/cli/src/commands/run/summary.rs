@@ -4,7 +4,7 @@ use anyhow::Result;
 use redrive::Redrive;
 use redrive::dead::CauseDied;
 use redrive_core::dead::DeadLetter;
-use redrive_core::jobs::Input;
+use redrive_core::tasks::is_made_up;
 
 use super::super::{feed, waiting};
 use super::end::RunEnd;
@@ -37,27 +37,22 @@ impl RunEnd {
             );
         }
         if self.replaying > 0 {
-            say!(
-                "{} {} wait in a replay: `redrive replay list` shows it, `redrive replay resume` goes on with it",
-                paint(WAITING, "replaying:"),
-                self.replaying
-            );
+            let see = "see `redrive replay list`, `replay resume`";
+            say!("{} {} wait in a replay: {see}", paint(WAITING, "replaying:"), self.replaying);
         }
         waiting::show_handed_on(redrive, self.handed_on.clone()).await?;
         if self.fed.broken > 0 {
             say!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
         }
         if self.fed.limited {
-            say!(
-                "{} taken: the same command takes the next; without --limit, all",
-                paint(WAITING, "as many as --limit says")
-            );
+            say!("{} the same command takes the next tasks", paint(WAITING, "limit reached:"));
         }
         if let Some(waited) = &self.waited {
             waiting::show(waited, redrive.now());
         }
         if self.interrupted || self.waited.is_some() {
-            say!("{} {}; the same command goes on", paint(WAITING, "left:"), self.left);
+            let longer = if self.waited.is_some() { "; --max-wait has it wait longer" } else { "" };
+            say!("{} {}; the same command goes on{longer}", paint(WAITING, "left:"), self.left);
         }
         Ok(())
     }
@@ -123,15 +118,12 @@ fn say_cause(died: &CauseDied) {
     say!("      e.g. {what} {tried}  {}", paint(DIM, next));
 }
 
-/// What a letter is about, as short as it can be told: its own key, its address, or its input.
+/// What a letter is about, as short as it can be told: the key that somebody gave it, its address, or its input.
 fn subject(letter: &DeadLetter) -> String {
-    let text = |field: &str| letter.input.get(field).and_then(|value| value.as_str());
-    match text("url").or_else(|| text("key")) {
+    let given = letter.key.as_deref().filter(|key| !is_made_up(key));
+    let url = letter.input.get("url").and_then(|value| value.as_str());
+    match given.or(url) {
         Some(text) => text.to_owned(),
-        None => in_short(&letter.input),
+        None => serde_json::to_string(&letter.input).unwrap_or_default(),
     }
-}
-
-fn in_short(input: &Input) -> String {
-    serde_json::to_string(input).unwrap_or_default()
 }
