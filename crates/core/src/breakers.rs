@@ -4,6 +4,7 @@
 //! the next value over with the version that it was made from. While it is not closed a few jobs go to see, as probes, and only
 //! what they say counts.
 
+mod hand;
 mod known;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::clock::set_back;
 use crate::failures::{Disposition, Failure, Reason};
 use crate::time::Timestamp;
 
+pub use hand::{AlreadyClosed, BreakerTurn, HeldBy, turned};
 pub use known::{BreakerChange, BreakerRow, Gate, Gates, Heard, Known, NextBreaker};
 
 /// When a breaker opens and how it closes again.
@@ -179,6 +181,9 @@ pub struct Breaker {
     /// What the target last failed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Who holds it, if a person does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<HeldBy>,
 }
 
 /// The most that is kept of why a target failed, in characters.
@@ -210,7 +215,17 @@ impl Breaker {
             opened_at: None,
             opened_by: None,
             why: None,
+            held_by: None,
         }
+    }
+
+    /// Why it is not closed, in words: who holds it, or what opened it, or what the target last failed with.
+    pub fn explained(&self) -> Option<String> {
+        let held = self.held_by.as_ref().map(|held| match &held.why {
+            Some(why) => format!("held by {}: {why}", held.by.name),
+            None => format!("held by {}", held.by.name),
+        });
+        held.or_else(|| self.opened_by.as_ref().map(ToString::to_string)).or_else(|| self.why.clone())
     }
 
     /// Takes the breaker back to now if it changed at a time that has not come: the clock was set back since. What it was told
@@ -284,7 +299,7 @@ impl Breaker {
                 if self.probes_ok >= policy.probes {
                     *self = Self::closed(said.at);
                 } else if self.state == BreakerState::Open {
-                    (self.state, self.since) = (BreakerState::HalfOpen, said.at);
+                    (self.state, self.since, self.held_by) = (BreakerState::HalfOpen, said.at, None);
                 }
             }
             // Of a probe that goes on the next word comes with the next probe: without the wait all that is held would follow.

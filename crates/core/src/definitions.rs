@@ -112,6 +112,20 @@ pub fn define(section: &Value, files: &BTreeMap<String, String>, secrets: &Secre
     Definition { version: DefinitionVersion(digits(&whole.to_string())), text: format!("{shown:#}") }
 }
 
+/// A pipeline's section as people may see it, whole: of secrets and variables only what they are taken from.
+pub fn shown(section: &Value, secrets: &Secrets) -> Value {
+    let mut whole = without_secrets(section, secrets);
+    if let Some(Value::Object(variables)) = whole.get_mut("env") {
+        let values =
+            variables.values_mut().filter_map(|value| if let Value::String(text) = value { Some(text) } else { None });
+        values.for_each(|text| *text = references(text));
+    }
+    let mut shown = whole.clone();
+    secrets.mask_json(&mut shown);
+    restore_references(&mut shown, &whole);
+    shown
+}
+
 fn digits(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..DIGITS].to_owned()
 }
@@ -214,7 +228,7 @@ fn restore_references(shown: &mut Value, whole: &Value) {
 }
 
 /// The same with all keys in order.
-fn sorted(value: &Value) -> Value {
+pub(crate) fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(sorted).collect(),
         Value::Object(fields) => {

@@ -2,6 +2,8 @@
 //!
 //! Ids are UUIDs of version 7, made from a time and random bits that are passed in.
 
+mod refs;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::time::Timestamp;
+
+pub use self::refs::{IdEnding, JobRef};
 
 fn uuid_v7(now: Timestamp, random: u128) -> Uuid {
     let millis = u64::try_from(now.as_millis()).unwrap_or(0);

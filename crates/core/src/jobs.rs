@@ -90,7 +90,8 @@ pub fn host_of(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
-/// An input with fields changed: by name, by `a.b` for one inside another, or by JSON pointer. Nothing if a change does not
+/// An input with fields changed: by name, by `a.b` for one inside another, or by JSON pointer; the empty one is the whole input.
+/// Nothing if a change does not
 /// fit it: a place in a list that is not there, a field of a number. If the target was the input's own, it is that of the
 /// new input.
 pub fn edited(input: &Input, edits: &Input, target: Option<&str>) -> Option<(Input, Option<String>)> {
@@ -114,7 +115,25 @@ pub fn field<'a>(input: &'a Input, field: &str) -> Option<&'a Value> {
     })
 }
 
+/// Takes a field out of an input, found as [`field`] finds it. What is inside a list is copied.
+pub fn take_field(input: &mut Input, name: &str) -> Option<Value> {
+    let found = field(input, name)?.clone();
+    let path = path_of(name, input);
+    let (last, before) = path.split_last()?;
+    let inside = before.iter().try_fold(&mut *input, |inside, name| match inside.get_mut(name.as_str())? {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    });
+    if let Some(fields) = inside {
+        fields.remove(last.as_str());
+    }
+    Some(found)
+}
+
 fn path_of(field: &str, input: &Input) -> Vec<String> {
+    if field.is_empty() {
+        return Vec::new();
+    }
     if let Some(pointer) = field.strip_prefix('/') {
         return pointer.split('/').map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
     }
@@ -323,6 +342,13 @@ mod tests {
         for odd in [json!({"/a/b/7": 1}), json!({"/url/x": 1}), json!({"a.b.x": 1})] {
             assert_eq!(edited(&input, &object(odd.clone()), None), None, "{odd}");
         }
+        let (changed, target) =
+            edited(&input, &object(json!({"": {"url": "https://x.example/"}})), Some("old.example")).expect("it fits");
+        assert_eq!(
+            (Value::Object(changed), target.as_deref()),
+            (json!({"url": "https://x.example/"}), Some("x.example"))
+        );
+        assert_eq!(edited(&input, &object(json!({"": [1]})), None), None, "an input is an object");
         assert_eq!(field(&input, "a.b"), Some(&json!([1, 2])));
         assert_eq!(field(&input, "/a/b/1"), Some(&json!(2)));
         assert_eq!(field(&input, "a.x"), None);

@@ -57,6 +57,7 @@ pub mod jobs;
 pub mod leader;
 pub mod ledger;
 pub mod payloads;
+pub mod pipelines;
 pub mod policy;
 pub mod proxies;
 pub mod replays;

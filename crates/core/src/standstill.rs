@@ -16,13 +16,15 @@ pub struct Standstill {
     pub free: u64,
     /// When the next job may be leased, probes of breakers included.
     pub next_due: Option<Timestamp>,
+    /// Whether people have the pipeline rest: it may go on at any time, and nobody knows when.
+    pub paused: bool,
 }
 
 impl Standstill {
     /// Whether to stop waiting. Probes that fail do not count: a target that stays away would be waited for without end.
     pub fn is_in_vain(&self, max_wait: Duration, now: Timestamp) -> bool {
-        let none_due = self.next_due.is_none_or(|due| due > now + max_wait);
-        let held_too_long = self.free == 0 && now.since(self.settled_at) >= max_wait;
+        let none_due = !self.paused && self.next_due.is_none_or(|due| due > now + max_wait);
+        let held_too_long = (self.free == 0 || self.paused) && now.since(self.settled_at) >= max_wait;
         self.running == 0 && (none_due || held_too_long)
     }
 }
@@ -38,7 +40,7 @@ mod tests {
     }
 
     fn held(next_due: i64) -> Standstill {
-        Standstill { settled_at: at(0), running: 0, free: 0, next_due: Some(at(next_due)) }
+        Standstill { settled_at: at(0), running: 0, free: 0, next_due: Some(at(next_due)), paused: false }
     }
 
     #[test]
@@ -60,6 +62,12 @@ mod tests {
     fn running_jobs_and_retries_to_come_are_waited_for() {
         assert!(!Standstill { running: 1, ..held(3_600) }.is_in_vain(MAX, at(9_000)));
         assert!(!Standstill { free: 1, ..held(9_300) }.is_in_vain(MAX, at(9_000)));
+    }
+
+    #[test]
+    fn a_pause_is_waited_for_as_a_target_is() {
+        let paused = Standstill { free: 3, next_due: None, paused: true, ..held(0) };
+        assert!(!paused.is_in_vain(MAX, at(599)) && paused.is_in_vain(MAX, at(600)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Breakers, for whoever leases and settles in this process: what is known of them, and folding in what attempts said of their
 //! targets. One for each store that is open, so that callers in one process do not get in each other's way.
 
+mod hand;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +16,8 @@ use redrive_store::{Result, Store};
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::events::Happening;
+
+pub use self::hand::BreakerError;
 
 /// How often to ask again when the gates are others by the time that a lease comes.
 const TURNS_MAX: u32 = 8;

@@ -5,14 +5,17 @@ use std::io;
 use redrive_core::causes::{CauseId, Unchangeable};
 use redrive_core::ids::{InvalidName, PipelineName};
 use redrive_core::jobs::KEY_BYTES_MAX;
+use redrive_core::pipelines::Pause;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
 use redrive_store::contract::BreakerView;
 
+use crate::breakers::BreakerError;
 use crate::config::ConfigError;
 use crate::dead::DeadError;
 use crate::jobs::JobError;
 use crate::payloads::PayloadError;
+use crate::pipelines::PipelineError;
 use crate::replays::ReplayError;
 use crate::tasks::TasksError;
 
@@ -46,6 +49,12 @@ pub enum Error {
     /// A payload cannot be found.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// A breaker cannot be turned.
+    #[error(transparent)]
+    Breaker(#[from] BreakerError),
+    /// Something about a pipeline cannot be done.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
     /// A replay is refused.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -144,6 +153,8 @@ impl Error {
             Self::Dead(error) => error.kind(),
             Self::Job(error) => error.kind(),
             Self::Payload(error) => error.kind(),
+            Self::Breaker(error) => error.kind(),
+            Self::Pipeline(error) => error.kind(),
             Self::Replay(error) => error.kind(),
             _ => ErrorKind::Failed,
         }
@@ -164,4 +175,6 @@ pub struct Waited {
     pub next_due: Option<Timestamp>,
     /// The targets that were waited for.
     pub targets: Vec<BreakerView>,
+    /// The pause of the pipeline, if somebody paused it.
+    pub paused: Option<Pause>,
 }

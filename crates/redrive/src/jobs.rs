@@ -1,7 +1,7 @@
 //! Jobs, for who holds a [`Redrive`]: looking at one in any state, and cancelling.
 
 use redrive_core::actors::Actor;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{IdEnding, JobId, JobRef};
 use redrive_core::state::JobState;
 use redrive_store::contract::{CancelJobs, JobDetail};
 
@@ -17,6 +17,15 @@ pub enum JobError {
     /// There is no such job.
     #[error("no job {0}")]
     Unknown(JobId),
+    /// None ever had this number.
+    #[error("no job has the number {0}")]
+    NoNumber(i64),
+    /// No id ends so.
+    #[error("no job's id ends with {0}")]
+    NoEnding(IdEnding),
+    /// Several ids end so.
+    #[error("the ids of several jobs end with {0}: give more of it")]
+    Ambiguous(IdEnding),
     /// It has ended already.
     #[error("job {id} is {state}: only queued and leased jobs can be cancelled")]
     Ended {
@@ -31,7 +40,8 @@ impl JobError {
     /// What it means to who asked.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unknown(_) => ErrorKind::Missing,
+            Self::Unknown(_) | Self::NoNumber(_) | Self::NoEnding(_) => ErrorKind::Missing,
+            Self::Ambiguous(_) => ErrorKind::Invalid,
             Self::Ended { .. } => ErrorKind::Refused,
         }
     }
@@ -47,6 +57,27 @@ pub struct Cancelled {
 }
 
 impl Redrive {
+    /// The job that is named by its number, or by the end of its id. A whole id is believed.
+    pub async fn find_job(&self, named: &JobRef) -> Result<JobId, Error> {
+        let found = self.store.find_jobs(*named).await?;
+        match (found.as_slice(), *named) {
+            ([], JobRef::Id(id)) => Ok(id),
+            ([], JobRef::Number(number)) => Err(JobError::NoNumber(number).into()),
+            ([], JobRef::Ending(ending)) => Err(JobError::NoEnding(ending).into()),
+            ([_, _, ..], JobRef::Ending(ending)) => Err(JobError::Ambiguous(ending).into()),
+            ([id, ..], _) => Ok(*id),
+        }
+    }
+
+    /// The jobs that are named so, in their order.
+    pub async fn find_jobs(&self, named: &[JobRef]) -> Result<Vec<JobId>, Error> {
+        let mut ids = Vec::with_capacity(named.len());
+        for named in named {
+            ids.push(self.find_job(named).await?);
+        }
+        Ok(ids)
+    }
+
     /// A job in any state, with its history.
     pub async fn job(&self, id: JobId) -> Result<JobDetail, Error> {
         Ok(self.store.get_job(id).await?.ok_or(JobError::Unknown(id))?)

@@ -23,12 +23,13 @@
 //! - [`handler`]: what does the work: a closure, or any command
 //! - `activity`: what people did
 //! - [`alerts`]: what is watched, and who is told
-//! - `breakers`: leasing past them, and folding in what attempts say of their targets
+//! - [`breakers`]: leasing past them, folding in what attempts say of their targets, and turning them by hand
 //! - [`causes`]: the rules by which failures find their cause
 //! - [`tasks`]: files of tasks, and bringing them into a pipeline
 //! - `rounds`: repetitions of the same tasks
 //! - [`replays`]: sending dead letters through again, and what would recover
 //! - [`report`]: what fails, where, when, since when
+//! - [`pipelines`]: which there are, pausing them
 //! - [`jobs`], [`payloads`], [`status`], [`doctor`]: looking at what is there, and what can be done with it
 //! - [`dead`]: what can be done with dead letters; [`export`]: the formats of other tools
 //! - [`sink`]: where results go, before their jobs are settled
@@ -43,7 +44,7 @@
 
 mod activity;
 pub mod alerts;
-mod breakers;
+pub mod breakers;
 pub mod causes;
 pub mod chance;
 pub mod clock;
@@ -61,6 +62,7 @@ pub mod leases;
 mod lines;
 pub mod payloads;
 pub mod pipeline;
+pub mod pipelines;
 pub mod replays;
 pub mod report;
 mod rounds;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::actors::Actor;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, JobRef};
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_store::contract::ListPayloads;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub enum PayloadError {
     #[error("{0} is the beginning of several payloads: give more of it")]
     Ambiguous(String),
     /// It is no name of a payload.
-    #[error("{0:?} is neither a job's id nor the hash of a payload, or at least 6 digits of one")]
+    #[error("{0:?} is neither a job's number or id nor the hash of a payload, or at least 6 digits of one")]
     NoName(String),
 }
 
@@ -99,10 +99,16 @@ pub struct Verified {
 }
 
 impl Redrive {
-    /// The payload that a text means: of a job's id, its newest; or a payload's own hash, or the beginning of one.
+    /// The payload that a text means: of a job, by its number or id, its newest; or a payload's own hash, or the beginning of one.
+    /// What could be either is a job.
     pub async fn find_payload(&self, name: &str) -> Result<Payload, Error> {
-        if let Ok(job) = name.parse::<JobId>() {
-            return self.payload_of(job).await;
+        if let Ok(named) = name.parse::<JobRef>() {
+            match self.find_job(&named).await {
+                Ok(job) => return self.payload_of(job).await,
+                // It may be the beginning of a hash.
+                Err(Error::Job(_)) if name.len() >= PREFIX_MIN => {}
+                Err(error) => return Err(error),
+            }
         }
         if name.len() < PREFIX_MIN || !name.chars().all(|c| c.is_ascii_hexdigit()) {
             return Err(PayloadError::NoName(name.to_owned()).into());

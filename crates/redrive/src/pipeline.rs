@@ -59,6 +59,11 @@ pub(crate) fn acquainted(mut pipelines: Vec<Pipeline>) -> Vec<Pipeline> {
     pipelines
 }
 
+/// How many jobs run at once unless something else is said.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl Pipeline {
     /// A pipeline with the default policy that runs as many jobs at once as the machine has cores.
     pub fn new(name: &str, handler: impl Handler + 'static) -> Result<Self, Error> {
@@ -67,7 +72,7 @@ impl Pipeline {
 
     /// The same, with a name that was checked already.
     pub fn with_name(name: PipelineName, handler: Arc<dyn Handler>) -> Self {
-        let concurrency = std::thread::available_parallelism().map_or(1, usize::from);
+        let concurrency = cores();
         Self {
             name,
             policy: Arc::new(Policy { proxies: handler.proxies(), ..Policy::default() }),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
+use redrive_core::pipelines::Pause;
 use redrive_store::contract::{AlertView, BreakerView, ListReplays, ReplayView, SinkView, WorkerView};
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ pub struct Status {
     pub alerts: Vec<AlertView>,
     /// Sinks that fail.
     pub failing_sinks: Vec<SinkView>,
+    /// The pipelines that people have rest.
+    pub pauses: BTreeMap<PipelineName, Pause>,
 }
 
 impl Redrive {
@@ -42,6 +45,7 @@ impl Redrive {
             workers: self.store.list_workers().await?,
             alerts: self.store.list_alerts().await?.into_iter().filter(|view| view.alert.is_firing()).collect(),
             failing_sinks: sinks.into_iter().filter(|sink| sink.failing_since.is_some()).collect(),
+            pauses: self.store.pauses().await?,
         })
     }
 }

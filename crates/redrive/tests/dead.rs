@@ -93,10 +93,12 @@ async fn what_one_store_exports_another_takes_in_once() {
     lines.extend(b"\nnonsense\n");
     let mut notes = Vec::new();
     let file = std::io::Cursor::new(lines.clone());
-    let imported = to.import_dead_lines("letters", &by(), file, |note| notes.push(note)).await.expect("imported");
+    let imported =
+        to.import_dead_file(("letters", file), None, &by(), |note| notes.push(note)).await.expect("imported");
     assert_eq!(imported, Imported { new: 450, broken: 1, ..Imported::default() });
     assert!(matches!(&notes[..], [ImportNote::Broken { number: 452, .. }]), "{notes:?}");
-    let again = to.import_dead_lines("letters", &by(), std::io::Cursor::new(lines), |_| {}).await.expect("imported");
+    let again =
+        to.import_dead_file(("letters", std::io::Cursor::new(lines)), None, &by(), |_| {}).await.expect("imported");
     assert_eq!((again.new, again.known, left(&to).await), (0, 450, 450));
 }
 
@@ -112,7 +114,8 @@ async fn a_key_that_belongs_to_another_job_is_left_alone() {
     to.enqueue(&other, [json!({"key": "k0"})]).await.expect("accepted");
     let mut notes = Vec::new();
     let file = std::io::Cursor::new(lines);
-    let imported = to.import_dead_lines("letters", &by(), file, |note| notes.push(note)).await.expect("imported");
+    let imported =
+        to.import_dead_file(("letters", file), None, &by(), |note| notes.push(note)).await.expect("imported");
     assert_eq!(imported, Imported { skipped: 1, ..Imported::default() });
     let taken = matches!(&notes[..], [ImportNote::KeyTaken { key, state: JobState::Queued, .. }] if key == "k0");
     assert!(taken, "{notes:?}");

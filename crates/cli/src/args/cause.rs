@@ -111,9 +111,9 @@ pub struct CauseShowArgs {
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A dead letter
+    /// A dead letter: its number, its id, or the end of its id
     #[arg(required_unless_present = "stdin", conflicts_with = "stdin")]
-    pub id: Option<redrive_core::ids::JobId>,
+    pub id: Option<redrive_core::ids::JobRef>,
     /// Read failures from standard input
     #[arg(long)]
     pub stdin: bool,

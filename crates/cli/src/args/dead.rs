@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use redrive_core::causes::CauseId;
 use redrive_core::dead::Gate;
-use redrive_core::ids::JobId;
+use redrive_core::dead::foreign::Field;
+use redrive_core::ids::{JobRef, PipelineName};
 
 use super::{FilterArgs, PageArgs, TopArgs};
 
@@ -36,8 +37,8 @@ pub enum DeadCommand {
         after_help = "Examples:\n  redrive dead export --since 7d letters.jsonl\n  redrive dead export --cause 3f9a1c2e --warc pages.warc.gz"
     )]
     Export(ExportArgs),
-    /// Take in dead letters that another store exported; known ones are passed over
-    #[command(after_help = "Example:\n  redrive dead import letters.jsonl")]
+    /// Take in dead letters: what another store exported, or the file of a script; known ones are passed over
+    #[command(after_help = IMPORT_HELP)]
     Import(ImportArgs),
 }
 
@@ -67,8 +68,9 @@ pub struct DeadListArgs {
 
 #[derive(Debug, Args)]
 pub struct DiscardArgs {
-    /// The ids; or filters
-    pub ids: Vec<JobId>,
+    /// Which: numbers, ids, or ends of ids; or filters
+    #[arg(value_name = "ID")]
+    pub ids: Vec<JobRef>,
     #[command(flatten)]
     pub filter: DeadFilterArgs,
     /// Why, for the record
@@ -93,8 +95,8 @@ pub struct ExportArgs {
 
 #[derive(Debug, Args)]
 pub struct DeadShowArgs {
-    /// The id
-    pub id: JobId,
+    /// Its number, its id, or the end of its id
+    pub id: JobRef,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -108,6 +110,38 @@ pub struct DeadShowArgs {
 
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// What `dead export` wrote; - for standard input
+    /// What `dead export` wrote, or a JSON array or JSON Lines of another program; - for standard input
     pub file: PathBuf,
+    /// The pipeline that letters of another program are for
+    #[arg(long, short, value_name = "NAME")]
+    pub pipeline: Option<PipelineName>,
+    /// Where another program tells something: WHAT is message, time, attempts, code, status, stack, proxy, error_type, input,
+    /// key or target; FIELD is a name, a.b for one inside another, or /a/b
+    #[arg(long = "field", value_name = "WHAT=FIELD", value_parser = named, requires = "pipeline")]
+    pub fields: Vec<(Field, String)>,
+    /// Say what would come of it; nothing is taken in
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
+
+fn named(text: &str) -> Result<(Field, String), String> {
+    let (what, field) = text.split_once('=').ok_or_else(|| format!("{text:?} is not WHAT=FIELD"))?;
+    if field.is_empty() {
+        return Err(format!("{text:?} names no field"));
+    }
+    Ok((what.parse()?, field.to_owned()))
+}
+
+const IMPORT_HELP: &str = "\
+A letter of another program is an object in which the failure is told under the usual names: error or message, attempts,
+failed_at or timestamp (seconds, milliseconds or text), code, status, stack, proxy. Everything else is the input, unless
+there is an `input`. The rules of the pipeline say why it died; letters are grouped as ever. Taking the same file in again
+adds nothing.
+
+Examples:
+  redrive dead import letters.jsonl                            what `redrive dead export` wrote
+  redrive dead import captcha-dlq.json -p solver --dry-run
+  redrive dead import failed.jsonl -p shop --field message=result.why --field input=task";

@@ -2,10 +2,13 @@
 
 mod activity;
 mod alert;
+mod breaker;
 mod cause;
 mod dead;
+mod pipeline;
 mod replay;
 mod report;
+mod retry;
 mod round;
 mod run;
 
@@ -14,20 +17,25 @@ use std::path::PathBuf;
 use self::activity::ACTIVITY_EXAMPLES;
 pub use self::activity::ActivityArgs;
 pub use self::alert::{AlertCheckArgs, AlertCommand, AlertListArgs, AlertTestArgs};
+pub use self::breaker::{BreakerArgs, BreakerCommand, BreakerListArgs, HoldArgs};
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
 pub use self::dead::{DeadCommand, DeadFilterArgs, DeadListArgs, DeadShowArgs, DiscardArgs, ExportArgs, ImportArgs};
+pub use self::pipeline::{PauseArgs, PipelineCommand, PipelineShowArgs};
 pub use self::replay::{
-    PlanArgs, ReplayCommand, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs, TryArgs,
+    DriveArgs, PlanArgs, ReplayCommand, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs, TryArgs,
 };
 pub use self::report::{ReportArgs, TopArgs, TopBy};
+pub use self::retry::RetryArgs;
 pub use self::round::{RoundCommand, RoundListArgs};
 pub use self::run::{PushArgs, RunArgs, TaskArgs};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use redrive::config::Overrides;
 use redrive_core::failures::Reason;
-use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::ids::{JobRef, PipelineName};
 use redrive_core::state::JobState;
+
+use crate::output::words;
 
 /// A dead-letter queue that people operate: runs jobs, retries what is worth retrying, keeps what cannot be done.
 #[derive(Debug, Parser)]
@@ -44,7 +52,8 @@ Examples:
   redrive run tasks.jsonl -- python3 scrape.py    run every task, resume where it was
   redrive status                                  the ledger of every pipeline
   redrive dead list                               what died, why, how often tried
-  redrive dead show ID                            the original input and every attempt
+  redrive dead show 1234                          the original input and every attempt
+  redrive retry 1234                              that one, now; --edit changes its input first
   redrive cause list                              what fails, by cause
   redrive replay try --cause CAUSE                would it work now? nothing happens
   redrive replay start --cause CAUSE              bring them back, in growing steps
@@ -88,6 +97,8 @@ pub enum Command {
     /// See what fails and why: dead letters grouped by cause
     #[command(subcommand)]
     Cause(CauseCommand),
+    /// Try dead letters again: one, a few, or those of a cause
+    Retry(RetryArgs),
     /// Bring dead letters back after a fix
     #[command(subcommand)]
     Replay(ReplayCommand),
@@ -108,6 +119,12 @@ pub enum Command {
     /// See what people did: who, when, to what, why
     #[command(after_help = ACTIVITY_EXAMPLES)]
     Activity(ActivityArgs),
+    /// See which targets are waited for; close, hold and probe them
+    #[command(subcommand)]
+    Breaker(BreakerCommand),
+    /// See where pipelines stand and what they are; pause and resume them
+    #[command(subcommand)]
+    Pipeline(PipelineCommand),
     /// Recount everything and prove that nothing is missing
     Audit(JsonArgs),
     /// Check the store, the disk and the configuration; give unused space back
@@ -231,7 +248,7 @@ pub enum PayloadCommand {
     Show(PayloadShowArgs),
     /// Write a payload to a temporary file and say where
     Open {
-        /// A job's id, or a payload's hash or the beginning of one
+        /// A job's number or id, or a payload's hash or the beginning of one
         id: String,
     },
     /// Read payloads back and check that they are what was kept
@@ -258,7 +275,7 @@ pub struct PayloadGcArgs {
 
 #[derive(Debug, Args)]
 pub struct PayloadShowArgs {
-    /// A job's id, or a payload's hash or the beginning of one
+    /// A job's number or id, or a payload's hash or the beginning of one
     pub id: String,
     /// Print what came with it instead: status, headers, address, size
     #[arg(long, conflicts_with = "out")]
@@ -323,7 +340,11 @@ pub struct PageArgs {
 
 /// Reads a state, and shows which there are.
 fn state() -> impl TypedValueParser<Value = JobState> {
-    PossibleValuesParser::new(JobState::ALL.map(JobState::as_str)).try_map(|name| name.parse::<JobState>())
+    let names = JobState::ALL.map(|state| match words::state(state) {
+        word if word == state.as_str() => PossibleValue::new(word),
+        word => PossibleValue::new(word).alias(state.as_str()),
+    });
+    PossibleValuesParser::new(names).try_map(|name| words::read_state(&name).ok_or("no such state"))
 }
 
 #[derive(Debug, Args)]
@@ -339,8 +360,8 @@ pub struct JobListArgs {
 
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The id
-    pub id: JobId,
+    /// Its number, its id, or the end of its id
+    pub id: JobRef,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -348,9 +369,9 @@ pub struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub struct CancelArgs {
-    /// The ids
+    /// Which: numbers, ids, or ends of ids
     #[arg(required = true)]
-    pub ids: Vec<JobId>,
+    pub ids: Vec<JobRef>,
     /// Why, for the record
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub why: String,

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use redrive::config::units;
 use redrive::replays::ReplayRef;
-use redrive_core::ids::JobId;
+use redrive_core::ids::JobRef;
 use redrive_core::replays::{LetterState, ReplayMode};
 
 use super::{DeadFilterArgs, PageArgs};
@@ -32,19 +32,19 @@ pub enum ReplayCommand {
     Show(ReplayShowArgs),
     /// Follow a replay until it ends
     Watch {
-        /// The replay: its id, or `last`
+        /// The replay: its id, the end of it, or `last`
         id: ReplayRef,
     },
     /// Send nothing more until it is resumed
     Pause {
-        /// The replay: its id, or `last`
+        /// The replay: its id, the end of it, or `last`
         id: ReplayRef,
     },
     /// Go on with a replay that is paused, or whose process was killed
     Resume(ResumeArgs),
     /// Send nothing more; what nobody has begun is dead again as it was, the rest comes to its end
     Cancel {
-        /// The replay: its id, or `last`
+        /// The replay: its id, the end of it, or `last`
         id: ReplayRef,
     },
 }
@@ -52,9 +52,9 @@ pub enum ReplayCommand {
 /// Which letters, and from what.
 #[derive(Debug, Args)]
 pub struct SelectArgs {
-    /// The dead letters; or filters
+    /// The dead letters, by number, id or the end of an id; or filters
     #[arg(value_name = "ID")]
-    pub ids: Vec<JobId>,
+    pub ids: Vec<JobRef>,
     #[command(flatten)]
     pub filter: DeadFilterArgs,
     /// Also those that failed permanently; needs --why
@@ -171,7 +171,7 @@ pub struct StartArgs {
 
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The replay: its id, or `last`
+    /// The replay: its id, the end of it, or `last`
     pub id: ReplayRef,
     #[command(flatten)]
     pub drive: DriveArgs,
@@ -179,7 +179,7 @@ pub struct ResumeArgs {
 
 #[derive(Debug, Args)]
 pub struct ReplayShowArgs {
-    /// The replay: its id, or `last`
+    /// The replay: its id, the end of it, or `last`
     pub id: ReplayRef,
     /// List its letters, with what became of each
     #[arg(long)]
@@ -209,7 +209,7 @@ fn ramp(text: &str) -> Result<Ramp, String> {
     if steps.contains(&0) { Err(wrong()) } else { Ok(Ramp(steps)) }
 }
 
-fn edit(text: &str) -> Result<(String, serde_json::Value), String> {
+pub(super) fn edit(text: &str) -> Result<(String, serde_json::Value), String> {
     let (field, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not FIELD=VALUE"))?;
     if field.is_empty() {
         return Err(format!("{text:?} names no field"));

@@ -5,6 +5,7 @@ use std::io;
 use anyhow::Result;
 use redrive::config::{Setting, units};
 use redrive::contract::{ActivityView, ListActivity};
+use redrive_core::time::Timestamp;
 use serde_json::Value;
 
 use super::filter;
@@ -12,6 +13,7 @@ use crate::args::ActivityArgs;
 use crate::exit::{Exit, usage};
 use crate::output::print::out;
 use crate::output::table;
+use crate::output::times::from_now;
 
 pub async fn run(setting: &Setting, args: ActivityArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
@@ -20,18 +22,19 @@ pub async fn run(setting: &Setting, args: ActivityArgs) -> Result<Exit> {
         let (who, pipeline) = (args.who.clone(), args.pipeline.clone());
         redrive.list_activity(ListActivity { who, pipeline, since, limit, cursor }).await
     };
-    filter::print(&args.page, fetch, print).await
+    let now = redrive.now();
+    filter::print(&args.page, fetch, |done| print(done, now)).await
 }
 
-fn print(done: &[ActivityView]) -> io::Result<()> {
+fn print(done: &[ActivityView], now: Timestamp) -> io::Result<()> {
     if done.is_empty() {
         return out!("nobody did anything");
     }
     let row = |done: &ActivityView| {
         let who = format!("{} ({})", done.by.name, done.by.via.as_str());
-        vec![done.at.to_string(), who, done.verb.clone(), done.object.clone(), detail(&done.detail)]
+        vec![from_now(done.at, now), who, done.verb.clone(), done.object.clone(), detail(&done.detail)]
     };
-    table::print(&["at", "who", "did", "to", "detail"], &done.iter().map(row).collect::<Vec<_>>())
+    table::print_titled(&[">when", "~who", "did", "~to", "detail"], &done.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Numbers and reasons, as `name: value`.

@@ -3,6 +3,7 @@
 mod activity;
 mod alert;
 mod audit;
+mod breaker;
 mod cause;
 mod completions;
 mod dead;
@@ -14,9 +15,11 @@ mod init;
 mod isolated_job;
 mod job;
 mod payload;
+mod pipeline;
 mod push;
 mod replay;
 mod report;
+mod retry;
 mod round;
 mod run;
 mod signals;
@@ -47,10 +50,13 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Report(args) => report::run(&setting::load(&cli.global)?, args).await,
         Command::Dead(command) => dead::run(&setting::load(&cli.global)?, command).await,
         Command::Cause(command) => cause::run(&cli.global, command).await,
+        Command::Retry(args) => retry::run(&setting::load(&cli.global)?, args).await,
         Command::Replay(command) => replay::run(&setting::load(&cli.global)?, command).await,
         Command::Payload(command) => payload::run(&setting::load(&cli.global)?, command).await,
         Command::Round(command) => round::run(&setting::load(&cli.global)?, command).await,
         Command::Alert(command) => alert::run(&setting::load(&cli.global)?, command).await,
+        Command::Breaker(command) => breaker::run(&setting::load(&cli.global)?, command).await,
+        Command::Pipeline(command) => pipeline::run(&setting::load(&cli.global)?, command).await,
         Command::Job(command) => job::run(&setting::load(&cli.global)?, command).await,
     }
 }

@@ -13,7 +13,8 @@ use redrive_core::time::Timestamp;
 use crate::output::foreign::cut;
 use crate::output::paint::{WAITING, paint};
 use crate::output::print::say;
-use crate::output::table::{line_width_of_stderr, second};
+use crate::output::table::line_width_of_stderr;
+use crate::output::times::second;
 
 /// A worker that waits no longer than that while nothing moves.
 pub fn at_most(worker: Worker, max_wait: Wait) -> Worker {
@@ -28,11 +29,16 @@ pub fn show(waited: &Waited, now: Timestamp) {
     let idle = now.since(waited.since).as_secs();
     let next = waited.next_due.map(|due| format!(", the next is due at {}", second(due))).unwrap_or_default();
     say!("{} nothing moved for {idle} s{next}", paint(WAITING, "waited:"));
+    if let Some(pause) = &waited.paused {
+        let name = &waited.pipeline;
+        say!("  pipeline {name} is {pause}");
+        say!("      go on with: redrive pipeline resume {name}");
+    }
     for target in &waited.targets {
         let since = target.breaker.opened_at.unwrap_or(target.breaker.since);
-        let why = target.breaker.why.as_deref().unwrap_or("it failed too often");
+        let why = target.breaker.explained().unwrap_or_else(|| "it failed too often".to_owned());
         say!("  {} tasks held since {}: {}", target.held, second(since), cut(&target.target, 30));
-        say!("      {}", cut(why, line_width_of_stderr().saturating_sub(6)));
+        say!("      {}", cut(&why, line_width_of_stderr().saturating_sub(6)));
     }
 }
 

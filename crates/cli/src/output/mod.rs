@@ -13,3 +13,5 @@ pub mod progress;
 pub mod report;
 pub mod shown;
 pub mod table;
+pub mod times;
+pub mod words;

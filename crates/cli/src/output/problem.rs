@@ -4,6 +4,7 @@ use anyhow::{Error, anyhow};
 use redrive::config::{ConfigError, Setting};
 use redrive::dead::{DeadError, NotDead};
 use redrive::jobs::JobError;
+use redrive::pipelines::PipelineError;
 use redrive::replays::ReplayError;
 use redrive::tasks::TasksError;
 use redrive::{Error as EngineError, ErrorKind};
@@ -30,7 +31,8 @@ pub fn explain(error: &Error) -> (String, bool) {
 /// An error about something that is not in the store, with the store in which it was looked for.
 pub fn within(setting: &Setting, error: EngineError) -> Error {
     match &error {
-        EngineError::Job(JobError::Unknown(_)) | EngineError::Dead(DeadError::NotDead(NotDead { state: None, .. })) => {
+        EngineError::Job(JobError::Unknown(_) | JobError::NoNumber(_) | JobError::NoEnding(_))
+        | EngineError::Dead(DeadError::NotDead(NotDead { state: None, .. })) => {
             anyhow!("{error} in {}", setting.location)
         }
         _ => error.into(),
@@ -44,6 +46,9 @@ fn of_engine(error: &EngineError) -> Option<String> {
         EngineError::Tasks(error) => of_tasks(error),
         EngineError::NothingChosen => {
             Some("say which dead letters: --cause, filters such as --reason or --pipeline, or their ids".to_owned())
+        }
+        EngineError::Pipeline(PipelineError::Paused { name, .. }) => {
+            Some(format!("{error}; `redrive pipeline resume {name}` lets it go on"))
         }
         EngineError::ChosenTwice => Some("give ids or filters, not both".to_owned()),
         _ => None,
@@ -81,6 +86,7 @@ fn of_config(error: &ConfigError) -> Option<String> {
 
 fn of_replay(error: &ReplayError) -> Option<String> {
     match error {
+        ReplayError::NoEnding(_) => Some(format!("{error}: `redrive replay list` shows which there are")),
         ReplayError::Unknown(id) => Some(format!("no replay {id}: `redrive replay list` shows which there are")),
         ReplayError::SavedUnusable { pipeline, edited } => {
             let why = match edited {

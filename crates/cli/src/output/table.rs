@@ -1,92 +1,157 @@
-//! Tables: columns that line up, the last one cut to fit the terminal. Every cell may be of unknown origin.
+//! Tables: columns that line up and fit the terminal. Every cell may be of unknown origin. This is the one place that fits
+//! columns to a width: no line of a table is ever wider than the terminal.
+//!
+//! A heading says how its column is treated: `>` aligns it to the right, `~` lets it be shortened, `?` lets it be left out
+//! where there is no room. In a file or a pipe nothing is shortened or left out, and each row is one line.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-
-use redrive_core::time::Timestamp;
 
 use super::foreign::{COLUMNS_MAX, cut, width_of};
 use super::paint::{HEADING, paint};
 use super::print::out;
 
-/// Room that the last column of a titled table needs; with less it gets a line of its own.
+/// Room that the last column of a titled table needs, if it is not shorter anyway; with less it gets a line of its own.
 const TITLE_WIDTH_MIN: usize = 50;
 
-/// Prints rows under headings. Columns whose heading begins with `>` are aligned to the right.
-pub fn print(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-    let rows = lines(rows);
-    let columns = Columns::of(headings, &rows);
-    columns.print_headings()?;
-    rows.iter().try_for_each(|row| columns.print_row(row))
-}
+/// How far columns are shortened before any is left out, and after.
+const SHORT: usize = 16;
+const SHORTEST: usize = 8;
 
-/// The rows with each cell on one line.
-fn lines(rows: &[Vec<String>]) -> Vec<Vec<String>> {
-    rows.iter().map(|row| row.iter().map(|cell| cut(cell, COLUMNS_MAX)).collect()).collect()
+/// What stands before a title on a line of its own.
+const INDENT: &str = "    ";
+
+/// Prints rows under headings; the last column is cut where it must be.
+pub fn print(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+    print_lines(&Table::new(headings, rows).lines(width(), false))
 }
 
 /// The same, but where the last column has too little room, each row has it on a line of its own.
 pub fn print_titled(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-    let last = headings.len() - 1;
-    let rows = lines(rows);
-    if Columns::of(headings, &rows).room.is_none_or(|room| room >= TITLE_WIDTH_MIN) {
-        return print(headings, &rows);
-    }
-    let columns = Columns::of(&headings[..last], &rows);
-    columns.print_headings()?;
-    for row in &rows {
-        columns.print_row(&row[..last])?;
-        out!("    {}", cut(&row[last], width().map_or(COLUMNS_MAX, |width| width.saturating_sub(4))))?;
+    print_lines(&Table::new(headings, rows).lines(width(), true))
+}
+
+fn print_lines(lines: &[String]) -> io::Result<()> {
+    for (n, line) in lines.iter().enumerate() {
+        match n {
+            0 => out!("{}", paint(HEADING, line))?,
+            _ => out!("{line}")?,
+        }
     }
     Ok(())
 }
 
-/// How wide the columns are.
-struct Columns<'a> {
-    headings: &'a [&'a str],
-    widths: Vec<usize>,
-    /// What is left for the last column.
-    room: Option<usize>,
+/// A column: where its cells are, and how wide it is.
+#[derive(Clone, Debug)]
+struct Column {
+    at: usize,
+    title: String,
+    right: bool,
+    flexible: bool,
+    optional: bool,
+    width: usize,
 }
 
-impl<'a> Columns<'a> {
-    fn of(headings: &'a [&'a str], rows: &[Vec<String>]) -> Self {
-        let widest = |column: usize| {
-            let cells = rows.iter().map(|row| width_of(&row[column]));
-            cells.chain([width_of(title(headings[column]))]).max().unwrap_or(0)
+/// Rows of which each cell is one line.
+struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(headings: &[&str], rows: &[Vec<String>]) -> Self {
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| cut(cell, COLUMNS_MAX)).collect()).collect();
+        let column = |(at, heading): (usize, &&str)| {
+            let title = heading.trim_start_matches(['>', '~', '?']);
+            let marks = &heading[..heading.len() - title.len()];
+            let widest = rows.iter().map(|row| width_of(&row[at])).max().unwrap_or(0);
+            Column {
+                at,
+                title: title.to_owned(),
+                right: marks.contains('>'),
+                flexible: marks.contains('~'),
+                optional: marks.contains('?'),
+                width: widest.max(width_of(title)),
+            }
         };
-        let widths: Vec<usize> = (0..headings.len()).map(widest).collect();
-        let last = headings.len() - 1;
-        let room = width().map(|total| total.saturating_sub(widths[..last].iter().sum::<usize>() + 2 * last));
-        Self { headings, widths, room }
+        let columns = headings.iter().enumerate().map(column).collect();
+        Self { columns, rows }
     }
 
-    fn print_headings(&self) -> io::Result<()> {
-        let titles: Vec<String> = self.headings.iter().map(|heading| title(heading).to_owned()).collect();
-        out!("{}", paint(HEADING, self.line(&titles)))
+    /// The heading and the rows, none wider than there is room.
+    fn lines(&self, width: Option<usize>, titled: bool) -> Vec<String> {
+        let Some(width) = width else { return self.written(&self.columns, None, usize::MAX) };
+        let Some((last, others)) = self.columns.split_last() else { return Vec::new() };
+        let room = width.saturating_sub(total(others) + GAP);
+        if titled && room < last.width.min(TITLE_WIDTH_MIN) {
+            return self.written(&fitted(others.to_vec(), width), Some(last), width);
+        }
+        let mut columns = self.columns.clone();
+        if let Some(last) = columns.last_mut() {
+            (last.flexible, last.optional) = (last.flexible || !last.right, false);
+            last.width = if titled { last.width.min(room) } else { last.width };
+        }
+        self.written(&fitted(columns, width), None, width)
     }
 
-    fn print_row(&self, row: &[String]) -> io::Result<()> {
-        out!("{}", self.line(row))
+    fn written(&self, columns: &[Column], title: Option<&Column>, width: usize) -> Vec<String> {
+        let headings: Vec<_> = columns.iter().map(|column| (column, column.title.as_str())).collect();
+        let mut lines = vec![line(&headings, width)];
+        for row in &self.rows {
+            let cells: Vec<_> = columns.iter().map(|column| (column, row[column.at].as_str())).collect();
+            lines.push(line(&cells, width));
+            if let Some(title) = title {
+                let room = width.saturating_sub(width_of(INDENT));
+                lines.push(cut(&format!("{INDENT}{}", cut(&row[title.at], room)), width));
+            }
+        }
+        lines
     }
+}
 
-    fn line(&self, row: &[String]) -> String {
-        let cells: Vec<String> = row.iter().enumerate().map(|(column, cell)| self.pad(column, cell)).collect();
-        cells.join("  ").trim_end().to_owned()
+/// The columns between two columns.
+const GAP: usize = 2;
+
+fn total(columns: &[Column]) -> usize {
+    columns.iter().map(|column| column.width).sum::<usize>() + GAP * columns.len().saturating_sub(1)
+}
+
+/// Columns shortened, and left out, until they fit.
+fn fitted(mut columns: Vec<Column>, width: usize) -> Vec<Column> {
+    shorten(&mut columns, width, SHORT);
+    while total(&columns) > width
+        && let Some(optional) = columns.iter().position(|column| column.optional)
+    {
+        columns.remove(optional);
     }
+    shorten(&mut columns, width, SHORTEST);
+    columns
+}
 
-    fn pad(&self, column: usize, text: &str) -> String {
-        let space = " ".repeat(self.widths[column].saturating_sub(width_of(text)));
-        match self.headings[column].starts_with('>') {
+/// Takes from the widest column that may be shortened, again and again.
+fn shorten(columns: &mut [Column], width: usize, least: usize) {
+    for _ in width..total(columns) {
+        let may = |column: &&mut Column| column.flexible && column.width > least.max(width_of(&column.title));
+        let Some(widest) = columns.iter_mut().filter(may).max_by_key(|column| column.width) else { return };
+        widest.width -= 1;
+    }
+}
+
+fn line(cells: &[(&Column, &str)], width: usize) -> String {
+    let last = cells.len().saturating_sub(1);
+    let padded = cells.iter().enumerate().map(|(n, (column, text))| {
+        let text = cut(text, column.width);
+        let space = " ".repeat(column.width.saturating_sub(width_of(&text)));
+        match column.right {
             true => format!("{space}{text}"),
-            false if column == self.headings.len() - 1 => cut(text, self.room.unwrap_or(COLUMNS_MAX).max(2)),
+            false if n == last => text,
             false => format!("{text}{space}"),
         }
-    }
-}
-
-fn title(heading: &str) -> &str {
-    heading.trim_start_matches('>')
+    });
+    let line = padded.collect::<Vec<_>>().join("  ");
+    let line = line.trim_end();
+    if width_of(line) > width { cut(line, width) } else { line.to_owned() }
 }
 
 /// The width of the terminal, if there is one.
@@ -113,8 +178,59 @@ pub fn line_width_of_stderr() -> usize {
     columns(std::io::stderr()).unwrap_or(PIPED_WIDTH)
 }
 
-/// An instant to the second, in UTC.
-pub fn second(at: Timestamp) -> String {
-    let text = at.to_string();
-    text.get(..19).unwrap_or(&text).replace('T', " ")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADINGS: [&str; 7] = [">no.", "~pipeline", "?last day", "reason", ">tries", "~target", "message"];
+
+    fn rows() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 7]| cells.map(str::to_owned).to_vec();
+        vec![
+            row(["7", "catalog", "▁▂▃▄▅▆▇█", "timeout", "4", "shop.example", "took too long"]),
+            row([
+                "1234",
+                "a-pipeline-with-a-long-name-of-60-characters-at-the-very-least",
+                "▁▂▃▄▅▆▇█",
+                "schema_validation",
+                "4+2",
+                "www.a-very-long-host-name.of-a-shop.example",
+                &"価格が見つかりません \u{1b}[2J\u{1b}]0;title\u{7} and much more of it ".repeat(9),
+            ]),
+        ]
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for titled in [true, false] {
+            for width in 1..200 {
+                for line in Table::new(&HEADINGS, &rows()).lines(Some(width), titled) {
+                    assert!(width_of(&line) <= width, "{width}: {line:?}");
+                    assert!(!line.contains(['\u{1b}', '\n', '\u{7}']), "{line:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_without_room_gets_a_line_of_its_own() {
+        let lines = |width| Table::new(&HEADINGS, &rows()).lines(Some(width), true);
+        for width in [80, 100, 120, 160] {
+            let lines = lines(width);
+            assert_eq!(lines.len(), 5, "{lines:#?}");
+            assert!(lines[2].starts_with("    took too long"), "{lines:#?}");
+            assert!(width_of(&lines[4]) > width - 2, "as much of it as there is room for: {lines:#?}");
+            assert!(lines[3].contains("schema_validation") && lines[3].contains("4+2"), "{lines:#?}");
+        }
+        assert!(lines(160)[0].contains("last day") && !lines(60)[0].contains("last day"));
+        let short = Table::new(&HEADINGS, &rows()[..1]).lines(Some(80), true);
+        assert_eq!(short.len(), 2, "what fits stays on one line: {short:#?}");
+    }
+
+    #[test]
+    fn nothing_is_left_out_of_a_file() {
+        let lines = Table::new(&HEADINGS, &rows()).lines(None, true);
+        assert_eq!(lines.len(), 3);
+        assert!(lines[2].contains("at-the-very-least") && lines[0].contains("last day"));
+    }
 }

@@ -127,3 +127,100 @@ fn payloads_that_did_not_come_along_are_missing() {
     assert_eq!((&saved["included"], &saved["excluded"]["payload_gone"]), (&json!(0), &json!(1)));
     to.assert_sound();
 }
+
+/// What the scripts that Redrive replaces have: an array, written by hand, with whatever names.
+const CAPTCHA_DLQ: &str = r#"[
+  {"sitekey": "6Lc-1", "pageurl": "https://shop.example/a", "error": "ERROR_NO_SLOT_AVAILABLE", "attempts": 5, "timestamp": 1763215320},
+  {"sitekey": "6Lc-2", "pageurl": "https://shop.example/b", "error": "ERROR_NO_SLOT_AVAILABLE", "attempts": 5, "timestamp": 1763215321500},
+  {"sitekey": "6Lc-3", "pageurl": "https://shop.example/c", "error": "request to https://shop.example/c timed out after 30 s",
+   "failed_at": "2025-11-15 14:02:09", "status": 504, "stack": ["at solve", "at main"], "proxy": "http://me:geheim@p1.lan:8080"}
+]"#;
+
+#[test]
+fn the_file_of_a_script_is_taken_in_once_and_can_be_worked_on() {
+    let here = Sandbox::new();
+    here.write("captcha-dlq.json", CAPTCHA_DLQ);
+    let foretold = here.redrive("dead import captcha-dlq.json -p solver --dry-run").expect(0).stdout;
+    assert!(foretold.starts_with("3 would be imported, 0 known already, 0 broken"), "{foretold}");
+    assert!(foretold.contains("ERROR_NO_SLOT_AVAILABLE") && foretold.contains("nothing has happened"), "{foretold}");
+    assert!(!here.path(".redrive").exists(), "who only asks makes no store");
+    let ran = here.redrive("dead import captcha-dlq.json -p solver").expect(0);
+    assert_eq!(ran.stdout, "3 imported, 0 known already, 0 broken\n");
+    assert_eq!(here.redrive("cause list --json").expect(0).json_lines().len(), 2, "grouped as ever");
+    let dead = here.dead();
+    let timeout = dead.iter().find(|letter| letter["http_status"] == 504).expect("a letter");
+    assert_eq!((&timeout["died_at"], &timeout["proxy"]), (&json!("2025-11-15T14:02:09.000Z"), &json!("p1.lan:8080")));
+    assert_eq!(timeout["input"], json!({"sitekey": "6Lc-3", "pageurl": "https://shop.example/c"}));
+    assert!(!here.redrive("dead export").expect(0).stdout.contains("geheim"));
+    let again = here.redrive("dead import captcha-dlq.json -p solver").expect(0).stdout;
+    assert_eq!(again, "0 imported, 3 known already, 0 broken\n");
+    let foretold = here.redrive("dead import captcha-dlq.json -p solver --dry-run --json").expect(0).json();
+    assert_eq!((&foretold["known"], &foretold["new"]), (&json!(3), &json!(0)));
+    assert_eq!(here.dead(), dead, "counted, not doubled");
+    here.redrive("retry --pipeline solver -- cat").expect(0);
+    assert_eq!(here.ledger("solver")["done"], 3);
+    here.assert_sound();
+}
+
+#[test]
+fn letters_without_a_time_are_not_news_twice() {
+    let here = Sandbox::new();
+    here.write("failed.jsonl", "{\"input\":{\"n\":1},\"message\":\"no\"}\n{\"input\":{\"n\":1},\"message\":\"no\"}\n");
+    let ran = here.redrive("dead import failed.jsonl -p p").expect(0).stdout;
+    assert_eq!(ran, "1 imported, 1 known already, 0 broken\n");
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    assert_eq!(
+        here.redrive("dead import failed.jsonl -p p").expect(0).stdout,
+        "0 imported, 2 known already, 0 broken\n"
+    );
+    assert_eq!(here.dead()[0]["failures"].as_array().map(Vec::len), Some(1));
+    here.assert_sound();
+}
+
+#[test]
+fn fields_of_other_names_are_named() {
+    let here = Sandbox::new();
+    here.write(
+        "failed.jsonl",
+        "{\"task\":{\"n\":1},\"result\":{\"why\":\"no\"},\"when\":\"2025-11-15\",\"uid\":\"a-1\"}\n",
+    );
+    let line =
+        "dead import failed.jsonl -p p --field message=result.why --field input=task --field time=when --field key=uid";
+    here.redrive(line).expect(0);
+    let letter = here.dead().remove(0);
+    assert_eq!((&letter["message"], &letter["input"], &letter["key"]), (&json!("no"), &json!({"n": 1}), &json!("a-1")));
+    here.redrive("dead import failed.jsonl -p p --field nonsense=x").expect(2).complains("expected message, time");
+    here.redrive("dead import failed.jsonl --field message=x").expect(2).complains("--pipeline");
+    let other = Sandbox::new();
+    other.write("failed.jsonl", here.read("failed.jsonl"));
+    other.redrive("dead import failed.jsonl").expect(4).complains("--pipeline NAME takes it in");
+}
+
+#[test]
+fn hostile_files_are_refused_with_their_place_and_the_rest_is_taken() {
+    let here = Sandbox::new();
+    here.write("cut.json", "[{\"error\":\"a\",\"n\":1},\n{\"error\":\"b\",\"n\":2},\n{\"error\":");
+    let ran = here.redrive("dead import cut.json -p p").expect(4).complains("cut.json:3: not a dead letter: EOF");
+    assert_eq!(ran.stdout, "2 imported, 0 known already, 1 broken\n");
+    let mut bytes = b"{\"error\":\"x\",\"n\":3}\n{\"error\":\"\xff\xfe\",\"n\":4}\n{\"n\":5}\n{\"error\":\"y\",\"timestamp\":\"soon\"}\nnonsense\n".to_vec();
+    bytes.extend(format!("{{\"error\":\"{}\",\"n\":6}}\n", "x".repeat(3_000_000)).bytes());
+    bytes.extend("[".repeat(1_000).bytes());
+    here.write("odd.jsonl", bytes);
+    let mut ran = here.redrive("dead import odd.jsonl -p p").expect(4);
+    assert_eq!(ran.stdout, "2 imported, 0 known already, 5 broken\n");
+    for said in [
+        "odd.jsonl:2: not a dead letter: invalid unicode code point at column",
+        "odd.jsonl:3: not a dead letter: it says nothing of a failure",
+        "odd.jsonl:4: not a dead letter: timestamp is \"soon\", which is no time",
+        "odd.jsonl:5: not a dead letter",
+        "odd.jsonl:7: not a dead letter",
+    ] {
+        ran = ran.complains(said);
+    }
+    let longest = here.dead().iter().map(|letter| letter["message"].as_str().map_or(0, str::len)).max();
+    assert!(longest.is_some_and(|longest| longest < 21_000), "{longest:?}");
+    here.write("many.jsonl", "nonsense\n".repeat(100));
+    let ran = here.redrive("dead import many.jsonl -p p").expect(4).complains("and 80 more lines");
+    assert_eq!(ran.stderr.lines().count(), 21);
+    here.assert_sound();
+}

@@ -13,7 +13,7 @@ fn a_target_that_is_waited_for_is_shown_with_since_when_until_when_and_why() {
     sandbox.write("tasks.jsonl", "{\"url\":\"https://sick.example/1\"}\n{\"url\":\"https://sick.example/2\"}\n");
     sandbox.run(&["run", "tasks.jsonl", "--max-wait", "0", "-j", "1", "--", "sh", "-c", HOLDS]).expect(7);
     let shown = sandbox.redrive("status").expect(0).stdout;
-    for column in ["held", "since", "next try", "opened by"] {
+    for column in ["waiting", "since", "next try", "why"] {
         assert!(shown.contains(column), "{column} in:\n{shown}");
     }
     assert!(shown.contains("sick.example") && shown.contains("prove that you are human"), "{shown}");

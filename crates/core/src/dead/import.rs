@@ -111,10 +111,10 @@ pub enum Arrival {
     },
 }
 
-/// Decides what becomes of a letter.
-pub fn arrival(letter: &DeadLetter, holder: Option<&Holder>) -> Arrival {
+/// Decides what becomes of a letter. One that does not say when it died is no news of a letter that is here.
+pub fn arrival(letter: &DeadLetter, dated: bool, holder: Option<&Holder>) -> Arrival {
     let Some(Holder { id, state, ended_at }) = holder else { return Arrival::New };
-    if *state == JobState::Dead && ended_at.is_some_and(|died_at| letter.died_at > died_at) {
+    if dated && *state == JobState::Dead && ended_at.is_some_and(|died_at| letter.died_at > died_at) {
         return Arrival::FailedAgain(*id);
     }
     match *id == letter.id {
@@ -219,14 +219,16 @@ mod tests {
     #[test]
     fn a_known_key_never_becomes_a_second_letter() {
         let (old, new) = (letter(1, 5), letter(2, 9));
-        assert_eq!(arrival(&new, None), Arrival::New);
-        assert_eq!(arrival(&new, Some(&holder(&old, JobState::Dead))), Arrival::FailedAgain(old.id));
+        assert_eq!(arrival(&new, true, None), Arrival::New);
+        assert_eq!(arrival(&new, true, Some(&holder(&old, JobState::Dead))), Arrival::FailedAgain(old.id));
+        let later = letter(1, 9);
+        assert_eq!(arrival(&later, false, Some(&holder(&old, JobState::Dead))), Arrival::Known);
         let taken = |state| Arrival::KeyTaken { id: new.id, state };
-        assert_eq!(arrival(&old, Some(&holder(&new, JobState::Dead))), taken(JobState::Dead));
+        assert_eq!(arrival(&old, true, Some(&holder(&new, JobState::Dead))), taken(JobState::Dead));
         for state in [JobState::Queued, JobState::Leased, JobState::Done, JobState::Discarded] {
-            assert_eq!(arrival(&letter(3, 99), Some(&holder(&new, state))), taken(state), "{state}");
+            assert_eq!(arrival(&letter(3, 99), true, Some(&holder(&new, state))), taken(state), "{state}");
         }
-        assert_eq!(arrival(&old, Some(&holder(&old, JobState::Dead))), Arrival::Known);
+        assert_eq!(arrival(&old, true, Some(&holder(&old, JobState::Dead))), Arrival::Known);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Dead letters: jobs that are no longer tried, with everything needed to understand them and do them later.
 //!
-//! - [`import`]: taking in those of another store
+//! - [`import`]: taking in those of another store; [`foreign`]: reading those of other programs
 
+pub mod foreign;
 pub mod import;
 
 use std::fmt;

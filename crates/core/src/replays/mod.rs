@@ -22,7 +22,7 @@ pub use self::changes::{NextReplay, ReplayChange, StepChange, changed, paused_it
 pub use self::letters::{
     Automatic, CHOSEN_AT_ONCE_MAX, LetterFacts, Outgoing, ReplayPlan, SavedPayload, Source, Wish, outgoing, treat,
 };
-pub use self::pace::{Advance, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed, sent};
+pub use self::pace::{Advance, HANDFUL, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed, sent};
 pub use self::tries::{TRY_KEPT, TriedWith, TryOutdated, outdated};
 pub use self::withdraw::{Sent, Withdrawn, withdrawn};
 use crate::failures::Reason;

@@ -37,6 +37,19 @@ pub struct Pacing {
     pub per_second: Option<f64>,
 }
 
+/// Letters that are a handful: a person waits for them, and sees what becomes of each.
+pub const HANDFUL: u64 = 20;
+
+impl Pacing {
+    /// The pace at which a person has letters tried again: a handful at once, whatever becomes of it; more in steps.
+    pub fn of_retry(letters: u64) -> Self {
+        match letters {
+            0..=HANDFUL => Self { ramp: Vec::new(), refail_max: 1.0, per_second: None },
+            _ => Self::default(),
+        }
+    }
+}
+
 impl Default for Pacing {
     fn default() -> Self {
         Self { ramp: vec![1, 5, 20, 100], refail_max: 0.25, per_second: None }

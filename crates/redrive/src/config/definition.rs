@@ -42,7 +42,7 @@ pub(super) fn of(config: &Config, name: &PipelineName, said: &Overrides, outside
 }
 
 /// A pipeline's section as it is written; empty for one that is not in the file.
-fn section(config: &Config, name: &PipelineName) -> Map<String, Value> {
+pub(super) fn section(config: &Config, name: &PipelineName) -> Map<String, Value> {
     let file: toml::Table = toml::from_str(&config.text).unwrap_or_default();
     let section = file.get("pipeline").and_then(|pipelines| pipelines.get(name.as_str()));
     match section.and_then(|section| serde_json::to_value(section).ok()) {

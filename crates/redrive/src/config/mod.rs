@@ -6,11 +6,13 @@
 //! - `follow`: reading it again when it changed; `definition`: what a pipeline effectively is, and its version
 //! - `outside`: what it takes from the environment and from files; `isolation`: handlers in another process
 //! - `alerts`: thresholds; `sinks`: who is told
+//! - `explain`: what a pipeline effectively is, with where each value came from
 //! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key
 
 mod alerts;
 mod definition;
 mod error;
+mod explain;
 mod follow;
 mod http;
 pub mod isolation;
@@ -32,6 +34,7 @@ use serde::Deserialize;
 
 pub use self::alerts::{AlertsConfig, RulesConfig};
 pub use self::error::{ConfigError, Mistake};
+pub use self::explain::{Explained, From};
 pub use self::follow::Followed;
 pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig, ResultKind};
 use self::secrets::expand;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
+use redrive_core::secrets::Secrets;
 use redrive_store::{Location, Options};
 
 use super::{Config, ConfigError, ModeKind, PipelineConfig, ResultKind, definition, expand, isolation, outside};
@@ -146,6 +147,11 @@ impl Setting {
     /// The policy of a pipeline, as far as the configuration has one.
     pub fn policy(&self, name: &PipelineName) -> Policy {
         self.config.pipeline.get(name).map_or_else(Policy::default, PipelineConfig::policy)
+    }
+
+    /// The secrets of a pipeline, as far as the configuration knows them by name.
+    pub fn secrets(&self, name: &PipelineName) -> Secrets {
+        self.config.pipeline.get(name).map_or_else(Secrets::default, PipelineConfig::secrets)
     }
 
     /// The target that all jobs of a pipeline have, if the configuration names one.

@@ -46,9 +46,9 @@ impl Redrive {
         }
     }
 
-    /// Writes dead letters with all their failures as JSON Lines, and says how many; [`import_dead_lines`] takes them in.
+    /// Writes dead letters with all their failures as JSON Lines, and says how many; [`import_dead_file`] takes them in.
     ///
-    /// [`import_dead_lines`]: Redrive::import_dead_lines
+    /// [`import_dead_file`]: Redrive::import_dead_file
     pub async fn export_dead(&self, filter: DeadFilter, out: &mut impl Write) -> Result<u64, Error> {
         let mut exported = 0;
         let params = ListDead { filter, limit: PAGE, cursor: None, with_failures: true };

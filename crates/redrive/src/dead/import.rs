@@ -1,25 +1,28 @@
-//! Taking in dead letters of another store: each is checked at the door, and those that are fit are handed to the store.
+//! Taking in dead letters of another store, or of other programs: each is checked at the door, and those that are fit are handed to the store.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
+use redrive_core::dead::foreign::{ForeignLetter, Reading};
 use redrive_core::dead::import::{Arrival, Unfit, check, received};
 use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
 use redrive_store::contract::{BroughtLetter, ImportDead};
+use serde::Serialize;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::DeadError;
+use super::read::{ReadLetter, Reader};
 use crate::engine::Redrive;
 use crate::error::Error;
-use crate::lines::{Lines, without_place};
 
 /// Letters that are taken in in one transaction.
 const BATCH: usize = 200;
 
 /// What became of a file of dead letters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
     /// Letters that are new.
     pub new: u64,
@@ -56,9 +59,6 @@ pub enum ImportNote {
     },
 }
 
-/// A line with its number: a letter, or why it is none.
-type Line = (u64, Result<DeadLetter, String>);
-
 impl Redrive {
     /// Takes in dead letters, in one transaction, and says what became of each. Taking in the same letters again changes
     /// nothing.
@@ -67,11 +67,23 @@ impl Redrive {
         letters: Vec<DeadLetter>,
         by: &Actor,
     ) -> Result<Vec<Result<Arrival, Unfit>>, Error> {
+        let dated = |letter| ForeignLetter { letter, dated: true };
+        self.import_letters(letters.into_iter().map(dated).collect(), by).await
+    }
+
+    async fn import_letters(
+        &self,
+        letters: Vec<ForeignLetter>,
+        by: &Actor,
+    ) -> Result<Vec<Result<Arrival, Unfit>>, Error> {
         let now = self.now();
-        let checked: Vec<Result<(), Unfit>> = letters.iter().map(|letter| check(letter, now)).collect();
+        let checked: Vec<Result<(), Unfit>> = letters.iter().map(|brought| check(&brought.letter, now)).collect();
         let fit = letters.into_iter().zip(&checked).filter_map(|(letter, checked)| checked.is_ok().then_some(letter));
         let rules = self.cause_rules().await?;
-        let letters = fit.filter_map(|letter| BroughtLetter::recognised(received(letter), &rules)).collect();
+        let recognised = |ForeignLetter { letter, dated }| {
+            Some(BroughtLetter { dated, ..BroughtLetter::recognised(received(letter), &rules)? })
+        };
+        let letters = fit.filter_map(recognised).collect();
         let params = ImportDead { letters, by: by.clone(), now };
         let mut arrivals = self.store.import_dead(params).await?.into_iter();
         let missing = || Error::Internal("the store did not say what became of a letter".to_owned());
@@ -82,38 +94,35 @@ impl Redrive {
         checked.into_iter().map(arrived).collect()
     }
 
-    /// Takes in dead letters as JSON Lines, in batches. `note` hears of each line that is not taken in, in their order;
-    /// `place` is what errors call the file.
-    pub async fn import_dead_lines(
+    /// Takes in a file of dead letters, in batches: what was exported, or, if it is said how, what other programs wrote. `note`
+    /// hears of each line that is not taken in, in their order; `place` is what errors call the file.
+    pub async fn import_dead_file(
         &self,
-        place: &str,
+        (place, from): (&str, impl Read + Send + 'static),
+        foreign: Option<Reading>,
         by: &Actor,
-        from: impl Read + Send + 'static,
         mut note: impl FnMut(ImportNote),
     ) -> Result<Imported, Error> {
-        let (sender, mut batches) = mpsc::channel::<Vec<Line>>(2);
-        let reading = tokio::task::spawn_blocking(move || read(BufReader::new(from), &sender));
         let mut imported = Imported::default();
-        while let Some(batch) = batches.recv().await {
+        let mut batches = Batches::read(place, from, Reader { foreign, now: self.now() });
+        while let Some(batch) = batches.next().await? {
             self.import_batch(batch, by, &mut imported, &mut note).await?;
         }
-        let read = reading.await.map_err(|panic| Error::Internal(format!("reading dead letters ended: {panic}")))?;
-        read.map_err(|source| DeadError::Unreadable { place: place.to_owned(), source })?;
         Ok(imported)
     }
 
     async fn import_batch(
         &self,
-        batch: Vec<Line>,
+        batch: Vec<ReadLetter>,
         by: &Actor,
         imported: &mut Imported,
         note: &mut impl FnMut(ImportNote),
     ) -> Result<(), Error> {
         let letters: Vec<_> = batch.iter().filter_map(|(_, line)| line.as_ref().ok().cloned()).collect();
-        let mut arrivals = self.import_dead(letters, by).await?.into_iter();
+        let mut arrivals = self.import_letters(letters, by).await?.into_iter();
         for (number, line) in batch {
             let arrival = match line {
-                Ok(letter) => arrivals.next().map(|arrival| (letter.key.unwrap_or_default(), arrival)),
+                Ok(brought) => arrivals.next().map(|arrival| (brought.letter.key.unwrap_or_default(), arrival)),
                 Err(why) => {
                     imported.broken += 1;
                     note(ImportNote::Broken { number, why });
@@ -139,27 +148,41 @@ impl Redrive {
     }
 }
 
-/// Reads lines into batches, until nobody takes them.
-fn read(from: impl BufRead, batches: &mpsc::Sender<Vec<Line>>) -> std::io::Result<()> {
-    let mut lines = Lines::of(from);
-    let mut batch = Vec::new();
-    while let Some((number, line)) = lines.next()? {
-        let letter = line.and_then(letter);
-        batch.extend(letter.transpose().map(|letter| (number, letter)));
-        if batch.len() >= BATCH && batches.blocking_send(std::mem::take(&mut batch)).is_err() {
-            return Ok(());
-        }
+/// Letters of a file, read ahead a little by another thread.
+pub(super) struct Batches {
+    place: String,
+    batches: mpsc::Receiver<Vec<ReadLetter>>,
+    reading: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Batches {
+    pub(super) fn read(place: &str, from: impl Read + Send + 'static, reader: Reader) -> Self {
+        let (sender, batches) = mpsc::channel::<Vec<ReadLetter>>(2);
+        let reading = tokio::task::spawn_blocking(move || send(&reader, BufReader::new(from), &sender));
+        Self { place: place.to_owned(), batches, reading: Some(reading) }
     }
+
+    /// The next letters; nothing after the last.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<ReadLetter>>, Error> {
+        if let Some(batch) = self.batches.recv().await {
+            return Ok(Some(batch));
+        }
+        let Some(reading) = self.reading.take() else { return Ok(None) };
+        let read = reading.await.map_err(|panic| Error::Internal(format!("reading dead letters ended: {panic}")))?;
+        read.map_err(|source| DeadError::Unreadable { place: self.place.clone(), source })?;
+        Ok(None)
+    }
+}
+
+/// Reads letters into batches, until nobody takes them.
+fn send(reader: &Reader, from: impl BufRead, batches: &mpsc::Sender<Vec<ReadLetter>>) -> io::Result<()> {
+    let mut batch = Vec::new();
+    reader.read(from, |letter| {
+        batch.push(letter);
+        batch.len() < BATCH || batches.blocking_send(std::mem::take(&mut batch)).is_ok()
+    })?;
     if !batch.is_empty() {
         let _ = batches.blocking_send(batch);
     }
     Ok(())
-}
-
-/// The letter on a line; nothing for an empty line.
-fn letter(line: &[u8]) -> Result<Option<DeadLetter>, String> {
-    match line.trim_ascii() {
-        [] => Ok(None),
-        line => serde_json::from_slice(line).map(Some).map_err(|error| without_place(&error)),
-    }
 }

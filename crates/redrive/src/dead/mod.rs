@@ -4,12 +4,15 @@
 //! - `top`: by what they have in common
 //! - `died`: what died since a time, by cause
 //! - `discard`: giving them up
-//! - `export`: as JSON Lines or as a web archive; `requests`: what they are about; `import`: those of another store
+//! - `export`: as JSON Lines or as a web archive; `requests`: what they are about; `import`: those of another store or
+//!   program; `read`: their files; `foretell`: what would come of one
 
 mod died;
 mod discard;
 mod export;
+mod foretell;
 mod import;
+mod read;
 mod requests;
 mod top;
 
@@ -22,6 +25,7 @@ use redrive_store::contract::Selection;
 pub use self::died::{CauseDied, Died};
 pub use self::discard::Discarded;
 pub use self::export::Archived;
+pub use self::foretell::{Foretold, ForetoldCause, foretell_import};
 pub use self::import::{ImportNote, Imported};
 pub use self::requests::{Requests, logged_bodies};
 pub use self::top::{Top, TopLine, TopOutcome};

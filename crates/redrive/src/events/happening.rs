@@ -3,6 +3,7 @@
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
+use redrive_core::pipelines::Pause;
 use redrive_core::settlements::{Destination, Settlement};
 use redrive_core::time::Timestamp;
 use serde::Serialize;
@@ -110,6 +111,18 @@ pub enum Happening {
     },
     /// A pipeline that was held goes on.
     PipelineWentOn {
+        /// The pipeline.
+        pipeline: PipelineName,
+    },
+    /// People have a pipeline rest.
+    PipelinePaused {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// By whom, why and since when.
+        pause: Pause,
+    },
+    /// A pipeline that rested goes on.
+    PipelineResumed {
         /// The pipeline.
         pipeline: PipelineName,
     },

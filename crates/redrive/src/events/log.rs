@@ -18,6 +18,8 @@ pub(super) fn line(event: &Event) {
         H::PipelineHeld { pipeline, why, .. } => {
             warn!(%pipeline, why, "the pipeline cannot work and is held; it is tried again by itself");
         }
+        H::PipelinePaused { pipeline, pause } => warn!(%pipeline, "the pipeline is {pause}"),
+        H::PipelineResumed { pipeline } => warn!(%pipeline, "the pipeline goes on"),
         H::VaultAway { vault, why } => warn!(vault, error = why, "the vault is away; payloads wait in the spool"),
         H::PayloadLost { job, why } => warn!(%job, why, "the payload of an attempt is lost"),
         H::PipelinesUnusable { why } => {

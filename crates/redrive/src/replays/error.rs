@@ -1,6 +1,6 @@
 //! Why a replay is refused.
 
-use redrive_core::ids::{PipelineName, ReplayId};
+use redrive_core::ids::{IdEnding, PipelineName, ReplayId};
 use redrive_core::replays::ReplayState;
 use redrive_core::time::Timestamp;
 
@@ -12,6 +12,12 @@ pub enum ReplayError {
     /// There is none with this id.
     #[error("no replay {0}")]
     Unknown(ReplayId),
+    /// No id ends so.
+    #[error("no replay's id ends with {0}")]
+    NoEnding(IdEnding),
+    /// Several ids end so.
+    #[error("the ids of several replays end with {0}: give more of it")]
+    Ambiguous(IdEnding),
     /// There is none at all.
     #[error("there are no replays")]
     None,
@@ -46,9 +52,9 @@ impl ReplayError {
     /// What it means to who asked.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unknown(_) | Self::None => ErrorKind::Missing,
+            Self::Unknown(_) | Self::NoEnding(_) | Self::None => ErrorKind::Missing,
             Self::InState { .. } | Self::NoTry | Self::TryTooOld(_) | Self::TriedOtherwise(_) => ErrorKind::Refused,
-            Self::SavedUnusable { .. } => ErrorKind::Invalid,
+            Self::SavedUnusable { .. } | Self::Ambiguous(_) => ErrorKind::Invalid,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use redrive_core::actors::Actor;
 use redrive_core::definitions::{Pins, awaited};
-use redrive_core::ids::{InvalidName, ReplayId};
+use redrive_core::ids::{IdEnding, InvalidName, ReplayId};
 use redrive_core::replays::{NextReplay, ReplayChange, ReplayState, changed};
 use redrive_store::contract::{ListReplays, ReplayView, SetReplay};
 
@@ -14,7 +14,7 @@ use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 
-/// Open replays among which the last is looked for.
+/// Replays that are looked at at once, to find the one that is meant.
 const OPEN_MAX: u32 = 1_000;
 
 /// Which replay is meant.
@@ -22,6 +22,8 @@ const OPEN_MAX: u32 = 1_000;
 pub enum ReplayRef {
     /// The one with this id.
     Id(ReplayId),
+    /// The one whose id ends so.
+    Ending(IdEnding),
     /// The newest; where something is to be done to it, the newest to which that can be done.
     Last,
 }
@@ -30,7 +32,11 @@ impl FromStr for ReplayRef {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, InvalidName> {
-        if text == "last" { Ok(Self::Last) } else { text.parse().map(Self::Id) }
+        match (text, IdEnding::new(text)) {
+            ("last", _) => Ok(Self::Last),
+            (_, Some(ending)) => Ok(Self::Ending(ending)),
+            (text, None) => text.parse().map(Self::Id),
+        }
     }
 }
 
@@ -38,10 +44,28 @@ impl Redrive {
     /// The replay that is meant.
     pub async fn find_replay(&self, which: ReplayRef) -> Result<ReplayView, Error> {
         match which {
+            ReplayRef::Ending(ending) => self.find_replay_by(ending).await,
             ReplayRef::Id(id) => Ok(self.store.get_replay(id).await?.ok_or(ReplayError::Unknown(id))?),
             ReplayRef::Last => {
                 let newest = ListReplays { open_only: false, limit: 1, cursor: None };
                 Ok(self.store.list_replays(newest).await?.items.pop().ok_or(ReplayError::None)?)
+            }
+        }
+    }
+
+    /// The replay whose id ends so, if it is the only one.
+    async fn find_replay_by(&self, ending: IdEnding) -> Result<ReplayView, Error> {
+        let (mut found, mut cursor) = (None, None);
+        loop {
+            let page = self.store.list_replays(ListReplays { open_only: false, limit: OPEN_MAX, cursor }).await?;
+            for replay in page.items.into_iter().filter(|replay| ending.ends(replay.id.as_bytes())) {
+                if found.replace(replay).is_some() {
+                    return Err(ReplayError::Ambiguous(ending).into());
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(found.ok_or(ReplayError::NoEnding(ending))?);
             }
         }
     }

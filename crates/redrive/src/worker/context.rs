@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::GRACE;
 use super::holds::Holds;
 use super::leader::Leads;
+use super::pauses::Pauses;
 use super::running::Running;
 use super::slots::{Slot, Slots};
 use crate::engine::Redrive;
@@ -57,6 +58,8 @@ pub(super) struct Context {
     held: Mutex<HashMap<Lease, Held>>,
     /// The pipelines that cannot work for now.
     pub(super) holds: Holds,
+    /// The pipelines that people paused.
+    pub(super) pauses: Pauses,
     failure: Mutex<Option<Error>>,
     /// The pipelines that this worker no longer works on though it goes on with others.
     given_up: Mutex<HashSet<PipelineName>>,
@@ -115,6 +118,7 @@ impl Context {
             beaten: AtomicBool::new(false),
             held: Mutex::default(),
             holds: Holds::default(),
+            pauses: Pauses::default(),
             failure: Mutex::default(),
             given_up: Mutex::default(),
             newest: AtomicI64::new(i64::MIN),

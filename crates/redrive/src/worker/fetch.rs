@@ -12,6 +12,7 @@ use std::time::Duration;
 use redrive_core::ids::{LeaseToken, PipelineName};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::ledger::Ledger;
+use redrive_core::pipelines::Pause;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs};
 use redrive_store::{Result as StoreResult, StoreError};
@@ -66,6 +67,8 @@ pub(super) struct Fetcher {
     /// When something last moved, here or with any other worker, and the ledger of the last look at it.
     moved_at: Timestamp,
     seen: Option<Ledger>,
+    /// Why the last lease brought nothing, if people have the pipeline rest.
+    paused: Option<Pause>,
 }
 
 impl Fetcher {
@@ -87,6 +90,7 @@ impl Fetcher {
             replayed: None,
             moved_at,
             seen: None,
+            paused: None,
         }
     }
 
@@ -118,6 +122,7 @@ impl Fetcher {
                 self.give_back(leasing).await?;
                 return Err(given_up);
             }
+            self.heed_pause();
             self.start_waiting();
             if leasing.is_none() && matches!(self.supply, Supply::Ready) && self.wanted() > 0 {
                 self.stirred = false;
@@ -188,6 +193,13 @@ impl Fetcher {
         let (returned, kept) = self.local.drain(..).partition::<Vec<_>, _>(|waiting| open(&waiting.job));
         self.local.extend(kept);
         returned.into_iter().for_each(|waiting| self.settler.send(Ended::unstarted(waiting.job)));
+    }
+
+    /// While people have the pipeline rest, returns what is not begun.
+    fn heed_pause(&mut self) {
+        if self.context.pauses.has(&self.pipeline.name) {
+            self.local.drain(..).for_each(|waiting| self.settler.send(Ended::unstarted(waiting.job)));
+        }
     }
 
     /// While the pipeline cannot work, returns what is not begun: another worker may be able to. It is an error if it has
@@ -298,6 +310,7 @@ impl Fetcher {
             Err(error) => return Err(error.into()),
         };
         let now = self.context.now();
+        self.paused = leased.paused;
         self.supply = match leased.next_due {
             Some(due) if due <= now => Supply::Ready,
             _ if self.stirred => Supply::Ready,

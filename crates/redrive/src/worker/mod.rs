@@ -19,6 +19,7 @@ mod history;
 mod holds;
 mod leader;
 mod pace;
+mod pauses;
 mod reaper;
 pub mod reload;
 mod replays;

@@ -8,6 +8,7 @@ use redrive_store::StoreError;
 use redrive_store::contract::{Change, Topic};
 
 use super::context::Context;
+use super::pauses;
 
 /// How long to wait for a hint: they may get lost.
 const LOOK_ANYWAY: Duration = Duration::from_secs(5);
@@ -30,7 +31,10 @@ pub(super) async fn run(context: Arc<Context>) {
             }
             Err(_) => Change::ALL,
         };
-        if change.is_about_any(&[Topic::Jobs, Topic::Breakers]) {
+        if change.is_about(Topic::Pipelines) {
+            pauses::look(&context).await;
+        }
+        if change.is_about_any(&[Topic::Jobs, Topic::Breakers, Topic::Pipelines]) {
             context.jobs_changed.send_replace(());
         }
         if change.is_about(Topic::Leases) && change != Change::ALL {

@@ -6,7 +6,7 @@ use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
 use serde_json::json;
 
-use redrive_core::breakers::{BreakerPolicy, Gate};
+use redrive_core::breakers::{BreakerPolicy, BreakerTurn, Gate, HeldBy, NextBreaker, turned};
 use redrive_core::causes::CauseRules;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Settlement, decide};
@@ -15,7 +15,7 @@ use super::script::{
     Shared, ada, assert_sound, at, attach, changes, enqueue, job, known, lease_all, lease_of, lease_one, ledger,
     pipeline, settle, timeout, worker,
 };
-use crate::contract::{CancelJobs, Lane, LeaseJobs, SettleJobs, Settled};
+use crate::contract::{CancelJobs, Lane, LeaseJobs, ListActivity, SettleJobs, Settled, TurnBreaker};
 
 fn sick(n: u128) -> NewJob {
     job(n, json!({"url": "https://sick/", "n": n}))
@@ -234,4 +234,48 @@ pub async fn holding_goes_in_steps(store: Shared) {
     assert_eq!(ledger(&store).await.queued, 2_600);
     assert_eq!(pipeline(), store.list_breakers().await.expect("listed")[0].pipeline);
     assert_sound(&store).await;
+}
+
+/// A turn of a person, made from the breaker as it is.
+async fn turn(store: &Shared, turn: BreakerTurn, secs: i64) -> bool {
+    let row = store.get_breaker(pipeline(), "sick".into()).await.expect("read");
+    let breaker = turned(row.breaker.as_ref(), &turn, at(secs)).expect("it can be turned");
+    let next = NextBreaker { was: row.version, breaker, folded_to: row.pending_to };
+    let (verb, why) = (turn.as_str(), turn.why().map(str::to_owned));
+    let params = TurnBreaker { pipeline: pipeline(), target: "sick".into(), next, verb, why, by: ada(), now: at(secs) };
+    store.turn_breaker(params).await.expect("answered")
+}
+
+/// People hold a target before it fails, have a probe go, and let all go on; what they did is written down.
+pub async fn people_turn_breakers(store: Shared) {
+    attach(&store, 1).await;
+    let hold = HeldBy { by: ada(), why: Some("no money".into()), until: None };
+    assert!(turn(&store, BreakerTurn::Hold(hold), 0).await, "also before the first job");
+    enqueue(&store, vec![sick(1), sick(2), well(3)]).await;
+    let leased = lease_all(&store, 9, at(1)).await;
+    assert_eq!(leased.jobs.iter().map(|job| job.lease.job).collect::<Vec<_>>(), [well(3).id]);
+    let listed = store.list_breakers().await.expect("listed");
+    assert_eq!((listed[0].held, listed[0].breaker.explained().as_deref()), (2, Some("held by ada: no money")));
+    assert!(turn(&store, BreakerTurn::Probe, 2).await);
+    let probes = lease_all(&store, 9, at(2)).await.jobs;
+    assert_eq!((probes.len(), probes[0].probe), (1, true));
+    assert!(turn(&store, BreakerTurn::Close, 3).await);
+    assert_eq!(lease_all(&store, 9, at(3)).await.jobs.len(), 1);
+    assert!(store.list_breakers().await.expect("listed").is_empty());
+    let params = ListActivity { limit: 9, ..ListActivity::default() };
+    let noted = store.list_activity(params).await.expect("listed").items;
+    assert_eq!(noted.iter().map(|view| view.verb.as_str()).collect::<Vec<_>>(), ["close", "probe", "hold"]);
+    assert_sound(&store).await;
+}
+
+/// Of two who turn a breaker at once one is told to look again.
+pub async fn a_turn_of_what_moved_writes_nothing(store: Shared) {
+    hold_the_sick_one(&store).await;
+    let row = store.get_breaker(pipeline(), "sick".into()).await.expect("read");
+    assert!(turn(&store, BreakerTurn::Close, 1).await);
+    let next = NextBreaker { was: row.version, breaker: row.breaker, folded_to: row.pending_to };
+    let (by, target) = (ada(), "sick".to_owned());
+    let late = TurnBreaker { pipeline: pipeline(), target, next, verb: "probe", why: None, by, now: at(2) };
+    assert!(!store.turn_breaker(late).await.expect("answered"));
+    assert!(store.get_breaker(pipeline(), "sick".into()).await.expect("read").breaker.is_none());
 }

@@ -18,6 +18,7 @@ use redrive_core::ids::*;
 use redrive_core::jobs::*;
 use redrive_core::ledger::Ledger;
 use redrive_core::payloads::*;
+use redrive_core::pipelines::Pause;
 use redrive_core::replays::*;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
@@ -140,7 +141,7 @@ macro_rules! single {
 }
 
 single!((), bool, u64, Audit, Health, Compacted, CauseDetail, CauseRules, CauseFacts, CauseChanged, LookedAtClock);
-single!(Registered, ReplayView, StoreIds, Watched);
+single!(BreakerRow, Registered, ReplayView, StoreIds, Watched);
 
 impl Layer for Counting {
     async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>
@@ -299,6 +300,8 @@ decorate! {
         list_breakers() -> Vec<BreakerView>;
         breakers_of(params: BreakersOf) -> Vec<BreakerRow>;
         change_breakers(changes: Vec<BreakerChange>) -> Vec<BreakerRow>;
+        get_breaker(pipeline: PipelineName, target: String) -> BreakerRow;
+        turn_breaker(params: TurnBreaker) -> bool;
     }
     CauseStore {
         list_causes(params: ListCauses) -> Vec<CauseView>;
@@ -335,6 +338,7 @@ decorate! {
         enqueue(params: EnqueueJobs) -> Vec<EnqueuedJob>;
         list_jobs(params: ListJobs) -> Page<JobView>;
         get_job(id: JobId) -> Option<JobDetail>;
+        find_jobs(named: JobRef) -> Vec<JobId>;
         cancel_jobs(params: CancelJobs) -> Vec<JobId>;
     }
     LeaderStore {
@@ -363,6 +367,10 @@ decorate! {
         condemn_places(places: Vec<PayloadPlace>, now: Timestamp) -> Vec<PayloadPlace>;
         store_ids() -> StoreIds;
         adopt_payloads(by: Actor, now: Timestamp) -> ();
+    }
+    PipelineStore {
+        pauses() -> BTreeMap<PipelineName, Pause>;
+        set_pause(params: SetPause) -> bool;
     }
     ReplayStore {
         survey_letters(params: SurveyLetters) -> Vec<(LetterFacts, u64)>;

@@ -103,6 +103,32 @@ pub async fn a_number_never_repeats(store: Shared) {
     assert_sound(&store).await;
 }
 
+/// A job is found by its number and by the end of its id, in whatever state it is. What was given up keeps its number.
+pub async fn a_job_is_found_by_number_and_ending(store: Shared) {
+    attach(&store, 1).await;
+    let found = async |named: &str| store.find_jobs(named.parse().expect("a name")).await.expect("asked");
+    bury(&store, job(0xaaaa_0001, plain()), Reason::Blocked, "no", at(1)).await;
+    bury(&store, job(0xbbbb_0001, plain()), Reason::Blocked, "no", at(2)).await;
+    let discard = DiscardDead { ids: vec![job(0xbbbb_0001, plain()).id], by: ada(), why: "gone".into(), now: at(3) };
+    store.discard_dead(discard).await.expect("discarded");
+    enqueue(&store, vec![job(0xcccc_0001, plain())]).await;
+    for leased in lease_all(&store, 9, at(4)).await.jobs {
+        settle(&store, &leased, Outcome::Done, at(5)).await;
+    }
+    enqueue(&store, vec![job(0xdddd_0001, plain())]).await;
+    for n in [0xaaaa_0001, 0xbbbb_0001, 0xcccc_0001, 0xdddd_0001] {
+        let id = job(n, plain()).id;
+        assert_eq!(found(&number(&store, n).await.to_string()).await, [id]);
+        assert_eq!(found(&format!("{n:x}")).await, [id]);
+    }
+    let replayed = replay_one(&store).await;
+    settle(&store, &replayed, Outcome::Done, at(200)).await;
+    assert_eq!(found(&number(&store, 0xaaaa_0001).await.to_string()).await, [job(0xaaaa_0001, plain()).id]);
+    assert!(found("a0001").await.len() == 1 && found("0-0001").await.is_empty() && found("99999").await.is_empty());
+    enqueue(&store, vec![job(0xeeaa_0001, plain())]).await;
+    assert!(found("aa-0001").await.len() > 1, "of several the caller is told");
+}
+
 /// Whatever becomes of a job, its number, its round and where it came from stay with it.
 pub async fn a_job_keeps_its_number_round_and_origin(store: Shared) {
     attach(&store, 1).await;

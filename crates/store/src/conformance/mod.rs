@@ -25,6 +25,7 @@ pub mod leader;
 pub mod leases;
 pub mod ledger;
 pub mod payloads;
+pub mod pipelines;
 pub mod recount;
 pub mod replays;
 pub mod rounds;
@@ -52,7 +53,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@cases $make;
             chunks: [every_bounded_verb_stops_at_its_limit]
             jobs: [accepts_and_counts, a_key_is_accepted_once, keys_belong_to_a_pipeline, keys_belong_to_a_round,
-                   a_number_never_repeats, a_job_keeps_its_number_round_and_origin, a_full_queue_refuses_all,
+                   a_number_never_repeats, a_job_keeps_its_number_round_and_origin, a_job_is_found_by_number_and_ending, a_full_queue_refuses_all,
                    lists_filter_and_page, shows_jobs_in_every_state, cancels_queued_and_leased_jobs,
                    a_huge_input_comes_back_whole, a_bad_cursor_fails_only_its_caller,
                    a_job_that_is_done_hands_on_others]
@@ -111,12 +112,13 @@ macro_rules! conformance_tests {
             payloads: [a_payload_on_its_way_is_left_out, the_first_place_counts, what_is_condemned_is_not_registered,
                        what_a_leased_job_wants_is_not_swept, a_settlement_without_its_payload_is_refused, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]
+            pipelines: [a_pause_is_set_on_what_was_seen, what_was_leased_before_a_pause_stays_leased]
             breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,
                        a_failing_target_opens_its_breaker, a_breaker_says_why_and_since_when,
                        the_next_probe_is_another_job, probes_are_counted_by_their_leases,
                        a_job_that_probes_for_days_keeps_one_failure_of_it,
                        what_is_said_at_once_is_folded_in, a_stale_settlement_says_nothing, stale_gates_lease_nothing,
-                       holding_goes_in_steps]
+                       holding_goes_in_steps, people_turn_breakers, a_turn_of_what_moved_writes_nothing]
         );
         mod with_another_store {
             $crate::conformance_tests!(@with_another $make;
@@ -130,6 +132,7 @@ macro_rules! conformance_tests {
             $crate::conformance_tests!(@with_two_handles $make;
                 handles: [a_job_is_leased_once, resending_changes_nothing, what_is_sent_again_is_accepted_once, clocks_may_differ, stale_guards_write_nothing]
                 histories: [any_history_adds_up]
+                pipelines: [a_paused_pipeline_gives_nothing]
             );
         }
     };

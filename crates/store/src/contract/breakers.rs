@@ -1,8 +1,10 @@
 //! Breakers: which targets' jobs wait, and until when. A store keeps them; what they are next is decided before.
 
 use async_trait::async_trait;
-use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow};
+use redrive_core::actors::Actor;
+use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow, NextBreaker};
 use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
 use serde::Serialize;
 
 use crate::error::Result;
@@ -18,6 +20,13 @@ pub trait BreakerStore {
 
     /// Changes breakers, each if it is still of the version that its change was made from; answers with what is there then.
     async fn change_breakers(&self, changes: Vec<BreakerChange>) -> Result<Vec<BreakerRow>>;
+
+    /// The breaker of a target, also one that is closed or not remembered.
+    async fn get_breaker(&self, pipeline: PipelineName, target: String) -> Result<BreakerRow>;
+
+    /// Writes a breaker that a person turned, with a record, if it is still of the version that the turn was made from; says
+    /// whether it was.
+    async fn turn_breaker(&self, params: TurnBreaker) -> Result<bool>;
 }
 
 /// Asks for a page of breakers.
@@ -29,6 +38,25 @@ pub struct BreakersOf {
     pub after: Option<String>,
     /// At most so many.
     pub limit: u32,
+}
+
+/// A breaker that a person turned.
+#[derive(Clone, Debug)]
+pub struct TurnBreaker {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// The target.
+    pub target: String,
+    /// The breaker that is to be written.
+    pub next: NextBreaker,
+    /// What was done: `close`, `hold`, `probe`.
+    pub verb: &'static str,
+    /// Why, if that was said.
+    pub why: Option<String>,
+    /// Who did it.
+    pub by: Actor,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// The breaker of a pipeline and target.

@@ -28,11 +28,14 @@ pub enum Topic {
     Replays,
     /// Workers that came, went, or cannot work for now.
     Workers,
+    /// Pipelines that were paused or resumed.
+    Pipelines,
 }
 
 impl Topic {
     /// Every topic.
-    pub const ALL: [Self; 6] = [Self::Jobs, Self::Leases, Self::Breakers, Self::Causes, Self::Replays, Self::Workers];
+    pub const ALL: [Self; 7] =
+        [Self::Jobs, Self::Leases, Self::Breakers, Self::Causes, Self::Replays, Self::Workers, Self::Pipelines];
 
     /// As it is kept.
     pub const fn as_str(self) -> &'static str {
@@ -43,6 +46,7 @@ impl Topic {
             Self::Causes => "causes",
             Self::Replays => "replays",
             Self::Workers => "workers",
+            Self::Pipelines => "pipelines",
         }
     }
 }

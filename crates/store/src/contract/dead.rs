@@ -146,12 +146,14 @@ pub struct BroughtLetter {
     pub letter: DeadLetter,
     /// What it is recognised by here.
     pub print: Print,
+    /// Whether it says when it died.
+    pub dated: bool,
 }
 
 impl BroughtLetter {
-    /// A letter as the rules of this store recognise it; nothing if it has no failure to be recognised by.
+    /// A letter that says when it died, as the rules of this store recognise it; nothing if it has no failure to be recognised by.
     pub fn recognised(letter: DeadLetter, rules: &CauseRules) -> Option<Self> {
         let print = Print::of_letter(&letter, rules)?;
-        Some(Self { letter, print })
+        Some(Self { letter, print, dated: true })
     }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::failures::{Failure, Reason};
-use redrive_core::ids::{JobId, PipelineName, WorkerId};
+use redrive_core::ids::{JobId, JobRef, PipelineName, WorkerId};
 use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
@@ -24,6 +24,10 @@ pub trait JobStore {
 
     /// All that is known of a job.
     async fn get_job(&self, id: JobId) -> Result<Option<JobDetail>>;
+
+    /// The jobs that are named so, in whatever state they are; more than one only if the end of an id is that of several, and not
+    /// necessarily all of those. A whole id is believed.
+    async fn find_jobs(&self, named: JobRef) -> Result<Vec<JobId>>;
 
     /// Discards jobs that are queued or leased, with a record; says which it discarded. More than [`IDS_MAX`] at once are refused.
     async fn cancel_jobs(&self, params: CancelJobs) -> Result<Vec<JobId>>;

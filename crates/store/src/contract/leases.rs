@@ -8,6 +8,7 @@ use redrive_core::crashes::LostLease;
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::pipelines::Pause;
 use redrive_core::settlements::Settlement;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
@@ -21,7 +22,7 @@ use crate::error::Result;
 pub trait LeaseStore {
     /// Leases due jobs, oldest due first. Those of a target with a gate are leased as probes, as far as it lets them, and else
     /// held, untouched. Nothing is leased, and the gates are answered, if they are no longer those that were seen. A token that
-    /// was used before is answered with what it has.
+    /// was used before is answered with what it has. Nothing of a pipeline that is paused is leased.
     async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs>;
 
     /// Notes that a worker begins to run jobs inside its own process, so that they are suspects if it dies.
@@ -97,6 +98,8 @@ pub struct LeasedJobs {
     pub held: Option<BTreeMap<String, u64>>,
     /// The gates as they are, if they are not those that were seen. Nothing was leased then.
     pub gates: Option<Gates>,
+    /// The pause of the pipeline, if somebody paused it. Nothing was leased then.
+    pub paused: Option<Pause>,
 }
 
 /// Notes that jobs begin to run.

@@ -19,6 +19,7 @@ pub mod leases;
 pub mod ledger;
 pub mod pages;
 pub mod payloads;
+pub mod pipelines;
 pub mod replays;
 pub mod rounds;
 pub mod tasks;
@@ -31,7 +32,7 @@ pub use alerts::{
     AlertChange, AlertStore, AlertView, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice, SinkView, TakeNotice,
     TakenNotice, Told, Watch, Watched,
 };
-pub use breakers::{BreakerStore, BreakerView, BreakersOf};
+pub use breakers::{BreakerStore, BreakerView, BreakersOf, TurnBreaker};
 pub use causes::{
     AlikeCause, BusiestCauses, CauseChanged, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
     ChangeCause, FindCause, ListCauses, ResolveLetters, ResolvedLetter, Unresolved, UnresolvedLetter,
@@ -56,6 +57,7 @@ pub use payloads::{
     ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
     TouchPayload,
 };
+pub use pipelines::{PipelineStore, SetPause};
 pub use replays::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
     ListReplayLetters, ListReplays, ListSent, NewReplay, OpenReplay, PendingDead, PendingLetter, ReleaseLetters,
@@ -87,6 +89,7 @@ pub trait Store:
     + WorkerStore
     + BreakerStore
     + PayloadStore
+    + PipelineStore
     + ClockStore
     + ChangeStore
     + LeaderStore
@@ -114,6 +117,7 @@ impl<T> Store for T where
         + WorkerStore
         + BreakerStore
         + PayloadStore
+        + PipelineStore
         + ClockStore
         + ChangeStore
         + LeaderStore

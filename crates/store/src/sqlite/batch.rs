@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 use redrive_core::counts::Delta;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::ledger::Ledger;
+use redrive_core::pipelines::Pause;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
@@ -20,7 +21,7 @@ use super::rows;
 use super::tallies::Tallies;
 use crate::contract::{Change, Topic};
 
-/// Where a pipeline stands with its leases and breakers.
+/// Where a pipeline stands with its leases and breakers, and whether it rests.
 pub(super) struct Standing {
     /// The number of the last lease, or change of a breaker.
     pub(super) epoch: u64,
@@ -28,6 +29,8 @@ pub(super) struct Standing {
     pub(super) gates: u64,
     /// Whether any of its targets has a breaker, or was spoken of.
     pub(super) is_troubled: bool,
+    /// Whether, by whom and why it is paused.
+    pub(super) paused: Option<Pause>,
     is_changed: bool,
 }
 
@@ -193,11 +196,17 @@ impl<'c> Batch<'c> {
         if let Entry::Vacant(unknown) = self.standings.entry(pipeline) {
             let mut select = self.conn.prepare_cached(
                 "SELECT epoch, gates, EXISTS (SELECT 1 FROM breaker WHERE pipeline = p.id)
-                                      OR EXISTS (SELECT 1 FROM breaker_said WHERE pipeline = p.id)
+                                      OR EXISTS (SELECT 1 FROM breaker_said WHERE pipeline = p.id), paused
                  FROM pipeline p WHERE id = ?1",
             )?;
             unknown.insert(select.query_row([pipeline], |row| {
-                Ok(Standing { epoch: row.get(0)?, gates: row.get(1)?, is_troubled: row.get(2)?, is_changed: false })
+                Ok(Standing {
+                    epoch: row.get(0)?,
+                    gates: row.get(1)?,
+                    is_troubled: row.get(2)?,
+                    paused: rows::json_opt(row, 3)?,
+                    is_changed: false,
+                })
             })?);
         }
         self.standings.get_mut(&pipeline).ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())

@@ -6,11 +6,14 @@ use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use serde_json::json;
+
 use super::SqliteStore;
+use super::activity;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{BreakerStore, BreakerView, BreakersOf, Topic};
+use crate::contract::{BreakerStore, BreakerView, BreakersOf, Topic, TurnBreaker};
 use crate::error::Result;
 
 /// At most so much of what was said of a target is answered at once.
@@ -42,6 +45,20 @@ impl BreakerStore for SqliteStore {
 
     async fn change_breakers(&self, changes: Vec<BreakerChange>) -> Result<Vec<BreakerRow>> {
         self.write(move |batch| change(batch, &changes, &[])).await
+    }
+
+    async fn get_breaker(&self, pipeline: PipelineName, target: String) -> Result<BreakerRow> {
+        self.read(move |conn| {
+            let mut select = conn.prepare_cached("SELECT id FROM pipeline WHERE name = ?1")?;
+            let id = select.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
+            // No pipeline has the row 0: nothing is found of one that is not known.
+            find(conn, (&pipeline, id.unwrap_or(0)), &target, 0)
+        })
+        .await
+    }
+
+    async fn turn_breaker(&self, params: TurnBreaker) -> Result<bool> {
+        self.write(move |batch| turn(batch, &params)).await
     }
 }
 
@@ -110,6 +127,17 @@ pub(super) fn change(
         }
     }
     Ok(rows)
+}
+
+/// Writes a breaker that a person turned.
+fn turn(batch: &mut Batch<'_>, params: &TurnBreaker) -> Result<bool, Fault> {
+    let pipeline = batch.pipeline(&params.pipeline)?;
+    let written = write(batch, (pipeline, &params.target), Some(&params.next))?;
+    if written {
+        let detail = json!({ "pipelines": [params.pipeline], "why": params.why });
+        activity::note(batch, &params.by, (params.verb, &params.target), &detail, params.now)?;
+    }
+    Ok(written)
 }
 
 /// Writes a breaker, if it is still the one that it was made from.

@@ -25,9 +25,9 @@ const MISSING: i64 = 2;
 
 /// Takes a letter in, if it is news.
 pub(super) fn import(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Result<Arrival, Fault> {
-    let BroughtLetter { letter, print } = brought;
+    let BroughtLetter { letter, print, dated } = brought;
     let holder = holder(batch, letter)?;
-    let arrival = arrival(letter, holder.as_ref());
+    let arrival = arrival(letter, *dated, holder.as_ref());
     match &arrival {
         Arrival::New => insert(batch, brought, now)?,
         Arrival::FailedAgain(id) => fail_again(batch, *id, (letter, print), now)?,
@@ -52,7 +52,7 @@ fn holder(batch: &mut Batch<'_>, letter: &DeadLetter) -> Result<Option<Holder>, 
 }
 
 fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Result<(), Fault> {
-    let BroughtLetter { letter, print } = brought;
+    let BroughtLetter { letter, print, .. } = brought;
     let pipeline = batch.pipeline(&letter.pipeline)?;
     if let Some(key) = &letter.key {
         jobs::claim_key(batch, pipeline, (letter.round.as_ref(), key), letter.id, now)?;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use redrive_core::counts::{Delta, Event};
-use redrive_core::ids::{JobId, RoundName};
+use redrive_core::ids::{JobId, JobRef, RoundName};
 use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::replays::LetterState;
 use redrive_core::state::{JobState, Move};
@@ -16,6 +16,7 @@ use super::activity;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
+use super::job_refs;
 use super::lanes;
 use super::payloads;
 use super::replay_letters::{self, Ended};
@@ -41,6 +42,10 @@ impl JobStore for SqliteStore {
 
     async fn get_job(&self, id: JobId) -> Result<Option<JobDetail>> {
         self.read(move |conn| get(conn, id)).await
+    }
+
+    async fn find_jobs(&self, named: JobRef) -> Result<Vec<JobId>> {
+        self.read(move |conn| job_refs::find(conn, &named)).await
     }
 
     async fn cancel_jobs(&self, params: CancelJobs) -> Result<Vec<JobId>> {

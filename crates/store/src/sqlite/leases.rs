@@ -25,14 +25,14 @@ use crate::error::Result as StoreResult;
 #[async_trait]
 impl LeaseStore for SqliteStore {
     async fn lease(&self, params: LeaseJobs) -> StoreResult<LeasedJobs> {
-        let Granted { mut jobs, inputs, next_due, held, gates } =
+        let Granted { mut jobs, inputs, next_due, held, gates, paused } =
             self.write(move |batch| lease(batch, &params)).await?;
         // Read here, not by the one thread that all callers share.
         for (job, input) in jobs.iter_mut().zip(inputs) {
             let read = serde_json::from_str(&input).map_err(Fault::from);
             job.input = read.map_err(|fault| fault.into_store_error(self.path()))?;
         }
-        Ok(LeasedJobs { jobs, next_due, held, gates })
+        Ok(LeasedJobs { jobs, next_due, held, gates, paused })
     }
 
     async fn start(&self, params: StartJobs) -> StoreResult<()> {

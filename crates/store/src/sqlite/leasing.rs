@@ -6,6 +6,7 @@ use redrive_core::breakers::Gates;
 use redrive_core::definitions::{Pins, fits};
 use redrive_core::ids::{JobId, RoundName};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
+use redrive_core::pipelines::Pause;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -30,6 +31,7 @@ pub(super) struct Granted {
     pub(super) next_due: Option<Timestamp>,
     pub(super) held: Option<BTreeMap<String, u64>>,
     pub(super) gates: Option<Gates>,
+    pub(super) paused: Option<Pause>,
 }
 
 /// A lease under way.
@@ -50,6 +52,9 @@ pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted
     let mut leasing = Leasing { batch, params, pipeline, lane, gates: BTreeMap::new(), granted: Granted::default() };
     if leasing.resend()? {
         return Ok(leasing.granted);
+    }
+    if let Some(pause) = &leasing.batch.standing(pipeline)?.paused {
+        return Ok(Granted { paused: Some(pause.clone()), ..Granted::default() });
     }
     if params.gates_seen != Some(leasing.batch.standing(pipeline)?.gates) {
         let gates = breakers::gates(leasing.batch, &params.pipeline, pipeline)?;

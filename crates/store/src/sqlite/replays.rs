@@ -256,7 +256,10 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
     conditions.at_least("l.n", rows::row_cursor(params.cursor.as_deref())?.map(|after| after + 1));
     let limit = params.limit.saturating_add(1);
     let sql = format!(
-        "SELECT l.n, l.job, p.name, l.state, c.name, a.name, l.ended_at, l.saved FROM replay_letter l
+        "SELECT l.n, l.job, p.name, l.state, c.name, a.name, l.ended_at, l.saved,
+                coalesce((SELECT seq FROM dead WHERE id = l.job), (SELECT seq FROM job WHERE id = l.job),
+                         (SELECT number FROM done WHERE job = l.job), (SELECT number FROM discarded WHERE job = l.job))
+         FROM replay_letter l
          JOIN pipeline p ON p.id = l.pipeline
          LEFT JOIN cause_key k ON k.id = l.cause_key LEFT JOIN cause c ON c.id = k.cause
          LEFT JOIN cause_key m ON m.id = l.after_key LEFT JOIN cause a ON a.id = m.cause
@@ -266,6 +269,7 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
     let rows = select.query_map(conditions.values(), |row| {
         let letter = ReplayLetter {
             id: rows::job_id(row, 1)?,
+            number: row.get(8)?,
             pipeline: rows::parsed(row, 2)?,
             state: rows::parsed(row, 3)?,
             saved: row.get(7)?,

@@ -7,7 +7,7 @@ use redrive_core::alerts::Alert;
 use crate::output::foreign::{COLUMNS_MAX, cut};
 use crate::output::paint::{BAD, paint};
 use crate::output::print::{out, say};
-use crate::output::table::second;
+use crate::output::times::second;
 
 /// An alert that fires, in one line.
 pub fn firing(alert: &Alert) -> String {

@@ -7,9 +7,10 @@ use redrive_core::causes::{CauseChange, CauseState, Likeness, Mute, SplitBy};
 use super::super::filter::actor;
 use crate::args::CauseCommand;
 use crate::exit::{Exit, usage};
-use crate::output::foreign::cut;
+use crate::output::foreign::{cut, harmless};
 use crate::output::print::{out, say};
 use redrive::config::Setting;
+use redrive::contract::CauseView;
 
 pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
@@ -41,12 +42,38 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
             unreachable!("they change nothing and are handled apart")
         }
     };
+    let before = redrive.store().get_cause(id, now).await?.cause;
+    let about = redrive.change_cause(&before.id, &change, &actor()).await?;
+    let cause = redrive.store().get_cause(about, now).await?.cause;
+    out!("{}", harmless(&told(&change, &before, &cause)))?;
+    out!("  {}: {} dead  {}", cause.state, cause.dead, cut(&cause.title, 80))?;
     let muting = matches!(change, CauseChange::Mute(_));
-    let id = redrive.change_cause(&id, &change, &actor()).await?;
-    let cause = redrive.store().get_cause(id, now).await?.cause;
-    out!("{} {}: {} dead  {}", cause.id, cause.state, cause.dead, cut(&cause.title, 80))?;
     if muting && cause.state != CauseState::Muted {
         say!("it kills that many jobs an hour already: it is not muted until it kills fewer");
     }
     Ok(Exit::Ok)
+}
+
+/// What was done to a cause, in words.
+fn told(change: &CauseChange, before: &CauseView, after: &CauseView) -> String {
+    let id = &before.id;
+    match (change, &before.owner) {
+        (CauseChange::Assign(Some(owner)), Some(former)) if former != owner => {
+            format!("cause {id} is assigned to {owner}, no longer to {former}")
+        }
+        (CauseChange::Assign(Some(owner)), _) => format!("cause {id} is assigned to {owner}"),
+        (CauseChange::Assign(None), Some(former)) => format!("cause {id} is nobody's now; it was assigned to {former}"),
+        (CauseChange::Assign(None), None) => format!("cause {id} was nobody's already"),
+        (CauseChange::Note(_), _) => format!("noted of cause {id}"),
+        (CauseChange::Mute(Mute { until, per_hour }), _) => {
+            let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+            let rate = per_hour.map(|n| format!(" until it kills {n} in an hour")).unwrap_or_default();
+            format!("cause {id} is muted{until}{rate}")
+        }
+        (CauseChange::Unmute, _) => format!("cause {id} is no longer muted"),
+        (CauseChange::Resolve(_), _) => format!("cause {id} is resolved; if it comes back it is regressed"),
+        (CauseChange::Reopen, _) => format!("cause {id} is open again"),
+        (CauseChange::MergeInto(_), _) => format!("cause {id} is part of cause {} now", after.id),
+        (CauseChange::Split(_), _) => format!("split off cause {id}: cause {}", after.id),
+    }
 }

@@ -16,6 +16,7 @@ use crate::output::foreign::harmless;
 use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::out;
+use crate::output::problem::within;
 
 /// A failure as others write it down.
 #[derive(Debug, Default, Deserialize)]
@@ -98,7 +99,8 @@ pub fn stdin() -> Result<Exit> {
 pub async fn letter(setting: &Setting, args: ExplainArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
     let store = redrive.store();
-    let Some(id) = args.id else { bail!("name a dead letter, or give --stdin") };
+    let Some(named) = args.id else { bail!("name a dead letter, or give --stdin") };
+    let id = redrive.find_job(&named).await.map_err(|error| within(setting, error))?;
     let letter = store.get_dead(id).await?.with_context(|| format!("no dead letter {id} in {}", setting.location))?;
     let last = letter.failures.iter().flatten().last().context("the letter has no failure")?;
     let print = of_failure(&letter.pipeline, letter.target.as_deref(), last);

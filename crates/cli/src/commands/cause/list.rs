@@ -16,6 +16,7 @@ use crate::output::json;
 use crate::output::print::{out, say};
 use crate::output::report::figures;
 use crate::output::table;
+use crate::output::times::ago;
 
 pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
@@ -59,11 +60,24 @@ pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> 
             cause.pipeline.to_string(),
             reason(cause),
             targets(cause),
+            cause.owner.clone().unwrap_or_else(|| "-".to_owned()),
             cause.title.clone(),
         ]
     };
-    let headings =
-        ["id", "state", ">dead", ">share", "last 24 h", ">first", ">last", "pipeline", "reason", "where", "what"];
+    let headings = [
+        "id",
+        "state",
+        ">died",
+        "?>share",
+        "?last 24 h",
+        "?>first",
+        ">last",
+        "~pipeline",
+        "~reason",
+        "~where",
+        "~owner",
+        "what",
+    ];
     table::print_titled(&headings, &causes.iter().map(row).collect::<Vec<_>>())
 }
 
@@ -86,16 +100,5 @@ fn targets(cause: &CauseView) -> String {
         (None, _) => "-".to_owned(),
         (Some(target), 1) => cut(target, 28),
         (Some(target), n) => format!("{} +{}", cut(target, 24), n - 1),
-    }
-}
-
-/// How long ago, in the largest unit.
-pub fn ago(then: Timestamp, now: Timestamp) -> String {
-    let secs = now.since(then).as_secs();
-    match secs {
-        0..60 => format!("{secs}s ago"),
-        60..3_600 => format!("{}m ago", secs / 60),
-        3_600..172_800 => format!("{}h ago", secs / 3_600),
-        _ => format!("{}d ago", secs / 86_400),
     }
 }

@@ -5,7 +5,6 @@ use redrive::config::Setting;
 use redrive::contract::CauseDetail;
 use redrive_core::time::Timestamp;
 
-use super::list::ago;
 use crate::args::CauseShowArgs;
 use crate::exit::Exit;
 use crate::output::bars::spark;
@@ -14,6 +13,7 @@ use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::report::figures::counted;
+use crate::output::times::ago;
 
 pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;

@@ -17,7 +17,7 @@ pub async fn run(setting: &Setting, args: DiscardArgs) -> Result<Exit> {
         out!("{found} dead letters would be discarded: add --yes to do it")?;
         return Ok(Exit::Usage);
     }
-    let selection = Selection { filter, ids: args.ids };
+    let selection = Selection { filter, ids: redrive.find_jobs(&args.ids).await? };
     let discarded = redrive.discard_dead(selection, &args.why, &filter::actor()).await?;
     out!("{} discarded", discarded.letters)?;
     match discarded.missing.first() {

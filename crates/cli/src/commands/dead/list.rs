@@ -6,13 +6,15 @@ use anyhow::Result;
 use redrive::config::Setting;
 use redrive::contract::ListDead;
 use redrive_core::dead::DeadLetter;
+use redrive_core::time::Timestamp;
 
 use super::super::filter;
 use crate::args::DeadListArgs;
 use crate::exit::Exit;
-use crate::output::foreign::cut;
 use crate::output::print::out;
 use crate::output::table;
+use crate::output::times::ago;
+use crate::output::words;
 
 pub async fn run(setting: &Setting, args: DeadListArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
@@ -21,10 +23,11 @@ pub async fn run(setting: &Setting, args: DeadListArgs) -> Result<Exit> {
         let params = ListDead { filter: filter.clone(), limit, cursor, with_failures: false };
         redrive.store().list_dead(params).await
     };
-    filter::print(&args.page, fetch, print).await
+    let now = redrive.now();
+    filter::print(&args.page, fetch, |letters| print(letters, now)).await
 }
 
-fn print(letters: &[DeadLetter]) -> io::Result<()> {
+fn print(letters: &[DeadLetter], now: Timestamp) -> io::Result<()> {
     if letters.is_empty() {
         return out!("no dead letters");
     }
@@ -34,17 +37,17 @@ fn print(letters: &[DeadLetter]) -> io::Result<()> {
             crashes => format!("{}+{crashes}", letter.attempts),
         };
         vec![
-            letter.id.to_string(),
+            words::job(letter.number, letter.id),
             letter.pipeline.to_string(),
-            table::second(letter.died_at),
+            ago(letter.died_at, now),
             letter.reason.to_string(),
-            cut(letter.code.as_deref().unwrap_or("-"), 24),
+            letter.code.clone().unwrap_or_else(|| "-".to_owned()),
             tries,
             letter.gate.to_string(),
-            cut(letter.target.as_deref().unwrap_or("-"), 28),
+            letter.target.clone().unwrap_or_else(|| "-".to_owned()),
             letter.message.clone(),
         ]
     };
-    let headings = ["id", "pipeline", "died at (UTC)", "reason", "code", ">tries", "gate", "target", "message"];
-    table::print(&headings, &letters.iter().map(row).collect::<Vec<_>>())
+    let headings = [">no.", "~pipeline", ">died", "~reason", "~code", ">tries", "gate", "~target", "message"];
+    table::print_titled(&headings, &letters.iter().map(row).collect::<Vec<_>>())
 }

@@ -10,6 +10,7 @@ use redrive::dead::{DeadError, NotDead, logged_bodies};
 use redrive::export::{curl, har};
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
+use redrive_core::payloads::Payload;
 
 use super::requests;
 use crate::args::DeadShowArgs;
@@ -19,12 +20,14 @@ use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::problem::within;
+use crate::output::report::figures::count;
 
 pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let letter = match redrive.dead_letter(args.id).await {
+    let id = redrive.find_job(&args.id).await.map_err(|error| within(setting, error))?;
+    let letter = match redrive.dead_letter(id).await {
         Err(Error::Dead(DeadError::NotDead(alive @ NotDead { state: Some(_), .. }))) => {
-            bail!("{alive}: `redrive job show {}` shows it", args.id)
+            bail!("{alive}: `redrive job show {id}` shows it")
         }
         found => found.map_err(|error| within(setting, error))?,
     };
@@ -32,10 +35,7 @@ pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
         json::document(&letter)?;
     } else if args.curl {
         let Some(request) = requests(setting).of(&letter) else {
-            bail!(
-                "what job {} asked for is not known: its pipeline sends no request, and its input has no url",
-                args.id
-            );
+            bail!("what job {id} asked for is not known: its pipeline sends no request, and its input has no url");
         };
         out!("{}", curl(&request))?;
     } else if args.har {
@@ -52,9 +52,10 @@ pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
 }
 
 fn print(letter: &DeadLetter) -> Result<()> {
-    out!("{} {}", paint(HEADING, "dead letter"), letter.id)?;
+    out!("{} {}", paint(HEADING, "dead letter"), name(letter))?;
     let optional = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let fields = [
+        ("id", letter.id.to_string()),
         ("pipeline", letter.pipeline.to_string()),
         ("key", optional(&letter.key)),
         ("target", optional(&letter.target)),
@@ -82,13 +83,29 @@ fn print(letter: &DeadLetter) -> Result<()> {
     Ok(print_failures(letter.failures.as_deref().unwrap_or_default())?)
 }
 
-/// The payload of a letter, and whether it can be worked from.
+/// What a letter is called in text: by its number, if it has one.
+fn name(letter: &DeadLetter) -> String {
+    letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string())
+}
+
+/// The payload of a letter: its address, its size, how to see it, or why it cannot be seen.
 fn payload(letter: &DeadLetter) -> String {
-    match (&letter.payload, letter.payload_missing) {
-        (None, _) => "-".to_owned(),
-        (Some(hash), false) => hash.to_string(),
-        (Some(hash), true) => format!("{hash}, missing: the letter was imported without its bytes"),
+    let Some(hash) = &letter.payload else { return "-".to_owned() };
+    if letter.payload_missing {
+        return format!("{hash}, missing: the letter was imported without its bytes");
     }
+    let size = match letter.saved_payload() {
+        Some(Payload { truncated: true, size_bytes, total_bytes: Some(total), .. }) => {
+            format!("the first {} of {} bytes", grouped(*size_bytes), grouped(*total))
+        }
+        Some(Payload { size_bytes, .. }) => format!("{} bytes", grouped(*size_bytes)),
+        None => "of unknown size".to_owned(),
+    };
+    format!("{hash}\n            {size}; see it: redrive payload show {}", name(letter))
+}
+
+fn grouped(bytes: u64) -> String {
+    count(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
 /// Prints every failed attempt; what one says again in the same words is not repeated.

@@ -12,7 +12,8 @@ use crate::output::problem::within;
 
 pub async fn run(setting: &Setting, args: CancelArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let cancelled = redrive.cancel_jobs(args.ids, &args.why, &actor()).await?;
+    let ids = redrive.find_jobs(&args.ids).await.map_err(|error| within(setting, error))?;
+    let cancelled = redrive.cancel_jobs(ids, &args.why, &actor()).await?;
     out!("{} cancelled", cancelled.jobs.len())?;
     match cancelled.refused.into_iter().next() {
         Some(refused) => Err(within(setting, Error::from(refused))),

@@ -12,10 +12,12 @@ use crate::output::json;
 use crate::output::paint::{DIM, HEADING, of_state, paint};
 use crate::output::print::out;
 use crate::output::problem::within;
+use crate::output::words;
 
 pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
-    let found = setting.redrive_existing().await?.job(args.id).await;
-    let detail = found.map_err(|error| within(setting, error))?;
+    let redrive = setting.redrive_existing().await?;
+    let found = async { redrive.job(redrive.find_job(&args.id).await?).await };
+    let detail = found.await.map_err(|error| within(setting, error))?;
     if args.json {
         json::document(&detail)?;
     } else {
@@ -26,9 +28,11 @@ pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
 
 fn print(detail: &JobDetail) -> Result<()> {
     let job = &detail.job;
-    out!("{} {}  {}", paint(HEADING, "job"), job.id, paint(of_state(job.state), job.state))?;
+    let name = words::job(job.number, job.id);
+    out!("{} {name}  {}", paint(HEADING, "task"), paint(of_state(job.state), words::state(job.state)))?;
     let time = |time: Option<redrive_core::time::Timestamp>| time.map(|time| time.to_string());
     for (name, value) in [
+        ("id", Some(job.id.to_string())),
         ("pipeline", Some(job.pipeline.to_string())),
         ("key", job.key.clone()),
         ("target", job.target.clone()),

@@ -5,36 +5,47 @@ use std::io;
 use anyhow::Result;
 use redrive::Redrive;
 use redrive::contract::{ListPayloads, PayloadView};
+use redrive_core::time::Timestamp;
 
 use super::super::filter;
 use crate::args::PageArgs;
 use crate::exit::Exit;
 use crate::output::print::out;
 use crate::output::table;
+use crate::output::times::ago;
+
+/// Digits of a hash that are shown.
+const SHORT: usize = 16;
 
 pub async fn run(redrive: &Redrive, args: PageArgs) -> Result<Exit> {
     let fetch = async |limit, cursor| redrive.store().list_payloads(ListPayloads { prefix: None, limit, cursor }).await;
-    filter::print(&args, fetch, print).await
+    let now = redrive.now();
+    filter::print(&args, fetch, |payloads| print(payloads, now)).await
 }
 
-fn print(payloads: &[PayloadView]) -> io::Result<()> {
+fn print(payloads: &[PayloadView], now: Timestamp) -> io::Result<()> {
     if payloads.is_empty() {
         return out!("no payloads");
     }
     let row = |payload: &PayloadView| {
         vec![
-            payload.hash.to_string(),
+            short(&payload.hash.to_string()),
             payload.size_bytes.to_string(),
             payload.stored_bytes.to_string(),
             payload.uses.to_string(),
-            payload.created_at.to_string(),
+            ago(payload.created_at, now),
             whereabouts(payload),
         ]
     };
     table::print(
-        &["payload", ">bytes", ">stored", ">jobs", "kept since", "where"],
+        &["payload", ">bytes", ">stored", ">tasks", ">kept since", "~where"],
         &payloads.iter().map(row).collect::<Vec<_>>(),
     )
+}
+
+/// The beginning of a hash: enough to name it by.
+fn short(hash: &str) -> String {
+    hash.get(..SHORT).unwrap_or(hash).to_owned()
 }
 
 fn whereabouts(payload: &PayloadView) -> String {

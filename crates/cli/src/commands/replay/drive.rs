@@ -13,6 +13,7 @@ use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::{LetterState, ReplayState};
 
 use super::super::{signals, waiting};
+use super::letters::Letters;
 use super::show::awaited as awaited_by;
 use crate::args::ReplayWorkArgs;
 use crate::exit::Exit;
@@ -33,11 +34,11 @@ const TAKEN_UP_AFTER: Duration = Duration::from_secs(3);
 /// Letters that failed again and are shown.
 const FAILED_SHOWN: u32 = 5;
 
-/// Works on a replay until it ends, pauses or is interrupted.
+/// Works on a replay until it ends, pauses or is interrupted. Of a few letters it is said what becomes of each.
 pub async fn drive(
     redrive: &Redrive,
     pipelines: Vec<Pipeline>,
-    id: ReplayId,
+    (id, mut letters): (ReplayId, Option<Letters>),
     counter: Counter,
     args: &ReplayWorkArgs,
 ) -> Result<Exit> {
@@ -56,12 +57,20 @@ pub async fn drive(
             () = tokio::time::sleep(EVERY) => {
                 // Where nothing happens nothing is read, but for what other processes do.
                 if events.skip() > 0 || shown_at.elapsed() >= SHOW_ANYWAY {
-                    show(&counter, &redrive.find_replay(which).await?);
+                    let replay = redrive.find_replay(which).await?;
+                    show(&counter, &replay);
+                    if let Some(letters) = &mut letters {
+                        letters.look(redrive, &counter).await?;
+                        letters.tell_why(redrive, &replay, &counter).await?;
+                    }
                     shown_at = Instant::now();
                 }
             }
         }
     };
+    if let Some(letters) = &mut letters {
+        letters.look(redrive, &counter).await?;
+    }
     counter.finish();
     worked?;
     let replay = redrive.find_replay(which).await?;
@@ -71,7 +80,9 @@ pub async fn drive(
     } else {
         format!("{} -- {}", if args.pure { " --pure" } else { "" }, words.join(" "))
     };
-    summarise(redrive, &replay, &command).await?;
+    if letters.is_none() || replay.progress.total > 1 || replay.state == ReplayState::Paused {
+        summarise(redrive, &replay, (&command, letters.is_none())).await?;
+    }
     waiting::show_handed_on(redrive, handed_on.read()).await?;
     if signalled.is_cancelled() && replay.is_open() && replay.state != ReplayState::Paused {
         say!("{} {}; go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
@@ -127,7 +138,7 @@ pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
         }
         if !replay.is_open() || replay.state == ReplayState::Paused {
             counter.finish();
-            summarise(&redrive, &replay, "").await?;
+            summarise(&redrive, &replay, ("", true)).await?;
             return Ok(exit(&replay));
         }
         tokio::time::sleep(EVERY).await;
@@ -161,7 +172,8 @@ pub fn step(replay: &ReplayView) -> String {
     }
 }
 
-async fn summarise(redrive: &Redrive, replay: &ReplayView, command: &str) -> Result<()> {
+/// Says how a replay went; `with_failed` shows letters that failed again.
+async fn summarise(redrive: &Redrive, replay: &ReplayView, (command, with_failed): (&str, bool)) -> Result<()> {
     let progress = &replay.progress;
     say!("{} {} of {}", paint(GOOD, "recovered:"), progress.recovered, progress.total);
     if progress.failed > 0 {
@@ -171,7 +183,9 @@ async fn summarise(redrive: &Redrive, replay: &ReplayView, command: &str) -> Res
             progress.failed,
             progress.same_cause
         );
-        show_failed(redrive, replay.id).await?;
+        if with_failed {
+            show_failed(redrive, replay.id).await?;
+        }
     }
     if progress.gone > 0 {
         say!("not sent, because discarded meanwhile or --set does not fit: {}", progress.gone);
@@ -197,7 +211,8 @@ async fn show_failed(redrive: &Redrive, id: ReplayId) -> Result<()> {
     for failed in &page.items {
         let Some(letter) = redrive.store().get_dead(failed.id).await? else { continue };
         let verdict = letter.verdict.as_ref().map(|verdict| format!("  ({verdict})")).unwrap_or_default();
-        say!("  {}  {}: {}{verdict}", letter.id, letter.reason, cut(&letter.message, 100));
+        let name = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
+        say!("  {name}  {}: {}{verdict}", letter.reason, cut(&letter.message, 100));
     }
     if page.next.is_some() {
         say!("  …  all of them: redrive replay show {id} --letters --state failed");

@@ -5,30 +5,35 @@ use std::io;
 use anyhow::Result;
 use redrive::config::Setting;
 use redrive::contract::{ListReplays, ReplayView};
+use redrive_core::time::Timestamp;
 
 use super::super::filter;
 use crate::args::PageArgs;
 use crate::exit::Exit;
 use crate::output::print::out;
 use crate::output::table;
+use crate::output::times::ago;
+use crate::output::words;
 
 pub async fn run(setting: &Setting, args: PageArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
     let fetch =
         async |limit, cursor| redrive.store().list_replays(ListReplays { open_only: false, limit, cursor }).await;
-    filter::print(&args, fetch, print).await
+    let now = redrive.now();
+    filter::print(&args, fetch, |replays| print(replays, now)).await
 }
 
-fn print(replays: &[ReplayView]) -> io::Result<()> {
+fn print(replays: &[ReplayView], now: Timestamp) -> io::Result<()> {
     if replays.is_empty() {
         return out!("no replays");
     }
     let row = |replay: &ReplayView| {
         let progress = &replay.progress;
-        let numbers = [progress.total, progress.pending, progress.running, progress.recovered, progress.failed];
+        let left = progress.pending + progress.running;
+        let numbers = [progress.total, left, progress.recovered, progress.failed];
         let mut row = vec![
-            replay.id.to_string(),
-            table::second(replay.created_at),
+            words::ending(replay.id),
+            ago(replay.created_at, now),
             replay.state.to_string(),
             replay.mode.to_string(),
         ];
@@ -36,18 +41,7 @@ fn print(replays: &[ReplayView]) -> io::Result<()> {
         row.extend([replay.actor.clone(), replay.name.clone()]);
         row
     };
-    let headings = [
-        "id",
-        "made at (UTC)",
-        "state",
-        "mode",
-        ">letters",
-        ">pending",
-        ">running",
-        ">recovered",
-        ">failed",
-        "by",
-        "name",
-    ];
-    table::print(&headings, &replays.iter().map(row).collect::<Vec<_>>())
+    let headings =
+        ["replay", ">made", "state", "?mode", ">letters", ">left", ">recovered", ">died again", "~by", "name"];
+    table::print_titled(&headings, &replays.iter().map(row).collect::<Vec<_>>())
 }

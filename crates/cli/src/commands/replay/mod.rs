@@ -1,7 +1,9 @@
-//! `redrive replay`: one file per verb; `select` is which letters, `drive` the work and what is shown of it.
+//! `redrive replay`: one file per verb; `select` is which letters, `drive` the work and what is shown of it, `letters` what is
+//! said of each letter of a few.
 
 mod change;
 mod drive;
+mod letters;
 mod list;
 mod plan;
 mod select;
@@ -12,6 +14,7 @@ mod try_out;
 use anyhow::Result;
 use redrive::config::Setting;
 pub use show::versions;
+pub use start::{Asked, start};
 
 use crate::args::ReplayCommand;
 use crate::exit::Exit;

@@ -15,7 +15,7 @@ use crate::output::print::{out, say};
 
 pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let chosen = select::selection(args.select, redrive.now())?;
+    let chosen = select::selection(&redrive, args.select).await?;
     let force = chosen.force_why.is_some();
     let ids = chosen.selection.ids.clone();
     let mut plan = select::rough_plan(&redrive, &chosen).await?;

@@ -9,7 +9,6 @@ use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Exclusion, ReplayMode, ReplayPlan, Wish};
-use redrive_core::time::Timestamp;
 use serde_json::Value;
 
 use super::super::filter;
@@ -22,10 +21,11 @@ pub struct Chosen {
     pub force_why: Option<String>,
 }
 
-/// Which letters are meant. Relative times become absolute here.
-pub fn selection(args: SelectArgs, now: Timestamp) -> Result<Chosen> {
-    let filter = filter::of_dead(args.filter, now)?;
-    Ok(Chosen { selection: Selection { filter, ids: args.ids }, force_why: args.why.filter(|_| args.force) })
+/// Which letters are meant. Relative times become absolute here, and numbers ids.
+pub async fn selection(redrive: &Redrive, args: SelectArgs) -> Result<Chosen> {
+    let filter = filter::of_dead(args.filter, redrive.now())?;
+    let ids = redrive.find_jobs(&args.ids).await?;
+    Ok(Chosen { selection: Selection { filter, ids }, force_why: args.why.filter(|_| args.force) })
 }
 
 /// What would be replayed anew: the pipelines of the letters are known by it, and it is quickly counted.

@@ -6,6 +6,7 @@ use anyhow::Result;
 use redrive::config::Setting;
 use redrive::contract::{ListReplayLetters, ReplayLetter, ReplayView};
 use redrive_core::definitions::Pins;
+use redrive_core::time::Timestamp;
 use serde_json::json;
 
 use super::super::filter;
@@ -17,6 +18,8 @@ use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::table;
+use crate::output::times::ago;
+use crate::output::words;
 
 pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
@@ -26,7 +29,8 @@ pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
             let params = ListReplayLetters { id: replay.id, state: args.state, limit, cursor };
             redrive.store().list_replay_letters(params).await
         };
-        return filter::print(&args.page, fetch, print_letters).await;
+        let now = redrive.now();
+        return filter::print(&args.page, fetch, |letters| print_letters(letters, now)).await;
     }
     let joined = redrive.store().joined_since(replay.id).await?;
     let awaited = redrive.awaited_by(&replay).await?;
@@ -114,7 +118,7 @@ fn works(replay: &ReplayView) -> String {
     }
 }
 
-fn print_letters(letters: &[ReplayLetter]) -> io::Result<()> {
+fn print_letters(letters: &[ReplayLetter], now: Timestamp) -> io::Result<()> {
     if letters.is_empty() {
         return out!("no letters");
     }
@@ -122,15 +126,15 @@ fn print_letters(letters: &[ReplayLetter]) -> io::Result<()> {
         |cause: &Option<redrive_core::causes::CauseId>| cause.as_ref().map_or("-".to_owned(), ToString::to_string);
     let row = |letter: &ReplayLetter| {
         vec![
-            letter.id.to_string(),
+            words::job(letter.number, letter.id),
             letter.pipeline.to_string(),
             letter.state.to_string(),
             if letter.saved { "saved" } else { "anew" }.to_owned(),
-            letter.ended_at.map_or("-".to_owned(), |at| at.to_string()),
+            letter.ended_at.map_or("-".to_owned(), |at| ago(at, now)),
             cause(&letter.cause),
             cause(&letter.cause_after),
         ]
     };
     let rows: Vec<_> = letters.iter().map(row).collect();
-    table::print(&["id", "pipeline", "state", "from", "ended at", "cause", "cause then"], &rows)
+    table::print(&[">no.", "~pipeline", "state", "from", ">ended", "cause", "cause then"], &rows)
 }

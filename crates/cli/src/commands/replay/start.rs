@@ -6,39 +6,70 @@ use redrive::config::{Overrides, Setting};
 use redrive::contract::ReplayView;
 use redrive::replays::{self, NewReplay, ReplayRef, can_use_saved, describe};
 use redrive_core::definitions::Pins;
-use redrive_core::ids::PipelineName;
-use redrive_core::replays::{Pacing, ReplayMode};
+use redrive_core::ids::{PipelineName, ReplayId};
+use redrive_core::jobs::Input;
+use redrive_core::replays::{HANDFUL, Pacing, ReplayMode, ReplayPlan};
 
 use super::super::filter::actor;
+use super::letters::Letters;
 use super::{drive, plan, select, show};
-use crate::args::{ResumeArgs, StartArgs};
+use crate::args::{DriveArgs, ResumeArgs, SelectArgs, StartArgs};
 use crate::exit::{Exit, usage};
-use crate::output::print::out;
+use crate::output::print::{out, say};
 use crate::output::progress::Counter;
 use crate::output::report::figures::counted;
 
+/// A replay that was asked for, in whatever words.
+pub struct Asked {
+    /// Which letters.
+    pub select: SelectArgs,
+    /// What it is called; by default by what was chosen.
+    pub name: Option<String>,
+    /// What they are worked on from, if that was said.
+    pub mode: Option<ReplayMode>,
+    /// Whether only what the newest try recovered is meant.
+    pub recoverable: bool,
+    /// How fast; if nothing was said, as a person has letters tried again.
+    pub pacing: Option<Pacing>,
+    /// Changes of their inputs.
+    pub edits: Input,
+    /// Who does the work, and where results go.
+    pub drive: DriveArgs,
+}
+
 pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    start(setting, &redrive, args).await
+    let asked = Asked {
+        select: args.select,
+        name: args.name,
+        mode: args.mode.wanted(),
+        recoverable: args.recoverable,
+        pacing: Some(Pacing { ramp: args.ramp.0, refail_max: args.refail_max, per_second: args.rate }),
+        edits: select::edits(args.edits),
+        drive: args.drive,
+    };
+    start(setting, &redrive, asked).await
 }
 
 /// Makes a replay and, unless it is left to others, works on it.
-pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Result<Exit> {
-    let chosen = select::selection(args.select, redrive.now())?;
+pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<Exit> {
+    let chosen = select::selection(redrive, args.select).await?;
     if args.drive.detach && !args.drive.work.command.is_empty() {
         return Err(usage("--detach leaves the work to `redrive work`, which takes the command: leave it out here"));
     }
     let force = chosen.force_why.is_some();
     let wanted = chosen.selection.clone();
     let found = select::rough_plan(redrive, &chosen).await?;
+    if !args.drive.detach {
+        redrive.check_not_paused(found.pipelines.keys()).await?;
+    }
     let counter = Counter::start("replayed");
     let results = Some((&counter, args.drive.out.clone()));
     let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.drive.work, results)?;
-    let edits = select::edits(args.edits);
-    let wanted_mode = if args.recoverable { Some(ReplayMode::Saved) } else { args.mode.wanted() };
-    let mut wish = replays::wish(&pipelines, wanted_mode, force, !edits.is_empty())?;
+    let wanted_mode = if args.recoverable { Some(ReplayMode::Saved) } else { args.mode };
+    let mut wish = replays::wish(&pipelines, wanted_mode, force, !args.edits.is_empty())?;
     if args.recoverable {
-        wish.tried = Some(redrive.find_recoverable(&chosen.selection, &edits, &pipelines).await?.id);
+        wish.tried = Some(redrive.find_recoverable(&chosen.selection, &args.edits, &pipelines).await?.id);
     }
     let mode = wish.mode;
     let new = NewReplay {
@@ -47,8 +78,8 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
         selection: chosen.selection,
         wish,
         force_why: chosen.force_why,
-        pacing: Pacing { ramp: args.ramp.0, refail_max: args.refail_max, per_second: args.rate },
-        edits,
+        pacing: args.pacing.clone().unwrap_or_else(|| Pacing::of_retry(found.included)),
+        edits: args.edits,
         pins: replays::pins(&pipelines),
     };
     let (started, plan) = redrive.start_replay(new).await?;
@@ -59,17 +90,30 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: StartArgs) -> Res
         plan::print(&plan, mode)?;
         return if plan.matched == 0 { bail!("no dead letters are like that") } else { Ok(Exit::Failed) };
     };
-    let letters = counted(i64::try_from(plan.included).unwrap_or(i64::MAX), "letter", "letters");
-    out!("replay {id}: {letters}, {}", plan::from_what(&plan, mode))?;
-    for (exclusion, letters) in &plan.excluded {
-        out!("  {letters} left out: {}", select::meaning(*exclusion))?;
-    }
+    let letters = (args.pacing.is_none() && found.included <= HANDFUL).then(|| Letters::of(id));
+    tell(&plan, mode, letters.is_none().then_some(id))?;
     if args.drive.detach {
         out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;
         let replay = redrive.find_replay(ReplayRef::Id(id)).await?;
         return tell_awaited(redrive, &replay).await;
     }
-    drive::drive(redrive, pipelines, id, counter, &args.drive.work).await
+    drive::drive(redrive, pipelines, (id, letters), counter, &args.drive.work).await
+}
+
+/// Says what was begun, unless it is a handful that is spoken of one by one, and what was left out. What comes of the letters may
+/// be on its way to standard output.
+fn tell(plan: &ReplayPlan, mode: ReplayMode, id: Option<ReplayId>) -> Result<()> {
+    if let Some(id) = id {
+        let letters = counted(i64::try_from(plan.included).unwrap_or(i64::MAX), "letter", "letters");
+        out!("replay {id}: {letters}, {}", plan::from_what(plan, mode))?;
+    }
+    for (exclusion, letters) in &plan.excluded {
+        match id {
+            Some(_) => out!("  {letters} left out: {}", select::meaning(*exclusion))?,
+            None => say!("{letters} left out: {}", select::meaning(*exclusion)),
+        }
+    }
+    Ok(())
 }
 
 pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
@@ -102,7 +146,7 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
     let (replay, before) = redrive.resume_replay(id, &actor(), &pipelines).await?;
     tell_pins(&replay, &before)?;
     let id = replay.id;
-    drive::drive(&redrive, pipelines, id, counter, &args.drive.work).await
+    drive::drive(&redrive, pipelines, (id, None), counter, &args.drive.work).await
 }
 
 /// Says who is waited for, if nobody who is there may work on a replay.

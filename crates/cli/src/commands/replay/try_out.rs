@@ -20,7 +20,7 @@ use crate::output::table;
 
 pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let chosen = select::selection(args.select, redrive.now())?;
+    let chosen = select::selection(&redrive, args.select).await?;
     if args.show {
         return show(&redrive, &chosen, &select::edits(args.edits), args.json).await;
     }

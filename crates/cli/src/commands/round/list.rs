@@ -3,10 +3,12 @@
 use anyhow::Result;
 use redrive::config::Setting;
 use redrive::contract::RoundView;
+use redrive_core::time::Timestamp;
 
 use crate::args::RoundListArgs;
 use crate::exit::Exit;
 use crate::output::print::{out, say};
+use crate::output::times::ago;
 use crate::output::{json, table};
 
 pub async fn run(setting: &Setting, args: RoundListArgs) -> Result<Exit> {
@@ -21,7 +23,7 @@ pub async fn run(setting: &Setting, args: RoundListArgs) -> Result<Exit> {
     } else if rounds.is_empty() {
         out!("no rounds: `redrive run FILE --round NAME` begins one")?;
     } else {
-        print(&rounds)?;
+        print(&rounds, redrive.now())?;
     }
     if more {
         say!("there are more: --limit shows them");
@@ -29,16 +31,15 @@ pub async fn run(setting: &Setting, args: RoundListArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn print(rounds: &[RoundView]) -> Result<()> {
+fn print(rounds: &[RoundView], now: Timestamp) -> Result<()> {
     let row = |round: &RoundView| {
         let counts = [round.accepted, round.queued, round.leased, round.done, round.dead, round.discarded];
         let mut row = vec![round.round.to_string(), round.pipeline.to_string()];
         row.extend(counts.map(|count| count.to_string()));
-        row.push(table::second(round.begun_at));
+        row.push(ago(round.begun_at, now));
         row
     };
     let rows: Vec<_> = rounds.iter().map(row).collect();
-    let headings =
-        ["round", "pipeline", ">tasks", ">queued", ">running", ">done", ">dead", ">discarded", "begun (UTC)"];
+    let headings = ["~round", "~pipeline", ">tasks", ">queued", ">running", ">done", ">died", ">discarded", ">begun"];
     Ok(table::print(&headings, &rows)?)
 }

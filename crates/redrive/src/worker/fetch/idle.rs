@@ -56,7 +56,7 @@ impl Fetcher {
         let queued = u64::try_from(ledger.open_by_itself()).unwrap_or(0);
         let free = queued.saturating_sub(targets.iter().map(|breaker| breaker.held).sum());
         let running = u64::try_from(ledger.leased).unwrap_or(0);
-        let stands = Standstill { settled_at: self.moved_at, running, free, next_due };
+        let stands = Standstill { settled_at: self.moved_at, running, free, next_due, paused: self.paused.is_some() };
         if !stands.is_in_vain(max_wait, now) {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl Fetcher {
             return Ok(None);
         }
         let (pipeline, since) = (self.pipeline.name.clone(), self.moved_at);
-        Ok(Some(Waited { pipeline, queued, since, next_due, targets }))
+        Ok(Some(Waited { pipeline, queued, since, next_due, targets, paused: self.paused.clone() }))
     }
 
     /// Whether no job of the pipeline is left, here or with any other worker.

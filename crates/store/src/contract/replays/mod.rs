@@ -247,6 +247,8 @@ pub struct ListReplayLetters {
 pub struct ReplayLetter {
     /// The job.
     pub id: JobId,
+    /// Its short number, as long as anything is known of the job.
+    pub number: Option<i64>,
     /// Its pipeline.
     pub pipeline: PipelineName,
     /// What became of it.

@@ -73,3 +73,8 @@ CREATE TABLE alert_sink (
     given_up      INTEGER NOT NULL DEFAULT 0, -- notices that were never delivered
     seen_at       INTEGER NOT NULL            -- when it was last tried
 ) STRICT, WITHOUT ROWID;
+
+-- Pipelines that people paused: who, why and since when. Nothing of them is leased meanwhile.
+ALTER TABLE pipeline ADD COLUMN paused TEXT;
+-- Letters that were brought back are still known by their numbers. Jobs that never died are not worth an index.
+CREATE INDEX done_by_number ON done (number) WHERE replays > 0;

@@ -1,0 +1,40 @@
+//! What can be typed about pipelines.
+
+use clap::{Args, Subcommand};
+use redrive_core::ids::PipelineName;
+
+use super::JsonArgs;
+
+#[derive(Debug, Subcommand)]
+pub enum PipelineCommand {
+    /// List the pipelines of the store and of redrive.toml, and where they stand
+    List(JsonArgs),
+    /// Show what a pipeline effectively is, each value with where it came from
+    Show(PipelineShowArgs),
+    /// Begin nothing more of a pipeline, with any worker, until it is resumed; what runs comes to its end
+    #[command(after_help = "Example:\n  redrive pipeline pause catalog --why 'the shop moves'")]
+    Pause(PauseArgs),
+    /// Let a paused pipeline go on
+    Resume {
+        /// The pipeline
+        name: PipelineName,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct PipelineShowArgs {
+    /// The pipeline
+    pub name: PipelineName,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PauseArgs {
+    /// The pipeline
+    pub name: PipelineName,
+    /// Why, for who wonders
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub why: Option<String>,
+}

@@ -1,0 +1,77 @@
+//! `redrive breaker close`, `hold` and `probe`.
+
+use anyhow::Result;
+use redrive::Redrive;
+use redrive::config::{Setting, units};
+use redrive::contract::ListJobs;
+use redrive_core::breakers::{BreakerTurn, HeldBy};
+use redrive_core::ids::PipelineName;
+use redrive_core::state::JobState;
+
+use super::super::filter::actor;
+use crate::args::{BreakerArgs, HoldArgs};
+use crate::exit::{Exit, usage};
+use crate::output::foreign::cut;
+use crate::output::print::{out, say};
+
+pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Result<Exit> {
+    let redrive = setting.redrive_existing().await?;
+    check(&redrive, setting, args.pipeline.as_ref()).await?;
+    let held = held(&redrive, &args.target).await?;
+    let pipelines = redrive.turn_breakers(&args.target, args.pipeline.as_ref(), &turn, &actor()).await?;
+    let (target, pipelines) = (cut(&args.target, 60), listed(&pipelines));
+    match turn {
+        BreakerTurn::Close => out!("{target} is asked again in {pipelines}: {held} tasks go on")?,
+        _ => out!("one task of {target} in {pipelines} goes now to see; {held} wait")?,
+    }
+    Ok(Exit::Ok)
+}
+
+pub async fn hold(setting: &Setting, args: HoldArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing().await?;
+    check(&redrive, setting, args.pipeline.as_ref()).await?;
+    let now = redrive.now();
+    let until = args.until.map(|text| units::future(&text, now)).transpose().map_err(usage)?;
+    if until.is_some_and(|until| until <= now) {
+        return Err(usage("--until names a time that is over"));
+    }
+    let turn = BreakerTurn::Hold(HeldBy { by: actor(), why: args.why, until });
+    let pipelines = redrive.turn_breakers(&args.target, args.pipeline.as_ref(), &turn, &actor()).await?;
+    let (target, pipelines) = (cut(&args.target, 60), listed(&pipelines));
+    let until = until.map_or_else(|| "until it is closed".to_owned(), |until| format!("until {until}"));
+    out!("{target} is held in {pipelines} {until}; `redrive breaker close {target}` lets it go on")?;
+    if !is_queued(&redrive, &args.target).await {
+        say!("note: no task of {target} is queued now; `redrive job list` shows the targets of those that are");
+    }
+    Ok(Exit::Ok)
+}
+
+/// Refuses a pipeline that nobody knows.
+async fn check(redrive: &Redrive, setting: &Setting, pipeline: Option<&PipelineName>) -> Result<()> {
+    if let Some(name) = pipeline {
+        redrive.find_pipeline(setting, name).await?;
+    }
+    Ok(())
+}
+
+/// How many tasks wait for a target.
+async fn held(redrive: &Redrive, target: &str) -> Result<u64> {
+    let breakers = redrive.list_breakers(None).await?;
+    Ok(breakers.iter().filter(|view| view.target == target).map(|view| view.held).sum())
+}
+
+/// Whether a task of the target is queued; if that cannot be seen in time it may be.
+async fn is_queued(redrive: &Redrive, target: &str) -> bool {
+    let filter = redrive::contract::JobFilter {
+        states: vec![JobState::Queued],
+        target: Some(target.to_owned()),
+        ..Default::default()
+    };
+    let found = redrive.store().list_jobs(ListJobs { filter, limit: 1, cursor: None }).await;
+    found.map_or(true, |page| !page.items.is_empty())
+}
+
+fn listed(pipelines: &[PipelineName]) -> String {
+    let names: Vec<_> = pipelines.iter().map(|name| format!("pipeline {name}")).collect();
+    names.join(", ")
+}

@@ -1,0 +1,20 @@
+//! `redrive pipeline`: where pipelines stand, what they are, and letting them rest.
+
+mod list;
+mod pause;
+mod show;
+
+use anyhow::Result;
+use redrive::config::Setting;
+
+use crate::args::PipelineCommand;
+use crate::exit::Exit;
+
+pub async fn run(setting: &Setting, command: PipelineCommand) -> Result<Exit> {
+    match command {
+        PipelineCommand::List(args) => list::run(setting, args.json).await,
+        PipelineCommand::Show(args) => show::run(setting, args).await,
+        PipelineCommand::Pause(args) => pause::pause(setting, args).await,
+        PipelineCommand::Resume { name } => pause::resume(setting, &name).await,
+    }
+}

@@ -1,0 +1,63 @@
+//! `redrive pipeline show`: what a pipeline effectively is, each value with where it came from.
+
+use anyhow::Result;
+use redrive::config::{Explained, From, Setting};
+use redrive::pipelines::PipelineView;
+use serde_json::{Value, json};
+
+use super::list::{state, why};
+use crate::args::PipelineShowArgs;
+use crate::exit::Exit;
+use crate::output::foreign::harmless;
+use crate::output::json;
+use crate::output::paint::{DIM, HEADING, paint};
+use crate::output::print::out;
+use crate::output::table;
+
+pub async fn run(setting: &Setting, args: PipelineShowArgs) -> Result<Exit> {
+    let redrive = setting.redrive_existing().await?;
+    let view = redrive.find_pipeline(setting, &args.name).await?;
+    let values = redrive.explain_pipeline(setting, &args.name).await?;
+    if args.json {
+        let mut document = serde_json::to_value(&view)?;
+        document["definition"] = json!(values);
+        json::document(&document)?;
+    } else {
+        print(&view, &values)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(view: &PipelineView, values: &[Explained]) -> Result<()> {
+    let why = Some(why(view)).filter(|why| why != "-").map(|why| format!(": {}", harmless(&why))).unwrap_or_default();
+    out!("{} {}  {}{why}", paint(HEADING, "pipeline"), view.name, state(view))?;
+    let l = &view.ledger;
+    out!(
+        "  {}",
+        paint(
+            DIM,
+            format!(
+                "{} queued, {} running, {} done, {} died, {} workers",
+                l.queued, l.leased, l.done, l.dead, view.workers
+            )
+        )
+    )?;
+    let row = |value: &Explained| vec![value.key.clone(), from(&value.from), text(&value.value)];
+    Ok(table::print_titled(&["~key", "~from", "value"], &values.iter().map(row).collect::<Vec<_>>())?)
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Where a value came from, in words.
+fn from(from: &From) -> String {
+    match from {
+        From::File { file, line } => format!("{}:{line}", file.display()),
+        From::Store { version, .. } => format!("what was run, version {version}"),
+        From::Default => "default".to_owned(),
+    }
+}

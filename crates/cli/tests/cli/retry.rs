@@ -1,0 +1,155 @@
+//! `redrive retry`: one letter, a few, or a cause, now.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::Sandbox;
+
+/// Tasks that die unless their `ok` is true; the handler says what it was given.
+fn sandbox(tasks: u32) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let script = "read -r job\ncase \"$job\" in *'\"ok\":true'*) printf '%s' \"$job\" | sed 's/.*\"input\"://; s/},\".*/}/' ;; *) echo 'the shop is closed' >&2; exit 65 ;; esac\n";
+    sandbox.write("shop.sh", script);
+    sandbox.write("redrive.toml", "[pipeline.shop]\ncommand = [\"sh\", \"shop.sh\"]\n");
+    let task = |n: u32| format!("{}\n", json!({"n": n, "ok": false}));
+    sandbox.write("tasks.jsonl", (0..tasks).map(task).collect::<String>());
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    sandbox
+}
+
+fn number(letter: &Value) -> String {
+    letter["number"].as_i64().expect("a number").to_string()
+}
+
+fn edited(sandbox: &Sandbox, letter: &str, editor: &str) -> (Option<i32>, String, String) {
+    let mut command: Command = sandbox.command();
+    command.args(["retry", letter, "--edit"]).env("EDITOR", editor).env_remove("VISUAL");
+    let output = command.output().expect("redrive starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn one_letter_goes_by_its_number_and_says_what_became_of_it() {
+    let sandbox = sandbox(3);
+    let letter = number(&sandbox.dead()[0]);
+    let again = sandbox.run(&["retry", &letter]).expect(3).complains(&format!("{letter}  died again: "));
+    assert!(again.stderr.contains("the shop is closed"), "{}", again.stderr);
+    let done =
+        sandbox.run(&["retry", &letter, "--set", "ok=true"]).expect(0).complains(&format!("{letter}  recovered"));
+    assert!(done.stdout.contains("\"ok\":true"), "the answer is printed: {}", done.stdout);
+    assert_eq!(sandbox.ledger("shop")["done"], 1);
+    sandbox.run(&["retry", &letter]).expect(1).complains("is done, not dead");
+    sandbox.redrive("retry 999999").expect(1).complains("no job has the number 999999");
+    sandbox.redrive("retry zzz").expect(2).complains("is not a job");
+    sandbox.redrive("retry").expect(2).complains("say which dead letters");
+    sandbox.assert_sound();
+}
+
+#[test]
+fn an_id_is_known_by_its_end() {
+    let sandbox = sandbox(1);
+    let id = sandbox.dead()[0]["id"].as_str().expect("an id").to_owned();
+    let end = &id[id.len() - 12..];
+    // An end of digits alone would be a number.
+    let end = if end.contains(|c: char| c.is_ascii_alphabetic()) { end } else { &id[id.len() - 20..] };
+    sandbox.run(&["dead", "show", end]).expect(0);
+    sandbox.run(&["job", "show", end]).expect(0);
+    sandbox.run(&["retry", end, "--set", "ok=true"]).expect(0);
+    sandbox.redrive("dead show ffff-ffffffffffff").expect(1).complains("no job's id ends with ffffffffffffffff");
+}
+
+#[test]
+fn an_older_number_never_means_another_letter() {
+    let sandbox = sandbox(2);
+    let numbers: Vec<_> = sandbox.dead().iter().map(number).collect();
+    sandbox.redrive("dead discard --pipeline shop --why gone --yes").expect(0);
+    sandbox.write("more.jsonl", "{\"n\": 8}\n{\"n\": 9}\n");
+    sandbox.redrive("run more.jsonl").expect(3);
+    for old in &numbers {
+        sandbox.run(&["dead", "show", old]).expect(1).complains("is discarded, not dead");
+        sandbox.run(&["retry", old]).expect(1);
+    }
+    assert!(sandbox.dead().iter().all(|letter| !numbers.contains(&number(letter))));
+}
+
+#[test]
+fn an_input_is_changed_in_the_editor() {
+    let sandbox = sandbox(2);
+    let letters = sandbox.dead();
+    let (first, second) = (number(&letters[0]), number(&letters[1]));
+    sandbox.write("editor.sh", "sed -i 's/false/true/; /\"n\"/d' \"$1\"\n");
+    let (code, stdout, stderr) = edited(&sandbox, &first, "sh editor.sh");
+    assert_eq!(
+        (code, stdout.contains("\"ok\":true") && !stdout.contains("\"n\"")),
+        (Some(0), true),
+        "{stdout}{stderr}"
+    );
+
+    let (code, _, stderr) = edited(&sandbox, &second, "true");
+    assert!(code == Some(0) && stderr.contains("nothing is retried"), "{stderr}");
+    let (code, _, stderr) = edited(&sandbox, &second, "false");
+    assert!(code == Some(1) && stderr.contains("false ended with"), "{stderr}");
+    sandbox.write("spoil.sh", "printf '{\"ok\": true,\\n  \"n\" 1}' > \"$1\"\n");
+    let (code, _, stderr) = edited(&sandbox, &second, "sh spoil.sh");
+    assert!(
+        code == Some(2) && stderr.contains("line 2 column 7") && stderr.contains("the file stays there"),
+        "{stderr}"
+    );
+    let kept = stderr.split_whitespace().find(|word| word.contains("redrive-input-")).expect("a path");
+    let kept = kept.trim_end_matches(':');
+    assert!(std::fs::read_to_string(kept).expect("it stays").contains("\"n\" 1"));
+    std::fs::remove_file(kept).expect("removed");
+    assert_eq!(sandbox.ledger("shop")["dead"], 1);
+    sandbox.redrive("retry --pipeline shop --edit").expect(2).complains("name one");
+}
+
+#[test]
+fn a_handful_goes_at_once_and_more_in_steps() {
+    let sandbox = sandbox(5);
+    let cause = sandbox.redrive("cause list --json").expect(0).json_lines().remove(0);
+    let cause = cause["id"].as_str().expect("an id");
+    let ran = sandbox.run(&["retry", "--cause", cause]).expect(3);
+    assert_eq!(ran.stderr.matches("died again").count(), 5, "none is held back because others failed: {}", ran.stderr);
+    let replay = sandbox.redrive("replay show last --json").expect(0).json();
+    assert_eq!((&replay["pacing"]["ramp"], &replay["state"]), (&json!([]), &json!("done")));
+    let id = replay["id"].as_str().expect("an id");
+    let end = &id[id.len() - 8..];
+    assert_eq!(sandbox.run(&["replay", "show", end, "--json"]).expect(0).json()["id"], id);
+    sandbox.redrive("replay show ffffffff").expect(1).complains("no replay's id ends with ffffffff");
+
+    let many = self::sandbox(21);
+    let ran = many.redrive("retry --pipeline shop").expect(6);
+    assert!(ran.stdout.contains("21 letters") && ran.stderr.contains("paused:"), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn what_failed_permanently_needs_force_but_no_speech() {
+    let sandbox = sandbox(1);
+    let letter = number(&sandbox.dead()[0]);
+    for _ in 0..6 {
+        if sandbox.dead()[0]["gate"] == "never" {
+            break;
+        }
+        sandbox.run(&["retry", &letter]).expect(3);
+    }
+    assert_eq!(sandbox.dead()[0]["gate"], "never");
+    let refused = sandbox.run(&["retry", &letter]).expect(1);
+    assert!(refused.stdout.contains("--force"), "{}", refused.stdout);
+    sandbox.run(&["retry", &letter, "--force", "--set", "ok=true"]).expect(0);
+}
+
+#[test]
+fn a_letter_shows_its_payload_and_how_to_see_it() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.write("fail.sh", "printf '<html>no price</html>' > \"$REDRIVE_PAYLOAD\"; echo broken >&2; exit 65");
+    sandbox.redrive("run tasks.jsonl -- sh fail.sh").expect(3);
+    let letter = sandbox.dead().remove(0);
+    let shown = sandbox.run(&["dead", "show", &number(&letter)]).expect(0).stdout;
+    let hash = letter["payload"].as_str().expect("a payload");
+    assert!(shown.contains(hash) && shown.contains("21 bytes"), "{shown}");
+    let command = shown.split("see it: redrive ").nth(1).and_then(|rest| rest.lines().next()).expect("a command");
+    assert_eq!(sandbox.redrive(command).expect(0).stdout, "<html>no price</html>");
+}

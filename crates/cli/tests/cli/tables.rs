@@ -1,0 +1,85 @@
+//! Tables on terminals of 80, 100, 120 and 160 columns: nothing wraps, the message can be read, and what is shown can be typed.
+
+use serde_json::json;
+use unicode_width::UnicodeWidthStr;
+
+use crate::harness::{Sandbox, on_terminal};
+
+const WIDTHS: [u16; 4] = [80, 100, 120, 160];
+
+/// Letters with long, wide and hostile texts, tasks that wait, a replay, an open breaker and a paused pipeline.
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let long = "the price of the product could not be found on the page although it was there yesterday, ".repeat(4);
+    let wide = "価格が見つかりません。".repeat(20);
+    let hostile = "gone \u{1b}[2J\u{1b}]0;title\u{7}\u{202e} and \u{9b}31m more of it, as long as it takes to wrap a line, or two";
+    let letter = |n: u32, message: &str| {
+        json!({
+            "url": format!("https://www.a-shop-with-a-long-name-{n}.example/products/{n}"), "error": message,
+            "code": "SelectorNotFound_in_the_new_layout", "attempts": 4, "timestamp": 1_763_215_320 + n,
+        })
+    };
+    let letters = [letter(1, "no"), letter(2, &long), letter(3, &wide), letter(4, hostile)];
+    sandbox.write("letters.json", json!(letters).to_string());
+    let pipeline = "a-pipeline-with-a-name-that-is-a-good-deal-too-long";
+    sandbox.run(&["dead", "import", "letters.json", "-p", pipeline]).expect(0);
+    sandbox.write("tasks.jsonl", format!("{}\n", json!({"url": "https://shop.example/", "text": wide})));
+    sandbox.redrive("push tasks.jsonl --pipeline shop").expect(0);
+    sandbox.run(&["breaker", "hold", "shop.example", "--until", "2h", "--why", &long]).expect(0);
+    sandbox.run(&["pipeline", "pause", "shop", "--why", &long]).expect(0);
+    sandbox.run(&["replay", "start", "--pipeline", pipeline, "--name", &long, "--detach", "--", "true"]);
+    sandbox
+}
+
+#[test]
+fn no_line_of_a_table_is_wider_than_the_terminal() {
+    let sandbox = sandbox();
+    for width in WIDTHS {
+        for line in [
+            "status",
+            "dead list",
+            "job list",
+            "cause list",
+            "breaker list",
+            "pipeline list",
+            "pipeline show shop",
+            "replay list",
+            "activity",
+            "payload list",
+            "audit",
+            "dead top --by target",
+        ] {
+            let args: Vec<&str> = line.split(' ').collect();
+            for printed in on_terminal(&sandbox, width, &args) {
+                // A sentence may go on in the next line; a row of a table may not.
+                let sentence = printed.starts_with("paused:") || printed.starts_with("pipeline shop");
+                let fits = printed.width() <= usize::from(width) || sentence;
+                assert!(fits, "`{line}` at {width} columns: {} columns: {printed}", printed.width());
+                assert!(!printed.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{7}']), "`{line}`: {printed:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_message_can_be_read_and_the_number_typed() {
+    let sandbox = sandbox();
+    for width in WIDTHS {
+        let lines = on_terminal(&sandbox, width, &["dead", "list"]);
+        let message = lines.iter().find(|line| line.contains("the price of the product")).expect("the message");
+        assert!(message.width() > 70, "{message}");
+    }
+    let lines = on_terminal(&sandbox, 80, &["dead", "list"]);
+    let row = lines.iter().find(|line| line.contains("SelectorN")).expect("a row");
+    let number = row.split_whitespace().next().expect("a number");
+    let shown = sandbox.run(&["dead", "show", number]).expect(0).stdout;
+    assert!(shown.starts_with(&format!("dead letter {number}\n")), "{shown}");
+}
+
+#[test]
+fn a_pipe_gets_whole_rows() {
+    let sandbox = sandbox();
+    let text = sandbox.redrive("dead list").expect(0).stdout;
+    assert_eq!(text.lines().count(), 5, "a heading and a line each:\n{text}");
+    assert!(text.contains("a-pipeline-with-a-name-that-is-a-good-deal-too-long"), "{text}");
+}

@@ -1,0 +1,452 @@
+//! Dead letters of other programs: an object in which the failure is told under the usual names, and everything else is the input.
+//!
+//! The same object is always the same letter, so that a file that is taken in twice adds nothing: a letter's id is made of its
+//! pipeline and its key, or else its input.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Map, Value, json};
+
+use super::DeadLetter;
+use crate::failures::{Failure, FailureReport, Reason};
+use crate::ids::{JobId, PipelineName};
+use crate::jobs::{Input, NewJob, ORIGIN_BYTES_MAX, Origin, host_of, take_field};
+use crate::rules::{Rule, classify};
+use crate::secrets::Secrets;
+use crate::time::Timestamp;
+
+/// The most that is kept of a message, and of a stack trace, in characters.
+const MESSAGE_MAX: usize = 20_000;
+const STACK_MAX: usize = 200_000;
+
+/// What an object may tell of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Field {
+    /// What went wrong, in words.
+    Message,
+    /// When it failed.
+    Time,
+    /// How often it was tried.
+    Attempts,
+    /// A short code.
+    Code,
+    /// The HTTP status.
+    Status,
+    /// The stack trace.
+    Stack,
+    /// The proxy that was used.
+    Proxy,
+    /// The type of the error.
+    ErrorType,
+    /// The input, where it is not everything else.
+    Input,
+    /// By what the job is known.
+    Key,
+    /// The host or provider.
+    Target,
+}
+
+impl Field {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Message,
+        Self::Time,
+        Self::Attempts,
+        Self::Code,
+        Self::Status,
+        Self::Stack,
+        Self::Proxy,
+        Self::ErrorType,
+        Self::Input,
+        Self::Key,
+        Self::Target,
+    ];
+
+    /// What it is called where a field is named for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Time => "time",
+            Self::Attempts => "attempts",
+            Self::Code => "code",
+            Self::Status => "status",
+            Self::Stack => "stack",
+            Self::Proxy => "proxy",
+            Self::ErrorType => "error_type",
+            Self::Input => "input",
+            Self::Key => "key",
+            Self::Target => "target",
+        }
+    }
+
+    /// The names under which it is usually found. What a job is known by, and its target, are the input's own.
+    const fn usual(self) -> &'static [&'static str] {
+        match self {
+            Self::Message => &["message", "error", "error_message", "exception"],
+            Self::Time => &["failed_at", "timestamp", "died_at"],
+            Self::Attempts => &["attempts", "tries"],
+            Self::Code => &["code", "error_code"],
+            Self::Status => &["status", "status_code", "http_status"],
+            Self::Stack => &["stack", "stack_trace", "traceback"],
+            Self::Proxy => &["proxy"],
+            Self::ErrorType => &["error_type", "exception_type"],
+            Self::Input => &["input"],
+            Self::Key | Self::Target => &[],
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Field {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|field| field.as_str() == text).ok_or_else(|| {
+            let known: Vec<_> = Self::ALL.map(Self::as_str).to_vec();
+            format!("{text:?} is nothing that a field can be named for: expected {}", known.join(", "))
+        })
+    }
+}
+
+/// How objects of another program are read.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The pipeline that the letters are for.
+    pub pipeline: PipelineName,
+    /// The fields that are named otherwise: by name, by `a.b` for one inside another, or by JSON pointer.
+    pub named: Vec<(Field, String)>,
+    /// The target that all jobs of the pipeline have, if there is one for all.
+    pub target: Option<String>,
+    /// The pipeline's own rules.
+    pub rules: Vec<Rule>,
+    /// What is masked in what is told of failures.
+    pub secrets: Secrets,
+}
+
+/// A letter of another program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForeignLetter {
+    /// The letter.
+    pub letter: DeadLetter,
+    /// Whether it says when it failed; if not, it died when it was taken in.
+    pub dated: bool,
+}
+
+impl Reading {
+    /// The letter that an object is; why it is none, if it is none.
+    pub fn read(&self, mut object: Input, now: Timestamp) -> Result<ForeignLetter, String> {
+        let mut report = self.report(&mut object)?;
+        let time = self.take(&mut object, Field::Time).filter(|(_, value)| !is_nothing(value));
+        let died_at = time.map(|(name, value)| time_of(&value).ok_or_else(|| not_a_time(&name, &value))).transpose()?;
+        let attempts = self.attempts(&mut object)?;
+        let (key, target) = (self.text(&mut object, Field::Key)?, self.text(&mut object, Field::Target)?);
+        let (input, origin) = self.input(object)?;
+        self.secrets.mask_report(&mut report);
+        let own = NewJob::from_input(JobId::new(Timestamp::from_millis(0), 0), input, now);
+        let (key, target) = (key.or(own.key), target.or_else(|| self.target.clone()).or(own.target));
+        let letter = self.letter((own.input, key, target), origin, &report, (died_at.unwrap_or(now), attempts));
+        Ok(ForeignLetter { letter, dated: died_at.is_some() })
+    }
+
+    /// Takes a field out of an object: the one that is named for it, or else the first usual one that is there.
+    fn take(&self, object: &mut Input, field: Field) -> Option<(String, Value)> {
+        if let Some((_, name)) = self.named.iter().find(|(known, _)| *known == field) {
+            return take_field(object, name).map(|value| (name.clone(), value));
+        }
+        let name = field.usual().iter().find(|name| object.contains_key(**name))?;
+        object.remove(*name).map(|value| ((*name).to_owned(), value))
+    }
+
+    /// The same for a text or a number; what is something else is left where it was, unless it was named.
+    fn text(&self, object: &mut Input, field: Field) -> Result<Option<String>, String> {
+        match self.take(object, field) {
+            None | Some((_, Value::Null)) => Ok(None),
+            Some((_, Value::String(text))) => Ok(Some(text).filter(|text| !text.is_empty())),
+            Some((_, Value::Number(number))) => Ok(Some(number.to_string())),
+            Some((name, value)) => self.leave(object, field, name, value).map(|()| None),
+        }
+    }
+
+    /// Puts back what is not what its name promises; it is an error if somebody named it.
+    fn leave(&self, object: &mut Input, field: Field, name: String, value: Value) -> Result<(), String> {
+        if self.named.iter().any(|(known, _)| *known == field) {
+            return Err(format!("{name} is {}, which is no {field}", brief(&value)));
+        }
+        object.insert(name, value);
+        Ok(())
+    }
+
+    /// What it tells of the failure.
+    fn report(&self, object: &mut Input) -> Result<FailureReport, String> {
+        let mut report = FailureReport::default();
+        let said = self.take(object, Field::Message).filter(|(_, value)| !is_nothing(value));
+        let Some((name, value)) = said else {
+            return Err("it says nothing of a failure: it has no field error or message".to_owned());
+        };
+        match value {
+            Value::Object(error) => read_error(error, &mut report),
+            Value::String(text) => report.message = text,
+            other => report.message = other.to_string(),
+        }
+        if name == "message" && !self.named.iter().any(|(field, _)| *field == Field::Message) {
+            add_error(object, &mut report);
+        }
+        let or = |known: &mut Option<String>, found: Option<String>| *known = found.or_else(|| known.take());
+        or(&mut report.code, self.text(object, Field::Code)?);
+        or(&mut report.error_type, self.text(object, Field::ErrorType)?);
+        or(&mut report.stack, self.stack(object)?);
+        report.proxy = self.text(object, Field::Proxy)?.map(|proxy| label(&proxy));
+        report.http_status = self.status(object)?.or(report.http_status);
+        report.message = capped(report.message, MESSAGE_MAX);
+        report.stack = report.stack.map(|stack| capped(stack, STACK_MAX));
+        Ok(report)
+    }
+
+    /// A stack trace, which some write as a list of lines.
+    fn stack(&self, object: &mut Input) -> Result<Option<String>, String> {
+        match self.take(object, Field::Stack) {
+            Some((_, Value::Array(lines))) if lines.iter().all(Value::is_string) => {
+                let lines: Vec<_> = lines.iter().filter_map(Value::as_str).map(str::trim_end).collect();
+                Ok(Some(lines.join("\n")))
+            }
+            Some((_, Value::String(text))) => Ok(Some(text).filter(|text| !text.is_empty())),
+            None | Some((_, Value::Null)) => Ok(None),
+            Some((name, value)) => self.leave(object, Field::Stack, name, value).map(|()| None),
+        }
+    }
+
+    /// An HTTP status; a state in words is none.
+    fn status(&self, object: &mut Input) -> Result<Option<u16>, String> {
+        let Some((name, value)) = self.take(object, Field::Status) else { return Ok(None) };
+        let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
+        match number.and_then(|number| u16::try_from(number).ok()).filter(|status| (100..=599).contains(status)) {
+            Some(status) => Ok(Some(status)),
+            None if is_nothing(&value) => Ok(None),
+            None => self.leave(object, Field::Status, name, value).map(|()| None),
+        }
+    }
+
+    /// How often it was tried: once, if it does not say.
+    fn attempts(&self, object: &mut Input) -> Result<u32, String> {
+        let Some((name, value)) = self.take(object, Field::Attempts) else { return Ok(1) };
+        let number = match &value {
+            // Some write down every attempt.
+            Value::Array(attempts) => Some(attempts.len() as u64),
+            Value::Null => Some(1),
+            value => value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()),
+        };
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        number.map(|number| number.max(1)).ok_or_else(|| format!("{name} is {}, which is no count", brief(&value)))
+    }
+
+    /// The input, and what is left besides it.
+    fn input(&self, mut object: Input) -> Result<(Input, Option<Origin>), String> {
+        let input = match self.take(&mut object, Field::Input) {
+            None => return Ok((object, None)),
+            Some((_, Value::Object(input))) => input,
+            // As a task on a line of its own.
+            Some((_, Value::String(text))) => Map::from_iter([("url".to_owned(), text.into())]),
+            Some((_, value)) => Map::from_iter([("input".to_owned(), value)]),
+        };
+        if object.is_empty() {
+            return Ok((input, None));
+        }
+        object.remove("kind");
+        let group = object.remove("group").and_then(|group| group.as_str().map(str::to_owned));
+        let origin = Origin { kind: "import".to_owned(), group, details: object };
+        match json!(origin).to_string().len() {
+            0..=ORIGIN_BYTES_MAX => Ok((input, Some(origin))),
+            bytes => Err(format!("beside its input it has {bytes} bytes, of which {ORIGIN_BYTES_MAX} are kept")),
+        }
+    }
+
+    fn letter(
+        &self,
+        (input, key, target): (Input, Option<String>, Option<String>),
+        origin: Option<Origin>,
+        report: &FailureReport,
+        (died_at, attempts): (Timestamp, u32),
+    ) -> DeadLetter {
+        let verdict = classify(&self.rules, report);
+        let failure = self.failure(report, verdict.reason, (died_at, attempts));
+        DeadLetter {
+            id: identity(&self.pipeline, key.as_deref(), &input),
+            number: None,
+            pipeline: self.pipeline.clone(),
+            round: None,
+            key,
+            input,
+            target,
+            reason: verdict.reason,
+            code: report.code.clone(),
+            message: report.message.clone(),
+            attempts,
+            crashes: 0,
+            replays: 0,
+            gate: verdict.gate,
+            verdict: None,
+            cause: None,
+            task_id: None,
+            original: None,
+            origin,
+            definition: None,
+            accepted_at: died_at,
+            died_at,
+            http_status: report.http_status,
+            proxy: report.proxy.clone(),
+            payload: None,
+            payload_missing: false,
+            failures: Some(vec![failure]),
+        }
+    }
+
+    fn failure(&self, report: &FailureReport, reason: Reason, (at, attempt): (Timestamp, u32)) -> Failure {
+        Failure {
+            at,
+            attempt,
+            replay: 0,
+            reason,
+            crash: false,
+            probe: false,
+            code: report.code.clone(),
+            message: report.message.clone(),
+            misses: Vec::new(),
+            error_type: report.error_type.clone(),
+            stack: report.stack.clone(),
+            stage: None,
+            http_status: report.http_status,
+            target: None,
+            proxy: report.proxy.clone(),
+            retry_after_secs: None,
+            stderr: None,
+            worker: None,
+            duration_ms: None,
+            payload: None,
+            definition: None,
+        }
+    }
+}
+
+/// Adds what an `error` beside a `message` tells: what kind of error it is, or more words.
+fn add_error(object: &mut Input, report: &mut FailureReport) {
+    match object.remove("error") {
+        Some(Value::String(error)) if error.contains(char::is_whitespace) => {
+            report.message = format!("{error}: {}", report.message);
+        }
+        Some(Value::String(error)) if !error.is_empty() => report.error_type = Some(error),
+        Some(Value::Object(error)) => {
+            let message = std::mem::take(&mut report.message);
+            read_error(error, report);
+            report.message = message;
+        }
+        Some(other) if !is_nothing(&other) => drop(object.insert("error".to_owned(), other)),
+        _ => {}
+    }
+}
+
+/// An error that is an object itself.
+fn read_error(mut error: Input, report: &mut FailureReport) {
+    let mut text = |names: &[&str]| {
+        let found = names.iter().find_map(|name| error.remove(*name))?;
+        found.as_str().map(str::to_owned).or_else(|| found.as_number().map(ToString::to_string))
+    };
+    report.code = text(&["code"]);
+    report.error_type = text(&["type", "name", "class"]);
+    report.stack = text(&["stack", "stack_trace", "traceback"]);
+    let status = text(&["status", "status_code"]).and_then(|status| status.parse().ok());
+    report.http_status = status.filter(|status| (100..=599).contains(status));
+    let message = text(&["message", "msg", "detail"]);
+    report.message = message.unwrap_or_else(|| Value::Object(error).to_string());
+}
+
+/// The id of a letter: the same for the same task of a pipeline, whenever it is taken in.
+fn identity(pipeline: &PipelineName, key: Option<&str>, input: &Input) -> JobId {
+    let known_by = match key {
+        Some(key) => json!([pipeline, "key", key]),
+        None => crate::definitions::sorted(&json!([pipeline, "input", input])),
+    };
+    let hash = blake3::hash(known_by.to_string().as_bytes());
+    let mut bits = [0; 16];
+    bits.copy_from_slice(&hash.as_bytes()[..16]);
+    JobId::new(Timestamp::from_millis(0), u128::from_be_bytes(bits))
+}
+
+/// An instant as programs write it: RFC 3339, a date and a time without a zone (taken as UTC), the form of mail headers, or seconds,
+/// milliseconds, microseconds or nanoseconds since 1970, told apart by how many they are.
+pub fn time_of(value: &Value) -> Option<Timestamp> {
+    match value {
+        Value::Number(number) => since_epoch(number.as_f64()?),
+        Value::String(text) => {
+            let text = text.trim();
+            let civil = || text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
+            let mail = || jiff::fmt::rfc2822::parse(text).ok();
+            let zoned =
+                || civil().or_else(mail).map(|zoned| Timestamp::from_millis(zoned.timestamp().as_millisecond()));
+            text.parse().ok().or_else(|| since_epoch(text.parse().ok()?)).or_else(zoned)
+        }
+        _ => None,
+    }
+}
+
+fn since_epoch(number: f64) -> Option<Timestamp> {
+    let millis = match number {
+        number if !(1.0..1e20).contains(&number) => return None,
+        ..1e11 => number * 1e3,
+        ..1e14 => number,
+        ..1e17 => number / 1e3,
+        number => number / 1e6,
+    };
+    Some(Timestamp::from_millis(millis as i64))
+}
+
+fn not_a_time(name: &str, value: &Value) -> String {
+    format!("{name} is {}, which is no time: expected seconds, milliseconds or 2026-11-15T14:02:00Z", brief(value))
+}
+
+/// The label of a proxy: never its credentials.
+fn label(proxy: &str) -> String {
+    let without = proxy.rsplit_once('@').map_or(proxy, |(_, address)| address);
+    let port =
+        without.trim_end_matches('/').rsplit_once(':').map(|(_, port)| port).filter(|port| port.parse::<u16>().is_ok());
+    match (host_of(proxy), port) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        (Some(host), None) => host,
+        (None, _) => without.to_owned(),
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        _ => false,
+    }
+}
+
+fn brief(value: &Value) -> String {
+    const CHARS: usize = 40;
+    let text = value.to_string();
+    match text.char_indices().nth(CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn capped(mut text: String, chars: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(chars) {
+        let more = text.len() - end;
+        text.truncate(end);
+        text += &format!("… ({more} more bytes)");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

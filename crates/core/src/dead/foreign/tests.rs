@@ -1,0 +1,149 @@
+//! How letters of other programs are read.
+
+use super::*;
+use crate::dead::Gate;
+
+const fn at(secs: i64) -> Timestamp {
+    Timestamp::from_millis(secs * 1_000)
+}
+
+fn reading(named: &[(Field, &str)]) -> Reading {
+    let named = named.iter().map(|(field, name)| (*field, (*name).to_owned())).collect();
+    Reading {
+        pipeline: "p".parse().expect("a name"),
+        named,
+        target: None,
+        rules: Vec::new(),
+        secrets: Secrets::default(),
+    }
+}
+
+fn read_by(reading: &Reading, value: Value) -> Result<ForeignLetter, String> {
+    let Value::Object(object) = value else { panic!("an object") };
+    reading.read(object, at(2_000_000_000))
+}
+
+fn read(value: Value) -> ForeignLetter {
+    read_by(&reading(&[]), value).expect("a letter")
+}
+
+#[test]
+fn the_usual_names_tell_of_the_failure_and_the_rest_is_the_input() {
+    let ForeignLetter { letter, dated } = read(json!({
+        "sitekey": "6Lc", "url": "https://shop.example/p", "error": "ERROR_NO_SLOT_AVAILABLE", "attempts": 5,
+        "timestamp": 1_763_215_320, "code": "E1", "status": 503, "stack": "at x", "proxy": "http://me:pw@p.lan:8080",
+    }));
+    assert_eq!(Value::Object(letter.input.clone()), json!({"sitekey": "6Lc", "url": "https://shop.example/p"}));
+    assert_eq!((letter.message.as_str(), letter.attempts), ("ERROR_NO_SLOT_AVAILABLE", 5));
+    assert_eq!((letter.code.as_deref(), letter.http_status), (Some("E1"), Some(503)));
+    assert_eq!((letter.proxy.as_deref(), letter.target.as_deref()), (Some("p.lan:8080"), Some("shop.example")));
+    assert_eq!((letter.died_at, dated), (at(1_763_215_320), true));
+    assert_eq!((letter.reason, letter.gate), (Reason::ServerError, Gate::Auto), "the rules classify as ever");
+    let failure = &letter.failures.as_ref().expect("failures")[0];
+    assert_eq!((failure.stack.as_deref(), failure.attempt), (Some("at x"), 5));
+}
+
+#[test]
+fn the_smallest_letter_is_an_input_and_a_message() {
+    let ForeignLetter { letter, dated } = read(json!({"input": {"n": 1}, "message": "no"}));
+    assert_eq!((Value::Object(letter.input), letter.message.as_str(), dated), (json!({"n": 1}), "no", false));
+    assert_eq!((letter.origin, letter.died_at), (None, at(2_000_000_000)));
+    let letter = read(json!({"input": "https://a.example/", "message": "no", "queue": "q1"})).letter;
+    assert_eq!(Value::Object(letter.input), json!({"url": "https://a.example/"}));
+    assert_eq!(letter.origin.expect("an origin").details["queue"], "q1");
+}
+
+#[test]
+fn what_only_looks_like_a_failure_stays_in_the_input() {
+    let letter = read(json!({"status": "failed", "code": {"a": 1}, "error": "x", "key": "k-1"})).letter;
+    assert_eq!(Value::Object(letter.input), json!({"status": "failed", "code": {"a": 1}, "key": "k-1"}));
+    assert_eq!((letter.http_status, letter.key.as_deref()), (None, Some("k-1")));
+}
+
+#[test]
+fn errors_are_texts_objects_or_a_type_and_a_message() {
+    let told = |value: Value| {
+        let failure = read(value).letter.failures.expect("failures").remove(0);
+        (failure.message, failure.error_type, failure.code)
+    };
+    let some = |text: &str| Some(text.to_owned());
+    let object = json!({"error": {"message": "slow", "type": "TimeoutError", "code": "ETIMEDOUT"}});
+    assert_eq!(told(object), ("slow".into(), some("TimeoutError"), some("ETIMEDOUT")));
+    let both = json!({"error": "TimeoutError", "message": "took too long"});
+    assert_eq!(told(both), ("took too long".into(), some("TimeoutError"), None));
+    let both = json!({"error": "request failed", "message": "took too long"});
+    assert_eq!(told(both), ("request failed: took too long".into(), None, None));
+    assert_eq!(told(json!({"error": {"x": 1}})).0, "{\"x\":1}");
+    assert_eq!(told(json!({"error": ["a"]})).0, "[\"a\"]");
+}
+
+#[test]
+fn times_are_read_as_programs_write_them() {
+    let at = |value: Value| time_of(&value).map(|time| time.to_string());
+    let expected = Some("2025-11-15T14:02:00.000Z".to_owned());
+    for value in [
+        json!(1_763_215_320),
+        json!(1_763_215_320.0),
+        json!(1_763_215_320_000_i64),
+        json!(1_763_215_320_000_000_i64),
+        json!(1_763_215_320_000_000_000_i64),
+        json!("1763215320"),
+        json!("2025-11-15T14:02:00Z"),
+        json!("2025-11-15T15:02:00+01:00"),
+        json!("2025-11-15 14:02:00"),
+        json!("2025-11-15T14:02:00.000000"),
+        json!("Sat, 15 Nov 2025 14:02:00 +0000"),
+    ] {
+        assert_eq!(at(value.clone()), expected, "{value}");
+    }
+    for value in [json!("yesterday"), json!(-5), json!(1e300), json!(true), json!([1]), json!("")] {
+        assert_eq!(at(value.clone()), None, "{value}");
+    }
+    let refused = read_by(&reading(&[]), json!({"error": "x", "timestamp": "yesterday"})).expect_err("no time");
+    assert!(refused.contains("timestamp is \"yesterday\", which is no time"), "{refused}");
+    assert!(!read(json!({"error": "x", "timestamp": null})).dated);
+}
+
+#[test]
+fn other_names_can_be_given() {
+    let reading = reading(&[(Field::Message, "result.why"), (Field::Input, "/task"), (Field::Key, "uid")]);
+    let value = json!({"task": {"n": 1}, "result": {"why": "no", "took": 3}, "uid": 9});
+    let letter = read_by(&reading, value).expect("a letter").letter;
+    assert_eq!((letter.message.as_str(), letter.key.as_deref()), ("no", Some("9")));
+    assert_eq!(Value::Object(letter.input), json!({"n": 1}));
+    assert_eq!(letter.origin.expect("an origin").details["result"], json!({"took": 3}));
+    let refused = read_by(&reading, json!({"task": {}, "message": "no"})).expect_err("not where it was said to be");
+    assert!(refused.contains("says nothing of a failure"), "{refused}");
+    assert!("messages".parse::<Field>().is_err() && "error_type".parse() == Ok(Field::ErrorType));
+}
+
+#[test]
+fn the_same_task_is_the_same_letter() {
+    let one = read(json!({"b": 1, "a": {"d": 1, "c": 2}, "error": "x", "timestamp": 1})).letter;
+    let other = read(json!({"a": {"c": 2, "d": 1}, "error": "y", "b": 1, "timestamp": 9})).letter;
+    assert_eq!(one.id, other.id);
+    assert_ne!(one.id, read(json!({"b": 2, "a": {}, "error": "x"})).letter.id);
+    let keyed = |n: u32| read(json!({"key": "k", "n": n, "error": "x"})).letter.id;
+    assert_eq!(keyed(1), keyed(2));
+}
+
+#[test]
+fn what_is_not_a_letter_says_why() {
+    let why = |value: Value| read_by(&reading(&[]), value).expect_err("no letter");
+    assert!(why(json!({"url": "x"})).contains("no field error or message"));
+    assert!(why(json!({"error": ""})).contains("no field error or message"));
+    assert!(why(json!({"error": "x", "attempts": "many"})).contains("attempts is \"many\", which is no count"));
+    assert!(why(json!({"error": "x", "attempts": -1})).contains("no count"));
+    let much = json!({"input": {}, "error": "x", "page": "x".repeat(10_000)});
+    assert!(why(much).contains("beside its input it has"));
+}
+
+#[test]
+fn huge_texts_are_cut_and_secrets_masked() {
+    let letter = read(json!({"error": "é".repeat(1_000_000), "stack": "x".repeat(1_000_000)})).letter;
+    assert!(letter.message.chars().count() < MESSAGE_MAX + 40 && letter.message.ends_with("more bytes)"));
+    let mut reading = reading(&[]);
+    reading.secrets.add_value("s3cret-token");
+    let letter = read_by(&reading, json!({"error": "refused s3cret-token"})).expect("a letter").letter;
+    assert!(!letter.message.contains("s3cret-token"), "{}", letter.message);
+}

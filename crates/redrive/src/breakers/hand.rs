@@ -1,0 +1,118 @@
+//! What people do to breakers: close them, hold targets, have a probe go. Workers of every process hear of it within moments.
+
+use redrive_core::actors::Actor;
+use redrive_core::breakers::{BreakerState, BreakerTurn, NextBreaker, turned};
+use redrive_core::ids::PipelineName;
+use redrive_store::contract::{BreakerView, TurnBreaker};
+
+use super::TURNS_MAX;
+use crate::engine::Redrive;
+use crate::error::{Error, ErrorKind};
+
+/// Why a breaker cannot be turned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BreakerError {
+    /// It is closed, or there is no such target.
+    #[error("no breaker of {target} is open{}", listed(.open))]
+    NotOpen {
+        /// The target.
+        target: String,
+        /// The targets whose breakers are.
+        open: Vec<String>,
+    },
+    /// Others turned it again and again meanwhile.
+    #[error("the breaker of {0} moved meanwhile: try again")]
+    Moved(String),
+    /// There is no pipeline to hold a target in.
+    #[error("there is no pipeline yet whose jobs could be held")]
+    NoPipeline,
+}
+
+impl BreakerError {
+    /// What it means to who asked.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotOpen { .. } | Self::NoPipeline => ErrorKind::Refused,
+            Self::Moved(_) => ErrorKind::Failed,
+        }
+    }
+}
+
+fn listed(open: &[String]) -> String {
+    match open {
+        [] => ", nor is any other".to_owned(),
+        open => format!("; open are {}", open.join(", ")),
+    }
+}
+
+/// The most targets that an error names.
+const NAMED_MAX: usize = 10;
+
+impl Redrive {
+    /// Turns the breakers of a target: of one pipeline, or of all whose breaker is not closed; a hold is for all pipelines there
+    /// are. Says in which.
+    pub async fn turn_breakers(
+        &self,
+        target: &str,
+        pipeline: Option<&PipelineName>,
+        turn: &BreakerTurn,
+        by: &Actor,
+    ) -> Result<Vec<PipelineName>, Error> {
+        let pipelines = match (turn, pipeline) {
+            (BreakerTurn::Hold(_), Some(name)) => vec![name.clone()],
+            (BreakerTurn::Hold(_), None) => self.store.ledgers().await?.into_keys().collect(),
+            (BreakerTurn::Close | BreakerTurn::Probe, _) => self.shut_for(target, pipeline).await?,
+        };
+        if pipelines.is_empty() {
+            return Err(BreakerError::NoPipeline.into());
+        }
+        for name in &pipelines {
+            self.turn_breaker(name, target, turn, by).await?;
+        }
+        Ok(pipelines)
+    }
+
+    /// The pipelines in which a target's breaker is not closed.
+    async fn shut_for(&self, target: &str, pipeline: Option<&PipelineName>) -> Result<Vec<PipelineName>, Error> {
+        let mut open = self.list_breakers(pipeline).await?;
+        open.retain(|view| view.breaker.state != BreakerState::Closed);
+        let found: Vec<_> =
+            open.iter().filter(|view| view.target == target).map(|view| view.pipeline.clone()).collect();
+        if found.is_empty() {
+            let mut open: Vec<_> = open.into_iter().map(|BreakerView { target, .. }| target).collect();
+            open.dedup();
+            open.truncate(NAMED_MAX);
+            return Err(BreakerError::NotOpen { target: target.to_owned(), open }.into());
+        }
+        Ok(found)
+    }
+
+    /// Turns one breaker. If it moved meanwhile it is looked at again.
+    async fn turn_breaker(
+        &self,
+        name: &PipelineName,
+        target: &str,
+        turn: &BreakerTurn,
+        by: &Actor,
+    ) -> Result<(), Error> {
+        for _ in 0..TURNS_MAX {
+            let row = self.store.get_breaker(name.clone(), target.to_owned()).await?;
+            let now = self.now();
+            // Somebody was faster, and it is as was wanted.
+            let Ok(breaker) = turned(row.breaker.as_ref(), turn, now) else { return Ok(()) };
+            let params = TurnBreaker {
+                pipeline: name.clone(),
+                target: target.to_owned(),
+                next: NextBreaker { was: row.version, breaker, folded_to: row.pending_to },
+                verb: turn.as_str(),
+                why: turn.why().map(str::to_owned),
+                by: by.clone(),
+                now,
+            };
+            if self.store.turn_breaker(params).await? {
+                return Ok(());
+            }
+        }
+        Err(BreakerError::Moved(target.to_owned()).into())
+    }
+}

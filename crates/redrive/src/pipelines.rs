@@ -1,0 +1,159 @@
+//! Pipelines as people see them, for who holds a [`Redrive`]: which there are, where they stand, pausing and resuming them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redrive_core::actors::Actor;
+use redrive_core::holds::Hold;
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
+use redrive_core::pipelines::{Pause, paused};
+use redrive_store::contract::SetPause;
+use serde::Serialize;
+
+use crate::config::Setting;
+use crate::engine::Redrive;
+use crate::error::{Error, ErrorKind};
+
+/// How often a pause is decided anew, because others changed the same.
+const TRIES_MAX: u32 = 50;
+
+/// Why something that was asked of a pipeline cannot be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PipelineError {
+    /// Neither the store nor the configuration knows it.
+    #[error("no pipeline {name}{}", listed(.known))]
+    Unknown {
+        /// The name.
+        name: PipelineName,
+        /// Those that there are.
+        known: Vec<PipelineName>,
+    },
+    /// It is not paused.
+    #[error("pipeline {0} is not paused")]
+    NotPaused(PipelineName),
+    /// It is paused, so that nothing of it would be done.
+    #[error("pipeline {name} is {pause}")]
+    Paused {
+        /// The pipeline.
+        name: PipelineName,
+        /// By whom, why and since when.
+        pause: Pause,
+    },
+    /// Others paused and resumed it again and again meanwhile.
+    #[error("pipeline {0} was changed by others meanwhile: try again")]
+    ChangedMeanwhile(PipelineName),
+}
+
+impl PipelineError {
+    /// What it means to who asked.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unknown { .. } => ErrorKind::Missing,
+            Self::NotPaused(_) | Self::Paused { .. } => ErrorKind::Refused,
+            Self::ChangedMeanwhile(_) => ErrorKind::Failed,
+        }
+    }
+}
+
+fn listed(known: &[PipelineName]) -> String {
+    match known {
+        [] => ": there are none".to_owned(),
+        known => format!(": there are {}", known.iter().map(PipelineName::as_str).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Where a pipeline stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct PipelineView {
+    /// Its name.
+    pub name: PipelineName,
+    /// Its ledger.
+    #[serde(flatten)]
+    pub ledger: Ledger,
+    /// Its pause, if somebody paused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
+    /// Why a worker cannot work on it, if one cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Hold>,
+    /// Workers that work on it.
+    pub workers: usize,
+    /// Whether the configuration has it.
+    pub configured: bool,
+}
+
+impl Redrive {
+    /// The pipelines that the store or the configuration knows.
+    pub async fn list_pipelines(&self, setting: &Setting) -> Result<Vec<PipelineView>, Error> {
+        let (ledgers, mut pauses) = (self.store.ledgers().await?, self.store.pauses().await?);
+        let workers = self.store.list_workers().await?;
+        let alive: Vec<_> = workers.iter().filter(|worker| worker.alive).collect();
+        let configured = setting.config.pipeline.keys();
+        let names: BTreeSet<_> = ledgers.keys().chain(configured).chain(pauses.keys()).cloned().collect();
+        let view = |name: PipelineName| {
+            let mut holds = alive.iter().flat_map(|worker| &worker.holds);
+            let runs_it =
+                |worker: &&&redrive_store::contract::WorkerView| worker.runs.iter().any(|runs| runs.pipeline == name);
+            PipelineView {
+                ledger: ledgers.get(&name).copied().unwrap_or_default(),
+                paused: pauses.remove(&name),
+                held: holds.find(|hold| hold.pipeline == name).cloned(),
+                workers: alive.iter().filter(runs_it).count(),
+                configured: setting.config.pipeline.contains_key(&name),
+                name,
+            }
+        };
+        Ok(names.into_iter().map(view).collect())
+    }
+
+    /// Where one pipeline stands; an error if neither the store nor the configuration knows it.
+    pub async fn find_pipeline(&self, setting: &Setting, name: &PipelineName) -> Result<PipelineView, Error> {
+        let all = self.list_pipelines(setting).await?;
+        let known = all.iter().map(|view| view.name.clone()).collect();
+        let found = all.into_iter().find(|view| view.name == *name);
+        Ok(found.ok_or(PipelineError::Unknown { name: name.clone(), known })?)
+    }
+
+    /// Pauses a pipeline: from now on nothing of it is leased, by any worker of any process, whether it came from a file, a retry
+    /// or a replay. What runs comes to its end.
+    pub async fn pause_pipeline(&self, name: &PipelineName, why: Option<&str>, by: &Actor) -> Result<Pause, Error> {
+        let decide = |was: Option<&Pause>, now| Ok(Some(paused(was, by, why.map(str::to_owned), now)));
+        let (_, next) = self.set_pause(name, by, decide).await?;
+        next.ok_or_else(|| PipelineError::NotPaused(name.clone()).into())
+    }
+
+    /// Lets a paused pipeline go on; gives the pause that is over.
+    pub async fn resume_pipeline(&self, name: &PipelineName, by: &Actor) -> Result<Pause, Error> {
+        let not_paused = || PipelineError::NotPaused(name.clone());
+        let decide = |was: Option<&Pause>, _| was.map(|_| None).ok_or_else(not_paused);
+        let (was, _) = self.set_pause(name, by, decide).await?;
+        was.ok_or_else(|| not_paused().into())
+    }
+
+    /// Refuses to begin what a pause would not let happen.
+    pub async fn check_not_paused<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<(), Error> {
+        let pauses: BTreeMap<PipelineName, Pause> = self.store.pauses().await?;
+        let mut names = names.into_iter();
+        match names.find_map(|name| pauses.get_key_value(name)) {
+            Some((name, pause)) => Err(PipelineError::Paused { name: name.clone(), pause: pause.clone() }.into()),
+            None => Ok(()),
+        }
+    }
+
+    async fn set_pause(
+        &self,
+        name: &PipelineName,
+        by: &Actor,
+        decide: impl Fn(Option<&Pause>, redrive_core::time::Timestamp) -> Result<Option<Pause>, PipelineError>,
+    ) -> Result<(Option<Pause>, Option<Pause>), Error> {
+        for _ in 0..TRIES_MAX {
+            let (was, now) = (self.store.pauses().await?.remove(name), self.now());
+            let next = decide(was.as_ref(), now)?;
+            let params = SetPause { pipeline: name.clone(), was: was.clone(), next: next.clone(), by: by.clone(), now };
+            if self.store.set_pause(params).await? {
+                return Ok((was, next));
+            }
+        }
+        Err(PipelineError::ChangedMeanwhile(name.clone()).into())
+    }
+}

@@ -1,0 +1,37 @@
+//! Pipelines that people paused. A store gives nothing of them to anybody.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redrive_core::actors::Actor;
+use redrive_core::ids::PipelineName;
+use redrive_core::pipelines::Pause;
+use redrive_core::time::Timestamp;
+
+use crate::error::Result;
+
+/// Pauses of pipelines.
+#[async_trait]
+pub trait PipelineStore {
+    /// The pipelines that are paused.
+    async fn pauses(&self) -> Result<BTreeMap<PipelineName, Pause>>;
+
+    /// Pauses a pipeline, or lets it go on, if it is still as it was; says whether it was. A pipeline that has no job yet can be
+    /// paused, too.
+    async fn set_pause(&self, params: SetPause) -> Result<bool>;
+}
+
+/// Asks for a pipeline to be paused, or to go on.
+#[derive(Clone, Debug)]
+pub struct SetPause {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// The pause that it was found with.
+    pub was: Option<Pause>,
+    /// The pause that it is to have.
+    pub next: Option<Pause>,
+    /// Who wants it.
+    pub by: Actor,
+    /// The time.
+    pub now: Timestamp,
+}

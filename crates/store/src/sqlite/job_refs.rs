@@ -1,0 +1,46 @@
+//! Which job is meant by a number, or by the end of an id.
+
+use redrive_core::ids::{IdEnding, JobId, JobRef};
+use rusqlite::Connection;
+
+use super::fault::Fault;
+use super::rows::{self, RowResult};
+
+/// Where jobs are, with what they are called there.
+const TABLES: [(&str, &str); 4] = [("job", "id"), ("dead", "id"), ("discarded", "job"), ("done", "job")];
+
+/// The jobs that are named so; more than one only if the end of an id is that of several.
+pub(super) fn find(conn: &Connection, named: &JobRef) -> Result<Vec<JobId>, Fault> {
+    match named {
+        JobRef::Id(id) => Ok(vec![*id]),
+        JobRef::Number(number) => find_number(conn, *number),
+        JobRef::Ending(ending) => find_ending(conn, *ending),
+    }
+}
+
+fn find_number(conn: &Connection, number: i64) -> Result<Vec<JobId>, Fault> {
+    let indexed = "SELECT id FROM job WHERE seq = ?1 UNION ALL SELECT id FROM dead WHERE seq = ?1
+         UNION ALL SELECT job FROM discarded WHERE number = ?1 UNION ALL SELECT job FROM done WHERE number = ?1 AND replays > 0";
+    // Jobs that never died have no index: that would cost each of them something.
+    for sql in [indexed, "SELECT job FROM done WHERE number = ?1 LIMIT 1"] {
+        let mut select = conn.prepare_cached(sql)?;
+        let found = select.query_map([number], |row| rows::job_id(row, 0))?.collect::<RowResult<Vec<_>>>()?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn find_ending(conn: &Connection, ending: IdEnding) -> Result<Vec<JobId>, Fault> {
+    let digits = ending.to_string().to_ascii_uppercase();
+    let length = digits.len();
+    let mut found = Vec::new();
+    for (table, id) in TABLES {
+        let sql = format!("SELECT {id} FROM {table} WHERE substr(hex({id}), -{length}) = ?1 LIMIT 2");
+        let mut select = conn.prepare_cached(&sql)?;
+        let rows = select.query_map([&digits], |row| rows::job_id(row, 0))?;
+        found.extend(rows.collect::<RowResult<Vec<_>>>()?);
+    }
+    Ok(found)
+}
