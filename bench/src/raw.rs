@@ -59,7 +59,7 @@ pub fn enqueue(path: &Path, jobs: usize, per_transaction: usize) -> Result<f64> 
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, input) VALUES (?1, ?2, ?3, ?4, 0, 0, ?5)",
         )?
         .execute(params![id.as_bytes(), pipeline, key, "example.com", input])?;
-        tx.prepare_cached("INSERT INTO place (pipeline, lane, due_at, seq) VALUES (?1, '', 0, ?2)")?
+        tx.prepare_cached("INSERT INTO place (lane, due_at, seq) VALUES (?1, 0, ?2)")?
             .execute(params![pipeline, tx.last_insert_rowid()])?;
         Ok(())
     })
@@ -70,8 +70,7 @@ pub fn lease_and_settle(path: &Path, per_transaction: usize) -> Result<f64> {
     let mut conn = connect(path)?;
     let pipeline = pipeline(&conn)?;
     let jobs: Vec<i64> = {
-        let mut select =
-            conn.prepare("SELECT seq FROM place WHERE pipeline = ?1 AND lane = '' ORDER BY due_at, seq")?;
+        let mut select = conn.prepare("SELECT seq FROM place WHERE lane = ?1 ORDER BY due_at, seq")?;
         select.query_map([pipeline], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?
     };
     let nobody = Uuid::nil();
@@ -79,7 +78,7 @@ pub fn lease_and_settle(path: &Path, per_transaction: usize) -> Result<f64> {
         let (id, key, target, _input): ([u8; 16], String, String, String) = tx
             .prepare_cached("SELECT id, key, target, input FROM job WHERE seq = ?1")?
             .query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-        tx.prepare_cached("DELETE FROM place WHERE pipeline = ?1 AND lane = '' AND due_at = 0 AND seq = ?2")?
+        tx.prepare_cached("DELETE FROM place WHERE lane = ?1 AND due_at = 0 AND seq = ?2")?
             .execute(params![pipeline, seq])?;
         tx.prepare_cached("INSERT INTO lease (job, seq, worker, token, epoch, until) VALUES (?1, ?2, ?3, ?3, 1, 0)")?
             .execute(params![id, seq, nobody.as_bytes()])?;

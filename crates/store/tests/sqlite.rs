@@ -99,7 +99,7 @@ async fn the_audit_notices_what_does_not_add_up() {
     for tampering in [
         "DELETE FROM job WHERE seq = 1",
         "DELETE FROM place",
-        "INSERT INTO place SELECT pipeline, 'hshop', due_at, seq FROM place",
+        "INSERT INTO lane VALUES (-1, 1, 'hshop', 2); INSERT INTO place SELECT -1, due_at, seq FROM place",
         "UPDATE pipeline SET done = done + 1",
         "UPDATE pipeline SET accepted = accepted + 1, queued = queued + 1",
         "UPDATE pipeline SET retrying = 5",

@@ -12,8 +12,10 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     (
         "a hot job is neither queued, held nor leased",
         "SELECT count(*) FROM job j WHERE NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)
-         AND NOT EXISTS (SELECT 1 FROM place q WHERE q.pipeline = j.pipeline AND q.due_at = j.due_at AND q.seq = j.seq
-                         AND q.lane IN (ifnull('r' || j.replay, ''), ifnull('r' || j.replay, '') || 'h' || j.target))",
+         AND NOT EXISTS (SELECT 1 FROM place q WHERE q.due_at = j.due_at AND q.seq = j.seq AND q.lane IN
+            (SELECT j.pipeline WHERE j.replay IS NULL
+             UNION ALL SELECT n.id FROM lane n WHERE n.pipeline = j.pipeline
+                       AND n.name IN ('r' || j.replay, ifnull('r' || j.replay, '') || 'h' || j.target)))",
     ),
     (
         "a lease has no job",
@@ -22,8 +24,10 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     (
         "a place in a lane has no job",
         "SELECT count(*) FROM place q WHERE NOT EXISTS
-            (SELECT 1 FROM job j WHERE j.seq = q.seq AND j.pipeline = q.pipeline AND j.due_at = q.due_at
-             AND q.lane IN (ifnull('r' || j.replay, ''), ifnull('r' || j.replay, '') || 'h' || j.target))",
+            (SELECT 1 FROM job j WHERE j.seq = q.seq AND j.due_at = q.due_at AND q.lane IN
+                (SELECT j.pipeline WHERE j.replay IS NULL
+                 UNION ALL SELECT n.id FROM lane n WHERE n.pipeline = j.pipeline
+                           AND n.name IN ('r' || j.replay, ifnull('r' || j.replay, '') || 'h' || j.target)))",
     ),
     (
         "a job is queued and leased at once, or in two lanes",
@@ -118,10 +122,8 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     ),
     (
         "it is not known how many jobs are held",
-        "SELECT (SELECT count(*) FROM held h WHERE h.jobs <> (SELECT count(*) FROM place q
-                                                              WHERE q.pipeline = h.pipeline AND q.lane = h.lane))
-              + (SELECT count(*) FROM (SELECT DISTINCT pipeline, lane FROM place WHERE lane LIKE '%h%')
-                 WHERE (pipeline, lane) NOT IN (SELECT pipeline, lane FROM held))",
+        "SELECT count(*) FROM lane n WHERE instr(n.name, 'h') > 0
+         AND n.jobs <> (SELECT count(*) FROM place q WHERE q.lane = n.id)",
     ),
 ];
 
@@ -165,7 +167,8 @@ fn show(l: &Ledger) -> String {
 /// Counts the rows of a pipeline, and adds those that were forgotten.
 fn count(conn: &Connection, pipeline: i64, forgotten: Forgotten) -> Result<Ledger, Fault> {
     let one = |sql: &str| conn.query_row(sql, [pipeline], |row| row.get::<_, i64>(0));
-    let queued = one("SELECT count(*) FROM place WHERE pipeline = ?1")?;
+    let queued =
+        one("SELECT count(*) FROM place WHERE lane IN (SELECT ?1 UNION ALL SELECT id FROM lane WHERE pipeline = ?1)")?;
     let replaying = one("SELECT count(*) FROM job WHERE pipeline = ?1 AND replay IS NOT NULL")?;
     let leased = one("SELECT count(*) FROM lease l JOIN job j ON j.seq = l.seq WHERE j.pipeline = ?1")?;
     let retrying = one("SELECT count(*) FROM job j WHERE j.pipeline = ?1 AND j.attempts + j.crashes > 0

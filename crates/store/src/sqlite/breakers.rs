@@ -64,9 +64,9 @@ impl BreakerStore for SqliteStore {
 
 fn list(conn: &Connection) -> Result<Vec<BreakerView>, Fault> {
     let mut select = conn.prepare_cached(
-        "WITH waiting AS (SELECT pipeline, substr(lane, instr(lane, 'h') + 1) AS target, sum(jobs) AS jobs,
-                                 sum(jobs) FILTER (WHERE lane >= 'r') AS replayed
-                          FROM held GROUP BY 1, 2)
+        "WITH waiting AS (SELECT pipeline, substr(name, instr(name, 'h') + 1) AS target, sum(jobs) AS jobs,
+                                 sum(jobs) FILTER (WHERE name >= 'r') AS replayed
+                          FROM lane WHERE jobs > 0 GROUP BY 1, 2)
          SELECT p.name, b.target, ifnull(w.jobs, 0), b.breaker, ifnull(w.replayed, 0)
          FROM breaker b INDEXED BY breaker_shut JOIN pipeline p ON p.id = b.pipeline
          LEFT JOIN waiting w ON w.pipeline = b.pipeline AND w.target = b.target WHERE b.shut = 1

@@ -93,7 +93,7 @@ fn from(params: &MendDueTimes) -> i64 {
 fn find_late(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Fault> {
     let sql = format!(
         "SELECT {COLUMNS} FROM place q JOIN job j ON j.seq = q.seq
-         WHERE q.pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND q.lane = '' AND q.due_at > ?2 ORDER BY q.due_at"
+         WHERE q.lane = (SELECT id FROM pipeline WHERE name = ?1) AND q.due_at > ?2 ORDER BY q.due_at"
     );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map(params![params.pipeline.as_str(), from(params)], late)?;
@@ -112,8 +112,8 @@ fn first_late(rows: impl Iterator<Item = RowResult<Late>>, params: &MendDueTimes
 fn find_replayed(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, Fault> {
     let sql = format!(
         "SELECT {COLUMNS} FROM replay r INDEXED BY replay_open
-         CROSS JOIN place q ON q.pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND q.lane = 'r' || r.id
-                            AND q.due_at > ?2
+         CROSS JOIN lane n ON n.pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND n.name = 'r' || r.id
+         CROSS JOIN place q ON q.lane = n.id AND q.due_at > ?2
          JOIN job j ON j.seq = q.seq WHERE r.finished_at IS NULL"
     );
     let mut select = conn.prepare_cached(&sql)?;
@@ -124,8 +124,8 @@ fn find_replayed(conn: &Connection, params: &MendDueTimes) -> Result<Vec<Late>, 
 /// Gives a job the due time that it should have, if it is where it was.
 fn mend(batch: &mut Batch<'_>, pipeline: i64, late: &Late, params: &MendDueTimes) -> Result<bool, Fault> {
     let Some(due_at) = params.retry.due_instead(&late.queued, params.now) else { return Ok(false) };
-    let lane = lanes::home(late.replay);
-    if !lanes::pull(batch, pipeline, &lane, late.queued.due_at, late.seq)? {
+    let Some(lane) = lanes::find_home(batch, pipeline, late.replay)? else { return Ok(false) };
+    if !lanes::pull(batch, lane, late.queued.due_at, late.seq)? {
         return Ok(false);
     }
     // A job that was accepted in the future would be pulled in again the next time.
@@ -134,7 +134,7 @@ fn mend(batch: &mut Batch<'_>, pipeline: i64, late: &Late, params: &MendDueTimes
         due_at.as_millis(),
         params.now.as_millis(),
     ])?;
-    lanes::push(batch, pipeline, &lane, due_at, late.seq)?;
+    lanes::push(batch, lane, due_at, late.seq)?;
     Ok(true)
 }
 
@@ -178,7 +178,8 @@ mod tests {
              VALUES (7, x'07', 'r', 'ada', 'suited', 'running', 0, '{}', '[]', '{}', '{}', '{}', 0, 2, 0);
              INSERT INTO job (seq, id, pipeline, accepted_at, due_at, attempts, input, replay)
              VALUES (1, x'01', 1, 0, 7000000, 1, '{}', 7), (2, x'02', 1, 0, 7100000, 1, '{}', 7);
-             INSERT INTO place VALUES (1, 'r7', 7000000, 1), (1, 'r7', 7100000, 2);
+             INSERT INTO lane VALUES (-1, 1, 'r7', 0);
+             INSERT INTO place VALUES (-1, 7000000, 1), (-1, 7100000, 2);
              INSERT INTO failure VALUES (x'01', 1, '{\"retry_after_secs\": 7200.0}');",
         )
         .expect("filled");

@@ -68,7 +68,7 @@ fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Res
     let ledger = batch.ledger(pipeline);
     ledger.accepted += 1;
     ledger.dead += 1;
-    if let Some(ledger) = batch.rounds.add(pipeline, rows::round_text(letter.round.as_ref()), now) {
+    if let Some(ledger) = batch.rounds.add(pipeline, rows::round_text(letter.round.as_ref()).unwrap_or_default(), now) {
         ledger.dead += 1;
     }
     Ok(())
@@ -89,7 +89,7 @@ fn insert_row(
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
                                payload_cut, payload_lost, tracked, progress, seq, round, origin, definition, opened_before)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     ?23, '[]', ?24, ?25, ?26, ?27, ?28, (SELECT ifnull(max(id), 0) FROM replay))",
+                     ?23, '[]', ?24, ?25, ifnull(?26, ''), ?27, ?28, (SELECT ifnull(max(id), 0) FROM replay))",
         )?
         .execute(params![
             letter.id.as_bytes(),

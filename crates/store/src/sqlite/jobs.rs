@@ -7,6 +7,7 @@ use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::replays::LetterState;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
+use rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use serde_json::json;
@@ -18,6 +19,7 @@ use super::conditions::Conditions;
 use super::fault::Fault;
 use super::job_refs;
 use super::lanes;
+use super::leases;
 use super::payloads;
 use super::replay_letters::{self, Ended};
 use super::rows::{self, RowResult};
@@ -100,7 +102,8 @@ pub(super) fn key_owner(
     round: Option<&RoundName>,
     key: &str,
 ) -> Result<Option<JobId>, Fault> {
-    let mut select = batch.statement("SELECT job FROM identity WHERE pipeline = ?1 AND round = ?2 AND key = ?3")?;
+    let mut select =
+        batch.statement("SELECT job FROM identity WHERE pipeline = ?1 AND key = ?3 AND round = ifnull(?2, '')")?;
     Ok(select.query_row(params![pipeline, rows::round_text(round), key], |row| rows::job_id(row, 0)).optional()?)
 }
 
@@ -112,14 +115,14 @@ fn meet_key(
     now: Timestamp,
 ) -> Result<Option<JobId>, Fault> {
     let round = rows::round_text(round);
-    let mut select =
-        batch.statement("SELECT job, met_on FROM identity WHERE pipeline = ?1 AND round = ?2 AND key = ?3")?;
+    let mut select = batch
+        .statement("SELECT job, met_on FROM identity WHERE pipeline = ?1 AND key = ?3 AND round = ifnull(?2, '')")?;
     let found =
         select.query_row(params![pipeline, round, key], |row| Ok((rows::job_id(row, 0)?, row.get::<_, i64>(1)?)));
     let Some((job, met_on)) = found.optional()? else { return Ok(None) };
     if met_on < now.day() {
         batch
-            .statement("UPDATE identity SET met_on = ?4 WHERE pipeline = ?1 AND round = ?2 AND key = ?3")?
+            .statement("UPDATE identity SET met_on = ?4 WHERE pipeline = ?1 AND key = ?3 AND round = ifnull(?2, '')")?
             .execute(params![pipeline, round, key, now.day()])?;
     }
     Ok(Some(job))
@@ -133,8 +136,9 @@ pub(super) fn claim_key(
     job: JobId,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    let mut claim = batch
-        .statement("INSERT OR IGNORE INTO identity (pipeline, round, key, job, met_on) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut claim = batch.statement(
+        "INSERT OR IGNORE INTO identity (pipeline, round, key, job, met_on) VALUES (?1, ifnull(?2, ''), ?3, ?4, ?5)",
+    )?;
     Ok(claim.execute(params![pipeline, rows::round_text(round), key, job.as_bytes(), now.day()])? > 0)
 }
 
@@ -163,10 +167,10 @@ pub(super) fn accept(
         return Ok(EnqueuedJob::Accepted(job.id));
     }
     let seq = batch.next_number()?;
-    let accepted = batch
+    let inserted = batch
         .statement(
             "INSERT INTO job (seq, id, pipeline, round, key, target, accepted_at, due_at, input, origin)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (id) DO NOTHING",
+             VALUES (?1, ?2, ?3, ifnull(?4, ''), ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             seq,
@@ -179,16 +183,20 @@ pub(super) fn accept(
             job.due_at.as_millis(),
             input,
             job.origin.as_ref().map(serde_json::to_string).transpose()?
-        ])?;
-    if accepted == 0 {
-        // It was sent again, because its answer was lost.
-        return Ok(EnqueuedJob::Accepted(job.id));
+        ]);
+    match inserted {
+        Ok(_) => {}
+        // It was sent again, because its answer was lost. (`ON CONFLICT` would cost every job more.)
+        Err(rusqlite::Error::SqliteFailure(error, _)) if error.extended_code == SQLITE_CONSTRAINT_UNIQUE => {
+            return Ok(EnqueuedJob::Accepted(job.id));
+        }
+        Err(error) => return Err(error.into()),
     }
-    lanes::push(batch, pipeline, lanes::QUEUE, job.due_at, seq)?;
+    lanes::push(batch, lanes::queue(pipeline), job.due_at, seq)?;
     let ledger = batch.ledger(pipeline);
     ledger.accepted += 1;
     ledger.queued += 1;
-    if let Some(ledger) = batch.rounds.add(pipeline, rows::round_text(job.round.as_ref()), now) {
+    if let Some(ledger) = batch.rounds.add(pipeline, rows::round_text(job.round.as_ref()).unwrap_or_default(), now) {
         ledger.queued += 1;
     }
     batch.count(pipeline, now, Delta::of(Event::Accepted));
@@ -239,8 +247,8 @@ const SOURCES: [Source; 4] = [
                   iif(l.job IS NULL, j.due_at, NULL), h.seq IS NOT NULL, NULL, j.reason, j.code,
                   j.seq, j.round, j.origin",
         tables: "job j LEFT JOIN lease l ON l.job = j.id
-                 LEFT JOIN place h ON h.pipeline = j.pipeline AND h.lane = ifnull('r' || j.replay, '') || 'h' || j.target AND h.due_at = j.due_at
-                                 AND h.seq = j.seq",
+                 LEFT JOIN lane n ON n.pipeline = j.pipeline AND n.name = ifnull('r' || j.replay, '') || 'h' || j.target
+                 LEFT JOIN place h ON h.lane = n.id AND h.due_at = j.due_at AND h.seq = j.seq",
         text: &["j.key", "j.target", "j.input"],
     },
     Source {
@@ -445,15 +453,10 @@ fn cancel_one(batch: &mut Batch<'_>, id: JobId, state: JobState, params: &Cancel
         .execute(params![id.as_bytes(), state.as_str(), params.now.as_millis(), params.by.name, params.why])?;
     if state == JobState::Leased {
         batch.touch(Topic::Leases);
-        batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([id.as_bytes()])?;
+        leases::end(batch, id)?;
     } else {
         batch.ledger(pipeline).retrying -= i64::from(tried);
-        let lane = lanes::home(replay);
-        if !lanes::pull(batch, pipeline, &lane, due_at, seq)? {
-            let held = lanes::held(&lane, target.as_deref().unwrap_or_default());
-            lanes::pull(batch, pipeline, &held, due_at, seq)?;
-            lanes::count_held(batch, pipeline, &held, -1)?;
-        }
+        lanes::pull_anywhere(batch, (pipeline, replay, target.as_deref()), due_at, seq)?;
     }
     if let Some(replay) = replay {
         let ended = Ended { replay, job: id, pipeline, state: LetterState::Gone, keys: (None, None) };

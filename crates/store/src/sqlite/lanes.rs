@@ -1,71 +1,144 @@
-//! Lanes: where queued jobs wait until they are due. One table has all of them, so that a job is in one place.
+//! Lanes: where queued jobs wait until they are due. One table has the places in all of them, so that a job is in one place.
+//!
+//! Places refer to lanes by number, which is quicker to compare than a name. The queue of a pipeline has the pipeline's number; the
+//! other lanes, of what replays sent and of what is held, have a name and a number below zero.
 
 use std::collections::BTreeMap;
 
 use redrive_core::time::Timestamp;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::RowResult;
 
-/// The lane of a pipeline's queue.
-pub(super) const QUEUE: &str = "";
-
-/// The lane of what is held of a target, beside the lane that it came from.
-pub(super) fn held(beside: &str, target: &str) -> String {
-    format!("{beside}h{target}")
+/// The name of the lane of what is held of a target, beside the queue or beside what a replay sent.
+fn held_name(sent_by: Option<i64>, target: &str) -> String {
+    match sent_by {
+        Some(replay) => format!("r{replay}h{target}"),
+        None => format!("h{target}"),
+    }
 }
 
-/// Counts jobs that came to a held lane, or left it.
-pub(super) fn count_held(batch: &Batch<'_>, pipeline: i64, lane: &str, jobs: i64) -> Result<(), Fault> {
-    if jobs == 0 {
-        return Ok(());
+fn replay_name(replay: i64) -> String {
+    format!("r{replay}")
+}
+
+/// The lane of a pipeline's queue.
+pub(super) const fn queue(pipeline: i64) -> i64 {
+    pipeline
+}
+
+/// The lane that a job waits in if it is not held, if there is one: that of the replay that sent it, else the queue.
+pub(super) fn find_home(batch: &Batch<'_>, pipeline: i64, sent_by: Option<i64>) -> Result<Option<i64>, Fault> {
+    match sent_by {
+        Some(replay) => find(batch, pipeline, &replay_name(replay)),
+        None => Ok(Some(queue(pipeline))),
+    }
+}
+
+/// The same, made if need be.
+pub(super) fn home(batch: &Batch<'_>, pipeline: i64, sent_by: Option<i64>) -> Result<i64, Fault> {
+    match sent_by {
+        Some(replay) => find_or_make(batch, pipeline, &replay_name(replay)),
+        None => Ok(queue(pipeline)),
+    }
+}
+
+/// The lane of what is held of a target beside a lane, if anything is.
+pub(super) fn find_held(
+    batch: &Batch<'_>,
+    pipeline: i64,
+    sent_by: Option<i64>,
+    target: &str,
+) -> Result<Option<i64>, Fault> {
+    find(batch, pipeline, &held_name(sent_by, target))
+}
+
+/// The same, made if need be.
+pub(super) fn held(batch: &Batch<'_>, pipeline: i64, sent_by: Option<i64>, target: &str) -> Result<i64, Fault> {
+    find_or_make(batch, pipeline, &held_name(sent_by, target))
+}
+
+fn find(batch: &Batch<'_>, pipeline: i64, name: &str) -> Result<Option<i64>, Fault> {
+    let mut select = batch.statement("SELECT id FROM lane WHERE pipeline = ?1 AND name = ?2")?;
+    Ok(select.query_row(params![pipeline, name], |row| row.get(0)).optional()?)
+}
+
+fn find_or_make(batch: &Batch<'_>, pipeline: i64, name: &str) -> Result<i64, Fault> {
+    if let Some(lane) = find(batch, pipeline, name)? {
+        return Ok(lane);
     }
     batch
         .statement(
-            "INSERT INTO held (pipeline, lane, jobs) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs",
+            "INSERT INTO lane (id, pipeline, name) SELECT ifnull(min(id), 0) - 1, ?1, ?2 FROM lane WHERE id < 0",
         )?
-        .execute(params![pipeline, lane, jobs])?;
-    batch
-        .statement("DELETE FROM held WHERE pipeline = ?1 AND lane = ?2 AND jobs = 0")?
-        .execute(params![pipeline, lane])?;
+        .execute(params![pipeline, name])?;
+    Ok(batch.connection().last_insert_rowid())
+}
+
+/// Counts jobs that came to a held lane, or left it. One that nothing is held in goes.
+pub(super) fn count_held(batch: &Batch<'_>, lane: i64, jobs: i64) -> Result<(), Fault> {
+    if jobs == 0 {
+        return Ok(());
+    }
+    batch.statement("UPDATE lane SET jobs = jobs + ?2 WHERE id = ?1")?.execute([lane, jobs])?;
+    batch.statement("DELETE FROM lane WHERE id = ?1 AND jobs = 0")?.execute([lane])?;
     Ok(())
 }
 
 /// How many jobs of each target are held beside a lane.
-pub(super) fn list_held(batch: &Batch<'_>, pipeline: i64, beside: &str) -> Result<BTreeMap<String, u64>, Fault> {
-    // Text that begins with the lane and an `h` comes before the lane and an `i`.
-    let (from, to) = (held(beside, ""), format!("{beside}i"));
+pub(super) fn list_held(
+    batch: &Batch<'_>,
+    pipeline: i64,
+    sent_by: Option<i64>,
+) -> Result<BTreeMap<String, u64>, Fault> {
+    let from = held_name(sent_by, "");
+    // Text that begins with an `h` where others have an `i` comes before them.
+    let to = format!("{}i", from.trim_end_matches('h'));
     let mut select = batch.statement(
-        "SELECT substr(lane, ?4), jobs FROM held WHERE pipeline = ?1 AND lane >= ?2 AND lane < ?3 ORDER BY lane",
+        "SELECT substr(name, ?4), jobs FROM lane WHERE pipeline = ?1 AND name >= ?2 AND name < ?3 ORDER BY name",
     )?;
     let start = i64::try_from(from.len() + 1).unwrap_or(1);
     let rows = select.query_map(params![pipeline, from, to, start], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<RowResult<_>>()?)
 }
 
-/// The lane of what a replay sent.
-pub(super) fn replay(replay: i64) -> String {
-    format!("r{replay}")
-}
-
-/// The lane that a job goes to when it is queued: that of its replay, if one sent it.
-pub(super) fn home(sent_by: Option<i64>) -> String {
-    sent_by.map_or_else(String::new, replay)
+/// Forgets the lanes of replays that were forgotten: nothing is in them.
+pub(super) fn forget(batch: &Batch<'_>) -> Result<(), Fault> {
+    let sql =
+        "DELETE FROM lane WHERE name LIKE 'r%' AND CAST(substr(name, 2) AS INTEGER) NOT IN (SELECT id FROM replay)";
+    batch.statement(sql)?.execute([])?;
+    Ok(())
 }
 
 /// Puts a job into a lane.
-pub(super) fn push(batch: &Batch<'_>, pipeline: i64, lane: &str, due_at: Timestamp, seq: i64) -> Result<(), Fault> {
-    let mut insert = batch.statement("INSERT INTO place (pipeline, lane, due_at, seq) VALUES (?1, ?2, ?3, ?4)")?;
-    insert.execute(params![pipeline, lane, due_at.as_millis(), seq])?;
+pub(super) fn push(batch: &Batch<'_>, lane: i64, due_at: Timestamp, seq: i64) -> Result<(), Fault> {
+    let mut insert = batch.statement("INSERT INTO place (lane, due_at, seq) VALUES (?1, ?2, ?3)")?;
+    insert.execute([lane, due_at.as_millis(), seq])?;
     Ok(())
 }
 
 /// Takes a job out of a lane; says whether it was there.
-pub(super) fn pull(batch: &Batch<'_>, pipeline: i64, lane: &str, due_at: Timestamp, seq: i64) -> Result<bool, Fault> {
-    let mut delete =
-        batch.statement("DELETE FROM place WHERE pipeline = ?1 AND lane = ?2 AND due_at = ?3 AND seq = ?4")?;
-    Ok(delete.execute(params![pipeline, lane, due_at.as_millis(), seq])? == 1)
+pub(super) fn pull(batch: &Batch<'_>, lane: i64, due_at: Timestamp, seq: i64) -> Result<bool, Fault> {
+    let mut delete = batch.statement("DELETE FROM place WHERE lane = ?1 AND due_at = ?2 AND seq = ?3")?;
+    Ok(delete.execute([lane, due_at.as_millis(), seq])? == 1)
+}
+
+/// Takes a job that is not leased out of wherever it waits; says whether it was there.
+pub(super) fn pull_anywhere(
+    batch: &Batch<'_>,
+    (pipeline, sent_by, target): (i64, Option<i64>, Option<&str>),
+    due_at: Timestamp,
+    seq: i64,
+) -> Result<bool, Fault> {
+    if let Some(lane) = find_home(batch, pipeline, sent_by)?
+        && pull(batch, lane, due_at, seq)?
+    {
+        return Ok(true);
+    }
+    let Some(lane) = find_held(batch, pipeline, sent_by, target.unwrap_or_default())? else { return Ok(false) };
+    let was_held = pull(batch, lane, due_at, seq)?;
+    count_held(batch, lane, -i64::from(was_held))?;
+    Ok(was_held)
 }

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use redrive_core::crashes::LostLease;
-use redrive_core::ids::{JobId, PipelineName, WorkerId};
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::proxies::TriedProxy;
@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::SqliteStore;
+use super::batch::Batch;
 use super::fault::Fault;
 use super::leasing::{Granted, lease};
 use super::rows::{self, RowResult};
@@ -122,6 +123,24 @@ impl LeaseStore for SqliteStore {
         })
         .await
     }
+}
+
+/// Ends a lease.
+pub(super) fn end(batch: &Batch<'_>, job: JobId) -> Result<(), Fault> {
+    let mut select = batch.statement("SELECT token FROM lease WHERE job = ?1")?;
+    if let Some(token) = select.query_row([job.as_bytes()], |row| rows::token(row, 0)).optional()? {
+        batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job.as_bytes()])?;
+        unmark(batch, job, token)?;
+    }
+    Ok(())
+}
+
+/// Takes away what was noted of a lease that was a probe, or the first of its token, and has ended.
+pub(super) fn unmark(batch: &Batch<'_>, job: JobId, token: LeaseToken) -> Result<(), Fault> {
+    batch.statement("DELETE FROM lease_probe WHERE job = ?1")?.execute([job.as_bytes()])?;
+    let mut delete = batch.statement("DELETE FROM lease_token WHERE token = ?1 AND job = ?2")?;
+    delete.execute(params![token.as_bytes(), job.as_bytes()])?;
+    Ok(())
 }
 
 /// The saved payload that a letter is to be worked from.

@@ -39,7 +39,10 @@ struct Leasing<'a, 'c> {
     batch: &'a mut Batch<'c>,
     params: &'a LeaseJobs,
     pipeline: i64,
-    lane: String,
+    /// The replay whose lane is leased from, if it is not the queue.
+    replay: Option<i64>,
+    /// The number of the lane, if there is one.
+    lane: Option<i64>,
     /// How many more probes each gate lets through.
     gates: BTreeMap<&'a str, u32>,
     granted: Granted,
@@ -48,8 +51,10 @@ struct Leasing<'a, 'c> {
 /// Leases what is due.
 pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted, Fault> {
     let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(Granted::default()) };
-    let Some(lane) = lane_of(batch, params)? else { return Ok(Granted::default()) };
-    let mut leasing = Leasing { batch, params, pipeline, lane, gates: BTreeMap::new(), granted: Granted::default() };
+    let Some(replay) = replay_of(batch, params)? else { return Ok(Granted::default()) };
+    let lane = lanes::find_home(batch, pipeline, replay)?;
+    let (gates, granted) = (BTreeMap::new(), Granted::default());
+    let mut leasing = Leasing { batch, params, pipeline, replay, lane, gates, granted };
     if leasing.resend()? {
         return Ok(leasing.granted);
     }
@@ -58,27 +63,27 @@ pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted
     }
     if params.gates_seen != Some(leasing.batch.standing(pipeline)?.gates) {
         let gates = breakers::gates(leasing.batch, &params.pipeline, pipeline)?;
-        let held = lanes::list_held(leasing.batch, pipeline, &leasing.lane)?;
+        let held = lanes::list_held(leasing.batch, pipeline, replay)?;
         return Ok(Granted { gates: Some(gates), held: Some(held), ..leasing.granted });
     }
     leasing.count_probes()?;
     leasing.take_held()?;
     leasing.take_due()?;
     if !params.gates.is_empty() || !params.freed.is_empty() {
-        leasing.granted.held = Some(lanes::list_held(leasing.batch, pipeline, &leasing.lane)?);
+        leasing.granted.held = Some(lanes::list_held(leasing.batch, pipeline, replay)?);
     }
     // Whoever got all that was asked for comes back anyway.
     let next_due = if leasing.room() > 0 { leasing.first_due()? } else { None };
     Ok(Granted { next_due, ..leasing.granted })
 }
 
-/// The lane that is leased from; none if it is that of a replay whose letters may not be worked on.
-fn lane_of(batch: &Batch<'_>, params: &LeaseJobs) -> Result<Option<String>, Fault> {
-    let Lane::Replay(id) = params.lane else { return Ok(Some(lanes::QUEUE.to_owned())) };
+/// The replay whose letters are asked for, if it is not the queue's jobs. Nothing at all if they may not be worked on.
+fn replay_of(batch: &Batch<'_>, params: &LeaseJobs) -> Result<Option<Option<i64>>, Fault> {
+    let Lane::Replay(id) = params.lane else { return Ok(Some(None)) };
     let mut select = batch.statement("SELECT id, pins FROM replay WHERE uuid = ?1 AND state = 'running'")?;
     let open = select.query_row([id.as_bytes()], |row| Ok((row.get(0)?, rows::json::<Pins>(row, 1)?))).optional()?;
     let fitting = open.filter(|(_, pins)| fits(pins.get(&params.pipeline), params.definition.as_ref()));
-    Ok(fitting.map(|(replay, _)| lanes::replay(replay)))
+    Ok(fitting.map(|(replay, _)| Some(replay)))
 }
 
 impl<'a> Leasing<'a, '_> {
@@ -89,7 +94,7 @@ impl<'a> Leasing<'a, '_> {
     /// If the token was used before, what it has is what is asked for again.
     fn resend(&mut self) -> Result<bool, Fault> {
         let token = self.params.token.as_bytes();
-        let known = self.batch.statement("SELECT 1 FROM lease WHERE token = ?1 AND first = 1")?.exists([token])?;
+        let known = self.batch.statement("SELECT 1 FROM lease_token WHERE token = ?1")?.exists([token])?;
         if !known {
             return Ok(false);
         }
@@ -109,10 +114,7 @@ impl<'a> Leasing<'a, '_> {
 
     /// How many more probes of each target may go, beside those that are out.
     fn count_probes(&mut self) -> Result<(), Fault> {
-        let mut count = self.batch.statement(
-            "SELECT count(*) FROM lease l INDEXED BY lease_probe JOIN job j ON j.seq = l.seq
-             WHERE l.probe = 1 AND j.pipeline = ?1 AND j.target = ?2",
-        )?;
+        let mut count = self.batch.statement("SELECT count(*) FROM lease_probe WHERE pipeline = ?1 AND target = ?2")?;
         for gate in &self.params.gates {
             let out = match gate.probes {
                 0 => 0,
@@ -143,34 +145,34 @@ impl<'a> Leasing<'a, '_> {
         if limit == 0 {
             return Ok(0);
         }
-        let lane = lanes::held(&self.lane, target);
+        let Some(lane) = lanes::find_held(self.batch, self.pipeline, self.replay, target)? else { return Ok(0) };
         let sql = format!(
-            "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq
-             WHERE q.pipeline = ?1 AND q.lane = ?2 ORDER BY q.due_at, q.seq"
+            "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq WHERE q.lane = ?1 ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map(params![self.pipeline, lane], queued_job)?;
+        let rows = select.query_map([lane], queued_job)?;
         let found = rows.take(limit).collect::<RowResult<Vec<_>>>()?;
         let taken = found.len();
         for job in found {
-            lanes::pull(self.batch, self.pipeline, &lane, job.due_at, job.seq)?;
+            lanes::pull(self.batch, lane, job.due_at, job.seq)?;
             self.grant(job, probe)?;
         }
-        lanes::count_held(self.batch, self.pipeline, &lane, -i64::try_from(taken).unwrap_or(0))?;
+        lanes::count_held(self.batch, lane, -i64::try_from(taken).unwrap_or(0))?;
         Ok(taken)
     }
 
     /// Takes due jobs from the lane. Those that a gate does not let through are held beside it, unless they need no target.
     fn take_due(&mut self) -> Result<(), Fault> {
+        let Some(lane) = self.lane else { return Ok(()) };
         let mut held: BTreeMap<&'a str, i64> = BTreeMap::new();
         let mut set_aside = 0;
         while self.room() > 0 && set_aside < HELD_PER_LEASE_MAX {
-            let due = self.due_jobs()?;
+            let due = self.due_jobs(lane)?;
             if due.is_empty() {
                 break;
             }
             for job in due {
-                lanes::pull(self.batch, self.pipeline, &self.lane, job.due_at, job.seq)?;
+                lanes::pull(self.batch, lane, job.due_at, job.seq)?;
                 let target = job.target.as_deref().filter(|_| job.saved.is_none()).unwrap_or_default();
                 let Some((&target, probes)) = self.gates.iter_mut().find(|(gated, _)| **gated == target) else {
                     self.grant(job, false)?;
@@ -181,34 +183,34 @@ impl<'a> Leasing<'a, '_> {
                     self.grant(job, true)?;
                     continue;
                 }
-                let lane = lanes::held(&self.lane, target);
-                lanes::push(self.batch, self.pipeline, &lane, job.due_at, job.seq)?;
+                let held_lane = lanes::held(self.batch, self.pipeline, self.replay, target)?;
+                lanes::push(self.batch, held_lane, job.due_at, job.seq)?;
                 *held.entry(target).or_default() += 1;
                 set_aside += 1;
             }
         }
         for (target, jobs) in held {
-            lanes::count_held(self.batch, self.pipeline, &lanes::held(&self.lane, target), jobs)?;
+            let held_lane = lanes::held(self.batch, self.pipeline, self.replay, target)?;
+            lanes::count_held(self.batch, held_lane, jobs)?;
         }
         Ok(())
     }
 
     /// The jobs that are due. They are not limited in SQL: a bound limit would have the statement prepared anew each time.
-    fn due_jobs(&self) -> Result<Vec<QueuedJob>, Fault> {
+    fn due_jobs(&self, lane: i64) -> Result<Vec<QueuedJob>, Fault> {
         let sql = format!(
             "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq
-             WHERE q.pipeline = ?1 AND q.lane = ?2 AND q.due_at <= ?3 ORDER BY q.due_at, q.seq"
+             WHERE q.lane = ?1 AND q.due_at <= ?2 ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map(params![self.pipeline, self.lane, self.params.now.as_millis()], queued_job)?;
+        let rows = select.query_map([lane, self.params.now.as_millis()], queued_job)?;
         Ok(rows.take(self.room()).collect::<RowResult<_>>()?)
     }
 
     /// When the first job of the lane is due.
     fn first_due(&self) -> Result<Option<Timestamp>, Fault> {
-        let sql = "SELECT due_at FROM place WHERE pipeline = ?1 AND lane = ?2 ORDER BY due_at LIMIT 1";
-        let mut select = self.batch.statement(sql)?;
-        Ok(select.query_row(params![self.pipeline, self.lane], |row| rows::time(row, 0)).optional()?)
+        let mut select = self.batch.statement("SELECT due_at FROM place WHERE lane = ?1 ORDER BY due_at LIMIT 1")?;
+        Ok(select.query_row([self.lane], |row| rows::time(row, 0)).optional()?)
     }
 
     /// Gives a job that was taken from a lane to the worker.
@@ -216,7 +218,7 @@ impl<'a> Leasing<'a, '_> {
         let first = self.granted.jobs.is_empty();
         let standing = self.batch.standing(self.pipeline)?;
         let epoch = if first { standing.begin_epoch() } else { standing.epoch };
-        let round = rows::round_text(queued.round.as_ref());
+        let round = rows::round_text(queued.round.as_ref()).unwrap_or_default();
         self.batch.shift((self.pipeline, round), JobState::Queued, Move::Lease)?;
         self.batch.ledger(self.pipeline).retrying -= i64::from(queued.tally.tried());
         self.batch
@@ -234,6 +236,16 @@ impl<'a> Leasing<'a, '_> {
                 probe,
                 first
             ])?;
+        if first {
+            self.batch
+                .statement("INSERT INTO lease_token (token, job) VALUES (?1, ?2)")?
+                .execute([self.params.token.as_bytes(), queued.id.as_bytes()])?;
+        }
+        if probe {
+            self.batch
+                .statement("INSERT INTO lease_probe (job, pipeline, target) VALUES (?1, ?2, ?3)")?
+                .execute(params![queued.id.as_bytes(), self.pipeline, queued.target.as_deref().unwrap_or_default()])?;
+        }
         self.hand_out(queued, epoch, probe)
     }
 

@@ -188,7 +188,8 @@ fn send_one(
         // A task is that of the input as it was.
         .execute(params![letter.seq, sent.job.as_bytes(), input.is_some()])?;
     batch.statement("DELETE FROM dead WHERE seq = ?1")?.execute([letter.seq])?;
-    lanes::push(batch, letter.pipeline, &lanes::replay(replay), now, letter.seq)?;
+    let lane = lanes::home(batch, letter.pipeline, Some(replay))?;
+    lanes::push(batch, lane, now, letter.seq)?;
     batch.shift((letter.pipeline, &letter.round), JobState::Dead, Move::Replay)?;
     let ledger = batch.ledger(letter.pipeline);
     ledger.retrying += i64::from(letter.tried);

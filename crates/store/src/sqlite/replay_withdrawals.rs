@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{cause_keys, cause_rules, lanes, payloads, replays};
+use super::{cause_keys, cause_rules, lanes, leases, payloads, replays};
 use crate::contract::{ListSent, SentLetter, WithdrawLetter, WithdrawLetters};
 
 /// A letter that was sent, as the store sees it.
@@ -37,19 +37,21 @@ pub(super) fn list(conn: &Connection, params: &ListSent) -> Result<Vec<SentLette
     let (replay, _) = replays::get(conn, params.id)?;
     let (names, limit) = (params.pipelines.as_ref().map(serde_json::to_string).transpose()?, params.limit);
     let sql = format!(
-        "SELECT {COLUMNS}, j.begun, NULL, NULL, NULL FROM pipeline p CROSS JOIN place q ON q.pipeline = p.id
-             AND (q.lane = ?2 OR q.lane >= ?2 || 'h' AND q.lane < ?2 || 'i')
+        "SELECT {COLUMNS}, j.begun, NULL, NULL, NULL FROM pipeline p
+             CROSS JOIN lane n ON n.pipeline = p.id
+                 AND (n.name = 'r' || ?1 OR n.name >= 'r' || ?1 || 'h' AND n.name < 'r' || ?1 || 'i')
+             CROSS JOIN place q ON q.lane = n.id
              JOIN job j ON j.seq = q.seq JOIN replay_letter l ON l.job = j.id AND l.claimed = 1 AND l.replay = ?1
-         WHERE ?3 IS NULL OR p.name IN (SELECT value FROM json_each(?3))
+         WHERE ?2 IS NULL OR p.name IN (SELECT value FROM json_each(?2))
          UNION ALL
          SELECT {COLUMNS}, max(j.begun, h.started > 0), h.token, h.epoch, h.started FROM lease h JOIN job j ON j.seq = h.seq
              JOIN pipeline p ON p.id = j.pipeline JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
          WHERE j.replay = ?1 AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = h.worker)
-             AND (?3 IS NULL OR p.name IN (SELECT value FROM json_each(?3)))
+             AND (?2 IS NULL OR p.name IN (SELECT value FROM json_each(?2)))
          LIMIT {limit}"
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(params![replay, lanes::replay(replay), names], |row| Ok((sent(row)?, row.get(9)?)))?;
+    let rows = select.query_map(params![replay, names], |row| Ok((sent(row)?, row.get(9)?)))?;
     let found = rows.collect::<RowResult<Vec<(SentLetter, Option<i64>)>>>()?;
     let told = |(letter, failures): (SentLetter, Option<i64>)| {
         let failure = failure_since(conn, &letter, failures)?;
@@ -159,16 +161,12 @@ fn take_from_lane(batch: &mut Batch<'_>, replay: i64, sent: &SentLetter, letter:
             .statement("DELETE FROM lease WHERE job = ?1 AND token = ?2 AND epoch = ?3")?
             .execute(params![lease.job.as_bytes(), lease.token.as_bytes(), lease.epoch])?;
         if taken == 1 {
+            leases::unmark(batch, lease.job, lease.token)?;
             batch.shift((pipeline, &letter.round), JobState::Leased, Move::Requeue)?;
         }
         return Ok(taken == 1);
     }
-    let lane = lanes::replay(replay);
-    let held = lanes::held(&lane, letter.target.as_deref().unwrap_or_default());
-    let waits = lanes::pull(batch, pipeline, &lane, due_at, seq)?;
-    let is_held = !waits && lanes::pull(batch, pipeline, &held, due_at, seq)?;
-    lanes::count_held(batch, pipeline, &held, -i64::from(is_held))?;
-    let taken = waits || is_held;
+    let taken = lanes::pull_anywhere(batch, (pipeline, Some(replay), letter.target.as_deref()), due_at, seq)?;
     batch.ledger(pipeline).retrying -= i64::from(taken && tally.tried());
     Ok(taken)
 }

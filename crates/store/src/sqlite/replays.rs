@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{causes, dead, leader, replay_choices, replay_letters, replay_withdrawals};
+use super::{causes, dead, lanes, leader, replay_choices, replay_letters, replay_withdrawals};
 use crate::contract::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
     ListReplayLetters, ListReplays, ListSent, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayLetter,
@@ -355,5 +355,7 @@ fn forget(batch: &mut Batch<'_>, params: &ForgetReplays) -> Result<bool, Fault> 
             (SELECT id FROM replay INDEXED BY replay_ended WHERE finished_at < ?1 LIMIT ?2)
          AND id < (SELECT max(id) FROM replay)",
     )?;
-    Ok(replays.execute(params![before, limit])? >= full)
+    let forgotten = replays.execute(params![before, limit])?;
+    lanes::forget(batch)?;
+    Ok(forgotten >= full)
 }

@@ -21,7 +21,7 @@ use super::batch::Batch;
 use super::breakers;
 use super::fault::Fault;
 use super::replay_letters::{self, Ended};
-use super::{cause_keys, jobs, lanes, payloads, rows};
+use super::{cause_keys, jobs, lanes, leases, payloads, rows};
 use crate::contract::{SettleJobs, Settled, SettledJobs};
 
 /// Settles jobs; `inputs` are those of the jobs that each of them hands on.
@@ -51,7 +51,7 @@ fn hand_on(batch: &mut Batch<'_>, jobs: &[HandedJob], inputs: &[String], now: Ti
 
 /// Settles a job; nothing if that was done before, and is asked for again because its answer was lost.
 fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJobs) -> Result<Option<Settled>, Fault> {
-    let Some((seq, begun)) = leased(batch, settlement)? else {
+    let Some(Leased { seq, begun, marked }) = leased(batch, settlement)? else {
         if settlement.is_resent(settled_by(batch.connection(), &settlement.lease)?) {
             return Ok(None);
         }
@@ -71,6 +71,9 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
         return Ok(Some(Settled::PayloadGone));
     }
     batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job.as_bytes()])?;
+    if marked {
+        leases::unmark(batch, job, settlement.lease.token)?;
+    }
     if let Some(failure) = &decision.failure {
         add_failure(batch, job, failure)?;
     }
@@ -126,13 +129,25 @@ fn count(
     }
 }
 
-/// Which row the job is, if the lease is the right one, and whether its attempt is known to have begun.
-fn leased(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<(i64, bool)>, Fault> {
+/// A job that is settled.
+struct Leased {
+    /// Which row it is.
+    seq: i64,
+    /// Whether its attempt is known to have begun.
+    begun: bool,
+    /// Whether its lease is a probe, or the first of its token.
+    marked: bool,
+}
+
+/// The job, if the lease is the right one.
+fn leased(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<Leased>, Fault> {
     let lease = &settlement.lease;
     // Asked first and deleted then: `RETURNING` costs more than both.
     let found = batch
-        .statement("SELECT seq, started > 0 FROM lease WHERE job = ?1 AND token = ?2")?
-        .query_row(params![lease.job.as_bytes(), lease.token.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .statement("SELECT seq, started > 0, probe OR first FROM lease WHERE job = ?1 AND token = ?2")?
+        .query_row(params![lease.job.as_bytes(), lease.token.as_bytes()], |row| {
+            Ok(Leased { seq: row.get(0)?, begun: row.get(1)?, marked: row.get(2)? })
+        })
         .optional()?;
     Ok(found)
 }
@@ -272,7 +287,8 @@ fn requeue(
         ],
         |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get::<_, String>(3)?)),
     )?;
-    lanes::push(batch, pipeline, &lanes::home(replay), due_at, seq)?;
+    let lane = lanes::home(batch, pipeline, replay)?;
+    lanes::push(batch, lane, due_at, seq)?;
     batch.shift((pipeline, &round), JobState::Leased, Move::Requeue)?;
     batch.ledger(pipeline).retrying += i64::from(tally.tried());
     Ok(Moved { pipeline, target, counted: Counted::Nowhere })

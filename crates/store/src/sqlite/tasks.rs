@@ -36,7 +36,8 @@ fn known(conn: &Connection, params: &FindTasks) -> Result<Vec<Option<KnownTask>>
     let pipeline: Option<i64> = select.query_row([params.pipeline.as_str()], |row| row.get(0)).optional()?;
     let Some(pipeline) = pipeline else { return Ok(vec![None; params.keys.len()]) };
     let round = rows::round_text(params.round.as_ref());
-    let mut select = conn.prepare_cached("SELECT job FROM identity WHERE pipeline = ?1 AND round = ?2 AND key = ?3")?;
+    let mut select =
+        conn.prepare_cached("SELECT job FROM identity WHERE pipeline = ?1 AND key = ?3 AND round = ifnull(?2, '')")?;
     let mut find = |key: &String| {
         let found = select.query_row(params![pipeline, round, key], |row| rows::job_id(row, 0)).optional()?;
         let Some(id) = found else { return Ok(None) };

@@ -19,24 +19,34 @@ ALTER TABLE done ADD COLUMN number INTEGER;              -- nothing for jobs tha
 ALTER TABLE discarded ADD COLUMN number INTEGER;
 CREATE INDEX discarded_by_number ON discarded (number) WHERE number IS NOT NULL;
 
--- Lanes: where queued jobs wait. A lane is the queue (''), what is held of a target ('h' and the target), or what a replay sent
--- ('r' and its row).
-CREATE TABLE place (
+-- Lanes: where queued jobs wait. The queue of a pipeline has the pipeline's number. The others have a number below zero and a
+-- name: what a replay sent ('r' and its row), and what is held of a target beside a lane ('h' and the target, after the lane's name
+-- unless it is the queue), with how many that are.
+CREATE TABLE lane (
+    id       INTEGER PRIMARY KEY,
     pipeline INTEGER NOT NULL,
-    lane     TEXT NOT NULL,
-    due_at   INTEGER NOT NULL,
-    seq      INTEGER NOT NULL,
-    PRIMARY KEY (pipeline, lane, due_at, seq)
+    name     TEXT NOT NULL,
+    jobs     INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (pipeline, name)
+) STRICT;
+CREATE TABLE place (
+    lane   INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    seq    INTEGER NOT NULL,
+    PRIMARY KEY (lane, due_at, seq)
 ) STRICT, WITHOUT ROWID;
+INSERT INTO lane
+SELECT -row_number() OVER (), * FROM
+    (SELECT pipeline, 'h' || target, count(*) FROM held GROUP BY 1, 2
+     UNION ALL SELECT DISTINCT pipeline, 'r' || replay, 0 FROM replay_queue);
 INSERT INTO place
-SELECT pipeline, '', due_at, seq + iif(seq IN (SELECT seq FROM renumbered), (SELECT value FROM counter), 0) FROM queue;
+SELECT pipeline, due_at, seq + iif(seq IN (SELECT seq FROM renumbered), (SELECT value FROM counter), 0) FROM queue;
 INSERT INTO place
-SELECT h.pipeline, 'h' || h.target, j.due_at,
-       h.seq + iif(h.seq IN (SELECT seq FROM renumbered), (SELECT value FROM counter), 0)
-FROM held h JOIN job j ON j.seq = h.seq;
+SELECT n.id, j.due_at, h.seq + iif(h.seq IN (SELECT seq FROM renumbered), (SELECT value FROM counter), 0)
+FROM held h JOIN job j ON j.seq = h.seq JOIN lane n ON n.pipeline = h.pipeline AND n.name = 'h' || h.target;
 INSERT INTO place
-SELECT pipeline, 'r' || replay, due_at, seq + iif(seq IN (SELECT seq FROM renumbered), (SELECT value FROM counter), 0)
-FROM replay_queue;
+SELECT n.id, q.due_at, q.seq + iif(q.seq IN (SELECT seq FROM renumbered), (SELECT value FROM counter), 0)
+FROM replay_queue q JOIN lane n ON n.pipeline = q.pipeline AND n.name = 'r' || q.replay;
 UPDATE lease SET seq = seq + (SELECT value FROM counter) WHERE seq IN (SELECT seq FROM renumbered);
 UPDATE job SET seq = seq + (SELECT value FROM counter) WHERE seq IN (SELECT seq FROM renumbered);
 UPDATE counter SET value = max(value, ifnull((SELECT max(seq) FROM job), 0));
@@ -46,11 +56,18 @@ DROP TABLE held;
 DROP TABLE replay_queue;
 
 -- Leases: whether the job goes to see if its target is better, and which is the first of its token, so that a lease that is asked
--- for twice is found.
+-- for twice is found. These few have tables of their own: every lease would pay for an index.
 ALTER TABLE lease ADD COLUMN probe INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN first INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX lease_probe ON lease (seq) WHERE probe = 1;
-CREATE INDEX lease_by_token ON lease (token) WHERE first = 1;
+CREATE TABLE lease_probe (
+    job      BLOB NOT NULL PRIMARY KEY,
+    pipeline INTEGER NOT NULL,
+    target   TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE lease_token (
+    token BLOB NOT NULL PRIMARY KEY,
+    job   BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 -- The token by which its holder last settled a job, so that a settlement that is sent again is known.
 ALTER TABLE job ADD COLUMN token BLOB;
 ALTER TABLE done ADD COLUMN token BLOB;
@@ -58,13 +75,6 @@ ALTER TABLE dead ADD COLUMN token BLOB;
 
 -- Breakers: a value with a version, and what was said of its target and is not folded in. `gates` of a pipeline is the version of
 -- the last change to one that is not closed. Versions and epochs come from one counter.
-CREATE TABLE held (
-    pipeline INTEGER NOT NULL,
-    lane     TEXT NOT NULL,
-    jobs     INTEGER NOT NULL,
-    PRIMARY KEY (pipeline, lane)
-) STRICT, WITHOUT ROWID;
-INSERT INTO held SELECT pipeline, lane, count(*) FROM place WHERE lane LIKE 'h%' GROUP BY 1, 2;
 DROP INDEX breaker_waiting;
 ALTER TABLE breaker RENAME TO breaker_before;
 CREATE TABLE breaker (
@@ -302,7 +312,7 @@ CREATE TABLE identity_of_round (
     key      TEXT NOT NULL,
     job      BLOB NOT NULL,
     met_on   INTEGER NOT NULL DEFAULT 0, -- days since the epoch
-    PRIMARY KEY (pipeline, round, key)
+    PRIMARY KEY (pipeline, key, round)   -- keys differ more than rounds, and are compared first
 ) STRICT, WITHOUT ROWID;
 INSERT INTO identity_of_round (pipeline, key, job, met_on) SELECT pipeline, key, job, unixepoch() / 86400 FROM identity;
 DROP TABLE identity;
