@@ -3,12 +3,15 @@
 //! The version is a hash of what decides outcomes: the handler and all that it is made of. How many jobs run at once, how fast,
 //! how long letters are kept and where results go is not part of it. Secrets are not either: a variable counts by its name.
 
+mod commands;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+pub use self::commands::KeptCommand;
 use crate::ids::PipelineName;
 use crate::secrets::Secrets;
 use crate::workers::Runs;
@@ -72,6 +75,9 @@ pub struct Definition {
     pub version: DefinitionVersion,
     /// What it says, for people: JSON with sorted keys, secrets as references.
     pub text: String,
+    /// The command that was given in place of what the configuration says, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<KeptCommand>,
 }
 
 /// The versions that the pipelines of a replay are to have. One that is not named may have any.
@@ -109,7 +115,7 @@ pub fn define(section: &Value, files: &BTreeMap<String, String>, secrets: &Secre
     if let Some(command) = shown["pipeline"].get_mut("command") {
         shorten_command(command);
     }
-    Definition { version: DefinitionVersion(digits(&whole.to_string())), text: format!("{shown:#}") }
+    Definition { version: DefinitionVersion(digits(&whole.to_string())), text: format!("{shown:#}"), command: None }
 }
 
 /// A pipeline's section as people may see it, whole: of secrets and variables only what they are taken from.

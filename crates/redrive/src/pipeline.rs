@@ -195,7 +195,7 @@ impl Pipeline {
 
     /// The same with a version of its definition: jobs record it, and replays are pinned to it.
     pub fn defined(self, version: DefinitionVersion) -> Self {
-        self.described(Definition { version, text: String::new() })
+        self.described(Definition { version, text: String::new(), command: None })
     }
 
     /// The same with a definition that people can read.

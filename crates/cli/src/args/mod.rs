@@ -209,6 +209,7 @@ impl HandlerArgs {
             pure: false,
             require_result: false,
             command: self.command.clone(),
+            folder: None,
         }
     }
 }

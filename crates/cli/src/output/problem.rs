@@ -76,6 +76,10 @@ fn of_config(error: &ConfigError) -> Option<String> {
             "nothing to run: give a command after --, or define a pipeline in redrive.toml (`redrive init` writes one)"
                 .to_owned()
         }
+        ConfigError::CommandOfOthers { .. } => {
+            format!("{error}: repeat it after --, or run it as it is with --trust-stored")
+        }
+        ConfigError::CommandHasSecrets { .. } => format!("{error}: repeat it after --"),
         ConfigError::NoCommand { pipeline, known } => {
             let known = if known.is_empty() { String::new() } else { format!(" (it has: {})", listed(known)) };
             format!("pipeline {pipeline} has no command: give one after --, or define it in redrive.toml{known}")

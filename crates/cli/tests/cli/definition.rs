@@ -174,3 +174,84 @@ fn what_runs_ends_as_it_began() {
     worker.stop();
     sandbox.assert_sound();
 }
+
+/// A script that fails until a file is there, and three tasks that died of it.
+fn broken_script(sandbox: &Sandbox, more: &[&str]) -> String {
+    sandbox.write("solve.sh", "read -r job; test -e fixed || exit 64; echo '{\"ok\":true}'\n");
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n");
+    let ran = sandbox.run(&[&["run", "tasks.jsonl", "--", "sh", "solve.sh"], more].concat()).expect(3);
+    sandbox.write("fixed", "");
+    ran.stderr
+}
+
+/// What was given after `--` need not be repeated to bring its letters back, from whichever folder.
+#[test]
+fn a_command_that_you_ran_need_not_be_repeated() {
+    let sandbox = Sandbox::new();
+    broken_script(&sandbox, &[]);
+    let started = sandbox.redrive("replay start --pipeline default --ramp 1").expect(0);
+    assert!(started.stderr.contains("recovered: 3 of 3"), "{}\n{}", started.stdout, started.stderr);
+    sandbox.assert_sound();
+
+    let sandbox = Sandbox::new();
+    broken_script(&sandbox, &[]);
+    fs::create_dir(sandbox.path("elsewhere")).expect("made");
+    let store = format!("sqlite:{}", sandbox.path(".redrive/redrive.db").display());
+    let mut command = sandbox.command();
+    command.current_dir(sandbox.path("elsewhere")).args([
+        "--store",
+        &store,
+        "replay",
+        "start",
+        "--pipeline",
+        "default",
+    ]);
+    assert_eq!(command.output().expect("started").status.code(), Some(0), "it runs where it ran");
+    assert_eq!(sandbox.ledger("default")["done"], 3);
+}
+
+/// A store may come from anywhere: a command in it that somebody else ran is shown, and not run unless that is wanted.
+#[test]
+fn a_command_that_somebody_else_ran_is_not_run() {
+    let sandbox = Sandbox::new();
+    broken_script(&sandbox, &[]);
+    let somebody = |args: &[&str]| {
+        let mut command = sandbox.command();
+        command
+            .env("XDG_STATE_HOME", sandbox.path("another"))
+            .args(["replay", "start", "--pipeline", "default"])
+            .args(args);
+        let output = command.output().expect("started");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = somebody(&[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("sh solve.sh") && said.contains("--trust-stored"), "{said}");
+    assert_eq!(sandbox.ledger("default")["dead"], 3, "nothing happened");
+    let (code, said) = somebody(&["--trust-stored"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(sandbox.ledger("default")["done"], 3);
+
+    let sandbox = Sandbox::new();
+    broken_script(&sandbox, &[]);
+    sandbox.redrive("dead export --pipeline default letters.jsonl").expect(0);
+    sandbox.redrive("--store sqlite:other.db dead import letters.jsonl").expect(0);
+    let refused = sandbox.redrive("--store sqlite:other.db replay start --pipeline default --trust-stored").expect(2);
+    assert!(refused.stderr.contains("has no command"), "letters bring no command: {}", refused.stderr);
+}
+
+/// An argument that looks secret is told of, is not in the store, and has to be given again.
+#[test]
+fn a_secret_in_a_command_is_told_of_and_not_kept() {
+    let sandbox = Sandbox::new();
+    let said = broken_script(&sandbox, &["--api-key", "sk-live-4711"]);
+    assert!(said.contains("looks secret") && !said.contains("sk-live-4711"), "{said}");
+    for entry in fs::read_dir(sandbox.path(".redrive")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let bytes = if path.is_file() { fs::read(&path).expect("read") } else { Vec::new() };
+        assert!(!bytes.windows(12).any(|part| part == b"sk-live-4711"), "{}", path.display());
+    }
+    let refused = sandbox.redrive("replay start --pipeline default").expect(2);
+    assert!(refused.stderr.contains("secrets that were not kept"), "{}", refused.stderr);
+    sandbox.run(&["replay", "start", "--pipeline", "default", "--", "sh", "solve.sh", "--api-key", "x"]).expect(0);
+}

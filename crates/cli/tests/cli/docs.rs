@@ -77,6 +77,7 @@ fn run_command(sandbox: &Sandbox, document: &str, command: &str, expected: i32) 
         .args(["-c", &command])
         .current_dir(sandbox.path(""))
         .env("PATH", format!("{folder}:{path}"))
+        .env("XDG_STATE_HOME", sandbox.path("state"))
         .output()
         .expect("ran");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

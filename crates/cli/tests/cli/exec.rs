@@ -293,3 +293,46 @@ fn what_goes_under_a_name_of_ones_own_is_masked_in_every_part_of_a_failure() {
         std::fs::remove_dir_all(sandbox.path(".redrive")).expect("removed");
     }
 }
+
+/// Both modes tell a job where its raw response may be written, and one that is replayed where its saved page is, in the same fields.
+#[test]
+fn both_modes_name_files_alike() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.write(
+        "work.py",
+        "import json, sys\n\
+         for line in sys.stdin:\n\
+         \x20   job = json.loads(line)\n\
+         \x20   saved = job.get(\"saved\")\n\
+         \x20   if saved:\n\
+         \x20       print(json.dumps({\"id\": job[\"id\"], \"result\": open(saved[\"file\"]).read()}), flush=True)\n\
+         \x20       continue\n\
+         \x20   open(job[\"payload_file\"], \"w\").write(\"the page\")\n\
+         \x20   print(json.dumps({\"id\": job[\"id\"], \"failure\": {\"reason\": \"schema_validation\", \"message\": \"x\"}}), flush=True)\n",
+    );
+    for (mode, pipeline) in [("process", "a"), ("persistent", "b")] {
+        let config =
+            format!("[pipeline.{pipeline}]\ncommand = [\"python3\", \"work.py\"]\npure = true\nmode = \"{mode}\"\n");
+        sandbox.write("redrive.toml", config);
+        sandbox.redrive("run tasks.jsonl").expect(3);
+        let started = sandbox.run(&["replay", "start", "--pipeline", pipeline, "--saved"]).expect(0);
+        assert!(started.stdout.contains("the page"), "{mode}: {}", started.stdout);
+    }
+    sandbox.assert_sound();
+}
+
+/// While a persistent command says nothing, the log says for how long.
+#[test]
+fn a_persistent_command_that_is_silent_is_told_of() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.write("slow.sh", "while read -r job; do while [ ! -e go ]; do sleep 0.05; done; echo '{\"ok\":1}'; done\n");
+    let log = std::fs::File::create(sandbox.path("run.log")).expect("created");
+    let mut command = sandbox.command();
+    let args = ["run", "tasks.jsonl", "--persistent", "--", "sh", "slow.sh"];
+    let mut running = command.args(args).stdout(std::process::Stdio::null()).stderr(log).spawn().expect("started");
+    eventually("its silence is told", || sandbox.read("run.log").contains("the command has not answered for"));
+    sandbox.write("go", "");
+    assert_eq!(running.wait().expect("waited").code(), Some(0), "{}", sandbox.read("run.log"));
+}

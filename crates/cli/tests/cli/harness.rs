@@ -87,6 +87,7 @@ impl Sandbox {
         for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG"] {
             command.env_remove(name);
         }
+        command.env("XDG_STATE_HOME", self.folder.path().join("state"));
         command
     }
 

@@ -59,6 +59,24 @@ pub enum ConfigError {
         /// The pipelines that are defined.
         known: Vec<PipelineName>,
     },
+    /// The command that a pipeline was run with is in the store, and this user has not run it.
+    #[error("the command that pipeline {pipeline} was run with was not run by you: {command:?} in {folder}")]
+    CommandOfOthers {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The command.
+        command: String,
+        /// The folder that it ran in.
+        folder: String,
+    },
+    /// The command that a pipeline was run with has arguments that were not kept.
+    #[error("the command that pipeline {pipeline} was run with has secrets that were not kept: {command:?}")]
+    CommandHasSecrets {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The command, with what was not kept masked.
+        command: String,
+    },
     /// One pipeline is wanted, several were named.
     #[error("several pipelines are named where one is meant")]
     SeveralNamed,

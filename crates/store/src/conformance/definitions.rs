@@ -15,7 +15,7 @@ use super::script::{
 use crate::contract::{AttachWorker, DeadFilter, Lane, LeaseJobs, SetReplay, Settled};
 
 fn definition(version: &str) -> Definition {
-    Definition { version: DefinitionVersion::new(version), text: format!("rules {version}") }
+    Definition { version: DefinitionVersion::new(version), text: format!("rules {version}"), command: None }
 }
 
 async fn note(store: &Shared, version: &str, now: i64) {

@@ -1,7 +1,7 @@
 //! Definitions: what pipelines effectively are, by version.
 
 use async_trait::async_trait;
-use redrive_core::definitions::DefinitionVersion;
+use redrive_core::definitions::{DefinitionVersion, KeptCommand};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
@@ -28,4 +28,7 @@ pub struct DefinitionView {
     pub last_seen: Timestamp,
     /// What it says, secrets as references.
     pub text: String,
+    /// The command that was given in place of what the configuration says, if one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<KeptCommand>,
 }

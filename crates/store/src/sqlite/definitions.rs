@@ -19,10 +19,11 @@ impl DefinitionStore for SqliteStore {
     async fn list_definitions(&self, pipeline: Option<PipelineName>) -> Result<Vec<DefinitionView>> {
         self.read(move |conn| {
             let mut conditions = Conditions::default();
-            conditions.equal("pipeline", pipeline.as_ref().map(|name| name.as_str().to_owned()));
+            conditions.equal("d.pipeline", pipeline.as_ref().map(|name| name.as_str().to_owned()));
             let sql = format!(
-                "SELECT pipeline, version, first_seen, last_seen, text FROM definition {conditions}
-                 ORDER BY last_seen DESC, first_seen DESC, pipeline, version"
+                "SELECT d.pipeline, d.version, d.first_seen, d.last_seen, d.text, k.command FROM definition d
+                 LEFT JOIN kept_command k ON k.pipeline = d.pipeline AND k.version = d.version {conditions}
+                 ORDER BY d.last_seen DESC, d.first_seen DESC, d.pipeline, d.version"
             );
             let mut select = conn.prepare_cached(&sql)?;
             let rows = select.query_map(conditions.values(), |row| {
@@ -32,6 +33,7 @@ impl DefinitionStore for SqliteStore {
                     first_seen: rows::time(row, 2)?,
                     last_seen: rows::time(row, 3)?,
                     text: row.get(4)?,
+                    command: rows::json_opt(row, 5)?,
                 })
             })?;
             Ok(rows.collect::<RowResult<_>>()?)
@@ -49,6 +51,11 @@ pub(super) fn note(batch: &Batch<'_>, definitions: &[(PipelineName, Definition)]
     )?;
     for (pipeline, definition) in definitions {
         upsert.execute(params![pipeline.as_str(), definition.version.as_str(), now, definition.text])?;
+        if let Some(command) = &definition.command {
+            batch
+                .statement("INSERT OR REPLACE INTO kept_command (pipeline, version, command) VALUES (?1, ?2, ?3)")?
+                .execute(params![pipeline.as_str(), definition.version.as_str(), serde_json::to_string(command)?])?;
+        }
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let mut plan = select::rough_plan(&redrive, &chosen).await?;
     let none = ReplayWorkArgs::default();
     // A plan says what it can also where no handler is known.
-    let pipelines = select::pipelines(setting, &redrive, plan.pipelines.keys().cloned(), &none, None);
+    let pipelines = select::pipelines(setting, &redrive, plan.pipelines.keys().cloned(), &none, None).await;
     let wish = match &pipelines {
         Ok(pipelines) => replays::wish(pipelines, args.mode.wanted(), force, false)?,
         Err(_) => Wish { force, ..Wish::of(args.mode.wanted().unwrap_or(ReplayMode::Suited)) },

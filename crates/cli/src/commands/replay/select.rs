@@ -39,9 +39,9 @@ pub fn edits(edits: Vec<(String, Value)>) -> Input {
     edits.into_iter().collect()
 }
 
-/// Pipelines that letters belong to, as the configuration or the given command has them. If there will be results, they
-/// go where was said, or where the pipeline says, or to standard output beside a counter.
-pub fn pipelines(
+/// Pipelines that letters belong to, as the configuration or the given command has them, or else the command that they were last
+/// run with. If there will be results, they go where was said, or where the pipeline says, or to standard output beside a counter.
+pub async fn pipelines(
     setting: &Setting,
     redrive: &Redrive,
     names: impl Iterator<Item = PipelineName>,
@@ -55,15 +55,17 @@ pub fn pipelines(
         ..Overrides::default()
     };
     let vault = setting.vault(redrive)?;
-    let build = |name: PipelineName| -> Result<Pipeline> {
+    let mut pipelines = Vec::new();
+    for name in names {
+        let said = setting.with_kept_command(redrive, &name, &said, args.trust_stored).await?;
         let (pipeline, configured) = setting.pipeline(name, &said)?;
         let pipeline = with_vault(pipeline, vault.as_ref());
-        Ok(match &results {
+        pipelines.push(match &results {
             Some((counter, out)) => pipeline.sink(counter.sink(setting.results(out.clone().or(configured))?)?),
             None => pipeline,
-        })
-    };
-    names.map(build).collect()
+        });
+    }
+    Ok(pipelines)
 }
 
 /// What it means that letters are left out, and the way out.

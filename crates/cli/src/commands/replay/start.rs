@@ -6,7 +6,7 @@ use redrive::config::{Overrides, Setting};
 use redrive::contract::ReplayView;
 use redrive::replays::{self, NewReplay, ReplayRef, can_use_saved, describe};
 use redrive_core::definitions::Pins;
-use redrive_core::ids::{PipelineName, ReplayId};
+use redrive_core::ids::ReplayId;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{HANDFUL, Pacing, ReplayMode, ReplayPlan};
 
@@ -65,7 +65,8 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<
     }
     let counter = Counter::start("replayed");
     let results = Some((&counter, args.drive.out.clone()));
-    let pipelines = select::pipelines(setting, redrive, found.pipelines.keys().cloned(), &args.drive.work, results)?;
+    let names = found.pipelines.keys().cloned();
+    let pipelines = select::pipelines(setting, redrive, names, &args.drive.work, results).await?;
     let wanted_mode = if args.recoverable { Some(ReplayMode::Saved) } else { args.mode };
     let mut wish = replays::wish(&pipelines, wanted_mode, force, !args.edits.is_empty())?;
     if args.recoverable {
@@ -130,16 +131,19 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
         return tell_awaited(&redrive, &replay).await;
     }
     let counter = Counter::start("replayed");
-    let build = |name: &PipelineName| {
+    let (mut pipelines, mut unknown) = (Vec::new(), None);
+    for name in &found.pipelines {
         let results = Some((&counter, args.drive.out.clone()));
-        select::pipelines(setting, &redrive, std::iter::once(name.clone()), &args.drive.work, results)
-    };
-    let (known, unknown): (Vec<_>, Vec<_>) = found.pipelines.iter().map(build).partition(Result::is_ok);
+        let name = std::iter::once(name.clone());
+        match select::pipelines(setting, &redrive, name, &args.drive.work, results).await {
+            Ok(known) => pipelines.extend(known),
+            Err(why) => unknown = unknown.or(Some(why)),
+        }
+    }
     // Whoever knows one of its pipelines can work on a replay; the rest is left to others.
-    if let (true, Some(Err(why))) = (known.is_empty(), unknown.into_iter().next()) {
+    if let (true, Some(why)) = (pipelines.is_empty(), unknown) {
         return Err(why);
     }
-    let pipelines: Vec<_> = known.into_iter().flatten().flatten().collect();
     if found.mode == ReplayMode::Saved {
         can_use_saved(&pipelines, !found.edits.is_empty())?;
     }

@@ -56,7 +56,7 @@ pub async fn try_out(
 ) -> Result<Tried> {
     let force = chosen.force_why.is_some();
     let plan = select::rough_plan(redrive, chosen).await?;
-    let pipelines = select::pipelines(setting, redrive, plan.pipelines.keys().cloned(), args, None)?;
+    let pipelines = select::pipelines(setting, redrive, plan.pipelines.keys().cloned(), args, None).await?;
     can_use_saved(&pipelines, !edits.is_empty())?;
     let stop = CancellationToken::new();
     let counter = Counter::start("tried");

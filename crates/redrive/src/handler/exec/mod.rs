@@ -121,6 +121,20 @@ fn default_memory_bytes_max() -> Option<u64> {
     memory::machine_bytes().map(|total| total / 2)
 }
 
+/// A job as a command reads it, in either mode, and where its raw response may be written. A process for many jobs cannot be told
+/// that by its environment.
+fn job_line(job: &Job, payload: &Path) -> Vec<u8> {
+    #[derive(serde::Serialize)]
+    struct Line<'a> {
+        #[serde(flatten)]
+        job: &'a Job,
+        payload_file: &'a Path,
+    }
+    let mut text = serde_json::to_vec(&Line { job, payload_file: payload }).unwrap_or_default();
+    text.push(b'\n');
+    text
+}
+
 /// The handler that runs a command.
 #[derive(Debug)]
 pub struct Exec {

@@ -5,10 +5,11 @@
 //! nothing, and would be taken for the answer. Once a command has answered with the id of its job, lines without one are not
 //! answers.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redrive_core::failures::{FailureReport, Reason};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +19,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use super::answer::{self, Exit};
 use super::child::{self, Pipes, Running};
 use super::tail::Tail;
-use super::{Command, OUTPUT_BYTES_MAX, memory};
+use super::{Command, OUTPUT_BYTES_MAX, job_line, memory};
 use crate::handler::{HandlerError, Job, Success};
 
 /// How long a process that closed its output, or was killed, may take to end.
@@ -26,6 +27,9 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long what a process said unasked may take to be read.
 const READ_WITHIN: Duration = Duration::from_millis(100);
+
+/// How long a command may be silent before that is told.
+const SILENT_AFTER: Duration = Duration::from_secs(10);
 
 /// How much of a line that answers nothing is shown, in characters.
 const LOGGED_CHARS: usize = 200;
@@ -150,6 +154,7 @@ impl Process {
         };
         tokio::select! {
             reply = talk => reply,
+            never = tell_of_silence(job) => match never {},
             used = memory => Reply::OutOfMemory(used),
             () = tokio::time::sleep(job.deadline) => Reply::OutOfTime,
         }
@@ -188,6 +193,17 @@ impl Process {
     }
 }
 
+/// Says for how long a command has not answered, each time after twice as long: whether it works or hangs cannot be seen otherwise.
+async fn tell_of_silence(job: &Job) -> Infallible {
+    let (begun, mut wait) = (Instant::now(), SILENT_AFTER);
+    loop {
+        tokio::time::sleep(wait).await;
+        let silent_secs = begun.elapsed().as_secs();
+        tracing::warn!(pipeline = %job.pipeline, job = %job.id, "the command has not answered for {silent_secs} s");
+        wait = Duration::from_secs(silent_secs.max(1));
+    }
+}
+
 /// Reads the line that answers a job. Lines without an id are passed over, and logged, if the command gives ids.
 async fn read_answer(stdout: &mut BufReader<ChildStdout>, command: &Command, gives_ids: &AtomicBool) -> Reply {
     loop {
@@ -212,18 +228,4 @@ async fn read_line(stdout: &mut BufReader<ChildStdout>) -> Reply {
         Ok(read) if read > OUTPUT_BYTES_MAX => Reply::TooLong,
         _ => Reply::Closed,
     }
-}
-
-/// The job, and where its payload may be written, which a process for many jobs cannot be told by its environment.
-fn job_line(job: &Job, payload: &Path) -> Vec<u8> {
-    #[derive(serde::Serialize)]
-    struct Line<'a> {
-        #[serde(flatten)]
-        job: &'a Job,
-        payload_file: &'a Path,
-    }
-    let line = Line { job, payload_file: payload };
-    let mut text = serde_json::to_vec(&line).unwrap_or_default();
-    text.push(b'\n');
-    text
 }

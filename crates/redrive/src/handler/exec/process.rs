@@ -12,7 +12,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use super::answer::{self, Exit};
 use super::child::{self, Pipes, Running};
 use super::tail::Tail;
-use super::{Command, OUTPUT_BYTES_MAX, memory};
+use super::{Command, OUTPUT_BYTES_MAX, job_line, memory};
 use crate::handler::{HandlerError, Job, Success};
 
 /// How long a child's pipes may stay open after it has ended, because something that it left behind holds them.
@@ -33,7 +33,11 @@ pub(super) async fn run(command: &Command, job: &Job, payload: &Path) -> Result<
     let mut output = Vec::new();
     let end = {
         let streams = async {
-            let all = tokio::try_join!(send(stdin, job), collect(stdout, &mut output), fill(&tail, stderr));
+            let all = tokio::try_join!(
+                send(stdin, job_line(job, payload)),
+                collect(stdout, &mut output),
+                fill(&tail, stderr)
+            );
             all.is_ok()
         };
         watch(&mut running, streams, command, job).await
@@ -75,12 +79,9 @@ async fn watch(running: &mut Running, streams: impl Future<Output = bool>, comma
 /// Output that does not fit.
 struct TooMuch;
 
-async fn send(mut stdin: ChildStdin, job: &Job) -> Result<(), TooMuch> {
-    let text = serde_json::to_vec(job).unwrap_or_default();
+async fn send(mut stdin: ChildStdin, line: Vec<u8>) -> Result<(), TooMuch> {
     // A command need not read its input: a closed pipe is no error.
-    if stdin.write_all(&text).await.is_ok() {
-        let _ = stdin.write_all(b"\n").await;
-    }
+    let _ = stdin.write_all(&line).await;
     Ok(())
 }
 

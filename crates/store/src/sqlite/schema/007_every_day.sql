@@ -78,3 +78,12 @@ CREATE TABLE alert_sink (
 ALTER TABLE pipeline ADD COLUMN paused TEXT;
 -- Letters that were brought back are still known by their numbers. Jobs that never died are not worth an index.
 CREATE INDEX done_by_number ON done (number) WHERE replays > 0;
+
+-- Commands that were given on a command line, by the version of the definition that they made: what they left dead can be replayed
+-- without repeating them, by who ran them. What looks secret is masked.
+CREATE TABLE kept_command (
+    pipeline TEXT NOT NULL,
+    version  TEXT NOT NULL,
+    command  TEXT NOT NULL,              -- JSON
+    PRIMARY KEY (pipeline, version)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,74 @@
+//! The commands that this user gave on a command line here, by their fingerprints: only those are taken out of a store and run again
+//! without being repeated. The list is the user's own, in a folder that is no part of any store, so that a store that was copied,
+//! restored or written by somebody else brings no command into force.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use redrive_core::definitions::KeptCommand;
+
+/// The list of commands that a user ran.
+pub struct RanCommands(PathBuf);
+
+impl RanCommands {
+    /// That of this user; none where it is not known where a user keeps such things.
+    pub fn of_this_user() -> Option<Self> {
+        let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;
+        Some(Self::at(&state.join("redrive")))
+    }
+
+    /// That in a folder.
+    pub fn at(folder: &Path) -> Self {
+        Self(folder.join("commands"))
+    }
+
+    /// Notes that the user ran a command.
+    pub fn note(&self, command: &KeptCommand) -> io::Result<()> {
+        if self.has(command) {
+            return Ok(());
+        }
+        if let Some(folder) = self.0.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.0)?;
+        file.write_all(format!("{}\n", command.fingerprint()).as_bytes())
+    }
+
+    /// Whether the user ran a command. A list that somebody else could have written proves nothing.
+    pub fn has(&self, command: &KeptCommand) -> bool {
+        let Ok(file) = File::open(&self.0) else { return false };
+        let own = file.metadata().is_ok_and(|found| {
+            found.is_file() && found.mode() & 0o077 == 0 && found.uid() == rustix::process::geteuid().as_raw()
+        });
+        let wanted = command.fingerprint();
+        own && BufReader::new(file).lines().map_while(Result::ok).any(|line| line == wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn only_what_the_user_ran_is_known_and_only_from_a_list_of_the_users_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ran = RanCommands::at(&folder.path().join("deep/redrive"));
+        let command = |word: &str| KeptCommand { words: vec![word.into()], ..KeptCommand::default() };
+        assert!(!ran.has(&command("a")));
+        for _ in 0..3 {
+            ran.note(&command("a")).expect("noted");
+        }
+        ran.note(&command("b")).expect("noted");
+        assert!(ran.has(&command("a")) && ran.has(&command("b")) && !ran.has(&command("c")));
+        let text = std::fs::read_to_string(&ran.0).expect("read");
+        assert_eq!(text.lines().count(), 2, "each once");
+        assert_eq!(std::fs::metadata(&ran.0).expect("there").mode() & 0o777, 0o600);
+        std::fs::set_permissions(&ran.0, std::fs::Permissions::from_mode(0o620)).expect("changed");
+        assert!(!ran.has(&command("a")), "another could have written it");
+    }
+}
