@@ -7,11 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use redrive::contract::{DeadFilter, Selection};
+use redrive::replays::NewReplay;
 use redrive::worker::Until;
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
+use redrive_core::actors::{Actor, Via};
 use redrive_core::breakers::{BreakerPolicy, BreakerState};
 use redrive_core::causes::CauseRules;
 use redrive_core::ids::{LeaseToken, PipelineName, WorkerId};
+use redrive_core::replays::{Pacing, ReplayMode, Wish};
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_store::contract::{Beat, BreakersOf, Lane, LeaseJobs, SettleJobs};
 
@@ -170,4 +174,52 @@ async fn a_settlement_that_nobody_waits_for_any_more_does_not_hold_a_breaker() {
     let of = BreakersOf { pipeline: name, after: None, limit: 9 };
     let row = redrive.store().breakers_of(of).await.expect("read").remove(0);
     assert_eq!((row.breaker.map(|breaker| breaker.attempts), row.pending.len()), (Some(4), 0), "all is folded in");
+}
+
+/// What is held is told beside each lane: who knows the breaker by the queue still frees what is held beside a replay.
+#[tokio::test]
+async fn letters_of_a_replay_that_are_held_go_on_with_the_queue_when_the_target_is_well() {
+    let (redrive, clock) = redrive();
+    let well = Arc::new(AtomicBool::new(false));
+    let handler = {
+        let well = Arc::clone(&well);
+        move |_: Job| {
+            let well = well.load(Ordering::Relaxed);
+            async move { if well { Ok(json!(null)) } else { Err(FailureReport::new(Reason::Blocked, "go away")) } }
+        }
+    };
+    let policy = Policy { breaker: BreakerPolicy { blocked_max: 1, ..BreakerPolicy::default() }, ..Policy::default() };
+    let pipeline = Pipeline::new("p", handler).expect("a pipeline").with_policy(policy).attempts(1).concurrency(1);
+    let task = |n: u32| json!({"n": n, "url": "https://sick/"});
+    redrive.enqueue(&pipeline, [task(0)]).await.expect("accepted");
+    redrive.drain(pipeline.clone()).await.expect("drained");
+    redrive.enqueue(&pipeline, (1..4).map(task)).await.expect("accepted");
+    let filter = DeadFilter { pipeline: Some(pipeline.name().clone()), ..DeadFilter::default() };
+    let new = NewReplay {
+        name: "again".into(),
+        by: Actor::new("ada", Via::Api),
+        selection: Selection { filter, ids: Vec::new() },
+        wish: Wish::of(ReplayMode::Suited),
+        force_why: None,
+        pacing: Pacing::default(),
+        edits: Default::default(),
+        pins: Default::default(),
+    };
+    redrive.start_replay(new).await.expect("started").0.expect("a replay");
+    let stop = CancellationToken::new();
+    let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
+    eventually("all are held", async || {
+        let held = redrive.list_breakers(None).await.expect("listed");
+        held.first().is_some_and(|held| (held.held, held.held_of_replays) == (4, 1))
+    })
+    .await;
+    well.store(true, Ordering::Relaxed);
+    eventually("all are done, the letter too", async || {
+        clock.advance(Duration::from_secs(30));
+        redrive.ledger(pipeline.name()).await.expect("read").done == 4
+    })
+    .await;
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
 }

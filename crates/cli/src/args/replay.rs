@@ -162,10 +162,10 @@ pub struct StartArgs {
     /// Letters per step; each step waits for the one before, then all that is left goes; none for no steps
     #[arg(long, value_name = "N,N,…", default_value = "1,5,20,100", value_parser = ramp)]
     pub ramp: Ramp,
-    /// Pause when more than this share of a step fails again
+    /// Pause when more than this share of a step fails again, and two letters at least since it began or was resumed
     #[arg(long, value_name = "SHARE", default_value = "25%", value_parser = units::share)]
     pub refail_max: f64,
-    /// Change a field of the input first: FIELD=VALUE (VALUE is JSON, or else text); /a/b for one inside another
+    /// Change a field of the input first: FIELD=VALUE (VALUE is JSON, or else text); a.b or /a/b for one inside another
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = edit)]
     pub edits: Vec<(String, serde_json::Value)>,
     #[command(flatten)]

@@ -4,7 +4,7 @@
 //! alert and from what that sink was told before, so that a kill between judging and telling loses nothing.
 //!
 //! - [`rules`]: the thresholds
-//! - [`facts`]: what is judged; [`judge`]: the conditions, one file for each kind
+//! - [`facts`]: what is judged; [`judge`](mod@judge): the conditions, one file for each kind
 //! - [`bounds`]: what a share is at least, and at most
 //! - [`notices`]: what a sink is told, and when it is tried again
 //! - [`text`]: numbers and text of strangers on one line
