@@ -7,18 +7,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use redrive::chance::SeededChance;
 use redrive::contract::{DeadFilter, Selection};
+use redrive::leases::EndedJob;
 use redrive::replays::NewReplay;
 use redrive::worker::Until;
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::breakers::{BreakerPolicy, BreakerState};
 use redrive_core::causes::CauseRules;
-use redrive_core::ids::{LeaseToken, PipelineName, WorkerId};
+use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
+use redrive_core::jobs::LeasedJob;
 use redrive_core::replays::{Pacing, ReplayMode, Wish};
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_store::contract::{Beat, BreakersOf, Lane, LeaseJobs, SettleJobs};
 
+use redrive_store::Store;
 use redrive_store::conformance::decorators::{Decorated, Delaying};
 use redrive_store::sqlite::SqliteStore;
 
@@ -176,24 +180,25 @@ async fn a_settlement_that_nobody_waits_for_any_more_does_not_hold_a_breaker() {
     assert_eq!((row.breaker.map(|breaker| breaker.attempts), row.pending.len()), (Some(4), 0), "all is folded in");
 }
 
-/// What is held is told beside each lane: who knows the breaker by the queue still frees what is held beside a replay.
-#[tokio::test]
-async fn letters_of_a_replay_that_are_held_go_on_with_the_queue_when_the_target_is_well() {
-    let (redrive, clock) = redrive();
-    let well = Arc::new(AtomicBool::new(false));
-    let handler = {
-        let well = Arc::clone(&well);
-        move |_: Job| {
-            let well = well.load(Ordering::Relaxed);
-            async move { if well { Ok(json!(null)) } else { Err(FailureReport::new(Reason::Blocked, "go away")) } }
-        }
+/// A pipeline that is blocked by its target until that is well.
+fn blocked(well: &Arc<AtomicBool>) -> Pipeline {
+    let well = Arc::clone(well);
+    let handler = move |_: Job| {
+        let well = well.load(Ordering::Relaxed);
+        async move { if well { Ok(json!(null)) } else { Err(FailureReport::new(Reason::Blocked, "go away")) } }
     };
     let policy = Policy { breaker: BreakerPolicy { blocked_max: 1, ..BreakerPolicy::default() }, ..Policy::default() };
-    let pipeline = Pipeline::new("p", handler).expect("a pipeline").with_policy(policy).attempts(1).concurrency(1);
-    let task = |n: u32| json!({"n": n, "url": "https://sick/"});
-    redrive.enqueue(&pipeline, [task(0)]).await.expect("accepted");
+    Pipeline::new("p", handler).expect("a pipeline").with_policy(policy).attempts(1).concurrency(1)
+}
+
+fn task(n: u32) -> serde_json::Value {
+    json!({"n": n, "url": "https://sick/"})
+}
+
+/// A letter that opened the breaker of its target, in a replay of its own.
+async fn replayed(redrive: &Redrive, pipeline: &Pipeline) -> ReplayId {
+    redrive.enqueue(pipeline, [task(0)]).await.expect("accepted");
     redrive.drain(pipeline.clone()).await.expect("drained");
-    redrive.enqueue(&pipeline, (1..4).map(task)).await.expect("accepted");
     let filter = DeadFilter { pipeline: Some(pipeline.name().clone()), ..DeadFilter::default() };
     let new = NewReplay {
         name: "again".into(),
@@ -205,16 +210,35 @@ async fn letters_of_a_replay_that_are_held_go_on_with_the_queue_when_the_target_
         edits: Default::default(),
         pins: Default::default(),
     };
-    redrive.start_replay(new).await.expect("started").0.expect("a replay");
+    redrive.start_replay(new).await.expect("started").0.expect("a replay")
+}
+
+/// Works on queue and replay until so many jobs are held, of which the replay sent so many.
+async fn until_held(redrive: &Redrive, pipeline: &Pipeline, held: (u64, u64)) {
     let stop = CancellationToken::new();
     let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
     let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
-    eventually("all are held", async || {
-        let held = redrive.list_breakers(None).await.expect("listed");
-        held.first().is_some_and(|held| (held.held, held.held_of_replays) == (4, 1))
+    eventually("they are held", async || {
+        let found = redrive.list_breakers(None).await.expect("listed");
+        found.first().is_some_and(|found| (found.held, found.held_of_replays) == held)
     })
     .await;
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+}
+
+#[tokio::test]
+async fn letters_of_a_replay_that_are_held_go_on_with_the_queue_when_the_target_is_well() {
+    let (redrive, clock) = redrive();
+    let well = Arc::new(AtomicBool::new(false));
+    let pipeline = blocked(&well);
+    replayed(&redrive, &pipeline).await;
+    redrive.enqueue(&pipeline, (1..4).map(task)).await.expect("accepted");
+    until_held(&redrive, &pipeline, (4, 1)).await;
     well.store(true, Ordering::Relaxed);
+    let stop = CancellationToken::new();
+    let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
     eventually("all are done, the letter too", async || {
         clock.advance(Duration::from_secs(30));
         redrive.ledger(pipeline.name()).await.expect("read").done == 4
@@ -222,4 +246,32 @@ async fn letters_of_a_replay_that_are_held_go_on_with_the_queue_when_the_target_
     .await;
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
+}
+
+/// What is held is told beside each lane: who learns by the queue that a breaker has closed still learns what others held beside a
+/// replay.
+#[tokio::test]
+async fn who_knows_the_breakers_by_one_lane_is_told_what_is_held_beside_another() {
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().expect("opened"));
+    let (redrive, clock) = over(Arc::clone(&store));
+    let pipeline = blocked(&Arc::default());
+    let replay = replayed(&redrive, &pipeline).await;
+    redrive.enqueue(&pipeline, (1..20).map(task)).await.expect("accepted");
+    until_held(&redrive, &pipeline, (20, 1)).await;
+    let other = Redrive::over(store).with_surroundings(clock.clone(), Arc::new(SeededChance::new(8)));
+    let worker = other.remote_worker(None, "far.example", 7);
+    worker.attach(std::slice::from_ref(&pipeline)).await.expect("attached");
+    let lease = async |lane| worker.lease(&pipeline, lane, 1, Duration::from_secs(30)).await.expect("answered").jobs;
+    let settle = async |job: LeasedJob| {
+        let (outcome, duration) = (Outcome::Done, Some(Duration::ZERO));
+        let ended = EndedJob { lease: job.lease, outcome, result: None, payload: None, duration };
+        worker.settle(&pipeline, vec![ended]).await.expect("settled");
+    };
+    let state = async || other.list_breakers(None).await.expect("listed").remove(0).breaker.state;
+    clock.advance(Duration::from_secs(3_600));
+    while state().await != BreakerState::Closed {
+        settle(lease(Lane::Queue).await.pop().expect("a probe")).await;
+    }
+    assert_eq!(lease(Lane::Queue).await.len(), 1, "it knows that the breaker is closed");
+    assert_eq!(lease(Lane::Replay(replay)).await.len(), 1, "and what was held beside the replay");
 }
