@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use redrive_core::causes::CauseId;
 use redrive_core::dead::Gate;
 use redrive_core::dead::foreign::Field;
-use redrive_core::ids::{JobRef, PipelineName};
+use redrive_core::ids::{JobRef, PipelineName, RoundName};
 
 use super::{FilterArgs, PageArgs, TopArgs};
 
@@ -48,6 +48,9 @@ pub struct DeadFilterArgs {
     /// Only of this cause
     #[arg(long, value_name = "CAUSE")]
     pub cause: Option<CauseId>,
+    /// Only of this round
+    #[arg(long, value_name = "ROUND")]
+    pub round: Option<RoundName>,
     /// Only through this proxy, by its label
     #[arg(long, value_name = "LABEL")]
     pub proxy: Option<String>,

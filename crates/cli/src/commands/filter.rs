@@ -23,10 +23,10 @@ fn bounds(args: &FilterArgs, now: Timestamp) -> Result<(Option<Timestamp>, Optio
 
 /// The filter for dead letters.
 pub fn of_dead(args: DeadFilterArgs, now: Timestamp) -> Result<DeadFilter> {
-    let DeadFilterArgs { cause, proxy, gate, common } = args;
+    let DeadFilterArgs { cause, round, proxy, gate, common } = args;
     let (since, until) = bounds(&common, now)?;
     let FilterArgs { pipeline, reason, code, target, text, .. } = common;
-    Ok(DeadFilter { pipeline, reason, code, target, cause, proxy, gate, since, until, text })
+    Ok(DeadFilter { pipeline, round, reason, code, target, cause, proxy, gate, since, until, text })
 }
 
 /// The filter for jobs.

@@ -25,6 +25,10 @@ fn every_morning_is_a_round_of_its_own() {
     assert!(listed.stdout.contains("tuesday") && !listed.stdout.contains("monday"), "{}", listed.stdout);
     let of: Vec<_> = sandbox.dead().iter().map(|letter| letter["round"].clone()).collect();
     assert!(of.contains(&json!("monday")) && of.contains(&json!("tuesday")), "letters say of which round they are");
+    assert_eq!(sandbox.redrive("dead list --round monday --json").expect(0).json_lines().len(), 1);
+    let id = sandbox.dead()[0]["id"].as_str().expect("an id").to_owned();
+    let shown = sandbox.run(&["dead", "show", &id]).expect(0).stdout;
+    assert!(shown.contains("round     tuesday"), "{shown}");
     sandbox.assert_sound();
 }
 

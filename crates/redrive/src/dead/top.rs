@@ -92,6 +92,10 @@ impl Redrive {
     /// How it went with everything, by the same thing, where that is counted.
     async fn top_outcomes(&self, by: &DeadBy, filter: &DeadFilter) -> Result<HashMap<String, Ends>, Error> {
         let mut outcomes: HashMap<String, Ends> = HashMap::new();
+        if filter.round.is_some() {
+            // What is counted of everything is not counted by round.
+            return Ok(outcomes);
+        }
         if let DeadBy::Input(field) = by {
             let params = ListTracked { pipeline: filter.pipeline.clone(), field: field.clone(), limit: u32::MAX };
             for tracked in self.store.tracked(params).await? {

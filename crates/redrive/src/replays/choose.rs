@@ -43,6 +43,7 @@ pub fn describe(selection: &Selection) -> String {
     let parts = [
         filter.cause.as_ref().map(|cause| format!("cause {cause}")),
         filter.pipeline.as_ref().map(ToString::to_string),
+        filter.round.as_ref().map(|round| format!("round {round}")),
         filter.reason.map(|reason| reason.to_string()),
         filter.code.clone(),
         filter.target.clone(),

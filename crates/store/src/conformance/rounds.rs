@@ -7,9 +7,10 @@ use serde_json::json;
 
 use super::replays::replay_one;
 use super::script::{
-    Shared, ada, assert_sound, at, attach, bury, enqueue, job, lease_one, ledger, pipeline, plain, settle, timeout,
+    Shared, ada, assert_sound, at, attach, bury, dead, enqueue, job, lease_one, ledger, pipeline, plain, settle,
+    timeout,
 };
-use crate::contract::{CancelJobs, DiscardDead, ForgetHistory, ListRounds, RoundView};
+use crate::contract::{CancelJobs, DeadFilter, DiscardDead, ForgetHistory, ListRounds, RoundView};
 
 const DAY: i64 = 86_400;
 
@@ -39,10 +40,10 @@ pub async fn a_round_has_a_ledger_of_its_own(store: Shared) {
     settle(&store, &lease_one(&store, at(2)).await, Outcome::Done, at(2)).await;
     settle(&store, &lease_one(&store, at(99)).await, Outcome::Done, at(99)).await;
     assert_eq!(states(&rounds(&store).await[0]), [0, 0, 1, 0, 0]);
-    let dead = bury(&store, of(3, "tuesday"), Reason::Blocked, "no", at(100)).await;
+    let recovered = bury(&store, of(3, "tuesday"), Reason::Blocked, "no", at(100)).await;
     settle(&store, &replay_one(&store).await, Outcome::Done, at(203)).await;
     let given_up = bury(&store, NewJob { key: None, ..of(4, "tuesday") }, Reason::Blocked, "no", at(204)).await;
-    assert_ne!(dead, given_up);
+    assert_ne!(recovered, given_up);
     let discard = DiscardDead { ids: vec![given_up], by: ada(), why: "old".into(), now: at(205) };
     store.discard_dead(discard).await.expect("discarded");
     let cancelled = NewJob { key: None, ..of(5, "tuesday") };
@@ -72,5 +73,7 @@ pub async fn a_round_of_which_nothing_is_known_is_forgotten(store: Shared) {
     store.forget_counts(params).await.expect("forgotten");
     let left: Vec<String> = rounds(&store).await.iter().map(|round| round.round.to_string()).collect();
     assert_eq!(left, ["tuesday"], "its letter is still there");
+    let of = |round: &str| DeadFilter { round: round.parse().ok(), ..DeadFilter::default() };
+    assert_eq!((dead(&store, of("tuesday")).await.len(), dead(&store, of("monday")).await.len()), (1, 0));
     assert_sound(&store).await;
 }

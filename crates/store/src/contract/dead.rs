@@ -6,7 +6,7 @@ use redrive_core::causes::{CauseId, CauseRules, Print};
 use redrive_core::dead::import::Arrival;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::Reason;
-use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::ids::{JobId, PipelineName, RoundName};
 use redrive_core::time::Timestamp;
 
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct DeadFilter {
     /// Only of this pipeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineName>,
+    /// Only of this round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<RoundName>,
     /// Only those that died for this reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
@@ -75,6 +78,7 @@ impl DeadFilter {
     /// Whether it lets everything through.
     pub const fn is_empty(&self) -> bool {
         self.pipeline.is_none()
+            && self.round.is_none()
             && self.reason.is_none()
             && self.code.is_none()
             && self.target.is_none()

@@ -146,6 +146,7 @@ fn of_keys(filter: &DeadFilter, keys: Option<&[i64]>) -> Conditions {
     if let Some(keys) = keys {
         conditions.one_of_numbers("d.cause_key", keys);
     }
+    conditions.equal("d.round", filter.round.as_ref().map(|round| round.as_str().to_owned()));
     conditions.equal("d.reason", filter.reason.map(|reason| reason.as_str().to_owned()));
     conditions.equal("d.code", filter.code.clone());
     conditions.equal("d.target", filter.target.clone());

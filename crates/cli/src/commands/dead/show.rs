@@ -71,7 +71,10 @@ fn print(letter: &DeadLetter) -> Result<()> {
         ("payload", payload(letter)),
     ];
     let rules = letter.definition.as_ref().map(|version| ("rules", version.to_string()));
-    for (name, value) in fields.into_iter().chain(rules).chain(letter.task_id.clone().map(|id| ("task id", id))) {
+    let round = letter.round.as_ref().map(|round| ("round", round.to_string()));
+    for (name, value) in
+        fields.into_iter().chain(round).chain(rules).chain(letter.task_id.clone().map(|id| ("task id", id)))
+    {
         out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
     }
     out!("{}", paint(HEADING, "input"))?;
