@@ -194,7 +194,7 @@ fn sinks(conn: &Connection) -> Result<Vec<SinkView>, Fault> {
 fn watch(conn: &Connection, params: &Watch) -> Result<Watched, Fault> {
     let mut select = conn.prepare_cached(
         "SELECT name, due FROM
-            (SELECT p.name, (SELECT min(due_at) FROM place q WHERE q.pipeline = p.id AND q.lane = '') AS due
+            (SELECT p.name, (SELECT min(due_at) FROM place q WHERE q.lane = p.id) AS due
              FROM pipeline p WHERE p.queued > 0)
          WHERE due <= ?1",
     )?;

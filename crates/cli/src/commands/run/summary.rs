@@ -113,9 +113,10 @@ fn say_cause(died: &CauseDied) {
         Some(cause) => format!("redrive cause show {cause}"),
         None => format!("redrive dead show {}", example.id),
     };
-    let taken = tried.chars().count() + next.chars().count() + "      e.g.   ".chars().count();
+    let number = example.number.map(|number| format!("{number} ")).unwrap_or_default();
+    let taken = number.len() + tried.chars().count() + next.chars().count() + "      e.g.   ".chars().count();
     let what = cut(&subject(example), width.saturating_sub(taken).max(12));
-    say!("      e.g. {what} {tried}  {}", paint(DIM, next));
+    say!("      e.g. {number}{what} {tried}  {}", paint(DIM, next));
 }
 
 /// What a letter is about, as short as it can be told: the key that somebody gave it, its address, or its input.
