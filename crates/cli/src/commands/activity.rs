@@ -44,6 +44,6 @@ fn detail(detail: &Value) -> String {
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     };
-    let fields = detail.as_object().into_iter().flatten();
+    let fields = detail.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     fields.map(|(name, value)| format!("{name}: {}", written(value))).collect::<Vec<_>>().join("; ")
 }

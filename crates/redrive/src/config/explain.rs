@@ -124,14 +124,13 @@ fn flatten(path: &mut Vec<String>, value: &Value, take: &mut impl FnMut(&[String
 }
 
 /// Where in the text a key is.
-fn offset<'p>(table: &DeTable<'_>, path: impl Iterator<Item = &'p str>) -> Option<usize> {
-    let mut path = path.peekable();
+fn offset<'p>(table: &DeTable<'_>, mut path: impl Iterator<Item = &'p str>) -> Option<usize> {
     let (key, value) = {
         let name = path.next()?;
         table.iter().find(|(key, _)| key.get_ref() == name)?
     };
     let (mut at, mut value) = (key.span().start, value.get_ref());
-    while let Some(name) = path.next() {
+    for name in path {
         value = match value {
             DeValue::Table(table) => {
                 let (key, inside) = table.iter().find(|(key, _)| key.get_ref() == name)?;

@@ -265,6 +265,7 @@ pub async fn people_turn_breakers(store: Shared) {
     let params = ListActivity { limit: 9, ..ListActivity::default() };
     let noted = store.list_activity(params).await.expect("listed").items;
     assert_eq!(noted.iter().map(|view| view.verb.as_str()).collect::<Vec<_>>(), ["close", "probe", "hold"]);
+    assert!(noted.iter().all(|view| view.object == "breaker sick"));
     assert_sound(&store).await;
 }
 

@@ -48,7 +48,7 @@ pub async fn a_pause_is_set_on_what_was_seen(store: Shared) {
     let params = ListActivity { limit: 9, ..ListActivity::default() };
     let noted = store.list_activity(params).await.expect("listed").items;
     let verbs: Vec<_> = noted.iter().map(|view| (view.verb.as_str(), view.object.as_str())).collect();
-    assert_eq!(verbs, [("resume", "suite"), ("pause", "suite")]);
+    assert_eq!(verbs, [("resume", "pipeline suite"), ("pause", "pipeline suite")]);
     assert_eq!(noted[1].detail["why"], "the shop moves");
 }
 

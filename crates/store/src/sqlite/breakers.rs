@@ -135,7 +135,8 @@ fn turn(batch: &mut Batch<'_>, params: &TurnBreaker) -> Result<bool, Fault> {
     let written = write(batch, (pipeline, &params.target), Some(&params.next))?;
     if written {
         let detail = json!({ "pipelines": [params.pipeline], "why": params.why });
-        activity::note(batch, &params.by, (params.verb, &params.target), &detail, params.now)?;
+        let object = format!("breaker {}", params.target);
+        activity::note(batch, &params.by, (params.verb, &object), &detail, params.now)?;
     }
     Ok(written)
 }

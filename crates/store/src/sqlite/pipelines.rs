@@ -45,12 +45,8 @@ fn set(batch: &mut Batch<'_>, params: &SetPause) -> Result<bool, Fault> {
     batch.touch(Topic::Pipelines);
     let verb = if params.next.is_some() { "pause" } else { "resume" };
     let why = params.next.as_ref().and_then(|pause| pause.why.as_ref());
-    activity::note(
-        batch,
-        &params.by,
-        (verb, params.pipeline.as_str()),
-        &json!({ "pipelines": [params.pipeline], "why": why }),
-        params.now,
-    )?;
+    let (object, detail) =
+        (format!("pipeline {}", params.pipeline), json!({ "pipelines": [params.pipeline], "why": why }));
+    activity::note(batch, &params.by, (verb, &object), &detail, params.now)?;
     Ok(true)
 }
