@@ -15,7 +15,7 @@ use super::script::{
     Shared, ada, assert_sound, at, attach, changes, enqueue, job, known, lease_all, lease_of, lease_one, ledger,
     pipeline, settle, timeout, worker,
 };
-use crate::contract::{CancelJobs, Lane, LeaseJobs, ListActivity, SettleJobs, Settled, TurnBreaker};
+use crate::contract::{BreakersOf, CancelJobs, Lane, LeaseJobs, ListActivity, SettleJobs, Settled, TurnBreaker};
 
 fn sick(n: u128) -> NewJob {
     job(n, json!({"url": "https://sick/", "n": n}))
@@ -204,6 +204,17 @@ pub async fn a_stale_settlement_says_nothing(store: Shared) {
     let answer = store.settle(params).await.expect("settled");
     assert_eq!(answer.settled, [Settled::Stale, Settled::Applied]);
     assert_eq!((answer.breakers[0].version, answer.breakers[0].pending.len()), (None, 1));
+    assert!(
+        answer.breakers[0].as_of > leased[1].lease.epoch,
+        "it is later than what was known before something was said"
+    );
+    // What was said of a target that has no breaker is found by who tidies up, and goes.
+    let all = || BreakersOf { pipeline: pipeline(), after: None, limit: 9 };
+    let listed = store.breakers_of(all()).await.expect("listed");
+    assert_eq!((listed.len(), listed[0].pending.len()), (1, 1));
+    let change = listed[0].tidied(&BreakerPolicy::default(), at(999_999)).expect("something to do");
+    store.change_breakers(vec![change]).await.expect("changed");
+    assert_eq!(store.breakers_of(all()).await.expect("listed"), []);
 }
 
 /// Whoever asks with gates that are others by now gets them, and no job.
