@@ -130,13 +130,13 @@ fn meet_key(
 
 /// Gives a key of a round to a job; says whether nobody had it.
 pub(super) fn claim_key(
-    batch: &Batch<'_>,
+    batch: &mut Batch<'_>,
     pipeline: i64,
     (round, key): (Option<&RoundName>, &str),
     job: JobId,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    let mut claim = batch.statement(
+    let claim = batch.hot(
         "INSERT OR IGNORE INTO identity (pipeline, round, key, job, met_on) VALUES (?1, ifnull(?2, ''), ?3, ?4, ?5)",
     )?;
     Ok(claim.execute(params![pipeline, rows::round_text(round), key, job.as_bytes(), now.day()])? > 0)
@@ -168,7 +168,7 @@ pub(super) fn accept(
     }
     let seq = batch.next_number()?;
     let inserted = batch
-        .statement(
+        .hot(
             "INSERT INTO job (seq, id, pipeline, round, key, target, accepted_at, due_at, input, origin)
              VALUES (?1, ?2, ?3, ifnull(?4, ''), ?5, ?6, ?7, ?8, ?9, ?10)",
         )?

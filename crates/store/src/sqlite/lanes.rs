@@ -113,21 +113,21 @@ pub(super) fn forget(batch: &Batch<'_>) -> Result<(), Fault> {
 }
 
 /// Puts a job into a lane.
-pub(super) fn push(batch: &Batch<'_>, lane: i64, due_at: Timestamp, seq: i64) -> Result<(), Fault> {
-    let mut insert = batch.statement("INSERT INTO place (lane, due_at, seq) VALUES (?1, ?2, ?3)")?;
+pub(super) fn push(batch: &mut Batch<'_>, lane: i64, due_at: Timestamp, seq: i64) -> Result<(), Fault> {
+    let insert = batch.hot("INSERT INTO place (lane, due_at, seq) VALUES (?1, ?2, ?3)")?;
     insert.execute([lane, due_at.as_millis(), seq])?;
     Ok(())
 }
 
 /// Takes a job out of a lane; says whether it was there.
-pub(super) fn pull(batch: &Batch<'_>, lane: i64, due_at: Timestamp, seq: i64) -> Result<bool, Fault> {
-    let mut delete = batch.statement("DELETE FROM place WHERE lane = ?1 AND due_at = ?2 AND seq = ?3")?;
+pub(super) fn pull(batch: &mut Batch<'_>, lane: i64, due_at: Timestamp, seq: i64) -> Result<bool, Fault> {
+    let delete = batch.hot("DELETE FROM place WHERE lane = ?1 AND due_at = ?2 AND seq = ?3")?;
     Ok(delete.execute([lane, due_at.as_millis(), seq])? == 1)
 }
 
 /// Takes a job that is not leased out of wherever it waits; says whether it was there.
 pub(super) fn pull_anywhere(
-    batch: &Batch<'_>,
+    batch: &mut Batch<'_>,
     (pipeline, sent_by, target): (i64, Option<i64>, Option<&str>),
     due_at: Timestamp,
     seq: i64,

@@ -222,7 +222,7 @@ impl<'a> Leasing<'a, '_> {
         self.batch.shift((self.pipeline, round), JobState::Queued, Move::Lease)?;
         self.batch.ledger(self.pipeline).retrying -= i64::from(queued.tally.tried());
         self.batch
-            .statement(
+            .hot(
                 "INSERT INTO lease (job, seq, worker, token, epoch, until, probe, first)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?

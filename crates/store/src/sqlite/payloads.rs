@@ -172,8 +172,8 @@ pub(super) fn newest_of(conn: &Connection, job: JobId) -> Result<Option<KeptPayl
 }
 
 /// Notes that a job refers to no payload any more, or to no other than this one.
-pub(super) fn let_go(batch: &Batch<'_>, job: JobId, except: Option<PayloadHash>) -> Result<(), Fault> {
-    let mut delete = batch.statement("DELETE FROM payload_use WHERE job = ?1 AND hash IS NOT ?2")?;
+pub(super) fn let_go(batch: &mut Batch<'_>, job: JobId, except: Option<PayloadHash>) -> Result<(), Fault> {
+    let delete = batch.hot("DELETE FROM payload_use WHERE job = ?1 AND hash IS NOT ?2")?;
     delete.execute(params![job.as_bytes(), except.as_ref().map(PayloadHash::as_bytes)])?;
     Ok(())
 }

@@ -70,7 +70,7 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
     {
         return Ok(Some(Settled::PayloadGone));
     }
-    batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job.as_bytes()])?;
+    batch.hot("DELETE FROM lease WHERE job = ?1")?.execute([job.as_bytes()])?;
     if marked {
         leases::unmark(batch, job, settlement.lease.token)?;
     }
@@ -140,11 +140,11 @@ struct Leased {
 }
 
 /// The job, if the lease is the right one.
-fn leased(batch: &Batch<'_>, settlement: &Settlement) -> Result<Option<Leased>, Fault> {
+fn leased(batch: &mut Batch<'_>, settlement: &Settlement) -> Result<Option<Leased>, Fault> {
     let lease = &settlement.lease;
     // Asked first and deleted then: `RETURNING` costs more than both.
     let found = batch
-        .statement("SELECT seq, started > 0, probe OR first FROM lease WHERE job = ?1 AND token = ?2")?
+        .hot("SELECT seq, started > 0, probe OR first FROM lease WHERE job = ?1 AND token = ?2")?
         .query_row(params![lease.job.as_bytes(), lease.token.as_bytes()], |row| {
             Ok(Leased { seq: row.get(0)?, begun: row.get(1)?, marked: row.get(2)? })
         })
@@ -210,7 +210,7 @@ fn complete(
     now: Timestamp,
 ) -> Result<Moved, Fault> {
     let Settlement { decision, definition, .. } = settlement;
-    let mut select = batch.statement(
+    let select = batch.hot(
         "SELECT id, pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin FROM job WHERE seq = ?1",
     )?;
     let (id, pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin) =
@@ -222,10 +222,10 @@ fn complete(
             let accepted_at: i64 = row.get(4)?;
             Ok((id, row.get(1)?, key, row.get(3)?, accepted_at, replay, row.get(6)?, row.get(7)?, round, origin))
         })?;
-    batch.statement("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
+    batch.hot("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     let tally = decision.tally;
     batch
-        .statement(
+        .hot(
             "INSERT INTO done (job, pipeline, key, target, accepted_at, done_at, attempts, crashes, replays, number, round,
                                origin, definition, token)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
