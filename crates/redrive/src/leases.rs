@@ -251,8 +251,9 @@ impl Settling<'_> {
         let kept = evidence.take().map(|kept| kept.payload).or_else(|| job.saved.clone().filter(|_| failed));
         let redrive = &self.worker.redrive;
         if let (Outcome::Done, Some(result)) = (&outcome, result) {
-            let (id, pipeline) = (job.lease.job, job.pipeline.clone());
-            self.results.push(JobResult { id, pipeline, key: job.key.clone(), input: job.input.clone(), result });
+            let (id, pipeline, round) = (job.lease.job, job.pipeline.clone(), job.round.clone());
+            let (key, input) = (job.key.clone(), job.input.clone());
+            self.results.push(JobResult { id, pipeline, round, key, input, result });
         }
         let chance = redrive.chance.fraction();
         let ending = Ending { at: redrive.now(), duration, worker: Some(self.worker.id), chance };

@@ -40,7 +40,9 @@ fn again_begins_a_round_and_says_its_name() {
     sandbox.redrive("run urls.txt -- true").expect(0);
     assert!(sandbox.redrive("round list").expect(0).stdout.starts_with("no rounds: "));
     for _ in 0..2 {
-        let ran = sandbox.redrive("run urls.txt --again -- true").expect(0).complains("done: 1");
+        let ran = sandbox.redrive("run urls.txt --again -- cat").expect(0).complains("done: 1");
+        let result = &ran.json_lines()[0];
+        assert!(result["round"].is_string() && result["result"]["round"] == result["round"], "{result}");
         ran.complains(" begins; to go on with it later: --round ");
     }
     let rounds = sandbox.redrive("round list --json").expect(0).json_lines();

@@ -18,7 +18,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
 pub use redrive_core::hand_on::HandedOn;
-use redrive_core::ids::{JobId, PipelineName, WorkerId};
+use redrive_core::ids::{JobId, PipelineName, RoundName, WorkerId};
 use redrive_core::jobs::{Input, LeasedJob};
 use redrive_core::proxies::{ProxyPolicy, TriedProxy};
 use redrive_core::secrets::Secrets;
@@ -40,6 +40,9 @@ pub struct Job {
     pub id: JobId,
     /// Its pipeline.
     pub pipeline: PipelineName,
+    /// The round it belongs to, if there are rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<RoundName>,
     /// Its key, if it has one.
     pub key: Option<String>,
     /// Its target, if it has one.
@@ -91,6 +94,7 @@ impl Job {
         Self {
             id: leased.lease.job,
             pipeline: leased.pipeline.clone(),
+            round: leased.round.clone(),
             key: leased.key.clone(),
             target: leased.target.clone(),
             input: leased.input.clone(),

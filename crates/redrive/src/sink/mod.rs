@@ -7,7 +7,7 @@ mod results_file;
 
 use async_trait::async_trait;
 use redrive_core::hidden::escape_json;
-use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::ids::{JobId, PipelineName, RoundName};
 use redrive_core::jobs::Input;
 use redrive_core::results::is_empty;
 use serde::Serialize;
@@ -24,6 +24,9 @@ pub struct JobResult {
     pub id: JobId,
     /// Its pipeline.
     pub pipeline: PipelineName,
+    /// The round it belongs to, if there are rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<RoundName>,
     /// Its key, if it has one.
     pub key: Option<String>,
     /// What it was about.

@@ -207,6 +207,7 @@ impl Settling {
                 Some(JobResult {
                     id: ended.job.lease.job,
                     pipeline: ended.job.pipeline.clone(),
+                    round: ended.job.round.clone(),
                     key: ended.job.key.clone(),
                     input: std::mem::take(&mut ended.job.input),
                     result,

@@ -151,6 +151,7 @@ impl Task {
         let job = Job {
             id: self.id,
             pipeline: self.pipeline,
+            round: self.round,
             key: self.key,
             target: self.target,
             input: self.input,

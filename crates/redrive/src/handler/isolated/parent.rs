@@ -51,6 +51,7 @@ impl Isolated {
             definition: self.definition.clone(),
             id: job.id,
             pipeline: job.pipeline.clone(),
+            round: job.round.clone(),
             key: job.key.clone(),
             target: job.target.clone(),
             input: job.input.clone(),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use redrive_core::failures::FailureReport;
-use redrive_core::ids::{JobId, PipelineName, WorkerId};
+use redrive_core::ids::{JobId, PipelineName, RoundName, WorkerId};
 use redrive_core::jobs::Input;
 use redrive_core::payloads::{PayloadHash, Response};
 use redrive_core::proxies::TriedProxy;
@@ -25,6 +25,7 @@ pub(super) struct Task {
     pub(super) definition: Value,
     pub(super) id: JobId,
     pub(super) pipeline: PipelineName,
+    pub(super) round: Option<RoundName>,
     pub(super) key: Option<String>,
     pub(super) target: Option<String>,
     pub(super) input: Input,

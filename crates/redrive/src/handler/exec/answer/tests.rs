@@ -105,6 +105,7 @@ fn job() -> Job {
     Job {
         id: redrive_core::ids::JobId::new(now, 1),
         pipeline: "p".parse().expect("a name"),
+        round: None,
         key: None,
         target: None,
         input: Map::new(),
