@@ -234,7 +234,7 @@ fn restore_references(shown: &mut Value, whole: &Value) {
 }
 
 /// The same with all keys in order.
-pub(crate) fn sorted(value: &Value) -> Value {
+fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(sorted).collect(),
         Value::Object(fields) => {

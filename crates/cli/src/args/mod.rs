@@ -90,7 +90,7 @@ pub enum Command {
     /// Work on pipelines without end
     Work(WorkArgs),
     /// Show the ledger of every pipeline
-    Status(JsonArgs),
+    Status(StatusArgs),
     /// Look at dead letters, give them up, carry them between stores
     #[command(subcommand)]
     Dead(DeadCommand),
@@ -220,6 +220,19 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub compact: bool,
     /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  redrive status\n  redrive status --watch             until you have seen enough: Ctrl-C"
+)]
+pub struct StatusArgs {
+    /// Show it again whenever something changed, until interrupted
+    #[arg(long)]
+    pub watch: bool,
+    /// Print JSON; with --watch, a line for each change
     #[arg(long)]
     pub json: bool,
 }

@@ -44,7 +44,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Run(args) => run::run(&setting::load(&cli.global)?, args).await,
         Command::Push(args) => push::run(&setting::load(&cli.global)?, args).await,
         Command::Work(args) => work::run(&setting::load(&cli.global)?, args).await,
-        Command::Status(args) => status::run(&setting::load(&cli.global)?, args.json).await,
+        Command::Status(args) => status::run(&setting::load(&cli.global)?, &args).await,
         Command::Activity(args) => activity::run(&setting::load(&cli.global)?, args).await,
         Command::Audit(args) => audit::run(&setting::load(&cli.global)?, args.json).await,
         Command::Report(args) => report::run(&setting::load(&cli.global)?, args).await,

@@ -1,4 +1,6 @@
-//! `redrive status`: the ledger of every pipeline, what is held and why, workers.
+//! `redrive status`: the ledger of every pipeline, what is held and why, workers; once, or again whenever something changed.
+
+mod watch;
 
 use anyhow::Result;
 use redrive::Redrive;
@@ -13,6 +15,7 @@ use redrive_core::workers::{Runs, SILENT_AFTER};
 use super::alert;
 use super::breaker;
 use super::replay::versions;
+use crate::args::StatusArgs;
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::paint::{WAITING, paint};
@@ -21,10 +24,13 @@ use crate::output::table;
 use crate::output::times::{ago, from_now};
 use crate::output::words;
 
-pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
+pub async fn run(setting: &Setting, args: &StatusArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
+    if args.watch {
+        return watch::run(&redrive, args.json).await;
+    }
     let status = redrive.status().await?;
-    match json {
+    match args.json {
         true => json::document(&status)?,
         false => print(&redrive, &status).await?,
     }

@@ -24,6 +24,13 @@ pub fn line(text: fmt::Arguments<'_>) -> io::Result<()> {
     write(&mut stdout, text)
 }
 
+/// Begins a terminal's page anew.
+pub fn clear() -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(b"\x1b[H\x1b[2J")?;
+    stdout.flush()
+}
+
 /// Prints a line to standard error. If that is closed nobody wants to know.
 pub fn aside(text: fmt::Arguments<'_>) {
     let _ = write(&mut anstream::stderr().lock(), text);

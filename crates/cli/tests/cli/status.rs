@@ -41,3 +41,24 @@ fn workers_are_shown_with_their_host_and_what_they_run() {
     worker.kill().expect("killed");
     worker.wait().expect("waited");
 }
+
+/// Not on a terminal each page is printed below the one before, and only if something is news.
+#[test]
+fn what_changes_is_shown_again_until_enough_is_seen() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.write("more.jsonl", "{\"n\":2}\n");
+    sandbox.redrive("push tasks.jsonl --pipeline shop").expect(0);
+    let pages = std::fs::File::create(sandbox.path("pages")).expect("a file");
+    let mut command = sandbox.command();
+    let mut watching = command.args(["status", "--watch", "--json"]).stdout(pages).spawn().expect("redrive starts");
+    let lines = || crate::harness::json_lines(&sandbox.read("pages"));
+    let seen = |count: u64| lines().last().is_some_and(|page| page["pipelines"]["shop"]["queued"] == count);
+    eventually("the first page", || sandbox.read("pages").ends_with('\n') && seen(1));
+    sandbox.redrive("push more.jsonl --pipeline shop").expect(0);
+    eventually("the next page", || sandbox.read("pages").ends_with('\n') && seen(2));
+    let pid = rustix::process::Pid::from_child(&watching);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("told to end");
+    assert!(watching.wait().expect("ended").success());
+    assert_eq!(lines().len(), 2, "a page for each change");
+}

@@ -1,7 +1,7 @@
 //! Dead letters of other programs: an object in which the failure is told under the usual names, and everything else is the input.
 //!
 //! The same object is always the same letter, so that a file that is taken in twice adds nothing: a letter's id is made of its
-//! pipeline and its key, or else its input.
+//! pipeline and its key, and its key is the one by which a run would know the task.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,6 +14,7 @@ use crate::ids::{JobId, PipelineName};
 use crate::jobs::{Input, NewJob, ORIGIN_BYTES_MAX, Origin, host_of, take_field};
 use crate::rules::{Rule, classify};
 use crate::secrets::Secrets;
+use crate::tasks::{Identity, identify};
 use crate::time::Timestamp;
 
 /// The most that is kept of a message, and of a stack trace, in characters.
@@ -123,6 +124,8 @@ pub struct Reading {
     pub named: Vec<(Field, String)>,
     /// The target that all jobs of the pipeline have, if there is one for all.
     pub target: Option<String>,
+    /// The fields by which tasks of the pipeline without a key of their own are known.
+    pub key: Vec<String>,
     /// The pipeline's own rules.
     pub rules: Vec<Rule>,
     /// What is masked in what is told of failures.
@@ -148,10 +151,19 @@ impl Reading {
         let (key, target) = (self.text(&mut object, Field::Key)?, self.text(&mut object, Field::Target)?);
         let (input, origin) = self.input(object)?;
         self.secrets.mask_report(&mut report);
+        let key = key.map_or_else(|| self.key_of(&input), Ok)?;
         let own = NewJob::from_input(JobId::new(Timestamp::from_millis(0), 0), input, now);
-        let (key, target) = (key.or(own.key), target.or_else(|| self.target.clone()).or(own.target));
+        let target = target.or_else(|| self.target.clone()).or(own.target);
         let letter = self.letter((own.input, key, target), origin, &report, (died_at.unwrap_or(now), attempts));
         Ok(ForeignLetter { letter, dated: died_at.is_some() })
+    }
+
+    /// By what a run of the same task would know it.
+    fn key_of(&self, input: &Input) -> Result<String, String> {
+        Ok(match identify(input, &self.key)? {
+            Identity::Keyed(key) => key,
+            Identity::Content(content) => content.key(1),
+        })
     }
 
     /// Takes a field out of an object: the one that is named for it, or else the first usual one that is there.
@@ -268,7 +280,7 @@ impl Reading {
 
     fn letter(
         &self,
-        (input, key, target): (Input, Option<String>, Option<String>),
+        (input, key, target): (Input, String, Option<String>),
         origin: Option<Origin>,
         report: &FailureReport,
         (died_at, attempts): (Timestamp, u32),
@@ -276,11 +288,11 @@ impl Reading {
         let verdict = classify(&self.rules, report);
         let failure = self.failure(report, verdict.reason, (died_at, attempts));
         DeadLetter {
-            id: identity(&self.pipeline, key.as_deref(), &input),
+            id: identity(&self.pipeline, &key),
             number: None,
             pipeline: self.pipeline.clone(),
             round: None,
-            key,
+            key: Some(key),
             input,
             target,
             reason: verdict.reason,
@@ -366,12 +378,8 @@ fn read_error(mut error: Input, report: &mut FailureReport) {
 }
 
 /// The id of a letter: the same for the same task of a pipeline, whenever it is taken in.
-fn identity(pipeline: &PipelineName, key: Option<&str>, input: &Input) -> JobId {
-    let known_by = match key {
-        Some(key) => json!([pipeline, "key", key]),
-        None => crate::definitions::sorted(&json!([pipeline, "input", input])),
-    };
-    let hash = blake3::hash(known_by.to_string().as_bytes());
+fn identity(pipeline: &PipelineName, key: &str) -> JobId {
+    let hash = blake3::hash(json!([pipeline, key]).to_string().as_bytes());
     let mut bits = [0; 16];
     bits.copy_from_slice(&hash.as_bytes()[..16]);
     JobId::new(Timestamp::from_millis(0), u128::from_be_bytes(bits))

@@ -125,10 +125,8 @@ fn flatten(path: &mut Vec<String>, value: &Value, take: &mut impl FnMut(&[String
 
 /// Where in the text a key is.
 fn offset<'p>(table: &DeTable<'_>, mut path: impl Iterator<Item = &'p str>) -> Option<usize> {
-    let (key, value) = {
-        let name = path.next()?;
-        table.iter().find(|(key, _)| key.get_ref() == name)?
-    };
+    let name = path.next()?;
+    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
     let (mut at, mut value) = (key.span().start, value.get_ref());
     for name in path {
         value = match value {

@@ -173,8 +173,14 @@ mod tests {
 
     fn read(text: impl AsRef<[u8]>) -> Vec<(u64, Result<String, String>)> {
         let pipeline = "p".parse().expect("a name");
-        let foreign =
-            Reading { pipeline, named: Vec::new(), target: None, rules: Vec::new(), secrets: Default::default() };
+        let foreign = Reading {
+            pipeline,
+            named: Vec::new(),
+            target: None,
+            key: Vec::new(),
+            rules: Vec::new(),
+            secrets: Default::default(),
+        };
         let reader = Reader { foreign: Some(foreign), now: Timestamp::from_millis(0) };
         let mut found = Vec::new();
         let take = |(line, letter): ReadLetter| {

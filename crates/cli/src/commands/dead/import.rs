@@ -78,6 +78,7 @@ fn reading(setting: &Setting, pipeline: PipelineName, named: Vec<(Field, String)
     Reading {
         named,
         target: setting.fixed_target(&pipeline),
+        key: setting.key_fields(&pipeline),
         rules: setting.policy(&pipeline).rules,
         secrets: setting.secrets(&pipeline),
         pipeline,

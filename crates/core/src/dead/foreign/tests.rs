@@ -13,6 +13,7 @@ fn reading(named: &[(Field, &str)]) -> Reading {
         pipeline: "p".parse().expect("a name"),
         named,
         target: None,
+        key: Vec::new(),
         rules: Vec::new(),
         secrets: Secrets::default(),
     }

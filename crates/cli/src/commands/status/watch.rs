@@ -1,0 +1,69 @@
+//! `redrive status --watch`: on a terminal the page is drawn anew, elsewhere it is printed again below.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use anyhow::Result;
+use redrive::contract::Changes;
+use redrive::status::Status;
+use redrive::{CancellationToken, Redrive, StoreError};
+use serde_json::{Value, json};
+
+use super::super::signals;
+use super::print;
+use crate::exit::Exit;
+use crate::output::json;
+use crate::output::print::{clear, out};
+use crate::output::times::second;
+
+/// The shortest time between two pages: a worker changes the store many times a second.
+const REST: Duration = Duration::from_millis(500);
+
+/// When to look although nobody said that anything changed: times go by.
+const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+
+pub async fn run(redrive: &Redrive, as_json: bool) -> Result<Exit> {
+    let stop = CancellationToken::new();
+    signals::watch(stop.clone(), stop.clone(), |_| {});
+    let mut changes = redrive.store().changes();
+    let (mut shown, on_screen) = (None, io::stdout().is_terminal());
+    loop {
+        let status = redrive.status().await?;
+        let essence = essence(&status);
+        let is_news = shown.as_ref() != Some(&essence);
+        match (as_json, on_screen) {
+            (true, _) if is_news => json::line(&status)?,
+            (false, true) => {
+                clear()?;
+                out!("{}  (Ctrl-C ends)", second(redrive.now()))?;
+                print(redrive, &status).await?;
+            }
+            (false, false) if is_news => {
+                out!("{}{}", if shown.is_some() { "\n" } else { "" }, second(redrive.now()))?;
+                print(redrive, &status).await?;
+            }
+            _ => {}
+        }
+        shown = Some(essence);
+        tokio::select! {
+            () = stop.cancelled() => return Ok(Exit::Ok),
+            changed = wait(&mut changes) => changed?,
+        }
+    }
+}
+
+/// What makes a page another one: not that workers still show that they live.
+fn essence(status: &Status) -> Value {
+    let Status { pipelines, replays, breakers, pauses, alerts, workers, .. } = status;
+    let workers: Vec<_> = workers.iter().map(|worker| (worker.id, worker.alive)).collect();
+    json!([pipelines, replays, breakers, pauses, alerts, workers])
+}
+
+/// Waits until something changed, or may have.
+async fn wait(changes: &mut Changes) -> Result<(), StoreError> {
+    tokio::time::sleep(REST).await;
+    match tokio::time::timeout(LOOK_ANYWAY, changes.next()).await {
+        Ok(changed) => changed.map(drop),
+        Err(_) => Ok(()),
+    }
+}
