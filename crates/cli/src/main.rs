@@ -25,7 +25,9 @@ fn main() -> std::process::ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::refuse(&error),
     };
-    output::log::start(cli.global.verbose);
+    if let Err(error) = output::log::start(&cli.global) {
+        return exit::report(&error);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("cannot start")),

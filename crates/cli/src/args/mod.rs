@@ -5,6 +5,7 @@ mod alert;
 mod breaker;
 mod cause;
 mod dead;
+mod global;
 mod pipeline;
 mod replay;
 mod report;
@@ -20,6 +21,7 @@ pub use self::alert::{AlertCheckArgs, AlertCommand, AlertListArgs, AlertTestArgs
 pub use self::breaker::{BreakerArgs, BreakerCommand, BreakerListArgs, HoldArgs};
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
 pub use self::dead::{DeadCommand, DeadFilterArgs, DeadListArgs, DeadShowArgs, DiscardArgs, ExportArgs, ImportArgs};
+pub use self::global::{Global, Known, LogFormat};
 pub use self::pipeline::{PauseArgs, PipelineCommand, PipelineShowArgs};
 pub use self::replay::{
     DriveArgs, PlanArgs, ReplayCommand, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs, TryArgs,
@@ -65,19 +67,6 @@ Exit codes:
   5 the audit found something
   6 a replay paused itself                       7 waited in vain for a target or a worker
   130 interrupted";
-
-#[derive(Clone, Debug, Args)]
-pub struct Global {
-    /// Where the jobs are kept: sqlite:PATH or memory:
-    #[arg(long, global = true, env = "REDRIVE_STORE", value_name = "STORE", help_heading = "Global options")]
-    pub store: Option<String>,
-    /// The configuration file [default: redrive.toml, if it is in the current folder]
-    #[arg(long, global = true, env = "REDRIVE_CONFIG", value_name = "FILE", help_heading = "Global options")]
-    pub config: Option<PathBuf>,
-    /// Say more; twice for even more
-    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
-    pub verbose: u8,
-}
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -136,6 +125,12 @@ pub enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Print what there is, for completion scripts
+    #[command(hide = true)]
+    Complete {
+        /// Of what
+        known: Known,
     },
     /// Run the one job that a worker hands over; redrive starts this itself
     #[command(hide = true)]
@@ -311,13 +306,18 @@ pub enum JobCommand {
     Cancel(CancelArgs),
 }
 
+/// Reads a reason; completion scripts know them all.
+fn reason() -> impl TypedValueParser<Value = Reason> {
+    PossibleValuesParser::new(Reason::ALL.iter().map(|reason| reason.as_str())).try_map(|name| name.parse::<Reason>())
+}
+
 #[derive(Debug, Args)]
 pub struct FilterArgs {
     /// Only of this pipeline
     #[arg(long, short, value_name = "NAME")]
     pub pipeline: Option<PipelineName>,
     /// Only those that failed for this reason
-    #[arg(long)]
+    #[arg(long, value_parser = reason(), hide_possible_values = true)]
     pub reason: Option<Reason>,
     /// Only those that failed with this code
     #[arg(long)]

@@ -39,6 +39,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Demo(args) => demo::run(&cli.global, &args).await,
         Command::Init(args) => init::run(&args),
         Command::Completions { shell } => completions::run(shell),
+        Command::Complete { known } => completions::known(&cli.global, known).await,
         Command::IsolatedJob => isolated_job::run().await,
         Command::Doctor(args) => doctor::run(&cli.global, args).await,
         Command::Run(args) => run::run(&setting::load(&cli.global)?, args).await,

@@ -1,42 +1,142 @@
-//! The log, on standard error. `REDRIVE_LOG` sets it finely, `-v` coarsely.
+//! The log: on standard error, or in a file; lines for people, or JSON. `REDRIVE_LOG` sets it finely, `-v` coarsely.
 
+use std::fmt;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::sync::Arc;
 
+use redrive_core::hidden::escape_json;
+use redrive_core::time::Timestamp;
+use serde_json::{Map, Value, json};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 use super::foreign::{harmless, screen};
+use crate::args::{Global, LogFormat};
 
-/// Starts the log.
-pub fn start(verbose: u8) {
-    let level = match verbose {
+/// Starts the log. It says so if its file cannot be written.
+pub fn start(global: &Global) -> anyhow::Result<()> {
+    let (to, usual) = match &global.log {
+        Some(path) => {
+            let opened = OpenOptions::new().create(true).append(true).open(path);
+            let opened =
+                opened.map_err(|error| anyhow::anyhow!("the log {} cannot be written: {error}", path.display()));
+            // Who asks for a file wants to read something in it later.
+            (To::File(Arc::new(opened?)), 1)
+        }
+        None => (To::Stderr, 0),
+    };
+    let level = match global.verbose.max(usual) {
         0 => "warn",
         1 => "info",
         _ => "debug",
     };
     let filter = EnvFilter::try_from_env("REDRIVE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    tracing_subscriber::fmt()
+    let colours = matches!(to, To::Stderr)
+        && global.log_format == LogFormat::Text
+        && anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
+    let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(move || Screened { colours })
+        .with_writer(move || Screened { colours, to: to.clone() })
         .with_ansi(colours)
-        .with_target(false)
-        .init();
+        .with_target(false);
+    match global.log_format {
+        LogFormat::Text => builder.init(),
+        LogFormat::Json => builder.event_format(JsonLines).init(),
+    }
+    Ok(())
 }
 
-/// Standard error, with nothing of what is logged obeyed but our own colours.
+/// Where the log goes.
+#[derive(Clone)]
+enum To {
+    Stderr,
+    File(Arc<File>),
+}
+
+/// A place that is written to, with nothing of what is logged obeyed but our own colours.
 struct Screened {
     colours: bool,
+    to: To,
 }
 
 impl Write for Screened {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         let safe = if self.colours { screen(&text) } else { harmless(&text).into() };
-        io::stderr().lock().write_all(safe.as_bytes())?;
+        // At once, so that lines of several processes do not mix.
+        match &self.to {
+            To::Stderr => io::stderr().lock().write_all(safe.as_bytes())?,
+            To::File(file) => (&**file).write_all(safe.as_bytes())?,
+        }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        match &self.to {
+            To::Stderr => io::stderr().flush(),
+            To::File(file) => (&**file).flush(),
+        }
+    }
+}
+
+/// One JSON object per line: `time`, `level`, `message`, and whatever the event has.
+struct JsonLines;
+
+impl<S, N> FormatEvent<S, N> for JsonLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut fields = Fields(Map::new());
+        fields.0.insert("time".to_owned(), json!(now()));
+        fields.0.insert("level".to_owned(), json!(event.metadata().level().as_str().to_ascii_lowercase()));
+        event.record(&mut fields);
+        writeln!(writer, "{}", escape_json(&Value::Object(fields.0).to_string()))
+    }
+}
+
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The fields of an event.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn set(&mut self, field: &Field, value: Value) {
+        self.0.insert(field.name().to_owned(), value);
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.set(field, format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field, value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.set(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, value.into());
     }
 }

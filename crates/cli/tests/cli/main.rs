@@ -21,6 +21,7 @@ mod http;
 mod import;
 mod job;
 mod killed;
+mod log;
 mod pages;
 mod payload;
 mod payload_file;

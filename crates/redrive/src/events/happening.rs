@@ -1,5 +1,6 @@
 //! What can happen.
 
+use redrive_core::alerts::text::plain;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
@@ -7,6 +8,9 @@ use redrive_core::pipelines::Pause;
 use redrive_core::settlements::{Destination, Settlement};
 use redrive_core::time::Timestamp;
 use serde::Serialize;
+
+/// The most of a failure's message that is told, in characters.
+const MESSAGE_MAX: usize = 300;
 
 /// What can happen, with the ids and numbers that say where.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,10 +40,14 @@ pub enum Happening {
         pipeline: PipelineName,
         /// The job.
         job: JobId,
+        /// Which attempt, from 1.
+        attempt: u32,
         /// Why it failed.
         reason: Reason,
         /// The code.
         code: Option<String>,
+        /// What happened, on one line.
+        message: String,
         /// When it is due again.
         due_at: Timestamp,
     },
@@ -49,10 +57,14 @@ pub enum Happening {
         pipeline: PipelineName,
         /// The job.
         job: JobId,
+        /// Which attempt was the last, from 1.
+        attempt: u32,
         /// Why.
         reason: Option<Reason>,
         /// The code.
         code: Option<String>,
+        /// What happened, on one line.
+        message: String,
         /// Whether it may be replayed.
         gate: Gate,
     },
@@ -208,16 +220,18 @@ impl Happening {
     pub(crate) fn settled(pipeline: &PipelineName, settlement: &Settlement) -> Self {
         let (pipeline, job) = (pipeline.clone(), settlement.lease.job);
         let decision = &settlement.decision;
-        let reason = decision.failure.as_ref().map(|failure| failure.reason);
-        let code = || decision.failure.as_ref().and_then(|failure| failure.code.clone());
-        match (&decision.destination, reason) {
+        let failure = decision.failure.as_ref();
+        let attempt = failure.map_or(decision.tally.attempts, |failure| failure.attempt);
+        let code = failure.and_then(|failure| failure.code.clone());
+        let message = failure.map(|failure| plain(&failure.message, MESSAGE_MAX)).unwrap_or_default();
+        match (&decision.destination, failure.map(|failure| failure.reason)) {
             (Destination::Done, _) => Self::JobDone { pipeline, job, attempts: decision.tally.attempts },
             (Destination::Queue { due_at }, Some(reason)) => {
-                Self::JobRetried { pipeline, job, reason, code: code(), due_at: *due_at }
+                Self::JobRetried { pipeline, job, attempt, reason, code, message, due_at: *due_at }
             }
             (Destination::Queue { .. }, None) => Self::JobReturned { pipeline, job },
             (Destination::Dead { gate, .. }, reason) => {
-                Self::JobDied { pipeline, job, reason, code: code(), gate: *gate }
+                Self::JobDied { pipeline, job, attempt, reason, code, message, gate: *gate }
             }
         }
     }

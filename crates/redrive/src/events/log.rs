@@ -1,13 +1,13 @@
-//! The lines that are logged of what happens. What goes wrong is a warning, what changes for many jobs is told, and what
-//! happens with every job is for who looks for a mistake.
+//! The lines that are logged of what happens. What goes wrong is a warning; what changes for many jobs, and every attempt that
+//! fails, is told to who wants to hear more; what happens with every job is for who looks for a mistake.
 
 use tracing::{Level, debug, enabled, info, warn};
 
 use super::{Event, Happening};
 
-/// Whether also what happens with every job is logged.
-pub(super) fn wants_all() -> bool {
-    enabled!(Level::DEBUG)
+/// Whether anything of what happens with single jobs is logged.
+pub(super) fn wants_jobs() -> bool {
+    enabled!(Level::INFO)
 }
 
 /// Logs an event.
@@ -45,10 +45,13 @@ pub(super) fn line(event: &Event) {
         H::ReplaySent { replay, letters, step } => debug!(%replay, letters, step, "the replay sent letters"),
         H::JobBegun { pipeline, job, attempt } => debug!(%pipeline, %job, attempt, "began"),
         H::JobDone { pipeline, job, attempts } => debug!(%pipeline, %job, attempts, "done"),
-        H::JobRetried { pipeline, job, reason, due_at, .. } => {
-            debug!(%pipeline, %job, %reason, %due_at, "failed, to be tried again");
+        H::JobRetried { pipeline, job, attempt, reason, code, message, due_at } => {
+            info!(%pipeline, %job, attempt, %reason, code, %due_at, "attempt failed, to be tried again: {message}");
         }
-        H::JobDied { pipeline, job, reason, .. } => debug!(%pipeline, %job, ?reason, "died"),
+        H::JobDied { pipeline, job, attempt, reason, code, message, gate } => {
+            let reason = reason.map_or("none", |reason| reason.as_str());
+            info!(%pipeline, %job, attempt, reason, code, %gate, "attempt failed, the task died: {message}");
+        }
         H::JobReturned { pipeline, job } => debug!(%pipeline, %job, "returned"),
     }
 }

@@ -70,7 +70,7 @@ impl Events {
 
     /// The same for what happens with every job: it is made only if somebody wants it.
     pub(crate) fn tell_often(&self, at: Timestamp, worker: Option<WorkerId>, what: impl FnOnce() -> Happening) {
-        if self.0.receiver_count() > 0 || log::wants_all() {
+        if self.0.receiver_count() > 0 || log::wants_jobs() {
             self.tell(at, worker, what());
         }
     }

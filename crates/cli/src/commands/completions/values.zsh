@@ -1,0 +1,12 @@
+# Pipelines and causes, as they are now.
+_redrive_pipelines() {
+    local -a found
+    found=("${(@f)$(_call_program pipelines redrive complete pipelines 2>/dev/null)}")
+    compadd -- "${found[@]}"
+}
+
+_redrive_causes() {
+    local -a found
+    found=("${(@f)$(_call_program causes redrive complete causes 2>/dev/null)}")
+    compadd -- "${found[@]%%$'\t'*}"
+}
