@@ -36,7 +36,10 @@ pub(super) async fn facts(redrive: &Redrive, watching: &Watching, now: Timestamp
     let store = &redrive.store;
     let ledgers = store.ledgers().await?;
     let expiring = expiry_times(watching, &ledgers, now);
-    let watched = store.watch(Watch { expiring, limit: EXPIRING_MAX, now }).await?;
+    let mut watched = store.watch(Watch { expiring, limit: EXPIRING_MAX, now }).await?;
+    // What people paused is not expected to move.
+    let paused = store.pauses().await?;
+    watched.due_since.retain(|name, _| !paused.contains_key(name));
     let minutes = store.counts(CountEvents { since: now - minutes_back(watching), by: Span::Minute }).await?;
     let hours = store.counts(CountEvents { since: now - USUAL_FOR, by: Span::Hour }).await?;
     let free_bytes = watched.free_bytes;
@@ -45,7 +48,7 @@ pub(super) async fn facts(redrive: &Redrive, watching: &Watching, now: Timestamp
     Ok(Facts {
         pipelines,
         causes: causes(redrive, &hours, now).await?,
-        breakers: store.list_breakers().await?.into_iter().filter_map(breaker).collect(),
+        breakers: store.list_breakers().await?.into_iter().filter_map(|view| breaker(view, now)).collect(),
         replays: store.list_replays(open).await?.items.into_iter().filter_map(replay).collect(),
         fields: fields(store.coverage(now - USUAL_FOR).await?, now),
         free_bytes,
@@ -164,11 +167,14 @@ async fn causes(redrive: &Redrive, hours: &[EventCount], now: Timestamp) -> Resu
     Ok(redrive.store.list_causes(params).await?.into_iter().map(facts).collect())
 }
 
-fn breaker(view: BreakerView) -> Option<BreakerFacts> {
+/// A target that fails; one that a person holds does not.
+fn breaker(view: BreakerView, now: Timestamp) -> Option<BreakerFacts> {
     let BreakerView { pipeline, target, held, breaker, .. } = view;
     let since = breaker.opened_at.unwrap_or(breaker.since);
     let why = breaker.opened_by.as_ref().map(ToString::to_string).or(breaker.why);
-    (breaker.state != BreakerState::Closed).then_some(BreakerFacts { pipeline, target, since, held, why })
+    let is_held = breaker.held_by.is_some_and(|held| held.until.is_none_or(|until| now < until));
+    let fails = breaker.state != BreakerState::Closed && !is_held;
+    fails.then_some(BreakerFacts { pipeline, target, since, held, why })
 }
 
 fn replay(view: ReplayView) -> Option<ReplayFacts> {

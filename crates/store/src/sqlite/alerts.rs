@@ -192,6 +192,7 @@ fn sinks(conn: &Connection) -> Result<Vec<SinkView>, Fault> {
 }
 
 fn watch(conn: &Connection, params: &Watch) -> Result<Watched, Fault> {
+    // The queue of a pipeline has its number.
     let mut select = conn.prepare_cached(
         "SELECT name, due FROM
             (SELECT p.name, (SELECT min(due_at) FROM place q WHERE q.lane = p.id) AS due

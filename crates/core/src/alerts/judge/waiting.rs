@@ -31,7 +31,7 @@ pub(super) fn breaker(looking: &Looking<'_>, breaker: &BreakerFacts) -> Option<S
                 ("held", json!(breaker.held)),
                 ("threshold_secs", json!(limit.as_secs())),
             ]);
-            exactly(open.as_secs_f64(), summary, "redrive status".to_owned(), numbers)
+            exactly(open.as_secs_f64(), summary, format!("redrive breaker list --pipeline {name}"), numbers)
         }
     };
     Some(of_pipeline(Condition::Breaker, name, Some(&breaker.target), verdict))
