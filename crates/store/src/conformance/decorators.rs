@@ -1,6 +1,8 @@
 //! Stores around a store: each verb passes through a [`Layer`], which may count it, delay it or lose its answer. A decorated
 //! store is a store itself and runs the suite.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +28,7 @@ use redrive_core::workers::LastBeat;
 use serde_json::Value;
 use tokio::sync::watch;
 
+pub use self::rows::Rows;
 use super::script::Shared;
 use crate::contract::*;
 use crate::error::Result;
@@ -85,63 +88,6 @@ impl Counting {
         all.iter().map(|(verb, asked)| (*verb, asked.calls)).collect()
     }
 }
-
-/// How many rows an answer has.
-pub trait Rows {
-    /// So many.
-    fn rows(&self) -> u64 {
-        1
-    }
-}
-
-impl<T> Rows for Vec<T> {
-    fn rows(&self) -> u64 {
-        self.len() as u64
-    }
-}
-
-impl<T> Rows for Page<T> {
-    fn rows(&self) -> u64 {
-        self.items.len() as u64
-    }
-}
-
-impl<T> Rows for Option<T> {
-    fn rows(&self) -> u64 {
-        u64::from(self.is_some())
-    }
-}
-
-impl<K, V> Rows for BTreeMap<K, V> {
-    fn rows(&self) -> u64 {
-        self.len() as u64
-    }
-}
-
-impl<T> Rows for BTreeSet<T> {
-    fn rows(&self) -> u64 {
-        self.len() as u64
-    }
-}
-
-impl Rows for LeasedJobs {
-    fn rows(&self) -> u64 {
-        self.jobs.len() as u64
-    }
-}
-
-impl Rows for SettledJobs {
-    fn rows(&self) -> u64 {
-        self.settled.len() as u64
-    }
-}
-
-macro_rules! single {
-    ($($answer:ty),*) => { $(impl Rows for $answer {})* };
-}
-
-single!((), bool, u64, Audit, Health, Compacted, CauseDetail, CauseRules, CauseFacts, CauseChanged, LookedAtClock);
-single!(BreakerRow, Registered, ReplayView, StoreIds, Watched);
 
 impl Layer for Counting {
     async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>

@@ -19,7 +19,7 @@ use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
-use super::{cause_keys, dead_imports, jobs, leader, payloads};
+use super::{cause_keys, dead_imports, job_cancels, leader, payloads};
 use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
 use crate::error::{Result, StoreError};
 
@@ -35,7 +35,7 @@ impl DeadStore for SqliteStore {
 
     async fn discard_dead(&self, params: DiscardDead) -> Result<Vec<JobId>> {
         self.write(move |batch| {
-            jobs::check_count(&params.ids)?;
+            job_cancels::check_count(&params.ids)?;
             let record = Record { actor: &params.by.name, why: &params.why, now: params.now };
             let mut discarded = Vec::new();
             for id in &params.ids {

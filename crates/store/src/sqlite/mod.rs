@@ -33,6 +33,7 @@ mod emptied;
 mod fault;
 mod history;
 mod identity;
+mod job_cancels;
 mod job_refs;
 mod jobs;
 mod lanes;
