@@ -10,17 +10,18 @@ use redrive_core::ids::{PipelineName, RoundName};
 use super::HandlerArgs;
 
 const RUN_EXAMPLES: &str = "\
-The command gets each job as JSON on its standard input and prints the result. Exit 0 is success, 75 asks for a retry,
-64, 65 and 78 are fatal, anything else is retried. Running the same command again resumes: nothing is enqueued twice,
-nothing done is done again. A file that has grown since is run from where it has.
+The command gets each job as JSON on its standard input and prints the result.
+Exit 0 is success, 75 asks for a retry, 64, 65 and 78 are fatal, anything else
+is retried. Running the same command again resumes: nothing is enqueued twice,
+nothing done is done again. A file that has grown is run from where it has.
 
 Examples:
   redrive run tasks.jsonl -- python3 scrape.py
-  redrive run urls.txt --concurrency 16 --out results.jsonl -- node fetch.js
-  redrive run products.csv.gz --key sku --limit 100 --dry-run      what would be done?
-  redrive run urls.txt --round \"$(date +%F)\" -- ./fetch            the whole file once a day
-  tail -f urls.txt | redrive run - -- python3 scrape.py             tasks as they come
-  redrive run products.jsonl --pipeline catalog                     with the handler of redrive.toml";
+  redrive run urls.txt -j 16 --out results.jsonl -- node fetch.js
+  redrive run products.jsonl --pipeline catalog   the handler of redrive.toml
+  redrive run products.csv.gz --key sku --dry-run   what would be done?
+  redrive run urls.txt --round \"$(date +%F)\" -- ./fetch   all, once a day
+  tail -f urls.txt | redrive run - -- ./fetch   tasks as they come";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]

@@ -80,7 +80,7 @@ fn what_died_before_is_replayed_if_asked_for() {
     sandbox.write("fixed", "");
     let ran = sandbox.redrive("run tasks.jsonl --retry-dead --bare -- sh price.sh").expect(0);
     assert_eq!(ran.json_lines().len(), 9);
-    ran.complains("retried: 9 that died before, 9 recovered").complains("dead: 0");
+    ran.complains("retried: 9 of 9 that died before, 9 recovered").complains("dead: 0");
     assert_eq!(sandbox.ledger("default")["recovered"], 9);
     sandbox.assert_sound();
 }
@@ -108,4 +108,17 @@ fn a_result_may_be_required() {
     );
     sandbox.redrive("run tasks.jsonl").expect(3).complains("done: 1 ").complains("dead: 11");
     assert_eq!(sandbox.dead().iter().filter(|letter| letter["pipeline"] == "p" && letter["key"] == "12").count(), 1);
+}
+
+/// Many letters go in growing steps, which stop by themselves if it is no better.
+#[test]
+fn what_died_before_and_still_fails_is_not_tried_to_the_last() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", (1..=30).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    let run = "run tasks.jsonl --attempts 1 -- false";
+    sandbox.redrive(run).expect(3).complains("dead: 30");
+    let ran = sandbox.redrive("run tasks.jsonl --attempts 1 --retry-dead -- false").expect(3);
+    ran.complains("of 30 that died before, 0 recovered").complains("the rest waits: redrive replay show last");
+    assert_eq!(sandbox.ledger("default")["dead"], 30);
+    sandbox.redrive("replay show last").expect(0);
 }

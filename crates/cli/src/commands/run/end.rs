@@ -151,7 +151,7 @@ impl RunEnd {
             });
             json!({"since": waited.since, "next_due": waited.next_due, "targets": targets.collect::<Vec<_>>()})
         };
-        let retried = |retried: &Retried| json!({"letters": retried.letters, "recovered": retried.recovered, "left_out": retried.left_out});
+        let retried = |retried: &Retried| json!({"letters": retried.letters, "tried": retried.tried, "is_open": retried.is_open, "recovered": retried.recovered, "left_out": retried.left_out});
         json!({
             "pipeline": self.name,
             "round": self.round,

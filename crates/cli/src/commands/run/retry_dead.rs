@@ -6,7 +6,7 @@ use redrive::replays::{self, NewReplay, ReplayRef};
 use redrive::worker::Until;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::Input;
-use redrive_core::replays::Pacing;
+use redrive_core::replays::{Pacing, Progress};
 
 use super::super::filter::actor;
 use super::work::Run;
@@ -19,6 +19,8 @@ const AT_ONCE_MAX: usize = 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retried {
     pub letters: u64,
+    /// Letters that came to an end, one way or the other.
+    pub tried: u64,
     pub recovered: u64,
     /// Letters that may not be replayed, or that another replay has.
     pub left_out: u64,
@@ -53,6 +55,6 @@ pub async fn retry(run: &Run<'_>, letters: &[JobId]) -> Result<Option<Retried>> 
     let running = worker.running();
     run.shown(worker.run(Until::Drained, run.stop.clone()), running).await?;
     let replay = run.redrive.find_replay(ReplayRef::Id(id)).await?;
-    let (letters, recovered) = (replay.progress.total, replay.progress.recovered);
-    Ok(Some(Retried { letters, recovered, left_out, is_open: replay.is_open() }))
+    let Progress { total: letters, recovered, failed, .. } = replay.progress;
+    Ok(Some(Retried { letters, tried: recovered + failed, recovered, left_out, is_open: replay.is_open() }))
 }

@@ -8,6 +8,7 @@ use redrive_core::tasks::is_made_up;
 
 use super::super::{feed, waiting};
 use super::end::RunEnd;
+use super::retry_dead::Retried;
 use crate::output::foreign::cut;
 use crate::output::paint::{BAD, DIM, GOOD, WAITING, paint};
 use crate::output::print::say;
@@ -24,18 +25,7 @@ impl RunEnd {
         say!("{} {}{without}  in {:.1} s", paint(GOOD, "done:"), self.done, self.took.as_secs_f64());
         self.say_dead(fail_over);
         self.say_known();
-        if let Some(retried) = &self.retried {
-            let left_out = match retried.left_out {
-                0 => String::new(),
-                left_out => format!("; {left_out} left out: permanently failed, or in another replay"),
-            };
-            say!(
-                "{} {} that died before, {} recovered{left_out}",
-                paint(GOOD, "retried:"),
-                retried.letters,
-                retried.recovered
-            );
-        }
+        self.say_retried();
         if self.replaying > 0 {
             let see = "see `redrive replay list`, `replay resume`";
             say!("{} {} wait in a replay: {see}", paint(WAITING, "replaying:"), self.replaying);
@@ -55,6 +45,19 @@ impl RunEnd {
             say!("{} {}; the same command goes on{longer}", paint(WAITING, "left:"), self.left);
         }
         Ok(())
+    }
+
+    /// What became of letters of earlier runs.
+    fn say_retried(&self) {
+        let Some(Retried { letters, tried, recovered, left_out, is_open }) = self.retried else { return };
+        let style = if is_open { WAITING } else { GOOD };
+        say!("{} {tried} of {letters} that died before, {recovered} recovered", paint(style, "retried:"));
+        if left_out > 0 {
+            say!("  {left_out} left out: permanently failed, or in another replay");
+        }
+        if is_open {
+            say!("  the rest waits: redrive replay show last, redrive replay resume last");
+        }
     }
 
     fn say_dead(&self, fail_over: Option<f64>) {
