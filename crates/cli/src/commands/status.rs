@@ -17,6 +17,7 @@ use super::breaker;
 use super::replay::versions;
 use crate::args::StatusArgs;
 use crate::exit::Exit;
+use crate::output::foreign::cut;
 use crate::output::json;
 use crate::output::paint::{WAITING, paint};
 use crate::output::print::out;
@@ -51,8 +52,12 @@ async fn print(redrive: &Redrive, status: &Status) -> Result<()> {
     let headings = ["~pipeline", ">tasks", ">queued", ">retrying", ">running", ">done", ">died", ">discarded"];
     table::print(&headings, &rows)?;
     for (name, pause) in &status.pauses {
-        out!("\n{} {name} is {pause}", paint(WAITING, "paused:"))?;
-        out!("  go on with: redrive pipeline resume {name}")?;
+        let (who, since) = (cut(&pause.by.name, 30), ago(pause.since, now));
+        out!("\n{} {name}, by {who}, {since}", paint(WAITING, "paused:"))?;
+        if let Some(why) = &pause.why {
+            out!("    {}", cut(why, table::line_width().saturating_sub(4)))?;
+        }
+        out!("    go on with: redrive pipeline resume {name}")?;
     }
     show_holds(&status.workers, now)?;
     alert::lines::show(status.alerts.iter().map(|view| &view.alert), &status.failing_sinks)?;

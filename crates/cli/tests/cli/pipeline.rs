@@ -32,7 +32,7 @@ fn a_paused_pipeline_rests_with_every_worker_until_it_is_resumed() {
     assert_eq!((&sandbox.ledger("shop")["done"], &sandbox.ledger("shop")["queued"]), (&5.into(), &4.into()));
     let listed = sandbox.redrive("pipeline list --json").expect(0).json_lines().remove(0);
     assert_eq!((&listed["paused"]["by"]["name"], &listed["workers"]), (&json!("ada"), &json!(2)));
-    assert!(sandbox.redrive("status").expect(0).stdout.contains("shop is paused by ada"));
+    assert!(sandbox.redrive("status").expect(0).stdout.contains("paused: shop, by ada"));
     let resumed = sandbox.redrive("pipeline resume shop").expect(0).stdout;
     assert!(resumed.contains("4 queued; it was paused by ada") && resumed.contains("the shop moves"), "{resumed}");
     eventually("the rest is done", || sandbox.ledger("shop")["done"] == 9);

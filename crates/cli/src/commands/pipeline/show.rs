@@ -29,8 +29,11 @@ pub async fn run(setting: &Setting, args: PipelineShowArgs) -> Result<Exit> {
 }
 
 fn print(view: &PipelineView, values: &[Explained]) -> Result<()> {
-    let why = Some(why(view)).filter(|why| why != "-").map(|why| format!(": {}", harmless(&why))).unwrap_or_default();
-    out!("{} {}  {}{why}", paint(HEADING, "pipeline"), view.name, state(view))?;
+    let why = Some(why(view)).filter(|why| why != "-").unwrap_or_default();
+    out!("{} {}  {}", paint(HEADING, "pipeline"), view.name, state(view))?;
+    if !why.is_empty() {
+        out!("  {}", harmless(&why))?;
+    }
     let l = &view.ledger;
     out!(
         "  {}",
