@@ -98,7 +98,7 @@ fn bash_completes_reasons_pipelines_and_causes() {
     assert_eq!(proposed(&sandbox, &["dead", "list", "--reason", "time"]), ["timeout"]);
     let causes = sandbox.redrive("cause list --json").expect(0).json_lines();
     let id = causes[0]["id"].as_str().expect("an id").to_owned();
-    assert_eq!(proposed(&sandbox, &["replay", "start", "--cause", ""]), [id.clone()]);
+    assert_eq!(proposed(&sandbox, &["replay", "start", "--cause", ""]), std::slice::from_ref(&id));
     assert_eq!(proposed(&sandbox, &["cause", "show", &id[..3]]), [id]);
     assert!(proposed(&sandbox, &["cause", "sh"]).contains(&"show".to_owned()), "the rest is as it was");
 }
