@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use redrive_core::definitions::KeptCommand;
 
 /// The list of commands that a user ran.
+#[derive(Clone, Debug)]
 pub struct RanCommands(PathBuf);
 
 impl RanCommands {

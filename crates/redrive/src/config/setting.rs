@@ -32,6 +32,8 @@ pub struct Setting {
     pub location: Location,
     /// The command that runs one job of a built-in handler in a process of its own, if the program has one.
     isolated: Option<Command>,
+    /// The commands that this user ran, if they are to be remembered.
+    ran: Option<RanCommands>,
 }
 
 /// What the caller says in place of the configuration, for every pipeline that is made.
@@ -70,12 +72,18 @@ impl Setting {
     pub fn of(config: Config, store: Option<&str>) -> Result<Self, ConfigError> {
         let address = store.or(config.store.as_deref()).unwrap_or(DEFAULT_STORE);
         let location = address.parse().map_err(ConfigError::Location)?;
-        Ok(Self { config, location, isolated: None })
+        Ok(Self { config, location, isolated: None, ran: None })
     }
 
     /// The same with a command that runs one job of a built-in handler in a process of its own.
     pub fn isolated_by(mut self, command: Command) -> Self {
         self.isolated = Some(command);
+        self
+    }
+
+    /// The same, by which commands that are given are noted as run by this user, and known again in a store.
+    pub fn remembering(mut self, ran: Option<RanCommands>) -> Self {
+        self.ran = ran;
         self
     }
 
@@ -205,6 +213,7 @@ impl Setting {
         };
         let mut defined = definition::of(&self.config, &name, said, &outside);
         defined.command = kept_command(&name, &config, said);
+        self.note_ran(defined.command.as_ref().filter(|_| said.folder.is_none()));
         let mut pipeline = match built_in.map_err(wrong)? {
             Some(handler) => {
                 let pipeline = Pipeline::with_name(name.clone(), handler);
@@ -241,6 +250,15 @@ impl Setting {
         Ok((pipeline, config.out))
     }
 
+    /// Notes that this user ran a command.
+    fn note_ran(&self, command: Option<&KeptCommand>) {
+        if let (Some(ran), Some(command)) = (&self.ran, command)
+            && let Err(error) = ran.note(command)
+        {
+            tracing::debug!(%error, "it could not be noted that this command was run");
+        }
+    }
+
     /// What the caller says, with the command that a pipeline of this store was last run with, if neither the caller nor the
     /// configuration has one. It is taken only if this user ran the very same before, or the store is to be trusted.
     pub async fn with_kept_command(
@@ -260,7 +278,7 @@ impl Setting {
         if !kept.is_whole() {
             return Err(ConfigError::CommandHasSecrets { pipeline, command }.into());
         }
-        if !trusted && !RanCommands::of_this_user().is_some_and(|ran| ran.has(&kept)) {
+        if !trusted && !self.ran.as_ref().is_some_and(|ran| ran.has(&kept)) {
             return Err(ConfigError::CommandOfOthers { pipeline, command, folder: kept.folder }.into());
         }
         Ok(Overrides {
@@ -331,7 +349,7 @@ fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().ok().or_else(in_parent).unwrap_or_else(|| path.to_owned())
 }
 
-/// The command that the caller gave, as the store keeps it. That this user ran it is noted; arguments that look secret are told of.
+/// The command that the caller gave, as the store keeps it. Arguments that look secret are told of.
 fn kept_command(name: &PipelineName, config: &PipelineConfig, said: &Overrides) -> Option<KeptCommand> {
     let words: Option<Vec<_>> = said.command.iter().map(|word| word.to_str().map(str::to_owned)).collect();
     let words = words.filter(|words| !words.is_empty())?;
@@ -352,11 +370,6 @@ fn kept_command(name: &PipelineName, config: &PipelineConfig, said: &Overrides) 
             "an argument of the command looks secret ({argument}): everybody on this machine can see it, and it is not kept, so \
              that a replay needs the command again; hand it over in a variable instead"
         );
-    }
-    if said.folder.is_none()
-        && let Some(Err(error)) = RanCommands::of_this_user().map(|ran| ran.note(&kept))
-    {
-        tracing::debug!(%error, "it could not be noted that this command was run");
     }
     Some(kept)
 }
