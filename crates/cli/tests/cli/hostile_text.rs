@@ -66,6 +66,10 @@ fn no_command_prints_what_a_terminal_would_obey() {
     let change = |args: &[&str]| assert_harmless(&args.join(" "), &sandbox.run(args).expect(0));
     change(&["cause", "assign", &cause, HOSTILE]);
     change(&["cause", "note", &cause, HOSTILE]);
+    change(&["breaker", "hold", HOSTILE, "--why", HOSTILE]);
+    change(&["pipeline", "pause", "p", "--why", HOSTILE]);
+    let foreign = json!({"error": HOSTILE, "code": HOSTILE, "url": HOSTILE, HOSTILE: HOSTILE});
+    sandbox.write("letters.jsonl", foreign.to_string());
     let commands = format!(
         "status|status --json|audit|audit --json|doctor|doctor --json
         |dead list|dead list --json|dead show {dead}|dead show {dead} --json|dead show {dead} --curl|dead show {dead} --har
@@ -73,6 +77,7 @@ fn no_command_prints_what_a_terminal_would_obey() {
         |job list --all|job list --all --json|job show {dead}|job show {done}|job show {done} --json|job show {queued}
         |cause list|cause list --json|cause show {cause}|cause show {cause} --json|cause explain {dead}
         |payload list|payload list --json|payload show {dead} --meta
+        |breaker list|breaker list --json|pipeline list|pipeline show p|dead import letters.jsonl -p p --dry-run
         |replay plan --cause {cause}|replay plan --cause {cause} --json
         |report|report --json|report --csv|report --html -"
     );
