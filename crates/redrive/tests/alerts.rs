@@ -9,11 +9,8 @@ use std::time::Duration;
 
 use redrive::alerts::Watching;
 use redrive::alerts::sinks::{Sink, SinkDefinition};
-use redrive::clock::TestClock;
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, Redrive, json};
-use redrive_core::actors::{Actor, Via};
 use redrive_core::alerts::{Alert, Condition, RuleBook};
-use redrive_core::breakers::{BreakerTurn, HeldBy};
 use redrive_store::Options;
 use redrive_store::contract::{SinkView, TakeNotice};
 use redrive_store::sqlite::SqliteStore;
@@ -367,54 +364,4 @@ async fn a_test_says_what_came_of_it() {
     let unknown = redrive.test_sinks(&watching, &["other".to_owned()]).await.expect_err("unknown");
     assert_eq!(unknown.to_string(), "no sink other (there are: well, ill)");
     assert_eq!(redrive.store().list_sinks().await.expect("listed"), [], "nothing is kept of it");
-}
-
-/// What the conditions are judged by is what a store has: jobs that nobody works on, a replay that paused itself.
-#[tokio::test]
-async fn a_queue_that_nobody_works_on_fires_until_somebody_does() {
-    let (redrive, clock): (Redrive, Arc<TestClock>) = redrive();
-    let watching = watching(Vec::new());
-    redrive.enqueue(&pipeline(), [json!({"n": 1})]).await.expect("accepted");
-    assert_eq!(firing(&redrive, &watching).await, []);
-    clock.advance(Duration::from_secs(31 * 60));
-    let fires = firing(&redrive, &watching).await;
-    assert_eq!(fires.iter().map(|alert| alert.condition).collect::<Vec<_>>(), [Condition::Stalled]);
-    assert_eq!(redrive.preview_alerts(&watching).await.expect("judged").len(), 1);
-    redrive.drain(pipeline()).await.expect("drained");
-    assert_eq!(firing(&redrive, &watching).await, []);
-}
-
-/// A target that stays away fires; one that a person holds does not, and neither does a pipeline that a person paused.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_target_that_stays_away_fires_and_what_people_hold_does_not() {
-    let (redrive, clock) = redrive();
-    let refused = |_: Job| async { Err::<Value, _>(FailureReport::new(Reason::Blocked, "no")) };
-    let shop = || Pipeline::new("shop", refused).expect("a pipeline").concurrency(1);
-    let inputs = |from: u32| (from..from + 12).map(|n| json!({"n": n, "target": "far.example"}));
-    redrive.enqueue(&shop(), inputs(0)).await.expect("accepted");
-    let stop = CancellationToken::new();
-    let working = tokio::spawn(redrive.worker(vec![shop()]).run(redrive::worker::Until::Stopped, stop.clone()));
-    eventually("it opens", async || redrive.list_breakers(None).await.is_ok_and(|found| !found.is_empty())).await;
-    redrive.enqueue(&shop(), inputs(100)).await.expect("accepted");
-    let waits = async || redrive.list_breakers(None).await.is_ok_and(|found| found.iter().any(|b| b.held > 0));
-    eventually("jobs wait for it", waits).await;
-    stop.cancel();
-    working.await.expect("no panic").expect("worked");
-    let mut rules = rate_only();
-    rules.all.rate = None;
-    let watching = Watching::new(rules, Vec::new());
-    clock.advance(Duration::from_secs(16 * 60));
-    let fires = firing(&redrive, &watching).await;
-    assert_eq!(fires.iter().map(|alert| alert.condition).collect::<Vec<_>>(), [Condition::Breaker]);
-    assert!(fires[0].finding.summary.contains("far.example has been failing for 16m"), "{}", fires[0].finding.summary);
-    let (name, ada) = ("shop".parse().expect("a name"), Actor::new("ada", Via::Cli));
-    let hold = BreakerTurn::Hold(HeldBy { by: ada.clone(), why: Some("they asked us to".into()), until: None });
-    redrive.turn_breakers("far.example", Some(&name), &hold, &ada).await.expect("held");
-    assert_eq!(firing(&redrive, &watching).await, []);
-    redrive.enqueue(&shop(), [json!({"n": 99})]).await.expect("accepted");
-    redrive.pause_pipeline(&name, None, &ada).await.expect("paused");
-    clock.advance(Duration::from_secs(3_600));
-    assert_eq!(firing(&redrive, &watching).await, []);
-    redrive.resume_pipeline(&name, &ada).await.expect("resumed");
-    assert_eq!(firing(&redrive, &watching).await.len(), 1, "it stands");
 }

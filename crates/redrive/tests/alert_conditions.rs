@@ -1,0 +1,78 @@
+//! Conditions judged by what a store has: queues that nobody works on, targets that stay away, what people hold and pause.
+
+#[path = "support/in_memory.rs"]
+mod in_memory;
+
+use std::time::Duration;
+
+use redrive::alerts::Watching;
+use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, Redrive, json};
+use redrive_core::actors::{Actor, Via};
+use redrive_core::alerts::{Alert, Condition, RuleBook};
+use redrive_core::breakers::{BreakerTurn, HeldBy};
+use serde_json::Value;
+
+use self::in_memory::{eventually, redrive};
+
+/// Only what waits is watched.
+fn watching() -> Watching {
+    let mut book = RuleBook::default();
+    (book.all.rate, book.all.jump, book.all.cause_letters, book.all.disk) = (None, None, None, None);
+    Watching::new(book, Vec::new())
+}
+
+fn quick() -> Pipeline {
+    Pipeline::new("shop", |_: Job| async { Ok(json!({})) }).expect("a pipeline")
+}
+
+async fn firing(redrive: &Redrive, watching: &Watching) -> Vec<Alert> {
+    let list = redrive.check_alerts(watching).await.expect("checked");
+    list.alerts.into_iter().map(|view| view.alert).filter(Alert::is_firing).collect()
+}
+
+#[tokio::test]
+async fn a_queue_that_nobody_works_on_fires_until_somebody_does() {
+    let (redrive, clock) = redrive();
+    let watching = watching();
+    redrive.enqueue(&quick(), [json!({"n": 1})]).await.expect("accepted");
+    assert_eq!(firing(&redrive, &watching).await, []);
+    clock.advance(Duration::from_secs(31 * 60));
+    let fires = firing(&redrive, &watching).await;
+    assert_eq!(fires.iter().map(|alert| alert.condition).collect::<Vec<_>>(), [Condition::Stalled]);
+    assert_eq!(redrive.preview_alerts(&watching).await.expect("judged").len(), 1);
+    redrive.drain(quick()).await.expect("drained");
+    assert_eq!(firing(&redrive, &watching).await, []);
+}
+
+/// A target that stays away fires; one that a person holds does not, and neither does a pipeline that a person paused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_stays_away_fires_and_what_people_hold_does_not() {
+    let (redrive, clock) = redrive();
+    let refused = |_: Job| async { Err::<Value, _>(FailureReport::new(Reason::Blocked, "no")) };
+    let shop = || Pipeline::new("shop", refused).expect("a pipeline").concurrency(1);
+    let inputs = |from: u32| (from..from + 12).map(|n| json!({"n": n, "target": "far.example"}));
+    redrive.enqueue(&shop(), inputs(0)).await.expect("accepted");
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(redrive.worker(vec![shop()]).run(redrive::worker::Until::Stopped, stop.clone()));
+    eventually("it opens", async || redrive.list_breakers(None).await.is_ok_and(|found| !found.is_empty())).await;
+    redrive.enqueue(&shop(), inputs(100)).await.expect("accepted");
+    let waits = async || redrive.list_breakers(None).await.is_ok_and(|found| found.iter().any(|b| b.held > 0));
+    eventually("jobs wait for it", waits).await;
+    stop.cancel();
+    working.await.expect("no panic").expect("worked");
+    let watching = watching();
+    clock.advance(Duration::from_secs(16 * 60));
+    let fires = firing(&redrive, &watching).await;
+    assert_eq!(fires.iter().map(|alert| alert.condition).collect::<Vec<_>>(), [Condition::Breaker]);
+    assert!(fires[0].finding.summary.contains("far.example has been failing for 16m"), "{}", fires[0].finding.summary);
+    let (name, ada) = ("shop".parse().expect("a name"), Actor::new("ada", Via::Cli));
+    let hold = BreakerTurn::Hold(HeldBy { by: ada.clone(), why: Some("they asked us to".into()), until: None });
+    redrive.turn_breakers("far.example", Some(&name), &hold, &ada).await.expect("held");
+    assert_eq!(firing(&redrive, &watching).await, []);
+    redrive.enqueue(&shop(), [json!({"n": 99})]).await.expect("accepted");
+    redrive.pause_pipeline(&name, None, &ada).await.expect("paused");
+    clock.advance(Duration::from_secs(3_600));
+    assert_eq!(firing(&redrive, &watching).await, []);
+    redrive.resume_pipeline(&name, &ada).await.expect("resumed");
+    assert_eq!(firing(&redrive, &watching).await.len(), 1, "it stands");
+}
