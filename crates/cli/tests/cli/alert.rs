@@ -144,3 +144,28 @@ fn a_worker_takes_up_a_sink_that_is_new() {
     worker.kill().expect("killed");
     worker.wait().expect("waited");
 }
+
+/// A run that is killed while it tells somebody leaves that to whoever comes next.
+#[test]
+fn what_a_killed_run_did_not_tell_is_told_by_the_next_check() {
+    let sandbox = Sandbox::new();
+    sandbox.write("notify.sh", "echo x >> tries; [ -f ready ] || exec sleep 30; cat >> told.txt");
+    let rest = "[alerts.rules]\ncause_letters = \"off\"\n[alerts.sink.s]\nkind = \"command\"\ncommand = [\"sh\", \"notify.sh\"]\ntimeout = \"60s\"\n";
+    sandbox.write("redrive.toml", format!("{PIPELINE}{rest}"));
+    sandbox.write("tasks.jsonl", tasks(10, 10));
+    let mut run = sandbox.spawn(&["run", "tasks.jsonl"]);
+    eventually("somebody is being told", || sandbox.read("tries").lines().count() == 1);
+    run.kill().expect("killed");
+    run.wait().expect("waited");
+    sandbox.write("ready", "");
+    sandbox.redrive("alert check").expect(3);
+    assert_eq!(sandbox.read("told.txt"), "", "it may still be on its way");
+    let store = rusqlite::Connection::open(sandbox.path(".redrive/redrive.db")).expect("opened");
+    // As if a minute and a half had passed.
+    store.execute("UPDATE alert_notice SET taken_until = taken_until - 90000", []).expect("changed");
+    drop(store);
+    sandbox.redrive("alert check").expect(3);
+    sandbox.redrive("alert check").expect(3);
+    assert_eq!(sandbox.read("told.txt").matches("redrive alert fired").count(), 1);
+    sandbox.assert_sound();
+}
