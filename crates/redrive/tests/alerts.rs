@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use redrive::alerts::Watching;
 use redrive::alerts::sinks::{Sink, SinkDefinition};
+use redrive::clock::Clock;
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::alerts::{Alert, Condition, RuleBook};
 use redrive_store::Options;
@@ -350,6 +351,30 @@ async fn a_command_that_fails_or_hangs_says_so_and_leaves_nothing_running() {
         text.lines().filter(runs).count()
     };
     eventually("they are ended", async || left() == 0).await;
+}
+
+/// A program that sends mail hands it to another and ends.
+#[tokio::test]
+async fn what_a_command_that_ended_well_left_running_goes_on() {
+    let (redrive, _) = redrive();
+    let folder = tempfile::tempdir().expect("a folder");
+    let sent = folder.path().join("sent");
+    let hands_over = format!("cat > /dev/null; (sleep 1; echo sent > {}) > /dev/null 2>&1 & exit 0", sent.display());
+    let watching = watching(vec![command("mail", &hands_over, Duration::from_secs(20))]);
+    work(&redrive, 10, 10, "no").await;
+    firing(&redrive, &watching).await;
+    eventually("it is sent", async || sent.exists()).await;
+}
+
+#[tokio::test]
+async fn deaths_that_a_wrong_clock_counted_in_the_future_fire_nothing() {
+    let (redrive, clock) = redrive();
+    let right = clock.now();
+    clock.set(right + Duration::from_secs(86_400));
+    work(&redrive, 0, 10, "no").await;
+    clock.set(right);
+    let watching = watching(Vec::new());
+    assert_eq!(firing(&redrive, &watching).await, []);
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ use super::Watching;
 use crate::engine::Redrive;
 use crate::error::Error;
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// How far back it is looked for what is usual, with the window before it and the hours at both ends.
@@ -43,7 +45,7 @@ pub(super) async fn facts(redrive: &Redrive, watching: &Watching, now: Timestamp
     let minutes = store.counts(CountEvents { since: now - minutes_back(watching), by: Span::Minute }).await?;
     let hours = store.counts(CountEvents { since: now - USUAL_FOR, by: Span::Hour }).await?;
     let free_bytes = watched.free_bytes;
-    let pipelines = pipelines(watching, &ledgers, &watched, &minutes, &hours);
+    let pipelines = pipelines(watching, &ledgers, &watched, &minutes, &hours, now);
     let open = ListReplays { open_only: true, limit: LISTED, cursor: None };
     Ok(Facts {
         pipelines,
@@ -101,10 +103,10 @@ impl Ended {
     }
 }
 
-/// The counts of each pipeline, by their time.
-fn by_time(counts: &[EventCount]) -> BTreeMap<&PipelineName, Vec<(Timestamp, Share)>> {
+/// The counts of each pipeline, by their time. What a clock that was ahead counted in the future is left out.
+fn by_time(counts: &[EventCount], now: Timestamp) -> BTreeMap<&PipelineName, Vec<(Timestamp, Share)>> {
     let mut sums = BTreeMap::<&PipelineName, BTreeMap<Timestamp, Ended>>::new();
-    for count in counts {
+    for count in counts.iter().filter(|count| count.at <= now + MINUTE) {
         sums.entry(&count.pipeline).or_default().entry(count.at).or_default().add(count);
     }
     let shares = |times: BTreeMap<Timestamp, Ended>| times.into_iter().map(|(at, ended)| (at, ended.share())).collect();
@@ -117,8 +119,9 @@ fn pipelines(
     watched: &Watched,
     minutes: &[EventCount],
     hours: &[EventCount],
+    now: Timestamp,
 ) -> BTreeMap<PipelineName, PipelineFacts> {
-    let (mut minutes, mut hours) = (by_time(minutes), by_time(hours));
+    let (mut minutes, mut hours) = (by_time(minutes, now), by_time(hours, now));
     let last = |times: &[(Timestamp, Share)]| times.iter().rev().find(|(_, share)| share.whole > 0).map(|(at, _)| *at);
     let of = |(name, ledger): (&PipelineName, &Ledger)| {
         let (minutes, hours) = (minutes.remove(name).unwrap_or_default(), hours.remove(name).unwrap_or_default());
@@ -186,7 +189,7 @@ fn replay(view: ReplayView) -> Option<ReplayFacts> {
 /// How often fields were found, lately and in the day before.
 fn fields(counts: Vec<CoverageCount>, now: Timestamp) -> Vec<FieldFacts> {
     let mut fields = BTreeMap::<(PipelineName, String), (Share, Share)>::new();
-    for count in counts {
+    for count in counts.into_iter().filter(|count| count.hour.hour() <= now.hour()) {
         let [found, missing] = [count.found, count.missing].map(|count| u64::try_from(count).unwrap_or(0));
         let (recent, earlier) = fields.entry((count.pipeline, count.field)).or_default();
         let side = if count.hour.hour() >= now.hour() - 1 { recent } else { earlier };

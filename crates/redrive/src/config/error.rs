@@ -138,8 +138,10 @@ impl Mistake {
     pub(super) fn find(error: &toml::de::Error, text: &str, file: &Path) -> Box<Self> {
         let start = error.span().map_or(0, |span| span.start.min(text.len()));
         let before = text.get(..start).unwrap_or_default();
-        let what = error.message().to_owned();
-        let meant = unknown(&what).and_then(|(wrong, right)| nearest(wrong, &right)).map(str::to_owned);
+        let what = error.message();
+        let meant = unknown(what).and_then(|(wrong, right)| nearest(wrong, &right)).map(str::to_owned);
+        let line_end = text[before.len()..].find('\n').map_or(text.len(), |end| before.len() + end);
+        let what = if is_of_alerts(&text[..line_end]) { unquoted(what) } else { what.to_owned() };
         Box::new(Self {
             file: file.to_owned(),
             line: before.matches('\n').count() + 1,
@@ -148,6 +150,12 @@ impl Mistake {
             meant,
         })
     }
+}
+
+/// Whether the end of a text is about alerts: the addresses of sinks are secret, also where they are misplaced.
+fn is_of_alerts(text: &str) -> bool {
+    let header = text.lines().rev().map(str::trim_start).find(|line| line.starts_with('['));
+    header.is_some_and(|header| header.trim_start_matches('[').trim_start().starts_with("alerts"))
 }
 
 /// Names, as a list in a sentence.
@@ -168,4 +176,25 @@ fn nearest<'a>(wrong: &str, right: &[&'a str]) -> Option<&'a str> {
     let alike = |word: &&str| strsim::jaro_winkler(wrong, word);
     let best = right.iter().copied().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
     (alike(&best) > 0.7).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::Config;
+
+    #[test]
+    fn addresses_of_sinks_are_not_in_messages_about_mistakes() {
+        for text in [
+            "[alerts.sink]\nslack = \"https://hooks.example/S3CR3T\"",
+            "[alerts]\nsink = \"https://hooks.example/S3CR3T\"",
+            "[alerts.sink.chat]\nkind = \"https://hooks.example/S3CR3T\"",
+            "[alerts.sink.chat]\nkind = \"webhook\"\nurl = \"https://a.example\"\nheaders = \"Bearer S3CR3T\"",
+            "[alerts.sink.chat]\nkind = \"command\"\ncommand = \"curl https://hooks.example/S3CR3T\"",
+        ] {
+            let said = Config::parse(text, Path::new("redrive.toml")).expect_err("wrong").to_string();
+            assert!(said.starts_with("redrive.toml:") && !said.contains("S3CR3T"), "{said}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::alerts::{AlertKey, Condition, Finding, Seen, Share, Verdict};
 use crate::ids::PipelineName;
 use crate::time::Timestamp;
 
-/// Jobs that must have come to their end in the window for it to show that all is well.
+/// Jobs that must have come to their end in the window for it to show that all is well, if some of them died.
 const ENDED_MIN: u64 = 20;
 
 /// Jobs that must have come to their end before for anything to be usual.
@@ -47,7 +47,7 @@ pub(super) fn rate(looking: &Looking<'_>, name: &PipelineName, pipeline: &Pipeli
         () if died.part >= rules.died_min && died.at_least() > limit => {
             Verdict::Fires(dying(name, rules, died, limit, &format!("alerts above {}", percent(limit))))
         }
-        () if died.whole >= ENDED_MIN && died.value() <= limit => Verdict::Clear(well(rules, died)),
+        () if is_well(died, limit) => Verdict::Clear(well(rules, died)),
         () => Verdict::Unknown,
     };
     Some(of_pipeline(Condition::Rate, name, None, verdict))
@@ -68,7 +68,7 @@ pub(super) fn jump(looking: &Looking<'_>, name: &PipelineName, pipeline: &Pipeli
             let why = format!("usually {}, alerts above {times} times that", percent(usual.value()));
             Verdict::Fires(dying(name, rules, died, limit, &why))
         }
-        () if died.whole >= ENDED_MIN && died.value() <= limit => Verdict::Clear(well(rules, died)),
+        () if is_well(died, limit) => Verdict::Clear(well(rules, died)),
         () => Verdict::Unknown,
     };
     Some(Seen { baseline: Some(usual), ..of_pipeline(Condition::Jump, name, None, verdict) })
@@ -93,6 +93,15 @@ fn dying(name: &PipelineName, rules: &Rules, died: Share, limit: f64, why: &str)
     ]);
     let look = format!("redrive cause list --pipeline {name}");
     Finding { level: died.value(), surely: died.at_least(), summary, look, numbers }
+}
+
+/// Whether the jobs of the window show that all is well: enough of them, or any if none died. A pipeline with few jobs would
+/// otherwise have one incident for ever.
+fn is_well(died: Share, limit: f64) -> bool {
+    match died.part {
+        0 => died.whole > 0,
+        _ => died.whole >= ENDED_MIN && died.value() <= limit,
+    }
 }
 
 fn well(rules: &Rules, died: Share) -> String {

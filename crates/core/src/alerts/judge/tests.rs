@@ -125,6 +125,17 @@ fn silence_is_no_sign_that_it_is_over() {
     assert_eq!(recorded.of(Condition::Rate).last().map(|(_, what)| *what), Some("over"));
 }
 
+/// Ten jobs an hour: each night on which half of them die is told.
+#[test]
+fn a_second_incident_of_a_small_pipeline_is_told_too() {
+    let mut recorded = Recorded::default();
+    for died in [5, 0, 0, 5] {
+        recorded.go(1, |_| died, 10);
+        recorded.go(59, |_| 0, 0);
+    }
+    assert_eq!(recorded.of(Condition::Rate), [(0, "fired"), (60, "over"), (180, "fired")]);
+}
+
 #[test]
 fn what_has_doubled_is_told_again_once() {
     let mut recorded = Recorded::default();

@@ -48,7 +48,8 @@ impl CommandSink {
     }
 }
 
-/// A child and all that it started. Dropping it ends them.
+/// A child and all that it started. Dropping it ends them, unless the child ended well: a program that sends mail may leave that to
+/// another in the background.
 struct Group {
     child: Child,
     pid: Option<Pid>,
@@ -67,10 +68,11 @@ impl Group {
             let _ = stdin.write_all(text.as_bytes()).await;
         }
         let status = self.child.wait().await.map_err(|error| format!("it was lost: {error}"))?;
-        self.end();
         if status.success() {
+            self.pid = None;
             return Ok(());
         }
+        self.end();
         let said = match words {
             Some(words) => words.said().await,
             None => String::new(),
