@@ -290,6 +290,8 @@ async fn workers_judge_and_tell_and_a_slow_sink_stops_no_job() {
     stop.cancel();
     hurry.cancel();
     working.await.expect("no panic").expect("worked");
+    let slow = sink(&redrive, "slow").await;
+    assert_eq!(slow.error.as_deref(), Some("it had not answered when the worker ended"), "it is seen, and waited with");
 }
 
 fn command(name: &str, script: &str, timeout: Duration) -> Sink {

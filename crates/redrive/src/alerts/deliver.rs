@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redrive_core::alerts::notices::{WAIT_MAX, is_given_up, wait_after};
 use redrive_store::contract::{SettleNotice, TakeNotice, TakenNotice, Told};
+use tokio_util::sync::CancellationToken;
 
 use super::Watching;
 use super::sinks::Sink;
@@ -14,17 +15,32 @@ use crate::events::Happening;
 /// How long beyond its time-out a notice stays with who took it.
 const TAKEN_BEYOND: Duration = Duration::from_secs(20);
 
-/// Tells every sink of the local file what waits for it, until nothing does or the sink fails.
-pub(super) async fn deliver(redrive: &Redrive, watching: &Watching) -> Result<(), Error> {
+/// When telling is to end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ending {
+    /// No further notice is taken.
+    pub(crate) enough: CancellationToken,
+    /// Nobody is waited for any longer: the sink that has not answered failed.
+    pub(crate) late: CancellationToken,
+}
+
+/// Tells every sink of the local file what waits for it, until nothing does, the sink fails or it is to end.
+pub(super) async fn deliver(redrive: &Redrive, watching: &Watching, ending: &Ending) -> Result<(), Error> {
     let waiting = redrive.store.list_sinks().await?;
     let has_any = |sink: &&Sink| waiting.iter().any(|view| view.name == sink.name() && view.waiting > 0);
-    let told = watching.sinks().iter().filter(has_any).map(|sink| tell_all(redrive, sink));
+    let told = watching.sinks().iter().filter(has_any).map(|sink| tell_all(redrive, sink, ending));
     futures_util::future::join_all(told).await.into_iter().collect()
 }
 
-async fn tell_all(redrive: &Redrive, sink: &Sink) -> Result<(), Error> {
-    while let Some(taken) = take(redrive, sink).await? {
-        let said = sink.send(&taken.notice).await;
+async fn tell_all(redrive: &Redrive, sink: &Sink, ending: &Ending) -> Result<(), Error> {
+    while !ending.enough.is_cancelled()
+        && let Some(taken) = take(redrive, sink).await?
+    {
+        let said = tokio::select! {
+            biased;
+            said = sink.send(&taken.notice) => said,
+            () = ending.late.cancelled() => Err("it had not answered when the worker ended".to_owned()),
+        };
         let is_told = said.is_ok();
         settle(redrive, sink, &taken, said).await?;
         if !is_told {

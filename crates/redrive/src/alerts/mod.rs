@@ -21,6 +21,7 @@ use redrive_core::time::Timestamp;
 use redrive_store::contract::{AlertChange, AlertView, ForgetAlerts, PostNotices, SinkView};
 use serde::Serialize;
 
+pub(crate) use self::deliver::Ending;
 pub use self::watching::{Alerts, Watching};
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -139,17 +140,22 @@ impl Redrive {
 
     /// Posts what the sinks were not told yet of the alerts there are, and tells them, each as far as it can be told now.
     pub async fn tell_sinks(&self, watching: &Watching) -> Result<(), Error> {
+        self.tell_sinks_until(watching, &Ending::default()).await
+    }
+
+    /// The same, for who is to end meanwhile.
+    pub(crate) async fn tell_sinks_until(&self, watching: &Watching, ending: &Ending) -> Result<(), Error> {
         if watching.sinks().is_empty() {
             return Ok(());
         }
         self.post(watching, &self.store.list_alerts().await?).await?;
-        deliver::deliver(self, watching).await
+        deliver::deliver(self, watching, ending).await
     }
 
     /// Judges, tells the sinks, and gives what fires then.
     pub async fn check_alerts(&self, watching: &Watching) -> Result<AlertList, Error> {
         self.judge_alerts(watching).await?;
-        deliver::deliver(self, watching).await?;
+        deliver::deliver(self, watching, &Ending::default()).await?;
         self.list_alerts(watching).await
     }
 

@@ -4,8 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
 use super::context::Context;
-use crate::alerts::Watching;
+use crate::alerts::Ending;
 use crate::error::Error;
 
 /// How often it is looked for something to tell.
@@ -14,40 +17,65 @@ const EVERY: Duration = Duration::from_secs(5);
 /// The longest that a worker takes for it before it ends.
 const SHARE: Duration = Duration::from_secs(10);
 
-/// Tells sinks what is to be told, again and again.
-pub(super) async fn run(context: Arc<Context>) {
-    loop {
-        if let Some(watching) = context.redrive.alerts.watching()
-            && let Err(error) = context.redrive.tell_sinks(&watching).await
-        {
-            tracing::warn!(%error, "sinks could not be told of alerts");
-        }
-        context.redrive.clock.sleep(EVERY).await;
-    }
+/// Tells sinks what is to be told, again and again, while the worker works.
+pub(super) struct Telling {
+    ending: Ending,
+    task: JoinHandle<()>,
 }
 
-/// Judges and tells once more before a worker ends, so that a short run does its share. What a sink is not told in time is told by
-/// whoever comes next.
-pub(super) async fn share(context: &Context) {
-    let Some(watching) = context.redrive.alerts.watching() else { return };
-    let late = async {
+impl Telling {
+    pub(super) fn start(context: &Arc<Context>) -> Self {
+        let ending = Ending::default();
+        let task = tokio::spawn(tell(Arc::clone(context), ending.clone()));
+        Self { ending, task }
+    }
+
+    /// Judges and tells once more before a worker ends, so that a short run does its share. A notice that is under way is not
+    /// dropped: whoever came next could not know whether it arrived. A sink that does not answer in time failed, and is told again
+    /// by whoever comes next.
+    pub(super) async fn share(self, context: &Context) {
+        let Self { ending, task } = self;
+        ending.enough.cancel();
+        let late = ending.late.clone();
+        let telling = async {
+            if let Err(panic) = task.await {
+                tracing::warn!(%panic, "telling sinks of alerts ended");
+            }
+            if let Err(error) = both(context, &ending.late).await {
+                tracing::warn!(%error, "alerts could not be judged, or sinks not told of them");
+            }
+        };
+        tokio::pin!(telling);
         tokio::select! {
+            biased;
+            () = &mut telling => return,
             () = tokio::time::sleep(SHARE) => {}
             () = context.hurry.cancelled() => {}
         }
-    };
-    tokio::select! {
-        biased;
-        done = both(context, &watching) => {
-            if let Err(error) = done {
-                tracing::warn!(%error, "alerts could not be judged");
-            }
-        }
-        () = late => tracing::info!("sinks take long: what they were not told waits for the next worker"),
+        tracing::info!("sinks take long: what they were not told waits for the next worker");
+        late.cancel();
+        telling.await;
     }
 }
 
-async fn both(context: &Context, watching: &Watching) -> Result<(), Error> {
-    context.redrive.judge_alerts(watching).await?;
-    context.redrive.tell_sinks(watching).await
+async fn tell(context: Arc<Context>, ending: Ending) {
+    while !ending.enough.is_cancelled() {
+        if let Some(watching) = context.redrive.alerts.watching()
+            && let Err(error) = context.redrive.tell_sinks_until(&watching, &ending).await
+        {
+            tracing::warn!(%error, "sinks could not be told of alerts");
+        }
+        tokio::select! {
+            () = context.redrive.clock.sleep(EVERY) => {}
+            () = ending.enough.cancelled() => {}
+        }
+    }
+}
+
+/// Judges and tells, unless it is late: then what is to be told is only posted.
+async fn both(context: &Context, late: &CancellationToken) -> Result<(), Error> {
+    let Some(watching) = context.redrive.alerts.watching() else { return Ok(()) };
+    context.redrive.judge_alerts(&watching).await?;
+    let ending = Ending { enough: late.clone(), late: late.clone() };
+    context.redrive.tell_sinks_until(&watching, &ending).await
 }

@@ -213,7 +213,7 @@ impl Worker {
         upkeep.spawn(clock::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(watch::run(Arc::clone(&context)));
         upkeep.spawn(holds::run(Arc::clone(&context)));
-        upkeep.spawn(alerts::run(Arc::clone(&context)));
+        let telling = alerts::Telling::start(&context);
         upkeep.spawn(uploader::run(pipelines.clone()));
         let all = pipelines.clone();
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
@@ -260,7 +260,7 @@ impl Worker {
         upkeep.shutdown().await;
         uploader::finish(&all).await;
         history::share(&context, &all).await;
-        alerts::share(&context).await;
+        telling.share(&context).await;
         if has_children {
             strays::end_all(&context).await;
         }
