@@ -11,9 +11,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-pub use self::commands::KeptCommand;
+pub use self::commands::{CommandOf, KeptCommand, command_of};
 use crate::ids::PipelineName;
-use crate::secrets::Secrets;
+use crate::secrets::{Secrets, is_path};
 use crate::workers::Runs;
 
 /// Digits of a version.
@@ -113,7 +113,7 @@ pub fn define(section: &Value, files: &BTreeMap<String, String>, secrets: &Secre
     secrets.mask_json(&mut shown);
     restore_references(&mut shown, &whole);
     if let Some(command) = shown["pipeline"].get_mut("command") {
-        shorten_command(command);
+        shorten_command(command, secrets);
     }
     Definition { version: DefinitionVersion(digits(&whole.to_string())), text: format!("{shown:#}"), command: None }
 }
@@ -193,30 +193,36 @@ fn is_reference(text: &str) -> bool {
     inside.is_some_and(|inside| !inside.contains(['$', '{', '}']))
 }
 
-/// Shows of a command only what is no secret for certain: the program, the names of flags, and paths.
-fn shorten_command(command: &mut Value) {
+/// Shows of a command only what is no secret for certain.
+fn shorten_command(command: &mut Value, secrets: &Secrets) {
     match command {
-        Value::String(line) => *line = line.split_whitespace().take(1).chain([MASK]).collect::<Vec<_>>().join(" "),
+        Value::String(line) => {
+            let words: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+            *line =
+                secrets.mask_words(&words).into_iter().take(1).chain([MASK.to_owned()]).collect::<Vec<_>>().join(" ");
+        }
         Value::Array(words) => {
-            let mut after_flag = false;
-            for word in words.iter_mut().skip(1) {
-                let Value::String(text) = word else { continue };
-                let flag = text.starts_with('-');
-                let value_of_flag = std::mem::replace(&mut after_flag, flag && !text.contains('='));
-                match text.split_once('=') {
-                    Some((name, _)) if flag => *text = format!("{name}={MASK}"),
-                    _ if flag || (!value_of_flag && is_path(text)) => {}
-                    _ => *text = MASK.to_owned(),
-                }
-            }
+            let text = |word: &Value| word.as_str().map_or_else(|| word.to_string(), str::to_owned);
+            let words: Vec<_> = words.iter().map(text).collect();
+            *command = shortened(secrets.mask_words(&words)).into();
         }
         _ => {}
     }
 }
 
-/// Whether a word is a path rather than anything else.
-fn is_path(word: &str) -> bool {
-    word.len() <= 80 && word.contains(['.', '/']) && !word.contains([':', '@', '?', '=', ' '])
+/// The program, the names of flags, and paths: of what is left once secrets are masked, all that is worth showing.
+fn shortened(mut words: Vec<String>) -> Vec<String> {
+    let mut after_flag = false;
+    for text in words.iter_mut().skip(1) {
+        let flag = text.starts_with('-');
+        let value_of_flag = std::mem::replace(&mut after_flag, flag && !text.contains('='));
+        match text.split_once('=') {
+            Some((name, _)) if flag => *text = format!("{name}={MASK}"),
+            _ if flag || (!value_of_flag && is_path(text)) => {}
+            _ => *text = MASK.to_owned(),
+        }
+    }
+    words
 }
 
 /// Shows references where masking took them for secrets.
@@ -342,8 +348,18 @@ mod tests {
     #[test]
     fn secrets_of_commands_and_beside_references_are_not_shown() {
         let shown = |section: Value| define(&section, &BTreeMap::new(), &Secrets::default()).text;
-        let command =
-            ["./solve.py", "in/list.csv", "sk-live-1", "--api-key", "sk-live-2", "--t=sk-live-3", "-u", "me:pw.x"];
+        let command = [
+            "./solve.py",
+            "in/list.csv",
+            "sk-live-1",
+            "--api-key",
+            "sk-live-2",
+            "--t=sk-live-3",
+            "-u",
+            "me:pw.x",
+            "--password",
+            "-sk-live-4",
+        ];
         let text = shown(json!({ "command": command }));
         assert!(text.contains("./solve.py") && text.contains("in/list.csv") && text.contains("--api-key"), "{text}");
         assert!(!text.contains("sk-live") && !text.contains("me:pw"), "{text}");

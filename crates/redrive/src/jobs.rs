@@ -26,6 +26,16 @@ pub enum JobError {
     /// Several ids end so.
     #[error("the ids of several jobs end with {0}: give more of it")]
     Ambiguous(IdEnding),
+    /// Digits that are one job's number and the end of another's id, or the end of several.
+    #[error("{digits} may mean job {one} or job {other}, by a number or by the end of an id: give the whole id")]
+    NumberOrEnding {
+        /// What was given.
+        digits: i64,
+        /// One job.
+        one: JobId,
+        /// Another one.
+        other: JobId,
+    },
     /// It has ended already.
     #[error("job {id} is {state}: only queued and leased jobs can be cancelled")]
     Ended {
@@ -41,7 +51,7 @@ impl JobError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Unknown(_) | Self::NoNumber(_) | Self::NoEnding(_) => ErrorKind::Missing,
-            Self::Ambiguous(_) => ErrorKind::Invalid,
+            Self::Ambiguous(_) | Self::NumberOrEnding { .. } => ErrorKind::Invalid,
             Self::Ended { .. } => ErrorKind::Refused,
         }
     }
@@ -57,16 +67,10 @@ pub struct Cancelled {
 }
 
 impl Redrive {
-    /// The job that is named by its number, or by the end of its id. A whole id is believed.
+    /// The job that is named by its number, or by the end of its id. A whole id is believed. Digits that are the number of one and
+    /// the end of a dead letter's id mean neither.
     pub async fn find_job(&self, named: &JobRef) -> Result<JobId, Error> {
-        let found = self.store.find_jobs(*named).await?;
-        match (found.as_slice(), *named) {
-            ([], JobRef::Id(id)) => Ok(id),
-            ([], JobRef::Number(number)) => Err(JobError::NoNumber(number).into()),
-            ([], JobRef::Ending(ending)) => Err(JobError::NoEnding(ending).into()),
-            ([_, _, ..], JobRef::Ending(ending)) => Err(JobError::Ambiguous(ending).into()),
-            ([id, ..], _) => Ok(*id),
-        }
+        Ok(meant(*named, &self.store.find_jobs(*named).await?)?)
     }
 
     /// The jobs that are named so, in their order.
@@ -99,5 +103,38 @@ impl Redrive {
             });
         }
         Ok(Cancelled { jobs, refused })
+    }
+}
+
+/// The one job that is meant, of those that are named so.
+fn meant(named: JobRef, found: &[JobId]) -> Result<JobId, JobError> {
+    match (found, named) {
+        ([], JobRef::Id(id)) => Ok(id),
+        ([], JobRef::Number(number)) => Err(JobError::NoNumber(number)),
+        ([], JobRef::Ending(ending)) => Err(JobError::NoEnding(ending)),
+        ([_, _, ..], JobRef::Ending(ending)) => Err(JobError::Ambiguous(ending)),
+        ([one, other, ..], JobRef::Number(digits)) => {
+            Err(JobError::NumberOrEnding { digits, one: *one, other: *other })
+        }
+        ([id, ..], _) => Ok(*id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn digits_that_mean_two_jobs_mean_neither() {
+        let id = |n: u128| JobId::new(Timestamp::from_millis(0), n);
+        assert_eq!(meant(JobRef::Number(1_000), &[id(1)]), Ok(id(1)));
+        let refused = meant(JobRef::Number(1_000), &[id(1), id(0x1000)]).expect_err("two");
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+        for named in ["1000 may mean", &id(1).to_string(), &id(0x1000).to_string(), "give the whole id"] {
+            assert!(refused.to_string().contains(named), "{refused}");
+        }
+        assert_eq!(meant(JobRef::Number(5), &[]), Err(JobError::NoNumber(5)));
     }
 }

@@ -80,6 +80,9 @@ fn of_config(error: &ConfigError) -> Option<String> {
             format!("{error}: repeat it after --, or run it as it is with --trust-stored")
         }
         ConfigError::CommandHasSecrets { .. } => format!("{error}: repeat it after --"),
+        ConfigError::SeveralCommands { .. } => {
+            format!("{error}: choose letters of one of them, or give the command for all of them after -- (`-- CMD`)")
+        }
         ConfigError::NoCommand { pipeline, known } => {
             let known = if known.is_empty() { String::new() } else { format!(" (it has: {})", listed(known)) };
             format!("pipeline {pipeline} has no command: give one after --, or define it in redrive.toml{known}")

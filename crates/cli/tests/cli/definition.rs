@@ -258,3 +258,79 @@ fn a_secret_in_a_command_is_told_of_and_not_kept() {
     assert!(refused.stderr.contains("secrets that were not kept"), "{}", refused.stderr);
     sandbox.run(&["replay", "start", "--pipeline", "default", "--", "sh", "solve.sh", "--api-key", "x"]).expect(0);
 }
+
+/// Whatever may be a password is in no file of the store, and the command has to be given again.
+#[test]
+fn passwords_in_a_command_are_not_in_the_store() {
+    for more in [
+        &["-u", "bob:hunter2"][..],
+        &["--proxy", "10.0.0.1:80:bob:hunter2"],
+        &["-p", "hunter2"],
+        &["--credentials", "hunter2"],
+        &["--client-key", "hunter2"],
+        &["--password", "-hunter2"],
+    ] {
+        let sandbox = Sandbox::new();
+        let said = broken_script(&sandbox, more);
+        assert!(said.contains("looks secret") && !said.contains("hunter2"), "{said}");
+        for entry in fs::read_dir(sandbox.path(".redrive")).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let bytes = if path.is_file() { fs::read(&path).expect("read") } else { Vec::new() };
+            assert!(!bytes.windows(7).any(|part| part == b"hunter2"), "{more:?} in {}", path.display());
+        }
+        let refused = sandbox.redrive("retry --pipeline default").expect(2);
+        assert!(refused.stderr.contains("secrets that were not kept") && refused.stderr.contains("repeat it after --"));
+    }
+}
+
+/// All that is run without a name shares a pipeline: a letter goes through the command that it died of, not the newest.
+#[test]
+fn letters_go_through_the_command_that_they_died_of() {
+    let sandbox = Sandbox::new();
+    broken_script(&sandbox, &[]);
+    sandbox.write("other.sh", "read -r job; test -e mended || exit 64; echo '{\"other\":true}'\n");
+    sandbox.write("others.jsonl", "{\"m\":1}\n");
+    sandbox.redrive("run others.jsonl -- sh other.sh").expect(3);
+    sandbox.write("mended", "");
+    let first = sandbox.dead().into_iter().find(|letter| letter["input"]["n"] == 1).expect("a letter");
+    let ran = sandbox.run(&["retry", &first["number"].to_string()]).expect(0);
+    assert!(ran.stdout.contains("\"ok\":true") && !ran.stdout.contains("other"), "{}", ran.stdout);
+
+    let refused = sandbox.redrive("retry --pipeline default").expect(2).complains("more than one command");
+    for said in ["sh solve.sh", "sh other.sh", "-- CMD"] {
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+    assert_eq!(sandbox.ledger("default")["dead"], 3, "nothing happened");
+    sandbox.redrive("retry --pipeline default -- sh solve.sh").expect(0);
+    sandbox.assert_sound();
+}
+
+/// The same words do something else in another folder.
+#[test]
+fn a_command_that_ran_in_two_folders_runs_in_neither() {
+    let sandbox = Sandbox::new();
+    broken_script(&sandbox, &[]);
+    fs::create_dir(sandbox.path("elsewhere")).expect("made");
+    sandbox.write("elsewhere/solve.sh", "exit 64\n");
+    sandbox.write("elsewhere/tasks.jsonl", "{\"m\":1}\n");
+    let store = format!("sqlite:{}", sandbox.path(".redrive/redrive.db").display());
+    let mut command = sandbox.command();
+    command.current_dir(sandbox.path("elsewhere"));
+    command.args(["--store", &store, "run", "tasks.jsonl", "--", "sh", "solve.sh"]);
+    assert_eq!(command.output().expect("started").status.code(), Some(3));
+    let refused = sandbox.redrive("retry --pipeline default").expect(2).complains("more than one command");
+    assert!(refused.stderr.contains("elsewhere"), "{}", refused.stderr);
+    assert_eq!(sandbox.ledger("default")["dead"], 4, "nothing happened");
+}
+
+/// What a run demands of its results is demanded of its letters, too.
+#[test]
+fn a_letter_without_a_result_does_not_recover_without_one() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.write("price.sh", "read -r job; test -e fixed && echo '{\"price\":1}'; exit 0\n");
+    sandbox.redrive("run tasks.jsonl --require-result --attempts 1 -- sh price.sh").expect(3);
+    sandbox.redrive("retry --pipeline default").expect(3).complains("died again");
+    sandbox.write("fixed", "");
+    sandbox.redrive("retry --pipeline default").expect(0).complains("recovered");
+}

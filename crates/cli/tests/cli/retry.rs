@@ -90,7 +90,14 @@ fn an_input_is_changed_in_the_editor() {
     let (code, _, stderr) = edited(&sandbox, &second, "true");
     assert!(code == Some(0) && stderr.contains("nothing is retried"), "{stderr}");
     let (code, _, stderr) = edited(&sandbox, &second, "false");
-    assert!(code == Some(1) && stderr.contains("false ended with"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("false ended with") && !stderr.contains("stays"), "{stderr}");
+    sandbox.write("crash.sh", "printf '{\"ok\": tru' > \"$1\"; exit 3\n");
+    let (code, _, stderr) = edited(&sandbox, &second, "sh crash.sh");
+    assert!(code == Some(1) && stderr.contains("ended with") && stderr.contains("what you typed stays in"), "{stderr}");
+    let kept = stderr.split_whitespace().find(|word| word.contains("redrive-input-")).expect("a path");
+    let kept = kept.trim_end_matches([':', ',', ';']);
+    assert_eq!(std::fs::read_to_string(kept).expect("it stays"), "{\"ok\": tru");
+    std::fs::remove_file(kept).expect("removed");
     sandbox.write("spoil.sh", "printf '{\"ok\": true,\\n  \"n\" 1}' > \"$1\"\n");
     let (code, _, stderr) = edited(&sandbox, &second, "sh spoil.sh");
     assert!(

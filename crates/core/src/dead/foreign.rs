@@ -4,19 +4,21 @@
 //! pipeline and its key, and its key is the one by which a run would know the task.
 
 mod fields;
+mod origins;
 
 use serde_json::{Map, Value, json};
 
 use super::DeadLetter;
 use crate::failures::{Failure, FailureReport, Reason};
 use crate::ids::{JobId, PipelineName};
-use crate::jobs::{Input, NewJob, ORIGIN_BYTES_MAX, Origin, host_of, take_field};
+use crate::jobs::{Input, NewJob, ORIGIN_BYTES_MAX, Origin, take_field};
 use crate::rules::{Rule, classify};
 use crate::secrets::Secrets;
 use crate::tasks::{Identity, identify};
 use crate::time::Timestamp;
 
 pub use self::fields::Field;
+use self::origins::{label, mask_details};
 
 /// The most that is kept of a message, and of a stack trace, in characters.
 const MESSAGE_MAX: usize = 20_000;
@@ -177,7 +179,8 @@ impl Reading {
             return Ok((input, None));
         }
         object.remove("kind");
-        let group = object.remove("group").and_then(|group| group.as_str().map(str::to_owned));
+        mask_details(&mut object, &self.secrets);
+        let group = object.remove("group").and_then(|group| group.as_str().map(|group| self.secrets.mask(group)));
         let origin = Origin { kind: "import".to_owned(), group, details: object };
         match json!(origin).to_string().len() {
             0..=ORIGIN_BYTES_MAX => Ok((input, Some(origin))),
@@ -322,18 +325,6 @@ fn since_epoch(number: f64) -> Option<Timestamp> {
 
 fn not_a_time(name: &str, value: &Value) -> String {
     format!("{name} is {}, which is no time: expected seconds, milliseconds or 2026-11-15T14:02:00Z", brief(value))
-}
-
-/// The label of a proxy: never its credentials.
-fn label(proxy: &str) -> String {
-    let without = proxy.rsplit_once('@').map_or(proxy, |(_, address)| address);
-    let port =
-        without.trim_end_matches('/').rsplit_once(':').map(|(_, port)| port).filter(|port| port.parse::<u16>().is_ok());
-    match (host_of(proxy), port) {
-        (Some(host), Some(port)) => format!("{host}:{port}"),
-        (Some(host), None) => host,
-        (None, _) => without.to_owned(),
-    }
 }
 
 fn is_nothing(value: &Value) -> bool {

@@ -5,13 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::MASK;
+use super::{DefinitionVersion, MASK, shortened};
 use crate::secrets::Secrets;
 
 /// A command as it was given, with all that decides what it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptCommand {
-    /// The program and its arguments. What looks secret is masked: such a command cannot be run again as it is kept.
+    /// The program and its arguments. If anything of it may be secret only what is harmless for certain is there: such a command cannot be run
+    /// again as it is kept.
     pub words: Vec<String>,
     /// The folder that it ran in.
     pub folder: String,
@@ -21,6 +22,9 @@ pub struct KeptCommand {
     /// Whether it runs for many jobs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub persistent: bool,
+    /// Whether a job that succeeds without a result has failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_result: bool,
     /// How long one attempt may take, if that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -30,19 +34,16 @@ pub struct KeptCommand {
 }
 
 impl KeptCommand {
-    /// The same as it is kept, and the arguments that look secret, as far as they may be shown.
+    /// The same as it is kept, and the arguments that look secret, as far as they may be shown. If there are any, it is kept for
+    /// people to recognise, not to be run again.
     pub fn masked(self, secrets: &Secrets) -> (Self, Vec<String>) {
-        let mut words = Vec::with_capacity(self.words.len());
+        let words = secrets.mask_words(&self.words);
         let mut found = Vec::new();
-        let mut secret_flag = None;
-        for word in self.words {
-            let (masked, flag) = mask(&word, secret_flag.take(), secrets);
-            if masked != word {
-                found.push(masked.clone());
-            }
-            words.push(masked);
-            secret_flag = flag;
+        for (place, masked) in words.iter().enumerate().filter(|(place, masked)| self.words[*place] != **masked) {
+            let flag = place.checked_sub(1).map(|before| &words[before]).filter(|word| word.starts_with('-'));
+            found.push(flag.map_or_else(|| masked.clone(), |flag| format!("{flag} {masked}")));
         }
+        let words = if found.is_empty() { words } else { shortened(words) };
         (Self { words, ..self }, found)
     }
 
@@ -58,22 +59,33 @@ impl KeptCommand {
     }
 }
 
-/// A word as it is kept, after a flag with a secret name if there was one; and the flag whose value comes next, if it is one of those.
-fn mask(word: &str, after: Option<()>, secrets: &Secrets) -> (String, Option<()>) {
-    let name = word.trim_start_matches('-');
-    if word.starts_with('-') {
-        return match name.split_once('=') {
-            Some((name, _)) if secrets.is_secret_name(name) => {
-                (format!("{}={MASK}", word.split('=').next().unwrap_or_default()), None)
-            }
-            Some(_) => (secrets.mask(word), None),
-            None => (word.to_owned(), secrets.is_secret_name(name).then_some(())),
-        };
+/// The command that letters died of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandOf {
+    /// None is kept.
+    Unknown,
+    /// All of them died of the same, in the same folder.
+    One(KeptCommand),
+    /// They died of several, or of some it is not known what they died of: none is that of all.
+    Several(Vec<Option<KeptCommand>>),
+}
+
+/// Decides which command letters died of that were last tried with these versions, of what is kept of each version.
+pub fn command_of(versions: &[Option<DefinitionVersion>], kept: &[(DefinitionVersion, Vec<KeptCommand>)]) -> CommandOf {
+    let mut commands: Vec<Option<KeptCommand>> = Vec::new();
+    for version in versions {
+        let known = kept.iter().filter(|(known, _)| Some(known) == version.as_ref()).flat_map(|(_, commands)| commands);
+        let mut known: Vec<_> = known.cloned().map(Some).collect();
+        if known.is_empty() {
+            known.push(None);
+        }
+        known.retain(|command| !commands.contains(command));
+        commands.append(&mut known);
     }
-    match (after, word.split_once('=')) {
-        (Some(()), _) => (MASK.to_owned(), None),
-        (None, Some((name, _))) if secrets.is_secret_name(name) => (format!("{name}={MASK}"), None),
-        _ => (secrets.mask(word), None),
+    match commands.as_mut_slice() {
+        [] | [None] => CommandOf::Unknown,
+        [Some(command)] => CommandOf::One(std::mem::take(command)),
+        _ => CommandOf::Several(commands),
     }
 }
 
@@ -103,7 +115,7 @@ mod tests {
         let (kept, secret) = command(&words).masked(&Secrets::default());
         assert!(!kept.words.join(" ").contains("sk-"), "{kept:?}");
         assert_eq!((secret.len(), kept.is_whole()), (4, false));
-        assert_eq!((kept.words[1].as_str(), kept.words[6].as_str()), ("--api-key", "last"));
+        assert_eq!((kept.words[1].as_str(), kept.words[6].as_str()), ("--api-key", MASK), "nothing is kept to be run");
     }
 
     #[test]
@@ -115,12 +127,54 @@ mod tests {
             command(&["python3 scrape.py"]),
             KeptCommand { folder: "/tmp".into(), ..one.clone() },
             KeptCommand { pure: true, ..one.clone() },
+            KeptCommand { require_result: true, ..one.clone() },
             KeptCommand { persistent: true, ..one.clone() },
             KeptCommand { timeout_ms: Some(1), ..one.clone() },
             KeptCommand { memory_bytes_max: Some(1), ..one.clone() },
         ];
         for other in others {
             assert_ne!(one.fingerprint(), other.fingerprint(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_not_kept_and_told_of() {
+        for words in [
+            ["curl", "-u", "bob:hunter2"],
+            ["scrape", "--proxy", "10.0.0.1:80:bob:hunter2"],
+            ["scrape", "--client-key", "hunter2"],
+            ["scrape", "--password", "-hunter2"],
+            ["scrape", "-p", "hunter2"],
+        ] {
+            let (kept, told) = command(&words).masked(&Secrets::default());
+            assert!(!kept.is_whole() && !format!("{kept:?}{told:?}").contains("hunter2"), "{kept:?} {told:?}");
+            assert_eq!(told, [format!("{} ***", words[1])]);
+        }
+    }
+
+    #[test]
+    fn letters_have_a_command_only_if_all_died_of_the_same() {
+        let version = |text: &str| DefinitionVersion::new(text);
+        let (one, other) = (command(&["a"]), command(&["b"]));
+        let moved = KeptCommand { folder: "/tmp".into(), ..one.clone() };
+        let kept = [
+            (version("1"), vec![one.clone()]),
+            (version("2"), vec![other.clone()]),
+            (version("3"), vec![one.clone()]),
+            (version("4"), vec![one.clone(), moved.clone()]),
+            (version("5"), vec![]),
+        ];
+        let of = |versions: &[Option<&str>]| {
+            let versions: Vec<_> = versions.iter().map(|text| text.map(DefinitionVersion::new)).collect();
+            command_of(&versions, &kept)
+        };
+        assert_eq!(of(&[Some("1")]), CommandOf::One(one.clone()));
+        assert_eq!(of(&[Some("1"), Some("3")]), CommandOf::One(one.clone()));
+        assert_eq!(of(&[Some("1"), Some("2")]), CommandOf::Several(vec![Some(one.clone()), Some(other)]));
+        assert_eq!(of(&[Some("4")]), CommandOf::Several(vec![Some(one.clone()), Some(moved)]), "in two folders");
+        assert_eq!(of(&[Some("1"), None]), CommandOf::Several(vec![Some(one), None]));
+        for unknown in [&[][..], &[None], &[Some("5")], &[Some("6"), None]] {
+            assert_eq!(of(unknown), CommandOf::Unknown, "{unknown:?}");
         }
     }
 }

@@ -54,6 +54,17 @@ pub enum JobRef {
     Ending(IdEnding),
 }
 
+impl JobRef {
+    /// The end of an id that it may be meant as: digits may be a number and the end of an id.
+    pub fn as_ending(&self) -> Option<IdEnding> {
+        match self {
+            Self::Number(number) => IdEnding::new(&number.to_string()),
+            Self::Id(_) => None,
+            Self::Ending(ending) => Some(*ending),
+        }
+    }
+}
+
 impl fmt::Display for JobRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,12 +84,13 @@ impl From<JobId> for JobRef {
 impl FromStr for JobRef {
     type Err = InvalidName;
 
-    /// What is made of digits alone is a number, unless it is a whole id.
+    /// What is made of digits alone is a number, unless it is a whole id or begins as no number does.
     fn from_str(text: &str) -> Result<Self, InvalidName> {
         if let Ok(id) = text.parse() {
             return Ok(Self::Id(id));
         }
         let is_number = text.len() <= NUMBER_DIGITS_MAX && text.chars().all(|c| c.is_ascii_digit());
+        let is_number = is_number && (text == "0" || !text.starts_with('0'));
         let number = if is_number { text.parse().ok().map(Self::Number) } else { None };
         number.or_else(|| IdEnding::new(text).map(Self::Ending)).ok_or_else(|| {
             let want = "a number such as 1234, an id, or the last 4 digits of one or more";
@@ -97,7 +109,9 @@ mod tests {
         let id = JobId::new(Timestamp::from_millis(1_000), 0xabcd_ef12);
         assert_eq!(id.to_string().parse(), Ok(JobRef::Id(id)));
         assert_eq!("1234".parse(), Ok(JobRef::Number(1_234)));
-        assert_eq!("000012".parse(), Ok(JobRef::Number(12)));
+        assert_eq!("000012".parse(), Ok(JobRef::Ending(IdEnding::new("000012").expect("an ending"))));
+        assert_eq!(JobRef::Number(1_234).as_ending(), IdEnding::new("1234"));
+        assert_eq!(JobRef::Number(123).as_ending(), None, "too short");
         let Ok(JobRef::Ending(ending)) = "abcd-EF12".parse::<JobRef>() else { panic!("an ending") };
         assert!(ending.ends(id.as_bytes()));
         assert!(!ending.ends(JobId::new(Timestamp::from_millis(1_000), 0xabcd_ef13).as_bytes()));
@@ -105,7 +119,7 @@ mod tests {
         assert_eq!(IdEnding::new("00-0a").map(|ending| ending.to_string()).as_deref(), Some("000a"));
         let long = "1".repeat(20);
         assert!(matches!(long.parse(), Ok(JobRef::Ending(_))), "no number is so long");
-        for wrong in ["", "abc", "-5", "zzzz", "12 34", "0x12", &"a".repeat(33)] {
+        for wrong in ["", "abc", "007", "-5", "zzzz", "12 34", "0x12", &"a".repeat(33)] {
             assert!(wrong.parse::<JobRef>().is_err(), "{wrong:?}");
         }
     }

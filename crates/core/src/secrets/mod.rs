@@ -5,12 +5,15 @@
 //!
 //! - `credentials`: which parts of what is sent are secret, and in which forms they may come back
 //! - `text`: finding what goes under a secret name in any text
+//! - `words`: finding secrets in the words of a command line
 
 mod credentials;
 mod text;
+mod words;
 
 use serde_json::Value;
 
+pub(crate) use self::words::{is_host, is_path};
 use crate::failures::{FailureReport, Miss};
 use crate::payloads::Response;
 

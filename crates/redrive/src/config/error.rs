@@ -77,6 +77,14 @@ pub enum ConfigError {
         /// The command, with what was not kept masked.
         command: String,
     },
+    /// Letters died of several commands, or of some it is not known what they died of.
+    #[error("the letters of pipeline {pipeline} died of more than one command: {}", listed(.commands))]
+    SeveralCommands {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The commands with their folders; nothing in place of one that is not known.
+        commands: Vec<Option<String>>,
+    },
     /// One pipeline is wanted, several were named.
     #[error("several pipelines are named where one is meant")]
     SeveralNamed,
@@ -156,6 +164,12 @@ impl Mistake {
 fn is_of_alerts(text: &str) -> bool {
     let header = text.lines().rev().map(str::trim_start).find(|line| line.starts_with('['));
     header.is_some_and(|header| header.trim_start_matches('[').trim_start().starts_with("alerts"))
+}
+
+/// Commands, as a list in a sentence.
+fn listed(commands: &[Option<String>]) -> String {
+    let shown = |command: &Option<String>| command.clone().unwrap_or_else(|| "one that is not known".to_owned());
+    commands.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// Names, as a list in a sentence.

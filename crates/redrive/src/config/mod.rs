@@ -5,6 +5,7 @@
 //!   themselves; `secrets`: values from outside; `units`: times and sizes
 //! - `follow`: reading it again when it changed; `definition`: what a pipeline effectively is, and its version
 //! - `outside`: what it takes from the environment and from files; `isolation`: handlers in another process
+//! - `kept` and `ran`: commands that were given on a command line, and who may run them again
 //! - `alerts`: thresholds; `sinks`: who is told
 //! - `explain`: what a pipeline effectively is, with where each value came from
 //! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key
@@ -16,6 +17,7 @@ mod explain;
 mod follow;
 mod http;
 pub mod isolation;
+mod kept;
 mod outside;
 mod pipeline;
 mod ran;
@@ -37,6 +39,7 @@ pub use self::alerts::{AlertsConfig, RulesConfig};
 pub use self::error::{ConfigError, Mistake};
 pub use self::explain::{Explained, From};
 pub use self::follow::Followed;
+pub use self::kept::KeptFor;
 pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig, ResultKind};
 pub use self::ran::RanCommands;
 use self::secrets::expand;

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::definitions::KeptCommand;
 use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
 use redrive_core::secrets::Secrets;
 use redrive_store::{Location, Options};
 
 use super::{
-    Config, ConfigError, ModeKind, PipelineConfig, RanCommands, ResultKind, definition, expand, isolation, outside,
+    Config, ConfigError, ModeKind, PipelineConfig, RanCommands, ResultKind, definition, expand, isolation, kept,
+    outside,
 };
 use crate::error::Error;
 use crate::handler::exec::{Command, Exec, Mode};
@@ -33,7 +33,7 @@ pub struct Setting {
     /// The command that runs one job of a built-in handler in a process of its own, if the program has one.
     isolated: Option<Command>,
     /// The commands that this user ran, if they are to be remembered.
-    ran: Option<RanCommands>,
+    pub(super) ran: Option<RanCommands>,
 }
 
 /// What the caller says in place of the configuration, for every pipeline that is made.
@@ -212,7 +212,7 @@ impl Setting {
             false => (Ok(None), outside::Values::new()),
         };
         let mut defined = definition::of(&self.config, &name, said, &outside);
-        defined.command = kept_command(&name, &config, said);
+        defined.command = kept::command(&name, &config, said);
         self.note_ran(defined.command.as_ref().filter(|_| said.folder.is_none()));
         let mut pipeline = match built_in.map_err(wrong)? {
             Some(handler) => {
@@ -248,48 +248,6 @@ impl Setting {
             pipeline = pipeline.concurrency(jobs);
         }
         Ok((pipeline, config.out))
-    }
-
-    /// Notes that this user ran a command.
-    fn note_ran(&self, command: Option<&KeptCommand>) {
-        if let (Some(ran), Some(command)) = (&self.ran, command)
-            && let Err(error) = ran.note(command)
-        {
-            tracing::debug!(%error, "it could not be noted that this command was run");
-        }
-    }
-
-    /// What the caller says, with the command that a pipeline of this store was last run with, if neither the caller nor the
-    /// configuration has one. It is taken only if this user ran the very same before, or the store is to be trusted.
-    pub async fn with_kept_command(
-        &self,
-        redrive: &Redrive,
-        name: &PipelineName,
-        said: &Overrides,
-        trusted: bool,
-    ) -> Result<Overrides, Error> {
-        if !said.command.is_empty() || self.config.pipeline.contains_key(name) {
-            return Ok(said.clone());
-        }
-        let seen = redrive.store().list_definitions(Some(name.clone())).await?;
-        let newest = seen.into_iter().next();
-        let Some(kept) = newest.and_then(|definition| definition.command) else { return Ok(said.clone()) };
-        let (pipeline, command) = (name.clone(), kept.words.join(" "));
-        if !kept.is_whole() {
-            return Err(ConfigError::CommandHasSecrets { pipeline, command }.into());
-        }
-        if !trusted && !self.ran.as_ref().is_some_and(|ran| ran.has(&kept)) {
-            return Err(ConfigError::CommandOfOthers { pipeline, command, folder: kept.folder }.into());
-        }
-        Ok(Overrides {
-            command: kept.words.into_iter().map(Into::into).collect(),
-            folder: Some(kept.folder.into()),
-            pure: said.pure || kept.pure,
-            persistent: said.persistent || kept.persistent,
-            timeout: said.timeout.or(kept.timeout_ms.map(Duration::from_millis)),
-            memory_bytes_max: said.memory_bytes_max.or(kept.memory_bytes_max),
-            ..said.clone()
-        })
     }
 
     /// The handler that runs the pipeline's command, or the one that was given.
@@ -347,31 +305,6 @@ fn resolved(path: &Path) -> PathBuf {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let in_parent = || Some(parent.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(in_parent).unwrap_or_else(|| path.to_owned())
-}
-
-/// The command that the caller gave, as the store keeps it. Arguments that look secret are told of.
-fn kept_command(name: &PipelineName, config: &PipelineConfig, said: &Overrides) -> Option<KeptCommand> {
-    let words: Option<Vec<_>> = said.command.iter().map(|word| word.to_str().map(str::to_owned)).collect();
-    let words = words.filter(|words| !words.is_empty())?;
-    let folder = said.folder.clone().or_else(|| std::env::current_dir().ok())?.to_str()?.to_owned();
-    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let given = KeptCommand {
-        words,
-        folder,
-        pure: said.pure,
-        persistent: said.persistent,
-        timeout_ms: said.timeout.map(millis),
-        memory_bytes_max: said.memory_bytes_max,
-    };
-    let (kept, secret) = given.masked(&config.secrets());
-    for argument in secret {
-        tracing::warn!(
-            pipeline = %name,
-            "an argument of the command looks secret ({argument}): everybody on this machine can see it, and it is not kept, so \
-             that a replay needs the command again; hand it over in a variable instead"
-        );
-    }
-    Some(kept)
 }
 
 fn policy(config: &PipelineConfig, said: &Overrides) -> Policy {

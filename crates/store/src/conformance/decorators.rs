@@ -15,6 +15,7 @@ use redrive_core::causes::*;
 use redrive_core::crashes::LostLease;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::holds::Hold;
 use redrive_core::ids::*;
 use redrive_core::jobs::*;
@@ -279,6 +280,7 @@ decorate! {
     }
     DefinitionStore {
         list_definitions(pipeline: Option<PipelineName>) -> Vec<DefinitionView>;
+        list_tried_versions(letters: Selection) -> Vec<Option<DefinitionVersion>>;
     }
     JobStore {
         enqueue(params: EnqueueJobs) -> Vec<EnqueuedJob>;

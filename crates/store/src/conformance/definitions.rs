@@ -1,7 +1,7 @@
 //! What must hold of definitions.
 
 use redrive_core::causes::CauseRules;
-use redrive_core::definitions::{Definition, DefinitionVersion, Pins};
+use redrive_core::definitions::{Definition, DefinitionVersion, KeptCommand, Pins};
 use redrive_core::failures::Reason;
 use redrive_core::policy::Policy;
 use redrive_core::replays::NextReplay;
@@ -9,10 +9,10 @@ use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 
 use super::replays::{advance, at_once, bury_some, get, replay_id, start};
 use super::script::{
-    Shared, at, attach, beat, dead, enqueue, fatal, job, lease_of, lease_one, lease_past_breakers, pipeline, plain,
-    settle_all,
+    Shared, at, attach, beat, bury, dead, enqueue, fatal, job, lease_of, lease_one, lease_past_breakers, pipeline,
+    plain, settle_all,
 };
-use crate::contract::{AttachWorker, DeadFilter, Lane, LeaseJobs, SetReplay, Settled};
+use crate::contract::{AttachWorker, DeadFilter, Lane, LeaseJobs, Selection, SetReplay, Settled};
 
 fn definition(version: &str) -> Definition {
     Definition { version: DefinitionVersion::new(version), text: format!("rules {version}"), command: None }
@@ -38,6 +38,26 @@ pub async fn definitions_are_kept_by_version(store: Shared) {
     assert_eq!(other, []);
 }
 
+/// A command that ran in two folders is kept with both: neither takes the other's place.
+pub async fn commands_are_kept_with_every_folder_that_they_ran_in(store: Shared) {
+    let ran_in = async |version: &str, folder: &str, now: i64| {
+        let command = KeptCommand { words: vec!["sh".into()], folder: folder.into(), ..KeptCommand::default() };
+        let definition = Definition { command: Some(command), ..definition(version) };
+        let beat = beat(1, Vec::new(), at(now));
+        let attach = AttachWorker { beat, definitions: vec![(pipeline(), definition)], uptime: None };
+        store.attach_worker(attach).await.expect("noted");
+    };
+    for (version, folder, now) in [("aa", "/one", 1), ("bb", "/one", 2), ("aa", "/two", 3), ("aa", "/one", 4)] {
+        ran_in(version, folder, now).await;
+    }
+    let known = store.list_definitions(Some(pipeline())).await.expect("listed");
+    let folders = |version: &str| {
+        let found = known.iter().find(|found| found.version.as_str() == version).expect("known");
+        found.commands.iter().map(|command| command.folder.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((known.len(), folders("aa"), folders("bb").len()), (2, vec!["/one".to_owned(), "/two".to_owned()], 1));
+}
+
 /// A letter and its failures say which rules they failed by.
 pub async fn letters_record_the_version_they_were_tried_with(store: Shared) {
     attach(&store, 1).await;
@@ -52,6 +72,15 @@ pub async fn letters_record_the_version_they_were_tried_with(store: Shared) {
     let letter = dead(&store, DeadFilter::default()).await.remove(0);
     assert_eq!(letter.definition.as_ref(), Some(&version));
     assert_eq!(letter.failures.expect("failures")[0].definition.as_ref(), Some(&version));
+    let tried = async |letters: Selection| store.list_tried_versions(letters).await.expect("listed");
+    let of = |name: &str| DeadFilter { pipeline: Some(name.parse().expect("a name")), ..DeadFilter::default() };
+    let one = Selection { ids: vec![letter.id], ..Selection::default() };
+    assert_eq!(tried(one).await, [Some(version.clone())]);
+    assert_eq!(tried(Selection { filter: of("other"), ids: Vec::new() }).await, []);
+    for n in [7, 8] {
+        bury(&store, job(n, plain()), Reason::Blocked, "no", at(2)).await;
+    }
+    assert_eq!(tried(Selection::default()).await, [None, Some(version)], "each once, and what is not known");
 }
 
 /// Letters of a replay that is pinned to a version are leased only by who has it, until it is pinned to another.

@@ -129,6 +129,20 @@ pub async fn a_job_is_found_by_number_and_ending(store: Shared) {
     assert!(found("aa-0001").await.len() > 1, "of several the caller is told");
 }
 
+/// Digits may be the number of one job and the end of a dead letter's id: both are found.
+pub async fn digits_may_be_a_number_and_an_ending(store: Shared) {
+    attach(&store, 1).await;
+    let found = async |named: &str| store.find_jobs(named.parse().expect("a name")).await.expect("asked");
+    bury(&store, job(0xaaaa_1000, plain()), Reason::Blocked, "no", at(1)).await;
+    let letter = job(0xaaaa_1000, plain()).id;
+    assert_eq!(found("1000").await, [letter], "nothing has that number");
+    let first = number(&store, 0xaaaa_1000).await;
+    enqueue(&store, (1..1_000).map(|n| job(n, plain())).collect()).await;
+    let numbered = job(u128::try_from(1_000 - first).expect("few"), plain()).id;
+    assert_eq!(found("1000").await, [numbered, letter]);
+    assert_eq!(found("aaaa1000").await, [letter]);
+}
+
 /// Whatever becomes of a job, its number, its round and where it came from stay with it.
 pub async fn a_job_keeps_its_number_round_and_origin(store: Shared) {
     attach(&store, 1).await;

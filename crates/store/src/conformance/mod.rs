@@ -53,7 +53,8 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@cases $make;
             chunks: [every_bounded_verb_stops_at_its_limit]
             jobs: [accepts_and_counts, a_key_is_accepted_once, keys_belong_to_a_pipeline, keys_belong_to_a_round,
-                   a_number_never_repeats, a_job_keeps_its_number_round_and_origin, a_job_is_found_by_number_and_ending, a_full_queue_refuses_all,
+                   a_number_never_repeats, a_job_keeps_its_number_round_and_origin, a_job_is_found_by_number_and_ending,
+                   digits_may_be_a_number_and_an_ending, a_full_queue_refuses_all,
                    lists_filter_and_page, shows_jobs_in_every_state, cancels_queued_and_leased_jobs,
                    a_huge_input_comes_back_whole, a_bad_cursor_fails_only_its_caller,
                    a_job_that_is_done_hands_on_others]
@@ -71,7 +72,7 @@ macro_rules! conformance_tests {
                      a_notice_whose_taker_is_gone_is_taken_again, a_failing_sink_is_left_alone_and_seen,
                      what_was_over_long_ago_is_forgotten, what_is_watched_is_told]
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum]
-            definitions: [definitions_are_kept_by_version, letters_record_the_version_they_were_tried_with,
+            definitions: [definitions_are_kept_by_version, commands_are_kept_with_every_folder_that_they_ran_in, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]
             history: [what_is_forgotten_is_counted, what_is_open_is_not_forgotten, a_key_that_is_met_again_is_kept,
                       receipts_are_looked_at_once_a_day, a_settlement_that_came_after_all_was_forgotten_goes,

@@ -6,6 +6,7 @@ use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 
+use crate::contract::Selection;
 use crate::error::Result;
 
 /// Definitions of pipelines, for people to look up what a version was. They are noted when a worker begins.
@@ -13,6 +14,9 @@ use crate::error::Result;
 pub trait DefinitionStore {
     /// The definitions that were seen, of one pipeline or of all, those that were seen last first.
     async fn list_definitions(&self, pipeline: Option<PipelineName>) -> Result<Vec<DefinitionView>>;
+
+    /// The versions that dead letters were last tried with, each once; nothing in place of one that is not known.
+    async fn list_tried_versions(&self, letters: Selection) -> Result<Vec<Option<DefinitionVersion>>>;
 }
 
 /// A definition that was seen.
@@ -28,7 +32,7 @@ pub struct DefinitionView {
     pub last_seen: Timestamp,
     /// What it says, secrets as references.
     pub text: String,
-    /// The command that was given in place of what the configuration says, if one was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<KeptCommand>,
+    /// The command that was given in place of what the configuration says, if one was: once for each folder that it ran in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<KeptCommand>,
 }

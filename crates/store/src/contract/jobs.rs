@@ -26,7 +26,7 @@ pub trait JobStore {
     async fn get_job(&self, id: JobId) -> Result<Option<JobDetail>>;
 
     /// The jobs that are named so, in whatever state they are; more than one only if the end of an id is that of several, and not
-    /// necessarily all of those. A whole id is believed.
+    /// necessarily all of those. A number is also looked for as the end of the id of a dead letter. A whole id is believed.
     async fn find_jobs(&self, named: JobRef) -> Result<Vec<JobId>>;
 
     /// Discards jobs that are queued or leased, with a record; says which it discarded. More than [`IDS_MAX`] at once are refused.

@@ -9,9 +9,10 @@ use rusqlite::params;
 use super::SqliteStore;
 use super::batch::Batch;
 use super::conditions::Conditions;
+use super::dead;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{DefinitionStore, DefinitionView};
+use crate::contract::{DefinitionStore, DefinitionView, Selection};
 use crate::error::Result;
 
 #[async_trait]
@@ -21,8 +22,10 @@ impl DefinitionStore for SqliteStore {
             let mut conditions = Conditions::default();
             conditions.equal("d.pipeline", pipeline.as_ref().map(|name| name.as_str().to_owned()));
             let sql = format!(
-                "SELECT d.pipeline, d.version, d.first_seen, d.last_seen, d.text, k.command FROM definition d
-                 LEFT JOIN kept_command k ON k.pipeline = d.pipeline AND k.version = d.version {conditions}
+                "SELECT d.pipeline, d.version, d.first_seen, d.last_seen, d.text,
+                        (SELECT json_group_array(json(k.command)) FROM kept_command k
+                         WHERE k.pipeline = d.pipeline AND k.version = d.version)
+                 FROM definition d {conditions}
                  ORDER BY d.last_seen DESC, d.first_seen DESC, d.pipeline, d.version"
             );
             let mut select = conn.prepare_cached(&sql)?;
@@ -33,9 +36,22 @@ impl DefinitionStore for SqliteStore {
                     first_seen: rows::time(row, 2)?,
                     last_seen: rows::time(row, 3)?,
                     text: row.get(4)?,
-                    command: rows::json_opt(row, 5)?,
+                    commands: rows::json_opt(row, 5)?.unwrap_or_default(),
                 })
             })?;
+            Ok(rows.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+
+    async fn list_tried_versions(&self, letters: Selection) -> Result<Vec<Option<DefinitionVersion>>> {
+        self.read(move |conn| {
+            let mut conditions = dead::conditions(conn, &letters.filter)?;
+            conditions.ids("d.id", &letters.ids)?;
+            let mut select =
+                conn.prepare_cached(&format!("SELECT DISTINCT d.definition FROM dead d {conditions} ORDER BY 1"))?;
+            let version = |row: &rusqlite::Row<'_>| Ok(row.get::<_, Option<String>>(0)?.map(DefinitionVersion::new));
+            let rows = select.query_map(conditions.values(), version)?;
             Ok(rows.collect::<RowResult<_>>()?)
         })
         .await
@@ -53,7 +69,7 @@ pub(super) fn note(batch: &Batch<'_>, definitions: &[(PipelineName, Definition)]
         upsert.execute(params![pipeline.as_str(), definition.version.as_str(), now, definition.text])?;
         if let Some(command) = &definition.command {
             batch
-                .statement("INSERT OR REPLACE INTO kept_command (pipeline, version, command) VALUES (?1, ?2, ?3)")?
+                .statement("INSERT OR IGNORE INTO kept_command (pipeline, version, command) VALUES (?1, ?2, ?3)")?
                 .execute(params![pipeline.as_str(), definition.version.as_str(), serde_json::to_string(command)?])?;
         }
     }

@@ -6,15 +6,29 @@ use rusqlite::Connection;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 
-/// Where jobs are, with what they are called there.
-const TABLES: [(&str, &str); 4] = [("job", "id"), ("dead", "id"), ("discarded", "job"), ("done", "job")];
+/// Where dead letters are, with what they are called there.
+const DEAD: (&str, &str) = ("dead", "id");
 
-/// The jobs that are named so; more than one only if the end of an id is that of several.
+/// The same of all jobs.
+const TABLES: [(&str, &str); 4] = [("job", "id"), DEAD, ("discarded", "job"), ("done", "job")];
+
+/// The jobs that are named so; more than one only if the end of an id is that of several, or also a number.
 pub(super) fn find(conn: &Connection, named: &JobRef) -> Result<Vec<JobId>, Fault> {
     match named {
         JobRef::Id(id) => Ok(vec![*id]),
-        JobRef::Number(number) => find_number(conn, *number),
-        JobRef::Ending(ending) => find_ending(conn, *ending),
+        JobRef::Number(number) => {
+            let mut found = find_number(conn, *number)?;
+            // All the jobs that went well would have any few digits among their ids.
+            for id in
+                named.as_ending().map(|ending| find_ending(conn, &[DEAD], ending)).transpose()?.unwrap_or_default()
+            {
+                if !found.contains(&id) {
+                    found.push(id);
+                }
+            }
+            Ok(found)
+        }
+        JobRef::Ending(ending) => find_ending(conn, &TABLES, *ending),
     }
 }
 
@@ -32,11 +46,11 @@ fn find_number(conn: &Connection, number: i64) -> Result<Vec<JobId>, Fault> {
     Ok(Vec::new())
 }
 
-fn find_ending(conn: &Connection, ending: IdEnding) -> Result<Vec<JobId>, Fault> {
+fn find_ending(conn: &Connection, tables: &[(&str, &str)], ending: IdEnding) -> Result<Vec<JobId>, Fault> {
     let digits = ending.to_string().to_ascii_uppercase();
     let length = digits.len();
     let mut found = Vec::new();
-    for (table, id) in TABLES {
+    for (table, id) in tables {
         let sql = format!("SELECT {id} FROM {table} WHERE substr(hex({id}), -{length}) = ?1 LIMIT 2");
         let mut select = conn.prepare_cached(&sql)?;
         let rows = select.query_map([&digits], |row| rows::job_id(row, 0))?;

@@ -1,7 +1,7 @@
 //! `redrive replay plan`: what would be replayed, what not and why.
 
 use anyhow::Result;
-use redrive::config::Setting;
+use redrive::config::{KeptFor, Setting};
 use redrive::replays;
 use redrive_core::replays::{ReplayMode, ReplayPlan, Wish};
 use serde_json::json;
@@ -21,7 +21,8 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let mut plan = select::rough_plan(&redrive, &chosen).await?;
     let none = ReplayWorkArgs::default();
     // A plan says what it can also where no handler is known.
-    let pipelines = select::pipelines(setting, &redrive, plan.pipelines.keys().cloned(), &none, None).await;
+    let names = (plan.pipelines.keys().cloned(), KeptFor::Letters(&chosen.selection));
+    let pipelines = select::pipelines(setting, &redrive, names, &none, None).await;
     let wish = match &pipelines {
         Ok(pipelines) => replays::wish(pipelines, args.mode.wanted(), force, false)?,
         Err(_) => Wish { force, ..Wish::of(args.mode.wanted().unwrap_or(ReplayMode::Suited)) },

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use redrive::config::{Overrides, Setting, with_vault};
+use redrive::config::{KeptFor, Overrides, Setting, with_vault};
 use redrive::contract::Selection;
 use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
@@ -39,12 +39,11 @@ pub fn edits(edits: Vec<(String, Value)>) -> Input {
     edits.into_iter().collect()
 }
 
-/// Pipelines that letters belong to, as the configuration or the given command has them, or else the command that they were last
-/// run with. If there will be results, they go where was said, or where the pipeline says, or to standard output beside a counter.
+/// Pipelines that letters belong to, as the configuration or the given command has them, or else the command that is kept for them. If there will be results, they go where was said, or where the pipeline says, or to standard output beside a counter.
 pub async fn pipelines(
     setting: &Setting,
     redrive: &Redrive,
-    names: impl Iterator<Item = PipelineName>,
+    (names, of): (impl Iterator<Item = PipelineName>, KeptFor<'_>),
     args: &ReplayWorkArgs,
     results: Option<(&Counter, Option<PathBuf>)>,
 ) -> Result<Vec<Pipeline>> {
@@ -57,7 +56,7 @@ pub async fn pipelines(
     let vault = setting.vault(redrive)?;
     let mut pipelines = Vec::new();
     for name in names {
-        let said = setting.with_kept_command(redrive, &name, &said, args.trust_stored).await?;
+        let said = setting.with_kept_command(redrive, &name, &said, (of, args.trust_stored)).await?;
         let (pipeline, configured) = setting.pipeline(name, &said)?;
         let pipeline = with_vault(pipeline, vault.as_ref());
         pipelines.push(match &results {

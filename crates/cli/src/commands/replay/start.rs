@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use redrive::Redrive;
-use redrive::config::{Overrides, Setting};
+use redrive::config::{KeptFor, Overrides, Setting};
 use redrive::contract::ReplayView;
 use redrive::replays::{self, NewReplay, ReplayRef, can_use_saved, describe};
 use redrive_core::definitions::Pins;
@@ -65,7 +65,7 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<
     }
     let counter = Counter::start("replayed");
     let results = Some((&counter, args.drive.out.clone()));
-    let names = found.pipelines.keys().cloned();
+    let names = (found.pipelines.keys().cloned(), KeptFor::Letters(&wanted));
     let pipelines = select::pipelines(setting, redrive, names, &args.drive.work, results).await?;
     let wanted_mode = if args.recoverable { Some(ReplayMode::Saved) } else { args.mode };
     let mut wish = replays::wish(&pipelines, wanted_mode, force, !args.edits.is_empty())?;
@@ -134,7 +134,7 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
     let (mut pipelines, mut unknown) = (Vec::new(), None);
     for name in &found.pipelines {
         let results = Some((&counter, args.drive.out.clone()));
-        let name = std::iter::once(name.clone());
+        let name = (std::iter::once(name.clone()), KeptFor::Pinned(&found.pins));
         match select::pipelines(setting, &redrive, name, &args.drive.work, results).await {
             Ok(known) => pipelines.extend(known),
             Err(why) => unknown = unknown.or(Some(why)),

@@ -1,7 +1,7 @@
 //! `redrive replay try`: what would recover, without settling anything.
 
 use anyhow::{Result, bail};
-use redrive::config::Setting;
+use redrive::config::{KeptFor, Setting};
 use redrive::replays::{NewTry, ReplayError, Tried, can_use_saved, describe};
 use redrive::{CancellationToken, Redrive};
 use redrive_core::jobs::Input;
@@ -56,7 +56,8 @@ pub async fn try_out(
 ) -> Result<Tried> {
     let force = chosen.force_why.is_some();
     let plan = select::rough_plan(redrive, chosen).await?;
-    let pipelines = select::pipelines(setting, redrive, plan.pipelines.keys().cloned(), args, None).await?;
+    let names = (plan.pipelines.keys().cloned(), KeptFor::Letters(&chosen.selection));
+    let pipelines = select::pipelines(setting, redrive, names, args, None).await?;
     can_use_saved(&pipelines, !edits.is_empty())?;
     let stop = CancellationToken::new();
     let counter = Counter::start("tried");

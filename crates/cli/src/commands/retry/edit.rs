@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, bail};
 use redrive_core::jobs::Input;
 use serde_json::Value;
+use tempfile::NamedTempFile;
 
 use crate::exit::usage;
 use crate::output::json;
@@ -18,15 +19,32 @@ const EDITOR: &str = "vi";
 pub fn edit(input: &Input) -> Result<Option<Input>> {
     let file = tempfile::Builder::new().prefix("redrive-input-").suffix(".json").tempfile();
     let mut file = file.context("cannot make a temporary file")?;
-    writeln!(file, "{}", json::pretty(input)?).context("cannot write a temporary file")?;
+    let written = format!("{}\n", json::pretty(input)?);
+    file.write_all(written.as_bytes()).context("cannot write a temporary file")?;
     let named = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok().filter(|it| !it.is_empty()));
-    open(&named.unwrap_or_else(|| EDITOR.to_owned()), file.path())?;
+    if let Err(why) = open(&named.unwrap_or_else(|| EDITOR.to_owned()), file.path()) {
+        return Err(keep_typed(file, &written, why));
+    }
     match read(file.path()) {
         Ok(changed) => Ok(Some(changed).filter(|changed| changed != input)),
         Err(why) => {
             let (_, path) = file.keep().context("cannot keep what you typed")?;
             Err(usage(format!("{}: {why:#}; nothing is retried, and the file stays there", path.display())))
         }
+    }
+}
+
+/// Why the editor failed. What was typed before it did stays in its file.
+fn keep_typed(file: NamedTempFile, written: &str, why: anyhow::Error) -> anyhow::Error {
+    // An editor may have put another file in its place, or taken it away.
+    let is_as_written = |text: Vec<u8>| text == written.as_bytes();
+    match std::fs::read(file.path()).map(is_as_written) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => why,
+        Ok(true) => why,
+        Ok(false) | Err(_) => match file.keep() {
+            Ok((_, path)) => why.context(format!("what you typed stays in {}", path.display())),
+            Err(error) => why.context(format!("what you typed cannot be kept: {error}")),
+        },
     }
 }
 

@@ -148,3 +148,43 @@ fn huge_texts_are_cut_and_secrets_masked() {
     let letter = read_by(&reading, json!({"error": "refused s3cret-token"})).expect("a letter").letter;
     assert!(!letter.message.contains("s3cret-token"), "{}", letter.message);
 }
+
+#[test]
+fn of_a_proxy_at_most_its_host_and_port_are_kept() {
+    for (proxy, kept) in [
+        ("10.1.1.1:8080:bob:hunter2", "10.1.1.1:8080"),
+        ("10.1.1.1:8080", "10.1.1.1:8080"),
+        ("http://p.lan:8080:bob:hunter2", "p.lan:8080"),
+        ("http://bob:hunter2@Squid:3128/", "squid:3128"),
+        ("bob:hun/ter2@p.lan:1", "p.lan:1"),
+        ("http://[::1]:8080", "[::1]:8080"),
+        ("p.lan", "p.lan"),
+        ("bob:hunter2:10.1.1.1:8080", "proxy"),
+        ("bob.b:1234:10.1.1.1:8080", "proxy"),
+        ("bob:hunter2", "proxy"),
+        ("hunter2", "proxy"),
+        ("bob:1234", "proxy"),
+        ("http://[hunter2]:1", "proxy"),
+    ] {
+        let letter = read(json!({"input": {}, "error": "x", "proxy": proxy})).letter;
+        assert_eq!(letter.proxy.as_deref(), Some(kept), "{proxy}");
+        let failure = &letter.failures.as_ref().expect("failures")[0];
+        assert_eq!(failure.proxy.as_deref(), Some(kept), "{proxy}");
+    }
+}
+
+#[test]
+fn what_stands_beside_the_input_is_masked() {
+    let letter = read(json!({
+        "input": {"n": 1}, "error": "x", "queue": "q1", "api_key": "hunter2", "link": "https://bob:hunter2@a.example/",
+        "group": "g https://bob:hunter2@a.example/",
+        "headers": {"Authorization": "Bearer hunter2", "Cookie": "sid=hunter2", "accept": "text/html"},
+        "sent": [["Cookie", "hunter2"], {"name": "X-Api-Key", "value": "hunter2"}],
+        "session": {"proxies": ["10.1.1.1:8080:bob:hunter2"]}, "config": {"proxy": {"server": "bob:hunter2@p.lan:1"}},
+    }));
+    let origin = letter.letter.origin.expect("an origin");
+    let text = json!(origin).to_string();
+    assert!(!text.contains("hunter2"), "{text}");
+    assert_eq!((&origin.details["queue"], &origin.details["headers"]["accept"]), (&json!("q1"), &json!("text/html")));
+    assert_eq!(origin.details["config"]["proxy"]["server"], "p.lan:1");
+}

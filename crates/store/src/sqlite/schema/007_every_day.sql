@@ -80,10 +80,10 @@ ALTER TABLE pipeline ADD COLUMN paused TEXT;
 CREATE INDEX done_by_number ON done (number) WHERE replays > 0;
 
 -- Commands that were given on a command line, by the version of the definition that they made: what they left dead can be replayed
--- without repeating them, by who ran them. What looks secret is masked.
+-- without repeating them, by who ran them. One version may have run in several folders. What looks secret is masked.
 CREATE TABLE kept_command (
     pipeline TEXT NOT NULL,
     version  TEXT NOT NULL,
     command  TEXT NOT NULL,              -- JSON
-    PRIMARY KEY (pipeline, version)
+    PRIMARY KEY (pipeline, version, command)
 ) STRICT, WITHOUT ROWID;

@@ -1,0 +1,115 @@
+//! Commands that were given on a command line: what is kept of them, and running them again for the letters that died of them.
+
+use std::time::Duration;
+
+use redrive_core::definitions::{CommandOf, KeptCommand, Pins, command_of};
+use redrive_core::ids::PipelineName;
+use redrive_store::contract::{DeadFilter, Selection};
+
+use super::{ConfigError, Overrides, PipelineConfig, Setting};
+use crate::Redrive;
+use crate::error::Error;
+
+/// What a command is looked for that was given on an earlier command line.
+#[derive(Clone, Copy, Debug)]
+pub enum KeptFor<'a> {
+    /// Letters: the one that all of them died of.
+    Letters(&'a Selection),
+    /// A replay that was begun: the one that it was begun with.
+    Pinned(&'a Pins),
+}
+
+impl Setting {
+    /// What the caller says, with the command that letters of a pipeline died of, if neither the caller nor the configuration has
+    /// one. It is taken only if it is the same for all of them, and if this user ran the very same before, or the store is to be
+    /// trusted.
+    pub async fn with_kept_command(
+        &self,
+        redrive: &Redrive,
+        name: &PipelineName,
+        said: &Overrides,
+        (of, trusted): (KeptFor<'_>, bool),
+    ) -> Result<Overrides, Error> {
+        if !said.command.is_empty() || self.config.pipeline.contains_key(name) {
+            return Ok(said.clone());
+        }
+        let pipeline = name.clone();
+        let kept = match find(redrive, name, of).await? {
+            CommandOf::Unknown => return Ok(said.clone()),
+            CommandOf::Several(commands) => {
+                let commands = commands.iter().map(|command| command.as_ref().map(shown)).collect();
+                return Err(ConfigError::SeveralCommands { pipeline, commands }.into());
+            }
+            CommandOf::One(kept) => kept,
+        };
+        let command = kept.words.join(" ");
+        if !kept.is_whole() {
+            return Err(ConfigError::CommandHasSecrets { pipeline, command }.into());
+        }
+        if !trusted && !self.ran.as_ref().is_some_and(|ran| ran.has(&kept)) {
+            return Err(ConfigError::CommandOfOthers { pipeline, command, folder: kept.folder }.into());
+        }
+        Ok(Overrides {
+            command: kept.words.into_iter().map(Into::into).collect(),
+            folder: Some(kept.folder.into()),
+            pure: said.pure || kept.pure,
+            persistent: said.persistent || kept.persistent,
+            require_result: said.require_result || kept.require_result,
+            timeout: said.timeout.or(kept.timeout_ms.map(Duration::from_millis)),
+            memory_bytes_max: said.memory_bytes_max.or(kept.memory_bytes_max),
+            ..said.clone()
+        })
+    }
+
+    /// Notes that this user ran a command.
+    pub(super) fn note_ran(&self, command: Option<&KeptCommand>) {
+        if let (Some(ran), Some(command)) = (&self.ran, command)
+            && let Err(error) = ran.note(command)
+        {
+            tracing::debug!(%error, "it could not be noted that this command was run");
+        }
+    }
+}
+
+async fn find(redrive: &Redrive, name: &PipelineName, of: KeptFor<'_>) -> Result<CommandOf, Error> {
+    let versions = match of {
+        KeptFor::Pinned(pins) => pins.get(name).cloned().map(Some).into_iter().collect(),
+        KeptFor::Letters(letters) => {
+            let filter = DeadFilter { pipeline: Some(name.clone()), ..letters.filter.clone() };
+            redrive.store().list_tried_versions(Selection { filter, ids: letters.ids.clone() }).await?
+        }
+    };
+    let known = redrive.store().list_definitions(Some(name.clone())).await?;
+    let known: Vec<_> = known.into_iter().map(|known| (known.version, known.commands)).collect();
+    Ok(command_of(&versions, &known))
+}
+
+fn shown(command: &KeptCommand) -> String {
+    format!("{:?} in {}", command.words.join(" "), command.folder)
+}
+
+/// The command that the caller gave, as the store keeps it. Arguments that look secret are told of.
+pub(super) fn command(name: &PipelineName, config: &PipelineConfig, said: &Overrides) -> Option<KeptCommand> {
+    let words: Option<Vec<_>> = said.command.iter().map(|word| word.to_str().map(str::to_owned)).collect();
+    let words = words.filter(|words| !words.is_empty())?;
+    let folder = said.folder.clone().or_else(|| std::env::current_dir().ok())?.to_str()?.to_owned();
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let given = KeptCommand {
+        words,
+        folder,
+        pure: said.pure,
+        persistent: said.persistent,
+        require_result: said.require_result,
+        timeout_ms: said.timeout.map(millis),
+        memory_bytes_max: said.memory_bytes_max,
+    };
+    let (kept, secret) = given.masked(&config.secrets());
+    for argument in secret {
+        tracing::warn!(
+            pipeline = %name,
+            "an argument of the command looks secret ({argument}): everybody on this machine can see it, and it is not kept, so \
+             that a replay needs the command again; hand it over in a variable instead"
+        );
+    }
+    Some(kept)
+}
