@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::harness::{Sandbox, eventually};
 
-const PIPELINE: &str = "[pipeline.shop]\ncommand = [\"sh\", \"-c\", \"grep -q bad && exit 65; echo 1\"]\n";
+/// The quotes count: the letters alone may be in an id.
+const PIPELINE: &str = "[pipeline.shop]\ncommand = [\"sh\", \"-c\", \"grep -q '\\\"bad\\\"' && exit 65; echo 1\"]\n";
 
 fn tasks(good: usize, bad: usize) -> String {
     let task = |n: usize, bad: bool| format!("{{\"n\":{n},\"what\":\"{}\"}}\n", if bad { "bad" } else { "good" });
@@ -67,10 +68,15 @@ fn check_prints_a_line_for_each_alert_and_exits_with_3_while_one_fires() {
     assert!(keys.contains(&&Value::from("rate/shop")), "{document}");
     assert!(sandbox.redrive("alert list").expect(0).stdout.contains("25.0 % of the tasks died"));
     assert!(sandbox.redrive("status").expect(0).stdout.contains("alert: shop: 25.0 %"));
+    // Who has no file looks by the defaults and keeps nothing.
+    let (elsewhere, store) = (Sandbox::new(), sandbox.path(".redrive/redrive.db").display().to_string());
+    elsewhere.redrive(&format!("alert check --store sqlite:{store}")).expect(3);
     // As if nothing of it had been: with other rules it is no longer watched.
-    let off = "[alerts.rules]\nrate = \"off\"\ncause_letters = \"off\"\n";
+    let off = "[alerts.rules]\nrate = \"off\"\ncause_letters = \"off\"\ndisk = \"off\"\n";
     sandbox.write("redrive.toml", format!("{PIPELINE}{off}"));
     assert_eq!(sandbox.redrive("alert check").expect(0).stdout, "", "cron mails nothing");
+    elsewhere.redrive(&format!("alert check --store sqlite:{store}")).expect(3);
+    assert!(sandbox.redrive("alert list").expect(0).stdout.starts_with("nothing fires"), "it fires nowhere else");
     let all = sandbox.redrive("alert list --all").expect(0).stdout;
     assert!(all.lines().any(|line| line.starts_with("over ") && line.contains(" rate ")), "{all}");
 }
@@ -90,8 +96,8 @@ fn a_run_tells_the_sinks_of_its_file_and_one_that_fails_is_seen_everywhere_witho
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("it answered with HTTP 500"), "{said}");
-    assert_eq!(told.recv().expect("told")["kind"], "fired");
-    tried.recv().expect("tried");
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)).expect("told")["kind"], "fired");
+    tried.recv_timeout(Duration::from_secs(60)).expect("tried");
     let seen = |args: &[&str], code| {
         let output = sandbox.command().args(args).env("ILL", &ill).output().expect("ran");
         assert_eq!(output.status.code(), Some(code), "{args:?}");

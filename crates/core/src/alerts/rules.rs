@@ -1,6 +1,6 @@
 //! The thresholds above which something is told. Nothing stands for a condition that is not watched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::ids::PipelineName;
@@ -61,12 +61,19 @@ pub struct RuleBook {
     pub all: Rules,
     /// Of those that have.
     pub pipelines: BTreeMap<PipelineName, Rules>,
+    /// The pipelines that are judged by them; nothing if all are. Those of others are left alone: whoever knows them judges them.
+    pub judged: Option<BTreeSet<PipelineName>>,
 }
 
 impl RuleBook {
     /// The thresholds of a pipeline.
     pub fn of(&self, pipeline: &PipelineName) -> &Rules {
         self.pipelines.get(pipeline).unwrap_or(&self.all)
+    }
+
+    /// Whether a pipeline is judged by them.
+    pub fn judges(&self, pipeline: &PipelineName) -> bool {
+        self.judged.as_ref().is_none_or(|judged| judged.contains(pipeline))
     }
 
     /// The longest window of any.

@@ -26,13 +26,20 @@ pub(crate) struct Ending {
 
 /// Tells every sink of the local file what waits for it, until nothing does, the sink fails or it is to end.
 pub(super) async fn deliver(redrive: &Redrive, watching: &Watching, ending: &Ending) -> Result<(), Error> {
-    let waiting = redrive.store.list_sinks().await?;
-    let has_any = |sink: &&Sink| waiting.iter().any(|view| view.name == sink.name() && view.waiting > 0);
-    let told = watching.sinks().iter().filter(has_any).map(|sink| tell_all(redrive, sink, ending));
+    let waited_for = waited_for(redrive, watching).await?;
+    let told = waited_for.iter().map(|sink| tell_all(redrive, sink, ending));
     futures_util::future::join_all(told).await.into_iter().collect()
 }
 
-async fn tell_all(redrive: &Redrive, sink: &Sink, ending: &Ending) -> Result<(), Error> {
+/// The sinks of the local file that something waits for.
+pub(super) async fn waited_for(redrive: &Redrive, watching: &Watching) -> Result<Vec<Sink>, Error> {
+    let waiting = redrive.store.list_sinks().await?;
+    let has_any = |sink: &&Sink| waiting.iter().any(|view| view.name == sink.name() && view.waiting > 0);
+    Ok(watching.sinks().iter().filter(has_any).cloned().collect())
+}
+
+/// Tells a sink what waits for it.
+pub(super) async fn tell_all(redrive: &Redrive, sink: &Sink, ending: &Ending) -> Result<(), Error> {
     while !ending.enough.is_cancelled()
         && let Some(taken) = take(redrive, sink).await?
     {

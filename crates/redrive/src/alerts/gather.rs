@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_core::alerts::facts::{BreakerFacts, CauseFacts, Expiring, Facts, FieldFacts, PipelineFacts, ReplayFacts};
-use redrive_core::alerts::{Rules, Share};
+use redrive_core::alerts::judge::Alerts as Judged;
+use redrive_core::alerts::{Condition, Rules, Share};
 use redrive_core::breakers::BreakerState;
+use redrive_core::causes::CauseId;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::replays::paused_itself;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    BreakerView, BusiestCauses, CauseView, CountEvents, CoverageCount, EventCount, ListCauses, ListReplays, ReplayView,
-    Span, Watch, Watched,
+    BreakerView, BusiestCauses, CauseHour, CauseView, CountEvents, CoverageCount, EventCount, ListCauses, ListReplays,
+    ReplayView, Span, Watch, Watched,
 };
 
 use super::Watching;
@@ -30,13 +32,19 @@ const USUAL_FOR: Duration = Duration::from_secs(32 * 3_600);
 /// Letters that are looked at, of each pipeline, for how many expire.
 const EXPIRING_MAX: u32 = 1_000;
 
-/// Causes and replays that are looked at.
+/// Causes that are looked at beside those whose alerts fire, and replays that are read at once.
 const LISTED: u32 = 50;
 
 /// Everything that is judged.
-pub(super) async fn facts(redrive: &Redrive, watching: &Watching, now: Timestamp) -> Result<Facts, Error> {
+pub(super) async fn facts(
+    redrive: &Redrive,
+    watching: &Watching,
+    known: &Judged,
+    now: Timestamp,
+) -> Result<Facts, Error> {
     let store = &redrive.store;
-    let ledgers = store.ledgers().await?;
+    let mut ledgers = store.ledgers().await?;
+    ledgers.retain(|name, _| watching.rules().judges(name));
     let expiring = expiry_times(watching, &ledgers, now);
     let mut watched = store.watch(Watch { expiring, limit: EXPIRING_MAX, now }).await?;
     // What people paused is not expected to move.
@@ -46,12 +54,11 @@ pub(super) async fn facts(redrive: &Redrive, watching: &Watching, now: Timestamp
     let hours = store.counts(CountEvents { since: now - USUAL_FOR, by: Span::Hour }).await?;
     let free_bytes = watched.free_bytes;
     let pipelines = pipelines(watching, &ledgers, &watched, &minutes, &hours, now);
-    let open = ListReplays { open_only: true, limit: LISTED, cursor: None };
     Ok(Facts {
         pipelines,
-        causes: causes(redrive, &hours, now).await?,
+        causes: causes(redrive, &firing_causes(known), &hours, now).await?,
         breakers: store.list_breakers().await?.into_iter().filter_map(|view| breaker(view, now)).collect(),
-        replays: store.list_replays(open).await?.items.into_iter().filter_map(replay).collect(),
+        replays: replays(redrive).await?,
         fields: fields(store.coverage(now - USUAL_FOR).await?, now),
         free_bytes,
     })
@@ -145,29 +152,59 @@ fn pipelines(
     ledgers.iter().map(of).collect()
 }
 
-/// The causes that killed most in this hour and the one before.
-async fn causes(redrive: &Redrive, hours: &[EventCount], now: Timestamp) -> Result<Vec<CauseFacts>, Error> {
-    let since = now - HOUR;
-    let ids = redrive.store.busiest_causes(BusiestCauses { pipeline: None, since, limit: LISTED }).await?;
+/// The causes that killed most in this hour and the one before, and those whose alerts fire. What was imported did not die here.
+async fn causes(
+    redrive: &Redrive,
+    firing: &[CauseId],
+    hours: &[EventCount],
+    now: Timestamp,
+) -> Result<Vec<CauseFacts>, Error> {
+    let (store, since) = (&redrive.store, now - HOUR);
+    let mut ids = store.busiest_causes(BusiestCauses { pipeline: None, since, limit: LISTED }).await?;
+    let quieter: Vec<_> = firing.iter().filter(|id| !ids.contains(id)).cloned().collect();
+    ids.extend(quieter);
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let (states, owner) = (Vec::new(), None);
-    let params = ListCauses { ids, pipeline: None, states, owner, with_empty: true, limit: LISTED, now };
+    let mut letters = BTreeMap::<CauseId, i64>::new();
+    for CauseHour { cause, count, imported, .. } in store.cause_hours(ids.clone(), since).await? {
+        *letters.entry(cause).or_default() += count - imported;
+    }
+    let (states, owner, limit) = (Vec::new(), None, u32::try_from(ids.len()).unwrap_or(u32::MAX));
+    let params = ListCauses { ids, pipeline: None, states, owner, with_empty: true, limit, now };
     let died = |name: &PipelineName| {
-        let dies = |event| matches!(event, Event::Buried | Event::Refailed | Event::Imported);
+        let dies = |event| matches!(event, Event::Buried | Event::Refailed);
         let lately = hours.iter().filter(|count| count.at.hour() >= since.hour() && count.pipeline == *name);
         lately.filter(|count| dies(count.event)).map(|count| count.count).sum::<i64>()
     };
     let facts = |cause: CauseView| CauseFacts {
-        letters: u64::try_from(cause.trend.0.iter().rev().take(2).sum::<i64>()).unwrap_or(0),
+        letters: letters.get(&cause.id).map_or(0, |count| u64::try_from(*count).unwrap_or(0)),
         died: u64::try_from(died(&cause.pipeline)).unwrap_or(0),
         id: cause.id,
         pipeline: cause.pipeline,
         state: cause.state,
         title: cause.title,
     };
-    Ok(redrive.store.list_causes(params).await?.into_iter().map(facts).collect())
+    Ok(store.list_causes(params).await?.into_iter().map(facts).collect())
+}
+
+/// The causes whose alerts fire.
+fn firing_causes(known: &Judged) -> Vec<CauseId> {
+    let firing = known.values().filter(|alert| alert.is_firing() && alert.condition == Condition::Cause);
+    firing.filter_map(|alert| alert.finding.numbers.get("cause")?.as_str()?.parse().ok()).collect()
+}
+
+/// All replays that paused themselves.
+async fn replays(redrive: &Redrive) -> Result<Vec<ReplayFacts>, Error> {
+    let (mut found, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = redrive.store.list_replays(ListReplays { open_only: true, limit: LISTED, cursor }).await?;
+        found.extend(page.items.into_iter().filter_map(replay));
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(found);
+        }
+    }
 }
 
 /// A target that fails; one that a person holds does not.

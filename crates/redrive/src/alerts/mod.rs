@@ -13,6 +13,7 @@ mod gather;
 pub mod sinks;
 mod watching;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_core::alerts::judge::Alerts as Judged;
@@ -32,6 +33,9 @@ const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// How long after its end an alert is told to be over.
 const OVER_TOLD_FOR: Duration = Duration::from_secs(86_400);
+
+/// How long a check begins to tell sinks something.
+const CHECKED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Rows that are forgotten in one transaction.
 const PIECE: u32 = 500;
@@ -83,8 +87,8 @@ impl Redrive {
         let before = self.store.list_alerts().await?;
         self.post(watching, &before).await?;
         let now = self.now();
-        let facts = gather::facts(self, watching, now).await?;
         let known: Judged = before.iter().map(|view| (view.alert.key.clone(), view.alert.clone())).collect();
+        let facts = gather::facts(self, watching, &known, now).await?;
         let changed = judge(watching.rules(), &facts, &known, now);
         if changed.is_empty() {
             return Ok(());
@@ -102,9 +106,9 @@ impl Redrive {
     /// The alerts that would fire, or would be over, if they were judged now. Nothing is written and nobody is told.
     pub async fn preview_alerts(&self, watching: &Watching) -> Result<Vec<Alert>, Error> {
         let now = self.now();
-        let facts = gather::facts(self, watching, now).await?;
         let mut alerts: Judged =
             self.store.list_alerts().await?.into_iter().map(|view| (view.alert.key.clone(), view.alert)).collect();
+        let facts = gather::facts(self, watching, &alerts, now).await?;
         for alert in judge(watching.rules(), &facts, &alerts, now) {
             alerts.insert(alert.key.clone(), alert);
         }
@@ -152,10 +156,45 @@ impl Redrive {
         deliver::deliver(self, watching, ending).await
     }
 
+    /// Posts what the sinks were not told yet, and gives those that something waits for.
+    pub(crate) async fn sinks_to_tell(&self, watching: &Watching) -> Result<Vec<sinks::Sink>, Error> {
+        if watching.sinks().is_empty() {
+            return Ok(Vec::new());
+        }
+        self.post(watching, &self.store.list_alerts().await?).await?;
+        deliver::waited_for(self, watching).await
+    }
+
+    /// Tells a sink what was posted for it.
+    pub(crate) async fn tell_sink(&self, sink: &sinks::Sink, ending: &Ending) -> Result<(), Error> {
+        deliver::tell_all(self, sink, ending).await
+    }
+
     /// Judges, tells the sinks, and gives what fires then.
     pub async fn check_alerts(&self, watching: &Watching) -> Result<AlertList, Error> {
+        self.check_alerts_within(watching, CHECKED_WITHIN).await
+    }
+
+    /// The same, beginning nothing new to tell after some time. What was not told waits for whoever comes next.
+    pub async fn check_alerts_within(&self, watching: &Watching, time: Duration) -> Result<AlertList, Error> {
+        if watching.looks_on() {
+            let firing = self.preview_alerts(watching).await?;
+            let view = |alert| AlertView { alert, version: 0, posted: BTreeMap::new() };
+            let AlertList { sinks, .. } = self.list_alerts(watching).await?;
+            return Ok(AlertList { alerts: firing.into_iter().map(view).collect(), sinks });
+        }
         self.judge_alerts(watching).await?;
-        deliver::deliver(self, watching, &Ending::default()).await?;
+        let ending = Ending::default();
+        let telling = deliver::deliver(self, watching, &ending);
+        tokio::pin!(telling);
+        tokio::select! {
+            biased;
+            told = &mut telling => told?,
+            () = tokio::time::sleep(time) => {
+                ending.enough.cancel();
+                telling.await?;
+            }
+        }
         self.list_alerts(watching).await
     }
 

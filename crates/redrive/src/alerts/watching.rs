@@ -16,6 +16,7 @@ pub struct Watching {
     sinks: Vec<Sink>,
     policies: BTreeMap<PipelineName, Policy>,
     usual: Policy,
+    looks_on: bool,
 }
 
 impl Watching {
@@ -24,9 +25,21 @@ impl Watching {
         Self { rules, sinks, ..Self::default() }
     }
 
-    /// The same, knowing how long pipelines keep dead letters and how long their attempts may take.
-    pub fn with_policies(self, policies: BTreeMap<PipelineName, Policy>) -> Self {
+    /// The same for these pipelines, knowing how long they keep dead letters and how long their attempts may take. Other pipelines
+    /// are left to who knows them, unless none is known.
+    pub fn with_policies(mut self, policies: BTreeMap<PipelineName, Policy>) -> Self {
+        self.rules.judged = (!policies.is_empty()).then(|| policies.keys().cloned().collect());
         Self { policies, ..self }
+    }
+
+    /// The same by who only looks: what fires is seen, and nothing is kept of it, since others may judge it by thresholds of theirs.
+    pub fn looking_on(self) -> Self {
+        Self { looks_on: true, ..self }
+    }
+
+    /// Whether nothing is kept of what is judged.
+    pub fn looks_on(&self) -> bool {
+        self.looks_on
     }
 
     /// The thresholds.

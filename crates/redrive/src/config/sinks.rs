@@ -143,7 +143,10 @@ impl Setting {
         let sinks = config.sink.iter().map(|(name, sink)| sink.sink(name)).collect();
         let policies =
             self.config.pipeline.iter().map(|(name, pipeline)| (name.clone(), PipelineConfig::policy(pipeline)));
-        Watching::new(config.rule_book(), sinks).with_policies(policies.collect())
+        let watching = Watching::new(config.rule_book(), sinks).with_policies(policies.collect());
+        // Where there is no file, or one that says nothing, it is not known what other files say.
+        let says_nothing = self.config.alerts.is_none() && self.config.pipeline.is_empty();
+        if says_nothing { watching.looking_on() } else { watching }
     }
 
     /// What workers watch: nothing, if the file says nothing about alerts.

@@ -1,6 +1,7 @@
-//! Alerts, as workers see to them: the leader judges, every worker tells the sinks of its own file, and one that ends does both once
+//! Alerts, as workers see to them: of those with the same pipelines one judges, every worker tells the sinks of its own file, and one that ends does both once
 //! more. Nobody who runs jobs waits for any of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use crate::alerts::Ending;
+use crate::alerts::sinks::Sink;
 use crate::error::Error;
 
 /// How often it is looked for something to tell.
@@ -58,17 +60,37 @@ impl Telling {
     }
 }
 
+/// Each sink is told by itself: one that takes its time keeps no other from being told what comes meanwhile.
 async fn tell(context: Arc<Context>, ending: Ending) {
+    let mut busy = BTreeMap::<String, JoinHandle<()>>::new();
     while !ending.enough.is_cancelled() {
-        if let Some(watching) = context.redrive.alerts.watching()
-            && let Err(error) = context.redrive.tell_sinks_until(&watching, &ending).await
-        {
-            tracing::warn!(%error, "sinks could not be told of alerts");
+        busy.retain(|_, telling| !telling.is_finished());
+        if let Some(watching) = context.redrive.alerts.watching() {
+            match context.redrive.sinks_to_tell(&watching).await {
+                Ok(sinks) => {
+                    for sink in sinks {
+                        let tell = |sink| tokio::spawn(tell_one(Arc::clone(&context), sink, ending.clone()));
+                        busy.entry(sink.name().to_owned()).or_insert_with(|| tell(sink));
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "sinks could not be told of alerts"),
+            }
         }
         tokio::select! {
             () = context.redrive.clock.sleep(EVERY) => {}
             () = ending.enough.cancelled() => {}
         }
+    }
+    for (sink, telling) in busy {
+        if let Err(panic) = telling.await {
+            tracing::warn!(%panic, sink, "telling a sink of alerts ended");
+        }
+    }
+}
+
+async fn tell_one(context: Arc<Context>, sink: Sink, ending: Ending) {
+    if let Err(error) = context.redrive.tell_sink(&sink, &ending).await {
+        tracing::warn!(%error, sink = sink.name(), "a sink could not be told of alerts");
     }
 }
 

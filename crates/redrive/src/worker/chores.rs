@@ -20,6 +20,7 @@ use redrive_store::contract::{
 
 use super::context::Context;
 use super::{history, leader};
+use crate::alerts::Watching;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
@@ -70,16 +71,18 @@ struct Chore {
 }
 
 /// All chores of a worker with these pipelines.
-fn chores(pipelines: &[Pipeline], watches: bool) -> Vec<Chore> {
+fn chores(pipelines: &[Pipeline], watching: Option<&Watching>) -> Vec<Chore> {
     let of_store = |name, every, work| Chore { led: "store".to_owned(), name, every, work };
     let mut chores = vec![
         of_store("resolve", MINUTE, Work::Resolve),
         of_store("fold counts", MINUTE, Work::Fold),
         of_store("forget", HOUR, Work::Forget),
     ];
-    if watches {
-        // Not of the store: who leads that may have no thresholds.
-        chores.push(Chore { led: "alerts".to_owned(), name: "judge", every: MINUTE, work: Work::Judge });
+    if let Some(watching) = watching {
+        // Not of the store: who leads that may have no thresholds, or those of other pipelines.
+        let names = watching.rules().judged.iter().flatten().map(|name| format!(" {name}"));
+        let led = names.fold("alerts".to_owned(), |led, name| led + &name);
+        chores.push(Chore { led, name: "judge", every: MINUTE, work: Work::Judge });
     }
     for pipeline in pipelines {
         let of_pipeline = |name, work| Chore { led: format!("pipeline {}", pipeline.name), name, every: MINUTE, work };
@@ -98,7 +101,7 @@ fn chores(pipelines: &[Pipeline], watches: bool) -> Vec<Chore> {
 
 pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     let mut by_led: BTreeMap<String, Vec<Chore>> = BTreeMap::new();
-    for chore in chores(&pipelines, context.redrive.alerts.watching().is_some()) {
+    for chore in chores(&pipelines, context.redrive.alerts.watching().as_deref()) {
         by_led.entry(chore.led.clone()).or_default().push(chore);
     }
     let names: Vec<_> = by_led.keys().cloned().collect();
@@ -277,7 +280,7 @@ mod tests {
         let address = "s3://the-id:pl4nted-s3cret@bucket/prefix?token=pl4nted-s3cret";
         let vault = Vault::open_with(address, &redrive, []).expect("a vault");
         let pipeline = Pipeline::new("p", |_: Job| async { Ok(json!(1)) }).expect("a pipeline").vault(vault.clone());
-        let led: Vec<_> = chores(&[pipeline], false).into_iter().map(|chore| chore.led).collect();
+        let led: Vec<_> = chores(&[pipeline], None).into_iter().map(|chore| chore.led).collect();
         assert!(led.iter().any(|led| led.starts_with("vault s3://***@bucket/prefix")), "{led:?}");
         assert!(!format!("{led:?} {vault:?}").contains("pl4nted"));
     }
@@ -288,7 +291,7 @@ mod tests {
         let redrive = Redrive::open("memory:").await.expect("opened");
         let pipelines = vec![Pipeline::new("p", |_: Job| async { Ok(json!(1)) }).expect("a pipeline")];
         let context = Context::new(redrive.clone(), WorkerId::new(redrive.now(), 1), &pipelines);
-        let chore = chores(&pipelines, false).into_iter().find(|chore| chore.name == "expire").expect("there is one");
+        let chore = chores(&pipelines, None).into_iter().find(|chore| chore.name == "expire").expect("there is one");
         leader::ask(&context, std::slice::from_ref(&chore.led)).await;
         let begun = async || Shift { context: &context, chore: &chore }.begin().await.expect("answered").is_some();
         context.stop.cancel();

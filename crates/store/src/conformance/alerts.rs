@@ -182,6 +182,7 @@ pub async fn what_is_watched_is_told(store: Shared) {
         .collect();
     change_cause(&store, &one[0], CauseChange::Resolve(None)).await;
     assert_eq!(letters(&watch(at(70), 9).await), [(1, false, at(2))], "of the cause that is not resolved");
+    assert_eq!(letters(&watch(at(70), 2).await), [(1, false, at(2))], "though more than are looked at are resolved");
     enqueue(&store, vec![job(4, plain())]).await;
     assert_eq!(watch(at(0), 9).await.due_since.into_iter().collect::<Vec<_>>(), [(pipeline(), at(0))]);
 }

@@ -179,6 +179,8 @@ pub struct CauseHour {
     pub hour: Timestamp,
     /// How often.
     pub count: i64,
+    /// Those among them that were imported: they did not die here.
+    pub imported: i64,
 }
 
 /// All that is known of a cause.

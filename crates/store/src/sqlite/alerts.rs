@@ -125,7 +125,7 @@ fn take(batch: &Batch<'_>, params: &TakeNotice) -> Result<Option<TakenNotice>, F
         "UPDATE alert_notice SET tries = tries + 1, taken_until = ?4 WHERE id =
             (SELECT n.id FROM alert_notice n
              WHERE n.sink = ?1 AND n.ended_at IS NULL AND (n.taken_until <= ?2 OR n.taken_until > ?3)
-               AND NOT EXISTS (SELECT 1 FROM alert_notice e
+               AND NOT EXISTS (SELECT 1 FROM alert_notice e INDEXED BY alert_notice_order
                                WHERE e.sink = ?1 AND e.ended_at IS NULL AND e.key = n.key AND e.id < n.id)
              ORDER BY n.tries, n.id LIMIT 1)
          RETURNING id, notice, posted_at, tries",
@@ -210,26 +210,27 @@ fn watch(conn: &Connection, params: &Watch) -> Result<Watched, Fault> {
     Ok(Watched { free_bytes: None, due_since, expiring })
 }
 
-/// The oldest letters of a pipeline, as far as their causes are not resolved, or came back.
+/// The letters of a pipeline that are too old soon, as far as their causes are not resolved, or came back: causes are gone through,
+/// not letters, of which there may be any number in causes that are resolved.
 fn expiring_of(
     conn: &Connection,
     pipeline: &PipelineName,
     before: Timestamp,
     limit: u32,
 ) -> Result<Option<ExpiringLetters>, Fault> {
-    let mut select = conn.prepare_cached(
-        "SELECT count(*) FILTER (WHERE open), min(kept_from) FILTER (WHERE open), count(*) FROM
-            (SELECT d.kept_from, c.resolved_at IS NULL OR k.last_seen > c.resolved_at AS open FROM
-                (SELECT kept_from, cause_key FROM dead
-                 WHERE pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND kept_from < ?2
-                 ORDER BY kept_from LIMIT ?3) d
-             LEFT JOIN cause_key k ON k.id = d.cause_key LEFT JOIN cause c ON c.id = k.cause)",
-    )?;
-    let (letters, oldest, looked_at): (u64, Option<i64>, u64) = select
-        .query_row(params![pipeline.as_str(), before.as_millis(), limit], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?;
-    let more = looked_at == u64::from(limit);
+    let open = "cause c CROSS JOIN cause_key k ON k.cause = c.id
+                WHERE c.pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND k.dead > 0
+                  AND (c.resolved_at IS NULL OR k.last_seen > c.resolved_at)";
+    let mut select = conn.prepare_cached(&format!(
+        "SELECT min(oldest), (SELECT count(*) FROM (SELECT 1 FROM (SELECT k.id FROM {open}) open
+                              CROSS JOIN dead d INDEXED BY dead_by_cause_age
+                              ON d.cause_key = open.id AND d.kept_from < ?2 LIMIT ?3))
+         FROM (SELECT (SELECT min(kept_from) FROM dead INDEXED BY dead_by_cause_age WHERE cause_key = k.id) AS oldest FROM {open})
+         WHERE oldest < ?2"
+    ))?;
+    let (oldest, letters): (Option<i64>, u64) = select
+        .query_row(params![pipeline.as_str(), before.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let more = letters == u64::from(limit);
     Ok(oldest.map(|oldest| ExpiringLetters { letters, more, oldest: Timestamp::from_millis(oldest) }))
 }
 

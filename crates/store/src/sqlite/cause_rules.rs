@@ -113,8 +113,9 @@ fn give_back(batch: &Batch<'_>, part: i64) -> Result<(), Fault> {
                 discarded = cause_key.discarded + q.discarded, refailed = cause_key.refailed + q.refailed, last_seen = max(cause_key.last_seen, q.last_seen)
          FROM cause_key q WHERE cause_key.id = ?2 AND q.id = ?1",
         "UPDATE cause_key SET total = 0, recovered = 0, discarded = 0, refailed = 0 WHERE id = ?1 AND ?2 = ?2",
-        "INSERT INTO cause_hour (key, hour, count) SELECT ?2, hour, count FROM cause_hour WHERE key = ?1
-         ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        "INSERT INTO cause_hour (key, hour, count, imported)
+         SELECT ?2, hour, count, imported FROM cause_hour WHERE key = ?1
+         ON CONFLICT DO UPDATE SET count = count + excluded.count, imported = imported + excluded.imported",
         "INSERT INTO cause_target (key, target, count, last_seen)
          SELECT ?2, target, count, last_seen FROM cause_target WHERE key = ?1
          ON CONFLICT DO UPDATE SET count = count + excluded.count, last_seen = max(last_seen, excluded.last_seen)",
@@ -133,31 +134,34 @@ fn row_of(batch: &Batch<'_>, key: &str) -> Result<i64, Fault> {
 /// Brings a letter from one key to another, with what is counted of it.
 fn bring(batch: &mut Batch<'_>, id: JobId, (from, into): (i64, i64)) -> Result<(), Fault> {
     let mut update = batch.statement(
-        "UPDATE dead SET cause_key = ?3 WHERE id = ?1 AND cause_key = ?2 RETURNING target, died_at, refailed",
+        "UPDATE dead SET cause_key = ?3 WHERE id = ?1 AND cause_key = ?2 RETURNING target, died_at, refailed,
+             kept_from > died_at",
     )?;
     let found = update
         .query_row(params![id.as_bytes(), from, into], |row| {
             let death = if row.get(2)? { Death::Again } else { Death::First };
-            Ok((row.get::<_, Option<String>>(0)?, (death, rows::time(row, 1)?)))
+            Ok((row.get::<_, Option<String>>(0)?, (death, rows::time(row, 1)?), row.get(3)?))
         })
         .optional()?;
-    let Some((target, (death, died_at))) = found else { return Ok(()) };
+    let Some((target, (death, died_at), is_imported)) = found else { return Ok(()) };
     batch.tallies.key(into).add(death, died_at);
     batch.tallies.key(from).take_away(death);
     if death == Death::First {
-        move_hour(batch, (from, into), died_at)?;
+        move_hour(batch, (from, into), (died_at, is_imported))?;
     }
     target.map_or(Ok(()), |target| move_target(batch, (from, into), &target, died_at))
 }
 
 /// Moves one that was counted in an hour, unless that was forgotten.
-fn move_hour(batch: &Batch<'_>, (from, into): (i64, i64), at: Timestamp) -> Result<(), Fault> {
-    let mut take =
-        batch.statement("UPDATE cause_hour SET count = count - 1 WHERE key = ?1 AND hour = ?2 AND count > 0")?;
-    if take.execute([from, at.hour()])? == 1 {
-        let put =
-            "INSERT INTO cause_hour (key, hour, count) VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET count = count + 1";
-        batch.statement(put)?.execute([into, at.hour()])?;
+fn move_hour(batch: &Batch<'_>, (from, into): (i64, i64), (at, is_imported): (Timestamp, bool)) -> Result<(), Fault> {
+    let mut take = batch.statement(
+        "UPDATE cause_hour SET count = count - 1, imported = max(imported - ?3, 0)
+         WHERE key = ?1 AND hour = ?2 AND count > 0",
+    )?;
+    if take.execute(params![from, at.hour(), is_imported])? == 1 {
+        let put = "INSERT INTO cause_hour (key, hour, count, imported) VALUES (?1, ?2, 1, ?3)
+                   ON CONFLICT DO UPDATE SET count = count + 1, imported = imported + ?3";
+        batch.statement(put)?.execute(params![into, at.hour(), is_imported])?;
         batch
             .statement("DELETE FROM cause_hour WHERE key = ?1 AND hour = ?2 AND count = 0")?
             .execute([from, at.hour()])?;

@@ -48,7 +48,7 @@ impl CauseStore for SqliteStore {
             let mut conditions = Conditions::default();
             conditions.at_least("h.hour", Some(params.since.hour()));
             let sql = format!(
-                "SELECT c.name FROM (SELECT h.key, sum(h.count) AS count FROM cause_hour h {conditions} GROUP BY h.key) s
+                "SELECT c.name FROM (SELECT h.key, sum(h.count) AS count FROM cause_hour h INDEXED BY cause_hour_by_hour {conditions} GROUP BY h.key) s
                  JOIN cause_key k ON k.id = s.key JOIN cause c ON c.id = k.cause JOIN pipeline p ON p.id = c.pipeline
                  WHERE ?2 IS NULL OR p.name = ?2 GROUP BY c.id ORDER BY sum(s.count) DESC, c.id DESC LIMIT {}",
                 params.limit
@@ -64,12 +64,13 @@ impl CauseStore for SqliteStore {
     async fn cause_hours(&self, ids: Vec<CauseId>, since: Timestamp) -> Result<Vec<CauseHour>> {
         self.read(move |conn| {
             let mut select = conn.prepare_cached(
-                "SELECT c.name, h.hour * 3600000, sum(h.count) FROM json_each(?1) j JOIN cause c ON c.name = j.value
+                "SELECT c.name, h.hour * 3600000, sum(h.count), sum(h.imported) FROM json_each(?1) j JOIN cause c ON c.name = j.value
                  JOIN cause_key k ON k.cause = c.id JOIN cause_hour h ON h.key = k.id WHERE h.hour >= ?2
                  GROUP BY c.id, h.hour",
             )?;
             let rows = select.query_map(params![serde_json::to_string(&ids)?, since.hour()], |row| {
-                Ok(CauseHour { cause: rows::parsed(row, 0)?, hour: rows::time(row, 1)?, count: row.get(2)? })
+                let (cause, hour) = (rows::parsed(row, 0)?, rows::time(row, 1)?);
+                Ok(CauseHour { cause, hour, count: row.get(2)?, imported: row.get(3)? })
             })?;
             Ok(rows.collect::<RowResult<_>>()?)
         })

@@ -61,6 +61,7 @@ fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Res
     let last = failures.last().ok_or(rusqlite::Error::InvalidQuery)?;
     let key =
         cause_keys::file(batch, (pipeline, letter.target.as_deref()), (print, last), (Death::First, letter.died_at))?;
+    batch.tallies.imported(key, letter.died_at);
     insert_row(batch, (pipeline, key), letter, now)?;
     for failure in failures {
         rows::add_failure(batch.connection(), letter.id, failure)?;

@@ -69,7 +69,8 @@ pub(super) struct Tallies {
     coverage: HashMap<(i64, String, i64, String), (i64, i64)>,
     tracked: HashMap<(i64, String, String), (i64, i64, i64)>,
     keys: HashMap<i64, KeyChange>,
-    key_hours: HashMap<(i64, i64), i64>,
+    /// Jobs that died, and those among them that were imported.
+    key_hours: HashMap<(i64, i64), (i64, i64)>,
     key_targets: HashMap<(i64, String), (i64, i64)>,
     replays: HashMap<i64, ReplayCounts>,
 }
@@ -121,13 +122,18 @@ impl Tallies {
     pub(super) fn killed(&mut self, key: i64, target: Option<&str>, (death, at): (Death, Timestamp)) {
         self.key(key).add(death, at);
         if death == Death::First {
-            *self.key_hours.entry((key, at.hour())).or_default() += 1;
+            self.key_hours.entry((key, at.hour())).or_default().0 += 1;
         }
         if let Some(target) = target {
             let (count, last) = self.key_targets.entry((key, target.to_owned())).or_insert((0, i64::MIN));
             *count += 1;
             *last = at.as_millis().max(*last);
         }
+    }
+
+    /// Counts one of those who died of a key as imported: it did not die here.
+    pub(super) fn imported(&mut self, key: i64, died_at: Timestamp) {
+        self.key_hours.entry((key, died_at.hour())).or_default().1 += 1;
     }
 
     /// The change to a replay, so far.
@@ -197,11 +203,11 @@ impl Tallies {
             update.execute(params![key, total, dead, recovered, discarded, first, last, refailed])?;
         }
         let mut upsert = conn.prepare_cached(
-            "INSERT INTO cause_hour (key, hour, count) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            "INSERT INTO cause_hour (key, hour, count, imported) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count, imported = imported + excluded.imported",
         )?;
-        for ((key, hour), count) in &self.key_hours {
-            upsert.execute(params![key, hour, count])?;
+        for ((key, hour), (count, imported)) in &self.key_hours {
+            upsert.execute(params![key, hour, count, imported])?;
         }
         let mut upsert = conn.prepare_cached(
             "INSERT INTO cause_target (key, target, count, last_seen) VALUES (?1, ?2, ?3, ?4)

@@ -29,8 +29,14 @@ impl TrafficStore for SqliteStore {
     async fn coverage(&self, since: Timestamp) -> Result<Vec<CoverageCount>> {
         self.read(move |conn| {
             let mut select = conn.prepare_cached(
-                "SELECT p.name, c.version, c.hour * 3600000, c.field, c.found, c.missing
-                 FROM coverage c JOIN pipeline p ON p.id = c.pipeline WHERE c.hour >= ?1",
+                "WITH RECURSIVE known(pipeline, version) AS (
+                    SELECT id, (SELECT min(version) FROM coverage WHERE pipeline = id) FROM pipeline
+                    UNION ALL SELECT pipeline, (SELECT min(c.version) FROM coverage c
+                                                WHERE c.pipeline = known.pipeline AND c.version > known.version)
+                    FROM known WHERE version IS NOT NULL)
+                 SELECT p.name, c.version, c.hour * 3600000, c.field, c.found, c.missing
+                 FROM known CROSS JOIN coverage c ON c.pipeline = known.pipeline AND c.version = known.version
+                 JOIN pipeline p ON p.id = c.pipeline WHERE c.hour >= ?1",
             )?;
             let rows = select.query_map([since.hour()], |row| {
                 Ok(CoverageCount {

@@ -32,8 +32,10 @@ pub async fn run(setting: &Setting, args: AlertCheckArgs) -> Result<Exit> {
     } else {
         show(&alerts.iter().map(|view| &view.alert).collect::<Vec<_>>())?;
         for sink in &sinks {
-            if let Some(why) = sink.trouble() {
-                lines::say_failing(&sink.view, why);
+            match sink.trouble() {
+                Some(why) => lines::say_failing(&sink.view, why),
+                None if sink.view.waiting > 0 => lines::say_waiting(&sink.view),
+                None => {}
             }
         }
     }

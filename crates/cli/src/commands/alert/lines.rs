@@ -34,6 +34,11 @@ pub fn say_failing(sink: &SinkView, why: &str) {
     say!("{} {}", paint(BAD, "alert sink:"), failing(sink, why));
 }
 
+/// Says what a sink was not told yet.
+pub fn say_waiting(sink: &SinkView) {
+    say!("alert sink: {} was not told all yet: {} notices wait for the next worker or check", sink.name, sink.waiting);
+}
+
 fn failing(sink: &SinkView, why: &str) -> String {
     let since = sink.failing_since.map(|since| format!(" since {}", second(since))).unwrap_or_default();
     format!("{} cannot be told{since}: {}; {} notices wait", sink.name, cut(why, COLUMNS_MAX), sink.waiting)

@@ -28,7 +28,7 @@ pub type Alerts = BTreeMap<AlertKey, Alert>;
 pub fn judge(rules: &RuleBook, facts: &Facts, before: &Alerts, now: Timestamp) -> Vec<Alert> {
     let looking = Looking { rules, facts, before, now };
     let mut seen = Vec::new();
-    for (name, pipeline) in &facts.pipelines {
+    for (name, pipeline) in facts.pipelines.iter().filter(|(name, _)| rules.judges(name)) {
         seen.extend(rates::rate(&looking, name, pipeline));
         seen.extend(rates::jump(&looking, name, pipeline));
         seen.extend(waiting::stalled(&looking, name, pipeline));
@@ -39,6 +39,8 @@ pub fn judge(rules: &RuleBook, facts: &Facts, before: &Alerts, now: Timestamp) -
     seen.extend(facts.replays.iter().filter_map(|replay| waiting::replay(&looking, replay)));
     seen.extend(facts.fields.iter().filter_map(|field| coverage::coverage(&looking, field)));
     seen.extend(store::disk(&looking));
+    // What another file knows, with its own thresholds, is judged by who has that file: else two would contradict each other.
+    seen.retain(|seen| looking.is_judged(seen.pipeline.as_ref()));
     seen.extend(looking.absent(&seen));
     seen.iter().filter_map(|seen| next(before.get(&seen.key), seen, now)).collect()
 }
@@ -60,7 +62,9 @@ impl Looking<'_> {
     /// What is to be said of alerts that fire and that nothing was seen of.
     fn absent(&self, seen: &[Seen]) -> Vec<Seen> {
         let known: BTreeSet<&AlertKey> = seen.iter().map(|seen| &seen.key).collect();
-        let missing = self.before.values().filter(|alert| alert.is_firing() && !known.contains(&alert.key));
+        let missing = self.before.values().filter(|alert| {
+            alert.is_firing() && !known.contains(&alert.key) && self.is_judged(alert.pipeline.as_ref())
+        });
         let seen = |alert: &Alert| Seen {
             condition: alert.condition,
             pipeline: alert.pipeline.clone(),
@@ -73,7 +77,9 @@ impl Looking<'_> {
 
     fn verdict_of_absent(&self, alert: &Alert) -> Verdict {
         if !self.is_watched(alert) {
-            return Verdict::Clear("it is no longer watched".to_owned());
+            // Of what belongs to no pipeline, another file may have other thresholds.
+            let is_ours = alert.pipeline.is_some() || self.rules.judged.is_none();
+            return if is_ours { Verdict::Clear("it is no longer watched".to_owned()) } else { Verdict::Unknown };
         }
         match alert.condition {
             Condition::Breaker => Verdict::Clear("no job waits for the target any more".to_owned()),
@@ -84,6 +90,11 @@ impl Looking<'_> {
                 Verdict::Unknown
             }
         }
+    }
+
+    /// Whether alerts of a pipeline, or of none, are judged here.
+    fn is_judged(&self, pipeline: Option<&PipelineName>) -> bool {
+        pipeline.is_none_or(|pipeline| self.rules.judges(pipeline))
     }
 
     /// Whether the rules still have the condition of an alert.

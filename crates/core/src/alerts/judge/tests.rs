@@ -307,3 +307,21 @@ fn a_disk_that_fills_up_is_told_each_time_half_of_the_rest_is_gone() {
     let expected = [(1, "fired"), (3, "grown"), (5, "grown"), (7, "over")];
     assert_eq!(told, expected.map(|(at, what)| (at, Condition::Disk, what)));
 }
+
+/// Of two files with other thresholds for the disk, neither ends what the other sees.
+#[test]
+fn what_belongs_to_no_pipeline_does_not_go_back_and_forth_between_files() {
+    let (mut wide, mut narrow, mut off) = (RuleBook::default(), RuleBook::default(), RuleBook::default());
+    (wide.all.disk, narrow.all.disk, off.all.disk) = (Some(2_000), Some(1_000), None);
+    for book in [&mut wide, &mut narrow, &mut off] {
+        book.judged = Some([name()].into());
+    }
+    let facts = |free| Facts { free_bytes: Some(free), ..Facts::default() };
+    let fired = judge(&wide, &facts(1_500), &Alerts::new(), at(0));
+    assert_eq!(fired.iter().map(|alert| alert.condition).collect::<Vec<_>>(), [Condition::Disk]);
+    let known: Alerts = fired.into_iter().map(|alert| (alert.key.clone(), alert)).collect();
+    assert_eq!(judge(&narrow, &facts(1_500), &known, at(1)), []);
+    assert_eq!(judge(&off, &facts(1_500), &known, at(1)), []);
+    assert!(!judge(&narrow, &facts(2_200), &known, at(2))[0].is_firing());
+    assert!(!judge(&off, &facts(1_500), &known, at(25 * 60))[0].is_firing(), "nobody sees it any more");
+}

@@ -2,11 +2,12 @@
 //! belongs.
 //!
 //! - `webhook`: an address that is sent JSON, in the shape of `shapes`
-//! - `command`: a command that reads text
+//! - `command`: a command that reads text; `words`: what is secret in its arguments
 
 mod command;
 mod shapes;
 mod webhook;
+mod words;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -116,7 +117,10 @@ impl Sink {
                 secrets.add_value(&routing_key);
                 web(&url, &headers, Shape::PagerDuty { routing_key }, &mut secrets)
             }
-            SinkDefinition::Command { command, folder } => CommandSink::new(&command, folder).map(Way::Command),
+            SinkDefinition::Command { command, folder } => {
+                words::hide(&command, &mut secrets);
+                CommandSink::new(&command, folder).map(Way::Command)
+            }
             SinkDefinition::Log => Ok(Way::Log),
         };
         let way = way.unwrap_or_else(|why| Way::Broken(secrets.mask(&why)));

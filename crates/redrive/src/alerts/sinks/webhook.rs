@@ -78,7 +78,7 @@ impl Webhook {
 }
 
 /// The parts of an address that are secret by themselves: all but where it is.
-fn hide_parts(url: &Url, secrets: &mut Secrets) {
+pub(super) fn hide_parts(url: &Url, secrets: &mut Secrets) {
     secrets.add_value(url.as_str());
     secrets.add_user(url.username(), url.password().unwrap_or_default());
     if url.path().len() > 1 {

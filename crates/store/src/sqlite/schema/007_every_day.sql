@@ -62,6 +62,8 @@ CREATE TABLE alert_notice (
     UNIQUE (key, incident, sink, number)
 ) STRICT;
 CREATE INDEX alert_notice_waiting ON alert_notice (sink, tries, id) WHERE ended_at IS NULL;
+-- Of one alert, notices come in their order.
+CREATE INDEX alert_notice_order ON alert_notice (sink, key, id) WHERE ended_at IS NULL;
 -- How sinks fare.
 CREATE TABLE alert_sink (
     name          TEXT NOT NULL PRIMARY KEY,
@@ -73,6 +75,11 @@ CREATE TABLE alert_sink (
     given_up      INTEGER NOT NULL DEFAULT 0, -- notices that were never delivered
     seen_at       INTEGER NOT NULL            -- when it was last tried
 ) STRICT, WITHOUT ROWID;
+-- What alerts are judged by every minute is found without looking at all there is: what died lately, and what will soon be too old.
+-- What was imported did not die here.
+ALTER TABLE cause_hour ADD COLUMN imported INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX cause_hour_by_hour ON cause_hour (hour);
+CREATE INDEX dead_by_cause_age ON dead (cause_key, kept_from);
 
 -- Pipelines that people paused: who, why and since when. Nothing of them is leased meanwhile.
 ALTER TABLE pipeline ADD COLUMN paused TEXT;

@@ -1,0 +1,164 @@
+//! Alerts of a store that several files know: who judges what, what is not judged at all, and what is not forgotten meanwhile.
+
+#[path = "support/in_memory.rs"]
+mod in_memory;
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::time::Duration;
+
+use redrive::alerts::Watching;
+use redrive::alerts::sinks::{Sink, SinkDefinition};
+use redrive::clock::Clock;
+use redrive::{FailureReport, Job, Pipeline, Reason, Redrive, json};
+use redrive_core::actors::{Actor, Via};
+use redrive_core::alerts::{Alert, Condition, RuleBook};
+use redrive_core::policy::Policy;
+use serde_json::Value;
+
+use self::in_memory::redrive;
+
+/// Dies of every input, with the code that it says.
+fn pipeline(name: &str) -> Pipeline {
+    let run = |job: Job| async move {
+        let code = job.input["code"].as_str().unwrap_or_default().to_owned();
+        Err::<Value, _>(FailureReport::new(Reason::RejectedInput, format!("{code} is missing")).with_code(code))
+    };
+    Pipeline::new(name, run).expect("a pipeline")
+}
+
+async fn bury(redrive: &Redrive, name: &str, letters: usize, code: &str) {
+    let inputs = (0..letters).map(|n| json!({"n": format!("{code}{n}"), "code": code}));
+    redrive.enqueue(&pipeline(name), inputs).await.expect("accepted");
+    redrive.drain(pipeline(name)).await.expect("drained");
+}
+
+/// Only what the condition needs is watched.
+fn rules(condition: Condition) -> RuleBook {
+    let mut book = RuleBook::default();
+    let all = &mut book.all;
+    (all.jump, all.disk) = (None, None);
+    match condition {
+        Condition::Rate => all.cause_letters = None,
+        _ => all.rate = None,
+    }
+    book
+}
+
+fn knowing(rules: RuleBook, names: &[&str], policy: &Policy) -> Watching {
+    let policies = names.iter().map(|name| (name.parse().expect("a name"), policy.clone()));
+    Watching::new(rules, Vec::new()).with_policies(policies.collect::<BTreeMap<_, _>>())
+}
+
+async fn firing(redrive: &Redrive, watching: &Watching) -> Vec<Alert> {
+    let list = redrive.check_alerts(watching).await.expect("checked");
+    list.alerts.into_iter().map(|view| view.alert).filter(Alert::is_firing).collect()
+}
+
+#[tokio::test]
+async fn a_file_judges_its_own_pipelines_and_leaves_those_of_others_alone() {
+    let (redrive, clock) = redrive();
+    bury(&redrive, "shop", 10, "price").await;
+    let mut off = rules(Condition::Rate);
+    off.all.rate = None;
+    let (shop, other) = (knowing(rules(Condition::Rate), &["shop"], &Policy::default()), ["other"]);
+    let (strict, lax) = (rules(Condition::Rate), off);
+    assert_eq!(firing(&redrive, &knowing(strict, &other, &Policy::default())).await, [], "it does not know shop");
+    let fired = firing(&redrive, &shop).await;
+    assert_eq!(fired.len(), 1);
+    clock.advance(Duration::from_secs(60));
+    let left = firing(&redrive, &knowing(lax, &other, &Policy::default())).await;
+    assert_eq!(left, fired, "that the other file watches no rate ends nothing of shop");
+}
+
+/// Who knows no pipeline looks by the defaults, and changes nothing for those who know some.
+#[tokio::test]
+async fn who_looks_on_sees_what_fires_and_keeps_nothing() {
+    let (redrive, _) = redrive();
+    bury(&redrive, "shop", 10, "price").await;
+    let onlooker = Watching::new(rules(Condition::Rate), Vec::new()).looking_on();
+    assert_eq!(firing(&redrive, &onlooker).await.len(), 1);
+    assert_eq!(redrive.store().list_alerts().await.expect("listed"), []);
+    let shop = knowing(rules(Condition::Rate), &["shop"], &Policy::default());
+    assert_eq!(firing(&redrive, &shop).await.len(), 1);
+    let mut off = rules(Condition::Rate);
+    off.all.rate = None;
+    firing(&redrive, &Watching::new(off, Vec::new()).looking_on()).await;
+    assert!(redrive.store().list_alerts().await.expect("listed")[0].alert.is_firing());
+}
+
+#[tokio::test]
+async fn how_long_letters_are_kept_is_not_guessed_for_pipelines_of_other_files() {
+    let (redrive, clock) = redrive();
+    bury(&redrive, "shop", 2, "price").await;
+    clock.advance(Duration::from_secs(13 * 86_400));
+    let for_ever = Policy { retention: None, ..Policy::default() };
+    let rules = || rules(Condition::Expiry);
+    assert_eq!(firing(&redrive, &knowing(rules(), &["other"], &Policy::default())).await, []);
+    assert_eq!(firing(&redrive, &knowing(rules(), &["shop"], &for_ever)).await, []);
+    let fires = firing(&redrive, &knowing(rules(), &["shop"], &Policy::default())).await;
+    assert_eq!(fires.iter().map(|alert| alert.condition).collect::<Vec<_>>(), [Condition::Expiry]);
+}
+
+#[tokio::test]
+async fn what_was_imported_did_not_die_here() {
+    let (from, _) = redrive();
+    bury(&from, "shop", 20, "price").await;
+    let mut lines = Vec::new();
+    from.export_dead(redrive::contract::DeadFilter::default(), &mut lines).await.expect("exported");
+    let (to, clock) = redrive();
+    let by = Actor::new("ada", Via::Api);
+    let imported = to.import_dead_file(("letters", Cursor::new(lines)), None, &by, |_| {}).await.expect("imported");
+    assert_eq!(imported.new, 20);
+    let watching = Watching::new(rules(Condition::Cause), Vec::new());
+    assert_eq!(firing(&to, &watching).await, []);
+    clock.advance(Duration::from_secs(5));
+    bury(&to, "shop", 12, "price").await;
+    let fires = firing(&to, &watching).await;
+    assert_eq!(fires.iter().map(|alert| alert.finding.numbers["letters"].clone()).collect::<Vec<_>>(), [json!(12)]);
+}
+
+/// A cause that fires is not over because others are busier.
+#[tokio::test]
+async fn a_cause_that_fires_is_looked_at_however_many_are_busier() {
+    let (redrive, _) = redrive();
+    let mut rules = rules(Condition::Cause);
+    rules.all.cause_share = 0.0;
+    let watching = Watching::new(rules, Vec::new());
+    bury(&redrive, "shop", 10, "quiet").await;
+    let quiet = firing(&redrive, &watching).await.remove(0);
+    for n in 0..50 {
+        let code: String = [n / 10, n % 10].map(|digit| char::from(b'a' + digit)).iter().collect();
+        bury(&redrive, "shop", 11, &format!("busy_{code}")).await;
+    }
+    let fires = firing(&redrive, &watching).await;
+    assert_eq!(fires.len(), 51);
+    assert!(fires.iter().any(|alert| alert.key == quiet.key && alert.since == quiet.since));
+}
+
+/// The time of a check is bounded: what is left waits for whoever comes next.
+#[tokio::test]
+async fn a_check_begins_to_tell_nothing_after_its_time() {
+    let (redrive, _) = redrive();
+    bury(&redrive, "shop", 10, "price").await;
+    bury(&redrive, "other", 10, "price").await;
+    let command = ["sh", "-c", "sleep 0.5"].map(str::to_owned).to_vec();
+    let slow = SinkDefinition::Command { command, folder: None };
+    let sink = Sink::new("slow", slow, Duration::from_secs(20));
+    let watching = Watching::new(rules(Condition::Rate), vec![sink]);
+    let list = redrive.check_alerts_within(&watching, Duration::ZERO).await.expect("checked");
+    assert_eq!(list.alerts.len(), 2);
+    assert!(list.sinks[0].view.waiting >= 1, "at most the first was told");
+    let list = redrive.check_alerts(&watching).await.expect("checked");
+    assert_eq!(list.sinks[0].view.waiting, 0);
+}
+
+#[tokio::test]
+async fn deaths_that_a_wrong_clock_counted_in_the_future_fire_nothing() {
+    let (redrive, clock) = redrive();
+    let right = clock.now();
+    clock.set(right + Duration::from_secs(86_400));
+    bury(&redrive, "shop", 10, "price").await;
+    clock.set(right);
+    assert_eq!(firing(&redrive, &Watching::new(rules(Condition::Rate), Vec::new())).await, []);
+}
