@@ -100,8 +100,21 @@ fn own_key(input: &Input) -> Result<Option<String>, String> {
     }
 }
 
+/// Whether a task says itself by what it is known, so that it was always known by that.
+pub fn brings_key(input: &Input) -> bool {
+    matches!(own_key(input), Ok(Some(_)))
+}
+
+/// How many tasks of a file may have run before tasks were known by their content, of tasks of which it is told, in their order,
+/// whether they are known. A file grows at its end: what is new behind all that is known was added. What is new before it, or where
+/// nothing is known, may be old.
+pub fn may_be_old(are_known: &[bool]) -> usize {
+    let old_part = are_known.iter().rposition(|is_known| *is_known).unwrap_or(are_known.len());
+    are_known[..old_part].iter().filter(|is_known| !**is_known).count()
+}
+
 /// Whether a key was made of the content of a task.
-pub fn is_by_content(key: &str) -> bool {
+fn is_by_content(key: &str) -> bool {
     key.starts_with("c:")
 }
 
@@ -255,6 +268,17 @@ mod tests {
         for given in ["product-7", "7", "a:b", "0123456789abcdef0123456z:12", "[1,\"c:x\"]"] {
             assert!(!is_made_up(given), "{given}");
         }
+    }
+
+    #[test]
+    fn what_is_new_at_the_end_of_a_file_was_added_and_what_is_new_before_may_be_old() {
+        let (known, new) = (true, false);
+        assert_eq!(may_be_old(&[]), 0);
+        assert_eq!(may_be_old(&[known, known, new, new]), 0);
+        assert_eq!(may_be_old(&[new, known, known, known, new]), 1, "however many are known");
+        assert_eq!(may_be_old(&[new, new]), 2);
+        let brings = |value: Value| brings_key(value.as_object().expect("an object"));
+        assert!(brings(json!({"key": 7})) && !brings(json!({"key": ""})) && !brings(json!({"sku": 7})));
     }
 
     #[test]

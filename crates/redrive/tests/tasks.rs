@@ -250,8 +250,18 @@ async fn enough_of_a_stream_ends_it() {
     let feed = Feed { limit: Some(2), ..feed(&redrive, None, WhenFull::Wait) };
     writing.write_all(b"a\nb\nc\nd\n").expect("written");
     let fed = feed.run(tasks, |_| ()).await.expect("fed");
-    assert_eq!((fed.accepted, fed.limited), (2, true));
+    assert_eq!((fed.accepted, fed.limited, fed.not_taken), (2, true, Some(2)), "what had come is told");
     drop(writing);
+    let (tasks, mut writing) = stream();
+    writing.write_all(b"e\nf\n").expect("written");
+    let fed = feed.run(tasks, |_| ()).await.expect("it ends though the stream is open");
+    assert_eq!((fed.accepted, fed.limited, fed.not_taken), (2, true, Some(0)));
+    drop(writing);
+    let (tasks, mut writing) = stream();
+    writing.write_all(lines(3_000).as_bytes()).expect("written");
+    drop(writing);
+    let fed = feed.run(tasks, |_| ()).await.expect("fed");
+    assert_eq!((fed.accepted, fed.not_taken), (2, Some(2_998)));
 }
 
 #[tokio::test]

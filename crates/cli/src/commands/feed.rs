@@ -44,7 +44,8 @@ pub async fn naming(
     let round = match (&args.round, args.again) {
         (None, true) => {
             let round = redrive.next_round(pipeline).await?;
-            say!("round {round} begins; to go on with it later: --round {round}");
+            let begins = if args.dry_run { "would begin" } else { "begins" };
+            say!("round {round} {begins}; to go on with it later: --round {round}");
             Some(round)
         }
         (round, _) => round.clone(),
@@ -54,7 +55,7 @@ pub async fn naming(
     match redrive.recognise_tasks(pipeline, tasks, &naming).await? {
         Recognised::AsItIs => Ok(naming),
         Recognised::ByLine(file) => Ok(Naming { by_line: Some(file), ..naming }),
-        Recognised::Changed { new, .. } => {
+        Recognised::Changed { new } => {
             let place = tasks.name();
             say!("{place} is not known here in this form: {new} of its tasks are new");
             say!("Tasks that ran before the upgrade are known by their unchanged file. If this is");
@@ -100,6 +101,21 @@ pub fn say_broken<S: Fn(&str)>(tasks: &Tasks, say: S) -> impl FnMut(BrokenLine) 
 /// How many broken lines were not said.
 pub fn unsaid(broken: u64) -> Option<String> {
     (broken > BROKEN_SHOWN).then(|| format!("and {} more broken lines", broken - BROKEN_SHOWN))
+}
+
+/// What a limit left, in words, if it was reached.
+pub fn limit(fed: &Fed) -> Option<String> {
+    let text = match fed.not_taken {
+        None => "the same command takes the next tasks".to_owned(),
+        Some(0) => "what comes later was not waited for".to_owned(),
+        Some(left) => format!("{left} more tasks had come and are NOT taken: give them again, or leave out --limit"),
+    };
+    fed.limited.then_some(text)
+}
+
+/// Whether lines of the input were not taken, so that they have to be given again.
+pub fn lines_refused(fed: &Fed) -> bool {
+    fed.broken > 0 || fed.not_taken.is_some_and(|left| left > 0)
 }
 
 /// What is known of tasks, in words: each count that is not zero.

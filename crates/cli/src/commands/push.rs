@@ -45,9 +45,12 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
         fed.known(),
         fed.broken
     )?;
-    Ok(match (signalled.is_cancelled() && !fed.complete, fed.broken) {
+    if let Some(limit) = feed::limit(&fed) {
+        say!("limit reached: {limit}");
+    }
+    Ok(match (signalled.is_cancelled() && !fed.complete, feed::lines_refused(&fed)) {
         (true, _) => Exit::Interrupted,
-        (false, 0) => Exit::Ok,
-        (false, _) => Exit::LinesRefused,
+        (false, false) => Exit::Ok,
+        (false, true) => Exit::LinesRefused,
     })
 }

@@ -39,6 +39,8 @@ fn again_begins_a_round_and_says_its_name() {
     sandbox.write("urls.txt", "https://a.example/1\n");
     sandbox.redrive("run urls.txt -- true").expect(0);
     assert!(sandbox.redrive("round list").expect(0).stdout.starts_with("no rounds: "));
+    let told = sandbox.redrive("run urls.txt --again --dry-run -- true").expect(0).complains(" would begin; ");
+    assert!(!told.stderr.contains(" begins"), "{}", told.stderr);
     for _ in 0..2 {
         let ran = sandbox.redrive("run urls.txt --again -- cat").expect(0).complains("done: 1");
         let result = &ran.json_lines()[0];

@@ -146,6 +146,24 @@ fn a_named_pipe_is_read_as_it_comes() {
     assert_eq!(json_lines(&sandbox.read("out.jsonl")).len(), 2);
 }
 
+/// What was read of a pipe is nowhere else: a limit does not lose it without a word.
+#[test]
+fn a_limit_says_what_had_come_of_a_stream_and_is_not_taken() {
+    let sandbox = Sandbox::new();
+    let args = ["run", "-", "--limit", "10", "--", "cat"];
+    let (code, results, said) = fed(&sandbox, &args, urls(0..50).as_bytes());
+    assert_eq!((code, results.len()), (Some(4), 10), "{said}");
+    assert!(said.contains("limit reached: 40 more tasks had come and are NOT taken"), "{said}");
+    let (code, results, said) = fed(&sandbox, &args, urls(0..20).as_bytes());
+    assert_eq!((code, results.len()), (Some(0), 10), "{said}");
+    assert!(!said.contains("the same command"), "{said}");
+    let mut pushing = open(&sandbox, &["push", "-", "--limit", "1"]);
+    pushing.stdin.take().expect("piped").write_all(urls(60..63).as_bytes()).expect("written");
+    let pushed = pushing.wait_with_output().expect("waited");
+    let said = String::from_utf8_lossy(&pushed.stderr);
+    assert!(pushed.status.code() == Some(4) && said.contains("limit reached: 2 more tasks"), "{said}");
+}
+
 /// A million lines, and then one that unpacks to a gigabyte: memory has room for neither.
 #[test]
 fn memory_does_not_grow_with_what_is_read() {
@@ -157,6 +175,29 @@ fn memory_does_not_grow_with_what_is_read() {
     let peak = peak_kib(&sandbox, &["push", "t.gz"], 4);
     assert!(peak < 300 * 1024, "{peak} KiB");
     assert_eq!(sandbox.ledger("default")["queued"], 200_000);
+}
+
+#[test]
+fn a_file_of_before_that_changed_is_asked_about_by_whatever_its_tasks_are_to_be_known() {
+    let sandbox = Sandbox::new();
+    sandbox.write("urls.txt", urls(0..10));
+    sandbox.redrive("run urls.txt -- true").expect(0);
+    of_before(&sandbox, &urls(0..10));
+    sandbox.write("urls.txt", urls(1..10));
+    sandbox.redrive("run urls.txt --key url -- true").expect(2).complains("9 of its tasks are new");
+    let (code, _, said) = fed(&sandbox, &["run", "-", "--key", "url", "--", "true"], urls(1..10).as_bytes());
+    assert_eq!(code, Some(2), "{said}");
+    // Most of them may be known.
+    sandbox.write("later.txt", urls(20..60));
+    sandbox.redrive("run later.txt --yes -- true").expect(0);
+    sandbox.write("urls.txt", format!("{}{}", urls(1..10), urls(20..60)));
+    sandbox.redrive("run urls.txt -- true").expect(2).complains("9 of its tasks are new");
+    sandbox.write("later.txt", urls(20..62));
+    sandbox.redrive("run later.txt -- true").expect(0).complains("40 done before; 2 new");
+    assert_eq!(sandbox.ledger("default")["accepted"], 52);
+    // What brings its key was always known by it.
+    sandbox.write("keyed.jsonl", "{\"key\":\"a\"}\n");
+    sandbox.redrive("run keyed.jsonl --key url -- true").expect(0).complains("done: 1");
 }
 
 /// The store as it was when tasks were known by their file and line.

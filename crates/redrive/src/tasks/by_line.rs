@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
 use redrive_core::ids::PipelineName;
-use redrive_core::tasks::{FILE_DIGITS, is_by_content};
-use redrive_store::contract::{FindTasks, KnownTask};
+use redrive_core::jobs::NewJob;
+use redrive_core::tasks::{FILE_DIGITS, brings_key, may_be_old};
+use redrive_store::contract::FindTasks;
 
 use super::feed::BATCH;
 use super::source;
@@ -34,12 +35,10 @@ pub enum Recognised {
     AsItIs,
     /// It is known by its lines.
     ByLine(ByLine),
-    /// It may be one that was known by its lines and was changed since: most of its tasks are new.
+    /// It may be one that was known by its lines and was changed since.
     Changed {
-        /// Tasks that would be new.
+        /// Tasks that would be new, and may have run before.
         new: u64,
-        /// Tasks that are known.
-        known: u64,
     },
 }
 
@@ -62,47 +61,39 @@ impl Redrive {
         if let Some(file) = tasks.known_by_line(files.into_iter().collect())? {
             return Ok(Recognised::ByLine(file));
         }
-        let (new, known) = self.count_by_content(pipeline, tasks, naming).await?;
-        Ok(if new > known { Recognised::Changed { new, known } } else { Recognised::AsItIs })
-    }
-
-    /// Whether tasks that are not known may have been known by their lines.
-    pub(super) async fn may_be_changed(&self, params: FindTasks) -> Result<Option<(u64, u64)>, Error> {
-        if params.round.is_some() || self.store.task_files(params.pipeline.clone()).await?.is_empty() {
-            return Ok(None);
-        }
-        let keys = params.keys.into_iter().filter(|key| is_by_content(key)).collect();
-        let found = self.store.known_tasks(FindTasks { keys, ..params }).await?;
-        let (new, known) = counted(&found);
-        Ok((new > known).then_some((new, known)))
-    }
-
-    /// How many tasks of a file are new, and how many known, of those that are known by their content.
-    async fn count_by_content(
-        &self,
-        pipeline: &PipelineName,
-        tasks: &Tasks,
-        naming: &Naming,
-    ) -> Result<(u64, u64), Error> {
         let mut keys = Vec::new();
         tasks.read(self, naming, |task| {
-            keys.extend(task.ok().and_then(|task| task.job.key).filter(|key| is_by_content(key)));
+            keys.extend(task.ok().and_then(|task| key_that_was_given(&task.job)));
             keys.len() < LOOKED_AT_MAX
         })?;
-        let (mut new, mut known) = (0, 0);
-        for part in keys.chunks(BATCH) {
-            let round = naming.round.clone();
-            let params = FindTasks { pipeline: pipeline.clone(), round, keys: part.to_vec() };
-            let counted = counted(&self.store.known_tasks(params).await?);
-            (new, known) = (new + counted.0, known + counted.1);
+        Ok(match self.count_old(pipeline, keys).await? {
+            0 => Recognised::AsItIs,
+            new => Recognised::Changed { new },
+        })
+    }
+
+    /// How many of these tasks, the first of a stream, are new and may have been known by their lines.
+    pub(super) async fn count_changed(&self, pipeline: &PipelineName, jobs: &[NewJob]) -> Result<u64, Error> {
+        match self.store.task_files(pipeline.clone()).await?.is_empty() {
+            true => Ok(0),
+            false => self.count_old(pipeline, jobs.iter().filter_map(key_that_was_given).collect()).await,
         }
-        Ok((new, known))
+    }
+
+    /// How many tasks with these keys are new and may be old.
+    async fn count_old(&self, pipeline: &PipelineName, keys: Vec<String>) -> Result<u64, Error> {
+        let mut are_known = Vec::with_capacity(keys.len());
+        for part in keys.chunks(BATCH) {
+            let params = FindTasks { pipeline: pipeline.clone(), round: None, keys: part.to_vec() };
+            are_known.extend(self.store.known_tasks(params).await?.iter().map(Option::is_some));
+        }
+        Ok(may_be_old(&are_known) as u64)
     }
 }
 
-fn counted(found: &[Option<KnownTask>]) -> (u64, u64) {
-    let known = found.iter().flatten().count() as u64;
-    (found.len() as u64 - known, known)
+/// The key of a task that did not bring it itself: before, it was known by its line.
+fn key_that_was_given(job: &NewJob) -> Option<String> {
+    job.key.clone().filter(|_| !brings_key(&job.input))
 }
 
 impl Tasks {

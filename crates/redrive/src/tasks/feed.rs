@@ -9,7 +9,7 @@ use redrive_core::jobs::NewJob;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
-use redrive_store::contract::{EnqueuedJob, FindTasks};
+use redrive_store::contract::EnqueuedJob;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +44,8 @@ pub struct Fed {
     pub complete: bool,
     /// Whether as many new tasks were taken as were allowed; more may be left.
     pub limited: bool,
+    /// Tasks of a stream that had come, and were not taken because as many were as were allowed: they are nowhere else.
+    pub not_taken: Option<u64>,
     /// The dead letters among the known tasks, if they were to be noted.
     pub dead: Vec<JobId>,
 }
@@ -162,15 +164,19 @@ impl Feed {
             if std::mem::take(&mut is_first) {
                 self.refuse_changed(&batch, &place).await?;
             }
-            self.enqueue(batch, is_stream, begun, &mut fed).await?;
+            let left = self.enqueue(batch, is_stream, begun, &mut fed).await?;
             if fed.limited {
+                leave.cancel();
+                fed.not_taken = is_stream.then_some(left);
                 break;
             }
         }
-        drop(batches);
-        if fed.limited {
-            leave.cancel();
+        while let Some(not_taken) = &mut fed.not_taken {
+            // What else had come of a stream is lost to whoever reads it next: it is counted.
+            let Some(batch) = batches.recv().await else { break };
+            *not_taken += batch.len() as u64;
         }
+        drop(batches);
         let read = reading.await.map_err(|panic| Error::Internal(format!("reading tasks ended: {panic}")))?;
         let (refused, end) = read?;
         fed.broken = refused;
@@ -180,28 +186,26 @@ impl Feed {
 
     /// Refuses a stream whose first tasks are not known, where they may have been known by their lines.
     async fn refuse_changed(&self, batch: &[NewJob], place: &str) -> Result<(), Error> {
-        let keys = batch.iter().filter_map(|job| job.key.clone()).collect();
-        let params = FindTasks { pipeline: self.pipeline.clone(), round: self.naming.round.clone(), keys };
-        match self.redrive.may_be_changed(params).await? {
-            Some((new, _)) => Err(TasksError::Changed { place: place.to_owned(), new }.into()),
-            None => Ok(()),
+        if self.naming.round.is_some() {
+            return Ok(());
+        }
+        match self.redrive.count_changed(&self.pipeline, batch).await? {
+            0 => Ok(()),
+            new => Err(TasksError::Changed { place: place.to_owned(), new }.into()),
         }
     }
 
+    /// Enqueues a batch, as far as is allowed; says how many of it are left.
     async fn enqueue(
         &self,
         mut batch: Vec<NewJob>,
         is_stream: bool,
         begun: Timestamp,
         fed: &mut Fed,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let mut size = batch.len();
-        while !batch.is_empty() && (is_stream || !self.stop.is_cancelled()) {
+        while !batch.is_empty() && !fed.limited && (is_stream || !self.stop.is_cancelled()) {
             let left = self.limit.map_or(usize::MAX, |limit| to_size(limit.saturating_sub(fed.accepted)));
-            if left == 0 {
-                fed.limited = true;
-                return Ok(());
-            }
             // What had come of a stream before it was left is nowhere else: nobody makes room for it any more.
             let queued_max = self.queued_max.filter(|_| !(is_stream && self.stop.is_cancelled()));
             let part: Vec<NewJob> = batch.iter().take(size.min(left)).cloned().collect();
@@ -211,6 +215,7 @@ impl Feed {
                     fed.count(&enqueued, begun, self.keep_dead);
                     batch.drain(..enqueued.len());
                     size = batch.len();
+                    fed.limited = self.limit.is_some_and(|limit| fed.accepted >= limit);
                 }
                 Err(Error::Store(full @ StoreError::QueueFull { queued, max, .. })) => {
                     let room = to_size(max.saturating_sub(queued));
@@ -226,7 +231,7 @@ impl Feed {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(batch.len() as u64)
     }
 }
 

@@ -14,6 +14,7 @@ use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use serde_json::{Value, json};
 
+use super::super::feed;
 use super::retry_dead::Retried;
 use super::work::Worked;
 use crate::exit::Exit;
@@ -120,7 +121,7 @@ impl RunEnd {
             Exit::Waited
         } else if too_many_died {
             Exit::Dead
-        } else if self.fed.broken > 0 {
+        } else if feed::lines_refused(&self.fed) {
             Exit::LinesRefused
         } else if self.replaying > 0 && (self.fed.known_open > 0 || self.retried.is_some()) {
             Exit::Paused
@@ -167,6 +168,7 @@ impl RunEnd {
             "retried": self.retried.as_ref().map(retried),
             "broken": fed.broken,
             "limited": fed.limited,
+            "not_taken": fed.not_taken.unwrap_or(0),
             "left": self.left,
             "replaying": self.replaying,
             "handed_on": self.handed_on,

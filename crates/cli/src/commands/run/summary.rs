@@ -34,8 +34,8 @@ impl RunEnd {
         if self.fed.broken > 0 {
             say!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
         }
-        if self.fed.limited {
-            say!("{} the same command takes the next tasks", paint(WAITING, "limit reached:"));
+        if let Some(limit) = feed::limit(&self.fed) {
+            say!("{} {limit}", paint(WAITING, "limit reached:"));
         }
         if let Some(waited) = &self.waited {
             waiting::show(waited, redrive.now());
