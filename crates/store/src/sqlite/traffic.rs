@@ -16,6 +16,16 @@ use crate::contract::{
 };
 use crate::error::Result;
 
+/// Goes from one version of a pipeline to the next, and to the hours of each: what was counted long ago is not looked at.
+const COVERAGE: &str = "WITH RECURSIVE known(pipeline, version) AS (
+        SELECT id, (SELECT min(version) FROM coverage WHERE pipeline = id) FROM pipeline
+        UNION ALL SELECT pipeline, (SELECT min(c.version) FROM coverage c
+                                    WHERE c.pipeline = known.pipeline AND c.version > known.version)
+        FROM known WHERE version IS NOT NULL)
+     SELECT p.name, c.version, c.hour * 3600000, c.field, c.found, c.missing
+     FROM known CROSS JOIN coverage c ON c.pipeline = known.pipeline AND c.version = known.version
+     JOIN pipeline p ON p.id = c.pipeline WHERE c.hour >= ?1";
+
 #[async_trait]
 impl TrafficStore for SqliteStore {
     async fn traffic(&self, params: CountTraffic) -> Result<Vec<TrafficCount>> {
@@ -28,16 +38,7 @@ impl TrafficStore for SqliteStore {
 
     async fn coverage(&self, since: Timestamp) -> Result<Vec<CoverageCount>> {
         self.read(move |conn| {
-            let mut select = conn.prepare_cached(
-                "WITH RECURSIVE known(pipeline, version) AS (
-                    SELECT id, (SELECT min(version) FROM coverage WHERE pipeline = id) FROM pipeline
-                    UNION ALL SELECT pipeline, (SELECT min(c.version) FROM coverage c
-                                                WHERE c.pipeline = known.pipeline AND c.version > known.version)
-                    FROM known WHERE version IS NOT NULL)
-                 SELECT p.name, c.version, c.hour * 3600000, c.field, c.found, c.missing
-                 FROM known CROSS JOIN coverage c ON c.pipeline = known.pipeline AND c.version = known.version
-                 JOIN pipeline p ON p.id = c.pipeline WHERE c.hour >= ?1",
-            )?;
+            let mut select = conn.prepare_cached(COVERAGE)?;
             let rows = select.query_map([since.hour()], |row| {
                 Ok(CoverageCount {
                     pipeline: rows::parsed(row, 0)?,
@@ -220,4 +221,21 @@ fn rows_of(conn: &Connection, sql: &str, conditions: &Conditions) -> Result<Vec<
         Ok(DeadCount { value: row.get(0)?, reason: rows::parsed_opt(row, 1)?, count: row.get(2)?, of: row.get(3)? })
     })?;
     Ok(rows.collect::<RowResult<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It is read every minute, for alerts.
+    #[test]
+    fn the_latest_coverage_is_found_without_looking_at_all() {
+        let mut conn = Connection::open_in_memory().expect("opened");
+        super::super::schema::migrate(&mut conn, std::path::Path::new("memory:")).expect("made");
+        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {COVERAGE}")).expect("prepared");
+        let steps = explain.query_map([0], |row| row.get::<_, String>(3)).expect("explained");
+        let steps: Vec<_> = steps.collect::<RowResult<_>>().expect("read");
+        assert!(!steps.iter().any(|step| step.starts_with("SCAN c")), "{steps:?}");
+        assert!(steps.iter().any(|step| step.contains("pipeline=? AND version=? AND hour>?")), "{steps:?}");
+    }
 }
