@@ -222,6 +222,24 @@ async fn a_stream_that_is_left_loses_nothing_that_had_come() {
     drop(writing);
 }
 
+/// Compressed data that has not come yet is not damaged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compressed_stream_that_is_left_is_cut_and_not_damaged() {
+    let (redrive, _) = redrive();
+    let (tasks, mut writing) = stream();
+    let feed = feed(&redrive, None, WhenFull::Wait);
+    // A beginning of gzip, as far as its header.
+    writing.write_all(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]).expect("written");
+    feed.stop.cancel();
+    let broken = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&broken);
+    let fed = feed.run(tasks, move |line: BrokenLine| heard.lock().expect("unpoisoned").push(line)).await;
+    assert!(!fed.expect("fed").complete);
+    let broken = broken.lock().expect("unpoisoned");
+    assert!(broken.len() == 1 && broken[0].why.contains("its end had not come yet"), "{broken:?}");
+    drop(writing);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_writes_without_end_is_left_in_the_end() {
     let (redrive, _) = redrive();

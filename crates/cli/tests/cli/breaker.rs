@@ -37,6 +37,21 @@ fn topped_up_means_go_on() {
 }
 
 #[test]
+fn only_tasks_of_the_pipelines_that_were_turned_are_counted_and_a_pause_is_told() {
+    let sandbox = held();
+    let pipeline =
+        |name: &str| format!("[pipeline.{name}]\ncommand = [\"sh\", \"solve.sh\"]\ntarget = \"solver.example\"\n");
+    sandbox.write("redrive.toml", pipeline("solver") + &pipeline("other"));
+    sandbox.write("two.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    sandbox.redrive("run two.jsonl -p other --max-wait 0").expect(7);
+    sandbox.redrive("pipeline pause other").expect(0);
+    let closed = sandbox.redrive("breaker close solver.example --pipeline other").expect(0).stdout;
+    assert!(closed.contains("pipeline other: 2 tasks go on\nbut pipeline other is paused"), "{closed}");
+    let closed = sandbox.redrive("breaker close solver.example").expect(0).stdout;
+    assert!(closed.contains("pipeline solver: 3 tasks go on") && !closed.contains("paused"), "{closed}");
+}
+
+#[test]
 fn a_probe_goes_when_somebody_says_so() {
     let sandbox = held();
     sandbox.write("topped-up", "");

@@ -48,6 +48,17 @@ fn one_letter_goes_by_its_number_and_says_what_became_of_it() {
 }
 
 #[test]
+fn each_letter_that_was_named_and_not_tried_is_told() {
+    let sandbox = sandbox(3);
+    let numbers: Vec<_> = sandbox.dead().iter().map(number).collect();
+    sandbox.run(&["retry", &numbers[0], "--set", "ok=true"]).expect(0);
+    let some = sandbox.run(&["retry", &numbers[0], &numbers[1], "--set", "ok=true"]).expect(1);
+    some.complains("is done, not dead").complains(&format!("{}  recovered", numbers[1]));
+    let none = sandbox.run(&["retry", &numbers[0], &numbers[1]]).expect(1);
+    assert_eq!(none.stderr.matches("is done, not dead").count(), 2, "{}", none.stderr);
+}
+
+#[test]
 fn an_id_is_known_by_its_end() {
     let sandbox = sandbox(1);
     let id = sandbox.dead()[0]["id"].as_str().expect("an id").to_owned();

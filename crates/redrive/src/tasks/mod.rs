@@ -181,8 +181,9 @@ impl Tasks {
         let mut records = match Records::of(reader, self.format, &self.extension) {
             Ok(records) => records,
             Err(error) if is_packed => {
-                each(Err(breaks_off(1, &error)));
-                return Ok(ReadEnd::default());
+                let is_cut = is_cut.load(Ordering::Relaxed);
+                each(Err(if is_cut { not_come(1) } else { breaks_off(1, &error) }));
+                return Ok(ReadEnd { is_cut });
             }
             Err(error) => return Err(unreadable(error)),
         };
@@ -193,14 +194,14 @@ impl Tasks {
                 Ok(Some(record)) => record,
                 Ok(None) => return Ok(ReadEnd { is_cut: is_cut() }),
                 Err(error) if is_packed => {
-                    each(Err(breaks_off(line + 1, &error)));
-                    return Ok(ReadEnd::default());
+                    each(Err(if is_cut() { not_come(line + 1) } else { breaks_off(line + 1, &error) }));
+                    return Ok(ReadEnd { is_cut: is_cut() });
                 }
                 Err(error) => return Err(unreadable(error)),
             };
             line = record.line;
             if is_cut() && !record.is_whole {
-                each(Err(BrokenLine { number: line, why: "its end had not come yet: it is left out".to_owned() }));
+                each(Err(not_come(line)));
                 return Ok(ReadEnd { is_cut: true });
             }
             let Some(task) = task(redrive, &mut namer, record)? else { continue };
@@ -244,6 +245,11 @@ fn task(
         Err(Unnamed::Broken(why)) => Ok(Some(Err(BrokenLine { number, why }))),
         Err(Unnamed::Uncounted(source)) => Err(TasksError::NoTemporaryFile(source)),
     }
+}
+
+/// The line at which a stream was left before its end.
+fn not_come(number: u64) -> BrokenLine {
+    BrokenLine { number, why: "its end had not come yet: it is left out".to_owned() }
 }
 
 /// A line at which compressed data ends before its end.

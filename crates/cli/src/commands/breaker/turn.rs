@@ -17,12 +17,18 @@ use crate::output::print::{out, say};
 pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
     check(&redrive, setting, args.pipeline.as_ref()).await?;
-    let held = held(&redrive, &args.target).await?;
-    let pipelines = redrive.turn_breakers(&args.target, args.pipeline.as_ref(), &turn, &actor()).await?;
-    let (target, pipelines) = (cut(&args.target, 60), listed(&pipelines));
+    let breakers = redrive.list_breakers(None).await?;
+    let turned = redrive.turn_breakers(&args.target, args.pipeline.as_ref(), &turn, &actor()).await?;
+    let of_them = breakers.iter().filter(|view| view.target == args.target && turned.contains(&view.pipeline));
+    let held: u64 = of_them.map(|view| view.held).sum();
+    let (target, pipelines) = (cut(&args.target, 60), listed(&turned));
     match turn {
         BreakerTurn::Close => out!("{target} is asked again in {pipelines}: {held} tasks go on")?,
         _ => out!("one task of {target} in {pipelines} goes now to see; {held} wait")?,
+    }
+    let pauses = redrive.store().pauses().await?;
+    for name in turned.iter().filter(|name| pauses.contains_key(*name)) {
+        out!("but pipeline {name} is paused: `redrive pipeline resume {name}` lets it go on")?;
     }
     Ok(Exit::Ok)
 }
@@ -52,12 +58,6 @@ async fn check(redrive: &Redrive, setting: &Setting, pipeline: Option<&PipelineN
         redrive.find_pipeline(setting, name).await?;
     }
     Ok(())
-}
-
-/// How many tasks wait for a target.
-async fn held(redrive: &Redrive, target: &str) -> Result<u64> {
-    let breakers = redrive.list_breakers(None).await?;
-    Ok(breakers.iter().filter(|view| view.target == target).map(|view| view.held).sum())
 }
 
 /// Whether a task of the target is queued; if that cannot be seen in time it may be.

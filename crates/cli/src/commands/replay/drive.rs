@@ -153,6 +153,9 @@ fn exit(replay: &ReplayView) -> Exit {
     match replay.state {
         ReplayState::Paused => Exit::Paused,
         _ if replay.progress.failed > 0 => Exit::Dead,
+        // Not all was tried that was to be.
+        ReplayState::Cancelling | ReplayState::Cancelled => Exit::Failed,
+        _ if replay.progress.gone > 0 => Exit::Failed,
         _ => Exit::Ok,
     }
 }

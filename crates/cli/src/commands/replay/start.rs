@@ -83,22 +83,29 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<
         edits: args.edits,
         pins: replays::pins(&pipelines),
     };
+    let mut not_dead = Vec::new();
+    for id in &wanted.ids {
+        not_dead.extend(redrive.find_not_dead(&[*id]).await?);
+    }
     let (started, plan) = redrive.start_replay(new).await?;
     let Some(id) = started else {
-        if let Some(not_dead) = redrive.find_not_dead(&wanted.ids).await? {
-            bail!("{not_dead}");
+        if !not_dead.is_empty() {
+            let lines: Vec<_> = not_dead.iter().map(ToString::to_string).collect();
+            bail!("{}", lines.join("\n"));
         }
         plan::print(&plan, mode)?;
         return if plan.matched == 0 { bail!("no dead letters are like that") } else { Ok(Exit::Failed) };
     };
     let letters = (args.pacing.is_none() && found.included <= HANDFUL).then(|| Letters::of(id));
     tell(&plan, mode, letters.is_none().then_some(id))?;
+    not_dead.iter().for_each(|not_dead| say!("left out: {not_dead}"));
     if args.drive.detach {
         out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;
         let replay = redrive.find_replay(ReplayRef::Id(id)).await?;
         return tell_awaited(redrive, &replay).await;
     }
-    drive::drive(redrive, pipelines, (id, letters), counter, &args.drive.work).await
+    let exit = drive::drive(redrive, pipelines, (id, letters), counter, &args.drive.work).await?;
+    Ok(if exit == Exit::Ok && !not_dead.is_empty() { Exit::Failed } else { exit })
 }
 
 /// Says what was begun, unless it is a handful that is spoken of one by one, and what was left out. What comes of the letters may
