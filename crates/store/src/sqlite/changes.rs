@@ -194,15 +194,17 @@ impl Seen {
         look().map_err(|fault: Fault| fault.into_store_error(&looks.path))
     }
 
-    /// What others have changed. What happened before the first look is not known.
-    fn compare(&mut self, mut counters: Counters, noticed: &Noticed) -> Change {
-        for (count, own) in counters.iter_mut().zip(&noticed.own) {
-            *count -= own.load(Ordering::SeqCst);
-        }
-        let Some(before) = self.others.replace(counters) else { return Change::ALL };
+    /// What others have added. What happened before the first look is not known. A commit of this process that is under way is
+    /// taken off already though it is not yet counted, so less than before says nothing; the look after the commit tells.
+    fn compare(&mut self, counters: Counters, noticed: &Noticed) -> Change {
         let mut change = Change::default();
-        for topic in Topic::ALL.into_iter().filter(|topic| counters[*topic as usize] != before[*topic as usize]) {
-            change.add(topic);
+        let others = self.others.get_or_insert([i64::MIN; Topic::ALL.len()]);
+        for topic in Topic::ALL {
+            let added = counters[topic as usize] - noticed.own[topic as usize].load(Ordering::SeqCst);
+            if added > others[topic as usize] {
+                others[topic as usize] = added;
+                change.add(topic);
+            }
         }
         change
     }
@@ -222,4 +224,29 @@ fn counters(conn: &Connection) -> Result<Counters, Fault> {
         }
     }
     Ok(counters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_under_way_is_not_taken_for_another_s_and_hides_none() {
+        let (mut seen, noticed) = (Seen::default(), Noticed::default());
+        let so_far = Counters::default();
+        let one_more = so_far.map(|count| count + 1);
+        assert_eq!(seen.compare(so_far, &noticed), Change::ALL, "what was before the first look is not known");
+        noticed.expect(&one_more);
+        assert!(seen.compare(so_far, &noticed).is_none(), "nobody wrote");
+        assert!(seen.compare(one_more, &noticed).is_none(), "this process wrote");
+        noticed.expect(&one_more);
+        assert!(
+            seen.compare(one_more.map(|count| count + 1), &noticed).is_none(),
+            "this process wrote, or another did"
+        );
+        assert_eq!(seen.compare(one_more.map(|count| count + 2), &noticed), Change::ALL, "another wrote too");
+        noticed.expect(&one_more);
+        noticed.take_back(&one_more);
+        assert!(seen.compare(one_more.map(|count| count + 2), &noticed).is_none(), "the commit failed");
+    }
 }

@@ -125,6 +125,13 @@ pub(super) fn pull(batch: &mut Batch<'_>, lane: i64, due_at: Timestamp, seq: i64
     Ok(delete.execute([lane, due_at.as_millis(), seq])? == 1)
 }
 
+/// Takes the jobs at the head of a lane out of it, up to this one.
+pub(super) fn pull_until(batch: &mut Batch<'_>, lane: i64, due_at: Timestamp, seq: i64) -> Result<(), Fault> {
+    let delete = batch.hot("DELETE FROM place WHERE lane = ?1 AND (due_at, seq) <= (?2, ?3)")?;
+    delete.execute([lane, due_at.as_millis(), seq])?;
+    Ok(())
+}
+
 /// Takes a job that is not leased out of wherever it waits; says whether it was there.
 pub(super) fn pull_anywhere(
     batch: &mut Batch<'_>,

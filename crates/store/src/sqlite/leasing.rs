@@ -1,6 +1,7 @@
 //! Leasing: from a lane, or from what is held beside it, to a worker, past the gates that it came with.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use redrive_core::breakers::Gates;
 use redrive_core::definitions::{Pins, fits};
@@ -164,15 +165,14 @@ impl<'a> Leasing<'a, '_> {
     /// Takes due jobs from the lane. Those that a gate does not let through are held beside it, unless they need no target.
     fn take_due(&mut self) -> Result<(), Fault> {
         let Some(lane) = self.lane else { return Ok(()) };
-        let mut held: BTreeMap<&'a str, i64> = BTreeMap::new();
+        // The lane beside it of each target, and how many jobs came there.
+        let mut held: BTreeMap<&'a str, (i64, i64)> = BTreeMap::new();
         let mut set_aside = 0;
         while self.room() > 0 && set_aside < HELD_PER_LEASE_MAX {
             let due = self.due_jobs(lane)?;
-            if due.is_empty() {
-                break;
-            }
+            let Some(last) = due.last() else { break };
+            lanes::pull_until(self.batch, lane, last.due_at, last.seq)?;
             for job in due {
-                lanes::pull(self.batch, lane, job.due_at, job.seq)?;
                 let target = job.target.as_deref().filter(|_| job.saved.is_none()).unwrap_or_default();
                 let Some((&target, probes)) = self.gates.iter_mut().find(|(gated, _)| **gated == target) else {
                     self.grant(job, false)?;
@@ -183,15 +183,17 @@ impl<'a> Leasing<'a, '_> {
                     self.grant(job, true)?;
                     continue;
                 }
-                let held_lane = lanes::held(self.batch, self.pipeline, self.replay, target)?;
-                lanes::push(self.batch, held_lane, job.due_at, job.seq)?;
-                *held.entry(target).or_default() += 1;
+                let (beside, jobs) = match held.entry(target) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert((lanes::held(self.batch, self.pipeline, self.replay, target)?, 0)),
+                };
+                lanes::push(self.batch, *beside, job.due_at, job.seq)?;
+                *jobs += 1;
                 set_aside += 1;
             }
         }
-        for (target, jobs) in held {
-            let held_lane = lanes::held(self.batch, self.pipeline, self.replay, target)?;
-            lanes::count_held(self.batch, held_lane, jobs)?;
+        for (beside, jobs) in held.into_values() {
+            lanes::count_held(self.batch, beside, jobs)?;
         }
         Ok(())
     }

@@ -16,9 +16,6 @@ use crate::contract::{ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, Pa
 const SHUT: &str = "EXISTS (SELECT 1 FROM breaker b WHERE b.pipeline = d.pipeline AND b.target = d.target
                             AND b.breaker ->> 'state' <> 'closed')";
 
-/// What is known of a letter's payload without looking for it.
-const PAYLOAD_ROUGHLY: &str = "iif(d.saved, 'kept', 'gone')";
-
 /// What is known of a letter's payload; `host` is the value that this machine is bound to.
 fn payload_closely(host: &str) -> String {
     format!(
@@ -77,27 +74,41 @@ fn facts(row: &Row<'_>, first: usize) -> RowResult<LetterFacts> {
 }
 
 pub(super) fn survey(conn: &Connection, params: &SurveyLetters) -> Result<Vec<(LetterFacts, u64)>, Fault> {
+    let asked = params.selection.filter.reason;
+    let is_close = |reason: &Reason| params.closely.contains(reason);
+    let mut letters = Vec::new();
+    // Apart, because the payloads of those that are looked at closely are not in the indexes by which all are counted.
+    if asked.is_none_or(|reason| !is_close(&reason)) && !Reason::ALL.iter().all(is_close) {
+        letters = count(conn, params, false)?;
+    }
+    if asked.as_ref().map_or(!params.closely.is_empty(), is_close) {
+        letters.extend(count(conn, params, true)?);
+    }
+    Ok(letters)
+}
+
+/// Counts letters by what is known of them: those that are looked at closely, or the others.
+fn count(conn: &Connection, params: &SurveyLetters, closely: bool) -> Result<Vec<(LetterFacts, u64)>, Fault> {
     // Without an end all that are dead are meant, also those that died while the clock was ahead.
     let mut conditions = dead::conditions(conn, &params.selection.filter)?;
     conditions.ids("d.id", &params.selection.ids)?;
-    let payload = match params.closely.as_slice() {
-        [] => PAYLOAD_ROUGHLY.to_owned(),
-        reasons => {
-            let host = conditions.bind(params.host.clone());
-            let reasons: Vec<String> = reasons.iter().map(|reason: &Reason| format!("'{reason}'")).collect();
-            let closely = payload_closely(&host);
-            format!("iif(d.reason IN ({}), {closely}, {PAYLOAD_ROUGHLY})", reasons.join(", "))
-        }
-    };
+    let close: Vec<String> = params.closely.iter().map(|reason| format!("'{reason}'")).collect();
+    conditions.holds(&format!("d.reason {} ({})", if closely { "IN" } else { "NOT IN" }, close.join(", ")));
+    let payload = if closely { payload_closely(&conditions.bind(params.host.clone())) } else { "'gone'".to_owned() };
     let (auto_replays, shut) = if params.automatic { ("d.auto_replays", SHUT) } else { ("0", "0") };
     let (claimed, recovered) = (claimed(conn)?, recovered(conn, params.tried)?);
+    // What is the same for all need not be sorted by.
+    let differ =
+        [(4, claimed != "0"), (5, closely), (6, params.automatic), (7, params.automatic), (8, recovered != "0")];
+    let group: String =
+        differ.iter().filter(|(_, differs)| *differs).map(|(column, _)| format!(", {column}")).collect();
     // Names come last: letters are counted by the rows of their pipelines, which the indexes have.
     let sql = format!(
         "SELECT (SELECT name FROM pipeline WHERE id = f.pipeline), f.reason, f.gate, f.claimed, f.payload, f.auto_replays,
                 f.shut, f.recovered, f.letters
          FROM (SELECT d.pipeline, d.reason, d.gate, {claimed} AS claimed, {payload} AS payload,
                       {auto_replays} AS auto_replays, {shut} AS shut, {recovered} AS recovered, count(*) AS letters
-               FROM dead d {conditions} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8) f"
+               FROM dead d {conditions} GROUP BY 1, 2, 3{group}) f"
     );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map(conditions.values(), |row| Ok((facts(row, 0)?, row.get(8)?)))?;

@@ -77,9 +77,6 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
     if let Some(failure) = &decision.failure {
         add_failure(batch, job, failure)?;
     }
-    if decision.destination == Destination::Done {
-        payloads::let_go(batch, job, payload.map(|payload| payload.hash))?;
-    }
     let Moved { pipeline, target, counted } = match &decision.destination {
         Destination::Done => complete(batch, (seq, token), settlement, params.now)?,
         Destination::Queue { due_at } => requeue(batch, (seq, begun), (decision, token), *due_at)?,
@@ -209,21 +206,25 @@ fn complete(
     settlement: &Settlement,
     now: Timestamp,
 ) -> Result<Moved, Fault> {
-    let Settlement { decision, definition, .. } = settlement;
+    let Settlement { lease: Lease { job, .. }, decision, definition, .. } = settlement;
     let select = batch.hot(
-        "SELECT id, pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin FROM job WHERE seq = ?1",
+        "SELECT pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin, reason IS NOT NULL
+         FROM job WHERE seq = ?1",
     )?;
-    let (id, pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin) =
-        select.query_row([seq], |row| {
-            let id: [u8; 16] = row.get(0)?;
-            let key: Option<String> = row.get(2)?;
-            let replay: Option<i64> = row.get(5)?;
-            let (round, origin): (String, Option<String>) = (row.get(8)?, row.get(9)?);
-            let accepted_at: i64 = row.get(4)?;
-            Ok((id, row.get(1)?, key, row.get(3)?, accepted_at, replay, row.get(6)?, row.get(7)?, round, origin))
+    let (pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin, has_failed) = select
+        .query_row([seq], |row| {
+            let (pipeline, accepted_at): (i64, i64) = (row.get(0)?, row.get(3)?);
+            let (key, replay): (Option<String>, Option<i64>) = (row.get(1)?, row.get(4)?);
+            let (round, origin): (String, Option<String>) = (row.get(7)?, row.get(8)?);
+            let (tracked, has_failed): (_, bool) = (row.get(6)?, row.get(9)?);
+            Ok((pipeline, key, row.get(2)?, accepted_at, replay, row.get(5)?, tracked, round, origin, has_failed))
         })?;
     batch.hot("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     let tally = decision.tally;
+    // Only failures bring payloads besides the one that is kept.
+    if has_failed || tally.replays > 0 {
+        payloads::let_go(batch, *job, decision.payload().map(|payload| payload.hash))?;
+    }
     batch
         .hot(
             "INSERT INTO done (job, pipeline, key, target, accepted_at, done_at, attempts, crashes, replays, number, round,
@@ -231,7 +232,7 @@ fn complete(
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
-            id,
+            job.as_bytes(),
             pipeline,
             key,
             target,
@@ -251,8 +252,7 @@ fn complete(
         batch.ledger(pipeline).recovered += 1;
     }
     if let Some(replay) = replay {
-        let job = JobId::from_bytes(id);
-        let ended = Ended { replay, job, pipeline, state: LetterState::Recovered, keys: (cause_key, None) };
+        let ended = Ended { replay, job: *job, pipeline, state: LetterState::Recovered, keys: (cause_key, None) };
         replay_letters::note_end(batch, &ended, now)?;
     }
     Ok(Moved { pipeline, target, counted: counted(tally, tracked)? })

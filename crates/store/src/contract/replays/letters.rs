@@ -17,7 +17,7 @@ use super::Selection;
 pub struct SurveyLetters {
     /// Which letters.
     pub selection: Selection,
-    /// The reasons whose letters' payloads are looked up. Of the others it is only said whether they have one.
+    /// The reasons whose letters' payloads matter, and are looked up. Those of the others are said to be gone.
     pub closely: Vec<Reason>,
     /// Whether it matters how often letters were replayed by themselves, and whether their targets' breakers are closed.
     pub automatic: bool,

@@ -131,6 +131,12 @@ CREATE INDEX cause_rule_by_part ON cause_rule (into_key);
 -- `total` counts jobs, each once; what failed again is counted apart. Whether the last death of a letter is among those.
 ALTER TABLE cause_key ADD COLUMN refailed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE dead ADD COLUMN refailed INTEGER NOT NULL DEFAULT 0;
+-- SQLite takes no computed column out of an index: whoever asked for it read the letters. Payloads that matter are looked up.
+DROP INDEX dead_by_reason;
+DROP INDEX dead_by_pipeline;
+ALTER TABLE dead DROP COLUMN saved;
+CREATE INDEX dead_by_reason ON dead (reason, died_at, gate, pipeline);
+CREATE INDEX dead_by_pipeline ON dead (pipeline, died_at, gate, reason);
 -- The key that a part was split from, and whether it was brought back: no failure finds it then, and its letters go.
 ALTER TABLE cause_key ADD COLUMN parent INTEGER;
 ALTER TABLE cause_key ADD COLUMN retired INTEGER NOT NULL DEFAULT 0;
