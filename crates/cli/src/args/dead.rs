@@ -122,6 +122,9 @@ pub struct ImportArgs {
     /// key or target; FIELD is a name, a.b for one inside another, or /a/b
     #[arg(long = "field", value_name = "WHAT=FIELD", value_parser = named, requires = "pipeline")]
     pub fields: Vec<(Field, String)>,
+    /// Keep what looks secret in letters of another program that have no input of their own: their command needs it
+    #[arg(long, requires = "pipeline")]
+    pub keep_secrets: bool,
     /// Say what would come of it; nothing is taken in
     #[arg(long)]
     pub dry_run: bool,

@@ -3,6 +3,8 @@
 //! The same object is always the same letter, so that a file that is taken in twice adds nothing: a letter's id is made of its
 //! pipeline and its key, and its key is the one by which a run would know the task.
 
+mod attempts;
+mod errors;
 mod fields;
 mod origins;
 
@@ -17,8 +19,10 @@ use crate::secrets::Secrets;
 use crate::tasks::{Identity, identify};
 use crate::time::Timestamp;
 
+use self::attempts::{Attempts, Told};
+use self::errors::{add_error, read_error};
 pub use self::fields::Field;
-use self::origins::{label, mask_details};
+use self::origins::{label, mask_details, mask_task};
 
 /// The most that is kept of a message, and of a stack trace, in characters.
 const MESSAGE_MAX: usize = 20_000;
@@ -39,6 +43,8 @@ pub struct Reading {
     pub rules: Vec<Rule>,
     /// What is masked in what is told of failures.
     pub secrets: Secrets,
+    /// Whether what looks secret stays where everything that tells nothing of the failure is the input.
+    pub keep_secrets: bool,
 }
 
 /// A letter of another program.
@@ -48,23 +54,28 @@ pub struct ForeignLetter {
     pub letter: DeadLetter,
     /// Whether it says when it failed; if not, it died when it was taken in.
     pub dated: bool,
+    /// Whether its input has masks in place of what looked secret.
+    pub masked: bool,
 }
 
 impl Reading {
     /// The letter that an object is; why it is none, if it is none.
     pub fn read(&self, mut object: Input, now: Timestamp) -> Result<ForeignLetter, String> {
-        let mut report = self.report(&mut object)?;
+        let attempts = self.attempts(&mut object)?;
+        let (mut report, error) = self.report(&mut object, attempts.told.last())?;
         let time = self.take(&mut object, Field::Time).filter(|(_, value)| !is_nothing(value));
         let died_at = time.map(|(name, value)| time_of(&value).ok_or_else(|| not_a_time(&name, &value))).transpose()?;
-        let attempts = self.attempts(&mut object)?;
+        let died_at = died_at.or_else(|| attempts.told.last()?.at);
         let (key, target) = (self.text(&mut object, Field::Key)?, self.text(&mut object, Field::Target)?);
-        let (input, origin) = self.input(object)?;
+        let (mut input, beside) = self.input(object, error)?;
         self.secrets.mask_report(&mut report);
+        attempts.complete(&mut report);
         let key = key.map_or_else(|| self.key_of(&input), Ok)?;
+        let masked = beside.is_flat && !self.keep_secrets && mask_task(&mut input, &self.secrets, &self.key);
         let own = NewJob::from_input(JobId::new(Timestamp::from_millis(0), 0), input, now);
         let target = target.or_else(|| self.target.clone()).or(own.target);
-        let letter = self.letter((own.input, key, target), origin, &report, (died_at.unwrap_or(now), attempts));
-        Ok(ForeignLetter { letter, dated: died_at.is_some() })
+        let letter = self.letter((own.input, key, target), beside.origin, &report, (died_at.unwrap_or(now), attempts));
+        Ok(ForeignLetter { letter, dated: died_at.is_some(), masked })
     }
 
     /// By what a run of the same task would know it.
@@ -103,30 +114,36 @@ impl Reading {
         Ok(())
     }
 
-    /// What it tells of the failure.
-    fn report(&self, object: &mut Input) -> Result<FailureReport, String> {
-        let mut report = FailureReport::default();
-        let said = self.take(object, Field::Message).filter(|(_, value)| !is_nothing(value));
-        let Some((name, value)) = said else {
-            return Err("it says nothing of a failure: it has no field error or message".to_owned());
-        };
-        match value {
-            Value::Object(error) => read_error(error, &mut report),
-            Value::String(text) => report.message = text,
-            other => report.message = other.to_string(),
-        }
-        if name == "message" && !self.named.iter().any(|(field, _)| *field == Field::Message) {
-            add_error(object, &mut report);
+    /// What it tells of the failure, or else its last attempt does; and what is left of an error that is an object.
+    fn report(&self, object: &mut Input, last: Option<&Told>) -> Result<(FailureReport, Input), String> {
+        let mut report = last.map(|last| last.report.clone()).unwrap_or_default();
+        let mut left = Map::new();
+        match self.take(object, Field::Message).filter(|(_, value)| !is_nothing(value)) {
+            None if last.is_none() => {
+                return Err("it says nothing of a failure: it has no field error or message".to_owned());
+            }
+            None => {}
+            Some((name, value)) => {
+                report = FailureReport::default();
+                match value {
+                    Value::Object(error) => left = read_error(error, &mut report),
+                    Value::String(text) => report.message = text,
+                    other => report.message = other.to_string(),
+                }
+                if name == "message" && !self.named.iter().any(|(field, _)| *field == Field::Message) {
+                    left.extend(add_error(object, &mut report));
+                }
+            }
         }
         let or = |known: &mut Option<String>, found: Option<String>| *known = found.or_else(|| known.take());
         or(&mut report.code, self.text(object, Field::Code)?);
         or(&mut report.error_type, self.text(object, Field::ErrorType)?);
         or(&mut report.stack, self.stack(object)?);
-        report.proxy = self.text(object, Field::Proxy)?.map(|proxy| label(&proxy));
+        or(&mut report.proxy, self.text(object, Field::Proxy)?.map(|proxy| label(&proxy)));
         report.http_status = self.status(object)?.or(report.http_status);
         report.message = capped(report.message, MESSAGE_MAX);
         report.stack = report.stack.map(|stack| capped(stack, STACK_MAX));
-        Ok(report)
+        Ok((report, left))
     }
 
     /// A stack trace, which some write as a list of lines.
@@ -145,47 +162,51 @@ impl Reading {
     /// An HTTP status; a state in words is none.
     fn status(&self, object: &mut Input) -> Result<Option<u16>, String> {
         let Some((name, value)) = self.take(object, Field::Status) else { return Ok(None) };
-        let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
-        match number.and_then(|number| u16::try_from(number).ok()).filter(|status| (100..=599).contains(status)) {
+        match http_status(&value) {
             Some(status) => Ok(Some(status)),
             None if is_nothing(&value) => Ok(None),
             None => self.leave(object, Field::Status, name, value).map(|()| None),
         }
     }
 
-    /// How often it was tried: once, if it does not say.
-    fn attempts(&self, object: &mut Input) -> Result<u32, String> {
-        let Some((name, value)) = self.take(object, Field::Attempts) else { return Ok(1) };
-        let number = match &value {
-            // Some write down every attempt.
-            Value::Array(attempts) => Some(attempts.len() as u64),
-            Value::Null => Some(1),
-            value => value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()),
-        };
-        let number = number.and_then(|number| u32::try_from(number).ok());
-        number.map(|number| number.max(1)).ok_or_else(|| format!("{name} is {}, which is no count", brief(&value)))
-    }
-
     /// The input, and what is left besides it.
-    fn input(&self, mut object: Input) -> Result<(Input, Option<Origin>), String> {
+    fn input(&self, mut object: Input, error: Input) -> Result<(Input, Beside), String> {
         let input = match self.take(&mut object, Field::Input) {
-            None => return Ok((object, None)),
+            None => return Ok((object, Beside { origin: self.beside(Map::new(), error)?, is_flat: true })),
             Some((_, Value::Object(input))) => input,
             // As a task on a line of its own.
             Some((_, Value::String(text))) => Map::from_iter([("url".to_owned(), text.into())]),
             Some((_, value)) => Map::from_iter([("input".to_owned(), value)]),
         };
-        if object.is_empty() {
-            return Ok((input, None));
+        Ok((input, Beside { origin: self.beside(object, error)?, is_flat: false }))
+    }
+
+    /// What is kept of what stands beside an input, and of an error that tells more than has a place. Of the latter as much as fits.
+    fn beside(&self, mut object: Input, error: Input) -> Result<Option<Origin>, String> {
+        if object.is_empty() && error.is_empty() {
+            return Ok(None);
         }
         object.remove("kind");
         mask_details(&mut object, &self.secrets);
         let group = object.remove("group").and_then(|group| group.as_str().map(|group| self.secrets.mask(group)));
-        let origin = Origin { kind: "import".to_owned(), group, details: object };
-        match json!(origin).to_string().len() {
-            0..=ORIGIN_BYTES_MAX => Ok((input, Some(origin))),
-            bytes => Err(format!("beside its input it has {bytes} bytes, of which {ORIGIN_BYTES_MAX} are kept")),
+        let mut origin = Origin { kind: "import".to_owned(), group, details: object };
+        let bytes = json!(origin).to_string().len();
+        if bytes > ORIGIN_BYTES_MAX {
+            return Err(format!("beside its input it has {bytes} bytes, of which {ORIGIN_BYTES_MAX} are kept"));
         }
+        let mut error = Input::from_iter([("error".to_owned(), Value::Object(error))]);
+        mask_details(&mut error, &self.secrets);
+        for (name, value) in error.remove("error").and_then(|error| error.as_object().cloned()).unwrap_or_default() {
+            let before = origin.details.clone();
+            let told = origin.details.entry("error").or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(told) = told {
+                told.insert(name, value);
+            }
+            if json!(origin).to_string().len() > ORIGIN_BYTES_MAX {
+                origin.details = before;
+            }
+        }
+        Ok(Some(origin))
     }
 
     fn letter(
@@ -193,10 +214,11 @@ impl Reading {
         (input, key, target): (Input, String, Option<String>),
         origin: Option<Origin>,
         report: &FailureReport,
-        (died_at, attempts): (Timestamp, u32),
+        (died_at, attempts): (Timestamp, Attempts),
     ) -> DeadLetter {
         let verdict = classify(&self.rules, report);
-        let failure = self.failure(report, verdict.reason, (died_at, attempts));
+        let count = attempts.count;
+        let failures = self.failures((report, verdict.reason), (died_at, attempts));
         DeadLetter {
             id: identity(&self.pipeline, &key),
             number: None,
@@ -208,7 +230,7 @@ impl Reading {
             reason: verdict.reason,
             code: report.code.clone(),
             message: report.message.clone(),
-            attempts,
+            attempts: count,
             crashes: 0,
             replays: 0,
             gate: verdict.gate,
@@ -224,8 +246,24 @@ impl Reading {
             proxy: report.proxy.clone(),
             payload: None,
             payload_missing: false,
-            failures: Some(vec![failure]),
+            failures: Some(failures),
         }
+    }
+
+    /// What went wrong each time, as far as it is told. What is told of the last attempt as of the whole letter is told once.
+    fn failures(
+        &self,
+        (report, reason): (&FailureReport, Reason),
+        (died_at, attempts): (Timestamp, Attempts),
+    ) -> Vec<Failure> {
+        let mut told = attempts.told;
+        told.pop_if(|last| last.report.message == report.message);
+        let of = |told: Told| {
+            let reason = classify(&self.rules, &told.report).reason;
+            self.failure(&told.report, reason, (told.at.unwrap_or(died_at).min(died_at), told.number))
+        };
+        let last = self.failure(report, reason, (died_at, attempts.count));
+        told.into_iter().map(of).chain([last]).collect()
     }
 
     fn failure(&self, report: &FailureReport, reason: Reason, (at, attempt): (Timestamp, u32)) -> Failure {
@@ -255,36 +293,17 @@ impl Reading {
     }
 }
 
-/// Adds what an `error` beside a `message` tells: what kind of error it is, or more words.
-fn add_error(object: &mut Input, report: &mut FailureReport) {
-    match object.remove("error") {
-        Some(Value::String(error)) if error.contains(char::is_whitespace) => {
-            report.message = format!("{error}: {}", report.message);
-        }
-        Some(Value::String(error)) if !error.is_empty() => report.error_type = Some(error),
-        Some(Value::Object(error)) => {
-            let message = std::mem::take(&mut report.message);
-            read_error(error, report);
-            report.message = message;
-        }
-        Some(other) if !is_nothing(&other) => drop(object.insert("error".to_owned(), other)),
-        _ => {}
-    }
+/// What is kept beside an input.
+struct Beside {
+    origin: Option<Origin>,
+    /// Whether the input is everything that tells nothing of the failure.
+    is_flat: bool,
 }
 
-/// An error that is an object itself.
-fn read_error(mut error: Input, report: &mut FailureReport) {
-    let mut text = |names: &[&str]| {
-        let found = names.iter().find_map(|name| error.remove(*name))?;
-        found.as_str().map(str::to_owned).or_else(|| found.as_number().map(ToString::to_string))
-    };
-    report.code = text(&["code"]);
-    report.error_type = text(&["type", "name", "class"]);
-    report.stack = text(&["stack", "stack_trace", "traceback"]);
-    let status = text(&["status", "status_code"]).and_then(|status| status.parse().ok());
-    report.http_status = status.filter(|status| (100..=599).contains(status));
-    let message = text(&["message", "msg", "detail"]);
-    report.message = message.unwrap_or_else(|| Value::Object(error).to_string());
+/// A number that is an HTTP status.
+fn http_status(value: &Value) -> Option<u16> {
+    let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    u16::try_from(number).ok().filter(|status| (100..=599).contains(status))
 }
 
 /// The id of a letter: the same for the same task of a pipeline, whenever it is taken in.

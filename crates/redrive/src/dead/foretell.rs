@@ -68,6 +68,7 @@ pub async fn foretell_import(
                 Ok(brought) if is_known(redrive, brought.letter.id, &mut seen).await? => foretold.imported.known += 1,
                 Ok(brought) => {
                     foretold.imported.new += 1;
+                    foretold.imported.masked += u64::from(brought.masked);
                     add(&mut causes, &brought, &rules);
                     if foretold.sample.is_none() {
                         foretold.sample = serde_json::to_value(&brought.letter).ok();

@@ -34,6 +34,8 @@ pub struct Imported {
     pub skipped: u64,
     /// Lines that are no dead letters.
     pub broken: u64,
+    /// Of the new: letters whose inputs have masks in place of what looked secret.
+    pub masked: u64,
 }
 
 /// A line that was not taken in.
@@ -67,7 +69,7 @@ impl Redrive {
         letters: Vec<DeadLetter>,
         by: &Actor,
     ) -> Result<Vec<Result<Arrival, Unfit>>, Error> {
-        let dated = |letter| ForeignLetter { letter, dated: true };
+        let dated = |letter| ForeignLetter { letter, dated: true, masked: false };
         self.import_letters(letters.into_iter().map(dated).collect(), by).await
     }
 
@@ -80,7 +82,7 @@ impl Redrive {
         let checked: Vec<Result<(), Unfit>> = letters.iter().map(|brought| check(&brought.letter, now)).collect();
         let fit = letters.into_iter().zip(&checked).filter_map(|(letter, checked)| checked.is_ok().then_some(letter));
         let rules = self.cause_rules().await?;
-        let recognised = |ForeignLetter { letter, dated }| {
+        let recognised = |ForeignLetter { letter, dated, .. }| {
             Some(BroughtLetter { dated, ..BroughtLetter::recognised(received(letter), &rules)? })
         };
         let letters = fit.filter_map(recognised).collect();
@@ -122,7 +124,10 @@ impl Redrive {
         let mut arrivals = self.import_letters(letters, by).await?.into_iter();
         for (number, line) in batch {
             let arrival = match line {
-                Ok(brought) => arrivals.next().map(|arrival| (brought.letter.key.unwrap_or_default(), arrival)),
+                Ok(brought) => {
+                    let (key, masked) = (brought.letter.key.unwrap_or_default(), brought.masked);
+                    arrivals.next().map(|arrival| (key, masked, arrival))
+                }
                 Err(why) => {
                     imported.broken += 1;
                     note(ImportNote::Broken { number, why });
@@ -130,14 +135,17 @@ impl Redrive {
                 }
             };
             match arrival {
-                Some((_, Ok(Arrival::New))) => imported.new += 1,
-                Some((_, Ok(Arrival::FailedAgain(_)))) => imported.failed_again += 1,
-                Some((_, Ok(Arrival::Known))) => imported.known += 1,
-                Some((key, Ok(Arrival::KeyTaken { id, state }))) => {
+                Some((_, masked, Ok(Arrival::New))) => {
+                    imported.new += 1;
+                    imported.masked += u64::from(masked);
+                }
+                Some((_, _, Ok(Arrival::FailedAgain(_)))) => imported.failed_again += 1,
+                Some((_, _, Ok(Arrival::Known))) => imported.known += 1,
+                Some((key, _, Ok(Arrival::KeyTaken { id, state }))) => {
                     imported.skipped += 1;
                     note(ImportNote::KeyTaken { number, key, id, state });
                 }
-                Some((_, Err(unfit))) => {
+                Some((_, _, Err(unfit))) => {
                     imported.broken += 1;
                     note(ImportNote::Broken { number, why: unfit.to_string() });
                 }

@@ -100,7 +100,7 @@ fn object(value: Value) -> Result<Input, String> {
 }
 
 fn exported(letter: Result<DeadLetter, String>) -> Result<ForeignLetter, String> {
-    letter.map(|letter| ForeignLetter { letter, dated: true })
+    letter.map(|letter| ForeignLetter { letter, dated: true, masked: false })
 }
 
 /// The first byte that is not white space, as far as it can be seen; only the mark that some put before their text is taken.
@@ -180,6 +180,7 @@ mod tests {
             key: Vec::new(),
             rules: Vec::new(),
             secrets: Default::default(),
+            keep_secrets: false,
         };
         let reader = Reader { foreign: Some(foreign), now: Timestamp::from_millis(0) };
         let mut found = Vec::new();

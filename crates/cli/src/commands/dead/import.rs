@@ -37,7 +37,7 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
             (place, Box::new(file))
         }
     };
-    let foreign = args.pipeline.map(|pipeline| reading(setting, pipeline, args.fields));
+    let foreign = args.pipeline.map(|pipeline| reading(setting, pipeline, (args.fields, args.keep_secrets)));
     let own_only = foreign.is_none();
     let mut said = 0;
     let note = |note: ImportNote| {
@@ -64,6 +64,12 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
     if own_only && imported.broken > 0 {
         say!("if another program wrote it, --pipeline NAME takes it in");
     }
+    if imported.masked > 0 {
+        say!(
+            "in the inputs of {} of them *** stands for what looked secret; to keep it: --keep-secrets",
+            imported.masked
+        );
+    }
     match (&foretold, args.json) {
         (Some(foretold), true) => json::document(foretold)?,
         (None, true) => json::document(&imported)?,
@@ -74,9 +80,10 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
 }
 
 /// How objects of another program are read, as the pipeline's configuration has it.
-fn reading(setting: &Setting, pipeline: PipelineName, named: Vec<(Field, String)>) -> Reading {
+fn reading(setting: &Setting, pipeline: PipelineName, (named, keep_secrets): (Vec<(Field, String)>, bool)) -> Reading {
     Reading {
         named,
+        keep_secrets,
         target: setting.fixed_target(&pipeline),
         key: setting.key_fields(&pipeline),
         rules: setting.policy(&pipeline).rules,

@@ -19,10 +19,20 @@ pub(super) fn mask_details(details: &mut Input, secrets: &Secrets) {
     }
 }
 
+/// Masks the same in an object that is a task as a whole; says whether anything was. What it is known by stays.
+pub(super) fn mask_task(task: &mut Input, secrets: &Secrets, known_by: &[String]) -> bool {
+    let before = task.clone();
+    mask_details(task, secrets);
+    for (name, value) in before.iter().filter(|(name, _)| *name == "key" || known_by.contains(name)) {
+        task.insert(name.clone(), value.clone());
+    }
+    *task != before
+}
+
 /// Masks what is known as a secret only by what stands beside it: pairs of a name and a value, and proxies.
 fn mask(value: &mut Value, secrets: &Secrets, of_proxy: bool) {
     match value {
-        Value::String(text) if of_proxy => *text = label(text),
+        Value::String(text) if of_proxy && !is_plain(text) => *text = label(text),
         Value::Array(items) => match items.as_mut_slice() {
             [Value::String(name), value @ Value::String(_)] if secrets.is_secret_name(name) => *value = MASK.into(),
             items => items.iter_mut().for_each(|item| mask(item, secrets, of_proxy)),
@@ -63,6 +73,12 @@ pub(super) fn label(proxy: &str) -> String {
         [host, port, ..] if is_host(host) && is_port(port) => format!("{host}:{port}"),
         _ => SOME_PROXY.to_owned(),
     }
+}
+
+/// Whether a proxy says no more than where it is.
+fn is_plain(proxy: &str) -> bool {
+    let address = proxy.trim().split_once("://").map_or(proxy.trim(), |(_, rest)| rest);
+    address.trim_end_matches('/').eq_ignore_ascii_case(&label(proxy))
 }
 
 fn is_port(text: &str) -> bool {

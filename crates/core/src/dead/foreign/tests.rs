@@ -16,6 +16,7 @@ fn reading(named: &[(Field, &str)]) -> Reading {
         key: Vec::new(),
         rules: Vec::new(),
         secrets: Secrets::default(),
+        keep_secrets: false,
     }
 }
 
@@ -30,7 +31,7 @@ fn read(value: Value) -> ForeignLetter {
 
 #[test]
 fn the_usual_names_tell_of_the_failure_and_the_rest_is_the_input() {
-    let ForeignLetter { letter, dated } = read(json!({
+    let ForeignLetter { letter, dated, .. } = read(json!({
         "sitekey": "6Lc", "url": "https://shop.example/p", "error": "ERROR_NO_SLOT_AVAILABLE", "attempts": 5,
         "timestamp": 1_763_215_320, "code": "E1", "status": 503, "stack": "at x", "proxy": "http://me:pw@p.lan:8080",
     }));
@@ -46,7 +47,7 @@ fn the_usual_names_tell_of_the_failure_and_the_rest_is_the_input() {
 
 #[test]
 fn the_smallest_letter_is_an_input_and_a_message() {
-    let ForeignLetter { letter, dated } = read(json!({"input": {"n": 1}, "message": "no"}));
+    let ForeignLetter { letter, dated, .. } = read(json!({"input": {"n": 1}, "message": "no"}));
     assert_eq!((Value::Object(letter.input), letter.message.as_str(), dated), (json!({"n": 1}), "no", false));
     assert_eq!((letter.origin, letter.died_at), (None, at(2_000_000_000)));
     let letter = read(json!({"input": "https://a.example/", "message": "no", "queue": "q1"})).letter;
@@ -76,6 +77,61 @@ fn errors_are_texts_objects_or_a_type_and_a_message() {
     assert_eq!(told(both), ("request failed: took too long".into(), None, None));
     assert_eq!(told(json!({"error": {"x": 1}})).0, "{\"x\":1}");
     assert_eq!(told(json!({"error": ["a"]})).0, "[\"a\"]");
+}
+
+/// What an error object tells beside what has a place is kept where the letter came from; what is no text is kept as JSON.
+#[test]
+fn nothing_of_an_error_is_lost() {
+    let error = json!({"message": {"why": "slow"}, "code": [1, 2], "type": "E", "errno": -110, "token": "hunter2"});
+    let letter = read(json!({"url": "https://a.example/", "error": error})).letter;
+    assert_eq!((letter.message.as_str(), letter.code.as_deref()), ("{\"why\":\"slow\"}", None));
+    let details = json!(letter.origin.expect("an origin").details);
+    assert_eq!(details, json!({"error": {"code": [1, 2], "errno": -110, "token": "***"}}));
+    assert_eq!(Value::Object(letter.input), json!({"url": "https://a.example/"}), "the task is what it was");
+    let both = json!({"message": "job failed", "error": {"message": "reset", "code": 7, "n": 1}, "input": {}, "q": 1});
+    let letter = read(both).letter;
+    assert_eq!((letter.message.as_str(), letter.code.as_deref()), ("job failed: reset", Some("7")));
+    assert_eq!(json!(letter.origin.expect("an origin").details), json!({"q": 1, "error": {"n": 1}}));
+    let much = json!({"error": {"message": "no", "body": "x".repeat(10_000), "errno": 5}});
+    let letter = read(much).letter;
+    assert_eq!(json!(letter.origin.expect("an origin").details), json!({"error": {"errno": 5}}), "as much as fits");
+}
+
+#[test]
+fn a_list_of_attempts_is_the_history_of_the_letter() {
+    let letter = read(json!({
+        "n": 1, "error": "blocked", "attempts": [
+            {"error": "timed out", "at": 1_763_215_320, "status": 504, "took": 30},
+            "connection reset https://bob:hunter2@p.example/",
+            {"message": "blocked", "code": "403", "timestamp": "2025-11-15T14:05:00Z"},
+        ],
+    }));
+    assert!(letter.dated, "the last attempt says when");
+    let letter = letter.letter;
+    assert_eq!((letter.attempts, letter.code.as_deref(), letter.message.as_str()), (3, Some("403"), "blocked"));
+    assert_eq!(letter.died_at.to_string(), "2025-11-15T14:05:00.000Z");
+    assert_eq!(Value::Object(letter.input), json!({"n": 1}));
+    let failures = letter.failures.expect("failures");
+    let told: Vec<_> = failures.iter().map(|failure| (failure.attempt, failure.message.as_str())).collect();
+    let expected = [(1, "timed out {\"took\":30}"), (2, "connection reset https://***@p.example/"), (3, "blocked")];
+    assert_eq!(told, expected);
+    assert_eq!((failures[0].http_status, failures[0].at), (Some(504), at(1_763_215_320)));
+    let alone = read(json!({"n": 1, "attempts": [{"error": "a"}, {"error": "b"}]})).letter;
+    assert_eq!((alone.message.as_str(), alone.failures.map(|failures| failures.len())), ("b", Some(2)));
+    let other = read(json!({"error": "given up", "attempts": ["a", null]})).letter.failures.expect("failures");
+    let told: Vec<_> = other.iter().map(|failure| (failure.attempt, failure.message.as_str())).collect();
+    assert_eq!(told, [(1, "a"), (2, "it is not told what went wrong"), (2, "given up")]);
+    let many = read(json!({"error": "x", "attempts": vec!["x"; 5_000]})).letter;
+    let failures = many.failures.expect("failures");
+    assert_eq!((many.attempts, failures.len(), failures[0].attempt), (5_000, 100, 4_901), "the last of them");
+}
+
+#[test]
+fn counts_may_be_written_as_fractions() {
+    let attempts =
+        |value: Value| read_by(&reading(&[]), json!({"error": "x", "attempts": value})).map(|l| l.letter.attempts);
+    assert_eq!((attempts(json!(3.0)), attempts(json!("3.0")), attempts(json!(" 4 "))), (Ok(3), Ok(3), Ok(4)));
+    assert!(attempts(json!(2.5)).is_err() && attempts(json!(1e12)).is_err() && attempts(json!({})).is_err());
 }
 
 #[test]
@@ -187,4 +243,27 @@ fn what_stands_beside_the_input_is_masked() {
     assert!(!text.contains("hunter2"), "{text}");
     assert_eq!((&origin.details["queue"], &origin.details["headers"]["accept"]), (&json!("q1"), &json!("text/html")));
     assert_eq!(origin.details["config"]["proxy"]["server"], "p.lan:1");
+}
+
+/// Where everything else is the input, it is the context of a failure as well: it is masked, unless somebody says that it is needed.
+#[test]
+fn letters_without_an_input_are_masked_too() {
+    let flat = json!({
+        "key": "k-1", "sku": "s", "url": "https://bob:hunter2@a.example/?token=hunter2", "error": "x", "password": "hunter2",
+        "headers": {"Cookie": "hunter2"}, "proxies": ["bob:hunter2@p.lan:1", "http://q.lan:8080"],
+    });
+    let mut reading = reading(&[]);
+    let masked = read_by(&reading, flat.clone()).expect("a letter");
+    let text = json!(masked.letter.input).to_string();
+    assert!(masked.masked && !text.contains("hunter2"), "{text}");
+    assert_eq!((&masked.letter.input["key"], &masked.letter.input["sku"]), (&json!("k-1"), &json!("s")));
+    assert_eq!(masked.letter.input["proxies"], json!(["p.lan:1", "http://q.lan:8080"]));
+    reading.keep_secrets = true;
+    let kept = read_by(&reading, flat).expect("a letter");
+    assert!(!kept.masked && json!(kept.letter.input).to_string().matches("hunter2").count() == 5);
+    assert_eq!(kept.letter.id, masked.letter.id, "it is the same letter");
+    let plain = json!({"url": "https://a.example/?page=2", "proxy_url": "http://p.lan:8080/", "error": "x"});
+    assert!(!read(plain).masked);
+    let content = |secret: &str| read(json!({"n": 1, "password": secret, "error": "x"})).letter.id;
+    assert_ne!(content("a"), content("b"), "it is known by what it was, as a run would know it");
 }
