@@ -12,10 +12,10 @@ use redrive_core::state::JobState;
 use serde_json::json;
 
 use super::script::{
-    Shared, assert_sound, at, attach, beat, enqueue, fatal, job, lease_all, lease_of, lease_one, ledger, pipeline,
+    Shared, ada, assert_sound, at, attach, beat, enqueue, fatal, job, lease_all, lease_of, lease_one, ledger, pipeline,
     plain, reap, settle, timeout,
 };
-use crate::contract::{Beat, FindLostLeases, Lane, LeaseJobs, NoteProgress, Settled, StartJobs};
+use crate::contract::{Beat, CancelJobs, FindLostLeases, Lane, LeaseJobs, NoteProgress, Settled, StartJobs};
 
 fn find_lost(secs: i64) -> FindLostLeases {
     FindLostLeases { pipelines: vec![pipeline()], silent: Vec::new(), limit: 100, now: at(secs) }
@@ -270,7 +270,10 @@ pub async fn a_resent_lease_is_the_same(store: Shared) {
     let again = store.lease(asked.clone()).await.expect("leased").jobs;
     assert_eq!((first.len(), &again), (3, &first));
     settle(&store, &first[2], Outcome::Done, at(2)).await;
-    assert_eq!(store.lease(asked).await.expect("leased").jobs, first[..2]);
+    assert_eq!(store.lease(asked.clone()).await.expect("leased").jobs, first[..2]);
+    let cancel = CancelJobs { ids: vec![first[0].lease.job], by: ada(), why: "no".into(), now: at(3) };
+    store.cancel_jobs(cancel).await.expect("cancelled");
+    assert_eq!(store.lease(asked).await.expect("leased").jobs, first[1..2], "the others are known without it");
     assert_eq!(lease_all(&store, 9, at(1)).await.jobs.len(), 2, "another token gets the others");
     assert_sound(&store).await;
 }

@@ -125,12 +125,27 @@ impl LeaseStore for SqliteStore {
     }
 }
 
-/// Ends a lease.
+/// Ends a lease that its holder may not have heard of yet.
 pub(super) fn end(batch: &Batch<'_>, job: JobId) -> Result<(), Fault> {
     let mut select = batch.statement("SELECT token FROM lease WHERE job = ?1")?;
     if let Some(token) = select.query_row([job.as_bytes()], |row| rows::token(row, 0)).optional()? {
         batch.statement("DELETE FROM lease WHERE job = ?1")?.execute([job.as_bytes()])?;
+        pass_mark_on(batch, job, token)?;
         unmark(batch, job, token)?;
+    }
+    Ok(())
+}
+
+/// Makes another lease of a token its first, in place of one that has ended: whoever asks for them again, because the answer was lost,
+/// is to get the others.
+fn pass_mark_on(batch: &Batch<'_>, job: JobId, token: LeaseToken) -> Result<(), Fault> {
+    let next =
+        "SELECT l.job FROM lease l JOIN job j ON j.seq = l.seq WHERE l.token = ?1 ORDER BY j.due_at, j.seq LIMIT 1";
+    let next = batch.statement(next)?.query_row([token.as_bytes()], |row| rows::job_id(row, 0)).optional()?;
+    let Some(next) = next else { return Ok(()) };
+    let mut pass_on = batch.statement("UPDATE lease_token SET job = ?3 WHERE token = ?1 AND job = ?2")?;
+    if pass_on.execute([token.as_bytes().as_slice(), job.as_bytes(), next.as_bytes()])? > 0 {
+        batch.statement("UPDATE lease SET first = 1 WHERE job = ?1")?.execute([next.as_bytes()])?;
     }
     Ok(())
 }
