@@ -2,7 +2,7 @@
 
 use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::rounds::next_name;
-use redrive_store::contract::{ListRounds, RoundView};
+use redrive_store::contract::{BeginRound, ListRounds, RoundView};
 
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -13,9 +13,20 @@ impl Redrive {
         Ok(self.store.list_rounds(ListRounds { pipeline: pipeline.cloned(), limit }).await?)
     }
 
-    /// The name of a round of a pipeline that begins now. It begins with its first job.
+    /// What a round of a pipeline would be called that begins now.
     pub async fn next_round(&self, pipeline: &PipelineName) -> Result<RoundName, Error> {
         let taken = self.rounds(Some(pipeline), u32::MAX).await?;
         Ok(next_name(self.now(), |name| taken.iter().any(|round| round.round == *name)))
+    }
+
+    /// Begins a round of a pipeline, and says its name: nobody else who begins one gets the same.
+    pub async fn begin_round(&self, pipeline: &PipelineName) -> Result<RoundName, Error> {
+        loop {
+            let (pipeline, now) = (pipeline.clone(), self.now());
+            let round = self.next_round(&pipeline).await?;
+            if self.store.begin_round(BeginRound { pipeline, round: round.clone(), now }).await? {
+                return Ok(round);
+            }
+        }
     }
 }

@@ -32,6 +32,22 @@ fn every_morning_is_a_round_of_its_own() {
     sandbox.assert_sound();
 }
 
+/// Two who begin at the same time begin two rounds.
+#[test]
+fn rounds_that_begin_at_once_have_names_of_their_own() {
+    let sandbox = Sandbox::new();
+    sandbox.write("urls.txt", "https://a.example/1\n");
+    let runs: Vec<_> = (0..4).map(|_| sandbox.spawn(&["push", "urls.txt", "--again"])).collect();
+    for mut run in runs {
+        assert!(run.wait().expect("waited").success());
+    }
+    let rounds = sandbox.redrive("round list --json").expect(0).json_lines();
+    assert_eq!(
+        rounds.iter().map(|round| round["accepted"].clone()).collect::<Vec<_>>(),
+        [1, 1, 1, 1].map(|n| json!(n))
+    );
+}
+
 #[test]
 fn again_begins_a_round_and_says_its_name() {
     let sandbox = Sandbox::new();

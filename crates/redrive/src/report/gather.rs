@@ -127,7 +127,7 @@ impl Redrive {
         let mut trends: HashMap<_, _> = HashMap::new();
         for hour in self.store.cause_hours(ids, since).await? {
             let trend = trends.entry(hour.cause).or_insert_with(|| vec![0; TREND_PARTS]);
-            trend[part_of_window(hour.hour, since, now)] += hour.count;
+            trend[part_of_window(hour.hour, since, now)] += hour.count - hour.imported;
         }
         let line = |cause: CauseView| {
             let trend = trends.remove(&cause.id).unwrap_or_else(|| vec![0; TREND_PARTS]);

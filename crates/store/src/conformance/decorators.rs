@@ -342,6 +342,7 @@ decorate! {
     }
     RoundStore {
         list_rounds(params: ListRounds) -> Vec<RoundView>;
+        begin_round(params: BeginRound) -> bool;
     }
     TaskStore {
         known_tasks(params: FindTasks) -> Vec<Option<KnownTask>>;

@@ -77,7 +77,7 @@ macro_rules! conformance_tests {
             history: [what_is_forgotten_is_counted, what_is_open_is_not_forgotten, a_key_that_is_met_again_is_kept,
                       receipts_are_looked_at_once_a_day, a_settlement_that_came_after_all_was_forgotten_goes,
                       a_target_is_known_as_long_as_its_letters_are_dead, only_who_leads_goes_on_forgetting]
-            rounds: [a_round_has_a_ledger_of_its_own, a_round_of_which_nothing_is_known_is_forgotten]
+            rounds: [a_round_has_a_ledger_of_its_own, a_round_of_which_nothing_is_known_is_forgotten, a_round_begins_once]
             tasks: [asking_who_is_known_changes_nothing]
             ledger: [a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]

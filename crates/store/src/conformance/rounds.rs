@@ -10,7 +10,7 @@ use super::script::{
     Shared, ada, assert_sound, at, attach, bury, dead, enqueue, job, lease_one, ledger, pipeline, plain, settle,
     timeout,
 };
-use crate::contract::{CancelJobs, DeadFilter, DiscardDead, ForgetHistory, ListRounds, RoundView};
+use crate::contract::{BeginRound, CancelJobs, DeadFilter, DiscardDead, ForgetHistory, ListRounds, RoundView};
 
 const DAY: i64 = 86_400;
 
@@ -75,5 +75,19 @@ pub async fn a_round_of_which_nothing_is_known_is_forgotten(store: Shared) {
     assert_eq!(left, ["tuesday"], "its letter is still there");
     let of = |round: &str| DeadFilter { round: round.parse().ok(), ..DeadFilter::default() };
     assert_eq!((dead(&store, of("tuesday")).await.len(), dead(&store, of("monday")).await.len()), (1, 0));
+    assert_sound(&store).await;
+}
+
+/// Whoever wants a round that somebody else began, or that has jobs, has to take another.
+pub async fn a_round_begins_once(store: Shared) {
+    let begin = |round: &str| BeginRound { pipeline: pipeline(), round: round.parse().expect("a name"), now: at(1) };
+    let (one, other) = tokio::join!(store.begin_round(begin("monday")), store.begin_round(begin("monday")));
+    assert_ne!(one.expect("answered"), other.expect("answered"), "one of them gets it");
+    let listed = rounds(&store).await;
+    assert_eq!((listed.len(), listed[0].accepted, listed[0].begun_at), (1, 0, at(1)));
+    enqueue(&store, vec![of(1, "monday"), of(2, "tuesday")]).await;
+    assert!(!store.begin_round(begin("monday")).await.expect("answered"));
+    assert!(!store.begin_round(begin("tuesday")).await.expect("answered"));
+    assert_eq!(rounds(&store).await.iter().map(|round| round.accepted).collect::<Vec<_>>(), [1, 1]);
     assert_sound(&store).await;
 }

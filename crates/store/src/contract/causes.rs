@@ -35,7 +35,7 @@ pub trait CauseStore {
     /// by somebody else since they were read.
     async fn resolve_letters(&self, params: ResolveLetters) -> Result<bool>;
 
-    /// The causes that killed most since a time, the worst first.
+    /// The causes that killed most since a time, the worst first. What was imported did not die here.
     async fn busiest_causes(&self, params: BusiestCauses) -> Result<Vec<CauseId>>;
 
     /// How often each of some causes killed a job in each hour since a time.
@@ -156,7 +156,7 @@ pub struct CauseView {
     pub recovered: u64,
     /// Letters that were discarded.
     pub discarded: u64,
-    /// How many jobs died of it in each of the last hours; what failed again is not among them.
+    /// How many jobs died of it in each of the last hours; what failed again or was imported is not among them.
     pub trend: Trend,
     /// The targets it hit most, at most three.
     pub targets: Vec<String>,

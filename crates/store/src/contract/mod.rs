@@ -64,7 +64,7 @@ pub use replays::{
     ReplayLetter, ReplayStore, ReplayView, Selection, SendLetter, SendLetters, SentLetter, SetReplay, SurveyLetters,
     WithdrawLetter, WithdrawLetters,
 };
-pub use rounds::{ListRounds, RoundStore, RoundView};
+pub use rounds::{BeginRound, ListRounds, RoundStore, RoundView};
 pub use tasks::{FindTasks, KnownTask, TaskStore};
 pub use traffic::{
     CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,

@@ -12,6 +12,21 @@ use crate::error::Result;
 pub trait RoundStore {
     /// Rounds with their ledgers, those that began last first. Jobs of no round are not among them.
     async fn list_rounds(&self, params: ListRounds) -> Result<Vec<RoundView>>;
+
+    /// Begins a round that has no jobs yet; says whether it did. A round that is there already, whoever began it, is left as it is: of
+    /// two who want the same name one gets it.
+    async fn begin_round(&self, params: BeginRound) -> Result<bool>;
+}
+
+/// A round that is to begin.
+#[derive(Clone, Debug)]
+pub struct BeginRound {
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// Its name.
+    pub round: RoundName,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// Asks for rounds.

@@ -81,7 +81,7 @@ fn list_of(found: &[Found]) -> Result<String, Fault> {
 /// Adds the trends, and the states that follow from them: one statement for all.
 fn add_states(conn: &Connection, causes: &mut [Found], now: Timestamp) -> Result<(), Fault> {
     let mut select = conn.prepare_cached(
-        "SELECT k.cause, h.hour, sum(h.count) FROM json_each(?1) j CROSS JOIN cause_key k ON k.cause = j.value
+        "SELECT k.cause, h.hour, sum(h.count - h.imported) FROM json_each(?1) j CROSS JOIN cause_key k ON k.cause = j.value
          CROSS JOIN cause_hour h ON h.key = k.id AND h.hour > ?2 GROUP BY k.cause, h.hour",
     )?;
     let before = now.hour() - TREND_HOURS as i64;

@@ -48,9 +48,9 @@ impl CauseStore for SqliteStore {
             let mut conditions = Conditions::default();
             conditions.at_least("h.hour", Some(params.since.hour()));
             let sql = format!(
-                "SELECT c.name FROM (SELECT h.key, sum(h.count) AS count FROM cause_hour h INDEXED BY cause_hour_by_hour {conditions} GROUP BY h.key) s
+                "SELECT c.name FROM (SELECT h.key, sum(h.count - h.imported) AS count FROM cause_hour h INDEXED BY cause_hour_by_hour {conditions} GROUP BY h.key) s
                  JOIN cause_key k ON k.id = s.key JOIN cause c ON c.id = k.cause JOIN pipeline p ON p.id = c.pipeline
-                 WHERE ?2 IS NULL OR p.name = ?2 GROUP BY c.id ORDER BY sum(s.count) DESC, c.id DESC LIMIT {}",
+                 WHERE s.count > 0 AND (?2 IS NULL OR p.name = ?2) GROUP BY c.id ORDER BY sum(s.count) DESC, c.id DESC LIMIT {}",
                 params.limit
             );
             let mut select = conn.prepare_cached(&sql)?;

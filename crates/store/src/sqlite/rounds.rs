@@ -8,10 +8,11 @@ use redrive_core::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
 use super::SqliteStore;
+use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{ListRounds, RoundStore, RoundView};
+use crate::contract::{BeginRound, ListRounds, RoundStore, RoundView};
 use crate::error::Result;
 
 #[async_trait]
@@ -19,6 +20,22 @@ impl RoundStore for SqliteStore {
     async fn list_rounds(&self, params: ListRounds) -> Result<Vec<RoundView>> {
         self.read(move |conn| list(conn, &params)).await
     }
+
+    async fn begin_round(&self, params: BeginRound) -> Result<bool> {
+        self.write(move |batch| begin(batch, &params)).await
+    }
+}
+
+fn begin(batch: &mut Batch<'_>, BeginRound { pipeline, round, now }: &BeginRound) -> Result<bool, Fault> {
+    let pipeline = batch.pipeline(pipeline)?;
+    // One that others began in this transaction is not written yet.
+    if batch.rounds.is_changed(pipeline, round.as_str()) {
+        return Ok(false);
+    }
+    let mut insert = batch.statement(
+        "INSERT INTO round (pipeline, name, begun_at, grown_at) VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO NOTHING",
+    )?;
+    Ok(insert.execute(params![pipeline, round.as_str(), now.as_millis()])? > 0)
 }
 
 /// What a transaction changes about rounds.
@@ -39,6 +56,10 @@ impl Rounds {
             rounds.insert(round.to_owned(), Change::default());
         }
         rounds.get_mut(round).expect("it was put there")
+    }
+
+    fn is_changed(&self, pipeline: i64, round: &str) -> bool {
+        self.0.get(&pipeline).is_some_and(|rounds| rounds.contains_key(round))
     }
 
     /// The change to a round's ledger, so far; none if the round is none.
