@@ -8,6 +8,8 @@ use redrive_core::ids::PipelineName;
 use redrive_core::secrets::Secrets;
 use redrive_store::StoreError;
 
+use super::values::{harmless, unquoted};
+
 /// Why the configuration cannot be used, alone or with what the caller said.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -113,18 +115,6 @@ impl ConfigError {
     }
 }
 
-/// A message without what stands in quotes. Names of keys stand between backquotes, and so do wrong words where one of few is meant.
-fn unquoted(message: &str) -> String {
-    let mut kept = String::with_capacity(message.len());
-    for (n, part) in message.split('"').enumerate() {
-        kept.push_str(if n % 2 == 0 { part } else { "\"…\"" });
-    }
-    match unknown(message).filter(|_| message.starts_with("unknown variant ")) {
-        Some((wrong, _)) => kept.replace(&format!("`{wrong}`"), "`…`"),
-        None => kept,
-    }
-}
-
 /// A mistake in the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {what}{}", .file.display(), .meant.as_ref().map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default())]
@@ -149,7 +139,7 @@ impl Mistake {
         let what = error.message();
         let meant = unknown(what).and_then(|(wrong, right)| nearest(wrong, &right)).map(str::to_owned);
         let line_end = text[before.len()..].find('\n').map_or(text.len(), |end| before.len() + end);
-        let what = if is_of_alerts(&text[..line_end]) { unquoted(what) } else { what.to_owned() };
+        let what = harmless(what, &text[..line_end]);
         Box::new(Self {
             file: file.to_owned(),
             line: before.matches('\n').count() + 1,
@@ -158,12 +148,6 @@ impl Mistake {
             meant,
         })
     }
-}
-
-/// Whether the end of a text is about alerts: the addresses of sinks are secret, also where they are misplaced.
-fn is_of_alerts(text: &str) -> bool {
-    let header = text.lines().rev().map(str::trim_start).find(|line| line.starts_with('['));
-    header.is_some_and(|header| header.trim_start_matches('[').trim_start().starts_with("alerts"))
 }
 
 /// Commands, as a list in a sentence.
@@ -199,13 +183,20 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn addresses_of_sinks_are_not_in_messages_about_mistakes() {
+    fn secrets_are_not_in_messages_about_mistakes() {
         for text in [
             "[alerts.sink]\nslack = \"https://hooks.example/S3CR3T\"",
             "[alerts]\nsink = \"https://hooks.example/S3CR3T\"",
             "[alerts.sink.chat]\nkind = \"https://hooks.example/S3CR3T\"",
             "[alerts.sink.chat]\nkind = \"webhook\"\nurl = \"https://a.example\"\nheaders = \"Bearer S3CR3T\"",
             "[alerts.sink.chat]\nkind = \"command\"\ncommand = \"curl https://hooks.example/S3CR3T\"",
+            "[pipeline.a]\ncommand = \"curl -H 'X: S3CR3T'\"",
+            "[pipeline.a]\ncommand = [\"x\"]\nenv = \"S3CR3T\"",
+            "[pipeline.a]\ncommand = [\"x\"]\napi_key = 1\ntimeout = \"https://bob:S3CR3T@a.example/\"",
+            "[pipeline.a]\nhandler = \"http\"\n[pipeline.a.request]\nheaders = { Authorization = [\"S3CR3T\"] }",
+            "[pipeline.a]\nhandler = \"http\"\n[pipeline.a.request.headers]\nAuthorization = [\n  \"S3CR3T\",\n]",
+            "[pipeline.a.http]\nproxies = [\n  { label = \"a\", url = \"http://bob:S3CR3T@p.lan\", S = 1 },\n]",
+            "vault = [\"s3://S3CR3T\"]",
         ] {
             let said = Config::parse(text, Path::new("redrive.toml")).expect_err("wrong").to_string();
             assert!(said.starts_with("redrive.toml:") && !said.contains("S3CR3T"), "{said}");

@@ -8,7 +8,8 @@
 //! - `kept` and `ran`: commands that were given on a command line, and who may run them again
 //! - `alerts`: thresholds; `sinks`: who is told
 //! - `explain`: what a pipeline effectively is, with where each value came from
-//! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key
+//! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key; `values`: which values
+//!   of a broken file may be shown
 
 mod alerts;
 mod definition;
@@ -28,11 +29,13 @@ mod setting;
 mod sinks;
 mod template;
 pub mod units;
+mod values;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use redrive_core::ids::PipelineName;
+use redrive_core::secrets::Secrets;
 use serde::Deserialize;
 
 pub use self::alerts::{AlertsConfig, RulesConfig};
@@ -89,17 +92,23 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let config: Self = toml::from_str(text).map_err(|error| Mistake::find(&error, text, path))?;
         for (name, pipeline) in &config.pipeline {
-            let wrong = |why| ConfigError::Section { file: path.to_owned(), pipeline: name.clone(), why };
+            let wrong =
+                |why: String| ConfigError::Section { file: path.to_owned(), pipeline: name.clone(), why: masked(&why) };
             pipeline.check().map_err(wrong)?;
             if let Some(unknown) = pipeline.hand_on.iter().find(|other| !config.pipeline.contains_key(*other)) {
                 return Err(wrong(format!("hand_on names pipeline {unknown}, which is not in this file")));
             }
         }
         if let Some(Err(why)) = config.alerts.as_ref().map(AlertsConfig::check) {
-            return Err(ConfigError::Alerts { file: path.to_owned(), why });
+            return Err(ConfigError::Alerts { file: path.to_owned(), why: masked(&why) });
         }
         Ok(Self { path: Some(path.to_owned()), text: text.to_owned(), ..config })
     }
+}
+
+/// What is wrong with values that do not go together, without what looks secret in them.
+fn masked(why: &str) -> String {
+    Secrets::default().mask(why)
 }
 
 #[cfg(test)]

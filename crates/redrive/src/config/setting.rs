@@ -8,7 +8,7 @@ use std::time::Duration;
 use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
 use redrive_core::secrets::Secrets;
-use redrive_store::{Location, Options};
+use redrive_store::{Location, Options, StoreError};
 
 use super::{
     Config, ConfigError, ModeKind, PipelineConfig, RanCommands, ResultKind, definition, expand, isolation, kept,
@@ -71,7 +71,7 @@ impl Setting {
     /// The same, of a configuration that was read already.
     pub fn of(config: Config, store: Option<&str>) -> Result<Self, ConfigError> {
         let address = store.or(config.store.as_deref()).unwrap_or(DEFAULT_STORE);
-        let location = address.parse().map_err(ConfigError::Location)?;
+        let location = address.parse().map_err(|error| ConfigError::Location(without_secrets(error)))?;
         Ok(Self { config, location, isolated: None, ran: None })
     }
 
@@ -315,4 +315,14 @@ fn policy(config: &PipelineConfig, said: &Overrides) -> Policy {
     policy.retry.base = said.backoff.unwrap_or(policy.retry.base);
     policy.deadline = said.timeout.unwrap_or(policy.deadline);
     policy
+}
+
+/// An address that is none, without the password that may be in it.
+fn without_secrets(error: StoreError) -> StoreError {
+    match error {
+        StoreError::InvalidLocation { text, known } => {
+            StoreError::InvalidLocation { text: Secrets::default().mask(&text), known }
+        }
+        other => other,
+    }
 }
