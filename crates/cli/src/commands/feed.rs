@@ -43,8 +43,10 @@ pub async fn naming(
 ) -> Result<Naming> {
     let round = match (&args.round, args.again) {
         (None, true) => {
-            let round = redrive.next_round(pipeline).await?;
-            let begins = if args.dry_run { "would begin" } else { "begins" };
+            let (round, begins) = match args.dry_run {
+                true => (redrive.next_round(pipeline).await?, "would begin"),
+                false => (redrive.begin_round(pipeline).await?, "begins"),
+            };
             say!("round {round} {begins}; to go on with it later: --round {round}");
             Some(round)
         }
@@ -113,6 +115,12 @@ pub fn limit(fed: &Fed) -> Option<String> {
     fed.limited.then_some(text)
 }
 
+/// What is said of a last line that was left out.
+pub fn unfinished(fed: &Fed) -> Option<&'static str> {
+    fed.unfinished
+        .then_some("the last line of the file is still being written; the same command takes it once it is whole")
+}
+
 /// Whether lines of the input were not taken, so that they have to be given again.
 pub fn lines_refused(fed: &Fed) -> bool {
     fed.broken > 0 || fed.not_taken.is_some_and(|left| left > 0)
@@ -158,6 +166,7 @@ fn surveyed(feed: &Feed, Survey { fed, examples }: &Survey) -> Value {
         "limited": fed.limited,
         "known": {"done": fed.known_done, "dead": fed.known_dead, "discarded": fed.known_discarded, "open": fed.known_open},
         "broken": fed.broken,
+        "unfinished": fed.unfinished,
         "examples": examples.iter().map(|job| json!({"key": job.key, "input": job.input})).collect::<Vec<_>>(),
     })
 }
@@ -171,6 +180,9 @@ fn print_survey(feed: &Feed, Survey { fed, examples }: &Survey) -> Result<()> {
     }
     if fed.broken > 0 {
         out!("  {} broken lines", fed.broken)?;
+    }
+    if let Some(unfinished) = unfinished(fed) {
+        out!("  left out: {unfinished}")?;
     }
     if !examples.is_empty() {
         out!("the first of them, by key:")?;

@@ -45,6 +45,9 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
         fed.known(),
         fed.broken
     )?;
+    if let Some(unfinished) = feed::unfinished(&fed) {
+        say!("left out: {unfinished}");
+    }
     if let Some(limit) = feed::limit(&fed) {
         say!("limit reached: {limit}");
     }

@@ -44,6 +44,24 @@ fn a_file_that_grew_is_run_from_where_it_grew() {
     sandbox.assert_sound();
 }
 
+/// Half of an address is not fetched; nothing is lost, either.
+#[test]
+fn a_line_that_is_still_being_written_waits_for_the_next_run() {
+    let sandbox = Sandbox::new();
+    let mut file = std::fs::File::create(sandbox.path("urls.txt")).expect("made");
+    file.write_all(b"https://shop.example/1\nhttps://shop.exam").expect("written");
+    let said = "the last line of the file is still being written";
+    let foretold = sandbox.redrive("run urls.txt --dry-run -- echo 1").expect(0).stdout;
+    assert!(foretold.contains("1 would be enqueued") && foretold.contains(said), "{foretold}");
+    let ran = sandbox.redrive("run urls.txt -- echo 1").expect(0).complains("done: 1 ").complains(said);
+    assert_eq!(ran.json_lines().len(), 1);
+    file.write_all(b"ple/2").expect("written");
+    drop(file);
+    let ran = sandbox.redrive("run urls.txt -- echo 1").expect(0).complains("done: 1 ");
+    assert_eq!(ran.json_lines()[0]["input"]["url"], "https://shop.example/2");
+    assert!(!ran.stderr.contains(said), "{}", ran.stderr);
+}
+
 #[test]
 fn tables_arrays_and_compressed_files_are_tasks_too() {
     let sandbox = Sandbox::new();

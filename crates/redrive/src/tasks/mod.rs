@@ -4,7 +4,7 @@
 //! A line that is broken is reported with its number and kept out. Who a task is, is decided in
 //! [`redrive_core::tasks`]: the same task is enqueued once, whatever file it comes in.
 //!
-//! - `source`: where the bytes come from; `records`: from bytes to tasks, with `table` and `array`
+//! - `source`: where the bytes come from; `written`: whether somebody still writes them; `records`: from bytes to tasks, with `table` and `array`
 //! - `naming`: who the tasks of one reading are; `seen`: how often each content was met; `by_line`: files that are known from before
 //! - `feed`: brings them into a pipeline, in batches; `survey`: what would become of them
 
@@ -18,6 +18,7 @@ mod seen;
 mod source;
 mod survey;
 mod table;
+mod written;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -71,6 +72,8 @@ pub struct Tasks {
 enum Origin {
     /// A file, and how long it was when it was opened.
     File(File, u64),
+    /// A copy that nobody else knows, and how long it is.
+    Copy(File, u64),
     /// Something that can be read only once.
     Stream(Mutex<Option<File>>),
 }
@@ -87,10 +90,13 @@ pub(super) struct ReadTask {
 struct ReadEnd {
     /// Whether a stream was left before its end.
     is_cut: bool,
+    /// Whether the last line of a file was left out because somebody is writing it.
+    is_unfinished: bool,
 }
 
 impl Tasks {
-    /// Opens a file. A pipe, such as `<(…)` is one, is read as it comes.
+    /// Opens a file. A pipe, such as `<(…)` is one, is read as it comes. The last line of a file need not have an end; but if it has none
+    /// and somebody has the file open for writing, or it grows, it is waited for, for a second at most, and then left to the next reading.
     pub fn open(path: &Path, format: TaskFormat) -> Result<Self, TasksError> {
         let name = path.display().to_string();
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
@@ -116,7 +122,7 @@ impl Tasks {
         let mut file = tempfile::tempfile().map_err(TasksError::NoTemporaryFile)?;
         let unreadable = |source| TasksError::Unreadable { place: name.to_owned(), source };
         let length = io::copy(&mut from, &mut file).map_err(unreadable)?;
-        Ok(Self { name: name.to_owned(), extension: String::new(), format, origin: Origin::File(file, length) })
+        Ok(Self { name: name.to_owned(), extension: String::new(), format, origin: Origin::Copy(file, length) })
     }
 
     /// The same tasks, so that they can be read again.
@@ -139,7 +145,7 @@ impl Tasks {
 
     fn file(&self) -> Option<(&File, u64)> {
         match &self.origin {
-            Origin::File(file, length) => Some((file, *length)),
+            Origin::File(file, length) | Origin::Copy(file, length) => Some((file, *length)),
             Origin::Stream(_) => None,
         }
     }
@@ -177,43 +183,49 @@ impl Tasks {
         mut each: impl FnMut(Result<ReadTask, BrokenLine>) -> bool,
     ) -> Result<ReadEnd, TasksError> {
         let unreadable = |source| TasksError::Unreadable { place: self.name.clone(), source };
-        let Opened { reader, is_packed, is_cut } = self.bytes(attention)?;
+        let Opened { reader, is_packed, is_cut, is_unfinished } = self.bytes(attention)?;
         let mut records = match Records::of(reader, self.format, &self.extension) {
             Ok(records) => records,
             Err(error) if is_packed => {
                 let is_cut = is_cut.load(Ordering::Relaxed);
                 each(Err(if is_cut { not_come(1) } else { breaks_off(1, &error) }));
-                return Ok(ReadEnd { is_cut });
+                return Ok(ReadEnd { is_cut, is_unfinished: false });
             }
             Err(error) => return Err(unreadable(error)),
         };
         let (mut namer, mut line) = (Namer::of(naming), 0);
         let is_cut = || is_cut.load(Ordering::Relaxed);
+        let end = || ReadEnd { is_cut: is_cut(), is_unfinished: false };
         loop {
             let record = match records.next() {
                 Ok(Some(record)) => record,
-                Ok(None) => return Ok(ReadEnd { is_cut: is_cut() }),
+                Ok(None) => return Ok(end()),
                 Err(error) if is_packed => {
                     each(Err(if is_cut() { not_come(line + 1) } else { breaks_off(line + 1, &error) }));
-                    return Ok(ReadEnd { is_cut: is_cut() });
+                    return Ok(end());
                 }
                 Err(error) => return Err(unreadable(error)),
             };
             line = record.line;
             if is_cut() && !record.is_whole {
                 each(Err(not_come(line)));
-                return Ok(ReadEnd { is_cut: true });
+                return Ok(end());
+            }
+            // It stays in the file: the next reading takes it.
+            if is_unfinished.load(Ordering::Relaxed) && !record.is_whole {
+                return Ok(ReadEnd { is_unfinished: true, ..end() });
             }
             let Some(task) = task(redrive, &mut namer, record)? else { continue };
             if !each(task) {
-                return Ok(ReadEnd { is_cut: is_cut() });
+                return Ok(end());
             }
         }
     }
 
     fn bytes(&self, attention: Attention) -> Result<Opened, TasksError> {
         let opened = match &self.origin {
-            Origin::File(file, length) => source::file(file, *length),
+            Origin::File(file, length) => source::file(file, *length, false),
+            Origin::Copy(file, length) => source::file(file, *length, true),
             Origin::Stream(stream) => {
                 let file = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
                 source::stream(file.ok_or_else(|| TasksError::Spent(self.name.clone()))?, attention)

@@ -71,12 +71,17 @@ impl<R: BufRead> Records<R> {
     /// The next record; nothing after the last.
     pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
         match self {
-            Self::Json(lines) => next_line(lines, |text| object(text).map(Some)),
+            Self::Json(lines) => Ok(next_line(lines, |text| object(text).map(Some))?.map(closed)),
             Self::Plain(lines) => next_line(lines, |text| Ok(plain(text))),
             Self::Table(rows) => rows.next(),
             Self::Array(elements) => elements.next(),
         }
     }
+}
+
+/// A record of JSON: an object that closes is whole, whether its line has an end or not.
+fn closed(record: Record) -> Record {
+    Record { is_whole: record.is_whole || matches!(record.task, Ok(Some(_))), ..record }
 }
 
 fn next_line<R: BufRead>(

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio_util::sync::CancellationToken;
 
+use super::written::{MidLine, Patience};
+
 /// How long a stream is waited for before it is asked whether to go on.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -41,21 +43,27 @@ pub(super) struct Opened {
     pub(super) is_packed: bool,
     /// Set once a stream was left before its end: its last line may not be whole.
     pub(super) is_cut: Arc<AtomicBool>,
+    /// Set once a file ended in the middle of a line that somebody may be writing.
+    pub(super) is_unfinished: Arc<AtomicBool>,
 }
 
 /// A file from its beginning, no longer than it was when it was opened: what is added meanwhile belongs to the next reading.
-pub(super) fn file(file: &File, length: u64) -> io::Result<Opened> {
+/// One that only this process knows has nobody else who writes it.
+pub(super) fn file(file: &File, length: u64, is_private: bool) -> io::Result<Opened> {
     let mut head = [0; 4];
     let known = file.read_at(&mut head, 0)?;
     let is_packed = head[..known].starts_with(GZIP) || head[..known].starts_with(ZSTD);
     // The last line of compressed data is not where its bytes end.
     let length = if is_packed { u64::MAX } else { length };
-    unpacked(bytes(file, length)?, Arc::default())
+    let patience = (!is_packed && !is_private).then(Patience::default);
+    let bounded = Bounded { patience, ..Bounded::of(file, length)? };
+    let is_unfinished = Arc::clone(&bounded.is_unfinished);
+    Ok(Opened { is_unfinished, ..unpacked(bounded, Arc::default())? })
 }
 
 /// The same, as it is.
 pub(super) fn bytes(file: &File, length: u64) -> io::Result<impl Read + Send + use<>> {
-    Ok(Bounded { file: file.try_clone()?, at: 0, length, last: b'\n' })
+    Bounded::of(file, length)
 }
 
 /// A stream, as it comes.
@@ -75,7 +83,7 @@ fn unpacked(mut raw: impl Read + Send + 'static, is_cut: Arc<AtomicBool>) -> io:
         (_, true) => Box::new(BufReader::with_capacity(CHUNK, zstd::Decoder::with_buffer(whole)?)),
         _ => Box::new(whole),
     };
-    Ok(Opened { reader, is_packed: is_gzip || is_zstd, is_cut })
+    Ok(Opened { reader, is_packed: is_gzip || is_zstd, is_cut, is_unfinished: Arc::default() })
 }
 
 /// The first bytes: as many as tell whether they are compressed.
@@ -100,10 +108,27 @@ struct Bounded {
     at: u64,
     length: u64,
     last: u8,
+    /// How the end of the last line is waited for, where somebody may be writing it.
+    patience: Option<Patience>,
+    is_unfinished: Arc<AtomicBool>,
 }
 
-impl Read for Bounded {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+impl Bounded {
+    fn of(file: &File, length: u64) -> io::Result<Self> {
+        let file = file.try_clone()?;
+        Ok(Self { file, at: 0, length, last: b'\n', patience: None, is_unfinished: Arc::default() })
+    }
+
+    /// Whether there may be more where the bytes end in the middle of a line; waits a little for it.
+    fn may_go_on(&mut self) -> io::Result<bool> {
+        let Some(patience) = &mut self.patience else { return Ok(false) };
+        let more = || Ok(self.file.read_at(&mut [0], self.at)? > 0);
+        let mid_line = patience.wait(&self.file, more)?;
+        self.is_unfinished.store(mid_line == MidLine::Unfinished, Ordering::Relaxed);
+        Ok(mid_line == MidLine::Again)
+    }
+
+    fn read_once(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(self.at)).unwrap_or(usize::MAX);
         let wanted = if left > 0 { left.min(buffer.len()) } else { buffer.len() };
         if left == 0 && self.last == b'\n' {
@@ -116,7 +141,22 @@ impl Read for Bounded {
         }
         self.at += read as u64;
         self.last = buffer[..read].last().copied().unwrap_or(self.last);
+        if let Some(patience) = self.patience.as_mut().filter(|_| read > 0) {
+            patience.note_more();
+        }
         Ok(read)
+    }
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.read_once(buffer)?;
+            let ends_mid_line = read == 0 && !buffer.is_empty() && self.last != b'\n';
+            if !ends_mid_line || !self.may_go_on()? {
+                return Ok(read);
+            }
+        }
     }
 }
 

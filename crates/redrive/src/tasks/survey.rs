@@ -45,7 +45,7 @@ impl Feed {
                 batch.len() < BATCH || sender.blocking_send(std::mem::take(&mut batch)).is_ok()
             });
             let _ = sender.blocking_send(batch);
-            read.map(|_| refused)
+            read.map(|end| (refused, end))
         });
         let mut survey = Survey::default();
         while let Some(batch) = batches.recv().await {
@@ -56,7 +56,8 @@ impl Feed {
         }
         drop(batches);
         let read = reading.await.map_err(|panic| Error::Internal(format!("reading tasks ended: {panic}")))?;
-        survey.fed.broken = read?;
+        let (refused, end) = read?;
+        (survey.fed.broken, survey.fed.unfinished) = (refused, end.is_unfinished);
         survey.fed.complete = true;
         Ok(survey)
     }

@@ -51,9 +51,9 @@ impl<R: BufRead> Rows<R> {
         }))
     }
 
-    /// The next row that is not an empty line.
+    /// The next row that is not an empty line, nor a comment before the header.
     fn row(&mut self) -> io::Result<Option<Row>> {
-        loop {
+        'rows: loop {
             let line = self.line + 1;
             let (mut text, mut too_long, mut quotes) = (Vec::new(), false, Quotes::Start);
             // A line that ends inside quotes goes on in the next.
@@ -62,6 +62,9 @@ impl<R: BufRead> Rows<R> {
                 let read = self.read_line(&mut text, &mut too_long)?;
                 if read == 0 || too_long {
                     break;
+                }
+                if self.names.is_none() && before == 0 && is_comment(&text, self.delimiter) {
+                    continue 'rows;
                 }
                 let delimiter = *self.delimiter.get_or_insert_with(|| usual_delimiter(&text));
                 quotes = text[before..].iter().fold(quotes, |quotes, byte| quotes.after(*byte, delimiter));
@@ -109,6 +112,15 @@ impl<R: BufRead> Rows<R> {
     fn fields(&self, text: &str) -> Vec<String> {
         split(text.trim_end_matches(['\r', '\n']), char::from(self.delimiter.unwrap_or(b',')))
     }
+}
+
+/// Whether a line before the header is a comment. One such as `#sku,name` is a header.
+fn is_comment(line: &[u8], delimiter: Option<u8>) -> bool {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+    let Some(rest) = line.strip_prefix(b"#") else { return false };
+    let separates = |byte: &u8| delimiter.map_or(matches!(byte, b',' | b';'), |delimiter| *byte == delimiter);
+    let names = rest.first().is_some_and(u8::is_ascii_alphanumeric) && rest.iter().any(separates);
+    !names
 }
 
 /// What a table is separated by, as far as its first line says.
@@ -216,6 +228,15 @@ mod tests {
         assert_eq!(rows("a;b\n1,5;2\n", None), [(2, Ok(json!({"a": "1,5", "b": "2"})))]);
         assert_eq!(rows("a,b\n3.5\" disk,2\n", None), [(2, Ok(json!({"a": "3.5\" disk", "b": "2"})))]);
         assert_eq!(rows(",b\n0,x\n", None), [(2, Ok(json!({"column_1": "0", "b": "x"})))]);
+    }
+
+    #[test]
+    fn comments_may_stand_before_the_header_and_nowhere_else() {
+        let expected = [(4, Ok(json!({"a": "#1", "b": "2"}))), (5, Ok(json!({"a": "# 3", "b": "4"})))];
+        assert_eq!(rows("\u{feff}# exported, \"today\n#\na,b\n#1,2\n# 3,4\n", None), expected);
+        assert_eq!(rows("#sku,name\n1,2\n", None), [(2, Ok(json!({"#sku": "1", "name": "2"})))], "that is a header");
+        assert_eq!(rows("#made by a tool\na\tb\n1\t2\n", Some(b'\t')), [(3, Ok(json!({"a": "1", "b": "2"})))]);
+        assert_eq!(rows("# nothing else", None), []);
     }
 
     #[test]

@@ -186,3 +186,58 @@ fn a_file_that_grows_is_read_as_long_as_it_was() {
     assert_eq!(inputs(read_as(&tasks, &Naming::default())), urls);
     assert_eq!(inputs(read_as(&tasks, &Naming::default())), urls, "it can be read again");
 }
+
+/// A file that somebody has open, and closes when it is dropped.
+struct Writing {
+    folder: tempfile::TempDir,
+    file: std::fs::File,
+}
+
+impl Writing {
+    fn of(name: &str, text: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut file = std::fs::File::create(folder.path().join(name)).expect("made");
+        file.write_all(text.as_bytes()).expect("written");
+        Self { folder, file }
+    }
+
+    /// The inputs, and whether a last line was left out.
+    fn read(&self, name: &str) -> (Vec<serde_json::Value>, bool) {
+        let tasks = Tasks::open(&self.folder.path().join(name), TaskFormat::Auto).expect("opened");
+        let mut inputs = Vec::new();
+        let each = |task: Result<ReadTask, BrokenLine>| {
+            inputs.push(task.map_or_else(|line| json!(line.why), |task| json!(task.job.input)));
+            true
+        };
+        let end = tasks.read(&redrive(), &Naming::default(), each).expect("read");
+        (inputs, end.is_unfinished)
+    }
+}
+
+/// Half of a line is no task; who has closed the file has written all of it.
+#[test]
+fn a_last_line_without_an_end_is_left_out_only_while_somebody_writes() {
+    let half = [
+        ("urls.txt", "x\nhttps://shop.exam"),
+        ("t.csv", "url\nx\nhttps://shop.exam"),
+        ("t.jsonl", "{\"url\":\"x\"}\n{\"a\":"),
+    ];
+    for (name, text) in half {
+        let writing = Writing::of(name, text);
+        assert_eq!(writing.read(name), (vec![json!({"url": "x"})], true), "{name}");
+        let Writing { folder, mut file } = writing;
+        file.write_all(if name == "t.jsonl" { b"1}" } else { b"ple/" }).expect("written");
+        drop(file);
+        let file = std::fs::File::open(folder.path().join(name)).expect("open for reading only");
+        let (inputs, is_unfinished) = Writing { folder, file }.read(name);
+        assert_eq!((inputs.len(), is_unfinished), (2, false), "{name}");
+    }
+    let whole = Writing::of("t.jsonl", "{\"a\":1}\n{\"b\":2}");
+    assert_eq!(
+        whole.read("t.jsonl"),
+        (vec![json!({"a": 1}), json!({"b": 2})], false),
+        "an object that closes is whole"
+    );
+    let whole = Writing::of("t.json", "[{\"a\":1}]");
+    assert_eq!(whole.read("t.json"), (vec![json!({"a": 1})], false), "so does an array");
+}
