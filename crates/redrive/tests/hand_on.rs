@@ -110,11 +110,11 @@ async fn what_a_replayed_letter_hands_on_is_worked_on_too() {
     fixed.store(true, Ordering::Relaxed);
     replay(&redrive, "pages").await;
     let worker = redrive.worker(vec![items, pages]).with_replays();
-    let handed_on = worker.handed_on();
+    let work_done = worker.work_done();
     worker.run(Until::Drained, CancellationToken::new()).await.expect("drained");
     let items = redrive.ledger(&name("items")).await.expect("read");
     assert_eq!((items.done, items.queued), (2, 0));
-    assert_eq!(handed_on.read().into_iter().collect::<Vec<_>>(), [(name("items"), 2)]);
+    assert_eq!(work_done.read().handed_on.into_iter().collect::<Vec<_>>(), [(name("items"), 2)]);
 }
 
 #[tokio::test]

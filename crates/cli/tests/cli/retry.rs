@@ -14,7 +14,7 @@ fn sandbox(tasks: u32) -> Sandbox {
     sandbox.write("redrive.toml", "[pipeline.shop]\ncommand = [\"sh\", \"shop.sh\"]\n");
     let task = |n: u32| format!("{}\n", json!({"n": n, "ok": false}));
     sandbox.write("tasks.jsonl", (0..tasks).map(task).collect::<String>());
-    sandbox.redrive("run tasks.jsonl").expect(3);
+    sandbox.redrive("run tasks.jsonl").expect(if tasks > 0 { 3 } else { 0 });
     sandbox
 }
 
@@ -56,6 +56,36 @@ fn each_letter_that_was_named_and_not_tried_is_told() {
     some.complains("is done, not dead").complains(&format!("{}  recovered", numbers[1]));
     let none = sandbox.run(&["retry", &numbers[0], &numbers[1]]).expect(1);
     assert_eq!(none.stderr.matches("is done, not dead").count(), 2, "{}", none.stderr);
+}
+
+/// A letter that may not be replayed is not passed over in silence beside others that may.
+#[test]
+fn a_letter_that_was_named_and_left_out_by_its_gate_is_told_with_the_exit_code() {
+    let sandbox = sandbox(2);
+    let numbers: Vec<_> = sandbox.dead().iter().map(number).collect();
+    let gate =
+        || sandbox.dead().iter().find(|letter| number(letter) == numbers[0]).expect("it is dead")["gate"].clone();
+    while gate() != "never" {
+        sandbox.run(&["retry", &numbers[0]]).expect(3);
+    }
+    sandbox.redrive("retry --pipeline shop --set n=7").expect(3).complains("1 left out: ");
+    let both = sandbox.run(&["retry", &numbers[0], &numbers[1], "--set", "ok=true"]).expect(1);
+    both.complains("1 left out: ").complains(&format!("{}  recovered", numbers[1]));
+}
+
+/// What was meant and not tried is no success: changes that do not fit a letter, or a replay that somebody cancelled.
+#[test]
+fn what_was_not_sent_or_was_cancelled_is_told_with_the_exit_code() {
+    let sandbox = sandbox(0);
+    sandbox.write("tasks.jsonl", "{\"a\": {\"n\": 1}, \"ok\": false}\n{\"a\": \"text\", \"ok\": false}\n");
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let edited = sandbox.redrive("retry --pipeline shop --set /a/n=2 --set ok=true").expect(1);
+    edited.complains("  recovered").complains("  not sent: ").complains("--set does not fit: 1");
+    assert_eq!((sandbox.ledger("shop")["done"].clone(), sandbox.dead().len()), (json!(1), 1));
+    sandbox.redrive("replay start --pipeline shop --detach").expect(0);
+    sandbox.redrive("replay cancel last").expect(0);
+    sandbox.redrive("replay watch last").expect(1).complains("cancelled");
+    sandbox.assert_sound();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `redrive run`: from a file of tasks to results, dead letters and an exit code.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -162,11 +162,15 @@ fn a_second_signal_returns_running_jobs_at_once_and_without_blame() {
     let sandbox = Sandbox::new();
     sandbox.write("tasks.jsonl", numbers(2));
     sandbox.write("stuck.sh", "echo x >> begun.log; exec sleep 300\n");
-    let mut child = sandbox.spawn(&["run", "tasks.jsonl", "-j", "2", "--", "sh", "stuck.sh"]);
+    let said = std::fs::File::create(sandbox.path("said.txt")).expect("made");
+    let mut command = sandbox.command();
+    command.args(["run", "tasks.jsonl", "-j", "2", "--", "sh", "stuck.sh"]).stderr(said).stdout(Stdio::null());
+    let mut child = command.spawn().expect("started");
     eventually("jobs run", || sandbox.read("begun.log").lines().count() == 2);
     let pid = Pid::from_child(&child);
     kill_process(pid, Signal::TERM).expect("signalled");
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    // Two that come before the first is heard of are one.
+    eventually("the first is heard of", || sandbox.read("said.txt").contains("stopping: "));
     kill_process(pid, Signal::TERM).expect("signalled");
     assert_eq!(child.wait().expect("waited").code(), Some(130));
     let jobs = sandbox.redrive("job list --json").expect(0).json_lines();
@@ -181,15 +185,24 @@ fn a_second_signal_returns_running_jobs_at_once_and_without_blame() {
 fn a_reader_that_goes_away_loses_nothing() {
     let sandbox = Sandbox::new();
     sandbox.write("tasks.jsonl", numbers(300));
-    let command =
-        format!("{} run tasks.jsonl -- cat 2>/dev/null | head -n 1 > first.txt", env!("CARGO_BIN_EXE_redrive"));
-    let status = Command::new("sh").args(["-c", &command]).current_dir(sandbox.path("")).status().expect("ran");
-    assert!(status.success());
+    // Three tasks end at once, the others when the reader is gone.
+    let script = "for n in 1 2 3; do mkdir slot$n 2>/dev/null && exec cat; done\nwhile [ ! -e gone ]; do sleep 0.05; done\nexec cat\n";
+    sandbox.write("gated.sh", script);
+    let mut command = sandbox.command();
+    command.args(["run", "tasks.jsonl", "--", "sh", "gated.sh"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("started");
+    let reader = BufReader::new(child.stdout.take().expect("piped"));
+    let read: Vec<String> = reader.lines().take(3).map(|line| line.expect("read")).collect();
+    sandbox.write("gone", "");
+    assert!(!child.wait().expect("waited").success());
     sandbox.assert_sound();
     let ledger = sandbox.ledger("default");
-    assert_eq!(ledger["dead"], 0);
+    assert_eq!((&ledger["dead"], &ledger["done"]), (&json!(0), &json!(3)), "what was read, and no more");
     sandbox.redrive("run tasks.jsonl --out rest.jsonl -- cat").expect(0);
     assert_eq!(sandbox.ledger("default")["done"], 300);
+    let results = json_lines(&format!("{}\n{}", read.join("\n"), sandbox.read("rest.jsonl")));
+    let inputs: std::collections::BTreeSet<_> = results.iter().map(|result| result["input"].to_string()).collect();
+    assert_eq!((results.len(), inputs.len()), (300, 300), "each result was written once");
 }
 
 #[test]

@@ -59,6 +59,38 @@ fn programs_get_one_document() {
     assert_eq!((&again["known"]["done"], &again["known"]["dead"], &again["new"]), (&json!(3), &json!(9), &json!(0)));
 }
 
+/// Two runs at once share the tasks; each tells of those that it ran, and what the other did is said apart.
+#[test]
+fn a_run_tells_of_its_own_tasks() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", (1..=20).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    // No task ends before both runs have begun one. A third of them dies.
+    let script = r#": > begun-$REDRIVE_WORKER; while [ "$(ls begun-* | wc -l)" -lt 2 ]; do sleep 0.05; done
+n=$(sed 's/.*"n":\([0-9]*\).*/\1/'); [ $((n % 3)) = 0 ] && { echo "no $n" >&2; exit 65; }; echo "$n""#;
+    sandbox.write("both.sh", script);
+    let run = |out: &str| {
+        let args = ["run", "tasks.jsonl", "-j", "1", "--json", "--out", out, "--", "sh", "both.sh"];
+        sandbox.run(&args).json()
+    };
+    let told = std::thread::scope(|scope| {
+        let other = scope.spawn(|| run("other.jsonl"));
+        [run("one.jsonl"), other.join().expect("it ran")]
+    });
+    let number = |told: &serde_json::Value| told.as_i64().expect("a number");
+    for (told, out) in told.iter().zip(["one.jsonl", "other.jsonl"]) {
+        assert_eq!(number(&told["done"]), json_lines(&sandbox.read(out)).len() as i64, "{told}");
+        let of_causes: i64 =
+            told["causes"].as_array().expect("a list").iter().map(|cause| number(&cause["count"])).sum();
+        assert_eq!(number(&told["died"]), of_causes, "{told}");
+        assert_eq!(number(&told["exit"]), if of_causes > 0 { 3 } else { 0 }, "{told}");
+        assert!(number(&told["done"]) + of_causes < 20, "{told}");
+        let by_others = (number(&told["by_others"]["done"]), number(&told["by_others"]["died"]));
+        assert_eq!(by_others, (14 - number(&told["done"]), 6 - of_causes), "{told}");
+    }
+    assert_eq!(number(&told[0]["done"]) + number(&told[1]["done"]), 14);
+    assert_eq!(number(&told[0]["died"]) + number(&told[1]["died"]), 6);
+}
+
 #[test]
 fn a_share_of_what_ended_may_die() {
     for (share, code) in [("75%", 0), ("0.74", 3), ("0%", 3), ("100%", 0)] {

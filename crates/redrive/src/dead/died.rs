@@ -1,11 +1,11 @@
-//! What died since a time, by cause: a few groups with a number and an example, however many letters there are.
+//! What died of a worker's jobs, by cause: a few groups with a number and an example, however many letters there are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use redrive_core::causes::CauseId;
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
-use redrive_core::ids::PipelineName;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{DeadFilter, ListCauses, ListDead};
 use serde::Serialize;
@@ -22,7 +22,7 @@ const LETTERS_MAX: usize = 100_000;
 pub struct Died {
     /// The causes, the worst first.
     pub causes: Vec<CauseDied>,
-    /// Whether there are letters that were not looked at.
+    /// Whether not all letters were looked at, because there are more than 100,000.
     pub is_cut: bool,
 }
 
@@ -42,8 +42,10 @@ pub struct CauseDied {
 }
 
 impl Redrive {
-    /// What of a pipeline died since a time and is dead now, by cause.
-    pub async fn died_since(&self, pipeline: &PipelineName, since: Timestamp) -> Result<Died, Error> {
+    /// Which of these letters, which died since a time, are dead now, by cause. Of a pipeline's letters since then, the newest 100,000
+    /// are looked at.
+    pub async fn died_of(&self, pipeline: &PipelineName, since: Timestamp, of: &[JobId]) -> Result<Died, Error> {
+        let mut missing: HashSet<_> = of.iter().copied().collect();
         let filter = DeadFilter { pipeline: Some(pipeline.clone()), since: Some(since), ..DeadFilter::default() };
         let mut params = ListDead { filter, limit: PAGE, cursor: None, with_failures: false };
         let (mut causes, mut places): (Vec<CauseDied>, HashMap<_, usize>) = Default::default();
@@ -51,7 +53,7 @@ impl Redrive {
         loop {
             let page = self.store.list_dead(params.clone()).await?;
             letters += page.items.len();
-            for letter in page.items {
+            for letter in page.items.into_iter().filter(|letter| missing.remove(&letter.id)) {
                 let of = (letter.cause.clone(), letter.reason);
                 match places.get(&of) {
                     Some(place) => causes[*place].count += 1,
@@ -68,10 +70,11 @@ impl Redrive {
                 }
             }
             match page.next {
-                Some(next) if letters < LETTERS_MAX => params.cursor = Some(next),
+                Some(next) if letters < LETTERS_MAX && !missing.is_empty() => params.cursor = Some(next),
                 next => {
                     causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
-                    return Ok(Died { causes: self.entitled(causes).await?, is_cut: next.is_some() });
+                    let is_cut = next.is_some() && !missing.is_empty();
+                    return Ok(Died { causes: self.entitled(causes).await?, is_cut });
                 }
             }
         }

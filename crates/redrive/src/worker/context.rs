@@ -1,12 +1,11 @@
 //! What the tasks of one worker share.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redrive_core::clock::set_back;
-use redrive_core::hand_on::HandedJob;
 use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::settlements::Ending;
@@ -22,6 +21,7 @@ use super::leader::Leads;
 use super::pauses::Pauses;
 use super::running::Running;
 use super::slots::{Slot, Slots};
+use super::work_done::WorkDoneSoFar;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::events::Happening;
@@ -71,8 +71,8 @@ pub(super) struct Context {
     beaten: AtomicBool,
     /// The newest time that was read, in milliseconds.
     newest: AtomicI64,
-    /// How many jobs were handed on to each pipeline.
-    pub(super) handed_on: Arc<Mutex<BTreeMap<PipelineName, u64>>>,
+    /// What came of the jobs that this worker ran.
+    pub(super) work_done: WorkDoneSoFar,
     /// What each pipeline may run at once, whatever lane its jobs come by.
     /// Shared with the worker that this one makes way for.
     slots: Arc<Slots>,
@@ -122,7 +122,7 @@ impl Context {
             failure: Mutex::default(),
             given_up: Mutex::default(),
             newest: AtomicI64::new(i64::MIN),
-            handed_on: Arc::default(),
+            work_done: WorkDoneSoFar::default(),
             slots: Arc::default(),
         }
     }
@@ -131,7 +131,7 @@ impl Context {
     pub(super) fn successor(&self, id: WorkerId, pipelines: &[Pipeline]) -> Self {
         let mut context = Self::new(self.redrive.clone(), id, pipelines);
         context.slots = Arc::clone(&self.slots);
-        context.handed_on = Arc::clone(&self.handed_on);
+        context.work_done = self.work_done.clone();
         context.hurry = self.hurry.clone();
         context
     }
@@ -249,15 +249,6 @@ impl Context {
             biased;
             slot = self.slots.take(&pipeline.name, pipeline.concurrency) => Some(slot),
             () = self.stop.cancelled() => None,
-        }
-    }
-
-    /// Counts jobs that were handed on.
-    pub(super) fn count_handed_on<'a>(&self, jobs: impl Iterator<Item = &'a HandedJob>) {
-        let mut handed_on = None;
-        for job in jobs {
-            let counts = handed_on.get_or_insert_with(|| self.handed_on.lock().unwrap_or_else(PoisonError::into_inner));
-            *counts.entry(job.pipeline.clone()).or_default() += 1;
         }
     }
 

@@ -30,14 +30,14 @@ mod slots;
 mod strays;
 mod uploader;
 mod watch;
+mod work_done;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_core::hand_on::feeders;
-use redrive_core::ids::{PipelineName, ReplayId, WorkerId};
+use redrive_core::ids::{ReplayId, WorkerId};
 use redrive_store::contract::{AttachWorker, Lane, WorkerView};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -52,18 +52,8 @@ use crate::error::Error;
 use crate::handler::Isolation;
 use crate::pipeline::{Pipeline, acquainted};
 
-/// How many jobs a worker's jobs handed on.
-#[derive(Clone, Debug)]
-pub struct HandedOnCounts(Arc<Mutex<BTreeMap<PipelineName, u64>>>);
-
-impl HandedOnCounts {
-    /// The counts, by the pipeline that they are for.
-    pub fn read(&self) -> BTreeMap<PipelineName, u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
 pub use self::running::Running;
+pub use self::work_done::{WorkDone, WorkDoneSoFar};
 
 /// When a worker is finished.
 #[derive(Clone, Debug)]
@@ -182,10 +172,9 @@ impl Worker {
         self.context.hurry.clone()
     }
 
-    /// How many jobs its jobs hand on, by pipeline, as far as it has worked when this is read. One whose key is known there already
-    /// counts too, though nothing comes of it.
-    pub fn handed_on(&self) -> HandedOnCounts {
-        HandedOnCounts(Arc::clone(&self.context.handed_on))
+    /// What comes of the jobs that it runs, as far as it has worked when this is read.
+    pub fn work_done(&self) -> WorkDoneSoFar {
+        self.context.work_done.clone()
     }
 
     /// What runs in this worker, for who shows it.

@@ -152,7 +152,11 @@ async fn take_back(
     let params =
         SettleJobs { settlements, worker: context.id, breakers: Vec::new(), keep_late: false, now: context.now() };
     let settled = context.redrive.settle(&pipeline.policy.breaker, params.clone()).await?;
-    for (settlement, _) in params.settlements.iter().zip(settled).filter(|(_, answer)| *answer == Settled::Applied) {
+    let answered = params.settlements.iter().zip(&settled);
+    let applied =
+        || answered.clone().filter(|(_, answer)| **answer == Settled::Applied).map(|(settlement, _)| settlement);
+    context.work_done.add(applied());
+    for settlement in applied() {
         context.tell_often(|| Happening::settled(&pipeline.name, settlement));
     }
     Ok(())

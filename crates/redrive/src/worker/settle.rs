@@ -316,6 +316,10 @@ impl Settling {
             let Some(answers) = self.try_store(settlements.iter().map(|(s, _)| s.clone()).collect()).await else {
                 return;
             };
+            let answered = settlements.iter().zip(&answers);
+            let applied =
+                answered.filter(|(_, answer)| **answer == Settled::Applied).map(|((settlement, _), _)| settlement);
+            self.context.work_done.add(applied);
             for ((settlement, _), answer) in settlements.iter().zip(&answers) {
                 tell(&self.context, &self.pipeline.name, settlement, *answer);
             }
@@ -366,10 +370,7 @@ impl Settling {
 /// Tells what became of a settlement.
 fn tell(context: &Context, pipeline: &PipelineName, settlement: &Settlement, answer: Settled) {
     match answer {
-        Settled::Applied => {
-            context.count_handed_on(settlement.handed_on.iter());
-            context.tell_often(|| Happening::settled(pipeline, settlement));
-        }
+        Settled::Applied => context.tell_often(|| Happening::settled(pipeline, settlement)),
         Settled::Stale => {
             context.tell(Happening::SettledLate { pipeline: pipeline.clone(), job: settlement.lease.job });
         }

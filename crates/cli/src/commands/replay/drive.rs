@@ -44,7 +44,7 @@ pub async fn drive(
 ) -> Result<Exit> {
     let which = ReplayRef::Id(id);
     let worker = redrive.worker(pipelines).only_replay(id);
-    let handed_on = worker.handed_on();
+    let work_done = worker.work_done();
     let stop = CancellationToken::new();
     let said = counter.clone();
     let signalled = signals::watch(stop.clone(), worker.hurry(), move |line| said.say(line));
@@ -83,7 +83,7 @@ pub async fn drive(
     if letters.is_none() || replay.progress.total > 1 || replay.state == ReplayState::Paused {
         summarise(redrive, &replay, (&command, letters.is_none())).await?;
     }
-    waiting::show_handed_on(redrive, handed_on.read()).await?;
+    waiting::show_handed_on(redrive, work_done.read().handed_on).await?;
     if signalled.is_cancelled() && replay.is_open() && replay.state != ReplayState::Paused {
         say!("{} {}; go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
         return Ok(Exit::Interrupted);

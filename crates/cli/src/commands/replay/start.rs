@@ -99,13 +99,15 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<
     let letters = (args.pacing.is_none() && found.included <= HANDFUL).then(|| Letters::of(id));
     tell(&plan, mode, letters.is_none().then_some(id))?;
     not_dead.iter().for_each(|not_dead| say!("left out: {not_dead}"));
+    // Whoever names letters means each of them; of a filter, those that may be replayed are meant.
+    let all_taken = not_dead.is_empty() && (wanted.ids.is_empty() || plan.excluded.is_empty());
+    let exit_of = |exit: Exit| if exit == Exit::Ok && !all_taken { Exit::Failed } else { exit };
     if args.drive.detach {
         out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;
         let replay = redrive.find_replay(ReplayRef::Id(id)).await?;
-        return tell_awaited(redrive, &replay).await;
+        return tell_awaited(redrive, &replay).await.map(exit_of);
     }
-    let exit = drive::drive(redrive, pipelines, (id, letters), counter, &args.drive.work).await?;
-    Ok(if exit == Exit::Ok && !not_dead.is_empty() { Exit::Failed } else { exit })
+    drive::drive(redrive, pipelines, (id, letters), counter, &args.drive.work).await.map(exit_of)
 }
 
 /// Says what was begun, unless it is a handful that is spoken of one by one, and what was left out. What comes of the letters may

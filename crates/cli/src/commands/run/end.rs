@@ -44,18 +44,29 @@ async fn buried(redrive: &Redrive, name: &PipelineName, since: Timestamp) -> Res
     Ok(died.map(|count| count.count).sum())
 }
 
+/// What other processes did to the jobs of a run's pipeline.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByOthers {
+    pub done: i64,
+    pub died: i64,
+}
+
 /// A run that has ended.
 pub struct RunEnd {
     pub name: PipelineName,
     pub round: Option<RoundName>,
     pub begun_at: Timestamp,
     pub took: Duration,
+    /// Jobs that this run did itself; others may work on the same pipeline.
     pub done: i64,
     /// Of the done: those without a result.
     pub without_result: u64,
+    /// Jobs that died in this run.
     pub died: i64,
     /// What died, by cause.
     pub of: Died,
+    /// What other processes did to the pipeline's jobs meanwhile.
+    pub by_others: ByOthers,
     pub left: i64,
     /// Jobs that a replay has.
     pub replaying: i64,
@@ -71,23 +82,27 @@ impl RunEnd {
     pub async fn of(redrive: &Redrive, feed: &Feed, before: &Before, worked: Worked) -> Result<Self> {
         let (name, round) = (feed.pipeline.clone(), feed.naming.round.clone());
         let end = redrive.ledger(&name).await?;
-        let died = buried(redrive, &name, before.at).await? - before.buried;
-        let of = if died > 0 { redrive.died_since(&name, before.at).await? } else { Died::default() };
+        let Worked { fed, waited, own, .. } = worked;
+        let (done, died) = (to_count(own.done), to_count(own.died));
+        let by_all = (end.done - before.ledger.done, buried(redrive, &name, before.at).await? - before.buried);
+        let mut of = if died > 0 { redrive.died_of(&name, before.at, &own.letters).await? } else { Died::default() };
+        of.is_cut |= to_count(own.letters.len() as u64) < died;
         Ok(Self {
             name,
             round,
             begun_at: before.at,
             took: Duration::ZERO,
-            done: end.done - before.ledger.done,
+            done,
             without_result: 0,
             died,
             of,
+            by_others: ByOthers { done: (by_all.0 - done).max(0), died: (by_all.1 - died).max(0) },
             left: end.open_by_itself(),
             replaying: end.replaying,
-            fed: worked.fed,
+            fed,
             retried: None,
-            waited: worked.waited,
-            handed_on: worked.handed_on,
+            waited,
+            handed_on: own.handed_on,
             interrupted: false,
         })
     }
@@ -96,6 +111,9 @@ impl RunEnd {
     pub fn finish(&mut self, took: Duration, without_result: u64, retried: Option<Retried>, signalled: bool) {
         let is_open = retried.is_some_and(|retried| retried.is_open);
         self.interrupted = signalled && (self.left > 0 || !self.fed.complete || is_open);
+        let own = retried.map_or(0, |retried| to_count(retried.own));
+        self.done += own;
+        self.by_others.done = (self.by_others.done - own).max(0);
         (self.took, self.without_result, self.retried) = (took, without_result, retried);
     }
 
@@ -163,10 +181,13 @@ impl RunEnd {
             "without_result": self.without_result,
             "died": self.died,
             "died_share": self.died_share(),
+            "by_others": {"done": self.by_others.done, "died": self.by_others.died},
             "causes": self.of.causes.iter().map(cause).collect::<Vec<_>>(),
+            "causes_cut": self.of.is_cut,
             "known": {"done": fed.known_done, "dead": fed.known_dead, "discarded": fed.known_discarded, "open": fed.known_open},
             "retried": self.retried.as_ref().map(retried),
             "broken": fed.broken,
+            "unfinished": fed.unfinished,
             "limited": fed.limited,
             "not_taken": fed.not_taken.unwrap_or(0),
             "left": self.left,
@@ -177,4 +198,8 @@ impl RunEnd {
             "exit": exit.code(),
         })
     }
+}
+
+fn to_count(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -22,6 +22,8 @@ pub struct Retried {
     /// Letters that came to an end, one way or the other.
     pub tried: u64,
     pub recovered: u64,
+    /// Of the recovered: those that this process worked on.
+    pub own: u64,
     /// Letters that may not be replayed, or that another replay has.
     pub left_out: u64,
     /// Whether it paused itself, or was stopped.
@@ -52,9 +54,10 @@ pub async fn retry(run: &Run<'_>, letters: &[JobId]) -> Result<Option<Retried>> 
     let Some(id) = started else { return Ok(Some(Retried { left_out, ..Retried::default() })) };
     run.progress.say(&format!("replay {id}: {} that died before", plan.included));
     let worker = run.worker().only_replay(id);
-    let running = worker.running();
+    let (running, own) = (worker.running(), worker.work_done());
     run.shown(worker.run(Until::Drained, run.stop.clone()), running).await?;
     let replay = run.redrive.find_replay(ReplayRef::Id(id)).await?;
     let Progress { total: letters, recovered, failed, .. } = replay.progress;
-    Ok(Some(Retried { letters, tried: recovered + failed, recovered, left_out, is_open: replay.is_open() }))
+    let (tried, own) = (recovered + failed, own.read().done);
+    Ok(Some(Retried { letters, tried, recovered, own, left_out, is_open: replay.is_open() }))
 }

@@ -7,7 +7,7 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::tasks::is_made_up;
 
 use super::super::{feed, waiting};
-use super::end::RunEnd;
+use super::end::{ByOthers, RunEnd};
 use super::retry_dead::Retried;
 use crate::output::foreign::cut;
 use crate::output::paint::{BAD, DIM, GOOD, WAITING, paint};
@@ -24,6 +24,7 @@ impl RunEnd {
         };
         say!("{} {}{without}  in {:.1} s", paint(GOOD, "done:"), self.done, self.took.as_secs_f64());
         self.say_dead(fail_over);
+        self.say_others();
         self.say_known();
         self.say_retried();
         if self.replaying > 0 {
@@ -33,6 +34,9 @@ impl RunEnd {
         waiting::show_handed_on(redrive, self.handed_on.clone()).await?;
         if self.fed.broken > 0 {
             say!("{} {}, not enqueued", paint(BAD, "broken lines:"), self.fed.broken);
+        }
+        if let Some(unfinished) = feed::unfinished(&self.fed) {
+            say!("{} {unfinished}", paint(WAITING, "left out:"));
         }
         if let Some(limit) = feed::limit(&self.fed) {
             say!("{} {limit}", paint(WAITING, "limit reached:"));
@@ -49,14 +53,28 @@ impl RunEnd {
 
     /// What became of letters of earlier runs.
     fn say_retried(&self) {
-        let Some(Retried { letters, tried, recovered, left_out, is_open }) = self.retried else { return };
+        let Some(Retried { letters, tried, recovered, left_out, is_open, .. }) = self.retried else { return };
         let style = if is_open { WAITING } else { GOOD };
         say!("{} {tried} of {letters} that died before, {recovered} recovered", paint(style, "retried:"));
         if left_out > 0 {
             say!("  {left_out} left out: permanently failed, or in another replay");
         }
+        if (self.fed.dead.len() as u64) < self.fed.known_dead {
+            let (noted, dead, name) = (self.fed.dead.len(), self.fed.known_dead, &self.name);
+            say!(
+                "  only {noted} of the {dead} that died before are taken at once: redrive replay start --pipeline {name}"
+            );
+        }
         if is_open {
             say!("  the rest waits: redrive replay show last, redrive replay resume last");
+        }
+    }
+
+    /// What is not in the figures of this run.
+    fn say_others(&self) {
+        let ByOthers { done, died } = self.by_others;
+        if done + died > 0 {
+            say!("besides, other processes that work on {}: {done} done, {died} dead", self.name);
         }
     }
 
@@ -81,6 +99,9 @@ impl RunEnd {
         let (told, all) = (self.causes().len(), self.of.causes.len());
         if all > told {
             say!("  and {} more causes: redrive cause list --pipeline {}", all - told, self.name);
+        }
+        if self.of.is_cut {
+            say!("  more than 100,000 died, and not all are counted here: redrive cause list --pipeline {}", self.name);
         }
         if dead > 0 {
             say!("see them: redrive dead list --pipeline {}", self.name);

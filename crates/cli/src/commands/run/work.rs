@@ -1,15 +1,13 @@
 //! Feeding and working at the same time, with progress shown.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use redrive::config::units::Wait;
 use redrive::tasks::{Fed, Feed, Tasks};
-use redrive::worker::{Running, Until, Worker};
+use redrive::worker::{Running, Until, WorkDone, Worker};
 use redrive::{CancellationToken, Pipeline, Redrive, Waited};
-use redrive_core::ids::PipelineName;
 
 use super::super::{feed, signals, waiting};
 use crate::output::progress::Progress;
@@ -33,8 +31,8 @@ pub struct Worked {
     pub signalled: CancellationToken,
     /// What was waited for, if waiting ended it.
     pub waited: Option<Box<Waited>>,
-    /// Jobs that were handed on, by pipeline.
-    pub handed_on: BTreeMap<PipelineName, u64>,
+    /// What came of the jobs that it ran; of those that were handed on, only the ones to other pipelines.
+    pub own: WorkDone,
 }
 
 impl Worked {
@@ -48,7 +46,7 @@ impl Run<'_> {
     /// Feeds and works at the same time until nothing is left.
     pub async fn through(&self, feeder: &Feed, tasks: Tasks) -> Result<Worked> {
         let worker = self.worker();
-        let (running, handed_on, stop) = (worker.running(), worker.handed_on(), self.stop);
+        let (running, own, stop) = (worker.running(), worker.work_done(), self.stop);
         let broken = feed::say_broken(&tasks, self.say());
         let signalled = signals::watch(stop.clone(), worker.hurry(), self.say());
         let fed = CancellationToken::new();
@@ -80,10 +78,10 @@ impl Run<'_> {
             Err(redrive::Error::WaitedInVain(waited)) => Some(waited),
             Err(error) => return Err(error.into()),
         };
-        let mut handed_on = handed_on.read();
+        let mut own = own.read();
         // Those of its own it worked on itself.
-        handed_on.remove(self.pipeline.name());
-        Ok(Worked { fed: fed?, signalled, waited, handed_on })
+        own.handed_on.remove(self.pipeline.name());
+        Ok(Worked { fed: fed?, signalled, waited, own })
     }
 
     /// A worker that waits no longer than it may.

@@ -1,0 +1,61 @@
+//! What came of the jobs that one worker ran. Others may work on the same pipelines: the ledger has what all of them did.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use redrive_core::counts::Death;
+use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::settlements::{Destination, Settlement};
+
+/// Letters that are noted.
+const LETTERS_MAX: usize = 100_000;
+
+/// What came of the jobs that a worker ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkDone {
+    /// Jobs that are done.
+    pub done: u64,
+    /// Jobs that died for the first time.
+    pub died: u64,
+    /// The first 100,000 of them.
+    pub letters: Vec<JobId>,
+    /// How many jobs were handed on, by the pipeline that they are for. One whose key is known there already counts too, though
+    /// nothing comes of it.
+    pub handed_on: BTreeMap<PipelineName, u64>,
+}
+
+impl WorkDone {
+    /// Adds a settlement that was applied.
+    fn add(&mut self, settlement: &Settlement) {
+        match settlement.decision.destination {
+            Destination::Done => self.done += 1,
+            Destination::Dead { .. } if settlement.decision.death() == Death::First => {
+                self.died += 1;
+                if self.letters.len() < LETTERS_MAX {
+                    self.letters.push(settlement.lease.job);
+                }
+            }
+            Destination::Dead { .. } | Destination::Queue { .. } => {}
+        }
+        for job in &settlement.handed_on {
+            *self.handed_on.entry(job.pipeline.clone()).or_default() += 1;
+        }
+    }
+}
+
+/// What a worker has done so far, for who asks while it works or afterwards.
+#[derive(Clone, Debug, Default)]
+pub struct WorkDoneSoFar(Arc<Mutex<WorkDone>>);
+
+impl WorkDoneSoFar {
+    /// All of it.
+    pub fn read(&self) -> WorkDone {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds settlements that were applied.
+    pub(super) fn add<'a>(&self, settlements: impl Iterator<Item = &'a Settlement>) {
+        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        settlements.for_each(|settlement| done.add(settlement));
+    }
+}
