@@ -32,7 +32,9 @@ fn main() -> std::process::ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("cannot start")),
     };
-    let ended = match runtime.block_on(commands::run(cli)) {
+    let ended = runtime.block_on(commands::run(cli));
+    output::bar::gone();
+    let ended = match ended {
         Ok(exit) => exit.into(),
         Err(error) => exit::report(&error),
     };

@@ -38,7 +38,7 @@ fn judge_asked(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
     // A worker that is only silent has not died: its jobs are run again, and nobody is blamed.
     let died_in_it = lost.started && lost.worker_gone;
     if died_in_it && job.tally.suspect {
-        let message = format!("worker {} died while it ran this job alone", lost.worker);
+        let message = format!("worker {} died while it ran this task alone", lost.worker);
         let report = FailureReport::message(message).with_code("worker_died");
         return convict(policy, job, report, ending);
     }

@@ -73,7 +73,7 @@ pub fn handed_jobs(
     if handed_on.len() > HANDED_ON_MAX {
         let jobs = handed_on.len();
         return Err(format!(
-            "it hands on {jobs} jobs, at most {HANDED_ON_MAX} are allowed: hand on fewer that hand on the others"
+            "it hands on {jobs} tasks, at most {HANDED_ON_MAX} are allowed: hand on fewer that hand on the others"
         ));
     }
     let handed = handed_on.into_iter().enumerate();
@@ -101,7 +101,7 @@ fn handed_job(
     let key = given.unwrap_or_else(|| format!("{}/{place}", parent.lease.job));
     if key.len() > KEY_BYTES_MAX {
         return Err(format!(
-            "it hands on a job with a key of {} bytes, at most {KEY_BYTES_MAX} are allowed",
+            "it hands on a task with a key of {} bytes, at most {KEY_BYTES_MAX} are allowed",
             key.len()
         ));
     }
@@ -153,7 +153,7 @@ pub fn take_apart(answer: Value) -> Result<(Value, Vec<HandedOn>), String> {
             let Some(Value::Array(jobs)) = fields.remove("enqueue") else { return Ok((result, Vec::new())) };
             let read = |(place, job)| {
                 let job = serde_json::from_value(job);
-                job.map_err(|error| format!("job {place} of \"enqueue\" cannot be read: {error}"))
+                job.map_err(|error| format!("task {place} of \"enqueue\" cannot be read: {error}"))
             };
             Ok((result, jobs.into_iter().enumerate().map(read).collect::<Result<_, _>>()?))
         }
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((result, jobs.len()), (json!(7), 1));
         assert_eq!(take_apart(json!({"enqueue": []})), Ok((json!(null), Vec::new())));
         let odd = take_apart(json!({"enqueue": [{"input": {}}, {"input": 3}]})).expect_err("not understood");
-        assert!(odd.contains("job 1"), "{odd}");
+        assert!(odd.contains("task 1"), "{odd}");
         let typo = take_apart(json!({"enqueue": [{"input": {}, "pipelin": "x"}]})).expect_err("not understood");
         assert!(typo.contains("pipelin"), "{typo}");
     }

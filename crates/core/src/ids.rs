@@ -75,7 +75,7 @@ macro_rules! uuid_id {
 uuid_id!(
     /// A job, for life: a replayed dead letter keeps it.
     JobId,
-    "job id"
+    "task id"
 );
 uuid_id!(
     /// One worker process.

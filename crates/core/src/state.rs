@@ -46,7 +46,16 @@ impl JobState {
     /// All states, in the order of the ledger.
     pub const ALL: [Self; 5] = [Self::Queued, Self::Leased, Self::Done, Self::Dead, Self::Discarded];
 
-    /// The name in JSON, columns and on the screen.
+    /// The name in text for people.
+    pub const fn said(self) -> &'static str {
+        match self {
+            Self::Leased => "running",
+            Self::Dead => "died",
+            Self::Queued | Self::Done | Self::Discarded => self.as_str(),
+        }
+    }
+
+    /// The name in JSON and columns.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -72,7 +81,7 @@ impl FromStr for JobState {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is not the state of a job"))
+        found.ok_or_else(|| format!("{text:?} is not the state of a task"))
     }
 }
 
@@ -104,7 +113,7 @@ pub const TRANSITIONS: &[(JobState, Move, JobState)] = &[
 
 /// A move that the table does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a job that is {from} cannot be moved by {step:?}")]
+#[error("a task that is {from} cannot be moved by {step:?}")]
 pub struct IllegalMove {
     /// The state the job is in.
     pub from: JobState,

@@ -29,10 +29,10 @@ pub enum Error {
     #[error(transparent)]
     Name(#[from] InvalidName),
     /// A job whose input is not a JSON object.
-    #[error("a job's input must be a JSON object, not {0}")]
+    #[error("a task's input must be a JSON object, not {0}")]
     InputNotAnObject(String),
     /// A job whose key is too long to be known by.
-    #[error("a job's key of {0} bytes is too long: at most {KEY_BYTES_MAX} are allowed")]
+    #[error("a task's key of {0} bytes is too long: at most {KEY_BYTES_MAX} are allowed")]
     KeyTooLong(usize),
     /// The configuration is wrong, or what the caller said does not fit it.
     #[error(transparent)]
@@ -164,7 +164,7 @@ impl Error {
 
 /// What was waited for in vain.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("pipeline {pipeline}: nothing has moved since {since}, and {queued} jobs wait")]
+#[error("pipeline {pipeline}: nothing has moved since {since}, and {queued} tasks wait")]
 pub struct Waited {
     /// The pipeline.
     pub pipeline: PipelineName,

@@ -15,19 +15,19 @@ const STEP: usize = 500;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// There is no such job.
-    #[error("no job {0}")]
+    #[error("no task {0}")]
     Unknown(JobId),
     /// None ever had this number.
-    #[error("no job has the number {0}")]
+    #[error("no task has the number {0}")]
     NoNumber(i64),
     /// No id ends so.
-    #[error("no job's id ends with {0}")]
+    #[error("no task's id ends with {0}")]
     NoEnding(IdEnding),
     /// Several ids end so.
-    #[error("the ids of several jobs end with {0}: give more of it")]
+    #[error("the ids of several tasks end with {0}: give more of it")]
     Ambiguous(IdEnding),
     /// Digits that are one job's number and the end of another's id, or the end of several.
-    #[error("{digits} may mean job {one} or job {other}, by a number or by the end of an id: give the whole id")]
+    #[error("{digits} may mean task {one} or task {other}, by a number or by the end of an id: give the whole id")]
     NumberOrEnding {
         /// What was given.
         digits: i64,
@@ -37,7 +37,7 @@ pub enum JobError {
         other: JobId,
     },
     /// It has ended already.
-    #[error("job {id} is {state}: only queued and leased jobs can be cancelled")]
+    #[error("task {id} is {}: only tasks that are queued or running can be cancelled", state.said())]
     Ended {
         /// The job.
         id: JobId,

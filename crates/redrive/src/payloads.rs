@@ -22,10 +22,10 @@ const PREFIX_MIN: usize = 6;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
     /// There is no such job.
-    #[error("no job {0}")]
+    #[error("no task {0}")]
     NoJob(JobId),
     /// The payload of a job could not be kept.
-    #[error("the payload of job {job} is lost: {why}")]
+    #[error("the payload of task {job} is lost: {why}")]
     Lost {
         /// The job.
         job: JobId,
@@ -33,7 +33,7 @@ pub enum PayloadError {
         why: String,
     },
     /// A job has none.
-    #[error("job {0} has no payload: none was kept, or it has expired")]
+    #[error("task {0} has no payload: none was kept, or it has expired")]
     NoneKept(JobId),
     /// There is none with this hash.
     #[error("no payload {0}: it has expired, or belongs to another store")]
@@ -42,7 +42,7 @@ pub enum PayloadError {
     #[error("{0} is the beginning of several payloads: give more of it")]
     Ambiguous(String),
     /// It is no name of a payload.
-    #[error("{0:?} is neither a job's number or id nor the hash of a payload, or at least 6 digits of one")]
+    #[error("{0:?} is neither a task's number or id nor the hash of a payload, or at least 6 digits of one")]
     NoName(String),
 }
 

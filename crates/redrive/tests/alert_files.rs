@@ -5,6 +5,7 @@ mod in_memory;
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
+use std::path::Path;
 use std::time::Duration;
 
 use redrive::alerts::Watching;
@@ -16,7 +17,7 @@ use redrive_core::alerts::{Alert, Condition, RuleBook};
 use redrive_core::policy::Policy;
 use serde_json::Value;
 
-use self::in_memory::redrive;
+use self::in_memory::{at_start, redrive};
 
 /// Dies of every input, with the code that it says.
 fn pipeline(name: &str) -> Pipeline {
@@ -69,6 +70,60 @@ async fn a_file_judges_its_own_pipelines_and_leaves_those_of_others_alone() {
     clock.advance(Duration::from_secs(60));
     let left = firing(&redrive, &knowing(lax, &other, &Policy::default())).await;
     assert_eq!(left, fired, "that the other file watches no rate ends nothing of shop");
+}
+
+/// Both files have `shop`, each with rules and a sink of its own.
+#[tokio::test]
+async fn two_files_with_other_rules_for_one_pipeline_do_not_end_each_others_alerts() {
+    let (redrive, clock) = redrive();
+    let file = |name: &str, rate| {
+        let mut rules = rules(Condition::Rate);
+        rules.all.rate = rate;
+        let policies = [("shop".parse().expect("a name"), Policy::default())].into();
+        let sink = Sink::new(name, SinkDefinition::Log, Duration::from_secs(60));
+        Watching::new(rules, vec![sink]).with_policies(policies).of_file(Path::new(name))
+    };
+    let (strict, lax, off) = (file("strict", Some(0.005)), file("lax", Some(0.9)), file("off", None));
+    let pipeline = || {
+        let run = |job: Job| async move {
+            let report = FailureReport::new(Reason::RejectedInput, "no price");
+            if job.input["bad"] == true { Err(report) } else { Ok(json!({})) }
+        };
+        Pipeline::new("shop", run).expect("a pipeline")
+    };
+    let mut number = 0;
+    let mut work = async |bad: usize| {
+        let inputs: Vec<_> = (0..40).map(|n| json!({"n": number + n, "bad": n < bad})).collect();
+        number += 40;
+        redrive.enqueue(&pipeline(), inputs).await.expect("accepted");
+        redrive.drain(pipeline()).await.expect("drained");
+    };
+    for _ in 0..5 {
+        work(10).await;
+        for watching in [&strict, &lax, &off, &lax] {
+            let fires = firing(&redrive, watching).await;
+            assert_eq!(fires.iter().map(|alert| (alert.since, alert.tellings)).collect::<Vec<_>>(), [(at_start(), 1)]);
+        }
+        clock.advance(Duration::from_secs(60));
+    }
+    let posted = async || redrive.store().list_alerts().await.expect("listed").remove(0).posted;
+    assert_eq!(posted().await, [("strict".to_owned(), 1)].into(), "sinks are told of what their own file sees");
+    clock.advance(Duration::from_secs(20 * 60));
+    work(40).await;
+    for watching in [&lax, &strict, &off] {
+        assert_eq!(firing(&redrive, watching).await.len(), 1);
+    }
+    let told = posted().await;
+    assert_eq!(told.keys().collect::<Vec<_>>(), ["lax", "strict"], "both see it now");
+    clock.advance(Duration::from_secs(20 * 60));
+    work(10).await;
+    assert_eq!(firing(&redrive, &lax).await.len(), 1, "it goes on for the other");
+    clock.advance(Duration::from_secs(20 * 60));
+    work(0).await;
+    assert_eq!(firing(&redrive, &lax).await.len(), 1, "who saw it last says that it is over");
+    assert_eq!(firing(&redrive, &strict).await, []);
+    redrive.tell_sinks(&lax).await.expect("told");
+    assert!(posted().await.into_iter().all(|(sink, number)| number > told[&sink]), "and all who heard of it hear that");
 }
 
 /// Who knows no pipeline looks by the defaults, and changes nothing for those who know some.

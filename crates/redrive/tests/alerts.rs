@@ -127,7 +127,7 @@ async fn a_sink_that_answers_500_for_ever_is_tried_less_often_and_seen_and_holds
     assert_eq!((server.count("/status/500"), server.count("/echo")), (1, 1), "it is left alone for a while");
     let seen = sink(&redrive, "ill").await;
     assert_eq!((seen.failing_since, seen.failures, seen.waiting), (Some(at_start()), 1, 1));
-    assert_eq!(seen.error.as_deref(), Some("it answered with HTTP 500"));
+    assert_eq!(seen.error.as_deref(), Some("it answered with HTTP 500: status 500"));
     let status = redrive.status().await.expect("read");
     assert_eq!(status.failing_sinks.iter().map(|sink| sink.name.as_str()).collect::<Vec<_>>(), ["ill"]);
     assert_eq!(status.alerts.len(), 1);
@@ -387,7 +387,7 @@ async fn a_test_says_what_came_of_it() {
     let watching = watching(vec![webhook("well", server.url("/echo")), webhook("ill", server.url("/status/404"))]);
     let tested = redrive.test_sinks(&watching, &[]).await.expect("tested");
     let errors: Vec<_> = tested.iter().map(|test| (test.sink.as_str(), test.error.as_deref())).collect();
-    assert_eq!(errors, [("well", None), ("ill", Some("it answered with HTTP 404"))]);
+    assert_eq!(errors, [("well", None), ("ill", Some("it answered with HTTP 404: status 404"))]);
     assert_eq!(bodies(&server, "/echo")[0]["kind"], "test");
     let unknown = redrive.test_sinks(&watching, &["other".to_owned()]).await.expect_err("unknown");
     assert_eq!(unknown.to_string(), "no sink other (there are: well, ill)");

@@ -40,7 +40,7 @@ async fn jobs_are_cancelled_while_they_are_open() {
     assert_eq!([ended.kind(), JobError::Unknown(nobody).kind()], [ErrorKind::Refused, ErrorKind::Missing]);
     assert_eq!(redrive.job(queued).await.expect("found").job.state, JobState::Discarded);
     let missing = redrive.job(nobody).await.map(|_| ()).expect_err("nobody");
-    assert_eq!((missing.kind(), missing.to_string()), (ErrorKind::Missing, format!("no job {nobody}")));
+    assert_eq!((missing.kind(), missing.to_string()), (ErrorKind::Missing, format!("no task {nobody}")));
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// The pipeline's queue is full: nothing of the batch was accepted.
-    #[error("the queue of pipeline {pipeline} is full: {queued} of at most {max} jobs are queued")]
+    #[error("the queue of pipeline {pipeline} is full: {queued} of at most {max} tasks are queued")]
     QueueFull {
         /// The pipeline.
         pipeline: PipelineName,

@@ -36,7 +36,7 @@ pub enum CauseCommand {
     },
     /// Hear no more of a cause, until a time or a rate
     #[command(
-        after_help = "Examples:\n  redrive cause mute 3f9a1c2e --until 7d\n  redrive cause mute 3f9a1c2e --per-hour 20      until it kills 20 jobs in an hour"
+        after_help = "Examples:\n  redrive cause mute 3f9a1c2e --until 7d\n  redrive cause mute 3f9a1c2e --per-hour 20      until it kills 20 tasks in an hour"
     )]
     Mute(MuteArgs),
     /// Hear of a cause again
@@ -126,7 +126,7 @@ pub struct MuteArgs {
     /// Until this time: 7d (from now), 2026-11-20 or 2026-11-20T08:00:00Z
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// Until it kills so many jobs in an hour
+    /// Until it kills so many tasks in an hour
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub per_hour: Option<u32>,
 }

@@ -39,7 +39,7 @@ use redrive_core::state::JobState;
 
 use crate::output::words;
 
-/// A dead-letter queue that people operate: runs jobs, retries what is worth retrying, keeps what cannot be done.
+/// A dead-letter queue that people operate: runs tasks, retries what is worth retrying, keeps what cannot be done.
 #[derive(Debug, Parser)]
 #[command(name = "redrive", version, max_term_width = 110, after_help = EXAMPLES)]
 pub struct Cli {
@@ -99,7 +99,7 @@ pub enum Command {
     /// Be told when something goes wrong: rates, causes, targets, queues, the disk
     #[command(subcommand)]
     Alert(AlertCommand),
-    /// Look at jobs in any state, cancel them
+    /// Look at tasks in any state, cancel them
     #[command(subcommand)]
     Job(JobCommand),
     /// Look at the raw responses that were kept
@@ -132,7 +132,7 @@ pub enum Command {
         /// Of what
         known: Known,
     },
-    /// Run the one job that a worker hands over; redrive starts this itself
+    /// Run the one task that a worker hands over; redrive starts this itself
     #[command(hide = true)]
     IsolatedJob,
 }
@@ -168,10 +168,10 @@ pub struct HandlerArgs {
     /// The pipeline; `work` takes several [default: those of redrive.toml; with a command of its own, "default"]
     #[arg(long, short, value_name = "NAME")]
     pub pipeline: Vec<PipelineName>,
-    /// Jobs to run at once [default: the number of cores]
+    /// Tasks to run at once [default: the number of cores]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: Option<u16>,
-    /// Attempts before a job is dead [default: 4]
+    /// Attempts before a task dies [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub attempts: Option<u32>,
     /// The wait before the second attempt, doubled for each further one [default: 1s]
@@ -183,10 +183,10 @@ pub struct HandlerArgs {
     /// The most memory a command and its children may use [default: half of the machine's; 1GiB for a fetch that runs alone]
     #[arg(long, value_name = "SIZE", value_parser = redrive::config::units::size)]
     pub memory: Option<u64>,
-    /// Keep the command running: one JSON line in, one out, for job after job
+    /// Keep the command running: one JSON line in, one out, for task after task
     #[arg(long)]
     pub persistent: bool,
-    /// The command that does a job
+    /// The command that does a task
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
 }
@@ -257,7 +257,7 @@ pub enum PayloadCommand {
     Show(PayloadShowArgs),
     /// Write a payload to a temporary file and say where
     Open {
-        /// A job's number or id, or a payload's hash or the beginning of one
+        /// A task's number or id, or a payload's hash or the beginning of one
         id: String,
     },
     /// Read payloads back and check that they are what was kept
@@ -284,7 +284,7 @@ pub struct PayloadGcArgs {
 
 #[derive(Debug, Args)]
 pub struct PayloadShowArgs {
-    /// A job's number or id, or a payload's hash or the beginning of one
+    /// A task's number or id, or a payload's hash or the beginning of one
     pub id: String,
     /// Print what came with it instead: status, headers, address, size
     #[arg(long, conflicts_with = "out")]
@@ -296,12 +296,12 @@ pub struct PayloadShowArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
-    /// List jobs, newest first
+    /// List tasks, newest first
     #[command(after_help = "Example:\n  redrive job list --state queued --pipeline catalog")]
     List(JobListArgs),
-    /// Show a job and its failures
+    /// Show a task and its failures
     Show(ShowArgs),
-    /// Discard jobs that are queued or leased, with a record
+    /// Discard tasks that are queued or running, with a record
     #[command(after_help = "Example:\n  redrive job cancel ID --why 'wrong file'")]
     Cancel(CancelArgs),
 }

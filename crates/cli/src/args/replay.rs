@@ -109,7 +109,7 @@ pub struct ReplayWorkArgs {
     /// Run the command that the pipeline was last run with, also if it was not you who ran it
     #[arg(long, conflicts_with = "command")]
     pub trust_stored: bool,
-    /// The command that does a job, where redrive.toml has none [default: the one that you ran the pipeline with]
+    /// The command that does a task, where redrive.toml has none [default: the one that you ran the pipeline with]
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
 }

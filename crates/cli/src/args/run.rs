@@ -10,7 +10,7 @@ use redrive_core::ids::{PipelineName, RoundName};
 use super::HandlerArgs;
 
 const RUN_EXAMPLES: &str = "\
-The command gets each job as JSON on its standard input and prints the result.
+The command gets each task as JSON on its standard input and prints the result.
 Exit 0 is success, 75 asks for a retry, 64, 65 and 78 are fatal, anything else
 is retried. Running the same command again resumes: nothing is enqueued twice,
 nothing done is done again. A file that has grown is run from where it has.

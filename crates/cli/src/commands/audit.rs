@@ -30,7 +30,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
         out!("{} {problem}", paint(BAD, "✗"))?;
     }
     if audit.problems.is_empty() {
-        out!("{} every accepted job is in exactly one state, and the ledger agrees", paint(GOOD, "✓"))?;
+        out!("{} every accepted task is in exactly one state, and the ledger agrees", paint(GOOD, "✓"))?;
     }
     Ok(exit)
 }

@@ -17,7 +17,7 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
         return feed::dry_run(setting, pipeline, &args.tasks, false).await;
     }
     if !setting.config.pipeline.is_empty() && !setting.config.pipeline.contains_key(&pipeline) {
-        say!("note: pipeline {pipeline} is not in the configuration: its jobs wait until a worker names it");
+        say!("note: pipeline {pipeline} is not in the configuration: its tasks wait until a worker names it");
     }
     let tasks = feed::open(&args.tasks)?;
     let redrive = setting.redrive().await?;

@@ -15,6 +15,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::bar;
 use super::foreign::{harmless, screen};
 use crate::args::{Global, LogFormat};
 
@@ -70,7 +71,7 @@ impl Write for Screened {
         let safe = if self.colours { screen(&text) } else { harmless(&text).into() };
         // At once, so that lines of several processes do not mix.
         match &self.to {
-            To::Stderr => io::stderr().lock().write_all(safe.as_bytes())?,
+            To::Stderr => bar::beside(|| io::stderr().lock().write_all(safe.as_bytes()))?,
             To::File(file) => (&**file).write_all(safe.as_bytes())?,
         }
         Ok(bytes.len())

@@ -4,7 +4,9 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use super::bar::beside;
 use super::foreign::screen;
+use super::page;
 
 /// Prints a line to standard output: `out!("{n} jobs")?`.
 macro_rules! out {
@@ -20,20 +22,16 @@ pub(crate) use say;
 
 /// Prints a line to standard output.
 pub fn line(text: fmt::Arguments<'_>) -> io::Result<()> {
-    let mut stdout = anstream::stdout().lock();
-    write(&mut stdout, text)
-}
-
-/// Begins a terminal's page anew.
-pub fn clear() -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(b"\x1b[H\x1b[2J")?;
-    stdout.flush()
+    match page::is_begun() {
+        true => page::add(&screen(&text.to_string())),
+        false => beside(|| write(&mut anstream::stdout().lock(), text))?,
+    }
+    Ok(())
 }
 
 /// Prints a line to standard error. If that is closed nobody wants to know.
 pub fn aside(text: fmt::Arguments<'_>) {
-    let _ = write(&mut anstream::stderr().lock(), text);
+    let _ = beside(|| write(&mut anstream::stderr().lock(), text));
 }
 
 fn write(out: &mut impl Write, text: fmt::Arguments<'_>) -> io::Result<()> {

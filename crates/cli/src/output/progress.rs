@@ -14,6 +14,7 @@ use redrive::worker::Running;
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 
+use super::bar;
 use super::foreign::{COLUMNS_MAX, cut};
 use super::print::{out, say};
 use super::shown::{Held, Shown};
@@ -38,7 +39,7 @@ pub struct Progress {
 impl Progress {
     /// Begins; `base` is the ledger before the first job.
     pub fn start(base: Ledger) -> Self {
-        Self { bar: bar(), begun: Instant::now(), base, without_result: Arc::default() }
+        Self { bar: new_bar(), begun: Instant::now(), base, without_result: Arc::default() }
     }
 
     /// How often to show.
@@ -55,7 +56,7 @@ impl Progress {
         let total = ended + u64::try_from(now.open()).unwrap_or(0);
         let retrying = u64::try_from(now.retrying).unwrap_or(0);
         let (held, runs) = (Held::of(breakers, time), running.longest().map(|longest| (running.count(), longest)));
-        let shown = Shown { done, dead, retrying, rate, held, runs };
+        let shown = Shown { done, dead, retrying, rate, held, runs, silent: running.silent() };
         if is_bar() {
             self.bar.set_length(total);
             self.bar.set_position(ended);
@@ -68,8 +69,7 @@ impl Progress {
 
     /// Where results go, and what is written of them: to a file, or to standard output beside the bar.
     pub fn sink(&self, out: Option<PathBuf>, form: ResultForm) -> Result<Box<dyn Sink>, redrive::Error> {
-        let counted =
-            CountedResults { sink: sink(&self.bar, out, form)?, without_result: Arc::clone(&self.without_result) };
+        let counted = CountedResults { sink: sink(out, form)?, without_result: Arc::clone(&self.without_result) };
         Ok(Box::new(counted))
     }
 
@@ -80,12 +80,12 @@ impl Progress {
 
     /// Prints a line above the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| say!("{line}"));
+        say!("{line}");
     }
 
     /// Takes the bar away.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        bar::gone();
     }
 
     /// How long it has taken so far.
@@ -121,7 +121,7 @@ pub struct Counter {
 impl Counter {
     /// Begins; `what` is what happens to the things that are counted.
     pub fn start(what: &'static str) -> Self {
-        Self { bar: bar(), what, said_at: Arc::new(Mutex::new(Instant::now())) }
+        Self { bar: new_bar(), what, said_at: Arc::new(Mutex::new(Instant::now())) }
     }
 
     /// Shows how far it is.
@@ -137,7 +137,7 @@ impl Counter {
 
     /// Where results go: to a file, or to standard output beside the bar.
     pub fn sink(&self, out: Option<PathBuf>) -> Result<Box<dyn Sink>, redrive::Error> {
-        sink(&self.bar, out, ResultForm::Whole)
+        sink(out, ResultForm::Whole)
     }
 
     /// Shows something beside the bar.
@@ -147,21 +147,22 @@ impl Counter {
 
     /// Prints a line above the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| say!("{line}"));
+        say!("{line}");
     }
 
     /// Takes the bar away.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        bar::gone();
     }
 }
 
 /// A bar, seen only on a terminal.
-fn bar() -> ProgressBar {
+fn new_bar() -> ProgressBar {
     let target = if is_bar() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template("{bar:12.cyan/dim} {pos}/{len} {wide_msg}");
     let bar = ProgressBar::with_draw_target(Some(0), target);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+    bar::shown(&bar);
     bar
 }
 
@@ -171,7 +172,6 @@ fn is_bar() -> bool {
 
 /// Results on the same terminal as a bar: the bar steps aside for each batch.
 pub struct BesideBar {
-    bar: ProgressBar,
     sink: JsonLines,
     form: ResultForm,
 }
@@ -184,7 +184,7 @@ impl Sink for BesideBar {
                 Some(line) => out!("{line}"),
                 None => Ok(()),
             };
-            let printed = self.bar.suspend(|| results.iter().try_for_each(print));
+            let printed = bar::beside(|| results.iter().try_for_each(print));
             return printed.map_err(|source| redrive::Error::Sink { place: "standard output".into(), source });
         }
         self.sink.write(results).await
@@ -192,9 +192,9 @@ impl Sink for BesideBar {
 }
 
 /// Where results go: to a file, or to standard output beside the bar.
-fn sink(bar: &ProgressBar, out: Option<PathBuf>, form: ResultForm) -> Result<Box<dyn Sink>, redrive::Error> {
+fn sink(out: Option<PathBuf>, form: ResultForm) -> Result<Box<dyn Sink>, redrive::Error> {
     Ok(match out {
         Some(path) => Box::new(JsonLines::append(&path)?.form(form)),
-        None => Box::new(BesideBar { bar: bar.clone(), sink: JsonLines::stdout().form(form), form }),
+        None => Box::new(BesideBar { sink: JsonLines::stdout().form(form), form }),
     })
 }

@@ -23,6 +23,8 @@ pub struct Shown {
     pub held: Option<Held>,
     /// How many run, and for how long the oldest of them.
     pub runs: Option<(usize, Duration)>,
+    /// How many of them wait for a command that says nothing, and for how long the longest.
+    pub silent: Option<(usize, Duration)>,
 }
 
 /// Jobs that wait for their target to get better.
@@ -77,9 +79,10 @@ impl Held {
 impl Shown {
     /// As much of it as fits into so many columns.
     pub fn within(&self, room: usize) -> String {
-        let runs = self.runs.map(|(count, longest)| match longest.as_secs() {
-            0 => format!("{count} running"),
-            _ => format!("{count} running {}", short(longest)),
+        let runs = self.runs.map(|(count, longest)| match (self.silent, longest.as_secs()) {
+            (Some((silent, longest)), _) => format!("{count} running, {silent} silent {}", short(longest)),
+            (None, 0) => format!("{count} running"),
+            (None, _) => format!("{count} running {}", short(longest)),
         });
         let count = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
         let parts = [
@@ -129,7 +132,7 @@ mod tests {
             next_try: Duration::from_secs(27),
         };
         let runs = Some((4, Duration::from_secs(12)));
-        Shown { done: 512, dead: 3, retrying: 9, rate: 41.23, held: Some(held), runs }
+        Shown { done: 512, dead: 3, retrying: 9, rate: 41.23, held: Some(held), runs, silent: None }
     }
 
     #[test]
@@ -140,6 +143,14 @@ mod tests {
         let wide =
             "held 96 catalogue.shop.example +1 (blocked 403: Attention Required! | a challenge page that go…) 27s";
         assert_eq!(shown().within(140), format!("{wide}  4 running 12s  3 died  9 retrying"));
+    }
+
+    #[test]
+    fn a_silent_command_is_seen_beside_what_is_held() {
+        let silent = Shown { silent: Some((2, Duration::from_secs(45))), ..shown() };
+        let narrow = silent.within(80 - 12 - 7 - 3);
+        assert_eq!(narrow, "held 96 catalogue.s… +1 (403) 27s  4 running, 2 silent 45s");
+        assert_eq!(Shown { held: None, ..silent }.within(40), "4 running, 2 silent 45s  3 died");
     }
 
     #[test]

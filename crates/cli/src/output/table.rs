@@ -161,8 +161,37 @@ fn width() -> Option<usize> {
 
 /// The columns of a terminal, if it is one.
 fn columns(stream: impl AsFd + IsTerminal) -> Option<usize> {
-    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(&stream).ok())??;
-    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+    size(&stream).map(|(columns, _)| columns)
+}
+
+/// The columns and rows of a terminal, if it is one that knows them.
+pub fn size(stream: &(impl AsFd + IsTerminal)) -> Option<(usize, usize)> {
+    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok())??;
+    let size = (usize::from(size.ws_col), usize::from(size.ws_row));
+    Some(size).filter(|(columns, rows)| *columns > 0 && *rows > 0)
+}
+
+/// The width of the terminal that lines go to; nothing if they go to a file or a pipe.
+pub fn terminal_width() -> Option<usize> {
+    width()
+}
+
+/// Text of one line in several, none wider than there is room, broken between words; all but the first begin with an indent.
+pub fn folded(text: &str, indent: &str, width: usize) -> Vec<String> {
+    let begun = &text[..text.len() - text.trim_start().len()];
+    let (mut lines, mut line) = (Vec::new(), begun.to_owned());
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && width_of(&line) + 1 + width_of(word) > width {
+            lines.push(std::mem::replace(&mut line, indent.to_owned()));
+            is_empty = true;
+        }
+        line.push_str(if is_empty { "" } else { " " });
+        line.push_str(&cut(word, width.saturating_sub(width_of(&line)).max(1)));
+        is_empty = false;
+    }
+    lines.push(line);
+    lines
 }
 
 /// The width of lines that go to a file or a pipe.
@@ -175,7 +204,12 @@ pub fn line_width() -> usize {
 
 /// How wide lines on standard error may be.
 pub fn line_width_of_stderr() -> usize {
-    columns(std::io::stderr()).unwrap_or(PIPED_WIDTH)
+    terminal_width_of_stderr().unwrap_or(PIPED_WIDTH)
+}
+
+/// The width of the terminal that standard error goes to; nothing if that is a file or a pipe.
+pub fn terminal_width_of_stderr() -> Option<usize> {
+    columns(std::io::stderr())
 }
 
 #[cfg(test)]
@@ -225,6 +259,17 @@ mod tests {
         assert!(lines(160)[0].contains("last day") && !lines(60)[0].contains("last day"));
         let short = Table::new(&HEADINGS, &rows()[..1]).lines(Some(80), true);
         assert_eq!(short.len(), 2, "what fits stays on one line: {short:#?}");
+    }
+
+    #[test]
+    fn text_is_folded_between_words() {
+        let text = "alert: shop: 25.0 % of the tasks died";
+        assert_eq!(folded(text, "  ", 20), ["alert: shop: 25.0 %", "  of the tasks died"]);
+        assert_eq!(folded("    since then; look", "    ", 12), ["    since", "    then;", "    look"]);
+        assert_eq!(folded(text, "  ", 80), [text]);
+        for width in 4..60 {
+            assert!(folded(text, "  ", width).iter().all(|line| width_of(line) <= width), "{width}");
+        }
     }
 
     #[test]

@@ -8,13 +8,7 @@ const ENDING: usize = 8;
 
 /// A state, in the words of people.
 pub const fn state(state: JobState) -> &'static str {
-    match state {
-        JobState::Queued => "queued",
-        JobState::Leased => "running",
-        JobState::Done => "done",
-        JobState::Dead => "died",
-        JobState::Discarded => "discarded",
-    }
+    state.said()
 }
 
 /// Reads a state, in whichever words.

@@ -63,8 +63,8 @@ fn what_is_missing_is_named() {
     sandbox.write("one.jsonl", "{}\n");
     sandbox.redrive("run one.jsonl -- true").expect(0);
     sandbox.redrive(&format!("dead show {unknown}")).expect(1).complains("no dead letter");
-    sandbox.redrive(&format!("job show {unknown}")).expect(1).complains("no job");
-    sandbox.redrive("dead show xyz").expect(2).complains("is not a job");
+    sandbox.redrive(&format!("job show {unknown}")).expect(1).complains("no task");
+    sandbox.redrive("dead show xyz").expect(2).complains("is not a task");
     sandbox.redrive("dead list --reason sad").expect(2).complains("rate_limited");
     sandbox.redrive("dead list --since soon").expect(2).complains("is not a time");
     sandbox.redrive("dead list --cursor x").expect(1).complains("is not a cursor");

@@ -204,7 +204,7 @@ fn a_line_that_no_job_asked_for_answers_none_and_is_logged() {
     let results: Vec<_> = crate::harness::json_lines(&sandbox.read("out.jsonl"));
     assert!(results.iter().all(|line| line["result"] == line["input"]["n"]), "{results:?}");
     let log = sandbox.read("log");
-    assert!(log.contains("a line that no job asked for") && log.contains("stray"), "{log}");
+    assert!(log.contains("a line that no task asked for") && log.contains("stray"), "{log}");
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn a_persistent_command_that_is_silent_is_told_of() {
     sandbox.write("slow.sh", "while read -r job; do while [ ! -e go ]; do sleep 0.05; done; echo '{\"ok\":1}'; done\n");
     let log = std::fs::File::create(sandbox.path("run.log")).expect("created");
     let mut command = sandbox.command();
-    let args = ["run", "tasks.jsonl", "--persistent", "--", "sh", "slow.sh"];
+    let args = ["run", "tasks.jsonl", "-v", "--persistent", "--", "sh", "slow.sh"];
     let mut running = command.args(args).stdout(std::process::Stdio::null()).stderr(log).spawn().expect("started");
     eventually("its silence is told", || sandbox.read("run.log").contains("the command has not answered for"));
     sandbox.write("go", "");

@@ -246,15 +246,3 @@ pub fn peak_kib(sandbox: &Sandbox, args: &[&str], code: i32) -> u64 {
     assert_eq!(words.next(), Some(code as u64), "{text}");
     words.next().expect("a peak")
 }
-
-/// Runs `redrive` on a terminal of so many columns and gives what it printed, line by line, without colours.
-#[track_caller]
-pub fn on_terminal(sandbox: &Sandbox, columns: u16, args: &[&str]) -> Vec<String> {
-    let script = "import fcntl, os, pty, struct, subprocess, sys, termios\nmaster, slave = pty.openpty()\nfcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 50, int(sys.argv[1]), 0, 0))\nchild = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, start_new_session=True)\nos.close(slave)\nwhile True:\n    try:\n        piece = os.read(master, 65536)\n    except OSError:\n        break\n    if not piece:\n        break\n    sys.stdout.buffer.write(piece)\nsys.exit(child.wait())";
-    let mut command = Command::new("python3");
-    command.args(["-c", script, &columns.to_string(), env!("CARGO_BIN_EXE_redrive")]).args(args);
-    let ran = ran(command.current_dir(sandbox.path("")).env("TERM", "xterm").output().expect("python3 starts"));
-    let ran = ran.expect(0);
-    let text = anstream::adapter::strip_str(&ran.stdout).to_string();
-    text.lines().map(|line| line.trim_end_matches('\r').to_owned()).collect()
-}

@@ -1,11 +1,11 @@
 //! Text that wants to be obeyed by a terminal, in every field that a stranger can fill: no command prints it as it is.
 
 use std::fs;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::harness::{Ran, Sandbox};
+use crate::pty::Terminal;
 
 /// Clears the screen, three ways; turns the text around; ends the line; hides what follows.
 const HOSTILE: &str = "x\u{1b}[2J\u{9b}2J\u{1b}]0;t\u{7}\u{202e}\u{2066}\u{2028}\u{2029}\u{85}\r\u{8}\u{7f}\u{200b}\u{200d}\u{feff}\u{e0041}é🦀";
@@ -149,58 +149,33 @@ fn errors_quote_nothing_as_it_is() {
     }
 }
 
-/// Runs `redrive` on a terminal of its own; is interrupted once a text was seen. Gives its exit code and all that it printed.
-fn on_a_terminal(sandbox: &Sandbox, args: &[&str], interrupt_at: &str) -> (i32, String) {
-    let script = r#"
-import fcntl, os, pty, signal, struct, subprocess, sys, termios
-seen, out, mark = b"", sys.stdout.buffer, sys.argv[1].encode()
-master, slave = pty.openpty()
-fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
-child = subprocess.Popen(sys.argv[2:], stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
-os.close(slave)
-while True:
-    try:
-        block = os.read(master, 65536)
-    except OSError:
-        break
-    if not block:
-        break
-    seen += block
-    if mark and mark in seen:
-        mark = b""
-        child.send_signal(signal.SIGINT)
-out.write(seen)
-out.flush()
-sys.exit(child.wait())
-"#;
-    let mut command = Command::new("timeout");
-    command.args(["60", "python3", "-c", script, interrupt_at, env!("CARGO_BIN_EXE_redrive")]).args(args);
-    let output = command.current_dir(sandbox.path("")).env("TERM", "xterm").output().expect("python3 starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    (output.status.code().unwrap_or_else(|| panic!("ended: {text}")), text)
+/// Runs `redrive` on a terminal of its own. Gives its exit code and all that it printed.
+fn on_a_terminal(sandbox: &Sandbox, args: &[&str]) -> (i32, String) {
+    let shown = Terminal::new(sandbox, 200).run(args);
+    (shown.code, shown.raw)
 }
 
 #[test]
 fn a_payload_reaches_a_terminal_only_if_it_is_plain() {
     let sandbox = sandbox();
     let dead = id(&sandbox, "dead list --json");
-    let (code, text) = on_a_terminal(&sandbox, &["payload", "show", &dead], "");
+    let (code, text) = on_a_terminal(&sandbox, &["payload", "show", &dead]);
     assert_eq!(code, 2, "{text}");
     assert!(text.contains("--out FILE") && !text.contains("\u{1b}[2J") && !text.contains('\u{202e}'), "{text:?}");
-    let (code, text) = on_a_terminal(&sandbox, &["payload", "show", &dead, "--out", "-"], "");
+    let (code, text) = on_a_terminal(&sandbox, &["payload", "show", &dead, "--out", "-"]);
     assert!(code == 0 && text.contains("\u{1b}[2J"), "{text:?}");
     sandbox.run(&["payload", "show", &dead, "--out", "saved"]).expect(0);
     assert_eq!(fs::read_to_string(sandbox.path("saved")).expect("written"), HOSTILE);
     assert_eq!(sandbox.run(&["payload", "show", &dead]).expect(0).stdout, HOSTILE, "a pipe gets the bytes");
 
-    let (code, text) = on_a_terminal(&sandbox, &["dead", "export", "--warc", "-"], "");
+    let (code, text) = on_a_terminal(&sandbox, &["dead", "export", "--warc", "-"]);
     assert!(code == 2 && text.contains("give a file") && !text.contains("\u{1b}[2J"), "{text:?}");
 
     sandbox.write("page", "<p>zażółć</p>\n");
     sandbox.write("plain.jsonl", "{\"kind\":\"dies\"}\n");
     sandbox.redrive("run plain.jsonl").expect(3);
     let plain = id(&sandbox, "dead list --json");
-    assert_eq!(on_a_terminal(&sandbox, &["payload", "show", &plain], ""), (0, "<p>zażółć</p>\r\n".to_owned()));
+    assert_eq!(on_a_terminal(&sandbox, &["payload", "show", &plain]), (0, "<p>zażółć</p>\r\n".to_owned()));
 }
 
 #[test]
@@ -210,7 +185,7 @@ fn what_a_terminal_shows_of_strangers_is_escaped() {
     for args in
         [vec!["dead", "show", &dead], vec!["dead", "list"], vec!["status"], vec!["report"], vec!["cause", "list"]]
     {
-        let (code, text) = on_a_terminal(&sandbox, &args, "");
+        let (code, text) = on_a_terminal(&sandbox, &args);
         assert_eq!(code, 0, "{text}");
         let ours = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\r\n"];
         let rest = ours.iter().fold(text, |text, code| text.replace(code, ""));
@@ -221,7 +196,7 @@ fn what_a_terminal_shows_of_strangers_is_escaped() {
     sandbox.write("first.jsonl", task(1));
     sandbox.write("second.jsonl", task(2));
     sandbox.redrive("run first.jsonl").expect(3);
-    let (_, text) = on_a_terminal(&sandbox, &["run", "second.jsonl"], "held 1");
+    let text = Terminal::new(&sandbox, 200).interrupt_after("held 1").run(&["run", "second.jsonl"]).raw;
     let shown = text.split("held 1").nth(1).unwrap_or_else(|| panic!("nobody is held: {text:?}"));
     assert!(shown.contains("\\u{9b}2J\\u{1b}]0;"), "{shown:?}");
     let hostile: Value = json!(["\u{1b}]0;t", "\u{9b}", "\u{202e}", "\u{2028}", "\u{200b}", "\u{1b}[2J"]);

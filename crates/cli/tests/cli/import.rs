@@ -39,7 +39,7 @@ fn a_key_that_is_done_or_queued_here_is_not_worked_on_twice() {
     here.write("letters.jsonl", from.redrive("dead export").expect(0).stdout);
     let ran = here.redrive("dead import letters.jsonl").expect(0);
     assert!(ran.stdout.contains("0 imported") && ran.stdout.contains("2 skipped"), "{}", ran.stdout);
-    let ran = ran.complains("its key a belongs to job").complains("which is done").complains("which is queued");
+    let ran = ran.complains("its key a belongs to task").complains("which is done").complains("which is queued");
     assert!(ran.stderr.contains("letters.jsonl:1: skipped") && ran.stderr.contains("letters.jsonl:2: skipped"));
     assert_eq!((letters.len(), here.dead().len()), (2, 0));
     here.assert_sound();

@@ -28,6 +28,7 @@ mod payload_file;
 mod pipeline;
 mod poison;
 mod proxies;
+mod pty;
 mod read_only;
 #[path = "../../../redrive/tests/support/servers/mod.rs"]
 mod real;

@@ -46,7 +46,7 @@ fn dead_letters_are_counted_with_their_denominators() {
     let keys = top(&sandbox, "input.sitekey");
     assert_eq!((&keys[0]["value"], &keys[0]["ok"], &keys[0]["failed"]), (&json!("wrong"), &json!(0), &json!(4)));
     let shown = sandbox.redrive("dead top --by input.sitekey").expect(0).stdout;
-    assert!(shown.contains("4 of 4 jobs died") && shown.contains("always"), "{shown}");
+    assert!(shown.contains("4 of 4 tasks died") && shown.contains("always"), "{shown}");
     assert_eq!(top(&sandbox, "hour")[0]["reason"], "rejected_input");
     let csv = sandbox.redrive("dead top --by target --csv").expect(0).stdout;
     assert!(csv.starts_with("value,reason,dead,share,ok,failed,of\nh"), "{csv}");
@@ -61,7 +61,7 @@ fn a_replay_that_fails_again_changes_no_rate() {
     let pipeline = &sandbox.redrive("report --json").expect(0).json()["pipelines"][0];
     assert_eq!((&pipeline["buried"], &pipeline["refailed"]), (&json!(4), &json!(4)), "{pipeline}");
     let shown = sandbox.redrive("report").expect(0).stdout;
-    assert!(shown.contains("p: 33.3 % of settled jobs were buried (4 of 12); all for rejected_input"), "{shown}");
+    assert!(shown.contains("p: 33.3 % of settled tasks were buried (4 of 12); all for rejected_input"), "{shown}");
     let hours = top(&sandbox, "hour");
     let sum = |field: &str| hours.iter().filter_map(|hour| hour[field].as_i64()).sum::<i64>();
     assert_eq!((sum("dead"), sum("failed")), (4, 4), "{hours:?}");
@@ -74,7 +74,8 @@ fn a_replay_that_fails_again_changes_no_rate() {
 fn the_report_says_what_fails() {
     let sandbox = with_history();
     let shown = sandbox.redrive("report").expect(0).stdout;
-    for part in ["p: 33.3 % of settled jobs were buried (4 of 12)", "causes", "h0.example", "proxies", "rejected_input"]
+    for part in
+        ["p: 33.3 % of settled tasks were buried (4 of 12)", "causes", "h0.example", "proxies", "rejected_input"]
     {
         assert!(shown.contains(part), "{part} in:\n{shown}");
     }

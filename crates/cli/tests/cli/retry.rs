@@ -41,8 +41,8 @@ fn one_letter_goes_by_its_number_and_says_what_became_of_it() {
     assert!(done.stdout.contains("\"ok\":true"), "the answer is printed: {}", done.stdout);
     assert_eq!(sandbox.ledger("shop")["done"], 1);
     sandbox.run(&["retry", &letter]).expect(1).complains("is done, not dead");
-    sandbox.redrive("retry 999999").expect(1).complains("no job has the number 999999");
-    sandbox.redrive("retry zzz").expect(2).complains("is not a job");
+    sandbox.redrive("retry 999999").expect(1).complains("no task has the number 999999");
+    sandbox.redrive("retry zzz").expect(2).complains("is not a task");
     sandbox.redrive("retry").expect(2).complains("say which dead letters");
     sandbox.assert_sound();
 }
@@ -98,7 +98,7 @@ fn an_id_is_known_by_its_end() {
     sandbox.run(&["dead", "show", end]).expect(0);
     sandbox.run(&["job", "show", end]).expect(0);
     sandbox.run(&["retry", end, "--set", "ok=true"]).expect(0);
-    sandbox.redrive("dead show ffff-ffffffffffff").expect(1).complains("no job's id ends with ffffffffffffffff");
+    sandbox.redrive("dead show ffff-ffffffffffff").expect(1).complains("no task's id ends with ffffffffffffffff");
 }
 
 #[test]

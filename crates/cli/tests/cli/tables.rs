@@ -3,11 +3,13 @@
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use crate::harness::{Sandbox, on_terminal};
+use crate::harness::Sandbox;
+use crate::pty::Terminal;
 
 const WIDTHS: [u16; 4] = [80, 100, 120, 160];
 
-/// Letters with long, wide and hostile texts, tasks that wait, a replay, an open breaker and a paused pipeline.
+/// Letters with long, wide and hostile texts, tasks that wait, a replay, an open breaker, a paused pipeline, rounds, alerts that fire
+/// and a sink that fails.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     let long = "the price of the product could not be found on the page although it was there yesterday, ".repeat(4);
@@ -27,6 +29,17 @@ fn sandbox() -> Sandbox {
     sandbox.redrive("push tasks.jsonl --pipeline shop").expect(0);
     sandbox.run(&["breaker", "hold", "shop.example", "--until", "2h", "--why", &long]).expect(0);
     sandbox.run(&["pipeline", "pause", "shop", "--why", &long]).expect(0);
+    let failure = json!({"failure": {"reason": "rejected_input", "message": long, "code": "no_price"}});
+    sandbox.write("failure.json", failure.to_string());
+    sandbox.write("bad.txt", (0..12).map(|n| format!("https://bad.example/{n}\n")).collect::<String>());
+    let round = "a-round-with-a-name-that-is-a-good-deal-too-long";
+    let run =
+        ["run", "bad.txt", "--round", round, "--pipeline", pipeline, "--", "sh", "-c", "cat failure.json; exit 65"];
+    sandbox.run(&run).expect(3);
+    let says = "echo 'no route to the host of the team, which is far away and has been for as long as one remembers' >&2; exit 1";
+    let sink = format!("[alerts.sink.team]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"{says}\"]\n");
+    sandbox.write("redrive.toml", format!("[alerts.rules]\ndisk = \"500000GiB\"\n{sink}"));
+    sandbox.redrive("alert check").expect(3);
     sandbox.run(&["replay", "start", "--pipeline", pipeline, "--name", &long, "--detach", "--", "true"]);
     sandbox
 }
@@ -47,10 +60,13 @@ fn no_line_of_a_table_is_wider_than_the_terminal() {
             "activity",
             "payload list",
             "audit",
+            "round list",
+            "alert list",
+            "alert check",
             "dead top --by target",
         ] {
             let args: Vec<&str> = line.split(' ').collect();
-            for printed in on_terminal(&sandbox, width, &args) {
+            for printed in Terminal::new(&sandbox, width).run(&args).lines() {
                 let fits = printed.width() <= usize::from(width);
                 // What `pipeline show` says before its table is a sentence, which may go on in the next line.
                 let sentence = line.starts_with("pipeline show") && printed.starts_with("  paused by");
@@ -65,11 +81,11 @@ fn no_line_of_a_table_is_wider_than_the_terminal() {
 fn the_message_can_be_read_and_the_number_typed() {
     let sandbox = sandbox();
     for width in WIDTHS {
-        let lines = on_terminal(&sandbox, width, &["dead", "list"]);
+        let lines = Terminal::new(&sandbox, width).run(&["dead", "list"]).expect(0).lines();
         let message = lines.iter().find(|line| line.contains("the price of the product")).expect("the message");
         assert!(message.width() > 70, "{message}");
     }
-    let lines = on_terminal(&sandbox, 80, &["dead", "list"]);
+    let lines = Terminal::new(&sandbox, 80).run(&["dead", "list"]).expect(0).lines();
     let row = lines.iter().find(|line| line.contains("SelectorN")).expect("a row");
     let number = row.split_whitespace().next().expect("a number");
     let shown = sandbox.run(&["dead", "show", number]).expect(0).stdout;
@@ -80,6 +96,6 @@ fn the_message_can_be_read_and_the_number_typed() {
 fn a_pipe_gets_whole_rows() {
     let sandbox = sandbox();
     let text = sandbox.redrive("dead list").expect(0).stdout;
-    assert_eq!(text.lines().count(), 5, "a heading and a line each:\n{text}");
+    assert_eq!(text.lines().count(), 17, "a heading and a line each:\n{text}");
     assert!(text.contains("a-pipeline-with-a-name-that-is-a-good-deal-too-long"), "{text}");
 }

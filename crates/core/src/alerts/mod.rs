@@ -3,6 +3,9 @@
 //! An alert fires once, is told again when it has doubled, and says when it is over. What is told to which sink is derived from the
 //! alert and from what that sink was told before, so that a kill between judging and telling loses nothing.
 //!
+//! Several files may have rules for one pipeline, with other thresholds. An alert belongs to those whose rules see it: it fires when
+//! the first does, and is over when the last says so, so that two files that disagree do not end each other's alerts.
+//!
 //! - [`rules`]: the thresholds
 //! - [`facts`]: what is judged; [`judge`](mod@judge): the conditions, one file for each kind
 //! - [`bounds`]: what a share is at least, and at most
@@ -16,6 +19,7 @@ pub mod notices;
 pub mod rules;
 pub mod text;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -36,6 +40,9 @@ const GROWN_TIMES: f64 = 2.0;
 
 /// How long an alert goes on of which nothing is heard any more: no job ends, no record is made.
 const SILENT_FOR: Duration = Duration::from_secs(24 * 3_600);
+
+/// How long an alert goes on for the sake of a file whose rules saw it and that has not been heard of since: it may be gone.
+const VOUCHED_FOR: Duration = Duration::from_secs(2 * 3_600);
 
 /// What an alert can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -185,6 +192,9 @@ pub struct Alert {
     pub since: Timestamp,
     /// When it was last found to hold.
     pub seen_at: Timestamp,
+    /// The files by whose rules it holds, and when each last saw it.
+    #[serde(default)]
+    pub seen_by: BTreeMap<String, Timestamp>,
     /// How often there was something to tell: once when it fired, and each time it had doubled.
     pub tellings: u32,
     /// How bad it was at the last telling.
@@ -208,13 +218,19 @@ impl Alert {
         self.over_at.is_none()
     }
 
-    fn fired(seen: &Seen, finding: &Finding, now: Timestamp) -> Self {
+    /// Whether it holds by the rules of a file.
+    pub fn is_seen_by(&self, file: &str) -> bool {
+        self.seen_by.contains_key(file)
+    }
+
+    fn fired(seen: &Seen, finding: &Finding, file: &str, now: Timestamp) -> Self {
         Self {
             key: seen.key.clone(),
             condition: seen.condition,
             pipeline: seen.pipeline.clone(),
             since: now,
             seen_at: now,
+            seen_by: [(file.to_owned(), now)].into(),
             tellings: 1,
             told_level: finding.level,
             finding: finding.clone(),
@@ -227,28 +243,41 @@ impl Alert {
     fn over(&self, why: &str, now: Timestamp) -> Self {
         Self { over_at: Some(now), why_over: Some(why.to_owned()), ..self.clone() }
     }
+
+    /// The same once it no longer holds by the rules of a file: over, unless it holds by those of another that was heard of lately.
+    fn cleared(&self, why: &str, file: &str, now: Timestamp) -> Option<Self> {
+        // What a clock wrote that was ahead counts for no longer than anything else.
+        let is_fresh = |seen_at: Timestamp| now.since(seen_at) < VOUCHED_FOR && seen_at.since(now) < VOUCHED_FOR;
+        if !self.seen_by.iter().any(|(other, seen_at)| other != file && is_fresh(*seen_at)) {
+            return Some(self.over(why, now));
+        }
+        let mut rest = self.clone();
+        rest.seen_by.remove(file).map(|_| rest)
+    }
 }
 
-/// What becomes of an alert by what was seen; nothing if it stays as it is.
-pub fn next(before: Option<&Alert>, seen: &Seen, now: Timestamp) -> Option<Alert> {
+/// What becomes of an alert by what was seen by the rules of a file; nothing if it stays as it is.
+pub fn next(before: Option<&Alert>, seen: &Seen, file: &str, now: Timestamp) -> Option<Alert> {
     match (before.filter(|alert| alert.is_firing()), &seen.verdict) {
         (None, Verdict::Fires(finding)) => {
             // An incident is told apart from the one before by when it fired.
             let after = before.map_or(now, |alert| now.max(alert.since + Duration::from_millis(1)));
-            Some(Alert::fired(seen, finding, after))
+            Some(Alert::fired(seen, finding, file, after))
         }
         (None, _) => None,
         (Some(alert), Verdict::Fires(finding)) => {
             let grown = finding.surely >= alert.told_level * GROWN_TIMES;
+            let mut alert = alert.clone();
+            alert.seen_by.insert(file.to_owned(), now);
             Some(Alert {
                 seen_at: now,
                 finding: finding.clone(),
                 tellings: alert.tellings + u32::from(grown),
                 told_level: if grown { finding.level } else { alert.told_level },
-                ..alert.clone()
+                ..alert
             })
         }
-        (Some(alert), Verdict::Clear(why)) => Some(alert.over(why, now)),
+        (Some(alert), Verdict::Clear(why)) => alert.cleared(why, file, now),
         (Some(alert), Verdict::Unknown) => {
             let silent = now.since(alert.seen_at) >= SILENT_FOR;
             silent.then(|| alert.over("nothing was heard of it for a day", now))
@@ -290,7 +319,7 @@ mod tests {
             (480, finding(0.1, 0.05)),
         ];
         for (secs, verdict) in steps {
-            if let Some(changed) = next(alert.as_ref(), &seen(verdict), at(secs)) {
+            if let Some(changed) = next(alert.as_ref(), &seen(verdict), "a", at(secs)) {
                 let before = alert.as_ref().filter(|alert| alert.is_firing()).map_or(0, |alert| alert.tellings);
                 match (changed.is_firing(), changed.tellings > before) {
                     (true, true) => told.push((secs, "told")),
@@ -305,19 +334,48 @@ mod tests {
 
     #[test]
     fn silence_ends_it_after_a_day_and_not_before() {
-        let fired = next(None, &seen(finding(1.0, 1.0)), at(0));
+        let fired = next(None, &seen(finding(1.0, 1.0)), "a", at(0));
         let day = 24 * 3_600;
-        assert_eq!(next(fired.as_ref(), &seen(Verdict::Unknown), at(day - 1)), None);
-        let over = next(fired.as_ref(), &seen(Verdict::Unknown), at(day)).expect("changed");
+        assert_eq!(next(fired.as_ref(), &seen(Verdict::Unknown), "a", at(day - 1)), None);
+        let over = next(fired.as_ref(), &seen(Verdict::Unknown), "a", at(day)).expect("changed");
         assert!(!over.is_firing());
     }
 
     #[test]
     fn an_incident_is_told_apart_from_the_one_before_though_the_clock_was_set_back() {
-        let first = next(None, &seen(finding(1.0, 1.0)), at(100)).expect("fired");
-        let over = next(Some(&first), &seen(Verdict::Clear(String::new())), at(101)).expect("over");
-        let again = next(Some(&over), &seen(finding(1.0, 1.0)), at(50)).expect("fired");
+        let first = next(None, &seen(finding(1.0, 1.0)), "a", at(100)).expect("fired");
+        let over = next(Some(&first), &seen(Verdict::Clear(String::new())), "a", at(101)).expect("over");
+        let again = next(Some(&over), &seen(finding(1.0, 1.0)), "a", at(50)).expect("fired");
         assert!(again.since > first.since);
+    }
+
+    /// By the rules of `strict` it holds all the time, by those of `lax` never.
+    #[test]
+    fn a_file_does_not_end_what_the_rules_of_another_see() {
+        let clear = || seen(Verdict::Clear("well".into()));
+        let mut alert = next(None, &seen(finding(1.0, 1.0)), "strict", at(0)).expect("fired");
+        for minute in 1..600 {
+            let verdict = seen(finding(1.0, 1.0));
+            assert_eq!(next(Some(&alert), &clear(), "lax", at(minute * 60)), None, "it is not theirs");
+            alert = next(Some(&alert), &verdict, "strict", at(minute * 60 + 30)).expect("seen");
+            assert_eq!((alert.tellings, alert.since), (1, at(0)));
+        }
+        assert!(alert.is_seen_by("strict") && !alert.is_seen_by("lax"));
+        assert!(!next(Some(&alert), &clear(), "strict", at(36_000)).expect("over").is_firing());
+    }
+
+    #[test]
+    fn it_is_over_when_the_last_file_that_saw_it_says_so_or_is_gone() {
+        let (clear, fires) = (|| seen(Verdict::Clear("well".into())), || seen(finding(1.0, 1.0)));
+        let one = next(None, &fires(), "a", at(0)).expect("fired");
+        let both = next(Some(&one), &fires(), "b", at(60)).expect("seen");
+        let left = next(Some(&both), &clear(), "a", at(120)).expect("no longer seen by a");
+        assert!(left.is_firing() && left.is_seen_by("b") && !left.is_seen_by("a"));
+        assert!(!next(Some(&left), &clear(), "b", at(180)).expect("over").is_firing());
+        assert_eq!(next(Some(&left), &clear(), "c", at(60 + 7_199)), None, "b may be back");
+        assert!(!next(Some(&left), &clear(), "c", at(60 + 7_200)).expect("over").is_firing(), "b is gone");
+        let ahead = next(Some(&one), &fires(), "b", at(900_000)).expect("seen by a clock that is ahead");
+        assert!(!next(Some(&ahead), &clear(), "a", at(180)).expect("over").is_firing());
     }
 
     #[test]

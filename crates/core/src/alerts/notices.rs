@@ -16,8 +16,11 @@ use crate::time::Timestamp;
 /// The first wait after a sink failed; it doubles.
 const WAIT_FIRST: Duration = Duration::from_secs(5);
 
-/// The longest wait after a sink failed.
-pub const WAIT_MAX: Duration = Duration::from_secs(300);
+/// The longest wait after a sink failed, unless it asks for a longer one.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// The longest that a sink may ask to be left alone.
+pub const ASKED_MAX: Duration = Duration::from_secs(3_600);
 
 /// How long it is tried to deliver a notice.
 const TRIED_FOR: Duration = Duration::from_secs(24 * 3_600);
@@ -144,10 +147,10 @@ pub fn due_notice(alert: &Alert, told: Option<u32>) -> Option<Notice> {
     })
 }
 
-/// How long to wait after a sink failed so many times in a row.
-pub fn wait_after(failures: u32) -> Duration {
+/// How long to wait after a sink failed so many times in a row, at least as long as it asked for.
+pub fn wait_after(failures: u32, asked: Option<Duration>) -> Duration {
     let doubled = WAIT_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
-    doubled.min(WAIT_MAX)
+    doubled.min(WAIT_MAX).max(asked.unwrap_or_default().min(ASKED_MAX))
 }
 
 /// Whether a notice that could not be delivered is given up.
@@ -182,14 +185,14 @@ mod tests {
 
     #[test]
     fn each_sink_is_told_each_thing_once() {
-        let fired = next(None, &fires(1.0), at(0)).expect("fired");
+        let fired = next(None, &fires(1.0), "", at(0)).expect("fired");
         assert_eq!(told(&fired, None), Some((NoticeKind::Fired, 1)));
         assert_eq!(told(&fired, Some(1)), None);
-        let grown = next(Some(&fired), &fires(2.0), at(60)).expect("grown");
+        let grown = next(Some(&fired), &fires(2.0), "", at(60)).expect("grown");
         assert_eq!(told(&grown, Some(1)), Some((NoticeKind::Grown, 2)));
         assert_eq!(told(&grown, Some(2)), None);
         assert_eq!(told(&grown, None), Some((NoticeKind::Grown, 2)), "a sink that is new is told of what fires");
-        let over = next(Some(&grown), &seen(Verdict::Clear("it goes on".into())), at(120)).expect("over");
+        let over = next(Some(&grown), &seen(Verdict::Clear("it goes on".into())), "", at(120)).expect("over");
         assert_eq!(told(&over, Some(2)), Some((NoticeKind::Over, 3)));
         assert_eq!(told(&over, Some(1)), Some((NoticeKind::Over, 3)), "though it missed that it had grown");
         assert_eq!(told(&over, Some(3)), None);
@@ -198,15 +201,17 @@ mod tests {
         let keys: std::collections::BTreeSet<_> =
             notices.into_iter().flatten().map(|notice| notice.dedup_key).collect();
         assert_eq!(keys.len(), 1, "one incident has one key");
-        let again = next(Some(&over), &fires(1.0), at(180)).expect("fired");
+        let again = next(Some(&over), &fires(1.0), "", at(180)).expect("fired");
         assert_ne!(due_notice(&again, None).expect("due").dedup_key, *keys.first().expect("one"));
     }
 
     #[test]
     fn a_sink_that_fails_is_tried_ever_less_often_for_a_day() {
-        let waits: Vec<u64> = (1..=8).map(|failures| wait_after(failures).as_secs()).collect();
+        let waits: Vec<u64> = (1..=8).map(|failures| wait_after(failures, None).as_secs()).collect();
         assert_eq!(waits, [5, 10, 20, 40, 80, 160, 300, 300]);
-        assert_eq!(wait_after(u32::MAX), WAIT_MAX);
+        assert_eq!(wait_after(u32::MAX, None), WAIT_MAX);
+        let asked = |secs| wait_after(2, Some(Duration::from_secs(secs))).as_secs();
+        assert_eq!((asked(1), asked(90), asked(u64::MAX)), (10, 90, 3_600), "a sink may ask for more, not for ever");
         assert!(!is_given_up(at(0), at(86_399)) && is_given_up(at(0), at(86_400)));
     }
 }

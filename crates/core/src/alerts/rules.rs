@@ -63,6 +63,9 @@ pub struct RuleBook {
     pub pipelines: BTreeMap<PipelineName, Rules>,
     /// The pipelines that are judged by them; nothing if all are. Those of others are left alone: whoever knows them judges them.
     pub judged: Option<BTreeSet<PipelineName>>,
+    /// What the file is known by that has them. An alert belongs to the files whose rules see it: another file neither ends it nor
+    /// tells its sinks of it.
+    pub file: String,
 }
 
 impl RuleBook {

@@ -233,7 +233,7 @@ pub fn recovered(cause: &CauseFacts, replay: &str, now: Timestamp) -> Option<Cau
 
 fn muted(mute: &Mute) -> String {
     let until = mute.until.map(|until| format!(" until {until}")).unwrap_or_default();
-    let rate = mute.per_hour.map(|rate| format!(" until it kills {rate} jobs an hour")).unwrap_or_default();
+    let rate = mute.per_hour.map(|rate| format!(" until it kills {rate} tasks an hour")).unwrap_or_default();
     format!("muted{until}{rate}")
 }
 

@@ -94,7 +94,7 @@ impl FromStr for JobRef {
         let number = if is_number { text.parse().ok().map(Self::Number) } else { None };
         number.or_else(|| IdEnding::new(text).map(Self::Ending)).ok_or_else(|| {
             let want = "a number such as 1234, an id, or the last 4 digits of one or more";
-            InvalidName::new("job", text, want)
+            InvalidName::new("task", text, want)
         })
     }
 }

@@ -2,18 +2,23 @@
 
 use std::time::Duration;
 
-use redrive_core::alerts::notices::{WAIT_MAX, is_given_up, wait_after};
+use redrive_core::alerts::notices::{ASKED_MAX, is_given_up, wait_after};
 use redrive_store::contract::{SettleNotice, TakeNotice, TakenNotice, Told};
 use tokio_util::sync::CancellationToken;
 
 use super::Watching;
-use super::sinks::Sink;
+use super::sinks::{Refusal, Sink};
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::events::Happening;
 
 /// How long beyond its time-out a notice stays with who took it.
 const TAKEN_BEYOND: Duration = Duration::from_secs(20);
+
+/// How often, and after which wait, it is tried to write that a notice was told: within the time for which it was taken, so that it
+/// is not told twice because a store was busy.
+const WRITTEN_TRIES: u32 = 8;
+const WRITTEN_AGAIN: Duration = Duration::from_secs(2);
 
 /// When telling is to end.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +51,7 @@ pub(super) async fn tell_all(redrive: &Redrive, sink: &Sink, ending: &Ending) ->
         let said = tokio::select! {
             biased;
             said = sink.send(&taken.notice) => said,
-            () = ending.late.cancelled() => Err("it had not answered when the worker ended".to_owned()),
+            () = ending.late.cancelled() => Err("it had not answered when the worker ended".to_owned().into()),
         };
         let is_told = said.is_ok();
         settle(redrive, sink, &taken, said).await?;
@@ -60,23 +65,32 @@ pub(super) async fn tell_all(redrive: &Redrive, sink: &Sink, ending: &Ending) ->
 async fn take(redrive: &Redrive, sink: &Sink) -> Result<Option<TakenNotice>, Error> {
     let now = redrive.now();
     let until = now + sink.timeout() + TAKEN_BEYOND;
-    let believed_until = now + WAIT_MAX * 2;
+    let believed_until = now + ASKED_MAX * 2;
     Ok(redrive.store.take_notice(TakeNotice { sink: sink.name().to_owned(), until, believed_until, now }).await?)
 }
 
-async fn settle(redrive: &Redrive, sink: &Sink, taken: &TakenNotice, said: Result<(), String>) -> Result<(), Error> {
+async fn settle(redrive: &Redrive, sink: &Sink, taken: &TakenNotice, said: Result<(), Refusal>) -> Result<(), Error> {
     let now = redrive.now();
     let outcome = match said {
         Ok(()) => Told::Yes,
-        Err(error) => {
+        Err(Refusal { why: error, retry_after }) => {
             if taken.failures == 0 {
                 let (name, why) = (sink.name().to_owned(), error.clone());
                 redrive.events.tell(now, None, Happening::SinkFailed { sink: name, why });
             }
-            let next_try = now + wait_after(taken.failures.saturating_add(1));
+            let next_try = now + wait_after(taken.failures.saturating_add(1), retry_after);
             Told::No { error, next_try, give_up: is_given_up(taken.posted_at, now) }
         }
     };
-    redrive.store.settle_notice(SettleNotice { id: taken.id, tries: taken.tries, outcome, now }).await?;
-    Ok(())
+    let settled = SettleNotice { id: taken.id, tries: taken.tries, outcome, now };
+    for _ in 1..WRITTEN_TRIES {
+        match redrive.store.settle_notice(settled.clone()).await {
+            Err(error) if settled.outcome == Told::Yes => {
+                tracing::warn!(%error, sink = sink.name(), "it could not be noted that a sink was told");
+                tokio::time::sleep(WRITTEN_AGAIN).await;
+            }
+            settled => return Ok(settled.map(drop)?),
+        }
+    }
+    Ok(redrive.store.settle_notice(settled).await.map(drop)?)
 }

@@ -118,9 +118,14 @@ impl Redrive {
     /// Posts what the sinks are to be told of alerts.
     async fn post(&self, watching: &Watching, alerts: &[AlertView]) -> Result<(), Error> {
         let now = self.now();
-        let recent = |alert: &Alert| alert.over_at.is_none_or(|over_at| now.since(over_at) < OVER_TOLD_FOR);
+        let file = &watching.rules().file;
+        // What only the rules of other files see is for the sinks of those.
+        let is_ours = |alert: &Alert| match alert.over_at {
+            None => alert.is_seen_by(file),
+            Some(over_at) => now.since(over_at) < OVER_TOLD_FOR,
+        };
         let mut notices: Vec<(String, Notice)> = Vec::new();
-        for view in alerts.iter().filter(|view| recent(&view.alert)) {
+        for view in alerts.iter().filter(|view| is_ours(&view.alert)) {
             for sink in watching.sinks() {
                 let told = view.posted.get(sink.name()).copied();
                 notices.extend(due_notice(&view.alert, told).map(|notice| (sink.name().to_owned(), notice)));
@@ -227,7 +232,7 @@ impl Redrive {
         let test = |sink: &sinks::Sink| {
             let (sink, notice) = (sink.clone(), notice.clone());
             async move {
-                let error = sink.send(&notice).await.err();
+                let error = sink.send(&notice).await.err().map(|refusal| refusal.why);
                 Tested { sink: sink.name().to_owned(), kind: sink.kind(), error }
             }
         };

@@ -1,6 +1,7 @@
 //! What is watched, and who is told. It may be taken up anew while workers run.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use redrive_core::alerts::RuleBook;
@@ -8,6 +9,9 @@ use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
 
 use super::sinks::Sink;
+
+/// Digits by which a file is known.
+const FILE_DIGITS: usize = 12;
 
 /// What is watched by which thresholds, and the sinks that are told.
 #[derive(Debug, Default)]
@@ -30,6 +34,14 @@ impl Watching {
     pub fn with_policies(mut self, policies: BTreeMap<PipelineName, Policy>) -> Self {
         self.rules.judged = (!policies.is_empty()).then(|| policies.keys().cloned().collect());
         Self { policies, ..self }
+    }
+
+    /// The same for a file: alerts belong to the files whose rules see them.
+    pub fn of_file(mut self, path: &Path) -> Self {
+        // What it is known by is the same as long as it stays where it is, and says nothing of the machine.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        self.rules.file = blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex()[..FILE_DIGITS].to_owned();
+        self
     }
 
     /// The same by who only looks: what fires is seen, and nothing is kept of it, since others may judge it by thresholds of theirs.

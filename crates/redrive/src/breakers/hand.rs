@@ -24,7 +24,7 @@ pub enum BreakerError {
     #[error("the breaker of {0} moved meanwhile: try again")]
     Moved(String),
     /// There is no pipeline to hold a target in.
-    #[error("there is no pipeline yet whose jobs could be held")]
+    #[error("there is no pipeline yet whose tasks could be held")]
     NoPipeline,
 }
 

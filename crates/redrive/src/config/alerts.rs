@@ -175,7 +175,7 @@ impl AlertsConfig {
     pub fn rule_book(&self) -> RuleBook {
         let all = self.rules.over(&Rules::default());
         let pipelines = self.pipeline.iter().map(|(name, rules)| (name.clone(), rules.over(&all))).collect();
-        RuleBook { all, pipelines, judged: None }
+        RuleBook { all, pipelines, ..RuleBook::default() }
     }
 
     /// Says what is wrong with values that each are valid.

@@ -144,6 +144,10 @@ impl Setting {
         let policies =
             self.config.pipeline.iter().map(|(name, pipeline)| (name.clone(), PipelineConfig::policy(pipeline)));
         let watching = Watching::new(config.rule_book(), sinks).with_policies(policies.collect());
+        let watching = match &self.config.path {
+            Some(path) => watching.of_file(path),
+            None => watching,
+        };
         // Where there is no file, or one that says nothing, it is not known what other files say.
         let says_nothing = self.config.alerts.is_none() && self.config.pipeline.is_empty();
         if says_nothing { watching.looking_on() } else { watching }

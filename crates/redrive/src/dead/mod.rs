@@ -53,7 +53,7 @@ pub enum DeadError {
 
 /// A job that was taken for a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", match .state { Some(state) => format!("job {id} is {state}, not dead"), None => format!("no dead letter {id}") })]
+#[error("{}", match .state { Some(state) => format!("task {id} is {}, not dead", state.said()), None => format!("no dead letter {id}") })]
 pub struct NotDead {
     /// The job.
     pub id: JobId,

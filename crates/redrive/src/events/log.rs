@@ -32,7 +32,7 @@ pub(super) fn line(event: &Event) {
         H::PipelineWentOn { pipeline } => info!(%pipeline, "the pipeline goes on"),
         H::VaultBack { vault } => info!(vault, "the vault is back"),
         H::BreakerOpened { pipeline, target, why, until } => {
-            info!(%pipeline, target, why, %until, "the target fails: its jobs wait");
+            info!(%pipeline, target, why, %until, "the target fails: its tasks wait");
         }
         H::BreakerClosed { pipeline, target } => info!(%pipeline, target, "the target works again"),
         H::ReplayBegun { pipeline, letters, .. } => {
@@ -40,8 +40,8 @@ pub(super) fn line(event: &Event) {
         }
         H::ReplayPaused { replay, why } => info!(%replay, why, "the replay paused itself"),
         H::ReplayFinished { replay } => info!(%replay, "the replay is done"),
-        H::LeaseLost { job } => info!(%job, "the job is no longer this worker's"),
-        H::SettledLate { pipeline, job } => info!(%pipeline, %job, "the job was settled too late and did not count"),
+        H::LeaseLost { job } => info!(%job, "the task is no longer this worker's"),
+        H::SettledLate { pipeline, job } => info!(%pipeline, %job, "the task was settled too late and did not count"),
         H::ReplaySent { replay, letters, step } => debug!(%replay, letters, step, "the replay sent letters"),
         H::JobBegun { pipeline, job, attempt } => debug!(%pipeline, %job, attempt, "began"),
         H::JobDone { pipeline, job, attempts } => debug!(%pipeline, %job, attempts, "done"),

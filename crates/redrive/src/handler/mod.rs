@@ -27,6 +27,7 @@ use serde_json::Value;
 
 pub use self::closure::HandsOn;
 pub use self::notes::Notes;
+pub(crate) use self::notes::SILENT_AFTER;
 pub use self::progress::Progress;
 pub use self::saved::Saved;
 use crate::export::HttpRequest;

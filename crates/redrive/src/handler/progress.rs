@@ -61,7 +61,7 @@ impl Progress {
         };
         match store.note_progress(NoteProgress { lease: *lease, progress }).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(FailureReport::message("another worker has the job now").with_code("lease_lost").into()),
+            Ok(false) => Err(FailureReport::message("another worker has the task now").with_code("lease_lost").into()),
             Err(error) => Err(HandlerError::Unavailable(format!("progress cannot be noted: {error}"))),
         }
     }

@@ -25,7 +25,7 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
         if let Some(back) = context.take_set_back() {
             tracing::warn!(
                 ?back,
-                "the clock was set back: jobs that were to wait for a time that is far away now are pulled in"
+                "the clock was set back: tasks that were to wait for a time that is far away now are pulled in"
             );
             looks = 0;
         }
@@ -59,7 +59,7 @@ async fn mend(context: &Context, pipeline: &Pipeline) -> Result<(), Error> {
         }
     }
     if mended > 0 {
-        tracing::info!(pipeline = %pipeline.name, jobs = mended, "jobs were due later than they can be, and are pulled in");
+        tracing::info!(pipeline = %pipeline.name, jobs = mended, "tasks were due later than they can be, and are pulled in");
     }
     Ok(())
 }

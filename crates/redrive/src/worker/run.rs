@@ -56,11 +56,11 @@ pub(super) async fn run(
         return Duration::ZERO;
     };
     let begun = Instant::now();
-    let _runs = context.running.begin();
     let evidence = Evidence::new(job.lease.job, &pipeline);
     let progress = Progress::new(job.progress.clone(), Arc::clone(&context.redrive.store), job.lease);
     let work = Job::new(&job, context.id, &pipeline, evidence.clone(), progress);
     let notes = work.notes.clone();
+    let _runs = context.running.begin(notes.clone());
     let (outcome, result) = tokio::select! {
         outcome = attempt(&context, &pipeline, &job, work, announced) => outcome,
         // Somebody else has the job, or it was cancelled: whatever came out of it would not count.

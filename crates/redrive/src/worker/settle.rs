@@ -234,7 +234,7 @@ impl Settling {
                 biased;
                 written = self.pipeline.sink.write(results) => written,
                 () = self.out_of_time() => {
-                    tracing::warn!(pipeline = %self.pipeline.name, "nobody takes the results: their jobs are queued again");
+                    tracing::warn!(pipeline = %self.pipeline.name, "nobody takes the results: their tasks are queued again");
                     return false;
                 }
             };

@@ -21,6 +21,7 @@ fn alert(part: &str, since: i64, tellings: u32) -> Alert {
         pipeline: Some(pipeline()),
         since: at(since),
         seen_at: at(since),
+        seen_by: Default::default(),
         tellings,
         told_level: 1.0,
         finding: Finding { level: 1.0, surely: 1.0, summary, look, numbers: Default::default() },

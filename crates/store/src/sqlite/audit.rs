@@ -10,7 +10,7 @@ use crate::contract::{Audit, AuditedPipeline};
 /// Rows that should not exist, each with what it would mean.
 const CONTRADICTIONS: &[(&str, &str)] = &[
     (
-        "a hot job is neither queued, held nor leased",
+        "a hot task is neither queued, held nor leased",
         "SELECT count(*) FROM job j WHERE NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)
          AND NOT EXISTS (SELECT 1 FROM place q WHERE q.due_at = j.due_at AND q.seq = j.seq AND q.lane IN
             (SELECT j.pipeline WHERE j.replay IS NULL
@@ -18,11 +18,11 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
                        AND n.name IN ('r' || j.replay, ifnull('r' || j.replay, '') || 'h' || j.target)))",
     ),
     (
-        "a lease has no job",
+        "a lease has no task",
         "SELECT count(*) FROM lease l WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = l.seq AND j.id = l.job)",
     ),
     (
-        "a place in a lane has no job",
+        "a place in a lane has no task",
         "SELECT count(*) FROM place q WHERE NOT EXISTS
             (SELECT 1 FROM job j WHERE j.seq = q.seq AND j.due_at = q.due_at AND q.lane IN
                 (SELECT j.pipeline WHERE j.replay IS NULL
@@ -30,12 +30,12 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
                            AND n.name IN ('r' || j.replay, ifnull('r' || j.replay, '') || 'h' || j.target)))",
     ),
     (
-        "a job is queued and leased at once, or in two lanes",
+        "a task is queued and leased at once, or in two lanes",
         "SELECT (SELECT count(*) FROM place) - (SELECT count(DISTINCT seq) FROM place)
               + (SELECT count(*) FROM lease l WHERE l.seq IN (SELECT seq FROM place))",
     ),
     (
-        "a job is in two states",
+        "a task is in two states",
         "SELECT (SELECT count(*) FROM dead d WHERE EXISTS (SELECT 1 FROM job j WHERE j.id = d.id)
                  OR EXISTS (SELECT 1 FROM done x WHERE x.job = d.id) OR EXISTS (SELECT 1 FROM discarded x WHERE x.job = d.id))
               + (SELECT count(*) FROM job j WHERE EXISTS (SELECT 1 FROM done x WHERE x.job = j.id)
@@ -43,13 +43,13 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
               + (SELECT count(*) FROM discarded x WHERE EXISTS (SELECT 1 FROM done y WHERE y.job = x.job))",
     ),
     (
-        "a key belongs to a job that is nowhere",
+        "a key belongs to a task that is nowhere",
         "SELECT count(*) FROM identity i WHERE NOT EXISTS (SELECT 1 FROM done x WHERE x.job = i.job)
          AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = i.job) AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = i.job)
          AND NOT EXISTS (SELECT 1 FROM discarded x WHERE x.job = i.job)",
     ),
     (
-        "a number is that of two jobs, or was never given",
+        "a number is that of two tasks, or was never given",
         "SELECT (SELECT count(*) FROM dead d WHERE EXISTS (SELECT 1 FROM job j WHERE j.seq = d.seq))
               + (SELECT count(*) FROM (SELECT seq FROM job UNION ALL SELECT seq FROM dead)
                  WHERE seq > (SELECT value FROM counter WHERE name = 'number'))",
@@ -63,12 +63,12 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "SELECT count(*) FROM payload_use u WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = u.hash)",
     ),
     (
-        "a payload is referred to by a job that is nowhere",
+        "a payload is referred to by a task that is nowhere",
         "SELECT count(*) FROM payload_use u WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.id = u.job)
          AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = u.job) AND NOT EXISTS (SELECT 1 FROM done x WHERE x.job = u.job)",
     ),
     (
-        "a job belongs to no pipeline",
+        "a task belongs to no pipeline",
         "SELECT count(*) FROM (SELECT pipeline FROM job UNION ALL SELECT pipeline FROM done UNION ALL SELECT pipeline FROM dead
                                UNION ALL SELECT pipeline FROM discarded)
          WHERE pipeline NOT IN (SELECT id FROM pipeline)",
@@ -108,7 +108,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
          AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = l.job AND j.replay = l.replay)",
     ),
     (
-        "the ledger of a round is not what its jobs make",
+        "the ledger of a round is not what its tasks make",
         "SELECT count(*) FROM (
             SELECT pipeline, name, sum(q) AS q, sum(l) AS l, sum(d) AS d, sum(x) AS x, sum(g) AS g, sum(a) AS a FROM (
                 SELECT pipeline, name, queued AS q, leased AS l, done - forgotten_done AS d, dead AS x,
@@ -121,7 +121,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
             GROUP BY 1, 2 HAVING (sum(q), sum(l), sum(d), sum(x), sum(g), sum(a)) <> (0, 0, 0, 0, 0, 0))",
     ),
     (
-        "it is not known how many jobs are held",
+        "it is not known how many tasks are held",
         "SELECT count(*) FROM lane n WHERE instr(n.name, 'h') > 0
          AND n.jobs <> (SELECT count(*) FROM place q WHERE q.lane = n.id)",
     ),

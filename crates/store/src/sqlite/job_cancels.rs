@@ -18,7 +18,7 @@ use crate::error::StoreError;
 /// Refuses more ids than are worked on in one step.
 pub(super) fn check_count(ids: &[JobId]) -> Result<(), Fault> {
     match ids.len() {
-        count if count > IDS_MAX => Err(StoreError::TooBroad { what: format!("to name {count} jobs") }.into()),
+        count if count > IDS_MAX => Err(StoreError::TooBroad { what: format!("to name {count} tasks") }.into()),
         _ => Ok(()),
     }
 }

@@ -176,7 +176,7 @@ impl SqliteStore {
         if gone.is_empty() {
             return Ok(());
         }
-        tracing::info!(workers = gone.len(), "workers are gone; their jobs are taken back");
+        tracing::info!(workers = gone.len(), "workers are gone; their tasks are taken back");
         self.remove_workers(gone).await
     }
 

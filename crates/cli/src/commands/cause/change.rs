@@ -49,7 +49,7 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
     out!("  {}: {} dead  {}", cause.state, cause.dead, cut(&cause.title, 80))?;
     let muting = matches!(change, CauseChange::Mute(_));
     if muting && cause.state != CauseState::Muted {
-        say!("it kills that many jobs an hour already: it is not muted until it kills fewer");
+        say!("it kills that many tasks an hour already: it is not muted until it kills fewer");
     }
     Ok(Exit::Ok)
 }

@@ -55,7 +55,7 @@ fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
                 cause.dead,
                 cause.recovered,
                 cause.discarded,
-                counted(i64::try_from(cause.total).unwrap_or(i64::MAX), "job", "jobs"),
+                counted(i64::try_from(cause.total).unwrap_or(i64::MAX), "task", "tasks"),
                 if cause.refailed > 0 { format!(", and {} failed again", cause.refailed) } else { String::new() }
             ),
         ),

@@ -21,6 +21,7 @@ use crate::output::json;
 use crate::output::paint::{DIM, paint};
 use crate::output::print::{out, say};
 use crate::output::table;
+use crate::output::words;
 
 /// Lines that were not taken and are shown; the rest is only counted.
 const BROKEN_SHOWN: u64 = 20;
@@ -105,7 +106,11 @@ fn told(note: &ImportNote) -> String {
     match note {
         ImportNote::Broken { number, why } => format!("{number}: not a dead letter: {why}"),
         ImportNote::KeyTaken { number, key, id, state } => {
-            format!("{number}: skipped: its key {} belongs to job {id}, which is {state}", cut(key, 80))
+            format!(
+                "{number}: skipped: its key {} belongs to task {id}, which is {}",
+                cut(key, 80),
+                words::state(*state)
+            )
         }
     }
 }
@@ -118,7 +123,7 @@ fn sum(imported: &Imported, what: &str) -> String {
         imported.known,
         imported.broken,
         also(imported.failed_again, "failed again: added to the letters that are here"),
-        also(imported.skipped, "skipped: their keys belong to other jobs"),
+        also(imported.skipped, "skipped: their keys belong to other tasks"),
     )
 }
 

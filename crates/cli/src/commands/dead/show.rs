@@ -35,7 +35,7 @@ pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
         json::document(&letter)?;
     } else if args.curl {
         let Some(request) = requests(setting).of(&letter) else {
-            bail!("what job {id} asked for is not known: its pipeline sends no request, and its input has no url");
+            bail!("what task {id} asked for is not known: its pipeline sends no request, and its input has no url");
         };
         out!("{}", curl(&request))?;
     } else if args.har {

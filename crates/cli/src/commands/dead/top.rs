@@ -49,7 +49,7 @@ fn print(lines: &[TopLine], by: &TopBy) -> Result<()> {
             line.reason.map_or_else(|| value.clone(), |reason| format!("{value}h  {reason}"))
         })
         .collect();
-    let what = if by.0 == DeadBy::Proxy { "attempts failed" } else { "jobs died" };
+    let what = if by.0 == DeadBy::Proxy { "attempts failed" } else { "tasks died" };
     let mut table: Vec<Row<'_>> = Vec::new();
     for (line, name) in lines.iter().zip(&names) {
         let (value, remark) = (count(line.dead), remark(line, what));

@@ -1,4 +1,4 @@
-//! `redrive status --watch`: on a terminal the page is drawn anew, elsewhere it is printed again below.
+//! `redrive status --watch`: on a terminal the page is drawn anew, also when its size changes; elsewhere it is printed again below.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -8,12 +8,14 @@ use redrive::contract::Changes;
 use redrive::status::Status;
 use redrive::{CancellationToken, Redrive, StoreError};
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::super::signals;
 use super::print;
 use crate::exit::Exit;
 use crate::output::json;
-use crate::output::print::{clear, out};
+use crate::output::page;
+use crate::output::print::out;
 use crate::output::times::second;
 
 /// The shortest time between two pages: a worker changes the store many times a second.
@@ -26,6 +28,7 @@ pub async fn run(redrive: &Redrive, as_json: bool) -> Result<Exit> {
     let stop = CancellationToken::new();
     signals::watch(stop.clone(), stop.clone(), |_| {});
     let mut changes = redrive.store().changes();
+    let mut resized = signal(SignalKind::window_change())?;
     let (mut shown, on_screen) = (None, io::stdout().is_terminal());
     loop {
         let status = redrive.status().await?;
@@ -34,9 +37,11 @@ pub async fn run(redrive: &Redrive, as_json: bool) -> Result<Exit> {
         match (as_json, on_screen) {
             (true, _) if is_news => json::line(&status)?,
             (false, true) => {
-                clear()?;
-                out!("{}  (Ctrl-C ends)", second(redrive.now()))?;
-                print(redrive, &status).await?;
+                page::begin();
+                out!("{} UTC  (Ctrl-C ends)\n", second(redrive.now()))?;
+                let printed = print(redrive, &status).await;
+                page::draw(shown.is_none())?;
+                printed?;
             }
             (false, false) if is_news => {
                 out!("{}{}", if shown.is_some() { "\n" } else { "" }, second(redrive.now()))?;
@@ -47,6 +52,7 @@ pub async fn run(redrive: &Redrive, as_json: bool) -> Result<Exit> {
         shown = Some(essence);
         tokio::select! {
             () = stop.cancelled() => return Ok(Exit::Ok),
+            _ = resized.recv() => {}
             changed = wait(&mut changes) => changed?,
         }
     }

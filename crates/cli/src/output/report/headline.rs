@@ -29,7 +29,7 @@ pub fn headline(report: &Report) -> Headline {
 fn failing(report: &Report, worst: &PipelineReport) -> Headline {
     let were = if worst.buried == 1 { "was" } else { "were" };
     let mut text = format!(
-        "{}: {} of settled jobs {were} buried ({})",
+        "{}: {} of settled tasks {were} buried ({})",
         worst.pipeline,
         percent(worst.dlq_rate()),
         part_of(worst.buried, worst.settled())
@@ -46,9 +46,9 @@ fn failing(report: &Report, worst: &PipelineReport) -> Headline {
 
 fn nothing_buried(report: &Report) -> String {
     let mut text = match report.settled() {
-        0 => format!("No job was settled from {} to {}.", moment(report.since), moment(report.until)),
-        1 => "Nothing was buried: the one settled job is done.".to_owned(),
-        settled => format!("Nothing was buried: all {} settled jobs are done.", count(settled)),
+        0 => format!("No task was settled from {} to {}.", moment(report.since), moment(report.until)),
+        1 => "Nothing was buried: the one settled task is done.".to_owned(),
+        settled => format!("Nothing was buried: all {} settled tasks are done.", count(settled)),
     };
     if report.recovered() > 0 {
         text += &format!(" {} recovered.", counted(report.recovered(), "dead letter was", "dead letters were"));
@@ -83,15 +83,14 @@ mod tests {
     #[test]
     fn it_names_the_pipeline_the_share_the_reason_and_the_time() {
         let headline = headline(&sample::busy());
-        let wanted =
-            "catalog: 14.3 % of settled jobs were buried (1,204 of 8,426); 9 of 10 for schema_validation, since 14:02.";
+        let wanted = "catalog: 14.3 % of settled tasks were buried (1,204 of 8,426); 9 of 10 for schema_validation, since 14:02.";
         assert_eq!(headline, Headline { tone: Tone::Bad, text: wanted.to_owned() });
     }
 
     #[test]
     fn without_failures_it_says_so() {
         let mut report = sample::empty();
-        assert_eq!(headline(&report).text, "No job was settled from 2026-11-14 18:00 to 2026-11-15 18:00.");
+        assert_eq!(headline(&report).text, "No task was settled from 2026-11-14 18:00 to 2026-11-15 18:00.");
         report.pipelines = sample::busy().pipelines;
         for pipeline in &mut report.pipelines {
             (pipeline.buried, pipeline.ledger.dead) = (0, 1);

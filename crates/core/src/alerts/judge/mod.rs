@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::facts::Facts;
+use super::facts::{BreakerFacts, Facts};
 use super::rules::RuleBook;
 use super::{Alert, AlertKey, Condition, Finding, Seen, Verdict, next};
 use crate::ids::PipelineName;
@@ -35,14 +35,16 @@ pub fn judge(rules: &RuleBook, facts: &Facts, before: &Alerts, now: Timestamp) -
         seen.extend(store::expiry(&looking, name, pipeline));
     }
     seen.extend(facts.causes.iter().filter_map(|cause| causes::cause(&looking, cause)));
-    seen.extend(facts.breakers.iter().filter_map(|breaker| waiting::breaker(&looking, breaker)));
+    let mut breakers = BTreeMap::<&PipelineName, Vec<&BreakerFacts>>::new();
+    facts.breakers.iter().for_each(|breaker| breakers.entry(&breaker.pipeline).or_default().push(breaker));
+    seen.extend(breakers.iter().filter_map(|(name, breakers)| waiting::breakers(&looking, name, breakers)));
     seen.extend(facts.replays.iter().filter_map(|replay| waiting::replay(&looking, replay)));
     seen.extend(facts.fields.iter().filter_map(|field| coverage::coverage(&looking, field)));
     seen.extend(store::disk(&looking));
     // What another file knows, with its own thresholds, is judged by who has that file: else two would contradict each other.
     seen.retain(|seen| looking.is_judged(seen.pipeline.as_ref()));
     seen.extend(looking.absent(&seen));
-    seen.iter().filter_map(|seen| next(before.get(&seen.key), seen, now)).collect()
+    seen.iter().filter_map(|seen| next(before.get(&seen.key), seen, &rules.file, now)).collect()
 }
 
 /// What a condition is judged by.
@@ -77,14 +79,12 @@ impl Looking<'_> {
 
     fn verdict_of_absent(&self, alert: &Alert) -> Verdict {
         if !self.is_watched(alert) {
-            // Of what belongs to no pipeline, another file may have other thresholds.
-            let is_ours = alert.pipeline.is_some() || self.rules.judged.is_none();
-            return if is_ours { Verdict::Clear("it is no longer watched".to_owned()) } else { Verdict::Unknown };
+            return Verdict::Clear("it is no longer watched".to_owned());
         }
         match alert.condition {
-            Condition::Breaker => Verdict::Clear("no job waits for the target any more".to_owned()),
+            Condition::Breaker => Verdict::Clear("no task waits for a failing target any more".to_owned()),
             Condition::Replay => Verdict::Clear("the replay is no longer paused".to_owned()),
-            Condition::Cause => Verdict::Clear("no job died of it in this hour and the one before".to_owned()),
+            Condition::Cause => Verdict::Clear("no task died of it in this hour and the one before".to_owned()),
             Condition::Expiry => Verdict::Clear("no letter of an unresolved cause is about to expire".to_owned()),
             Condition::Rate | Condition::Jump | Condition::Stalled | Condition::Coverage | Condition::Disk => {
                 Verdict::Unknown

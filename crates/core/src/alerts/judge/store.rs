@@ -37,9 +37,6 @@ pub(super) fn expiry(looking: &Looking<'_>, name: &PipelineName, pipeline: &Pipe
 pub(super) fn disk(looking: &Looking<'_>) -> Option<Seen> {
     let (limit, free) = (looking.rules.all.disk?, looking.facts.free_bytes?);
     let key = AlertKey::new(Condition::Disk, None, None);
-    // Who judges by another threshold may have seen it fire: it is over when it is by both.
-    let fired_below = looking.firing(&key).and_then(|alert| alert.finding.numbers.get("threshold")?.as_u64());
-    let again = limit.max(fired_below.unwrap_or(0));
     let verdict = match () {
         () if free < limit => {
             let summary =
@@ -47,7 +44,7 @@ pub(super) fn disk(looking: &Looking<'_>) -> Option<Seen> {
             let numbers = numbers([("free_bytes", json!(free)), ("threshold", json!(limit))]);
             exactly(1.0 / free.max(1) as f64, summary, "redrive doctor".to_owned(), numbers)
         }
-        () if free as f64 >= again as f64 * ROOM_AGAIN => {
+        () if free as f64 >= limit as f64 * ROOM_AGAIN => {
             Verdict::Clear(format!("{} are free on the disk of the store", size(free)))
         }
         () => Verdict::Unknown,

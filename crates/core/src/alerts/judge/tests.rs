@@ -233,6 +233,44 @@ fn a_target_that_stays_away_is_told_and_told_again_when_it_took_twice_as_long() 
     assert_eq!(told_of(vec![(99, held(99, 0, 99))]), [], "nobody waits for it");
 }
 
+/// So many targets that have been failing for so many minutes.
+fn many(targets: usize, minutes: i64, now: i64) -> Facts {
+    let breaker = |n: usize| BreakerFacts {
+        pipeline: name(),
+        target: format!("shop-{n:02}.example"),
+        since: at(now - minutes),
+        held: 10 - (n as u64).min(9),
+        why: Some("blocked 403".to_owned()),
+    };
+    Facts { breakers: (0..targets).map(breaker).collect(), ..Facts::default() }
+}
+
+#[test]
+fn fifty_targets_that_stay_away_are_one_alert_that_names_the_first() {
+    let fired = judge(&RuleBook::default(), &many(50, 20, 20), &Alerts::new(), at(20));
+    assert_eq!(fired.len(), 1);
+    assert_eq!(
+        fired[0].finding.summary,
+        "shop: 50 targets have been failing for up to 20m, 95 tasks wait for them (alerts after 15m): shop-00.example \
+         (blocked 403), shop-01.example (blocked 403), shop-02.example (blocked 403) and 47 more"
+    );
+    assert_eq!(fired[0].finding.numbers["targets"], 50);
+    let steps = [(15, 1), (16, 1), (17, 2), (18, 3), (19, 4), (20, 50), (21, 50), (22, 49)];
+    let mut told = told_of(steps.map(|(now, targets)| (now, many(targets, now, now))).to_vec());
+    told.extend(told_of(vec![(15, many(2, 15, 15)), (16, Facts::default())]));
+    let expected = [(15, "fired"), (17, "grown"), (19, "grown"), (20, "grown"), (15, "fired"), (16, "over")];
+    assert_eq!(told, expected.map(|(at, what)| (at, Condition::Breaker, what)), "when twice as many fail");
+}
+
+/// A target that fails after all that were told of work again is told by itself.
+#[test]
+fn other_targets_than_those_that_were_told_are_another_alert() {
+    let later = |now: i64| Facts { breakers: many(2, now - 60, now).breakers, ..Facts::default() };
+    let told = told_of(vec![(20, many(1, 20, 20)), (76, later(76)), (77, later(77)), (78, later(78))]);
+    let expected = [(20, "fired"), (76, "over"), (77, "fired")];
+    assert_eq!(told, expected.map(|(at, what)| (at, Condition::Breaker, what)));
+}
+
 #[test]
 fn a_replay_that_paused_itself_is_told_until_somebody_goes_on() {
     let replay = ReplayFacts {
@@ -308,20 +346,29 @@ fn a_disk_that_fills_up_is_told_each_time_half_of_the_rest_is_gone() {
     assert_eq!(told, expected.map(|(at, what)| (at, Condition::Disk, what)));
 }
 
-/// Of two files with other thresholds for the disk, neither ends what the other sees.
+/// Of two files with other thresholds neither ends what the other sees, be it of a pipeline or of none.
 #[test]
-fn what_belongs_to_no_pipeline_does_not_go_back_and_forth_between_files() {
-    let (mut wide, mut narrow, mut off) = (RuleBook::default(), RuleBook::default(), RuleBook::default());
-    (wide.all.disk, narrow.all.disk, off.all.disk) = (Some(2_000), Some(1_000), None);
-    for book in [&mut wide, &mut narrow, &mut off] {
-        book.judged = Some([name()].into());
+fn what_two_files_see_otherwise_does_not_go_back_and_forth() {
+    let book = |file: &str, disk, breaker| {
+        let all = crate::alerts::Rules { disk, breaker, ..Default::default() };
+        RuleBook { all, judged: Some([name()].into()), file: file.to_owned(), ..RuleBook::default() }
+    };
+    let minutes = |minutes: u64| Some(Duration::from_secs(minutes * 60));
+    let strict = book("strict", Some(2_000), minutes(5));
+    let others = [book("lax", Some(1_000), minutes(60)), book("off", None, None)];
+    let mut known = Alerts::new();
+    for minute in 10..50 {
+        let facts = Facts { free_bytes: Some(1_500), ..held(minute, 3, minute) };
+        for alert in judge(&strict, &facts, &known, at(minute)) {
+            known.insert(alert.key.clone(), alert);
+        }
+        for other in &others {
+            assert_eq!(judge(other, &facts, &known, at(minute)), []);
+        }
     }
-    let facts = |free| Facts { free_bytes: Some(free), ..Facts::default() };
-    let fired = judge(&wide, &facts(1_500), &Alerts::new(), at(0));
-    assert_eq!(fired.iter().map(|alert| alert.condition).collect::<Vec<_>>(), [Condition::Disk]);
-    let known: Alerts = fired.into_iter().map(|alert| (alert.key.clone(), alert)).collect();
-    assert_eq!(judge(&narrow, &facts(1_500), &known, at(1)), []);
-    assert_eq!(judge(&off, &facts(1_500), &known, at(1)), []);
-    assert!(!judge(&narrow, &facts(2_200), &known, at(2))[0].is_firing());
-    assert!(!judge(&off, &facts(1_500), &known, at(25 * 60))[0].is_firing(), "nobody sees it any more");
+    let fired: Vec<_> = known.values().map(|alert| (alert.condition, alert.since, alert.is_firing())).collect();
+    assert_eq!(fired, [(Condition::Breaker, at(10), true), (Condition::Disk, at(10), true)]);
+    let well = Facts { free_bytes: Some(2_500), ..Facts::default() };
+    assert!(judge(&strict, &well, &known, at(50)).iter().all(|alert| !alert.is_firing()));
+    assert_eq!(judge(&others[0], &well, &known, at(50)), [], "that it is over is said by who saw it");
 }

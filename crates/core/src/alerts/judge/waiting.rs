@@ -1,5 +1,7 @@
 //! Work that waits: for a target, for a person, for a worker.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{FOREIGN_MAX, Looking, exactly, numbers, of_pipeline};
@@ -8,33 +10,67 @@ use crate::alerts::text::{plain, span};
 use crate::alerts::{AlertKey, Condition, Seen, Verdict};
 use crate::ids::PipelineName;
 
-/// A target has been failing for long, and jobs wait for it.
-pub(super) fn breaker(looking: &Looking<'_>, breaker: &BreakerFacts) -> Option<Seen> {
-    let name = &breaker.pipeline;
+/// Targets that are named.
+const NAMED: usize = 3;
+
+/// Targets have been failing for long, and jobs wait for them. It is one alert however many they are: it is told again when twice as
+/// many fail, or for twice as long.
+pub(super) fn breakers(looking: &Looking<'_>, name: &PipelineName, breakers: &[&BreakerFacts]) -> Option<Seen> {
     let limit = looking.rules.of(name).breaker?;
-    let open = looking.now.since(breaker.since);
-    let verdict = match () {
-        () if breaker.held == 0 => Verdict::Clear("no task waits for the target any more".to_owned()),
-        () if open < limit => Verdict::Clear("the target worked again meanwhile".to_owned()),
-        () => {
-            let why = breaker.why.as_deref().map(|why| format!(" ({})", plain(why, FOREIGN_MAX))).unwrap_or_default();
-            let summary = format!(
-                "{name}: {} has been failing for {}{why}, {} tasks wait for it (alerts after {})",
-                plain(&breaker.target, FOREIGN_MAX),
-                span(open),
-                breaker.held,
-                span(limit),
-            );
-            let numbers = numbers([
-                ("target", json!(plain(&breaker.target, FOREIGN_MAX))),
-                ("open_secs", json!(open.as_secs())),
-                ("held", json!(breaker.held)),
-                ("threshold_secs", json!(limit.as_secs())),
-            ]);
-            exactly(open.as_secs_f64(), summary, format!("redrive breaker list --pipeline {name}"), numbers)
+    let mut waited_for: Vec<_> = breakers
+        .iter()
+        .map(|breaker| (*breaker, looking.now.since(breaker.since)))
+        .filter(|(breaker, open)| breaker.held > 0 && *open >= limit)
+        .collect();
+    waited_for.sort_by(|(a, _), (b, _)| b.held.cmp(&a.held).then_with(|| a.target.cmp(&b.target)));
+    let fired_at = looking.firing(&AlertKey::new(Condition::Breaker, Some(name), None)).map(|alert| alert.since);
+    let are_others = |fired_at| waited_for.iter().all(|(breaker, _)| breaker.since > fired_at);
+    let verdict = match waited_for.as_slice() {
+        [] => Verdict::Clear("no task has been waiting for a failing target for so long".to_owned()),
+        // What fails now is told by itself: else nobody would hear of it before it took twice as long.
+        _ if fired_at.is_some_and(are_others) => Verdict::Clear("the targets that it was about work again".to_owned()),
+        waited_for => failing(name, waited_for, limit),
+    };
+    Some(of_pipeline(Condition::Breaker, name, None, verdict))
+}
+
+fn failing(name: &PipelineName, waited_for: &[(&BreakerFacts, Duration)], limit: Duration) -> Verdict {
+    let longest = waited_for.iter().map(|(_, open)| *open).max().unwrap_or_default();
+    let held: u64 = waited_for.iter().map(|(breaker, _)| breaker.held).sum();
+    let target = |breaker: &BreakerFacts| {
+        let why = breaker.why.as_deref().map(|why| format!(" ({})", plain(why, FOREIGN_MAX))).unwrap_or_default();
+        (plain(&breaker.target, FOREIGN_MAX), why)
+    };
+    let first = || waited_for.iter().take(NAMED).map(|(breaker, _)| target(breaker));
+    let (since, limit_text) = (span(longest), span(limit));
+    let summary = match waited_for {
+        [(breaker, _)] => {
+            let (target, why) = target(breaker);
+            format!(
+                "{name}: {target} has been failing for {since}{why}, {held} tasks wait for it (alerts after {limit_text})"
+            )
+        }
+        all => {
+            let named = first().map(|(target, why)| format!("{target}{why}")).collect::<Vec<_>>().join(", ");
+            let more = match all.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(
+                "{name}: {} targets have been failing for up to {since}, {held} tasks wait for them (alerts after {limit_text}): {named}{more}",
+                all.len(),
+            )
         }
     };
-    Some(of_pipeline(Condition::Breaker, name, Some(&breaker.target), verdict))
+    let numbers = numbers([
+        ("targets", json!(waited_for.len())),
+        ("first_targets", first().map(|(target, _)| target).collect()),
+        ("open_secs", json!(longest.as_secs())),
+        ("held", json!(held)),
+        ("threshold_secs", json!(limit.as_secs())),
+    ]);
+    let level = longest.as_secs_f64() * waited_for.len() as f64;
+    exactly(level, summary, format!("redrive breaker list --pipeline {name}"), numbers)
 }
 
 /// A replay paused itself, and nobody has said how to go on.

@@ -31,6 +31,21 @@ pub const PAGERDUTY: &str = "https://events.pagerduty.com/v2/enqueue";
 /// The most that is kept of what went wrong, in characters.
 const ERROR_MAX: usize = 300;
 
+/// Why a sink could not be told something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// What went wrong, on one line, with nothing secret in it.
+    pub why: String,
+    /// How long it asks to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self { why, retry_after: None }
+    }
+}
+
 /// Who is told of alerts. Cheap to clone.
 #[derive(Clone)]
 pub struct Sink(Arc<Inner>);
@@ -156,24 +171,24 @@ impl Sink {
         }
     }
 
-    /// Tells it something. What went wrong has nothing secret in it, and fits on a line.
-    pub async fn send(&self, notice: &Notice) -> Result<(), String> {
+    /// Tells it something.
+    pub async fn send(&self, notice: &Notice) -> Result<(), Refusal> {
         let sending = async {
             match &self.0.way {
                 Way::Webhook(webhook) => webhook.send(notice).await,
-                Way::Command(command) => command.send(notice).await,
+                Way::Command(command) => Ok(command.send(notice).await?),
                 Way::Log => {
                     log(notice);
                     Ok(())
                 }
-                Way::Broken(why) => Err(why.clone()),
+                Way::Broken(why) => Err(why.clone().into()),
             }
         };
         let sent = match tokio::time::timeout(self.0.timeout, sending).await {
             Ok(sent) => sent,
-            Err(_) => Err(format!("it took longer than {:?}", self.0.timeout)),
+            Err(_) => Err(format!("it took longer than {:?}", self.0.timeout).into()),
         };
-        sent.map_err(|error| plain(&self.0.secrets.mask(&error), ERROR_MAX))
+        sent.map_err(|refusal| Refusal { why: plain(&self.0.secrets.mask(&refusal.why), ERROR_MAX), ..refusal })
     }
 }
 

@@ -4,11 +4,11 @@
 use redrive_core::alerts::{Notice, NoticeKind};
 use serde_json::{Value, json};
 
-/// The longest text that Slack shows in one part.
-const SLACK_MAX: usize = 2_900;
+/// The longest text that Slack takes in one part, as it is sent; a longer one is refused.
+const SLACK_MAX: usize = 3_000;
 
 /// The longest summary that PagerDuty takes.
-const PAGERDUTY_MAX: usize = 1_000;
+const PAGERDUTY_MAX: usize = 1_024;
 
 /// The shape of what is sent.
 pub(super) enum Shape {
@@ -41,15 +41,29 @@ fn generic(notice: &Notice) -> Value {
 
 /// Plain text in a block, in which Slack finds no markup; the other text is what notifications show.
 fn slack(notice: &Notice) -> Value {
-    let text: String = escaped(&notice.text()).chars().take(SLACK_MAX).collect();
+    let text = escaped(&notice.text(), SLACK_MAX);
     let block = json!({"type": "section", "text": {"type": "plain_text", "emoji": false, "text": text}});
-    let title: String = escaped(&notice.title()).chars().take(SLACK_MAX).collect();
+    let title = escaped(&notice.title(), SLACK_MAX);
     json!({"text": title, "mrkdwn": false, "blocks": [block]})
 }
 
-/// What would be a mention, a link or an entity, as what it looks like.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+/// What would be a mention, a link or an entity, as what it looks like; at most so many characters of it, and no part of an entity.
+fn escaped(text: &str, chars_max: usize) -> String {
+    let (mut escaped, mut chars) = (String::new(), 0);
+    for c in text.chars() {
+        let as_sent = match c {
+            '&' => "&amp;".to_owned(),
+            '<' => "&lt;".to_owned(),
+            '>' => "&gt;".to_owned(),
+            c => c.to_string(),
+        };
+        chars += as_sent.chars().count();
+        if chars > chars_max {
+            break;
+        }
+        escaped.push_str(&as_sent);
+    }
+    escaped
 }
 
 fn pagerduty(notice: &Notice, routing_key: &str) -> Value {
@@ -59,7 +73,7 @@ fn pagerduty(notice: &Notice, routing_key: &str) -> Value {
     };
     let severity = if notice.kind == NoticeKind::Test { "info" } else { "error" };
     let summary: String = notice.title().chars().take(PAGERDUTY_MAX).collect();
-    json!({
+    let mut event = json!({
         "routing_key": routing_key,
         "event_action": action,
         "dedup_key": notice.dedup_key,
@@ -69,8 +83,6 @@ fn pagerduty(notice: &Notice, routing_key: &str) -> Value {
             "source": redrive_store::host(),
             "severity": severity,
             "timestamp": notice.at,
-            "component": notice.pipeline,
-            "class": notice.condition,
             "custom_details": {
                 "numbers": notice.numbers,
                 "look": notice.look,
@@ -79,7 +91,15 @@ fn pagerduty(notice: &Notice, routing_key: &str) -> Value {
                 "number": notice.number,
             },
         },
-    })
+    });
+    // What an alert does not have is left out: null is not a text.
+    if let Some(pipeline) = &notice.pipeline {
+        event["payload"]["component"] = json!(pipeline);
+    }
+    if let Some(condition) = notice.condition {
+        event["payload"]["class"] = json!(condition);
+    }
+    event
 }
 
 #[cfg(test)]
@@ -100,8 +120,16 @@ mod tests {
             assert!(!text.contains(['<', '>']) && text.contains("&lt;!channel&gt;"), "{text}");
         }
         assert_eq!(sent["blocks"][0]["text"]["type"], "plain_text");
-        let long = slack(&notice(NoticeKind::Fired, &"x".repeat(9_000)));
-        assert!(long["blocks"][0]["text"]["text"].as_str().is_some_and(|text| text.len() <= 3_000));
+        for long in ["x".repeat(9_000), "<é&>".repeat(2_000)] {
+            let sent = slack(&notice(NoticeKind::Fired, &long));
+            for text in [&sent["text"], &sent["blocks"][0]["text"]["text"]].map(|text| text.as_str().expect("text")) {
+                assert!((2_990..=3_000).contains(&text.chars().count()));
+                assert!(
+                    !text.rsplit('&').next().is_some_and(|rest| text.contains('&') && !rest.contains(';')),
+                    "{text}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -4,16 +4,24 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use redrive_core::alerts::Notice;
+use redrive_core::retry::retry_after;
 use redrive_core::secrets::Secrets;
-use reqwest::Client;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response};
 use url::Url;
 
+use super::Refusal;
 use super::shapes::{Shape, body};
+use crate::clock::{Clock, SystemClock};
 use crate::handler::http::fault::chain;
 
 /// The header by which who gets a notice twice sees that it is the same.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The most that is read, and shown, of why something is refused, and how long that may take.
+const SAID_BYTES_MAX: usize = 2_048;
+const SAID_CHARS_MAX: usize = 120;
+const SAID_WITHIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Webhook {
     /// Made when it is needed first: most commands tell nobody anything.
@@ -59,7 +67,7 @@ impl Webhook {
         Ok(self.client.get_or_init(|| client))
     }
 
-    pub(super) async fn send(&self, notice: &Notice) -> Result<(), String> {
+    pub(super) async fn send(&self, notice: &Notice) -> Result<(), Refusal> {
         let request = self
             .client()?
             .post(self.url.clone())
@@ -68,13 +76,31 @@ impl Webhook {
             .header(IDEMPOTENCY_KEY, format!("{}-{}", notice.dedup_key, notice.number))
             .body(body(&self.shape, notice).to_string());
         let answer = request.send().await.map_err(|error| chain(&error.without_url()))?;
-        let status = answer.status();
-        match status.as_u16() {
+        match answer.status().as_u16() {
             200..=299 => Ok(()),
-            300..=399 => Err(format!("it redirects (HTTP {}), which is not followed", status.as_u16())),
-            code => Err(format!("it answered with HTTP {code}")),
+            code @ 300..=399 => Err(format!("it redirects (HTTP {code}), which is not followed").into()),
+            code => {
+                let asked = answer.headers().get(RETRY_AFTER).and_then(|header| header.to_str().ok());
+                let retry_after = asked.and_then(|text| retry_after(text, SystemClock.now()));
+                let said = tokio::time::timeout(SAID_WITHIN, said(answer)).await.ok().flatten();
+                let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+                Err(Refusal { why: format!("it answered with HTTP {code}{said}"), retry_after })
+            }
         }
     }
+}
+
+/// The first line of what an answer says, unless it is a page.
+async fn said(mut answer: Response) -> Option<String> {
+    let mut bytes = Vec::new();
+    while bytes.len() < SAID_BYTES_MAX
+        && let Ok(Some(piece)) = answer.chunk().await
+    {
+        bytes.extend_from_slice(&piece[..piece.len().min(SAID_BYTES_MAX - bytes.len())]);
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.trim().lines().next().filter(|line| !line.starts_with('<'))?;
+    Some(line.chars().take(SAID_CHARS_MAX).collect())
 }
 
 /// The parts of an address that are secret by themselves: all but where it is.

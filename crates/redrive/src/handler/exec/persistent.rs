@@ -20,7 +20,7 @@ use super::answer::{self, Exit};
 use super::child::{self, Pipes, Running};
 use super::tail::Tail;
 use super::{Command, OUTPUT_BYTES_MAX, job_line, memory};
-use crate::handler::{HandlerError, Job, Success};
+use crate::handler::{HandlerError, Job, SILENT_AFTER, Success};
 
 /// How long a process that closed its output, or was killed, may take to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
@@ -28,8 +28,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// How long what a process said unasked may take to be read.
 const READ_WITHIN: Duration = Duration::from_millis(100);
 
-/// How long a command may be silent before that is told.
-const SILENT_AFTER: Duration = Duration::from_secs(10);
+/// From when on silence is told also to who did not ask for more: many commands take their time.
+const SILENT_FOR_LONG: Duration = Duration::from_secs(60);
 
 /// How much of a line that answers nothing is shown, in characters.
 const LOGGED_CHARS: usize = 200;
@@ -72,7 +72,7 @@ impl Persistent {
         }
         let mut fresh = Process::start(command, job).await?;
         if let Some(line) = fresh.unasked(command).await {
-            let message = format!("the command printed a line before it was given a job: {line}");
+            let message = format!("the command printed a line before it was given a task: {line}");
             return Err(FailureReport::new(Reason::HandlerError, message).with_code("bad_answer").into());
         }
         let reply = fresh.exchange(command, job, payload, &self.gives_ids).await;
@@ -103,7 +103,7 @@ impl Persistent {
             if let Some(line) = process.unasked(command).await {
                 tracing::warn!(
                     %line,
-                    "a command printed a line that no job asked for, and is started again; it must print one line per job"
+                    "a command printed a line that no task asked for, and is started again; it must print one line per task"
                 );
             }
         }
@@ -144,6 +144,7 @@ impl Process {
 
     async fn exchange(&mut self, command: &Command, job: &Job, payload: &Path, gives_ids: &AtomicBool) -> Reply {
         self.stderr.clear();
+        let _awaited = job.notes.await_answer();
         let memory = memory::exceeded(self.running.pid, None, command.memory_bytes_max);
         let (stdin, stdout) = (&mut self.stdin, &mut self.stdout);
         let talk = async {
@@ -186,7 +187,7 @@ impl Process {
             }
             (Reply::Line(line), _) => {
                 let head: String = command.secrets.mask(&line).chars().take(LOGGED_CHARS).collect();
-                broken(format!("the command's answer is not JSON, or another job's: {head}"), "bad_answer")
+                broken(format!("the command's answer is not JSON, or another task's: {head}"), "bad_answer")
             }
         };
         (Err(error), false)
@@ -198,9 +199,13 @@ async fn tell_of_silence(job: &Job) -> Infallible {
     let (begun, mut wait) = (Instant::now(), SILENT_AFTER);
     loop {
         tokio::time::sleep(wait).await;
-        let silent_secs = begun.elapsed().as_secs();
-        tracing::warn!(pipeline = %job.pipeline, job = %job.id, "the command has not answered for {silent_secs} s");
-        wait = Duration::from_secs(silent_secs.max(1));
+        let silent = begun.elapsed();
+        let (secs, pipeline, id) = (silent.as_secs(), &job.pipeline, &job.id);
+        match silent >= SILENT_FOR_LONG {
+            true => tracing::warn!(%pipeline, job = %id, "the command has not answered for {secs} s"),
+            false => tracing::info!(%pipeline, job = %id, "the command has not answered for {secs} s"),
+        }
+        wait = Duration::from_secs(secs.max(1));
     }
 }
 

@@ -75,7 +75,7 @@ pub async fn serve(build: impl FnOnce(Value) -> Result<Arc<dyn Handler>, String>
     let task = match handed.await {
         Ok(Ok(task)) => task,
         Ok(Err(why)) => return why,
-        Err(_) => return "nothing to run: redrive starts this itself, for a job that a worker died with".to_owned(),
+        Err(_) => return "nothing to run: redrive starts this itself, for a task that a worker died with".to_owned(),
     };
     // What a panic says comes back with the failure; it may have secrets in it that only the handler knows.
     std::panic::set_hook(Box::new(|_| {}));

@@ -146,7 +146,7 @@ impl Talk<'_> {
     /// Does what the process asks for until it says how the job ended; nothing if it does not.
     async fn hold(&mut self, task: Task) -> Result<Option<Box<Ended>>, HandlerError> {
         let task = serde_json::to_vec(&task)
-            .map_err(|error| HandlerError::Unavailable(format!("the job cannot be handed over: {error}")))?;
+            .map_err(|error| HandlerError::Unavailable(format!("the task cannot be handed over: {error}")))?;
         if self.send(&task).await.is_err() {
             return Ok(None);
         }

@@ -27,7 +27,7 @@ pub fn numbers(report: &Report) -> Markup {
     let age = oldest.map_or("–".to_owned(), |oldest| span(report.made_at.since(oldest)));
     html! {
         dl.numbers {
-            (number("Jobs settled", &count(report.settled()), Tone::Plain))
+            (number("Tasks settled", &count(report.settled()), Tone::Plain))
             (number("Buried", &count(report.buried()), Tone::Plain))
             (number("DLQ rate", &rate, Tone::of_dlq_rate(report.dlq_rate())))
             (number("Recovered", &count(report.recovered()), Tone::Plain))
@@ -64,10 +64,10 @@ pub fn timeline(report: &Report) -> Section {
         .collect();
     let rows = groups.iter().map(|group| (moment(group.hour), parts(group).to_vec()));
     let body = html! {
-        figure { (chart("Jobs buried, recovered and done over time", &series, &columns)) }
+        figure { (chart("Tasks buried, recovered and done over time", &series, &columns)) }
         (numbers_table(&["begin", "buried", "recovered", "done"], rows))
     };
-    let note = format!("Settled jobs per {}. {}", hours::step_name(step), peak(report, &groups));
+    let note = format!("Settled tasks per {}. {}", hours::step_name(step), peak(report, &groups));
     Section::new("Over time", note, Some(body))
 }
 

@@ -14,7 +14,7 @@ const ROWS_MAX: usize = 30;
 /// The pipelines.
 pub fn section(report: &Report) -> Section {
     let body = (!report.pipelines.is_empty()).then(|| table(report));
-    Section::new("Pipelines", "By jobs buried in the window. Open, dead and oldest are as of now.", body)
+    Section::new("Pipelines", "By tasks buried in the window. Open, dead and oldest are as of now.", body)
 }
 
 fn table(report: &Report) -> Markup {

@@ -28,8 +28,8 @@ pub fn lines(report: &Report, width: usize) -> Vec<String> {
         wrapped(&numbers(report), DOT, width, Tone::Plain),
         time::timeline(report, width),
         causes::causes(report, width),
-        section("pipelines", "share of settled jobs that were buried", &shares::pipelines(report), width),
-        section("reasons", "jobs buried", &shares::reasons(report), width),
+        section("pipelines", "share of settled tasks that were buried", &shares::pipelines(report), width),
+        section("reasons", "tasks buried", &shares::reasons(report), width),
         section("codes", "dead letters", &shares::codes(report), width),
         section("targets", "attempts that failed", &shares::rates(&report.targets), width),
         section("proxies", "attempts that failed", &shares::rates(&report.proxies), width),
@@ -133,7 +133,7 @@ mod tests {
         let wanted = [
             "report  2026-11-14 18:00 to 2026-11-15 18:00 UTC",
             "",
-            "No job was settled from 2026-11-14 18:00 to 2026-11-15 18:00.",
+            "No task was settled from 2026-11-14 18:00 to 2026-11-15 18:00.",
             "",
             "0 settled · 0 buried · 0 recovered · 0 dead now",
         ];
