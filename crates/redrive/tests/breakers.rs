@@ -8,17 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redrive::chance::SeededChance;
-use redrive::contract::{DeadFilter, Selection};
+use redrive::contract::DeadFilter;
 use redrive::leases::EndedJob;
-use redrive::replays::NewReplay;
 use redrive::worker::Until;
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
-use redrive_core::actors::{Actor, Via};
 use redrive_core::breakers::{BreakerPolicy, BreakerState};
 use redrive_core::causes::CauseRules;
 use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::LeasedJob;
-use redrive_core::replays::{Pacing, ReplayMode, Wish};
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_store::contract::{Beat, BreakersOf, Lane, LeaseJobs, SettleJobs};
 
@@ -26,7 +23,7 @@ use redrive_store::Store;
 use redrive_store::conformance::decorators::{Decorated, Delaying};
 use redrive_store::sqlite::SqliteStore;
 
-use self::in_memory::{eventually, over, redrive};
+use self::in_memory::{eventually, over, redrive, replay_of};
 
 const CALLERS: u32 = 16;
 const JOBS: u32 = 20;
@@ -200,17 +197,7 @@ async fn replayed(redrive: &Redrive, pipeline: &Pipeline) -> ReplayId {
     redrive.enqueue(pipeline, [task(0)]).await.expect("accepted");
     redrive.drain(pipeline.clone()).await.expect("drained");
     let filter = DeadFilter { pipeline: Some(pipeline.name().clone()), ..DeadFilter::default() };
-    let new = NewReplay {
-        name: "again".into(),
-        by: Actor::new("ada", Via::Api),
-        selection: Selection { filter, ids: Vec::new() },
-        wish: Wish::of(ReplayMode::Suited),
-        force_why: None,
-        pacing: Pacing::default(),
-        edits: Default::default(),
-        pins: Default::default(),
-    };
-    redrive.start_replay(new).await.expect("started").0.expect("a replay")
+    redrive.start_replay(replay_of(filter)).await.expect("started").0.expect("a replay")
 }
 
 /// Works on queue and replay until so many jobs are held, of which the replay sent so many.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use redrive::contract::{DeadFilter, Selection};
+use redrive::contract::DeadFilter;
 use redrive::events::{Happening, Heard, Listener};
 use redrive::handler::HandlerError;
 use redrive::replays::{NewReplay, ReplayRef};
@@ -15,9 +15,9 @@ use redrive::worker::Until;
 use redrive::{CancellationToken, FailureReport, Handler, Job, Pipeline, Policy, Reason, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::breakers::BreakerPolicy;
-use redrive_core::replays::{AutoReplay, Pacing, ReplayMode, Wish};
+use redrive_core::replays::{AutoReplay, Pacing};
 
-use self::in_memory::{eventually, redrive};
+use self::in_memory::{eventually, redrive, replay_of};
 
 /// What was told so far.
 async fn heard(listener: &mut Listener) -> Vec<Happening> {
@@ -145,16 +145,8 @@ async fn a_replay_is_heard_to_send_to_pause_and_to_finish() {
     redrive.drain(pipeline.clone()).await.expect("drained");
     let filter = DeadFilter { pipeline: Some(pipeline.name().clone()), ..DeadFilter::default() };
     let by = Actor::new("ada", Via::Api);
-    let new = NewReplay {
-        name: "again".into(),
-        by: by.clone(),
-        selection: Selection { filter, ids: Vec::new() },
-        wish: Wish::of(ReplayMode::Suited),
-        force_why: None,
-        pacing: Pacing { ramp: vec![2], ..Pacing::default() },
-        edits: Default::default(),
-        pins: Default::default(),
-    };
+    let pacing = Pacing { ramp: vec![2], ..Pacing::default() };
+    let new = NewReplay { pacing, ..replay_of(filter) };
     let id = redrive.start_replay(new).await.expect("started").0.expect("a replay");
     let mut listener = redrive.events().listen();
     let mut told = async || {

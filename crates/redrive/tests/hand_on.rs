@@ -6,18 +6,17 @@ mod in_memory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redrive::contract::{DeadFilter, JobFilter, ListDead, ListJobs, Selection};
+use redrive::contract::{DeadFilter, JobFilter, ListDead, ListJobs};
 use redrive::replays::NewReplay;
 use redrive::worker::Until;
 use redrive::{
     CancellationToken, Error, FailureReport, HandedOn, Handler, HandlerError, HandsOn, Job, Pipeline, PipelineName,
     Reason, Redrive, Success, json,
 };
-use redrive_core::actors::{Actor, Via};
-use redrive_core::replays::{Pacing, ReplayMode, Wish};
+use redrive_core::replays::Pacing;
 use serde_json::Value;
 
-use self::in_memory::redrive;
+use self::in_memory::{redrive, replay_of};
 
 fn name(name: &str) -> PipelineName {
     name.parse().expect("a name")
@@ -71,16 +70,8 @@ async fn a_pipeline_that_is_not_named_gets_nothing_and_the_job_says_so() {
 /// Letters of a pipeline go through again, all at once.
 async fn replay(redrive: &Redrive, pipeline: &str) {
     let filter = DeadFilter { pipeline: Some(name(pipeline)), ..DeadFilter::default() };
-    let new = NewReplay {
-        name: "again".into(),
-        by: Actor::new("ada", Via::Api),
-        selection: Selection { filter, ids: Vec::new() },
-        wish: Wish::of(ReplayMode::Suited),
-        force_why: None,
-        pacing: Pacing { ramp: Vec::new(), ..Pacing::default() },
-        edits: Default::default(),
-        pins: Default::default(),
-    };
+    let pacing = Pacing { ramp: Vec::new(), ..Pacing::default() };
+    let new = NewReplay { pacing, ..replay_of(filter) };
     redrive.start_replay(new).await.expect("started").0.expect("a replay");
 }
 

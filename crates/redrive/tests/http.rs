@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redrive::handler::http::extract::Rules;
 use redrive::handler::http::request::Template;
-use redrive::handler::http::{Http, Proxy};
+use redrive::handler::http::{Http, HttpConfig, Proxy};
 use redrive::{Pipeline, Reason, json};
 use redrive_core::payloads::Payload;
 use serde_json::Value;
@@ -19,8 +19,12 @@ fn rules(text: Value) -> Rules {
 
 /// The reason and code of the failure of a path.
 async fn fails(server: &Misbehaving, path: &str) -> (Reason, String, Option<Payload>) {
-    let letter = Bench::new().run(config(), json!({"url": server.url(path)})).await;
-    let letter = letter.unwrap_or_else(|| panic!("{path} did not fail"));
+    fails_of(&Bench::new(), config(), &server.url(path)).await
+}
+
+async fn fails_of(bench: &Bench, asked: HttpConfig, url: &str) -> (Reason, String, Option<Payload>) {
+    let letter = bench.run(asked, json!({"url": url})).await;
+    let letter = letter.unwrap_or_else(|| panic!("{url} did not fail"));
     (letter.reason, letter.code.clone().unwrap_or_default(), payload(&letter))
 }
 
@@ -29,9 +33,6 @@ async fn every_way_to_misbehave_has_its_reason() {
     let server = Misbehaving::start();
     for (path, reason, code) in [
         ("/reset", Reason::Network, "connection_reset"),
-        ("/hang", Reason::Timeout, "timeout"),
-        ("/headers-only-then-hang", Reason::Timeout, "timeout"),
-        ("/drip", Reason::Timeout, ""),
         ("/short", Reason::Network, "broken_off"),
         ("/badgzip", Reason::MalformedPayload, "bad_encoding"),
         ("/loop", Reason::ServerError, "redirect_loop"),
@@ -54,9 +55,21 @@ async fn every_way_to_misbehave_has_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_says_nothing_for_too_long_is_a_timeout() {
+    let server = Misbehaving::start();
+    for path in ["/hang", "/headers-only-then-hang"] {
+        let mut asked = config();
+        asked.transport.read_timeout = Duration::from_millis(500);
+        let (reason, code, _) = fails_of(&Bench::new(), asked, &server.url(path)).await;
+        assert_eq!((reason, code.as_str()), (Reason::Timeout, "timeout"), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_dripped_in_before_the_deadline_is_kept() {
     let server = Misbehaving::start();
-    let (reason, _, kept) = fails(&server, "/drip").await;
+    let bench = Bench::within(Duration::from_secs(5));
+    let (reason, _, kept) = fails_of(&bench, config(), &server.url("/drip")).await;
     let kept = kept.expect("what came is kept");
     assert_eq!(reason, Reason::Timeout);
     assert!(kept.size_bytes > 0 && kept.size_bytes < 100, "{} bytes", kept.size_bytes);
@@ -85,8 +98,10 @@ async fn what_fails_before_any_http() {
         ("nonsense".to_owned(), Reason::RejectedInput),
     ] {
         let mut asked = config();
-        // Shorter than the wait for an answer, as by default: then it is known that nothing was reached.
-        asked.transport.connect_timeout = Duration::from_millis(200);
+        if reason == Reason::Timeout {
+            // Shorter than the wait for an answer, as by default: then it is known that nothing was reached.
+            asked.transport.connect_timeout = Duration::from_millis(500);
+        }
         let letter = Bench::new().run(asked, json!({"url": url})).await.expect("it fails");
         assert_eq!(letter.reason, reason, "{url}: {}", letter.message);
         let stage = letter.failures.iter().flatten().next().and_then(|failure| failure.stage.clone());

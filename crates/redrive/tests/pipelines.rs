@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use redrive::clock::Clock;
 use redrive::pipelines::PipelineError;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Error, ErrorKind, Job, Pipeline, Redrive, json};
@@ -14,7 +15,7 @@ use redrive_core::actors::{Actor, Via};
 use redrive_core::ids::PipelineName;
 use tokio::sync::Semaphore;
 
-use self::in_memory::{eventually, redrive};
+use self::in_memory::{at_start, eventually, redrive};
 
 fn ada() -> Actor {
     Actor::new("ada", Via::Cli)
@@ -77,9 +78,13 @@ async fn a_run_waits_for_a_paused_pipeline_as_for_a_target() {
     redrive.pause_pipeline(&name(), None, &ada()).await.expect("paused");
     let worker = redrive.worker(vec![pipeline.clone()]).max_wait(Duration::from_secs(600));
     let working = tokio::spawn(worker.run(Until::Drained, CancellationToken::new()));
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(!working.is_finished(), "it may go on at any moment");
-    clock.advance(Duration::from_secs(601));
+    eventually("it gives up", async || {
+        clock.advance(Duration::from_secs(10));
+        working.is_finished()
+    })
+    .await;
+    let waited = clock.now().since(at_start());
+    assert!(waited >= Duration::from_secs(600), "it may go on at any moment: {waited:?}");
     match working.await.expect("ended") {
         Err(Error::WaitedInVain(waited)) => assert_eq!(waited.paused.expect("why").by, ada()),
         other => panic!("{other:?}"),

@@ -3,7 +3,6 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use redrive::handler::http::extract::Rules;
 use redrive::handler::http::{Authorities, Http, HttpConfig, Proxy};
@@ -13,17 +12,9 @@ use support::bench::{Bench, Caught, config};
 use support::servers::nginx::Nginx;
 use support::servers::squid::{PASSWORD, Squid, USER};
 
-/// Fetches JSON with time to spare.
-fn patient() -> HttpConfig {
-    let mut asked = config();
-    asked.transport.connect_timeout = Duration::from_secs(30);
-    asked.transport.read_timeout = Duration::from_secs(30);
-    asked
-}
-
 /// Trusts the authority of a server too.
 fn trusting(nginx: &Nginx) -> HttpConfig {
-    let mut asked = patient();
+    let mut asked = config();
     asked.transport.authorities = Authorities::read(&nginx.ca).expect("certificates");
     let rules: Rules =
         serde_json::from_value(json!({"fields": {"all": {"pointer": "", "type": "json"}}})).expect("rules");
@@ -33,7 +24,7 @@ fn trusting(nginx: &Nginx) -> HttpConfig {
 
 /// Fetches an address several times, one after the other, and gives the answers.
 async fn fetch(asked: HttpConfig, url: &str, times: usize) -> Vec<Value> {
-    let (bench, sink) = (Bench::patient(), Caught::default());
+    let (bench, sink) = (Bench::new(), Caught::default());
     let pipeline = Pipeline::new("p", Http::new(asked).expect("a handler")).expect("a pipeline");
     let pipeline = pipeline.attempts(1).concurrency(1).sink(sink.clone());
     let inputs = (0..times).map(|n| json!({"url": url, "n": n}));
@@ -52,9 +43,9 @@ async fn tls_http_2_kept_connections_and_compression_work_with_nginx() {
         assert!(answers.iter().all(|answer| answer["protocol"] == protocol), "{answers:?}");
         let connections: BTreeSet<_> = answers.iter().map(|answer| answer["connection"].to_string()).collect();
         assert!(connections.len() < answers.len(), "connections are used again: {answers:?}");
-        let log = nginx.log();
-        let lines = log.lines().filter(|line| line.starts_with(protocol));
-        assert_eq!(lines.filter(|line| line.ends_with(" gzip")).count(), 4, "{log}");
+        let packed = |line: &&str| line.starts_with(protocol) && line.ends_with(" gzip");
+        let log = nginx.log(|log| log.lines().filter(packed).count() == 4);
+        assert_eq!(log.lines().filter(packed).count(), 4, "{log}");
     }
 }
 
@@ -69,14 +60,14 @@ async fn a_certificate_that_is_not_accepted_says_why_at_once() {
         ("self-signed-authority", "the server's certificate is that of an authority (a self-signed one"),
     ] {
         let letter =
-            Bench::patient().run(trusting(&nginx), json!({"url": nginx.tls(certificate)})).await.expect("it fails");
+            Bench::new().run(trusting(&nginx), json!({"url": nginx.tls(certificate)})).await.expect("it fails");
         assert_eq!((letter.reason, letter.code.as_deref()), (Reason::Tls, Some("tls")), "{}", letter.message);
         assert!(letter.message.starts_with(said), "{certificate}: {}", letter.message);
     }
-    let letter = Bench::patient().run(patient(), json!({"url": nginx.tls("good")})).await.expect("it fails");
+    let letter = Bench::new().run(config(), json!({"url": nginx.tls("good")})).await.expect("it fails");
     assert!(letter.message.contains("`ca`"), "without its authority nothing is trusted: {}", letter.message);
     let no_tls = nginx.plain().replace("http:", "https:");
-    let letter = Bench::patient().run(patient(), json!({"url": no_tls})).await.expect("it fails");
+    let letter = Bench::new().run(config(), json!({"url": no_tls})).await.expect("it fails");
     assert!(letter.message.starts_with("the server does not speak TLS"), "{}", letter.message);
     let mut asked = trusting(&nginx);
     asked.transport.authorities = Authorities::read(&nginx.certificate("self-signed")).expect("a certificate");
@@ -92,12 +83,13 @@ async fn squid_is_passed_with_the_right_credentials_and_blocks_others() {
         asked
     };
     for url in [nginx.plain(), nginx.tls("good")] {
-        assert_eq!(fetch(by(PASSWORD), &url, 1).await.len(), 1, "{url}: {}", squid.log());
-        let letter = Bench::patient().run(by("wr0ng-pa55word"), json!({"url": url})).await.expect("it fails");
+        assert_eq!(fetch(by(PASSWORD), &url, 1).await.len(), 1, "{url}: {}", squid.log(|_| true));
+        let letter = Bench::new().run(by("wr0ng-pa55word"), json!({"url": url})).await.expect("it fails");
         assert_eq!((letter.reason, letter.code.as_deref()), (Reason::Blocked, Some("http_407")), "{}", letter.message);
         assert_eq!(letter.proxy.as_deref(), Some("eu-1"));
         assert!(!letter.message.contains("pa55word"), "{}", letter.message);
     }
-    let log = squid.log();
-    assert!(log.contains("TCP_TUNNEL/200") && log.contains("TCP_MISS/200"), "both kinds went through it: {log}");
+    let both = |log: &str| log.contains("TCP_TUNNEL/200") && log.contains("TCP_MISS/200");
+    let log = squid.log(both);
+    assert!(both(&log), "both kinds went through it: {log}");
 }

@@ -21,15 +21,18 @@ use redrive_store::conformance::decorators::{Counting, Decorated, Delaying};
 use redrive_store::contract::{DeadFilter, ListDead, OpenTry, Selection};
 use redrive_store::sqlite::SqliteStore;
 
-use self::in_memory::{at_start, eventually, over, redrive};
+use self::in_memory::{at_start, eventually, over, redrive, replay_of};
 
 fn ada() -> Actor {
     Actor::new("ada", Via::Api)
 }
 
+fn broken() -> DeadFilter {
+    DeadFilter { reason: Some(Reason::HandlerError), ..DeadFilter::default() }
+}
+
 fn all() -> Selection {
-    let filter = DeadFilter { reason: Some(Reason::HandlerError), ..DeadFilter::default() };
-    Selection { filter, ids: Vec::new() }
+    Selection { filter: broken(), ids: Vec::new() }
 }
 
 /// A pipeline that fails until it is fixed, with so many dead letters.
@@ -47,18 +50,12 @@ async fn with_dead(redrive: &Redrive, name: &str, letters: u32, fixed: &Arc<Atom
 }
 
 async fn start(redrive: &Redrive, pacing: Pacing) -> redrive_core::ids::ReplayId {
-    let (wish, edits) = (Wish::of(ReplayMode::Suited), Input::new());
-    let new = NewReplay {
-        name: "r".into(),
-        by: ada(),
-        selection: all(),
-        wish,
-        force_why: None,
-        pacing,
-        edits,
-        pins: Default::default(),
-    };
-    redrive.start_replay(new).await.expect("started").0.expect("something to replay")
+    redrive
+        .start_replay(NewReplay { pacing, ..replay_of(broken()) })
+        .await
+        .expect("started")
+        .0
+        .expect("something to replay")
 }
 
 async fn assert_sound(redrive: &Redrive) {
@@ -76,7 +73,7 @@ async fn a_replay_over_two_pipelines_is_driven_by_workers_that_know_one() {
     let work = |pipeline: &Pipeline| {
         redrive.worker(vec![pipeline.clone()]).with_replays().run(Until::Drained, CancellationToken::new())
     };
-    tokio::time::timeout(Duration::from_secs(20), work(&a))
+    tokio::time::timeout(Duration::from_secs(120), work(&a))
         .await
         .expect("it does not wait for others")
         .expect("worked");
@@ -84,7 +81,7 @@ async fn a_replay_over_two_pipelines_is_driven_by_workers_that_know_one() {
     assert_eq!((halfway.state, halfway.progress.recovered), (ReplayState::Running, 7), "it took its own");
     let left = redrive.store().left_in_replay(id).await.expect("asked");
     assert_eq!(left.iter().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
-    tokio::time::timeout(Duration::from_secs(20), work(&b)).await.expect("it ends").expect("worked");
+    tokio::time::timeout(Duration::from_secs(120), work(&b)).await.expect("it ends").expect("worked");
     let done = redrive.find_replay(ReplayRef::Id(id)).await.expect("there");
     assert_eq!((done.state, done.progress.recovered), (ReplayState::Done, 16));
     assert_sound(&redrive).await;
@@ -136,16 +133,8 @@ async fn a_choice_that_was_abandoned_goes_on_where_it_was() {
     let pipeline = with_dead(&redrive, "p", 3, &fixed).await;
     let listed = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: false };
     let ids = redrive.store().list_dead(listed).await.expect("listed").items.iter().map(|letter| letter.id).collect();
-    let new = NewReplay {
-        name: "r".into(),
-        by: ada(),
-        selection: Selection { filter: DeadFilter::default(), ids },
-        wish: Wish::of(ReplayMode::Suited),
-        force_why: None,
-        pacing: Pacing::default(),
-        edits: Input::new(),
-        pins: Default::default(),
-    };
+    let selection = Selection { filter: DeadFilter::default(), ids };
+    let new = NewReplay { selection, ..replay_of(DeadFilter::default()) };
     layer.hold_back(true);
     let maker = tokio::spawn({
         let redrive = redrive.clone();
@@ -157,7 +146,7 @@ async fn a_choice_that_was_abandoned_goes_on_where_it_was() {
     fixed.store(true, Ordering::Relaxed);
     let id = redrive.find_replay(ReplayRef::Last).await.expect("there").id;
     let worker = redrive.worker(vec![pipeline]).only_replay(id);
-    tokio::time::timeout(Duration::from_secs(20), worker.run(Until::Drained, CancellationToken::new()))
+    tokio::time::timeout(Duration::from_secs(120), worker.run(Until::Drained, CancellationToken::new()))
         .await
         .expect("it ends")
         .expect("worked");
@@ -205,20 +194,13 @@ async fn an_automatic_replay_is_pinned_and_goes_on_when_its_rules_are_gone() {
     redrive.drain(old.clone()).await.expect("drained");
     let filter = DeadFilter { reason: Some(Reason::Timeout), ..DeadFilter::default() };
     let automatic = Some(Automatic { times_max: 9, letters_max: 9 });
-    let new = NewReplay {
-        name: "automatic".into(),
-        by: ada(),
-        selection: Selection { filter, ids: Vec::new() },
-        wish: Wish { automatic, ..Wish::of(ReplayMode::Refetch) },
-        force_why: None,
-        pacing: Pacing::default(),
-        edits: Input::new(),
-        pins: redrive::replays::pins(std::slice::from_ref(&old)),
-    };
+    let wish = Wish { automatic, ..Wish::of(ReplayMode::Refetch) };
+    let pins = redrive::replays::pins(std::slice::from_ref(&old));
+    let new = NewReplay { wish, pins, ..replay_of(filter) };
     let id = redrive.start_replay(new).await.expect("started").0.expect("something to replay");
     let new = by_itself("v2", false);
     let worker = redrive.worker(vec![new.clone()]).with_replays();
-    tokio::time::timeout(Duration::from_secs(20), worker.run(Until::Drained, CancellationToken::new()))
+    tokio::time::timeout(Duration::from_secs(120), worker.run(Until::Drained, CancellationToken::new()))
         .await
         .expect("it does not wait for ever")
         .expect("worked");

@@ -3,15 +3,15 @@
 #[path = "support/in_memory.rs"]
 mod in_memory;
 
-use redrive::contract::{DeadFilter, Selection};
+use redrive::contract::DeadFilter;
 use redrive::replays::{NewReplay, ReplayError, ReplayRef, can_use_saved};
 use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::ReplayId;
-use redrive_core::replays::{Pacing, ReplayMode, ReplayState, Wish};
+use redrive_core::replays::{ReplayMode, ReplayState, Wish};
 
-use self::in_memory::{at_start, redrive};
+use self::in_memory::{at_start, redrive, replay_of};
 
 fn pipeline() -> Pipeline {
     let fails = |_: Job| async { Err::<serde_json::Value, _>(FailureReport::new(Reason::Timeout, "slow")) };
@@ -23,16 +23,7 @@ async fn replay(redrive: &Redrive) -> ReplayId {
     redrive.enqueue(&pipeline(), (0..3).map(|n| json!({"n": n}))).await.expect("accepted");
     redrive.drain(pipeline()).await.expect("drained");
     let filter = DeadFilter { reason: Some(Reason::Timeout), ..DeadFilter::default() };
-    let new = NewReplay {
-        name: "again".into(),
-        by: by(),
-        selection: Selection { filter, ids: Vec::new() },
-        wish: Wish::of(ReplayMode::Refetch),
-        force_why: None,
-        pacing: Pacing::default(),
-        edits: Default::default(),
-        pins: Default::default(),
-    };
+    let new = NewReplay { wish: Wish::of(ReplayMode::Refetch), ..replay_of(filter) };
     redrive.start_replay(new).await.expect("started").0.expect("a replay")
 }
 
@@ -104,16 +95,7 @@ async fn the_last_that_can_be_cancelled_is_not_always_the_newest() {
     redrive.enqueue(&other, [json!({"n": 1})]).await.expect("accepted");
     redrive.drain(other.clone()).await.expect("drained");
     let filter = DeadFilter { pipeline: Some(other.name().clone()), ..DeadFilter::default() };
-    let new = NewReplay {
-        name: "newer".into(),
-        by: by(),
-        selection: Selection { filter, ids: Vec::new() },
-        wish: Wish::of(ReplayMode::Refetch),
-        force_why: None,
-        pacing: Pacing::default(),
-        edits: Default::default(),
-        pins: Default::default(),
-    };
+    let new = NewReplay { wish: Wish::of(ReplayMode::Refetch), ..replay_of(filter) };
     let newer = redrive.start_replay(new).await.expect("started").0.expect("a replay");
     assert_eq!(redrive.find_cancellable(ReplayRef::Last).await.expect("found").id, newer);
     redrive.cancel_replay(ReplayRef::Last, &by(), &[other]).await.expect("cancelled");

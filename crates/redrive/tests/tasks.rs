@@ -252,11 +252,13 @@ async fn whoever_writes_without_end_is_left_in_the_end() {
         }
     });
     let stop = feed.stop.clone();
-    tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    let name = "p".parse().expect("a name");
+    let stopping = async {
+        eventually("some has come", async || redrive.ledger(&name).await.expect("read").accepted > 0).await;
         stop.cancel();
-    });
-    let fed = feed.run(tasks, |_| ()).await.expect("fed");
+    };
+    let (fed, ()) = tokio::join!(feed.run(tasks, |_| ()), stopping);
+    let fed = fed.expect("fed");
     assert!(!fed.complete && fed.accepted > 0, "{fed:?}");
     writer.join().expect("nobody reads it any more");
 }

@@ -55,8 +55,9 @@ async fn a_worker_without_a_lock_is_found_by_its_silence() {
 
     let working = redrive.worker(vec![pipeline]).run(Until::Drained, CancellationToken::new());
     let ticking = async {
-        for secs in 0..60 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        // Many more than it takes: a slow machine looks at fewer of them.
+        for secs in 0..6_000 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
             clock.advance(Duration::from_secs(1));
             let ledger = redrive.ledger(&"p".parse().expect("a name")).await.expect("read");
             assert!(secs > 10 || ledger.done == 0, "it was taken for gone after {secs} s");

@@ -136,7 +136,7 @@ fn a_newer_store_is_refused_and_left_alone() {
 }
 
 async fn next(changes: &mut Changes) -> Result<Change, StoreError> {
-    tokio::time::timeout(Duration::from_secs(5), changes.next()).await.expect("in time")
+    tokio::time::timeout(Duration::from_secs(60), changes.next()).await.expect("in time")
 }
 
 /// Whoever works on a store notices that another brought it to a newer version.

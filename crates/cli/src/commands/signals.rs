@@ -12,11 +12,12 @@ pub fn watch(
 ) -> CancellationToken {
     let signalled = CancellationToken::new();
     let given = signalled.clone();
+    // Here, not in the task: a signal that comes before that is first run ends nobody without a word.
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return given;
+    };
     tokio::spawn(async move {
-        let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
-            return;
-        };
         let mut times = 0;
         loop {
             tokio::select! {

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use crate::harness::{DemoSite, Sandbox, tools};
+use crate::ports::ClosedPort;
 
 /// Runs one task through a script; gives its dead letter's reason and code.
 fn reason_of(program: &str, name: &str, script: &str) -> (String, String) {
@@ -19,17 +20,17 @@ fn reason_of(program: &str, name: &str, script: &str) -> (String, String) {
     (text("reason"), text("code"))
 }
 
-/// A port on which nobody ever answers, and one on which nobody listens.
-fn silent_and_closed() -> (TcpListener, String, String) {
+/// A port on which nobody ever answers, with its address, and one on which nobody listens.
+fn silent_and_closed() -> ((TcpListener, String), ClosedPort) {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
-    let address = silent.local_addr().expect("an address");
-    (silent, format!("http://{address}/"), format!("http://{closed}/"))
+    let late = format!("http://{}/", silent.local_addr().expect("an address"));
+    ((silent, late), ClosedPort::reserve())
 }
 
 #[test]
 fn the_errors_of_python_clients_have_their_reasons() {
-    let (_silent, late, closed) = silent_and_closed();
+    let ((_silent, late), port) = silent_and_closed();
+    let closed = port.url("/");
     let reason = |script: String| reason_of("python3", "fetch.py", &script).0;
     assert_eq!(reason(format!("import requests\nrequests.get('{late}', timeout=0.2)\n")), "timeout");
     assert_eq!(reason(format!("import requests\nrequests.get('{closed}', timeout=5)\n")), "network");
@@ -46,7 +47,8 @@ fn the_errors_of_python_clients_have_their_reasons() {
 
 #[test]
 fn the_errors_of_node_clients_have_their_reasons() {
-    let (_silent, late, closed) = silent_and_closed();
+    let ((_silent, late), port) = silent_and_closed();
+    let closed = port.url("/");
     let end = |script: String| reason_of("node", "fetch.js", &script);
     let axios = |url: &str| end(format!("require('axios').get('{url}', {{timeout: 200}});\n"));
     assert_eq!(axios(&late), ("timeout".into(), "ECONNABORTED".into()));

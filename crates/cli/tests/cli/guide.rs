@@ -2,7 +2,6 @@
 //! against the demo's shop.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use crate::docs::{blocks, document};
 use crate::harness::{DemoSite, Ran, Sandbox, json_lines, tools};
+use crate::ports::ClosedPort;
 
 const GUIDE: &str = "docs/from-a-retry-loop.md";
 const SCRIPTS: [&str; 4] = ["before.js", "before.py", "scrape.js", "scrape.py"];
@@ -169,10 +169,10 @@ fn assert_again_asks_for_nothing(shell: &Shell, language: &str) {
 /// What the clients report of connections that fail, and of what is no address, has its reason.
 fn assert_errors_have_reasons(command: &str) {
     let shell = Shell::new();
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let closed = ClosedPort::reserve();
     let cases = [
         (format!("http://{}/products/48", shell.site.address), "network"),
-        (format!("http://{closed}/"), "network"),
+        (closed.url("/"), "network"),
         ("not-a-url".to_owned(), "rejected_input"),
         ("ftp://shop.example/".to_owned(), "rejected_input"),
     ];

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -107,6 +108,12 @@ impl Sandbox {
         self.command().args(args).stdout(quiet()).stderr(quiet()).spawn().expect("redrive starts")
     }
 
+    /// Starts `redrive` with what it says written to a file, and its results thrown away.
+    pub fn spawn_saying(&self, file: &str, args: &[&str]) -> Child {
+        let said = fs::File::create(self.path(file)).expect("made");
+        self.command().args(args).stdout(Stdio::null()).stderr(said).spawn().expect("redrive starts")
+    }
+
     /// The ledger of a pipeline.
     pub fn ledger(&self, pipeline: &str) -> Value {
         self.redrive("status --json").expect(0).json()["pipelines"][pipeline].clone()
@@ -138,6 +145,15 @@ pub fn kill_after(mut child: Child, moment: Duration) -> bool {
     child.kill().expect("killed");
     child.wait().expect("waited");
     alive
+}
+
+/// Signals a process twice: it returns what runs at once. The second signal waits until the first one was answered in the file that
+/// has what the process says, since two of one kind that are on their way are one.
+#[track_caller]
+pub fn stop_at_once(sandbox: &Sandbox, child: &Child, said: &str) {
+    kill_process(Pid::from_child(child), Signal::TERM).expect("signalled");
+    eventually("it is told to stop", || sandbox.read(said).contains("stopping: "));
+    kill_process(Pid::from_child(child), Signal::TERM).expect("signalled");
 }
 
 /// How often a test that kills should do so: a few times in `scripts/test`, hundreds of times in `scripts/soak`.
@@ -199,12 +215,12 @@ impl Drop for DemoSite {
     }
 }
 
-/// Waits until something holds, or fails after half a minute.
+/// Waits until something holds, or fails after two minutes: a busy machine takes its time.
 #[track_caller]
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "never happened: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(120), "never happened: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -13,7 +13,7 @@ schema = "record.schema.json"
 url = "http://SITE/products/{n}"
 headers = { X-Shop = "redrive test" }
 [pipeline.catalog.http]
-read_timeout = "1s"
+read_timeout = "5s"
 per_target = 2
 [pipeline.catalog.retry]
 base = "20ms"

@@ -27,6 +27,9 @@ mod payload;
 mod payload_file;
 mod pipeline;
 mod poison;
+#[allow(dead_code, reason = "another test binary needs the rest")]
+#[path = "../../../redrive/tests/support/misbehaving/ports.rs"]
+mod ports;
 mod proxies;
 mod pty;
 mod read_only;

@@ -50,11 +50,11 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// Runs tasks of these names, one after the other; gives their dead letters by name. It is over in a minute, or is ended.
+/// Runs tasks of these names, one after the other; gives their dead letters by name. It is over in five minutes, or is ended.
 fn run(sandbox: &Sandbox, names: &[&str]) -> HashMap<String, Value> {
     sandbox.write("tasks.jsonl", names.iter().map(|name| format!("{{\"do\":\"{name}\"}}\n")).collect::<String>());
     let mut command = Command::new("timeout");
-    command.args(["--signal=KILL", "60", env!("CARGO_BIN_EXE_redrive"), "run", "tasks.jsonl", "-j", "1"]);
+    command.args(["--signal=KILL", "300", env!("CARGO_BIN_EXE_redrive"), "run", "tasks.jsonl", "-j", "1"]);
     let status = command.current_dir(sandbox.path("")).env("TMPDIR", sandbox.path("tmp")).status().expect("started");
     assert_eq!(status.code(), Some(3), "the worker goes on whatever its commands leave");
     let named = |letter: Value| (letter["input"]["do"].as_str().expect("a name").to_owned(), letter);

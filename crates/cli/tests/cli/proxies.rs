@@ -1,11 +1,11 @@
 //! Several proxies: one that is blocked, or dead, does not bury the jobs that took it.
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 
 use serde_json::Value;
 
 use crate::harness::Sandbox;
+use crate::ports::ClosedPort;
 use crate::scripted::Scripted;
 
 /// A proxy that answers every request with a status.
@@ -53,7 +53,8 @@ fn a_job_that_one_proxy_blocks_goes_on_through_another() {
 #[test]
 fn a_job_goes_on_where_a_proxy_cannot_be_reached_or_shows_a_challenge() {
     let good = proxy(200);
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").to_string();
+    let port = ClosedPort::reserve();
+    let closed = port.url("").trim_start_matches("http://").to_owned();
     let wall = Scripted::start(|_| (200, "<title>Just a moment...</title>".into()));
     let proxies = [("closed", closed.as_str()), ("wall", &wall.address), ("good", &good.address)];
     let sandbox = sandbox(&proxies, "", 6);

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{Sandbox, eventually, json_lines};
+use crate::harness::{Sandbox, eventually, json_lines, stop_at_once};
 
 /// Doubles a number; refuses 3; fails always for 4.
 const DOUBLE: &str = r#"
@@ -162,16 +162,9 @@ fn a_second_signal_returns_running_jobs_at_once_and_without_blame() {
     let sandbox = Sandbox::new();
     sandbox.write("tasks.jsonl", numbers(2));
     sandbox.write("stuck.sh", "echo x >> begun.log; exec sleep 300\n");
-    let said = std::fs::File::create(sandbox.path("said.txt")).expect("made");
-    let mut command = sandbox.command();
-    command.args(["run", "tasks.jsonl", "-j", "2", "--", "sh", "stuck.sh"]).stderr(said).stdout(Stdio::null());
-    let mut child = command.spawn().expect("started");
+    let mut child = sandbox.spawn_saying("said", &["run", "tasks.jsonl", "-j", "2", "--", "sh", "stuck.sh"]);
     eventually("jobs run", || sandbox.read("begun.log").lines().count() == 2);
-    let pid = Pid::from_child(&child);
-    kill_process(pid, Signal::TERM).expect("signalled");
-    // Two that come before the first is heard of are one.
-    eventually("the first is heard of", || sandbox.read("said.txt").contains("stopping: "));
-    kill_process(pid, Signal::TERM).expect("signalled");
+    stop_at_once(&sandbox, &child, "said");
     assert_eq!(child.wait().expect("waited").code(), Some(130));
     let jobs = sandbox.redrive("job list --json").expect(0).json_lines();
     assert!(jobs.iter().all(|job| job["state"] == "queued" && job["attempts"] == 0 && job["crashes"] == 0), "{jobs:?}");

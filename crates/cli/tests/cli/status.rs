@@ -52,11 +52,15 @@ fn what_changes_is_shown_again_until_enough_is_seen() {
     let pages = std::fs::File::create(sandbox.path("pages")).expect("a file");
     let mut command = sandbox.command();
     let mut watching = command.args(["status", "--watch", "--json"]).stdout(pages).spawn().expect("redrive starts");
-    let lines = || crate::harness::json_lines(&sandbox.read("pages"));
+    // Of a page that is being printed the beginning may be there.
+    let lines = || {
+        let printed = sandbox.read("pages");
+        crate::harness::json_lines(printed.rsplit_once('\n').map_or("", |(whole, _)| whole))
+    };
     let seen = |count: u64| lines().last().is_some_and(|page| page["pipelines"]["shop"]["queued"] == count);
-    eventually("the first page", || sandbox.read("pages").ends_with('\n') && seen(1));
+    eventually("the first page", || seen(1));
     sandbox.redrive("push more.jsonl --pipeline shop").expect(0);
-    eventually("the next page", || sandbox.read("pages").ends_with('\n') && seen(2));
+    eventually("the next page", || seen(2));
     let pid = rustix::process::Pid::from_child(&watching);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("told to end");
     assert!(watching.wait().expect("ended").success());

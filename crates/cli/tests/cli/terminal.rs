@@ -1,7 +1,5 @@
 //! What is seen, and asked, on a terminal of 80 columns.
 
-use std::sync::Arc;
-
 use crate::harness::{Sandbox, eventually};
 use crate::pty::Terminal;
 use crate::tasks::{of_before, urls};
@@ -35,21 +33,8 @@ fn the_bar_and_the_end_of_a_run_fit_80_columns() {
         "redrive.toml",
         "[pipeline.p]\ncommand = [\"sh\", \"fetch.sh\"]\nconcurrency = 2\n[pipeline.p.breaker]\nattempts_min = 4\n[pipeline.p.retry]\nbase = \"10ms\"\n",
     );
-    let sandbox = Arc::new(sandbox);
-    let watching = std::thread::spawn({
-        let sandbox = Arc::clone(&sandbox);
-        move || {
-            eventually("the target is held and the slow one runs", || {
-                let status = sandbox.redrive("status --json").json_or_null();
-                status["breakers"][0]["held"].as_u64() > Some(10) && status["pipelines"]["p"]["leased"] == 1
-            });
-            std::thread::sleep(std::time::Duration::from_secs(2));
-            sandbox.write("seen", "");
-        }
-    });
-    let shown = Terminal::new(&sandbox, 80).run(&["run", "urls.txt", "--max-wait", "1s"]);
-    watching.join().expect("no panic");
-    let shown = shown.expect(7).lines();
+    let terminal = Terminal::new(&sandbox, 80).touch_after("(ECONNREFUSED) ", "held").touch_after("1 running", "seen");
+    let shown = terminal.run(&["run", "urls.txt", "--max-wait", "1s"]).expect(7).lines();
     assert!(shown.iter().all(|line| line.chars().count() <= 80), "{shown:?}");
     let held = |line: &&String| line.contains("held ") && line.contains("shop.example (ECONNREFUSED) ");
     let bar = shown.iter().rfind(held).unwrap_or_else(|| panic!("{shown:?}"));

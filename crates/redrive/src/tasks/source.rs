@@ -16,6 +16,9 @@ use super::written::{MidLine, Patience};
 /// How long a stream is waited for before it is asked whether to go on.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
+/// To look without waiting.
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
 /// How long a stream that does not end is still read after it is to end: what others have written by then is not lost.
 const LAST_READS: Duration = Duration::from_secs(1);
 
@@ -187,13 +190,15 @@ impl Live {
 
 impl Read for Live {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut ready = self.is_ready(&Timespec { tv_sec: 0, tv_nsec: 0 })?;
+        let mut ready = self.is_ready(&AT_ONCE)?;
         if !ready {
             (self.attention.before_waiting)();
         }
         loop {
             if self.attention.stop.is_cancelled() {
                 let stopped_at = *self.stopped_at.get_or_insert_with(Instant::now);
+                // It may have come after it was last looked for and before it was told to end.
+                ready = ready || self.is_ready(&AT_ONCE)?;
                 if !ready || stopped_at.elapsed() > LAST_READS {
                     return self.leave();
                 }

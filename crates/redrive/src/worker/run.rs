@@ -29,7 +29,7 @@ use crate::vault::{Evidence, Kept};
 const OWN_DEADLINE_SLACK: Duration = Duration::from_secs(5);
 
 /// How soon after a child the worker is told to end, if all of them are.
-const STOP_FOLLOWS: Duration = Duration::from_millis(200);
+const STOP_FOLLOWS: Duration = Duration::from_secs(1);
 
 /// Jobs that share this process hold it together; a suspect holds it alone.
 static GATE: RwLock<()> = RwLock::const_new(());

@@ -8,8 +8,13 @@ use std::time::Duration;
 use redrive::Redrive;
 use redrive::chance::SeededChance;
 use redrive::clock::TestClock;
+use redrive::replays::NewReplay;
+use redrive_core::actors::{Actor, Via};
+use redrive_core::jobs::Input;
+use redrive_core::replays::{Pacing, ReplayMode, Wish};
 use redrive_core::time::Timestamp;
 use redrive_store::Store;
+use redrive_store::contract::{DeadFilter, Selection};
 use redrive_store::sqlite::SqliteStore;
 
 /// What the clock shows at first.
@@ -28,13 +33,40 @@ pub fn over(store: Arc<dyn Store>) -> (Redrive, Arc<TestClock>) {
     (redrive.with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(7))), clock)
 }
 
+/// A replay of the letters that a filter finds, each in the way that suits it, at the usual pace.
+pub fn replay_of(filter: DeadFilter) -> NewReplay {
+    NewReplay {
+        name: "again".into(),
+        by: Actor::new("ada", Via::Api),
+        selection: Selection { filter, ids: Vec::new() },
+        wish: Wish::of(ReplayMode::Suited),
+        force_why: None,
+        pacing: Pacing::default(),
+        edits: Input::new(),
+        pins: Default::default(),
+    }
+}
+
+/// How often it is looked before something is said never to happen: a minute, or longer on a machine that is slow.
+const LOOKS: u32 = 12_000;
+
 /// Waits, in real time, until something holds.
 pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..2_000 {
+    for _ in 0..LOOKS {
         if holds().await {
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     panic!("never happened: {what}");
+}
+
+/// Lets second after second pass until something holds. There is a look for each: where the machine is slow, time is too, so that
+/// leases are extended and leaders' terms renewed before they are over.
+pub async fn as_time_passes(clock: &TestClock, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    eventually(what, async || {
+        clock.advance(Duration::from_secs(1));
+        holds().await
+    })
+    .await;
 }

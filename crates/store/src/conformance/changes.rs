@@ -15,7 +15,7 @@ use crate::contract::{Change, Changes, Topic};
 async fn hear(changes: &mut Changes, topic: Topic) -> Vec<Topic> {
     let mut heard = Vec::new();
     loop {
-        let change = tokio::time::timeout(Duration::from_secs(5), changes.next()).await;
+        let change = tokio::time::timeout(Duration::from_secs(60), changes.next()).await;
         let change: Change = change.expect("a hint in time").expect("a hint");
         heard.extend(change.topics());
         if change.is_about(topic) {

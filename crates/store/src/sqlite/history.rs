@@ -300,11 +300,10 @@ fn forget(batch: &mut Batch<'_>, receipts: Receipts, receipt: &Receipt) -> Resul
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     use rusqlite::Connection;
 
+    use super::super::steps::counted;
     use super::*;
 
     const DAY: i64 = 86_400_000;
@@ -333,22 +332,15 @@ mod tests {
     /// The steps that it takes to forget what is over, and how many receipts are left.
     fn steps(new: u32) -> (u64, i64) {
         let mut conn = filled(new);
-        let steps = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&steps);
-        let count = move || {
-            counted.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        conn.progress_handler(10, Some(count)).expect("watched");
         let (pipeline, now) = ("p".parse().expect("a name"), Timestamp::from_millis(200 * DAY));
         let before = Timestamp::from_millis(110 * DAY);
         let params = ForgetHistory { pipeline, before, limit: 100, led: None, now };
-        let mut pipelines = HashMap::new();
-        let mut batch = Batch::new(&conn, &mut pipelines);
-        while look_through(&mut batch, DONE, 1, &params).expect("looked through") {}
-        batch.finish().expect("written");
-        let taken = steps.load(Ordering::Relaxed);
-        conn.progress_handler(0, None::<fn() -> bool>).expect("watched no more");
+        let ((), taken) = counted(&mut conn, |conn| {
+            let mut pipelines = HashMap::new();
+            let mut batch = Batch::new(conn, &mut pipelines);
+            while look_through(&mut batch, DONE, 1, &params).expect("looked through") {}
+            batch.finish().expect("written");
+        });
         let left = conn.query_row("SELECT count(*) FROM done", [], |row| row.get(0)).expect("counted");
         (taken, left)
     }

@@ -55,6 +55,8 @@ mod rounds;
 mod rows;
 mod schema;
 mod settlements;
+#[cfg(test)]
+mod steps;
 mod tallies;
 mod tasks;
 mod traffic;

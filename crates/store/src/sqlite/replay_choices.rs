@@ -185,9 +185,7 @@ pub(super) fn claim(batch: &mut Batch<'_>, params: &ClaimLetters) -> Result<Opti
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
+    use super::super::steps::counted;
     use super::*;
     use crate::contract::{DeadFilter, Selection};
 
@@ -222,13 +220,6 @@ mod tests {
             let mut costs = Vec::new();
             let (mut cursor, mut letters) = (None, 0);
             loop {
-                let steps = Arc::new(AtomicU64::new(0));
-                let counted = Arc::clone(&steps);
-                let count = move || {
-                    counted.fetch_add(1, Ordering::Relaxed);
-                    false
-                };
-                conn.progress_handler(10, Some(count)).expect("watched");
                 let params = FindLetters {
                     selection: selection.clone(),
                     opened: None,
@@ -238,8 +229,8 @@ mod tests {
                     limit: 500,
                     cursor,
                 };
-                let page = find(&conn, &params).expect("found");
-                costs.push(steps.load(Ordering::Relaxed));
+                let (page, cost) = counted(&mut conn, |conn| find(conn, &params).expect("found"));
+                costs.push(cost);
                 letters += page.items.len();
                 cursor = page.next;
                 if cursor.is_none() {

@@ -51,9 +51,10 @@ fn hostile_text_is_read_quickly() {
         "mismatch: ", "File \"", "\", line ", "['", "'['", "a, ", "1 validation error for \n",
     ];
     for piece in pieces {
-        let many = piece.repeat(MESSAGE_BYTES_MAX / piece.len() - 1);
-        let took = millis(&piece.repeat(1_000_000 / piece.len())).max(millis(&(many + "'\">`")));
-        assert!(took < 500, "{piece:?} took {took} ms");
+        let many = piece.repeat(MESSAGE_BYTES_MAX / piece.len() - 1) + "'\">`";
+        let took = || millis(&piece.repeat(1_000_000 / piece.len())).max(millis(&many));
+        // Other processes may keep it waiting, but not each time.
+        assert!((0..10).any(|_| took() < 500), "{piece:?} takes more than half a second");
     }
 }
 

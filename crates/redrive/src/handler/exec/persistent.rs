@@ -23,10 +23,10 @@ use super::{Command, OUTPUT_BYTES_MAX, job_line, memory};
 use crate::handler::{HandlerError, Job, SILENT_AFTER, Success};
 
 /// How long a process that closed its output, or was killed, may take to end.
-const ENDS_WITHIN: Duration = Duration::from_secs(1);
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long what a process said unasked may take to be read.
-const READ_WITHIN: Duration = Duration::from_millis(100);
+const READ_WITHIN: Duration = Duration::from_secs(1);
 
 /// From when on silence is told also to who did not ask for more: many commands take their time.
 const SILENT_FOR_LONG: Duration = Duration::from_secs(60);

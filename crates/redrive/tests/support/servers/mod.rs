@@ -25,8 +25,8 @@ impl Drop for Process {
 /// How often other ports are tried, when somebody else has taken one of them meanwhile.
 const TRIES: usize = 5;
 
-/// How long a server may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a server may take until it listens, or has noted what it answered.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts a server on so many free ports. `command` writes its configuration for them and says how it is started.
 fn start<const N: usize>(folder: &Path, command: impl Fn([u16; N]) -> Command) -> (Process, [u16; N]) {
@@ -46,6 +46,18 @@ fn start<const N: usize>(folder: &Path, command: impl Fn([u16; N]) -> Command) -
         }
     }
     panic!("it does not start: {}", std::fs::read_to_string(folder.join("stderr")).unwrap_or_default());
+}
+
+/// What a server noted, once that is all: it answers first and takes notes later.
+fn noted(log: &Path, is_all: impl Fn(&str) -> bool) -> String {
+    let begun = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        if is_all(&text) || begun.elapsed() > PATIENCE {
+            return text;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Ports that nobody has now.

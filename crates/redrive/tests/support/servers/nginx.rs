@@ -7,7 +7,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::authority::{Authority, self_signed};
-use super::{Process, start};
+use super::{Process, noted, start};
 
 /// The servers of its configuration: without TLS, and with one certificate each.
 const CERTIFICATES: [&str; 6] = ["good", "expired", "other-name", "stranger", "self-signed", "self-signed-authority"];
@@ -59,9 +59,9 @@ impl Nginx {
         self.folder.path().join(format!("{name}.pem"))
     }
 
-    /// What it noted about each request: protocol, connection, content encoding.
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("access.log")).unwrap_or_default()
+    /// What it noted about each request: protocol, connection, content encoding. A text that is not all is waited with.
+    pub fn log(&self, is_all: impl Fn(&str) -> bool) -> String {
+        noted(&self.folder.path().join("access.log"), is_all)
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::{Process, start};
+use super::{Process, noted, start};
 
 /// The user that it knows.
 pub const USER: &str = "scraper";
@@ -47,9 +47,9 @@ impl Squid {
         format!("http://{user}:{password}@127.0.0.1:{}", self.port)
     }
 
-    /// What it noted about each request.
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("access.log")).unwrap_or_default()
+    /// What it noted about each request. A text that is not all is waited with.
+    pub fn log(&self, is_all: impl Fn(&str) -> bool) -> String {
+        noted(&self.folder.path().join("access.log"), is_all)
     }
 }
 
