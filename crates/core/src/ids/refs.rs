@@ -31,6 +31,11 @@ impl IdEnding {
         value.map(|value| Self { value, digits: digits.len() })
     }
 
+    /// The whole bytes that an id which ends so ends with; half a byte more may be meant.
+    pub fn bytes(self) -> Vec<u8> {
+        self.value.to_be_bytes()[(ID_DIGITS - self.digits).div_ceil(2)..].to_vec()
+    }
+
     /// Whether an id of these bytes ends so.
     pub fn ends(self, id: &[u8; 16]) -> bool {
         u128::from_be_bytes(*id) & ((1 << (4 * self.digits)) - 1) == self.value
@@ -117,6 +122,8 @@ mod tests {
         assert!(!ending.ends(JobId::new(Timestamp::from_millis(1_000), 0xabcd_ef13).as_bytes()));
         assert_eq!(ending.to_string(), "abcdef12");
         assert_eq!(IdEnding::new("00-0a").map(|ending| ending.to_string()).as_deref(), Some("000a"));
+        let bytes = |text: &str| IdEnding::new(text).map(IdEnding::bytes);
+        assert_eq!((bytes("0a1f"), bytes("50a1f")), (Some(vec![0x0a, 0x1f]), Some(vec![0x0a, 0x1f])));
         let long = "1".repeat(20);
         assert!(matches!(long.parse(), Ok(JobRef::Ending(_))), "no number is so long");
         for wrong in ["", "abc", "007", "-5", "zzzz", "12 34", "0x12", &"a".repeat(33)] {

@@ -46,15 +46,18 @@ fn find_number(conn: &Connection, number: i64) -> Result<Vec<JobId>, Fault> {
     Ok(Vec::new())
 }
 
+/// Looks at all ids, of which nothing but an index is read: about 0.1 s for each million. As text they would take four times as long, and an
+/// index of ends would cost every job something.
 fn find_ending(conn: &Connection, tables: &[(&str, &str)], ending: IdEnding) -> Result<Vec<JobId>, Fault> {
-    let digits = ending.to_string().to_ascii_uppercase();
-    let length = digits.len();
+    let bytes = ending.bytes();
+    let length = bytes.len();
     let mut found = Vec::new();
     for (table, id) in tables {
-        let sql = format!("SELECT {id} FROM {table} WHERE substr(hex({id}), -{length}) = ?1 LIMIT 2");
+        let sql = format!("SELECT {id} FROM {table} WHERE substr({id}, -{length}) = ?1");
         let mut select = conn.prepare_cached(&sql)?;
-        let rows = select.query_map([&digits], |row| rows::job_id(row, 0))?;
-        found.extend(rows.collect::<RowResult<Vec<_>>>()?);
+        let rows = select.query_map([&bytes], |row| rows::job_id(row, 0))?;
+        let fits = |id: &RowResult<JobId>| id.as_ref().map_or(true, |id| ending.ends(id.as_bytes()));
+        found.extend(rows.filter(fits).take(2).collect::<RowResult<Vec<_>>>()?);
     }
     Ok(found)
 }
