@@ -21,7 +21,7 @@ mod table;
 mod written;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -111,9 +111,14 @@ impl Tasks {
         Ok(Self { name, extension: extension(path), format, origin })
     }
 
-    /// Tasks that are read as they come, and once. Messages call where they come from by that name.
+    /// Tasks that are read as they come, and once. Messages call where they come from by that name. A file of which nothing was read yet
+    /// (`< FILE`) is one all the same.
     pub fn stream(name: &str, from: OwnedFd, format: TaskFormat) -> Self {
-        let origin = Origin::Stream(Mutex::new(Some(File::from(from))));
+        let mut file = File::from(from);
+        let origin = match (file.metadata(), file.stream_position()) {
+            (Ok(metadata), Ok(0)) if metadata.is_file() => Origin::File(file, metadata.len()),
+            _ => Origin::Stream(Mutex::new(Some(file))),
+        };
         Self { name: name.to_owned(), extension: String::new(), format, origin }
     }
 

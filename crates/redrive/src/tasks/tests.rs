@@ -232,6 +232,10 @@ fn a_last_line_without_an_end_is_left_out_only_while_somebody_writes() {
         let (inputs, is_unfinished) = Writing { folder, file }.read(name);
         assert_eq!((inputs.len(), is_unfinished), (2, false), "{name}");
     }
+    let given = Writing::of("urls.txt", "x\nhttps://shop.exam");
+    let given = std::fs::File::open(given.folder.path().join("urls.txt")).expect("open").into();
+    let given = Tasks::stream("standard input", given, TaskFormat::Auto);
+    assert!(!given.is_stream(), "a file is one, also as standard input");
     let whole = Writing::of("t.jsonl", "{\"a\":1}\n{\"b\":2}");
     assert_eq!(
         whole.read("t.jsonl"),
