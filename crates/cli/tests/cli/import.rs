@@ -224,3 +224,25 @@ fn hostile_files_are_refused_with_their_place_and_the_rest_is_taken() {
     assert_eq!(ran.stderr.lines().count(), 21);
     here.assert_sound();
 }
+
+/// Passwords and cookies of an attempt do not go into the store, unless somebody needs them; what an error tells besides is shown.
+#[test]
+fn what_looks_secret_in_a_letter_is_masked_unless_it_is_needed() {
+    let sandbox = Sandbox::new();
+    let letter =
+        json!({"url": "https://a.example/1", "password": "hunter2", "error": {"message": "no", "errno": -110}});
+    sandbox.write("dlq.jsonl", format!("{letter}\n"));
+    let said = "*** stands for what looked secret";
+    sandbox.redrive("dead import dlq.jsonl -p masked --dry-run").expect(0).complains(said);
+    sandbox.redrive("dead import dlq.jsonl -p masked").expect(0).complains(said);
+    let kept = sandbox.redrive("dead import dlq.jsonl -p kept --keep-secrets").expect(0);
+    assert!(!kept.stderr.contains(said), "{}", kept.stderr);
+    let password = |pipeline: &str| {
+        let letters = sandbox.dead();
+        letters.iter().find(|letter| letter["pipeline"] == pipeline).expect("it is there")["input"]["password"].clone()
+    };
+    assert_eq!((password("masked"), password("kept")), (json!("***"), json!("hunter2")));
+    let id = sandbox.dead()[0]["id"].as_str().expect("an id").to_owned();
+    let shown = sandbox.run(&["dead", "show", &id]).expect(0).stdout;
+    assert!(shown.contains("where it came from") && shown.contains("\"errno\": -110"), "{shown}");
+}

@@ -83,6 +83,10 @@ fn print(letter: &DeadLetter) -> Result<()> {
         out!("{}", paint(HEADING, "input as it was accepted"))?;
         out!("{}", indent(&json::pretty(original)?))?;
     }
+    if let Some(origin) = letter.origin.as_ref().filter(|origin| !origin.details.is_empty() || origin.group.is_some()) {
+        out!("{}", paint(HEADING, "where it came from"))?;
+        out!("{}", indent(&json::pretty(origin)?))?;
+    }
     Ok(print_failures(letter.failures.as_deref().unwrap_or_default())?)
 }
 
