@@ -8,7 +8,7 @@ use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 
 use super::causes::change as change_cause;
-use super::script::{Shared, at, attach, bury, dead, enqueue, job, pipeline, plain};
+use super::script::{Shared, at, attach, brought, bury, dead, enqueue, job, pipeline, plain};
 use crate::contract::{
     AlertChange, AlertView, DeadFilter, ForgetAlerts, PostNotices, SettleNotice, TakeNotice, TakenNotice, Told, Watch,
 };
@@ -184,6 +184,12 @@ pub async fn what_is_watched_is_told(store: Shared) {
     change_cause(&store, &one[0], CauseChange::Resolve(None)).await;
     assert_eq!(letters(&watch(at(70), 9).await), [(1, false, at(2))], "of the cause that is not resolved");
     assert_eq!(letters(&watch(at(70), 2).await), [(1, false, at(2))], "though more than are looked at are resolved");
+    let mut foreign = dead(&store, DeadFilter::default()).await;
+    foreign.retain(|letter| letter.message == "two");
+    foreign[0].id = job(9, plain()).id;
+    store.import_dead(brought(foreign, at(80))).await.expect("imported");
+    assert_eq!(letters(&watch(at(70), 9).await), [(1, false, at(2))], "what is imported is kept from then on");
+    assert_eq!(letters(&watch(at(90), 9).await), [(2, false, at(2))]);
     enqueue(&store, vec![job(4, plain())]).await;
     assert_eq!(watch(at(0), 9).await.due_since.into_iter().collect::<Vec<_>>(), [(pipeline(), at(0))]);
 }

@@ -211,7 +211,8 @@ fn watch(conn: &Connection, params: &Watch) -> Result<Watched, Fault> {
 }
 
 /// The letters of a pipeline that are too old soon, as far as their causes are not resolved, or came back: causes are gone through,
-/// not letters, of which there may be any number in causes that are resolved.
+/// not letters, of which there may be any number in causes that are resolved. Who died before a time may have been imported after
+/// it, but nobody was kept since before he died.
 fn expiring_of(
     conn: &Connection,
     pipeline: &PipelineName,
@@ -222,11 +223,14 @@ fn expiring_of(
                 WHERE c.pipeline = (SELECT id FROM pipeline WHERE name = ?1) AND k.dead > 0
                   AND (c.resolved_at IS NULL OR k.last_seen > c.resolved_at)";
     let mut select = conn.prepare_cached(&format!(
-        "SELECT min(oldest), (SELECT count(*) FROM (SELECT 1 FROM (SELECT k.id FROM {open}) open
-                              CROSS JOIN dead d INDEXED BY dead_by_cause_age
-                              ON d.cause_key = open.id AND d.kept_from < ?2 LIMIT ?3))
-         FROM (SELECT (SELECT min(kept_from) FROM dead INDEXED BY dead_by_cause_age WHERE cause_key = k.id) AS oldest FROM {open})
-         WHERE oldest < ?2"
+        "SELECT min(oldest), sum(letters) FROM
+            (SELECT min(kept_from) AS oldest, count(*) AS letters FROM
+                (SELECT d.kept_from FROM (SELECT k.id FROM {open}) open CROSS JOIN dead d INDEXED BY dead_by_cause
+                 ON d.cause_key = open.id AND d.died_at < ?2 AND d.kept_from < ?2 LIMIT ?3)
+             UNION ALL SELECT min(first), 0 FROM
+                (SELECT (SELECT kept_from FROM dead INDEXED BY dead_by_cause
+                         WHERE cause_key = k.id AND died_at < ?2 AND kept_from < ?2 ORDER BY died_at LIMIT 1) AS first
+                 FROM {open}))"
     ))?;
     let (oldest, letters): (Option<i64>, u64) = select
         .query_row(params![pipeline.as_str(), before.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;

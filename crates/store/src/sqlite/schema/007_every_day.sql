@@ -79,7 +79,9 @@ CREATE TABLE alert_sink (
 -- What was imported did not die here.
 ALTER TABLE cause_hour ADD COLUMN imported INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX cause_hour_by_hour ON cause_hour (hour);
-CREATE INDEX dead_by_cause_age ON dead (cause_key, kept_from);
+-- One index more for the age would make burying a letter cost 16 % more; one column more of this one costs 3 %.
+DROP INDEX dead_by_cause;
+CREATE INDEX dead_by_cause ON dead (cause_key, died_at, kept_from);
 
 -- Pipelines that people paused: who, why and since when. Nothing of them is leased meanwhile.
 ALTER TABLE pipeline ADD COLUMN paused TEXT;
