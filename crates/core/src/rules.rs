@@ -2,16 +2,18 @@
 //!
 //! A rule matches on what a handler reported and says the reason, what to do and whether a person must look.
 
+mod built_in;
 mod clients;
 
 use std::fmt;
-use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::{Deserialize, Deserializer, de};
 
 use crate::dead::Gate;
 use crate::failures::{Disposition, FailureReport, Reason};
+
+pub use self::built_in::{Known, known_names, known_statuses, known_types};
 
 /// What was decided about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +115,7 @@ pub fn classify(rules: &[Rule], report: &FailureReport) -> Verdict {
     }
     let verdict = match report.reason {
         Some(reason) => Rule::for_reason(reason).verdict(),
-        None => built_in(report).unwrap_or_else(|| Rule::for_reason(Reason::HandlerError).verdict()),
+        None => built_in::verdict(report).unwrap_or_else(|| Rule::for_reason(Reason::HandlerError).verdict()),
     };
     Verdict {
         disposition: report.disposition.unwrap_or(verdict.disposition),
@@ -121,47 +123,6 @@ pub fn classify(rules: &[Rule], report: &FailureReport) -> Verdict {
         ..verdict
     }
 }
-
-/// What is known without anybody having said so, most specific first: a status, a name that a client gave the error, and what
-/// the name of a type sounds like.
-fn built_in(report: &FailureReport) -> Option<Verdict> {
-    let (by_status, by_type) = &*BUILT_IN;
-    if let (None, Some(status)) = (report.http_status, clients::status(report)) {
-        return built_in(&FailureReport { http_status: Some(status), ..report.clone() });
-    }
-    let first = |rules: &[Rule]| rules.iter().find(|rule| rule.matches(report)).map(Rule::verdict);
-    let by_name = || clients::reason(report).map(|reason| Rule::for_reason(reason).verdict());
-    first(by_status).or_else(by_name).or_else(|| first(by_type))
-}
-
-/// The built-in rules: by status and by type.
-static BUILT_IN: LazyLock<(Vec<Rule>, Vec<Rule>)> = LazyLock::new(|| {
-    let by_status = [
-        (Reason::Blocked, &[(401, 401), (403, 403), (407, 407), (451, 451)][..]),
-        (Reason::NotFound, &[(404, 404), (410, 410)]),
-        (Reason::Timeout, &[(408, 408), (504, 504)]),
-        (Reason::RateLimited, &[(429, 429)]),
-        (Reason::ServerError, &[(500, 599)]),
-        (Reason::RejectedInput, &[(400, 499)]),
-    ];
-    let by_type = [
-        (Reason::Timeout, r"(?i)time(d)?_?out"),
-        (Reason::Dns, r"(?i)name_?resolution|gaierror|dns"),
-        (Reason::Tls, r"(?i)ssl|tls|certificate"),
-        (Reason::Network, r"(?i)connection|protocolerror|networkerror|incompleteread"),
-        (Reason::MalformedPayload, r"(?i)jsondecode|xmlsyntax|parseerror|unicodedecode"),
-        (Reason::SchemaValidation, r"(?i)validationerror|selectornotfound|schemaerror"),
-    ];
-    let status = by_status.into_iter().map(|(reason, ranges)| Rule {
-        status: ranges.iter().map(|(low, high)| StatusRange(*low, *high)).collect(),
-        ..Rule::for_reason(reason)
-    });
-    let error_type = by_type.into_iter().map(|(reason, pattern)| Rule {
-        error_type: Some(pattern.parse().expect("the built-in patterns are valid")),
-        ..Rule::for_reason(reason)
-    });
-    (status.collect(), error_type.collect())
-});
 
 /// A regular expression, matched in linear time.
 #[derive(Clone, Debug)]
@@ -192,6 +153,15 @@ impl<'de> Deserialize<'de> for Pattern {
 /// HTTP statuses from one to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusRange(u16, u16);
+
+impl fmt::Display for StatusRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self(low, high) if low == high => write!(f, "{low}"),
+            Self(low, high) => write!(f, "{low}-{high}"),
+        }
+    }
+}
 
 impl StatusRange {
     const fn has(self, status: u16) -> bool {

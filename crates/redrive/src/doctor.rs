@@ -1,13 +1,16 @@
-//! Looks whether everything that the configuration names is there and well: its commands, the store, its disk, the spool.
+//! Looks whether everything that the configuration names is there and well: its commands, the store, its disk, the vault, the
+//! spool.
 
+use redrive_core::ids::PipelineName;
 use redrive_store::StoreError;
 use serde::Serialize;
 
 use crate::alerts::SinkState;
-use crate::config::Setting;
+use crate::config::{HandlerKind, PipelineConfig, Setting, isolation};
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::exec::Command;
+use crate::vault::{Checked, VaultError, check};
 
 /// Free disk space below which it warns.
 const FREE_BYTES_MIN: u64 = 256 * 1024 * 1024;
@@ -43,33 +46,57 @@ impl Finding {
 /// Looks at everything that the configuration names.
 pub async fn examine(setting: &Setting) -> Vec<Finding> {
     let config = match &setting.config.path {
-        Some(path) => format!("{}, {} pipelines", path.display(), setting.config.pipeline.len()),
+        Some(path) => match setting.config.pipeline.len() {
+            1 => format!("{}, 1 pipeline", path.display()),
+            pipelines => format!("{}, {pipelines} pipelines", path.display()),
+        },
         None => "no redrive.toml, defaults hold".to_owned(),
     };
     let mut findings = vec![Finding::new("configuration", Ok(config))];
-    for (name, pipeline) in &setting.config.pipeline {
-        let [program, args @ ..] = pipeline.command.as_slice() else { continue };
-        let mut command = Command::new(program, args.iter().map(Into::into));
-        command.folder = pipeline.folder.clone();
-        let found = command.check().map(|()| format!("{program} (pipeline {name})"));
-        findings.push(Finding::new("command", found.map_err(|why| format!("pipeline {name}: {why}"))));
-    }
+    findings.extend(setting.config.pipeline.iter().filter_map(|(name, pipeline)| look_at_handler(name, pipeline)));
     let watching = setting.watching();
     let broken = watching.sinks().iter().filter_map(|sink| Some((sink.name(), sink.broken()?)));
     findings.extend(broken.map(|(name, why)| Finding::new("alert sink", Err(format!("{name}: {why}")))));
-    findings.extend(look_at_store(setting).await);
+    let redrive = match setting.redrive_existing().await {
+        Ok(redrive) => {
+            findings.extend(look_at_store(&redrive).await);
+            findings.extend(look_at_spool(setting));
+            findings.extend(look_at_sinks(&redrive, setting).await);
+            Some(redrive)
+        }
+        Err(Error::Store(StoreError::Missing { place })) => {
+            let found = format!("{place} is not there yet; the first run makes it");
+            findings.push(Finding::new("store", Ok(found)));
+            None
+        }
+        Err(error) => {
+            findings.push(Finding::failed("store", error));
+            None
+        }
+    };
+    findings.extend(look_at_vault(setting, redrive).await);
     findings
 }
 
-async fn look_at_store(setting: &Setting) -> Vec<Finding> {
-    let redrive = match setting.redrive_existing().await {
-        Ok(redrive) => redrive,
-        Err(Error::Store(StoreError::Missing { place })) => {
-            let found = format!("{place} is not there yet; the first run makes it");
-            return vec![Finding::new("store", Ok(found))];
+/// The command of a pipeline, or the handler that is made of its sections, with all that they take from outside.
+fn look_at_handler(name: &PipelineName, pipeline: &PipelineConfig) -> Option<Finding> {
+    let about = |why: String| format!("pipeline {name}: {why}");
+    let kind = match pipeline.handler {
+        HandlerKind::Exec => {
+            let [program, args @ ..] = pipeline.command.as_slice() else { return None };
+            let mut command = Command::new(program, args.iter().map(Into::into));
+            command.folder = pipeline.folder.clone();
+            let found = command.check().map(|()| format!("{program} (pipeline {name})"));
+            return Some(Finding::new("command", found.map_err(about)));
         }
-        Err(error) => return vec![Finding::failed("store", error)],
+        HandlerKind::Http => "http",
+        HandlerKind::SubmitPoll => "submit-poll",
     };
+    let made = isolation::handler(pipeline).map(|_| format!("{kind} (pipeline {name})"));
+    Some(Finding::new("handler", made.map_err(about)))
+}
+
+async fn look_at_store(redrive: &Redrive) -> Vec<Finding> {
     let store = &redrive.store;
     let health = match store.health().await {
         Ok(health) => health,
@@ -91,16 +118,43 @@ async fn look_at_store(setting: &Setting) -> Vec<Finding> {
         let note = if gone > 0 { "; the next worker takes over from those that are gone" } else { "" };
         format!("{} at work, {gone} gone{note}", workers.len() - gone)
     });
-    let mut findings = vec![
+    vec![
         Finding::new("store", Ok(location)),
         Finding::new("version", Ok(format!("schema {}, {}", health.schema_version, health.engine))),
         Finding::new("integrity", whole),
         Finding::new("disk", free),
         Finding::new("workers", workers.map_err(|error| error.to_string())),
-    ];
-    findings.extend(look_at_spool(setting));
-    findings.extend(look_at_sinks(&redrive, setting).await);
-    findings
+    ]
+}
+
+/// Tries the vault. One that is named is tried before there is a store, too.
+async fn look_at_vault(setting: &Setting, redrive: Option<Redrive>) -> Option<Finding> {
+    if redrive.is_none() && setting.config.vault.is_none() {
+        return None;
+    }
+    let place = match setting.vault_place() {
+        Ok(place) => place?,
+        Err(VaultError::Address { address, why }) => {
+            return Some(Finding::new("vault", Err(format!("{address}: it cannot be opened: {why}"))));
+        }
+        Err(error) => return Some(Finding::failed("vault", error.into())),
+    };
+    if place.folder().is_some_and(|folder| !folder.exists()) {
+        let found = format!("{} is not there yet; the first run makes it", place.shown());
+        return Some(Finding::new("vault", Ok(found)));
+    }
+    let redrive = match redrive {
+        Some(redrive) => redrive,
+        None => match Redrive::open("memory:").await {
+            Ok(redrive) => redrive,
+            Err(error) => return Some(Finding::failed("vault", error)),
+        },
+    };
+    let checked = check(&place, &redrive).await.map(|Checked { address, endpoint }| {
+        let at = endpoint.map(|endpoint| format!(" (at {endpoint})")).unwrap_or_default();
+        format!("{address}{at}: a payload was written, read and removed")
+    });
+    Some(Finding::new("vault", checked.map_err(|failed| failed.to_string())))
 }
 
 /// The sinks of alerts: those that fail, and how many are well.

@@ -4,7 +4,9 @@ mod activity;
 mod alert;
 mod breaker;
 mod cause;
+mod codes;
 mod dead;
+mod doctor;
 mod global;
 mod pipeline;
 mod replay;
@@ -20,7 +22,9 @@ pub use self::activity::ActivityArgs;
 pub use self::alert::{AlertCheckArgs, AlertCommand, AlertListArgs, AlertTestArgs};
 pub use self::breaker::{BreakerArgs, BreakerCommand, BreakerListArgs, HoldArgs};
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
+pub use self::codes::CodesArgs;
 pub use self::dead::{DeadCommand, DeadFilterArgs, DeadListArgs, DeadShowArgs, DiscardArgs, ExportArgs, ImportArgs};
+pub use self::doctor::DoctorArgs;
 pub use self::global::{Global, Known, LogFormat};
 pub use self::pipeline::{PauseArgs, PipelineCommand, PipelineShowArgs};
 pub use self::replay::{
@@ -116,8 +120,10 @@ pub enum Command {
     Pipeline(PipelineCommand),
     /// Recount everything and prove that nothing is missing
     Audit(JsonArgs),
-    /// Check the store, the disk and the configuration; give unused space back
+    /// Check the configuration, the store, the disk and the vault; give unused space back
     Doctor(DoctorArgs),
+    /// Print the built-in tables: what codes of providers, HTTP statuses and names of errors mean
+    Codes(CodesArgs),
     /// Write a commented redrive.toml
     Init(InitArgs),
     /// Print a completion script for a shell
@@ -207,16 +213,6 @@ impl HandlerArgs {
             folder: None,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub struct DoctorArgs {
-    /// Write the store anew without the space that it no longer uses; needs up to twice its size on disk, and no worker may run
-    #[arg(long)]
-    pub compact: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ mod alert;
 mod audit;
 mod breaker;
 mod cause;
+mod codes;
 mod completions;
 mod dead;
 mod demo;
@@ -38,6 +39,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
         Command::Demo(args) => demo::run(&cli.global, &args).await,
         Command::Init(args) => init::run(&args),
+        Command::Codes(args) => codes::run(&args),
         Command::Completions { shell } => completions::run(shell),
         Command::Complete { known } => completions::known(&cli.global, known).await,
         Command::IsolatedJob => isolated_job::run().await,

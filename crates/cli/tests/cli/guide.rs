@@ -14,8 +14,8 @@ use crate::ports::ClosedPort;
 
 const GUIDE: &str = "docs/from-a-retry-loop.md";
 const SCRIPTS: [&str; 4] = ["before.js", "before.py", "scrape.js", "scrape.py"];
-/// The address that stands in the guide.
-const PLACEHOLDER: &str = "127.0.0.1:8000";
+/// The address that stands in the guides.
+pub const PLACEHOLDER: &str = "127.0.0.1:8000";
 
 /// What must become of the pages that cannot be had: page, reason, attempts.
 const DEAD: [(u32, &str, u64); 4] =
@@ -26,26 +26,36 @@ fn script(name: &str) -> String {
     document(&format!("examples/retry-loop/{name}"))
 }
 
-/// A section of the guide, without its heading.
 fn section(heading: &str) -> String {
-    let guide = document(GUIDE);
-    let found = guide.split("\n## ").find_map(|part| part.strip_prefix(heading)?.strip_prefix('\n'));
-    found.unwrap_or_else(|| panic!("{GUIDE} has no section {heading:?}")).to_owned()
+    section_of(GUIDE, heading)
+}
+
+/// A section of a guide, without its heading.
+pub fn section_of(guide: &str, heading: &str) -> String {
+    let text = document(guide);
+    let found = text.split("\n## ").find_map(|part| part.strip_prefix(heading)?.strip_prefix('\n'));
+    found.unwrap_or_else(|| panic!("{guide} has no section {heading:?}")).to_owned()
 }
 
 /// A shell in a sandbox that finds `redrive`, `requests` and `axios`.
-struct Shell {
-    sandbox: Sandbox,
-    site: DemoSite,
+pub struct Shell {
+    pub sandbox: Sandbox,
+    pub site: DemoSite,
 }
 
 impl Shell {
     fn new() -> Self {
+        let shell = Self::empty();
+        for name in SCRIPTS {
+            shell.sandbox.write(name, script(name));
+        }
+        shell
+    }
+
+    /// One without any script.
+    pub fn empty() -> Self {
         let sandbox = Sandbox::new();
         let site = DemoSite::start(&sandbox);
-        for name in SCRIPTS {
-            sandbox.write(name, script(name));
-        }
         let shell = Self { sandbox, site };
         for check in ["python3 -c 'import requests'", "node -e 'require(\"axios\")'"] {
             let ran = shell.run(check);
@@ -54,7 +64,7 @@ impl Shell {
         shell
     }
 
-    fn run(&self, line: &str) -> Ran {
+    pub fn run(&self, line: &str) -> Ran {
         let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));
         let folder = binary.parent().expect("a folder");
         let tools = tools();
@@ -79,10 +89,14 @@ impl Shell {
         }
     }
 
-    /// Runs the commands of a section of the guide.
     fn follow(&self, heading: &str) {
+        self.follow_in(GUIDE, heading);
+    }
+
+    /// Runs the commands of a section of a guide.
+    pub fn follow_in(&self, guide: &str, heading: &str) {
         let mut commands = 0;
-        for block in blocks(&section(heading)) {
+        for block in blocks(&section_of(guide, heading)) {
             for (line, code) in block.commands() {
                 let ran = self.run(&line.replace(PLACEHOLDER, &self.site.address));
                 assert_eq!(ran.code, Some(code), "{heading}: {line}\n{}\n{}", ran.stdout, ran.stderr);

@@ -6,6 +6,7 @@ mod bad_input;
 mod breaker;
 mod cause;
 mod clients;
+mod codes;
 mod dead;
 mod definition;
 mod disk;
@@ -27,6 +28,7 @@ mod payload;
 mod payload_file;
 mod pipeline;
 mod poison;
+mod polling_guide;
 #[allow(dead_code, reason = "another test binary needs the rest")]
 #[path = "../../../redrive/tests/support/misbehaving/ports.rs"]
 mod ports;
@@ -35,6 +37,7 @@ mod pty;
 mod read_only;
 #[path = "../../../redrive/tests/support/servers/mod.rs"]
 mod real;
+mod recipes;
 mod replay;
 mod replay_steps;
 mod report;

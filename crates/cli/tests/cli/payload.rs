@@ -139,7 +139,7 @@ fn a_huge_payload_is_cut_or_kept_with_little_memory() {
 #[test]
 fn without_its_evidence_there_is_no_verdict() {
     let sandbox = sandbox("vault = \"/proc/no/such/vault\"");
-    sandbox.redrive("run tasks.jsonl").expect(1).complains("is not a vault");
+    sandbox.redrive("run tasks.jsonl").expect(1).complains("cannot be used as a vault");
     // Neither the vault nor the spool has room.
     let sandbox = self::sandbox("vault = \"disk\"\nspool_max = \"1B\"");
     let disk = Disk::mount(sandbox.path("disk"), "size=16k");

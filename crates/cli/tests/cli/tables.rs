@@ -64,6 +64,9 @@ fn no_line_of_a_table_is_wider_than_the_terminal() {
             "alert list",
             "alert check",
             "dead top --by target",
+            "codes",
+            "codes in-res",
+            "codes names",
         ] {
             let args: Vec<&str> = line.split(' ').collect();
             for printed in Terminal::new(&sandbox, width).run(&args).lines() {

@@ -314,7 +314,11 @@ fn a_vault_that_is_away_costs_no_work() {
     let page = sandbox.run(&["payload", "show", id]).expect(0).stdout;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&page).expect("JSON")["input"], letters[0]["input"]);
     assert!(sandbox.redrive("payload list").expect(0).stdout.contains("on its way (spooled on "));
-    assert!(sandbox.redrive("doctor").expect(0).stdout.contains("30 payloads"), "doctor tells what waits");
+    let doctor = sandbox.redrive("doctor").expect(1).stdout;
+    assert!(
+        doctor.contains("30 payloads") && doctor.contains("✗ vault: "),
+        "doctor tells what waits, and why: {doctor}"
+    );
     assert_eq!(gc(sandbox, "sqlite:shop.db", &[])["unused"], 0);
     // Without the spool, as on another machine, it cannot be read.
     fs::create_dir(sandbox.path("other")).expect("made");

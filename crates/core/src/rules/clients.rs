@@ -104,7 +104,7 @@ fn of_go(message: &str) -> Option<Reason> {
 
 /// Names that Python's, JavaScript's, Go's, Java's and Ruby's clients, and the systems below them, give their errors.
 #[rustfmt::skip]
-const NAMES: &[(Reason, &[&str])] = &[
+pub(super) const NAMES: &[(Reason, &[&str])] = &[
     (Reason::Timeout, &[
         // Python
         "ReadTimeout", "ConnectTimeout", "WriteTimeout", "PoolTimeout", "Timeout", "timeout", "TimeoutError",

@@ -173,7 +173,7 @@ pub fn submit_poll(config: &PipelineConfig) -> Result<SubmitPoll, String> {
         poll_reading,
         every: polling.every.map_or(Duration::from_secs(5), |time| time.0),
         polls_max: polling.times.unwrap_or(24),
-        codes: polling.codes.as_deref().map(codes).transpose()?.unwrap_or_default(),
+        codes: polling.codes.as_deref().map(read_codes).transpose()?.unwrap_or_default(),
     })
 }
 
@@ -183,7 +183,8 @@ fn authorities(path: &Path) -> Result<Authorities, String> {
     Authorities::parse(&shown, pem.as_bytes())
 }
 
-fn codes(name: &str) -> Result<Codes, String> {
+/// A table of codes: one that ships, by its name, or a file.
+pub fn read_codes(name: &str) -> Result<Codes, String> {
     if let Some(codes) = Codes::built_in(name) {
         return Ok(codes);
     }

@@ -56,7 +56,7 @@ pub fn build(definition: Value) -> Result<Arc<dyn Handler>, String> {
 }
 
 /// The built-in handler of a pipeline; none if it runs a command.
-pub(super) fn handler(config: &PipelineConfig) -> Result<Option<Arc<dyn Handler>>, String> {
+pub(crate) fn handler(config: &PipelineConfig) -> Result<Option<Arc<dyn Handler>>, String> {
     Ok(match config.handler {
         HandlerKind::Http => Some(Arc::new(http::http(config)?)),
         HandlerKind::SubmitPoll => Some(Arc::new(http::submit_poll(config)?)),

@@ -6,6 +6,7 @@
 //! - `follow`: reading it again when it changed; `definition`: what a pipeline effectively is, and its version
 //! - `outside`: what it takes from the environment and from files; `isolation`: handlers in another process
 //! - `kept` and `ran`: commands that were given on a command line, and who may run them again
+//! - `vault`: where payloads are kept, and how that is reached
 //! - `alerts`: thresholds; `sinks`: who is told
 //! - `explain`: what a pipeline effectively is, with where each value came from
 //! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key; `values`: which values
@@ -30,6 +31,7 @@ mod sinks;
 mod template;
 pub mod units;
 mod values;
+mod vault;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,6 +44,7 @@ pub use self::alerts::{AlertsConfig, RulesConfig};
 pub use self::error::{ConfigError, Mistake};
 pub use self::explain::{Explained, From};
 pub use self::follow::Followed;
+pub use self::http::read_codes;
 pub use self::kept::KeptFor;
 pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig, ResultKind};
 pub use self::ran::RanCommands;
@@ -49,6 +52,7 @@ use self::secrets::expand;
 pub use self::setting::{DEFAULT_STORE, Overrides, Setting, with_vault};
 pub use self::sinks::{SinkConfig, SinkKind};
 pub use self::template::TEMPLATE;
+pub use self::vault::VaultSection;
 
 /// The name of the file that is looked for.
 pub const FILE_NAME: &str = "redrive.toml";
@@ -60,7 +64,7 @@ pub struct Config {
     /// Where the jobs are kept.
     pub store: Option<String>,
     /// Where payloads are kept.
-    pub vault: Option<String>,
+    pub vault: Option<VaultSection>,
     /// The most that waits in the spool while the vault is away.
     pub spool_max: Option<units::Size>,
     /// What is watched, and who is told.

@@ -17,7 +17,7 @@ use super::{
 use crate::error::Error;
 use crate::handler::exec::{Command, Exec, Mode};
 use crate::pipeline::PAYLOAD_BYTES_MAX;
-use crate::vault::{SPOOL_BYTES_MAX, Spool, Vault};
+use crate::vault::{SPOOL_BYTES_MAX, Spool, Vault, VaultError, VaultPlace};
 use crate::{Pipeline, Redrive};
 
 /// Where the jobs are kept unless something else is said.
@@ -108,15 +108,21 @@ impl Setting {
 
     /// The vault: the configured one, or a folder beside the store; none for a store in memory.
     pub fn vault(&self, redrive: &Redrive) -> Result<Option<Vault>, Error> {
-        let beside = |path: &Path| redrive_store::payloads_beside(path).display().to_string();
-        let Some(address) = self.config.vault.clone().or_else(|| self.location.file().map(beside)) else {
-            return Ok(None);
-        };
-        let vault = Vault::open(&address, redrive)?;
+        let Some(place) = self.vault_place()? else { return Ok(None) };
+        let vault = Vault::at(&place, redrive)?;
         Ok(Some(match self.spool() {
             Some(spool) => vault.with_spool(spool),
             None => vault,
         }))
+    }
+
+    /// Where the vault is and how it is reached.
+    pub fn vault_place(&self) -> Result<Option<VaultPlace>, VaultError> {
+        let beside = |path: &Path| redrive_store::payloads_beside(path).display().to_string();
+        match &self.config.vault {
+            Some(section) => section.place().map(Some),
+            None => Ok(self.location.file().map(|path| VaultPlace::of_environment(&beside(path)))),
+        }
     }
 
     /// Where payloads wait while the vault is away; nowhere for a store in memory.

@@ -4,8 +4,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use redrive_core::failures::with_sources;
-
 use super::VaultError;
 use crate::clock::Clock;
 use crate::events::{Events, Happening};
@@ -47,7 +45,7 @@ impl Away {
             return;
         }
         if known.times == 0 {
-            self.tell(Happening::VaultAway { vault: address.to_owned(), why: with_sources(error) });
+            self.tell(Happening::VaultAway { vault: address.to_owned(), why: error.in_short() });
         }
         let wait = FIRST.saturating_mul(1 << known.times.min(10)).min(LONGEST);
         known.times = known.times.saturating_add(1);

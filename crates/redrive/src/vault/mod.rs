@@ -5,6 +5,7 @@
 //! payloads are kept once. All of it lies under an id that the store made for itself: whatever else is in the same folder or
 //! bucket, another store's payloads included, is never listed and never removed.
 //!
+//! - `objects`: opening a folder or a bucket; `check`: trying whether it takes, gives back and removes a payload
 //! - `capture`: taking bytes in, up to a cap; `save`: keeping them; `write`: to their place in the vault
 //! - `read`: giving them back, checked
 //! - `collect`: removing what nothing refers to; `strays`: finding bytes that no row knows
@@ -13,8 +14,10 @@
 
 mod away;
 mod capture;
+mod check;
 mod collect;
 mod evidence;
+mod objects;
 mod read;
 mod save;
 mod spool;
@@ -22,33 +25,33 @@ mod strays;
 mod uploader;
 mod write;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use object_store::local::LocalFileSystem;
-use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreExt};
+use redrive_core::failures::with_sources;
 use redrive_core::payloads::{PayloadPlace, StoreId};
-use redrive_core::secrets::Secrets;
 use redrive_store::Store;
 use tokio::sync::{OnceCell, Semaphore};
 
 pub use self::capture::Capture;
+pub use self::check::{CheckFailed, Checked, Step, check};
 pub use self::collect::Collected;
 pub(crate) use self::evidence::unkept;
 pub use self::evidence::{Evidence, Keep};
+pub use self::objects::VaultPlace;
 pub(crate) use self::save::Kept;
 pub use self::spool::{SPOOL_BYTES_MAX, Spool, Spooled};
 
 use self::away::Away;
+use self::objects::{Objects, Patience};
 use crate::clock::Clock;
 
 /// What can go wrong with the vault.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The vault's address is wrong.
-    #[error("{address:?} is not a vault: {why}")]
+    #[error("{address:?} cannot be used as a vault: {why}")]
     Address {
         /// What was given.
         address: String,
@@ -115,6 +118,16 @@ impl VaultError {
     const fn is_of_the_vault(&self) -> bool {
         matches!(self, Self::Objects { .. } | Self::NoAnswer { .. })
     }
+
+    /// What went wrong in the end, without the address and without all that passed it on.
+    fn in_short(&self) -> String {
+        match self {
+            Self::Objects { source, .. } => objects::root_cause(source),
+            Self::Address { why, .. } => why.clone(),
+            Self::NoAnswer { patience, .. } => format!("no answer within {} seconds", patience.as_secs()),
+            other => with_sources(other),
+        }
+    }
 }
 
 /// A vault over one object store. Cheap to clone.
@@ -147,7 +160,7 @@ impl Vault {
     /// Opens the vault at an address: a folder, or a URL such as `s3://bucket/prefix`, whose options come from the
     /// environment (`AWS_ACCESS_KEY_ID` and so on).
     pub fn open(address: &str, redrive: &crate::Redrive) -> Result<Self, VaultError> {
-        Self::open_with(address, redrive, std::env::vars())
+        Self::at(&VaultPlace::of_environment(address), redrive)
     }
 
     /// The same with the options of an object store given, by the names they have in the environment.
@@ -156,41 +169,26 @@ impl Vault {
         redrive: &crate::Redrive,
         options: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, VaultError> {
-        // What is told of it, in errors and rows, has no credentials.
-        let shown = if address.contains("://") { Secrets::default().mask(address) } else { address.to_owned() };
-        let wrong = |why: String| VaultError::Address { address: shown.clone(), why: Secrets::default().mask(&why) };
-        let mut local_folder = None;
-        let objects: Arc<dyn ObjectStore> = if address.contains("://") {
-            crate::tls::ensure_provider();
-            let url = url::Url::parse(address).map_err(|error| wrong(error.to_string()))?;
-            let mut options: BTreeMap<_, _> =
-                options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
-            // Who names an endpoint without TLS means it.
-            let is_plain = |name: &str| options.get(name).is_some_and(|endpoint| endpoint.starts_with("http://"));
-            if is_plain("aws_endpoint") || is_plain("aws_endpoint_url") {
-                options.entry("aws_allow_http".to_owned()).or_insert_with(|| "true".to_owned());
-            }
-            let (objects, prefix) =
-                object_store::parse_url_opts(&url, options).map_err(|error| wrong(error.to_string()))?;
-            Arc::new(PrefixStore::new(objects, prefix))
-        } else {
-            let folder = Path::new(address);
-            std::fs::create_dir_all(folder).map_err(|error| wrong(error.to_string()))?;
-            let local = LocalFileSystem::new_with_prefix(folder).map_err(|error| wrong(error.to_string()))?;
-            local_folder = Some(folder.into());
-            Arc::new(local.with_fsync(true))
-        };
-        Ok(Self {
-            address: shown.into(),
-            objects,
-            folder: local_folder,
+        Self::at(&VaultPlace { address: address.to_owned(), options: options.into_iter().collect() }, redrive)
+    }
+
+    /// Opens the vault at a place.
+    pub fn at(place: &VaultPlace, redrive: &crate::Redrive) -> Result<Self, VaultError> {
+        Ok(Self::over(objects::open(place, Patience::Usual)?, redrive))
+    }
+
+    fn over(opened: Objects, redrive: &crate::Redrive) -> Self {
+        Self {
+            address: opened.shown.into(),
+            objects: opened.objects,
+            folder: opened.folder,
             store: Arc::clone(&redrive.store),
             clock: Arc::clone(&redrive.clock),
             store_id: Arc::default(),
             spool: None,
             away: Away::new(redrive.events.clone(), Arc::clone(&redrive.clock)),
             at_hand: Arc::new(Semaphore::new(AT_HAND_MAX)),
-        })
+        }
     }
 
     /// The same with a spool for payloads that come while it is away.

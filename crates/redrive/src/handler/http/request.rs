@@ -156,14 +156,17 @@ fn encode_reserved(value: &str) -> String {
     encoded
 }
 
+/// What a placeholder stands for: a field of the input, or `a.b` for one inside of another.
+fn value<'i>(input: &'i Input, name: &str) -> Option<&'i Value> {
+    let mut steps = name.split(['.', '/']);
+    let first = steps.next().and_then(|step| input.get(step))?;
+    steps.try_fold(first, |value, step| value.get(step)).filter(|value| !value.is_null())
+}
+
 fn field(input: &Input, name: &str) -> Result<String, FailureReport> {
-    let pointer = format!("/{}", name.replace('.', "/"));
-    let mut steps = pointer.split('/').skip(1);
-    let first = steps.next().and_then(|step| input.get(step));
-    let found = steps.try_fold(first, |value, step| value.map(|value| value.get(step))).flatten();
-    match found {
+    match value(input, name) {
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(Value::Null) | None => {
+        None => {
             let message = format!("the input has no field {name:?}, which the request needs");
             Err(FailureReport { stage: Some("request".into()), ..FailureReport::new(Reason::RejectedInput, message) }
                 .with_code("MissingField"))
@@ -278,12 +281,11 @@ pub fn fill_json(value: &Value, input: &Input) -> Result<Value, FailureReport> {
     Ok(match value {
         Value::String(text) => {
             let template = Template::parse(text).map_err(FailureReport::message)?;
-            match template.0.as_slice() {
-                [Part::Field(name) | Part::Reserved(name)] if input.get(name).is_some_and(|value| !value.is_null()) => {
-                    input[name].clone()
-                }
-                _ => Value::String(template.fill(input)?),
-            }
+            let whole = match template.0.as_slice() {
+                [Part::Field(name) | Part::Reserved(name)] => self::value(input, name).cloned(),
+                _ => None,
+            };
+            whole.map_or_else(|| template.fill(input).map(Value::String), Ok)?
         }
         Value::Array(items) => Value::Array(items.iter().map(|item| fill_json(item, input)).collect::<Result<_, _>>()?),
         Value::Object(fields) => {
@@ -365,8 +367,10 @@ mod tests {
 
     #[test]
     fn json_keeps_the_types_of_the_input() {
-        let template = json!({"id": "{id}", "list": ["n {id}", true], "deep": {"o": "{o}"}});
+        let template = json!({"id": "{id}", "list": ["n {id}", true], "deep": {"o": "{o}", "k": "{o.k}"}});
         let value = fill_json(&template, &input(json!({"id": 7, "o": {"k": [1]}}))).expect("filled");
-        assert_eq!(value, json!({"id": 7, "list": ["n 7", true], "deep": {"o": {"k": [1]}}}));
+        assert_eq!(value, json!({"id": 7, "list": ["n 7", true], "deep": {"o": {"k": [1]}, "k": [1]}}));
+        let missing = fill_json(&template, &input(json!({"id": 7, "o": {"k": null}}))).expect_err("it has no o.k");
+        assert_eq!(missing.code.as_deref(), Some("MissingField"));
     }
 }

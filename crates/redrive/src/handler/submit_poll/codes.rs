@@ -4,52 +4,85 @@ use std::collections::BTreeMap;
 
 use redrive_core::dead::Gate;
 use redrive_core::failures::{Disposition, FailureReport, Reason};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-/// The tables that ship with Redrive, by name.
-const BUILT_IN: [(&str, &str); 2] =
-    [("in-res", include_str!("codes/in-res.json")), ("create-task", include_str!("codes/create-task.json"))];
+/// The tables that ship with Redrive: name, whose codes they have, and the table.
+const BUILT_IN: [(&str, &str, &str); 2] = [
+    ("in-res", "providers with in.php and res.php", include_str!("codes/in-res.json")),
+    ("create-task", "providers with createTask and getTaskResult", include_str!("codes/create-task.json")),
+];
 
 /// What one code means.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meaning {
     /// Why.
     pub reason: Reason,
     /// What to do; by default what the reason says.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub disposition: Option<Disposition>,
     /// Whether it may be replayed; by default what the reason says.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
     /// Whether the whole provider is held: our account with it needs a person.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold: bool,
     /// Seconds to wait at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_secs: Option<f64>,
     /// Whether the task is over for the provider, so that asking for it again is of no use: its id is unknown, has expired,
     /// or was given up. By default so if it is `unsolvable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spent: Option<bool>,
 }
 
+impl Meaning {
+    /// What happens to the job: what the table says, or else its reason.
+    pub fn disposition(&self) -> Disposition {
+        self.disposition.unwrap_or(self.reason.defaults().0)
+    }
+
+    /// Whether the job may be replayed once dead: what the table says, or else its reason.
+    pub fn gate(&self) -> Gate {
+        self.gate.unwrap_or(self.reason.defaults().1)
+    }
+
+    /// Whether the task is over for the provider.
+    pub fn is_spent(&self) -> bool {
+        self.spent.unwrap_or(self.reason == Reason::Unsolvable)
+    }
+}
+
 /// A table of codes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Codes(BTreeMap<String, Meaning>);
 
 impl Codes {
     /// A table that ships with Redrive.
     pub fn built_in(name: &str) -> Option<Self> {
-        let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+        let (.., text) = BUILT_IN.iter().find(|(known, ..)| *known == name)?;
         Some(serde_json::from_str(text).expect("the tables that ship are valid"))
     }
 
     /// The names of the tables that ship with Redrive.
     pub fn built_in_names() -> impl Iterator<Item = &'static str> {
-        BUILT_IN.iter().map(|(name, _)| *name)
+        BUILT_IN.iter().map(|(name, ..)| *name)
+    }
+
+    /// Whose codes a table that ships with Redrive has.
+    pub fn built_in_for(name: &str) -> Option<&'static str> {
+        BUILT_IN.iter().find(|(known, ..)| *known == name).map(|(_, whose, _)| *whose)
+    }
+
+    /// The codes and what each means, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Meaning)> {
+        self.0.iter().map(|(code, meaning)| (code.as_str(), meaning))
     }
 
     /// Whether a code means that a task's id is spent. What nobody knows does not: its task may have been paid for.
     pub fn is_spent(&self, code: &str) -> bool {
-        self.0.get(code).is_some_and(|meaning| meaning.spent.unwrap_or(meaning.reason == Reason::Unsolvable))
+        self.0.get(code).is_some_and(Meaning::is_spent)
     }
 
     /// What a code means, as a failure.

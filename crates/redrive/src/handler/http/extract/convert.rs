@@ -98,7 +98,7 @@ impl Kind {
     }
 
     fn wrong(self, found: &str) -> Lack {
-        Lack::Wrong(MissKind::wrong(self.name(), found))
+        Lack::Wrong(MissKind::wrong(self.name(), &found.replace(RAISED, " ")))
     }
 }
 

@@ -1,0 +1,164 @@
+//! Trying whether a vault takes, gives back and removes a payload.
+//!
+//! What is written is a payload of this store like any other, under a place that nobody else has: it meets nobody's files, and
+//! what a kill leaves of it is collected like any payload that no row knows. Folders that were not there before go again.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use object_store::ObjectStoreExt;
+use redrive_core::payloads::{PayloadHash, PayloadPlace};
+
+use super::objects::{self, Patience, VaultPlace};
+use super::{Vault, VaultError};
+use crate::Redrive;
+
+/// How long each step is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A vault that is well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// Where it is, without credentials.
+    pub address: String,
+    /// Where requests go, if somebody said so.
+    pub endpoint: Option<String>,
+}
+
+/// What was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Opening it.
+    Open,
+    /// Writing a payload.
+    Write,
+    /// Reading it again.
+    Read,
+    /// Removing it.
+    Remove,
+}
+
+/// A vault that is not well.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.told())]
+pub struct CheckFailed {
+    /// Where it is, without credentials.
+    pub address: String,
+    /// Where requests go, if somebody said so.
+    pub endpoint: Option<String>,
+    /// What did not work.
+    pub step: Step,
+    /// Why.
+    pub why: String,
+    /// What to do about it, as far as that can be told.
+    pub advice: Option<&'static str>,
+    /// The place of what was written and may still be there.
+    pub left: Option<String>,
+}
+
+impl CheckFailed {
+    fn told(&self) -> String {
+        let Self { address, endpoint, step, why, advice, left } = self;
+        let at = endpoint.as_ref().map(|endpoint| format!(" (at {endpoint})")).unwrap_or_default();
+        let what = match step {
+            Step::Open => "it cannot be opened",
+            Step::Write => "a payload cannot be written",
+            Step::Read => "a payload that was written cannot be read",
+            Step::Remove => "a payload that was written cannot be removed",
+        };
+        let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+        let left = left.as_ref().map(|place| format!("; {place} may be left there")).unwrap_or_default();
+        format!("{address}{at}: {what}: {why}{advice}{left}")
+    }
+}
+
+/// Writes a small payload to a vault, reads it, and removes it again, whatever came of the rest.
+pub async fn check(place: &VaultPlace, redrive: &Redrive) -> Result<Checked, CheckFailed> {
+    let endpoint = place.endpoint().map(|endpoint| redrive_core::secrets::Secrets::default().mask(endpoint));
+    let failed = |(step, error, left): (Step, VaultError, Option<String>)| CheckFailed {
+        address: place.shown(),
+        endpoint: endpoint.clone(),
+        step,
+        advice: advice(&error, place),
+        why: error.in_short(),
+        left,
+    };
+    let opened = objects::open(place, Patience::None).map_err(|error| failed((Step::Open, error, None)))?;
+    let vault = Vault::over(opened, redrive);
+    vault.check().await.map_err(failed)?;
+    Ok(Checked { address: place.shown(), endpoint: endpoint.clone() })
+}
+
+impl Vault {
+    async fn check(&self) -> Result<(), (Step, VaultError, Option<String>)> {
+        let opening = |error| (Step::Open, error, None);
+        let bytes: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(64).collect();
+        let packed = zstd::bulk::compress(&bytes, 0).map_err(|error| opening(self.io_failed(error)))?;
+        let hash = PayloadHash::from_bytes(*blake3::hash(&bytes).as_bytes());
+        let store = self.store_id().await.map_err(opening)?;
+        let place = PayloadPlace { store: Some(store), hash, salt: fastrand::u32(..) };
+        let made = self.folder.as_deref().map(|folder| missing(folder, &place.to_string())).unwrap_or_default();
+        let tried = self.write_and_read(&place, packed).await;
+        let removed = self.within(PATIENCE, self.delete(&place)).await;
+        made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+        match (tried, removed) {
+            (Ok(()), Ok(())) => Ok(()),
+            (Ok(()), Err(error)) => Err((Step::Remove, error, Some(place.to_string()))),
+            (Err((step, error)), Ok(())) => Err((step, error, None)),
+            // What was refused is not there; what nobody answered may be.
+            (Err((Step::Write, error)), Err(_)) if !matches!(error, VaultError::NoAnswer { .. }) => {
+                Err((Step::Write, error, None))
+            }
+            (Err((step, error)), Err(_)) => Err((step, error, Some(place.to_string()))),
+        }
+    }
+
+    async fn write_and_read(&self, place: &PayloadPlace, packed: Vec<u8>) -> Result<(), (Step, VaultError)> {
+        let path = place.to_string().into();
+        let write = async { self.objects.put(&path, packed.clone().into()).await.map_err(|e| self.objects_failed(e)) };
+        self.within(PATIENCE, write).await.map_err(|error| (Step::Write, error))?;
+        let read = async {
+            let object = self.objects.get(&path).await.map_err(|error| self.objects_failed(error))?;
+            object.bytes().await.map_err(|error| self.objects_failed(error))
+        };
+        let read = self.within(PATIENCE, read).await.map_err(|error| (Step::Read, error))?;
+        match read == packed {
+            true => Ok(()),
+            false => Err((Step::Read, VaultError::Damaged(place.hash.to_string()))),
+        }
+    }
+}
+
+/// The folders on the way to a place that are not there, the deepest first.
+fn missing(folder: &Path, place: &str) -> Vec<PathBuf> {
+    let path = folder.join(place);
+    let inside = path.ancestors().skip(1).take_while(|ancestor| *ancestor != folder);
+    inside.filter(|ancestor| !ancestor.exists()).map(Path::to_owned).collect()
+}
+
+/// What to do about an error.
+fn advice(error: &VaultError, place: &VaultPlace) -> Option<&'static str> {
+    let said = error.in_short();
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if place.folder().is_some() {
+        return None;
+    }
+    if !place.has_key() && !matches!(error, VaultError::Address { .. }) {
+        return Some(
+            "no key is named: access_key_id and secret_access_key of [vault], or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        );
+    }
+    if has(&["NoSuchBucket"]) {
+        return Some("make the bucket, or name another in the vault's URL");
+    }
+    if has(&["SignatureDoesNotMatch", "InvalidAccessKeyId", "NotSignedUp"]) {
+        return Some("the key or its secret is wrong");
+    }
+    if has(&["AuthorizationHeaderMalformed", "PermanentRedirect"]) {
+        return Some("the region may be wrong: region of [vault], or AWS_REGION");
+    }
+    if has(&["AccessDenied"]) {
+        return Some("the key must be allowed to put, get and delete objects, and to list the bucket");
+    }
+    None
+}
