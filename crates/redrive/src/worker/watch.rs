@@ -34,7 +34,8 @@ pub(super) async fn run(context: Arc<Context>) {
         if change.is_about(Topic::Pipelines) {
             pauses::look(&context).await;
         }
-        if change.is_about_any(&[Topic::Jobs, Topic::Breakers, Topic::Pipelines]) {
+        // Replays, too: one that is over, or paused, ends the work on its lane.
+        if change.is_about_any(&[Topic::Jobs, Topic::Breakers, Topic::Pipelines, Topic::Replays]) {
             context.jobs_changed.send_replace(());
         }
         if change.is_about(Topic::Leases) && change != Change::ALL {
