@@ -116,9 +116,18 @@ pub fn limit(fed: &Fed) -> Option<String> {
 }
 
 /// What is said of a last line that was left out.
-pub fn unfinished(fed: &Fed) -> Option<&'static str> {
-    fed.unfinished
-        .then_some("the last line of the file is still being written; the same command takes it once it is whole")
+pub fn unfinished(fed: &Fed) -> Option<String> {
+    let why = cut(fed.unfinished.as_ref()?, 60);
+    Some(format!(
+        "the last line of the file is still being written: {why}\n  the same command takes it once it is whole"
+    ))
+}
+
+/// What is said of letters of before that are too many to be replayed at once.
+pub fn untaken(fed: &Fed, pipeline: &PipelineName) -> Option<String> {
+    let (noted, dead) = (fed.dead.len() as u64, fed.known_dead);
+    let all = format!("redrive replay start --pipeline {pipeline}");
+    (noted > 0 && noted < dead).then(|| format!("only {noted} of the {dead} that died before are taken at once: {all}"))
 }
 
 /// Whether lines of the input were not taken, so that they have to be given again.
@@ -194,4 +203,23 @@ fn print_survey(feed: &Feed, Survey { fed, examples }: &Survey) -> Result<()> {
         out!("  {key}  {}", cut(&input, room))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::ids::JobId;
+    use redrive_core::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn letters_that_are_too_many_are_told() {
+        let pipeline = "shop".parse().expect("a name");
+        let dead = vec![JobId::new(Timestamp::from_millis(0), 0); 2];
+        let fed = Fed { known_dead: 3, dead, ..Fed::default() };
+        let told = untaken(&fed, &pipeline).expect("one is left");
+        assert!(told.contains("only 2 of the 3") && told.contains("redrive replay start --pipeline shop"), "{told}");
+        assert_eq!(untaken(&Fed { known_dead: 2, ..fed.clone() }, &pipeline), None);
+        assert_eq!(untaken(&Fed { dead: Vec::new(), ..fed }, &pipeline), None, "they were not asked for");
+    }
 }

@@ -42,8 +42,8 @@ pub struct Fed {
     pub broken: u64,
     /// Whether all was read.
     pub complete: bool,
-    /// Whether the last line of a file was left out because somebody is writing it: the next reading takes it.
-    pub unfinished: bool,
+    /// Why the last line of a file was left out, if somebody is writing it: the next reading takes it.
+    pub unfinished: Option<String>,
     /// Whether as many new tasks were taken as were allowed; more may be left.
     pub limited: bool,
     /// Tasks of a stream that had come, and were not taken because as many were as were allowed: they are nowhere else.
@@ -182,8 +182,8 @@ impl Feed {
         let read = reading.await.map_err(|panic| Error::Internal(format!("reading tasks ended: {panic}")))?;
         let (refused, end) = read?;
         fed.broken = refused;
-        fed.unfinished = end.is_unfinished;
         fed.complete = fed.limited || if is_stream { !end.is_cut } else { !self.stop.is_cancelled() };
+        fed.unfinished = end.unfinished;
         Ok(fed)
     }
 

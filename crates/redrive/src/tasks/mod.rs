@@ -86,12 +86,12 @@ pub(super) struct ReadTask {
 }
 
 /// How a reading ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ReadEnd {
     /// Whether a stream was left before its end.
     is_cut: bool,
-    /// Whether the last line of a file was left out because somebody is writing it.
-    is_unfinished: bool,
+    /// Why the last line of a file was left out, if somebody is writing it.
+    unfinished: Option<String>,
 }
 
 impl Tasks {
@@ -188,19 +188,19 @@ impl Tasks {
         mut each: impl FnMut(Result<ReadTask, BrokenLine>) -> bool,
     ) -> Result<ReadEnd, TasksError> {
         let unreadable = |source| TasksError::Unreadable { place: self.name.clone(), source };
-        let Opened { reader, is_packed, is_cut, is_unfinished } = self.bytes(attention)?;
+        let Opened { reader, is_packed, is_cut, unfinished } = self.bytes(attention)?;
         let mut records = match Records::of(reader, self.format, &self.extension) {
             Ok(records) => records,
             Err(error) if is_packed => {
                 let is_cut = is_cut.load(Ordering::Relaxed);
                 each(Err(if is_cut { not_come(1) } else { breaks_off(1, &error) }));
-                return Ok(ReadEnd { is_cut, is_unfinished: false });
+                return Ok(ReadEnd { is_cut, unfinished: None });
             }
             Err(error) => return Err(unreadable(error)),
         };
         let (mut namer, mut line) = (Namer::of(naming), 0);
         let is_cut = || is_cut.load(Ordering::Relaxed);
-        let end = || ReadEnd { is_cut: is_cut(), is_unfinished: false };
+        let end = || ReadEnd { is_cut: is_cut(), unfinished: None };
         loop {
             let record = match records.next() {
                 Ok(Some(record)) => record,
@@ -217,8 +217,8 @@ impl Tasks {
                 return Ok(end());
             }
             // It stays in the file: the next reading takes it.
-            if is_unfinished.load(Ordering::Relaxed) && !record.is_whole {
-                return Ok(ReadEnd { is_unfinished: true, ..end() });
+            if let Some(why) = unfinished.get().filter(|_| !record.is_whole) {
+                return Ok(ReadEnd { unfinished: Some(why.clone()), ..end() });
             }
             let Some(task) = task(redrive, &mut namer, record)? else { continue };
             if !each(task) {

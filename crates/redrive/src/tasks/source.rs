@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -46,8 +46,8 @@ pub(super) struct Opened {
     pub(super) is_packed: bool,
     /// Set once a stream was left before its end: its last line may not be whole.
     pub(super) is_cut: Arc<AtomicBool>,
-    /// Set once a file ended in the middle of a line that somebody may be writing.
-    pub(super) is_unfinished: Arc<AtomicBool>,
+    /// Why the last line of a file may not be whole, once its end was seen and somebody may be writing it.
+    pub(super) unfinished: Arc<OnceLock<String>>,
 }
 
 /// A file from its beginning, no longer than it was when it was opened: what is added meanwhile belongs to the next reading.
@@ -60,8 +60,8 @@ pub(super) fn file(file: &File, length: u64, is_private: bool) -> io::Result<Ope
     let length = if is_packed { u64::MAX } else { length };
     let patience = (!is_packed && !is_private).then(Patience::default);
     let bounded = Bounded { patience, ..Bounded::of(file, length)? };
-    let is_unfinished = Arc::clone(&bounded.is_unfinished);
-    Ok(Opened { is_unfinished, ..unpacked(bounded, Arc::default())? })
+    let unfinished = Arc::clone(&bounded.unfinished);
+    Ok(Opened { unfinished, ..unpacked(bounded, Arc::default())? })
 }
 
 /// The same, as it is.
@@ -86,7 +86,7 @@ fn unpacked(mut raw: impl Read + Send + 'static, is_cut: Arc<AtomicBool>) -> io:
         (_, true) => Box::new(BufReader::with_capacity(CHUNK, zstd::Decoder::with_buffer(whole)?)),
         _ => Box::new(whole),
     };
-    Ok(Opened { reader, is_packed: is_gzip || is_zstd, is_cut, is_unfinished: Arc::default() })
+    Ok(Opened { reader, is_packed: is_gzip || is_zstd, is_cut, unfinished: Arc::default() })
 }
 
 /// The first bytes: as many as tell whether they are compressed.
@@ -113,22 +113,28 @@ struct Bounded {
     last: u8,
     /// How the end of the last line is waited for, where somebody may be writing it.
     patience: Option<Patience>,
-    is_unfinished: Arc<AtomicBool>,
+    unfinished: Arc<OnceLock<String>>,
 }
 
 impl Bounded {
     fn of(file: &File, length: u64) -> io::Result<Self> {
         let file = file.try_clone()?;
-        Ok(Self { file, at: 0, length, last: b'\n', patience: None, is_unfinished: Arc::default() })
+        Ok(Self { file, at: 0, length, last: b'\n', patience: None, unfinished: Arc::default() })
     }
 
     /// Whether there may be more where the bytes end in the middle of a line; waits a little for it.
     fn may_go_on(&mut self) -> io::Result<bool> {
         let Some(patience) = &mut self.patience else { return Ok(false) };
         let more = || Ok(self.file.read_at(&mut [0], self.at)? > 0);
-        let mid_line = patience.wait(&self.file, more)?;
-        self.is_unfinished.store(mid_line == MidLine::Unfinished, Ordering::Relaxed);
-        Ok(mid_line == MidLine::Again)
+        Ok(match patience.wait(&self.file, more)? {
+            MidLine::Again => true,
+            MidLine::Whole => false,
+            MidLine::Unfinished(why) => {
+                // Whoever looks at the end twice is told what was seen first.
+                let _ = self.unfinished.set(why);
+                false
+            }
+        })
     }
 
     fn read_once(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

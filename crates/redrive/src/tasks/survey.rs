@@ -57,7 +57,7 @@ impl Feed {
         drop(batches);
         let read = reading.await.map_err(|panic| Error::Internal(format!("reading tasks ended: {panic}")))?;
         let (refused, end) = read?;
-        (survey.fed.broken, survey.fed.unfinished) = (refused, end.is_unfinished);
+        (survey.fed.broken, survey.fed.unfinished) = (refused, end.unfinished);
         survey.fed.complete = true;
         Ok(survey)
     }

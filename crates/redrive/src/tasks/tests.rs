@@ -201,7 +201,7 @@ impl Writing {
         Self { folder, file }
     }
 
-    /// The inputs, and whether a last line was left out.
+    /// The inputs, and whether a last line was left out, for what this process does.
     fn read(&self, name: &str) -> (Vec<serde_json::Value>, bool) {
         let tasks = Tasks::open(&self.folder.path().join(name), TaskFormat::Auto).expect("opened");
         let mut inputs = Vec::new();
@@ -210,7 +210,9 @@ impl Writing {
             true
         };
         let end = tasks.read(&redrive(), &Naming::default(), each).expect("read");
-        (inputs, end.is_unfinished)
+        let process = format!("process {} (", std::process::id());
+        assert!(end.unfinished.as_ref().is_none_or(|why| why.starts_with(&process)), "{:?}", end.unfinished);
+        (inputs, end.unfinished.is_some())
     }
 }
 

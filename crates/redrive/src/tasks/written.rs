@@ -36,14 +36,14 @@ pub(super) struct Patience {
 }
 
 /// What to do where the bytes end in the middle of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MidLine {
     /// Read again: it may still get its end.
     Again,
     /// It is the last line, as whoever wrote it left it.
     Whole,
-    /// It may be half of a line.
-    Unfinished,
+    /// It may be half of a line, for this reason.
+    Unfinished(String),
 }
 
 impl Patience {
@@ -56,10 +56,11 @@ impl Patience {
     /// after it was seen whether anybody writes, so that nothing comes between the two.
     pub(super) fn wait(&mut self, file: &File, more: impl Fn() -> io::Result<bool>) -> io::Result<MidLine> {
         let (first, last) = *self.since.get_or_insert_with(|| (Instant::now(), Instant::now()));
-        let is_written = is_open_for_writing(file);
+        let writer = writer_of(file);
         if more()? {
             return Ok(MidLine::Again);
         }
+        let is_written = writer.is_some();
         let has_closed = self.was_written && !is_written;
         self.was_written |= is_written;
         let is_quiet = last.elapsed() >= WATCHED;
@@ -67,7 +68,7 @@ impl Patience {
             return Ok(MidLine::Whole);
         }
         if first.elapsed() >= WAIT_MAX {
-            return Ok(MidLine::Unfinished);
+            return Ok(MidLine::Unfinished(writer.unwrap_or_else(|| "it grows".to_owned())));
         }
         std::thread::sleep(LOOK_EVERY);
         Ok(MidLine::Again)
@@ -80,10 +81,10 @@ fn is_recent(file: &File) -> io::Result<bool> {
     Ok(changed.elapsed().is_ok_and(|ago| ago < RECENT))
 }
 
-/// Whether any process that can be seen has a file open for writing.
-fn is_open_for_writing(file: &File) -> bool {
-    let Ok(ours) = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())) else { return false };
-    let (Some(name), Ok(metadata)) = (ours.file_name(), file.metadata()) else { return false };
+/// Which process that can be seen has a file open for writing, if any has, in words.
+fn writer_of(file: &File) -> Option<String> {
+    let ours = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    let (name, metadata) = (ours.file_name()?, file.metadata().ok()?);
     let is_same = |fd: &Path| {
         let same_name = fs::read_link(fd).is_ok_and(|path| path.file_name() == Some(name));
         // Names first: to look at a file may take long where a network does not answer.
@@ -91,7 +92,9 @@ fn is_open_for_writing(file: &File) -> bool {
     };
     let of_process = |process: PathBuf| entries(&process.join("fd")).map(move |fd| (process.clone(), fd));
     let mut open = processes().flat_map(of_process).filter(|(_, fd)| is_same(fd));
-    open.any(|(process, fd)| is_writable(&process, &fd))
+    let (process, _) = open.find(|(process, fd)| is_writable(process, fd))?;
+    let called = fs::read_to_string(process.join("comm")).unwrap_or_default();
+    Some(format!("process {} ({}) has it open", process.file_name()?.display(), called.trim()))
 }
 
 fn processes() -> impl Iterator<Item = PathBuf> {

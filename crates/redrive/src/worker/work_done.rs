@@ -25,15 +25,19 @@ pub struct WorkDone {
 }
 
 impl WorkDone {
+    fn add_letter(&mut self, job: JobId) {
+        self.died += 1;
+        if self.letters.len() < LETTERS_MAX {
+            self.letters.push(job);
+        }
+    }
+
     /// Adds a settlement that was applied.
     fn add(&mut self, settlement: &Settlement) {
         match settlement.decision.destination {
             Destination::Done => self.done += 1,
             Destination::Dead { .. } if settlement.decision.death() == Death::First => {
-                self.died += 1;
-                if self.letters.len() < LETTERS_MAX {
-                    self.letters.push(settlement.lease.job);
-                }
+                self.add_letter(settlement.lease.job);
             }
             Destination::Dead { .. } | Destination::Queue { .. } => {}
         }
@@ -57,5 +61,18 @@ impl WorkDoneSoFar {
     pub(super) fn add<'a>(&self, settlements: impl Iterator<Item = &'a Settlement>) {
         let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         settlements.for_each(|settlement| done.add(settlement));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_core::time::Timestamp;
+
+    #[test]
+    fn all_that_died_are_counted_and_not_all_are_noted() {
+        let mut done = WorkDone::default();
+        (0..=LETTERS_MAX).for_each(|n| done.add_letter(JobId::new(Timestamp::from_millis(0), n as u128)));
+        assert_eq!((done.died, done.letters.len()), (LETTERS_MAX as u64 + 1, LETTERS_MAX));
     }
 }

@@ -59,11 +59,8 @@ impl RunEnd {
         if left_out > 0 {
             say!("  {left_out} left out: permanently failed, or in another replay");
         }
-        if (self.fed.dead.len() as u64) < self.fed.known_dead {
-            let (noted, dead, name) = (self.fed.dead.len(), self.fed.known_dead, &self.name);
-            say!(
-                "  only {noted} of the {dead} that died before are taken at once: redrive replay start --pipeline {name}"
-            );
+        if let Some(untaken) = feed::untaken(&self.fed, &self.name) {
+            say!("  {untaken}");
         }
         if is_open {
             say!("  the rest waits: redrive replay show last, redrive replay resume last");
