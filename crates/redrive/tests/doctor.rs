@@ -1,16 +1,20 @@
 //! What `doctor` finds out about the vault, on a real S3 server and in folders, and that it leaves nothing behind.
 
+#[allow(dead_code, reason = "another test binary needs the rest")]
+#[path = "support/misbehaving/ports.rs"]
+mod ports;
 #[path = "support/s3.rs"]
 mod s3;
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
 use redrive::config::{Config, Setting};
 use redrive::doctor::{Finding, examine};
 use tempfile::TempDir;
 
+use ports::ClosedPort;
 use s3::S3;
 
 /// A folder with a store, or with none yet, and a configuration.
@@ -51,20 +55,30 @@ fn section(s3: &S3, bucket: &str, secret: &str) -> String {
     )
 }
 
+/// Reads a request to its end: a connection that is closed before that is reset, and its answer may be lost.
+fn take_request(stream: &TcpStream) {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    for line in reader.by_ref().lines().map_while(Result::ok).take_while(|line| !line.is_empty()) {
+        let header = line.to_ascii_lowercase();
+        length = header.strip_prefix("content-length:").map_or(length, |value| value.trim().parse().expect("a length"));
+    }
+    let _ = reader.read_exact(&mut vec![0; length]);
+}
+
 /// A server that gives every request the same answer, as S3 does when it refuses.
-fn refusing(status: &'static str, code: &'static str) -> SocketAddr {
+fn refusing(status: &'static str, code: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let mut head = BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
-            let _ = head.by_ref().count();
+            take_request(&stream);
             let body = format!("<Error><Code>{code}</Code><Message>no</Message></Error>");
-            let length = body.len();
-            let _ = write!(&stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let _ = write!(&stream, "{head}{body}");
         }
     });
-    address
+    endpoint
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -123,14 +137,15 @@ async fn the_vault_of_the_reference_works() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_with_a_bucket_is_told_with_what_to_do() {
     let (s3, place) = (S3::start(), Place::new());
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|closed| closed.local_addr()).expect("a port");
-    let at = |address: SocketAddr| section(&s3, "evidence", "x").replace(&s3.address.to_string(), &address.to_string());
+    let closed = ClosedPort::reserve();
+    let own = format!("http://{}", s3.address);
+    let at = |endpoint: String| section(&s3, "evidence", "x").replace(&own, &endpoint);
     for (config, expected) in [
         (section(&s3, "evidence", "an0ther-secret"), "; the key or its secret is wrong"),
         (at(refusing("404 Not Found", "NoSuchBucket")), "; make the bucket, or name another in the vault's URL"),
         (at(refusing("403 Forbidden", "AccessDenied")), "; the key must be allowed to put, get and delete objects"),
         (at(refusing("400 Bad Request", "AuthorizationHeaderMalformed")), "; the region may be wrong"),
-        (at(closed), "a payload cannot be written: "),
+        (at(closed.url("")), "a payload cannot be written: "),
         ("vault = \"http://127.0.0.1:9000/evidence\"\n".to_owned(), "expected a folder, or s3://bucket/prefix"),
         ("[vault]\nurl = \"s3://b\"\nendpoint = \"127.0.0.1:9000\"\n".to_owned(), "write http://host:9000"),
         (

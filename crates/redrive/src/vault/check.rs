@@ -74,6 +74,10 @@ impl CheckFailed {
 
 /// Writes a small payload to a vault, reads it, and removes it again, whatever came of the rest.
 pub async fn check(place: &VaultPlace, redrive: &Redrive) -> Result<Checked, CheckFailed> {
+    check_within(PATIENCE, place, redrive).await
+}
+
+async fn check_within(patience: Duration, place: &VaultPlace, redrive: &Redrive) -> Result<Checked, CheckFailed> {
     let endpoint = place.endpoint().map(|endpoint| redrive_core::secrets::Secrets::default().mask(endpoint));
     let failed = |(step, error, left): (Step, VaultError, Option<String>)| CheckFailed {
         address: place.shown(),
@@ -85,12 +89,12 @@ pub async fn check(place: &VaultPlace, redrive: &Redrive) -> Result<Checked, Che
     };
     let opened = objects::open(place, Patience::None).map_err(|error| failed((Step::Open, error, None)))?;
     let vault = Vault::over(opened, redrive);
-    vault.check().await.map_err(failed)?;
+    vault.check(patience).await.map_err(failed)?;
     Ok(Checked { address: place.shown(), endpoint: endpoint.clone() })
 }
 
 impl Vault {
-    async fn check(&self) -> Result<(), (Step, VaultError, Option<String>)> {
+    async fn check(&self, patience: Duration) -> Result<(), (Step, VaultError, Option<String>)> {
         let opening = |error| (Step::Open, error, None);
         let bytes: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(64).collect();
         let packed = zstd::bulk::compress(&bytes, 0).map_err(|error| opening(self.io_failed(error)))?;
@@ -98,8 +102,8 @@ impl Vault {
         let store = self.store_id().await.map_err(opening)?;
         let place = PayloadPlace { store: Some(store), hash, salt: fastrand::u32(..) };
         let made = self.folder.as_deref().map(|folder| missing(folder, &place.to_string())).unwrap_or_default();
-        let tried = self.write_and_read(&place, packed).await;
-        let removed = self.within(PATIENCE, self.delete(&place)).await;
+        let tried = self.write_and_read(patience, &place, packed).await;
+        let removed = self.within(patience, self.delete(&place)).await;
         made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
         match (tried, removed) {
             (Ok(()), Ok(())) => Ok(()),
@@ -113,15 +117,20 @@ impl Vault {
         }
     }
 
-    async fn write_and_read(&self, place: &PayloadPlace, packed: Vec<u8>) -> Result<(), (Step, VaultError)> {
+    async fn write_and_read(
+        &self,
+        patience: Duration,
+        place: &PayloadPlace,
+        packed: Vec<u8>,
+    ) -> Result<(), (Step, VaultError)> {
         let path = place.to_string().into();
         let write = async { self.objects.put(&path, packed.clone().into()).await.map_err(|e| self.objects_failed(e)) };
-        self.within(PATIENCE, write).await.map_err(|error| (Step::Write, error))?;
+        self.within(patience, write).await.map_err(|error| (Step::Write, error))?;
         let read = async {
             let object = self.objects.get(&path).await.map_err(|error| self.objects_failed(error))?;
             object.bytes().await.map_err(|error| self.objects_failed(error))
         };
-        let read = self.within(PATIENCE, read).await.map_err(|error| (Step::Read, error))?;
+        let read = self.within(patience, read).await.map_err(|error| (Step::Read, error))?;
         match read == packed {
             true => Ok(()),
             false => Err((Step::Read, VaultError::Damaged(place.hash.to_string()))),
@@ -161,4 +170,30 @@ fn advice(error: &VaultError, place: &VaultPlace) -> Option<&'static str> {
         return Some("the key must be allowed to put, get and delete objects, and to list the bucket");
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What nobody answered may have been done: its place is told, so that somebody can look.
+    #[tokio::test]
+    async fn a_vault_that_never_answers_is_not_waited_for_without_end() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let endpoint = format!("http://{}", silent.local_addr().expect("an address"));
+        let options = [
+            ("AWS_ENDPOINT_URL_S3", endpoint.as_str()),
+            ("AWS_ACCESS_KEY_ID", "the-id"),
+            ("AWS_SECRET_ACCESS_KEY", "the-secret"),
+        ];
+        let options = options.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let place = VaultPlace { address: "s3://evidence/pages".to_owned(), options: options.into_iter().collect() };
+        let redrive = Redrive::open("memory:").await.expect("opened");
+        let failed = check_within(Duration::from_millis(50), &place, &redrive).await.expect_err("it never answers");
+        assert_eq!(failed.step, Step::Write);
+        let left = failed.left.as_deref().expect("it may be there");
+        assert!(left.parse::<PayloadPlace>().is_ok(), "{left}");
+        let told = failed.to_string();
+        assert!(told.contains("no answer within") && told.ends_with("may be left there"), "{told}");
+    }
 }
