@@ -24,6 +24,42 @@ pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 /// At most so much counts between two looks: a longer time was not watched.
 const PASSED_MAX: Duration = Duration::from_secs(2);
 
+/// What is known of a worker's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Presence {
+    /// It lives, as far as is known.
+    Alive,
+    /// Nothing proves that it lives, and it has sent no heartbeat for too long.
+    Silent,
+    /// It is gone: the next worker takes over from it.
+    Gone,
+    /// It is reached through another process.
+    Elsewhere,
+}
+
+impl Presence {
+    /// Decides it, of a worker that is not known to be gone or is, and of its last heartbeat if nothing else proves that it lives.
+    pub fn of(alive: bool, remote: bool, unproven: Option<LastBeat>, now: Timestamp) -> Self {
+        match (alive, remote) {
+            (false, _) => Self::Gone,
+            (true, true) => Self::Elsewhere,
+            (true, false) if unproven.is_some_and(|beat| now.since(beat.seen_at) > SILENT_AFTER) => Self::Silent,
+            (true, false) => Self::Alive,
+        }
+    }
+
+    /// The name in JSON and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Silent => "silent",
+            Self::Gone => "gone",
+            Self::Elsewhere => "elsewhere",
+        }
+    }
+}
+
 /// A pipeline that a worker works on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {
@@ -106,6 +142,16 @@ mod tests {
         }
         assert_eq!(silences.look([beat(1, 7)], SECOND), [beat(1, 7)]);
         assert_eq!(silences.look([beat(1, 8)], SECOND), [], "a heartbeat, at whatever time by whatever clock");
+    }
+
+    #[test]
+    fn who_is_not_proven_to_live_is_silent_after_fifteen_seconds() {
+        let seen = |secs: i64| Presence::of(true, false, Some(beat(1, 0)), Timestamp::from_millis(secs * 1_000));
+        assert_eq!((seen(15), seen(16)), (Presence::Alive, Presence::Silent));
+        let late = Timestamp::from_millis(60_000);
+        assert_eq!(Presence::of(true, false, None, late), Presence::Alive, "its process is proven to live");
+        assert_eq!(Presence::of(true, true, None, late), Presence::Elsewhere);
+        assert_eq!(Presence::of(false, true, Some(beat(1, 0)), late), Presence::Gone);
     }
 
     #[test]

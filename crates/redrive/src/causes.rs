@@ -7,10 +7,11 @@ use std::time::Duration;
 use redrive_core::actors::{Actor, Via};
 use redrive_core::causes::changes::{Circumstances, change, recovered};
 use redrive_core::causes::rules::own_key;
-use redrive_core::causes::{CauseChange, CauseEdit, CauseId, CauseRules, ID_DIGITS, SplitBy};
+use redrive_core::causes::{CauseChange, CauseEdit, CauseId, CauseRules, CauseState, ID_DIGITS, SplitBy};
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    CauseChanged, ChangeCause, FindCause, ReplayView, ResolveLetters, ResolvedLetter, Unresolved,
+    CauseChanged, CauseView, ChangeCause, FindCause, ListCauses, ReplayView, ResolveLetters, ResolvedLetter, Unresolved,
 };
 
 use crate::engine::Redrive;
@@ -24,6 +25,32 @@ const TRIES_MAX: u32 = 50;
 
 /// Letters that are resolved anew at once.
 const CHUNK: u32 = 500;
+
+/// Which causes are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct CausesAsked {
+    /// Only of this pipeline.
+    pub pipeline: Option<PipelineName>,
+    /// Only in one of these states; none means any.
+    pub states: Vec<CauseState>,
+    /// Only of this owner.
+    pub owner: Option<String>,
+    /// Whether causes without a dead letter are listed too. Those that are resolved have none: who asks for them means them anyway.
+    pub all: bool,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Causes that were found.
+#[derive(Clone, Debug)]
+pub struct FoundCauses {
+    /// Those with the most dead letters first.
+    pub causes: Vec<CauseView>,
+    /// Whether there are more.
+    pub more: bool,
+    /// How many letters are dead in all, whatever was asked for.
+    pub dead: u64,
+}
 
 /// The rules as they were last read, and when that was.
 #[derive(Default)]
@@ -43,6 +70,19 @@ impl KnownRules {
 }
 
 impl Redrive {
+    /// Causes by impact.
+    pub async fn list_causes(&self, asked: CausesAsked) -> Result<FoundCauses, Error> {
+        let CausesAsked { pipeline, states, owner, all, limit } = asked;
+        let with_empty = all || states.contains(&CauseState::Resolved);
+        let (one_more, now) = (limit.saturating_add(1), self.now());
+        let params = ListCauses { ids: Vec::new(), pipeline, states, owner, with_empty, limit: one_more, now };
+        let mut causes = self.store.list_causes(params).await?;
+        let more = causes.len() > limit as usize;
+        causes.truncate(limit as usize);
+        let dead: i64 = self.store.ledgers().await?.values().map(|ledger| ledger.dead).sum();
+        Ok(FoundCauses { causes, more, dead: u64::try_from(dead).unwrap_or(0) })
+    }
+
     /// The rules that people made by splitting causes.
     pub async fn cause_rules(&self) -> Result<Arc<CauseRules>, Error> {
         let rules = Arc::new(self.store.cause_rules().await?);

@@ -149,6 +149,7 @@ impl Error {
             Self::Config(ConfigError::Unreadable { .. }) => ErrorKind::Failed,
             Self::Config(_) | Self::Name(_) | Self::InputNotAnObject(_) | Self::KeyTooLong(_) => ErrorKind::Invalid,
             Self::NothingChosen | Self::ChosenTwice | Self::NoSink { .. } => ErrorKind::Invalid,
+            Self::Unchangeable { why: Unchangeable::Over(_), .. } => ErrorKind::Invalid,
             Self::AtWork { .. } | Self::Unchangeable { .. } | Self::ChangedMeanwhile(_) => ErrorKind::Refused,
             Self::Tasks(error) => error.kind(),
             Self::Dead(error) => error.kind(),

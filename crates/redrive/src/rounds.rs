@@ -1,5 +1,6 @@
 //! Rounds, for who holds a [`Redrive`]: which there are, and what the next one is called.
 
+use redrive_core::actors::Actor;
 use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::rounds::next_name;
 use redrive_store::contract::{BeginRound, ListRounds, RoundView};
@@ -20,11 +21,11 @@ impl Redrive {
     }
 
     /// Begins a round of a pipeline, and says its name: nobody else who begins one gets the same.
-    pub async fn begin_round(&self, pipeline: &PipelineName) -> Result<RoundName, Error> {
+    pub async fn begin_round(&self, pipeline: &PipelineName, by: &Actor) -> Result<RoundName, Error> {
         loop {
             let (pipeline, now) = (pipeline.clone(), self.now());
             let round = self.next_round(&pipeline).await?;
-            if self.store.begin_round(BeginRound { pipeline, round: round.clone(), now }).await? {
+            if self.store.begin_round(BeginRound { pipeline, round: round.clone(), by: by.clone(), now }).await? {
                 return Ok(round);
             }
         }

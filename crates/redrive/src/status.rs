@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::Pause;
+use redrive_core::workers::Presence;
 use redrive_store::contract::{AlertView, BreakerView, ListReplays, ReplayView, SinkView, WorkerView};
 use serde::Serialize;
 
@@ -24,7 +25,7 @@ pub struct Status {
     /// Targets whose breakers are not closed.
     pub breakers: Vec<BreakerView>,
     /// Workers, those that are gone included.
-    pub workers: Vec<WorkerView>,
+    pub workers: Vec<WorkerStatus>,
     /// Alerts that fire.
     pub alerts: Vec<AlertView>,
     /// Sinks that fail.
@@ -33,16 +34,27 @@ pub struct Status {
     pub pauses: BTreeMap<PipelineName, Pause>,
 }
 
+/// A worker, and what is known of its process.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkerStatus {
+    /// The worker.
+    #[serde(flatten)]
+    pub worker: WorkerView,
+    /// Whether it is there.
+    pub process: Presence,
+}
+
 impl Redrive {
     /// Where everything stands.
     pub async fn status(&self) -> Result<Status, Error> {
         let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None };
-        let sinks = self.store.list_sinks().await?;
+        let (sinks, now) = (self.store.list_sinks().await?, self.now());
+        let seen = |worker: WorkerView| WorkerStatus { process: worker.presence(now), worker };
         Ok(Status {
             pipelines: self.store.ledgers().await?,
             replays: self.store.list_replays(open).await?.items,
             breakers: self.store.list_breakers().await?,
-            workers: self.store.list_workers().await?,
+            workers: self.store.list_workers().await?.into_iter().map(seen).collect(),
             alerts: self.store.list_alerts().await?.into_iter().filter(|view| view.alert.is_firing()).collect(),
             failing_sinks: sinks.into_iter().filter(|sink| sink.failing_since.is_some()).collect(),
             pauses: self.store.pauses().await?,

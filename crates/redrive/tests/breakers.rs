@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use redrive::breakers::BreakerError;
 use redrive::chance::SeededChance;
 use redrive::contract::DeadFilter;
 use redrive::leases::EndedJob;
 use redrive::worker::Until;
-use redrive::{CancellationToken, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
-use redrive_core::breakers::{BreakerPolicy, BreakerState};
+use redrive::{CancellationToken, Error, ErrorKind, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
+use redrive_core::actors::{Actor, Via};
+use redrive_core::breakers::{BreakerPolicy, BreakerState, BreakerTurn, HeldBy};
 use redrive_core::causes::CauseRules;
 use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::LeasedJob;
@@ -23,7 +25,7 @@ use redrive_store::Store;
 use redrive_store::conformance::decorators::{Decorated, Delaying};
 use redrive_store::sqlite::SqliteStore;
 
-use self::in_memory::{eventually, over, redrive, replay_of};
+use self::in_memory::{at_start, eventually, over, redrive, replay_of};
 
 const CALLERS: u32 = 16;
 const JOBS: u32 = 20;
@@ -261,4 +263,23 @@ async fn who_knows_the_breakers_by_one_lane_is_told_what_is_held_beside_another(
     }
     assert_eq!(lease(Lane::Queue).await.len(), 1, "it knows that the breaker is closed");
     assert_eq!(lease(Lane::Replay(replay)).await.len(), 1, "and what was held beside the replay");
+}
+
+#[tokio::test]
+async fn a_target_is_held_until_a_time_that_is_to_come() {
+    let (redrive, _) = redrive();
+    let pipeline = Pipeline::new("p", |_: Job| async { Ok(json!(1)) }).expect("a pipeline");
+    redrive.enqueue(&pipeline, [json!({"url": "https://shop.example/"})]).await.expect("accepted");
+    let by = Actor::new("ada", Via::Api);
+    let hold = async |secs: u64| {
+        let until = Some(at_start() + Duration::from_secs(secs));
+        let turn = BreakerTurn::Hold(HeldBy { by: by.clone(), why: None, until });
+        redrive.turn_breakers("shop.example", None, &turn, &by).await
+    };
+    let over = hold(0).await.expect_err("it is over");
+    assert_eq!(over.kind(), ErrorKind::Invalid);
+    assert!(matches!(over, Error::Breaker(BreakerError::Over(until)) if until == at_start()), "{over}");
+    assert!(redrive.list_breakers(None).await.expect("listed").is_empty());
+    assert_eq!(hold(60).await.expect("held").len(), 1);
+    assert_eq!(redrive.list_breakers(None).await.expect("listed").len(), 1);
 }

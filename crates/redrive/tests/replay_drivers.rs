@@ -15,7 +15,7 @@ use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::TryId;
 use redrive_core::jobs::Input;
 use redrive_core::policy::Policy;
-use redrive_core::replays::{AutoReplay, Automatic, Pacing, ReplayMode, ReplayState, Wish};
+use redrive_core::replays::{AutoReplay, Automatic, Pacing, ReplayChange, ReplayMode, ReplayState, Wish};
 use redrive_store::Store;
 use redrive_store::conformance::decorators::{Counting, Decorated, Delaying};
 use redrive_store::contract::{DeadFilter, ListDead, OpenTry, Selection};
@@ -81,10 +81,37 @@ async fn a_replay_over_two_pipelines_is_driven_by_workers_that_know_one() {
     assert_eq!((halfway.state, halfway.progress.recovered), (ReplayState::Running, 7), "it took its own");
     let left = redrive.store().left_in_replay(id).await.expect("asked");
     assert_eq!(left.iter().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(redrive.unattended(&halfway).await.expect("asked"), left, "nobody is at work");
     tokio::time::timeout(Duration::from_secs(120), work(&b)).await.expect("it ends").expect("worked");
     let done = redrive.find_replay(ReplayRef::Id(id)).await.expect("there");
     assert_eq!((done.state, done.progress.recovered), (ReplayState::Done, 16));
+    assert!(redrive.unattended(&done).await.expect("asked").is_empty());
     assert_sound(&redrive).await;
+}
+
+#[tokio::test]
+async fn a_replay_waits_for_the_versions_of_pipelines_whose_letters_are_left() {
+    let (redrive, _clock) = redrive();
+    let fixed = Arc::new(AtomicBool::new(false));
+    let version = DefinitionVersion::new("aa");
+    let a = with_dead(&redrive, "a", 2, &fixed).await.defined(version.clone());
+    let b = with_dead(&redrive, "b", 2, &fixed).await.defined(version.clone());
+    fixed.store(true, Ordering::Relaxed);
+    let new = NewReplay { pins: redrive::replays::pins(&[a.clone(), b.clone()]), ..replay_of(broken()) };
+    let id = redrive.start_replay(new).await.expect("started").0.expect("a replay");
+    let awaited = async || {
+        let replay = redrive.find_replay(ReplayRef::Id(id)).await.expect("there");
+        let awaited = redrive.awaited_by(&replay).await.expect("asked");
+        awaited.into_iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>()
+    };
+    assert_eq!(awaited().await, ["a aa", "b aa"]);
+    redrive.worker(vec![a]).with_replays().run(Until::Drained, CancellationToken::new()).await.expect("worked");
+    assert_eq!(awaited().await, ["b aa"], "the letters of the other are through");
+    redrive.pause_replay(ReplayRef::Id(id), &ada()).await.expect("paused");
+    assert!(awaited().await.is_empty(), "a worker would not help");
+    redrive.resume_replay(ReplayRef::Id(id), &ada(), &[]).await.expect("resumed");
+    redrive.worker(vec![b]).with_replays().run(Until::Drained, CancellationToken::new()).await.expect("worked");
+    assert!(awaited().await.is_empty());
 }
 
 #[tokio::test]
@@ -96,7 +123,7 @@ async fn what_is_cancelled_keeps_to_the_attempts_of_its_pipeline() {
     let cancelled = redrive.cancel_replay(ReplayRef::Id(id), &ada(), &[pipeline]).await.expect("cancelled");
     assert_eq!((cancelled.state, cancelled.progress.cancelled()), (ReplayState::Cancelled, 3));
     let again = redrive.cancel_replay(ReplayRef::Last, &ada(), &[]).await;
-    assert!(matches!(again, Err(Error::Replay(ReplayError::InState { state: ReplayState::Cancelled, .. }))));
+    assert!(matches!(again, Err(Error::Replay(ReplayError::NoneFor(ReplayChange::Cancel)))));
     assert_sound(&redrive).await;
 }
 

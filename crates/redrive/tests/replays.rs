@@ -3,13 +3,13 @@
 #[path = "support/in_memory.rs"]
 mod in_memory;
 
-use redrive::contract::DeadFilter;
+use redrive::contract::{DeadFilter, ListActivity};
 use redrive::replays::{NewReplay, ReplayError, ReplayRef, can_use_saved};
 use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::ReplayId;
-use redrive_core::replays::{ReplayMode, ReplayState, Wish};
+use redrive_core::replays::{ReplayChange, ReplayMode, ReplayState, Wish};
 
 use self::in_memory::{at_start, redrive, replay_of};
 
@@ -103,5 +103,39 @@ async fn the_last_that_can_be_cancelled_is_not_always_the_newest() {
     assert_eq!((found.id, found.pipelines.contains(pipeline().name())), (older, true));
     assert_eq!(redrive.find_replay(ReplayRef::Last).await.expect("found").id, newer);
     redrive.cancel_replay(ReplayRef::Last, &by(), &[pipeline()]).await.expect("cancelled");
-    assert!(matches!(refused(redrive.find_cancellable(ReplayRef::Last).await), ReplayError::InState { .. }));
+    let none = refused(redrive.find_cancellable(ReplayRef::Last).await);
+    assert_eq!(none, ReplayError::NoneFor(ReplayChange::Cancel));
+}
+
+#[tokio::test]
+async fn the_last_that_can_be_resumed_is_not_one_that_has_ended() {
+    let (redrive, _) = redrive();
+    assert_eq!(refused(redrive.find_resumable(ReplayRef::Last).await), ReplayError::None);
+    let id = replay(&redrive).await;
+    assert_eq!(redrive.find_resumable(ReplayRef::Last).await.expect("found").id, id);
+    redrive.pause_replay(ReplayRef::Id(id), &by()).await.expect("paused");
+    assert_eq!(redrive.find_resumable(ReplayRef::Last).await.expect("found").id, id);
+    redrive.cancel_replay(ReplayRef::Id(id), &by(), &[pipeline()]).await.expect("cancelled");
+    let none = redrive.find_resumable(ReplayRef::Last).await.expect_err("none is left");
+    assert_eq!((none.kind(), none.to_string()), (ErrorKind::Missing, "there is no replay that can be resumed".into()));
+    assert!(matches!(refused(redrive.find_resumable(ReplayRef::Id(id)).await), ReplayError::InState { .. }));
+}
+
+#[tokio::test]
+async fn whoever_resumes_a_replay_with_other_rules_is_noted_with_them() {
+    let (redrive, _) = redrive();
+    let which = ReplayRef::Id(replay(&redrive).await);
+    let defined = |version: &str| [pipeline().defined(DefinitionVersion::new(version))];
+    for version in ["aa", "bb", "bb"] {
+        redrive.pause_replay(which, &by()).await.expect("paused");
+        redrive.resume_replay(which, &by(), &defined(version)).await.expect("resumed");
+    }
+    redrive.resume_replay(which, &by(), &defined("cc")).await.expect("it runs already");
+    let asked = ListActivity { who: Some("ada".into()), limit: 99, ..ListActivity::default() };
+    let noted = redrive.list_activity(asked).await.expect("listed").items;
+    let told: Vec<_> = noted.iter().rev().filter(|a| a.verb == "resume" || a.verb == "pin").collect();
+    let told: Vec<_> = told.iter().map(|a| (a.verb.as_str(), a.detail.get("pins").cloned())).collect();
+    let pins = |version: &str| Some(json!({"p": version}));
+    let resumed = [("resume", pins("aa")), ("resume", pins("bb")), ("resume", None), ("pin", pins("cc"))];
+    assert_eq!(told, resumed, "only what it is pinned to anew");
 }

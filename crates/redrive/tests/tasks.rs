@@ -5,14 +5,17 @@ mod in_memory;
 
 use std::fs::File;
 use std::io::Write;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redrive::tasks::{BrokenLine, Fed, Feed, Naming, TaskFormat, Tasks, TasksError, WhenFull};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Error, ErrorKind, Job, Pipeline, Redrive, json};
+use redrive_store::conformance::decorators::{Counting, Decorated};
+use redrive_store::sqlite::SqliteStore;
 
-use self::in_memory::{eventually, redrive};
+use self::in_memory::{eventually, over, redrive};
 
 fn feed(redrive: &Redrive, queued_max: Option<u64>, when_full: WhenFull) -> Feed {
     let pipeline = "p".parse().expect("a name");
@@ -85,6 +88,25 @@ async fn room_is_waited_for_where_somebody_works() {
     eventually("all are done", async || redrive.ledger(&name).await.expect("read").done == 200).await;
     stop.cancel();
     working.await.expect("no panic").expect("worked");
+}
+
+/// Nobody works: the queue stays as full as it is, and is looked at again every few seconds only. Each look is a call.
+#[tokio::test]
+async fn a_full_queue_is_left_alone_until_jobs_move() {
+    let counting = Arc::<Counting>::default();
+    let (redrive, _) = over(Decorated::around(Arc::new(SqliteStore::in_memory().expect("opened")), &counting));
+    let waiting = feed(&redrive, Some(10), WhenFull::Wait);
+    let full = Arc::clone(&waiting.is_full);
+    let feeding = tokio::spawn(async move { fed(&waiting, &lines(20)).await.expect("fed").0 });
+    eventually("the queue is full", async || full.load(Ordering::Relaxed)).await;
+    let asked = counting.calls("enqueue");
+    let often = async { eventually("it is asked often", async || counting.calls("enqueue") > asked + 8).await };
+    tokio::time::timeout(Duration::from_secs(2), often).await.expect_err("it is not asked again and again");
+    let working = redrive.work(vec![pipeline()], CancellationToken::new());
+    tokio::select! {
+        fed = feeding => assert_eq!(fed.expect("no panic").accepted, 20),
+        ended = working => panic!("it ended: {ended:?}"),
+    }
 }
 
 fn pipeline() -> Pipeline {

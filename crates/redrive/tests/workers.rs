@@ -9,6 +9,7 @@ use redrive::worker::Until;
 use redrive::{CancellationToken, Job, Pipeline, Redrive, json};
 use redrive_core::ids::{LeaseToken, WorkerId};
 use redrive_core::time::Timestamp;
+use redrive_core::workers::Presence;
 use redrive_store::Options;
 use redrive_store::contract::{Beat, Lane, LeaseJobs};
 use redrive_store::sqlite::SqliteStore;
@@ -67,4 +68,33 @@ async fn a_worker_without_a_lock_is_found_by_its_silence() {
         ended = working => ended.expect("drained"),
         () = ticking => panic!("the other worker is still waited for"),
     }
+}
+
+/// Who is there is known where nothing was ever brought, and who is silent is called so by everybody who asks.
+#[tokio::test]
+async fn the_status_says_which_workers_are_there_and_which_are_silent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("redrive.db");
+    let open = || Arc::new(SqliteStore::open(&path, Options::create()).expect("opened"));
+    let clock = Arc::new(TestClock::at(START));
+    let redrive =
+        Redrive::over(open()).with_surroundings(Arc::<TestClock>::clone(&clock), Arc::new(SeededChance::new(7)));
+    let other = Redrive::over(open());
+    other.store().beat(beat(WorkerId::new(START, 9))).await.expect("attached");
+    other.store().beat(Beat { remote: true, ..beat(WorkerId::new(START, 10)) }).await.expect("attached");
+    drop(other);
+    let conn = rusqlite::Connection::open(&path).expect("opened");
+    conn.execute("UPDATE worker SET boot = NULL", []).expect("workers without a lock");
+    let seen = async || {
+        let status = redrive.status().await.expect("read");
+        assert!(status.pipelines.is_empty());
+        let mut seen: Vec<_> = status.workers.iter().map(|status| (status.worker.remote, status.process)).collect();
+        seen.sort_by_key(|(remote, _)| *remote);
+        let written = serde_json::to_value(&status).expect("JSON")["workers"].clone();
+        assert!(written[0]["process"].is_string() && written[0]["pid"] == 1, "{written}");
+        seen
+    };
+    assert_eq!(seen().await, [(false, Presence::Alive), (true, Presence::Elsewhere)]);
+    clock.advance(Duration::from_secs(16));
+    assert_eq!(seen().await, [(false, Presence::Silent), (true, Presence::Elsewhere)]);
 }

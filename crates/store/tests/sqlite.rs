@@ -9,7 +9,7 @@ use redrive_store::conformance::Fixture;
 use redrive_store::conformance::script::{
     Shared, ada, assert_sound, at, attach, enqueue, job, lease_all, lease_one, listen, pipeline, plain,
 };
-use redrive_store::contract::{Change, Changes, DeadFilter, Topic};
+use redrive_store::contract::{Change, Changes, Compact, DeadFilter, Topic};
 use redrive_store::contract::{FindLostLeases, SweepPayloads};
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{Options, Store, StoreError};
@@ -364,7 +364,7 @@ async fn compacting_gives_space_back() {
     });
     assert_eq!(left.await.expect("cancelled").len(), 1_000);
     let size = || std::fs::metadata(folder.path().join("sub/redrive.db")).expect("a file").len();
-    let compacted = store.compact().await.expect("compacted");
+    let compacted = store.compact(Compact { by: ada(), now: at(1) }).await.expect("compacted");
     assert!(compacted.after_bytes < compacted.before_bytes / 2, "{compacted:?}");
     assert_eq!(size(), compacted.after_bytes, "on the disk too");
     assert_eq!(lease_all(&store, 9, at(2)).await.jobs.len(), 1);

@@ -39,8 +39,10 @@ fn print(done: &[ActivityView], now: Timestamp) -> io::Result<()> {
 
 /// Numbers and reasons, as `name: value`.
 fn detail(detail: &Value) -> String {
+    let paired = |(name, value): (&String, &Value)| Some(format!("{name} {}", value.as_str()?));
     let written = |value: &Value| match value {
         Value::String(text) => text.clone(),
+        Value::Object(fields) => fields.iter().filter_map(paired).collect::<Vec<_>>().join(", "),
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     };

@@ -5,6 +5,7 @@ use redrive::Error;
 use redrive::doctor::{Finding, examine};
 use redrive_core::failures::with_sources;
 
+use super::filter::actor;
 use crate::advice;
 use crate::args::{DoctorArgs, Global};
 use crate::exit::Exit;
@@ -41,7 +42,7 @@ pub async fn run(global: &Global, args: DoctorArgs) -> Result<Exit> {
 /// Gives unused space back, while nobody works.
 async fn compact(global: &Global, json: bool) -> Result<Exit> {
     let redrive = setting::load(global)?.redrive_existing().await?;
-    let compacted = redrive.compact().await?;
+    let compacted = redrive.compact(&actor()).await?;
     if json {
         json::document(&compacted)?;
     } else {

@@ -11,6 +11,7 @@ use redrive::tasks::{BrokenLine, Fed, Feed, Naming, Recognised, Survey, Tasks, T
 use redrive_core::ids::PipelineName;
 use serde_json::{Value, json};
 
+use super::filter::actor;
 use crate::args::TaskArgs;
 use crate::exit::Exit;
 use crate::output::foreign::cut;
@@ -45,7 +46,7 @@ pub async fn naming(
         (None, true) => {
             let (round, begins) = match args.dry_run {
                 true => (redrive.next_round(pipeline).await?, "would begin"),
-                false => (redrive.begin_round(pipeline).await?, "begins"),
+                false => (redrive.begin_round(pipeline, &actor()).await?, "begins"),
             };
             say!("round {round} {begins}; to go on with it later: --round {round}");
             Some(round)

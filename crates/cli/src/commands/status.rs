@@ -2,15 +2,18 @@
 
 mod watch;
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use redrive::Redrive;
 use redrive::config::Setting;
 use redrive::contract::{ReplayView, WorkerView};
-use redrive::status::Status;
+use redrive::status::{Status, WorkerStatus};
 use redrive_core::holds::Hold;
+use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
-use redrive_core::workers::{Runs, SILENT_AFTER};
+use redrive_core::workers::Runs;
 
 use super::alert;
 use super::breaker;
@@ -41,16 +44,10 @@ pub async fn run(setting: &Setting, args: &StatusArgs) -> Result<Exit> {
 /// Prints where everything stands.
 async fn print(redrive: &Redrive, status: &Status) -> Result<()> {
     let now = redrive.now();
-    if status.pipelines.is_empty() {
-        return Ok(out!("no tasks yet: `redrive run` or `redrive push` brings some")?);
+    match status.pipelines.is_empty() {
+        true => out!("no tasks yet: `redrive run` or `redrive push` brings some")?,
+        false => show_ledgers(&status.pipelines)?,
     }
-    let row = |name: &str, l: &Ledger| {
-        let counts = [l.accepted, l.queued, l.retrying, l.leased, l.done, l.dead, l.discarded];
-        std::iter::once(name.to_owned()).chain(counts.map(|count| count.to_string())).collect::<Vec<_>>()
-    };
-    let rows: Vec<_> = status.pipelines.iter().map(|(name, ledger)| row(name.as_str(), ledger)).collect();
-    let headings = ["~pipeline", ">tasks", ">queued", ">retrying", ">running", ">done", ">died", ">discarded"];
-    table::print(&headings, &rows)?;
     for (name, pause) in &status.pauses {
         let (who, since) = (cut(&pause.by.name, 30), ago(pause.since, now));
         out!("\n{} {name}, by {who}, {since}", paint(WAITING, "paused:"))?;
@@ -67,6 +64,16 @@ async fn print(redrive: &Redrive, status: &Status) -> Result<()> {
     }
     show_replays(redrive, &status.replays).await?;
     show_workers(&status.workers, now)
+}
+
+fn show_ledgers(ledgers: &BTreeMap<PipelineName, Ledger>) -> Result<()> {
+    let row = |name: &PipelineName, l: &Ledger| {
+        let counts = [l.accepted, l.queued, l.retrying, l.leased, l.done, l.dead, l.discarded];
+        std::iter::once(name.to_string()).chain(counts.map(|count| count.to_string())).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> = ledgers.iter().map(|(name, ledger)| row(name, ledger)).collect();
+    let headings = ["~pipeline", ">tasks", ">queued", ">retrying", ">running", ">done", ">died", ">discarded"];
+    Ok(table::print(&headings, &rows)?)
 }
 
 /// The replays that are open, and what they wait for.
@@ -95,29 +102,18 @@ async fn show_replays(redrive: &Redrive, replays: &[ReplayView]) -> Result<()> {
     Ok(())
 }
 
-fn show_workers(workers: &[WorkerView], now: Timestamp) -> Result<()> {
+fn show_workers(workers: &[WorkerStatus], now: Timestamp) -> Result<()> {
     if workers.is_empty() {
         return Ok(());
     }
-    let row = |w: &WorkerView| {
-        let (state, since) = (process(w, now).to_owned(), ago(w.attached_at, now));
+    let row = |WorkerStatus { worker: w, process }: &WorkerStatus| {
+        let (state, since) = (process.as_str().to_owned(), ago(w.attached_at, now));
         let (worker, pid, tasks) = (words::ending(w.id), w.pid.to_string(), w.leases.to_string());
         vec![worker, w.host.clone(), pid, state, tasks, since, runs(w)]
     };
     out!("")?;
     let headings = ["worker", "~host", ">pid", "process", ">tasks", ">since", "runs"];
     Ok(table::print_titled(&headings, &workers.iter().map(row).collect::<Vec<_>>())?)
-}
-
-/// What is known of a worker's process.
-fn process(worker: &WorkerView, now: Timestamp) -> &'static str {
-    let silent = worker.unproven_beat().is_some_and(|beat| now.since(beat.seen_at) > SILENT_AFTER);
-    match (worker.alive, worker.remote, silent) {
-        (false, ..) => "gone",
-        (true, true, _) => "elsewhere",
-        (true, false, true) => "silent",
-        (true, false, false) => "alive",
-    }
 }
 
 /// The pipelines that a worker works on, with the versions of their definitions.
@@ -130,8 +126,8 @@ fn runs(worker: &WorkerView) -> String {
 }
 
 /// The pipelines that workers cannot work on, and why.
-fn show_holds(workers: &[WorkerView], now: Timestamp) -> Result<()> {
-    let alive = workers.iter().filter(|worker| worker.alive);
+fn show_holds(workers: &[WorkerStatus], now: Timestamp) -> Result<()> {
+    let alive = workers.iter().map(|status| &status.worker).filter(|worker| worker.alive);
     let holds = alive.flat_map(|worker| worker.holds.iter().map(move |hold| (worker, hold)));
     let row = |(worker, hold): (&WorkerView, &Hold)| {
         let (since, next_try) = (ago(hold.since, now), from_now(hold.next_try, now));

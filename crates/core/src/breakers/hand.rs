@@ -52,6 +52,14 @@ impl BreakerTurn {
             Self::Close | Self::Probe => None,
         }
     }
+
+    /// The time until which a target is to be held, if that is over.
+    pub fn over(&self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Hold(held) => held.until.filter(|until| *until <= now),
+            Self::Close | Self::Probe => None,
+        }
+    }
 }
 
 /// The breaker after a person turned it: nothing is one that is closed and forgotten. It is refused to close or probe a breaker
@@ -128,6 +136,12 @@ mod tests {
         let breaker = turned(None, &held(None), at(0)).expect("held").expect("a breaker");
         assert!(matches!(breaker.admission(at(86_400 * 365 * 50)), Admission::NotBefore(_)));
         assert_eq!(turned(Some(&breaker), &BreakerTurn::Close, at(1)), Ok(None));
+    }
+
+    #[test]
+    fn a_hold_until_now_or_before_is_over() {
+        assert_eq!([at(4), at(5), at(6)].map(|until| held(Some(until)).over(at(5)).is_some()), [true, true, false]);
+        assert_eq!([held(None), BreakerTurn::Close].map(|turn| turn.over(at(5))), [None, None]);
     }
 
     #[test]

@@ -171,6 +171,9 @@ pub enum Unchangeable {
     /// The part would be empty.
     #[error("none of its letters is like that")]
     NothingFits,
+    /// It is to be muted until a time that is over.
+    #[error("{0}, until when it is to be muted, is over")]
+    Over(Timestamp),
 }
 
 impl CauseChange {
@@ -208,6 +211,7 @@ fn decide(change: &CauseChange, given: Circumstances<'_>) -> Result<(CauseEdit, 
             (Said { owner: owner.clone(), ..cause.said.clone() }, text)
         }
         CauseChange::Note(text) => (cause.said.clone(), text.clone()),
+        CauseChange::Mute(Mute { until: Some(until), .. }) if *until <= now => return Err(Unchangeable::Over(*until)),
         CauseChange::Mute(mute) => (Said { mute: Some(*mute), ..cause.said.clone() }, muted(mute)),
         CauseChange::Unmute => (Said { mute: None, ..cause.said.clone() }, "no longer muted".to_owned()),
         CauseChange::Resolve(why) => {

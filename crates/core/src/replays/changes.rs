@@ -25,6 +25,15 @@ impl ReplayChange {
         }
     }
 
+    /// What it is to a replay, in words.
+    pub const fn participle(self) -> &'static str {
+        match self {
+            Self::Pause => "paused",
+            Self::Resume => "resumed",
+            Self::Cancel => "cancelled",
+        }
+    }
+
     /// Whether it can be done to a replay in this state.
     pub const fn applies_to(self, state: ReplayState) -> bool {
         use ReplayState::{Paused, Preparing, Running};

@@ -3,6 +3,7 @@
 use redrive_core::actors::Actor;
 use redrive_core::breakers::{BreakerState, BreakerTurn, NextBreaker, turned};
 use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
 use redrive_store::contract::{BreakerView, TurnBreaker};
 
 use super::TURNS_MAX;
@@ -26,6 +27,9 @@ pub enum BreakerError {
     /// There is no pipeline to hold a target in.
     #[error("there is no pipeline yet whose tasks could be held")]
     NoPipeline,
+    /// It is to be held until a time that is over.
+    #[error("{0}, until when the target is to be held, is over")]
+    Over(Timestamp),
 }
 
 impl BreakerError {
@@ -34,6 +38,7 @@ impl BreakerError {
         match self {
             Self::NotOpen { .. } | Self::NoPipeline => ErrorKind::Refused,
             Self::Moved(_) => ErrorKind::Failed,
+            Self::Over(_) => ErrorKind::Invalid,
         }
     }
 }
@@ -50,7 +55,7 @@ const NAMED_MAX: usize = 10;
 
 impl Redrive {
     /// Turns the breakers of a target: of one pipeline, or of all whose breaker is not closed; a hold is for all pipelines there
-    /// are. Says in which.
+    /// are, until a time that is to come. Says in which.
     pub async fn turn_breakers(
         &self,
         target: &str,
@@ -58,6 +63,9 @@ impl Redrive {
         turn: &BreakerTurn,
         by: &Actor,
     ) -> Result<Vec<PipelineName>, Error> {
+        if let Some(until) = turn.over(self.now()) {
+            return Err(BreakerError::Over(until).into());
+        }
         let pipelines = match (turn, pipeline) {
             (BreakerTurn::Hold(_), Some(name)) => vec![name.clone()],
             (BreakerTurn::Hold(_), None) => self.store.ledgers().await?.into_keys().collect(),

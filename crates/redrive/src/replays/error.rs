@@ -1,7 +1,7 @@
 //! Why a replay is refused.
 
 use redrive_core::ids::{IdEnding, PipelineName, ReplayId};
-use redrive_core::replays::ReplayState;
+use redrive_core::replays::{ReplayChange, ReplayState};
 use redrive_core::time::Timestamp;
 
 use crate::error::ErrorKind;
@@ -21,6 +21,9 @@ pub enum ReplayError {
     /// There is none at all.
     #[error("there are no replays")]
     None,
+    /// There are some, and none to which that can be done.
+    #[error("there is no replay that can be {}", .0.participle())]
+    NoneFor(ReplayChange),
     /// It is not in a state in which that can be done.
     #[error("replay {id} is {state}")]
     InState {
@@ -52,7 +55,7 @@ impl ReplayError {
     /// What it means to who asked.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unknown(_) | Self::NoEnding(_) | Self::None => ErrorKind::Missing,
+            Self::Unknown(_) | Self::NoEnding(_) | Self::None | Self::NoneFor(_) => ErrorKind::Missing,
             Self::InState { .. } | Self::NoTry | Self::TryTooOld(_) | Self::TriedOtherwise(_) => ErrorKind::Refused,
             Self::SavedUnusable { .. } | Self::Ambiguous(_) => ErrorKind::Invalid,
         }

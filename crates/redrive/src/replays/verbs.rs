@@ -1,11 +1,13 @@
 //! What can be asked of a replay that is there.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use redrive_core::actors::Actor;
 use redrive_core::definitions::{Pins, awaited};
-use redrive_core::ids::{IdEnding, InvalidName, ReplayId};
+use redrive_core::ids::{IdEnding, InvalidName, PipelineName, ReplayId};
 use redrive_core::replays::{NextReplay, ReplayChange, ReplayState, changed};
+use redrive_core::workers::Runs;
 use redrive_store::contract::{ListReplays, ReplayView, SetReplay};
 
 use super::drive::{self, Known, Stepped};
@@ -70,24 +72,27 @@ impl Redrive {
         }
     }
 
-    /// The replay that is meant, where it must be in one of some states.
+    /// The replay that is meant, where it must be in one of some states, so that it can be changed so.
     async fn find_replay_that(
         &self,
         which: ReplayRef,
+        change: ReplayChange,
         fits: impl Fn(ReplayState) -> bool,
     ) -> Result<ReplayView, Error> {
+        let replay = self.find_replay(which).await?;
         if which == ReplayRef::Last {
             let open = ListReplays { open_only: true, limit: OPEN_MAX, cursor: None };
-            let open = self.store.list_replays(open).await?.items;
-            if let Some(replay) = open.into_iter().find(|replay| fits(replay.state)) {
-                return Ok(replay);
-            }
+            let mut open = self.store.list_replays(open).await?.items.into_iter();
+            return Ok(open.find(|replay| fits(replay.state)).ok_or(ReplayError::NoneFor(change))?);
         }
-        let replay = self.find_replay(which).await?;
         match fits(replay.state) {
             true => Ok(replay),
             false => Err(ReplayError::InState { id: replay.id, state: replay.state }.into()),
         }
+    }
+
+    async fn find_replay_for(&self, which: ReplayRef, change: ReplayChange) -> Result<ReplayView, Error> {
+        self.find_replay_that(which, change, |state| change.applies_to(state)).await
     }
 
     /// Sends nothing more of a replay until it is resumed.
@@ -116,12 +121,12 @@ impl Redrive {
 
     /// The replay that is meant by who wants to cancel one: the newest that can be, unless it is named.
     pub async fn find_cancellable(&self, which: ReplayRef) -> Result<ReplayView, Error> {
-        self.find_replay_that(which, |state| ReplayChange::Cancel.applies_to(state)).await
+        self.find_replay_for(which, ReplayChange::Cancel).await
     }
 
     /// The replay that is meant by who wants to resume one: the newest that has not ended, unless it is named.
     pub async fn find_resumable(&self, which: ReplayRef) -> Result<ReplayView, Error> {
-        self.find_replay_that(which, |state| !state.is_over()).await
+        self.find_replay_that(which, ReplayChange::Resume, |state| !state.is_over()).await
     }
 
     /// Lets a replay go on: one that was paused, or whose process was killed. One that has ended is refused. It is pinned anew, to
@@ -140,7 +145,10 @@ impl Redrive {
             replay.pins.clone().into_iter().filter(|(name, version)| pins.get(name) != Some(version)).collect();
         let id = ReplayRef::Id(replay.id);
         let replay = match replay.state {
-            ReplayState::Paused => self.change_replay_to(id, ReplayChange::Resume, by, Some(&pins)).await?,
+            ReplayState::Paused => {
+                let others = (pins != replay.pins).then_some(&pins);
+                self.change_replay_to(id, ReplayChange::Resume, by, others).await?
+            }
             _ if pins != replay.pins => self.pin_replay(replay, &pins, by).await?,
             _ => replay,
         };
@@ -165,14 +173,30 @@ impl Redrive {
         }
     }
 
-    /// The versions that a replay waits for because no worker that is there has them; none if it does not go on anyway.
+    /// The versions that a replay waits for because no worker that is there has them; none of pipelines whose letters are through,
+    /// and none at all if it does not go on anyway.
     pub async fn awaited_by(&self, replay: &ReplayView) -> Result<Pins, Error> {
         if replay.state != ReplayState::Running || replay.pins.is_empty() {
             return Ok(Pins::new());
         }
+        let left = self.store.left_in_replay(replay.id).await?;
+        let pins: Pins = replay.pins.clone().into_iter().filter(|(name, _)| left.contains(name)).collect();
+        Ok(awaited(&pins, self.runs_at_work().await?.iter()))
+    }
+
+    /// The pipelines with letters left that no worker knows; all of them if there is no worker. None if the replay has ended.
+    pub async fn unattended(&self, replay: &ReplayView) -> Result<BTreeSet<PipelineName>, Error> {
+        if replay.state.is_over() {
+            return Ok(BTreeSet::new());
+        }
+        let (left, runs) = (self.store.left_in_replay(replay.id).await?, self.runs_at_work().await?);
+        Ok(left.into_iter().filter(|name| !runs.iter().any(|runs| runs.pipeline == *name)).collect())
+    }
+
+    /// What the workers run that are to be reckoned with.
+    async fn runs_at_work(&self) -> Result<Vec<Runs>, Error> {
         let (workers, now) = (self.store.list_workers().await?, self.now());
-        let at_work = workers.iter().filter(|worker| worker.is_at_work(now));
-        Ok(awaited(&replay.pins, at_work.flat_map(|worker| &worker.runs)))
+        Ok(workers.into_iter().filter(|worker| worker.is_at_work(now)).flat_map(|worker| worker.runs).collect())
     }
 
     async fn change_replay(&self, which: ReplayRef, change: ReplayChange, by: &Actor) -> Result<ReplayView, Error> {
@@ -187,7 +211,7 @@ impl Redrive {
         by: &Actor,
         pins: Option<&Pins>,
     ) -> Result<ReplayView, Error> {
-        let mut replay = self.find_replay_that(which, |state| change.applies_to(state)).await?;
+        let mut replay = self.find_replay_for(which, change).await?;
         loop {
             let (id, was, now) = (replay.id, replay.version, self.now());
             let next = changed(change, replay.state, &replay.progress, &by.name)

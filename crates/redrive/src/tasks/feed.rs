@@ -9,7 +9,7 @@ use redrive_core::jobs::NewJob;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
-use redrive_store::contract::EnqueuedJob;
+use redrive_store::contract::{Changes, EnqueuedJob, Topic};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +21,12 @@ use crate::error::Error;
 /// Jobs that are enqueued together, and how large they may be together.
 pub(super) const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
+
+/// When to look for room although nobody said that jobs moved: hints may get lost.
+const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+
+/// The shortest time between two looks for room.
+const REST: Duration = Duration::from_millis(50);
 
 /// Dead letters of earlier runs that are noted to be replayed.
 const DEAD_MAX: usize = 100_000;
@@ -206,7 +212,7 @@ impl Feed {
         begun: Timestamp,
         fed: &mut Fed,
     ) -> Result<u64, Error> {
-        let mut size = batch.len();
+        let (mut size, mut changes) = (batch.len(), None);
         while !batch.is_empty() && !fed.limited && (is_stream || !self.stop.is_cancelled()) {
             let left = self.limit.map_or(usize::MAX, |limit| to_size(limit.saturating_sub(fed.accepted)));
             // What had come of a stream before it was left is nowhere else: nobody makes room for it any more.
@@ -228,13 +234,32 @@ impl Feed {
                         return Err(TasksError::Full { accepted: fed.accepted, source: full }.into());
                     } else {
                         self.is_full.store(true, Ordering::Relaxed);
-                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        self.wait_for_room(changes.get_or_insert_with(|| self.redrive.store().changes())).await?;
                     }
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(batch.len() as u64)
+    }
+
+    /// Waits until jobs moved, or may have.
+    async fn wait_for_room(&self, changes: &mut Changes) -> Result<(), Error> {
+        let moved = async {
+            loop {
+                let change = changes.next().await?;
+                if change.is_about(Topic::Jobs) {
+                    return Ok(());
+                }
+            }
+        };
+        tokio::select! {
+            () = self.stop.cancelled() => return Ok(()),
+            moved = tokio::time::timeout(LOOK_ANYWAY, moved) => moved.unwrap_or(Ok::<(), StoreError>(()))?,
+        }
+        // Room for one job after another is not worth a transaction each.
+        tokio::time::sleep(REST).await;
+        Ok(())
     }
 }
 

@@ -6,7 +6,9 @@ use serde_json::json;
 
 use super::script::{Shared, ada, at, attach, brought, bury, dead, enqueue, job, plain};
 use crate::StoreError;
-use crate::contract::{ActivityView, CancelJobs, DeadFilter, DiscardDead, ImportDead, ListActivity};
+use crate::contract::{
+    ActivityView, CancelJobs, Compact, Compacted, DeadFilter, DiscardDead, ImportDead, ListActivity,
+};
 
 async fn page(store: &Shared, limit: u32, cursor: Option<String>) -> (Vec<ActivityView>, Option<String>) {
     let page = store.list_activity(ListActivity { limit, cursor, ..ListActivity::default() }).await.expect("listed");
@@ -34,6 +36,16 @@ pub async fn what_people_do_is_noted(store: Shared) {
     let cancelled = (at(5), "cancel", ada(), json!({"jobs": 1, "why": "wrong", "pipelines": ["suite"]}));
     assert_eq!((told, next), (vec![discarded, cancelled], None));
     assert_eq!(noted[0].object, format!("letter {letter}"));
+}
+
+/// Who gives the store's space back is noted, with what it was and is.
+pub async fn compacting_is_noted(store: Shared) {
+    let compacted = store.compact(Compact { by: ada(), now: at(3) }).await.expect("compacted");
+    let (noted, _) = page(&store, 10, None).await;
+    let told: Vec<_> = noted.iter().map(|a| (a.at, a.verb.as_str(), a.object.as_str(), &a.by)).collect();
+    assert_eq!(told, [(at(3), "compact", "store", &ada())]);
+    let Compacted { before_bytes, after_bytes } = compacted;
+    assert_eq!(noted[0].detail, json!({"before_bytes": before_bytes, "after_bytes": after_bytes}));
 }
 
 /// Pages go on where they ended, also among things that were done at one moment.

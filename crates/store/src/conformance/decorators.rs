@@ -220,8 +220,8 @@ impl<L: Layer> LedgerStore for Decorated<L> {
         self.layer.around("health", || self.inner.health()).await
     }
 
-    async fn compact(&self) -> Result<Compacted> {
-        self.layer.around("compact", || self.inner.compact()).await
+    async fn compact(&self, params: Compact) -> Result<Compacted> {
+        self.layer.around("compact", || self.inner.compact(params.clone())).await
     }
 
     fn capabilities(&self) -> Capabilities {

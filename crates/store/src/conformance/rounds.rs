@@ -10,7 +10,9 @@ use super::script::{
     Shared, ada, assert_sound, at, attach, bury, dead, enqueue, job, lease_one, ledger, pipeline, plain, settle,
     timeout,
 };
-use crate::contract::{BeginRound, CancelJobs, DeadFilter, DiscardDead, ForgetHistory, ListRounds, RoundView};
+use crate::contract::{
+    BeginRound, CancelJobs, DeadFilter, DiscardDead, ForgetHistory, ListActivity, ListRounds, RoundView,
+};
 
 const DAY: i64 = 86_400;
 
@@ -80,7 +82,10 @@ pub async fn a_round_of_which_nothing_is_known_is_forgotten(store: Shared) {
 
 /// Whoever wants a round that somebody else began, or that has jobs, has to take another.
 pub async fn a_round_begins_once(store: Shared) {
-    let begin = |round: &str| BeginRound { pipeline: pipeline(), round: round.parse().expect("a name"), now: at(1) };
+    let begin = |round: &str| {
+        let (pipeline, round) = (pipeline(), round.parse().expect("a name"));
+        BeginRound { pipeline, round, by: ada(), now: at(1) }
+    };
     let (one, other) = tokio::join!(store.begin_round(begin("monday")), store.begin_round(begin("monday")));
     assert_ne!(one.expect("answered"), other.expect("answered"), "one of them gets it");
     let listed = rounds(&store).await;
@@ -89,5 +94,9 @@ pub async fn a_round_begins_once(store: Shared) {
     assert!(!store.begin_round(begin("monday")).await.expect("answered"));
     assert!(!store.begin_round(begin("tuesday")).await.expect("answered"));
     assert_eq!(rounds(&store).await.iter().map(|round| round.accepted).collect::<Vec<_>>(), [1, 1]);
+    let of = ListActivity { pipeline: Some(pipeline()), limit: 9, ..ListActivity::default() };
+    let noted = store.list_activity(of).await.expect("listed").items;
+    let told: Vec<_> = noted.iter().map(|a| (a.verb.as_str(), a.object.as_str(), &a.by)).collect();
+    assert_eq!(told, [("begin", "round monday", &ada())], "who began one is noted, who did not is not");
     assert_sound(&store).await;
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use redrive_core::actors::Actor;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
+use redrive_core::time::Timestamp;
 use serde::Serialize;
 
 use crate::error::Result;
@@ -22,11 +24,20 @@ pub trait LedgerStore {
     async fn health(&self) -> Result<Health>;
 
     /// Gives space that is no longer used back to the disk; says how many bytes the store had before and has now. Refused if there
-    /// is no room to do it.
-    async fn compact(&self) -> Result<Compacted>;
+    /// is no room to do it. That somebody did it is noted once it is done.
+    async fn compact(&self, params: Compact) -> Result<Compacted>;
 
     /// What this backend can do beyond the contract.
     fn capabilities(&self) -> Capabilities;
+}
+
+/// Gives space back.
+#[derive(Clone, Debug)]
+pub struct Compact {
+    /// Who wants it.
+    pub by: Actor,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// What became smaller.

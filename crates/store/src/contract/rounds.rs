@@ -1,6 +1,7 @@
 //! Rounds: repetitions of the same tasks, each with a ledger of its own.
 
 use async_trait::async_trait;
+use redrive_core::actors::Actor;
 use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::time::Timestamp;
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub struct BeginRound {
     pub pipeline: PipelineName,
     /// Its name.
     pub round: RoundName,
+    /// Who begins it.
+    pub by: Actor,
     /// The time.
     pub now: Timestamp,
 }

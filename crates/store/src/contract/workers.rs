@@ -7,7 +7,7 @@ use redrive_core::holds::Hold;
 use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::time::Timestamp;
-use redrive_core::workers::{LastBeat, Runs};
+use redrive_core::workers::{LastBeat, Presence, Runs};
 use serde::Serialize;
 
 use super::clock::LookedAtClock;
@@ -113,6 +113,11 @@ impl WorkerView {
     /// too long ago.
     pub fn is_at_work(&self, now: Timestamp) -> bool {
         self.alive && (self.proven || !self.last_beat().is_forgotten(now))
+    }
+
+    /// What is known of its process.
+    pub fn presence(&self, now: Timestamp) -> Presence {
+        Presence::of(self.alive, self.remote, self.unproven_beat(), now)
     }
 
     const fn last_beat(&self) -> LastBeat {

@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::{Forgotten, Ledger};
 use rusqlite::{Connection, Row};
+use serde_json::json;
 
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{SqliteStore, audit, compact, schema};
-use crate::contract::{Audit, Capabilities, Compacted, Health, LedgerStore};
+use super::{SqliteStore, activity, audit, compact, schema};
+use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore};
 use crate::error::{Result, StoreError};
 use crate::location::Location;
 
@@ -32,16 +33,23 @@ impl LedgerStore for SqliteStore {
         self.read(move |conn| health(conn, &location)).await
     }
 
-    async fn compact(&self) -> Result<Compacted> {
-        let Some(path) = self.location.file().map(Path::to_owned) else {
-            let bytes = self.read(size_bytes).await?;
-            return Ok(Compacted { before_bytes: bytes, after_bytes: bytes });
-        };
+    async fn compact(&self, params: Compact) -> Result<Compacted> {
         // Refuses where nothing may be written.
         self.write(|_| Ok(())).await?;
-        let compacted =
-            tokio::task::spawn_blocking(move || compact::compact(&path).map_err(|fault| fault.into_store_error(&path)));
-        compacted.await.map_err(|_| StoreError::Closed)?
+        let compacted = match self.location.file().map(Path::to_owned) {
+            None => {
+                let bytes = self.read(size_bytes).await?;
+                Compacted { before_bytes: bytes, after_bytes: bytes }
+            }
+            Some(path) => {
+                let compact = move || compact::compact(&path).map_err(|fault| fault.into_store_error(&path));
+                tokio::task::spawn_blocking(compact).await.map_err(|_| StoreError::Closed)??
+            }
+        };
+        let Compacted { before_bytes, after_bytes } = compacted;
+        let detail = json!({"before_bytes": before_bytes, "after_bytes": after_bytes});
+        self.write(move |batch| activity::note(batch, &params.by, ("compact", "store"), &detail, params.now)).await?;
+        Ok(compacted)
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -295,8 +295,8 @@ fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
     let excluded = params.excluded.as_ref().map(serde_json::to_string).transpose()?;
     let finished_at = state.is_over().then_some(params.now.as_millis());
     let id = params.id.as_bytes();
-    let pins = pins.as_ref().map(serde_json::to_string).transpose()?;
-    if update.execute(params![id, params.was, state.as_str(), why, forgiven, excluded, finished_at, pins])? == 0 {
+    let written = pins.as_ref().map(serde_json::to_string).transpose()?;
+    if update.execute(params![id, params.was, state.as_str(), why, forgiven, excluded, finished_at, written])? == 0 {
         return Ok(false);
     }
     if step.is_none() && verb.is_none() {
@@ -307,8 +307,11 @@ fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
         set_step(batch, replay, change)?;
     }
     if let Some(verb) = verb {
-        let (object, detail) =
-            (format!("replay {}", params.id), json!({"name": view.name, "pipelines": view.pipelines}));
+        let object = format!("replay {}", params.id);
+        let mut detail = json!({"name": view.name, "pipelines": view.pipelines});
+        if let Some(pins) = pins {
+            detail["pins"] = json!(pins);
+        }
         activity::note(batch, &params.by, (verb, &object), &detail, params.now)?;
     }
     Ok(true)

@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, Row, params};
+use serde_json::json;
 
 use super::SqliteStore;
+use super::activity;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
@@ -26,8 +28,8 @@ impl RoundStore for SqliteStore {
     }
 }
 
-fn begin(batch: &mut Batch<'_>, BeginRound { pipeline, round, now }: &BeginRound) -> Result<bool, Fault> {
-    let pipeline = batch.pipeline(pipeline)?;
+fn begin(batch: &mut Batch<'_>, BeginRound { pipeline: name, round, by, now }: &BeginRound) -> Result<bool, Fault> {
+    let pipeline = batch.pipeline(name)?;
     // One that others began in this transaction is not written yet.
     if batch.rounds.is_changed(pipeline, round.as_str()) {
         return Ok(false);
@@ -35,7 +37,11 @@ fn begin(batch: &mut Batch<'_>, BeginRound { pipeline, round, now }: &BeginRound
     let mut insert = batch.statement(
         "INSERT INTO round (pipeline, name, begun_at, grown_at) VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO NOTHING",
     )?;
-    Ok(insert.execute(params![pipeline, round.as_str(), now.as_millis()])? > 0)
+    let begun = insert.execute(params![pipeline, round.as_str(), now.as_millis()])? > 0;
+    if begun {
+        activity::note(batch, by, ("begin", &format!("round {round}")), &json!({"pipelines": [name]}), *now)?;
+    }
+    Ok(begun)
 }
 
 /// What a transaction changes about rounds.

@@ -36,11 +36,7 @@ pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Res
 pub async fn hold(setting: &Setting, args: HoldArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
     check(&redrive, setting, args.pipeline.as_ref()).await?;
-    let now = redrive.now();
-    let until = args.until.map(|text| units::future(&text, now)).transpose().map_err(usage)?;
-    if until.is_some_and(|until| until <= now) {
-        return Err(usage("--until names a time that is over"));
-    }
+    let until = args.until.map(|text| units::future(&text, redrive.now())).transpose().map_err(usage)?;
     let turn = BreakerTurn::Hold(HeldBy { by: actor(), why: args.why, until });
     let pipelines = redrive.turn_breakers(&args.target, args.pipeline.as_ref(), &turn, &actor()).await?;
     let (target, pipelines) = (cut(&args.target, 60), listed(&pipelines));

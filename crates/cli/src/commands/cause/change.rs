@@ -20,9 +20,6 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
         CauseCommand::Note { id, text } => (id, CauseChange::Note(text)),
         CauseCommand::Mute(args) => {
             let until = args.until.map(|text| units::future(&text, now)).transpose().map_err(usage)?;
-            if until.is_some_and(|until| until <= now) {
-                return Err(usage("--until names a time that is over"));
-            }
             (args.id, CauseChange::Mute(Mute { until, per_hour: args.per_hour }))
         }
         CauseCommand::Unmute { id } => (id, CauseChange::Unmute),

@@ -3,9 +3,10 @@
 use std::io;
 
 use anyhow::Result;
+use redrive::causes::{CausesAsked, FoundCauses};
 use redrive::config::Setting;
-use redrive::contract::{CauseView, ListCauses};
-use redrive_core::causes::{CauseState, Trend};
+use redrive::contract::CauseView;
+use redrive_core::causes::Trend;
 use redrive_core::time::Timestamp;
 
 use crate::args::CauseListArgs;
@@ -20,22 +21,15 @@ use crate::output::times::ago;
 
 pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let now = redrive.now();
     let CauseListArgs { pipeline, state, owner, all, limit, json } = args;
-    let asked = limit.saturating_add(1);
-    // Causes that were resolved are over, unless they are asked for.
-    let with_empty = all || state.contains(&CauseState::Resolved);
-    let params = ListCauses { ids: Vec::new(), pipeline, states: state, owner, with_empty, limit: asked, now };
-    let mut causes = redrive.store().list_causes(params).await?;
-    let more = causes.len() > limit as usize;
-    causes.truncate(limit as usize);
+    let asked = CausesAsked { pipeline, states: state, owner, all, limit };
+    let FoundCauses { causes, more, dead } = redrive.list_causes(asked).await?;
     if json {
         for cause in &causes {
             json::line(cause)?;
         }
     } else {
-        let dead: i64 = redrive.store().ledgers().await?.values().map(|ledger| ledger.dead).sum();
-        print(&causes, u64::try_from(dead).unwrap_or(0), now)?;
+        print(&causes, dead, redrive.now())?;
     }
     if more {
         say!("there are more: --limit shows them");

@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use clap::CommandFactory;
 use clap_complete::Shell;
-use redrive::contract::ListCauses;
+use redrive::causes::CausesAsked;
 use redrive_core::ids::PipelineName;
 
 use crate::args::{Cli, Global, Known};
@@ -86,8 +86,7 @@ async fn pipelines(global: &Global) -> Result<Vec<String>> {
 
 async fn causes(global: &Global) -> Result<Vec<String>> {
     let redrive = setting::load(global)?.redrive_existing().await?;
-    let (ids, states, now) = (Vec::new(), Vec::new(), redrive.now());
-    let params = ListCauses { ids, pipeline: None, states, owner: None, with_empty: false, limit: CAUSES_MAX, now };
-    let causes = redrive.store().list_causes(params).await?;
+    let asked = CausesAsked { limit: CAUSES_MAX, ..CausesAsked::default() };
+    let causes = redrive.list_causes(asked).await?.causes;
     Ok(causes.iter().map(|cause| format!("{}\t{}", cause.id, cut(&cause.title, TITLE_WIDTH))).collect())
 }

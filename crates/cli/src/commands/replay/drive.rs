@@ -101,18 +101,6 @@ fn names(pipelines: &BTreeSet<PipelineName>) -> String {
     names.join(" and ")
 }
 
-/// The pipelines with letters left that no worker knows; nothing if there is no worker at all.
-async fn unknown(redrive: &Redrive, replay: &ReplayView) -> Result<Option<BTreeSet<PipelineName>>> {
-    let workers = redrive.store().list_workers().await?;
-    let at_work = workers.iter().filter(|worker| worker.is_at_work(redrive.now()));
-    let known: BTreeSet<_> = at_work.flat_map(|worker| &worker.runs).map(|runs| &runs.pipeline).collect();
-    if known.is_empty() {
-        return Ok(None);
-    }
-    let left = redrive.store().left_in_replay(replay.id).await?;
-    Ok(Some(left.into_iter().filter(|name| !known.contains(name)).collect()))
-}
-
 /// Follows a replay that others work on.
 pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
@@ -123,18 +111,16 @@ pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
         let replay = redrive.find_replay(ReplayRef::Id(id)).await?;
         show(&counter, &replay);
         if !said && replay.is_open() {
-            let nobody = match unknown(&redrive, &replay).await? {
-                Some(known) if known.is_empty() => None,
-                unknown => Some(unknown.map_or_else(|| "it".to_owned(), |pipelines| names(&pipelines))),
-            };
+            let unattended = redrive.unattended(&replay).await?;
             let awaited = redrive.awaited_by(&replay).await?;
-            if let Some(what) = &nobody {
+            if !unattended.is_empty() {
+                let what = names(&unattended);
                 counter.say(&format!("nobody works on {what}: `redrive work` or `redrive replay resume {id}` does"));
             } else if !awaited.is_empty() && begun.elapsed() >= TAKEN_UP_AFTER {
                 let rules = format!("`redrive replay resume {id}` goes on with the rules that hold now");
                 counter.say(&format!("it waits for a worker with {}; {rules}", awaited_by(&awaited)));
             }
-            said = nobody.is_some() || (!awaited.is_empty() && begun.elapsed() >= TAKEN_UP_AFTER);
+            said = !unattended.is_empty() || (!awaited.is_empty() && begun.elapsed() >= TAKEN_UP_AFTER);
         }
         if !replay.is_open() || replay.state == ReplayState::Paused {
             counter.finish();

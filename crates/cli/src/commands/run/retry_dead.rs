@@ -12,9 +12,6 @@ use super::super::filter::actor;
 use super::work::Run;
 use crate::output::report::figures::counted;
 
-/// Letters that go all at once: for a handful there is nothing to be careful about.
-const AT_ONCE_MAX: usize = 20;
-
 /// What became of letters that were replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retried {
@@ -42,10 +39,7 @@ pub async fn retry(run: &Run<'_>, letters: &[JobId]) -> Result<Option<Retried>> 
         selection: Selection { ids: letters.to_vec(), ..Selection::default() },
         wish: replays::wish(&pipelines, None, false, false)?,
         force_why: None,
-        pacing: match letters.len() <= AT_ONCE_MAX {
-            true => Pacing { ramp: Vec::new(), ..Pacing::default() },
-            false => Pacing::default(),
-        },
+        pacing: Pacing::of_retry(letters.len() as u64),
         edits: Input::default(),
         pins: replays::pins(&pipelines),
     };

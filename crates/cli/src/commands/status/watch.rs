@@ -61,7 +61,7 @@ pub async fn run(redrive: &Redrive, as_json: bool) -> Result<Exit> {
 /// What makes a page another one: not that workers still show that they live.
 fn essence(status: &Status) -> Value {
     let Status { pipelines, replays, breakers, pauses, alerts, workers, .. } = status;
-    let workers: Vec<_> = workers.iter().map(|worker| (worker.id, worker.alive)).collect();
+    let workers: Vec<_> = workers.iter().map(|status| (status.worker.id, status.process)).collect();
     json!([pipelines, replays, breakers, pauses, alerts, workers])
 }
 
