@@ -38,6 +38,7 @@ fn main() -> std::process::ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => exit::report(&error),
     };
+    output::log::finish();
     // What was begun is done or given back. A thread that is still busy (with a pipe that nobody writes to, say) would
     // keep the process for ever otherwise.
     runtime.shutdown_timeout(LAST_MOMENT);

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use redrive_core::hidden::escape_json;
 use redrive_core::time::Timestamp;
@@ -17,7 +18,12 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::bar;
 use super::foreign::{harmless, screen};
+use super::print::say;
 use crate::args::{Global, LogFormat};
+
+/// How many lines could not be written, and what was wrong with the first.
+static LOST: AtomicU64 = AtomicU64::new(0);
+static WHY: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Starts the log. It says so if its file cannot be written.
 pub fn start(global: &Global) -> anyhow::Result<()> {
@@ -44,12 +50,29 @@ pub fn start(global: &Global) -> anyhow::Result<()> {
         .with_env_filter(filter)
         .with_writer(move || Screened { colours, to: to.clone() })
         .with_ansi(colours)
+        // It would print them, and panic where standard error is closed.
+        .log_internal_errors(false)
         .with_target(false);
     match global.log_format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.event_format(JsonLines).init(),
     }
     Ok(())
+}
+
+/// Says at the end what could not be written. Nobody hears it where standard error is what could not be.
+pub fn finish() {
+    let (lost, why) = (LOST.load(Ordering::Relaxed), WHY.lock().unwrap_or_else(PoisonError::into_inner).take());
+    if let Some(why) = why {
+        let lines = if lost == 1 { "line" } else { "lines" };
+        say!("{lost} {lines} of the log could not be written: {why}");
+    }
+}
+
+/// Notes a line that could not be written: no task is to fail because nobody reads the log.
+fn note_lost(error: io::Error) {
+    LOST.fetch_add(1, Ordering::Relaxed);
+    WHY.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
 }
 
 /// Where the log goes.
@@ -59,7 +82,7 @@ enum To {
     File(Arc<File>),
 }
 
-/// A place that is written to, with nothing of what is logged obeyed but our own colours.
+/// A place that is written to, with nothing of what is logged obeyed but our own colours. Writing to it never fails.
 struct Screened {
     colours: bool,
     to: To,
@@ -70,18 +93,17 @@ impl Write for Screened {
         let text = String::from_utf8_lossy(bytes);
         let safe = if self.colours { screen(&text) } else { harmless(&text).into() };
         // At once, so that lines of several processes do not mix.
-        match &self.to {
-            To::Stderr => bar::beside(|| io::stderr().lock().write_all(safe.as_bytes()))?,
-            To::File(file) => (&**file).write_all(safe.as_bytes())?,
-        }
+        let written = match &self.to {
+            To::Stderr => bar::beside(|| io::stderr().lock().write_all(safe.as_bytes())),
+            To::File(file) => (&**file).write_all(safe.as_bytes()),
+        };
+        written.unwrap_or_else(note_lost);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &self.to {
-            To::Stderr => io::stderr().flush(),
-            To::File(file) => (&**file).flush(),
-        }
+        // Nothing is kept back.
+        Ok(())
     }
 }
 

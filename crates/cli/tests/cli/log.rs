@@ -1,10 +1,10 @@
 //! The log: which lines it has, where they go, and what they look like.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{Sandbox, json_lines};
+use crate::harness::{Sandbox, eventually, json_lines};
 
 /// Fails twice for a reason with a hostile message, then works.
 const FLAKY: &str = r#"read -r job
@@ -46,6 +46,44 @@ fn a_file_gets_the_log_and_standard_error_does_not() {
     assert!(!said.contains("attempt failed"), "{said}");
     assert_eq!(sandbox.read("redrive.log").lines().filter(|line| line.contains("attempt failed")).count(), 2);
     sandbox.redrive("--log no/such/folder/x.log status").expect(1).complains("no/such/folder/x.log cannot be written");
+}
+
+/// The exit code of `redrive` where nobody reads what it says.
+#[track_caller]
+fn unheard(sandbox: &Sandbox, line: &str) -> Option<i32> {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = sandbox.command();
+    command.args(line.split_whitespace()).stdout(Stdio::null()).stderr(writer);
+    let (mut child, mut ended) = (command.spawn().expect("redrive starts"), None);
+    eventually("it ends", || {
+        ended = child.try_wait().expect("asked");
+        ended.is_some()
+    });
+    ended.and_then(|ended| ended.code())
+}
+
+/// A worker once waited for ever for a task that had ended because a line could not be written.
+#[test]
+fn a_log_that_nobody_reads_holds_up_nothing() {
+    let sandbox = Sandbox::new();
+    let tasks: String = (0..6).map(|n| format!("https://a.example/{n}\n")).collect();
+    sandbox.write("tasks.txt", tasks);
+    let run = "run tasks.txt --attempts 2 --backoff 1ms --out results";
+    assert_eq!(unheard(&sandbox, &format!("-v {run} --round a -- false")), Some(3));
+    assert_eq!(unheard(&sandbox, &format!("--log /dev/full {run} --round b -- false")), Some(3));
+    sandbox.write("redrive.toml", "[pipeline.shop]\ncommand = [\"sh\", \"-c\", \"exit 65\"]\n");
+    sandbox.redrive("push tasks.txt -p shop").expect(0);
+    assert_eq!(unheard(&sandbox, "-v work --drain -p shop"), Some(0));
+    assert_eq!(sandbox.ledger("shop")["dead"], 6);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_told_once_and_at_the_end() {
+    let said = sandbox().redrive(&format!("--log /dev/full {RUN}")).expect(0).stderr;
+    assert_eq!(said.lines().filter(|line| line.contains("of the log could not be written")).count(), 1, "{said}");
+    assert!(!said.contains("tracing"), "{said}");
 }
 
 #[test]

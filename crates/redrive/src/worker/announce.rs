@@ -23,6 +23,7 @@ impl Announced {
     fn begin(context: Arc<Context>, leases: Vec<Lease>) -> Self {
         let (told, heard) = watch::channel(None);
         tokio::spawn(async move {
+            let _watched = context.watched("noting which tasks begin");
             let written = note_start(&context, leases, false).await;
             // Nobody listens if all of them were returned meanwhile.
             let _ = told.send(Some(written));

@@ -259,6 +259,12 @@ impl Context {
         self.stop.cancel();
     }
 
+    /// What a task of this worker holds while it runs: if it panics the worker stops with an error, since nobody would go on with
+    /// what it was there for.
+    pub(super) fn watched(self: &Arc<Self>, task: &'static str) -> Watched {
+        Watched { context: Arc::clone(self), task }
+    }
+
     /// Keeps an error for the end, if it is the first; the worker goes on with what it can do.
     pub(super) fn note_failure(&self, error: Error) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -282,5 +288,19 @@ impl Context {
     /// The circumstances of something that ends now.
     pub(super) fn ending(&self) -> Ending {
         Ending { at: self.now(), duration: None, worker: Some(self.id), chance: self.redrive.chance.fraction() }
+    }
+}
+
+/// Stops its worker if the task that holds it panics.
+pub(super) struct Watched {
+    context: Arc<Context>,
+    task: &'static str,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.context.fail(Error::Internal(format!("{} ended in a panic", self.task)));
+        }
     }
 }

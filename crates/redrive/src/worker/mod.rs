@@ -241,9 +241,14 @@ impl Worker {
                 Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue, patience).fed_by(feeders, replayed.clone());
             work.spawn(fetcher.run(until.clone()));
         }
-        while let Some(ended) = work.join_next().await {
+        while !work.is_empty() {
+            let (what, ended) = tokio::select! {
+                Some(ended) = work.join_next() => ("a pipeline's work", ended),
+                Some(ended) = upkeep.join_next() => ("a worker's upkeep", ended),
+                else => break,
+            };
             if let Err(panic) = ended {
-                context.fail(Error::Internal(format!("a pipeline's work ended: {panic}")));
+                context.fail(Error::Internal(format!("{what} ended: {panic}")));
             }
         }
         upkeep.shutdown().await;

@@ -131,7 +131,14 @@ async fn look(mut source: Box<dyn Source>, changes: Sender<Reread>) {
             let changed = source.changed();
             (source, changed)
         });
-        let Ok((same, changed)) = looked.await else { return };
+        let (same, changed) = match looked.await {
+            Ok(looked) => looked,
+            Err(panic) => {
+                // Nobody is left to tell if this cannot be sent.
+                let _ = changes.send(Err(format!("reading it ended: {panic}"))).await;
+                return;
+            }
+        };
         source = same;
         if let Some(changed) = changed
             && changes.send(changed).await.is_err()

@@ -50,6 +50,7 @@ pub(super) async fn run(
     waiting: Waiting,
     settler: UnboundedSender<Ended>,
 ) -> Duration {
+    let _watched = context.watched("running a task");
     let Waiting { job, ended, announced } = waiting;
     let Some(_slot) = context.slot(&pipeline).await else {
         let _ = settler.send(Ended::unstarted(job));

@@ -71,7 +71,6 @@ struct Decided {
 
 /// A handle to the task that settles the jobs of one pipeline.
 pub(super) struct Settler {
-    context: Arc<Context>,
     ended: UnboundedSender<Ended>,
     task: JoinHandle<()>,
     progress: Arc<Progress>,
@@ -91,8 +90,8 @@ impl Settler {
     pub(super) fn start(context: Arc<Context>, pipeline: Pipeline, patience: Patience) -> Self {
         let (ended, waiting) = unbounded_channel();
         let progress = Arc::<Progress>::default();
-        let work = Settling { context: Arc::clone(&context), pipeline, patience, progress: Arc::clone(&progress) };
-        Self { context, ended, task: tokio::spawn(work.run(waiting)), progress }
+        let work = Settling { context, pipeline, patience, progress: Arc::clone(&progress) };
+        Self { ended, task: tokio::spawn(work.run(waiting)), progress }
     }
 
     /// Notes that so many jobs were leased, which it will have to settle.
@@ -131,7 +130,7 @@ impl Settler {
     }
 
     pub(super) fn send(&self, ended: Ended) {
-        // The task lives as long as this sender, unless it panicked, which is reported at the end.
+        // The task lives as long as this sender, unless it panicked, which stops the worker.
         let _ = self.ended.send(ended);
     }
 
@@ -143,9 +142,8 @@ impl Settler {
     /// Settles what is still waiting, and ends.
     pub(super) async fn finish(self) {
         drop(self.ended);
-        if self.task.await.is_err() {
-            self.context.fail(Error::Internal("settling ended in a panic".to_owned()));
-        }
+        // A panic has been noted where it happened.
+        let _ = self.task.await;
     }
 }
 
@@ -158,6 +156,7 @@ struct Settling {
 
 impl Settling {
     async fn run(self, mut waiting: UnboundedReceiver<Ended>) {
+        let _watched = self.context.watched("settling");
         let mut batch = Vec::new();
         while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
             let jobs = batch.len();
