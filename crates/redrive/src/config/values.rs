@@ -13,9 +13,18 @@ const SHOWN_CHARS_MAX: usize = 40;
 const PLACES: &[&str] =
     &["alerts", "body", "command", "env", "form", "headers", "json", "proxies", "query", "store", "url", "vault"];
 
-/// A message about a mistake without the values that may be secret, where `before` is the text of the file up to the end of the
-/// mistake's line.
+/// How messages about a value begin that do not say which it is.
+const OF_VALUES: &[&str] = &["unknown variant ", "invalid type: ", "invalid value: ", "invalid length "];
+
+/// A message about a mistake with the key that it is about, and without the values that may be secret; `before` is the text of the file
+/// up to the end of the mistake's line.
 pub(super) fn harmless(message: &str, before: &str) -> String {
+    let key = key_at_end(before).filter(|_| OF_VALUES.iter().any(|start| message.starts_with(start)));
+    let told = without_secrets(message, before);
+    key.map_or_else(|| told.clone(), |key| format!("{key}: {told}"))
+}
+
+fn without_secrets(message: &str, before: &str) -> String {
     let secrets = Secrets::default();
     let names = names_at_end(before);
     if names.iter().any(|name| PLACES.contains(&name.as_str()) || secrets.is_secret_name(name)) {
@@ -33,14 +42,22 @@ pub(super) fn unquoted(message: &str) -> String {
     hide(message, |_| true)
 }
 
+/// The key of the statement that the end of a text is within.
+fn key_at_end(text: &str) -> Option<&str> {
+    let first = text.lines().rev().map(str::trim_start).find(|line| begins(line))?;
+    first.split('=').next().map(str::trim).filter(|key| is_key(key))
+}
+
+/// Whether a line begins a table or a statement.
+fn begins(line: &str) -> bool {
+    line.starts_with('[') || line.split('=').next().is_some_and(|key| is_key(key) && key.len() < line.len())
+}
+
 /// The names that the end of a text is under: those of its table, and of the statement that it is within.
 fn names_at_end(text: &str) -> Vec<String> {
     let lines = || text.lines().rev().map(str::trim_start);
     let header = lines().find(|line| line.starts_with('[')).unwrap_or_default();
     // A list may go over many lines: the first of them has the key.
-    let begins = |line: &&str| {
-        line.starts_with('[') || line.split('=').next().is_some_and(|key| is_key(key) && key.len() < line.len())
-    };
     let after = lines().take_while(|line| !begins(line)).count();
     let statement = lines().take(after + 1);
     let words = |line: &str| {
@@ -49,17 +66,18 @@ fn names_at_end(text: &str) -> Vec<String> {
     statement.chain([header]).flat_map(words).filter(|word| !word.is_empty()).collect()
 }
 
+/// Whether a text may be a key. What ends inside of quotes is a part of a value.
 fn is_key(text: &str) -> bool {
     let text = text.trim();
-    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.\"'".contains(c))
+    let closed = |quote: char| text.matches(quote).count() % 2 == 0;
+    !text.is_empty() && closed('"') && closed('\'') && text.chars().all(|c| c.is_alphanumeric() || "-_.\"'".contains(c))
 }
 
 /// A message without those of its values that are to be hidden.
 fn hide(message: &str, is_hidden: impl Fn(&str) -> bool) -> String {
     let (mut kept, mut rest) = (String::with_capacity(message.len()), message);
     // Wrong words, and values that are no text, stand between backquotes, as names of keys do elsewhere.
-    let mut ticks =
-        ["unknown variant ", "invalid type: ", "invalid value: "].iter().any(|start| message.starts_with(start));
+    let mut ticks = OF_VALUES.iter().any(|start| message.starts_with(start) || message.contains(&format!(": {start}")));
     while let Some(at) = rest.find(['"', '`']) {
         let quote = rest[at..].chars().next().unwrap_or_default();
         let (before, inside) = (&rest[..at + 1], &rest[at + 1..]);
@@ -99,6 +117,7 @@ mod tests {
     fn values_are_hidden_whatever_is_in_them() {
         assert_eq!(unquoted("string \"a\\\"b\" and \"c\", expected `d`"), "string \"…\" and \"…\", expected `d`");
         assert_eq!(unquoted("invalid type: integer `5`, expected `e`"), "invalid type: integer `…`, expected `e`");
+        assert_eq!(unquoted("key: invalid type: integer `5`"), "key: invalid type: integer `…`");
         assert_eq!(unquoted("unknown field `a`, expected `b`"), "unknown field `a`, expected `b`");
         assert_eq!(unquoted("unknown variant `a`, expected `b`"), "unknown variant `…`, expected `b`");
         assert_eq!(unquoted("an end \"that is missing"), "an end \"…");
@@ -109,10 +128,10 @@ mod tests {
         assert_eq!(harmless("\"soon\" is no time", "[pipeline.a]\ntimeout = \"soon\""), "\"soon\" is no time");
         let key = "\"9f8e7d6c5b4a39281706f5e4\" is no time";
         assert_eq!(harmless(key, "[pipeline.a]\ntimeout = \"9f8e7d6c5b4a39281706f5e4\""), "\"…\" is no time");
-        let listed = "[pipeline.a]\ncommand = [\n  \"curl\",\n  5,";
+        let listed = "[pipeline.a]\ncommand = [\n  \"curl\",\n  \"a=b\", 5,";
         assert_eq!(
             harmless("invalid type: integer `5`, expected a string", listed),
-            "invalid type: integer `…`, expected a string"
+            "command: invalid type: integer `…`, expected a string"
         );
     }
 }
