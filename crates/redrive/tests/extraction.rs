@@ -2,6 +2,7 @@
 
 use redrive::handler::http::document::{Document, Format};
 use redrive::handler::http::extract::{Extractor, Rules};
+use redrive::handler::http::validate::Validator;
 use serde_json::Value;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/extraction.md");
@@ -25,10 +26,14 @@ fn extractor(fields: &str) -> Extractor {
     rules.compile().unwrap_or_else(|error| panic!("{fields}\n{error}"))
 }
 
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}\n{error}"))
+}
+
 #[test]
 fn the_examples_are_what_comes_of_them() {
     let text = std::fs::read_to_string(PAGE).expect("the page");
-    let (mut page, mut fields, mut examples) = ((String::new(), String::new()), String::new(), 0);
+    let (mut page, mut fields, mut schema, mut examples) = ((String::new(), String::new()), String::new(), None, 0);
     for (info, block) in blocks(&text) {
         let Some((language, role)) = info.split_once(' ') else { panic!("a block says what it is: {info}") };
         if role == "page" {
@@ -36,15 +41,23 @@ fn the_examples_are_what_comes_of_them() {
             continue;
         }
         if role == "fields" {
-            fields = block;
+            (fields, schema) = (block, None);
+            continue;
+        }
+        if role == "schema" {
+            schema = Some(Validator::compile(&json(&block)).expect("a schema"));
             continue;
         }
         let content_type = if page.0 == "xml" { "text/xml" } else { "text/html" };
         let extractor = extractor(&fields);
         let document = Document::parse(extractor.format(Some(content_type)), &page.1).expect("a document");
         let made = extractor.extract(&document).map(Value::Object).map_err(|partial| partial.misses.to_string());
+        let made = made.and_then(|record| match &schema {
+            Some(schema) => schema.validate(&record).map(|()| record).map_err(|violation| violation.to_string()),
+            None => Ok(record),
+        });
         let expected = match role {
-            "record" => Ok(serde_json::from_str::<Value>(&block).unwrap_or_else(|error| panic!("{block}\n{error}"))),
+            "record" => Ok(json(&block)),
             "failure" => Err(block),
             other => panic!("no such block: {other}"),
         };
@@ -61,7 +74,7 @@ fn without_fields_the_document_is_the_record() {
         let document = Document::parse(extractor.format(Some(content_type)), body).expect("a document");
         extractor.extract(&document).map(Value::Object).map_err(|partial| partial.misses.to_string())
     };
-    let json = |text: &str| Ok(serde_json::from_str::<Value>(text).expect("JSON"));
+    let json = |text: &str| Ok(json(text));
     assert_eq!(made("", "application/json", "{\"a\": 1}"), json("{\"a\": 1}"));
     assert_eq!(made("", "application/json", "[1]"), json("{\"json\": [1]}"));
     assert_eq!(made("", "text/html", "<p>a"), json("{\"text\": \"<p>a\"}"));

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
-use redrive::config::read_codes;
+use redrive::config::{CHALLENGES, read_codes};
 use redrive::handler::submit_poll::codes::{Codes, Meaning};
-use redrive_core::failures::Disposition;
+use redrive_core::failures::{Disposition, Reason};
 use redrive_core::rules::{Known, known_names, known_statuses, known_types};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ struct General {
     list: fn() -> Vec<Known>,
 }
 
-const GENERAL: [General; 3] = [
+const GENERAL: [General; 4] = [
     General { name: "statuses", about: "HTTP statuses", list: known_statuses },
     General {
         name: "names",
@@ -33,7 +33,12 @@ const GENERAL: [General; 3] = [
         list: known_names,
     },
     General { name: "types", about: "patterns for types of errors that are not known by name", list: known_types },
+    General { name: "challenges", about: "patterns for pages that stand in for another", list: known_challenges },
 ];
+
+fn known_challenges() -> Vec<Known> {
+    vec![Known { reason: Reason::Blocked, by: CHALLENGES.iter().map(|sign| (*sign).to_owned()).collect() }]
+}
 
 pub fn run(args: &CodesArgs) -> Result<Exit> {
     let general = |name: &str| GENERAL.iter().find(|table| table.name == name).map(|table| (table.list)());
@@ -119,7 +124,9 @@ fn first(meaning: &Meaning) -> String {
 fn print_known(known: &[Known]) -> Result<()> {
     for Known { reason, by } in known {
         out!("{}", paint(HEADING, reason))?;
-        for line in wrapped(by) {
+        // What has blanks in it would run together with the next.
+        let lines = if by.iter().any(|name| name.contains(' ')) { by.clone() } else { wrapped(by) };
+        for line in lines {
             out!("  {line}")?;
         }
     }

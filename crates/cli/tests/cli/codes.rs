@@ -43,7 +43,7 @@ fn a_table_is_printed_as_a_file_of_ones_own_looks() {
 #[test]
 fn what_is_no_table_is_refused() {
     let sandbox = Sandbox::new();
-    let known = "is neither a table (in-res, create-task, statuses, names, types) nor a file";
+    let known = "is neither a table (in-res, create-task, statuses, names, types, challenges) nor a file";
     sandbox.redrive("codes nothing").expect(2).complains(known);
     sandbox.write("wrong.json", "{\"A\": {\"reason\": \"angry\"}}");
     sandbox.redrive("codes wrong.json").expect(2).complains("the codes wrong.json: ");

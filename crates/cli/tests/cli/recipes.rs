@@ -23,18 +23,28 @@ fn shop() -> Sandbox {
         }
     }
     sandbox.write("urls.txt", "https://shop.example/1\nhttps://shop.example/2\nhttps://shop.example/3\n");
+    // The day must not end in the middle of a test.
+    fs::create_dir(sandbox.path("tools")).expect("made");
+    tool(&sandbox, "date", "[ \"$*\" = +%F ] && echo 2026-11-16");
     sandbox
+}
+
+/// A command that comes before the one of the system.
+fn tool(sandbox: &Sandbox, name: &str, script: &str) {
+    let path = sandbox.write(&format!("tools/{name}"), format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("set");
+}
+
+/// What is to be found first: the tools of the sandbox, then the command that is tested, then these folders.
+fn path(sandbox: &Sandbox, folders: &str) -> String {
+    let redrive = Path::new(env!("CARGO_BIN_EXE_redrive")).parent().expect("a folder");
+    format!("{}:{}:{folders}", sandbox.path("tools").display(), redrive.display())
 }
 
 /// What a recipe has, in the place of the folder that it is about, with the command that is tested.
 fn here(sandbox: &Sandbox, text: &str) -> String {
     let folder = sandbox.path("").display().to_string();
     text.replace("/usr/local/bin/redrive", env!("CARGO_BIN_EXE_redrive")).replace(FOLDER, folder.trim_end_matches('/'))
-}
-
-/// The folder of the command that is tested.
-fn bin() -> String {
-    Path::new(env!("CARGO_BIN_EXE_redrive")).parent().expect("a folder").display().to_string()
 }
 
 /// A command without an environment but for what is given.
@@ -91,7 +101,7 @@ fn what_cron_starts_works_with_the_environment_of_cron() {
     assert_eq!(commands.len(), 2);
     let run = |line: &str| {
         let mut command = bare(&sandbox, variables["SHELL"]);
-        command.args(["-c", &here(&sandbox, line)]).env("PATH", format!("{}:{}", bin(), variables["PATH"]));
+        command.args(["-c", &here(&sandbox, line)]).env("PATH", path(&sandbox, variables["PATH"]));
         command.output().expect("it starts")
     };
     for again in [false, true] {
@@ -145,7 +155,7 @@ fn started_by(sandbox: &Sandbox, name: &str) -> Command {
     };
     let mut command = bare(sandbox, &words[0]);
     // As systemd has it.
-    command.args(&words[1..]).env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin");
+    command.args(&words[1..]).env("PATH", path(sandbox, "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"));
     command.current_dir(setting(&unit, "WorkingDirectory"));
     command
 }
@@ -199,13 +209,11 @@ fn stages(text: &str) -> Vec<(String, Vec<(String, String)>)> {
 /// same cargo, and to build it once more takes minutes. `scripts/soak` has the real one do it.
 fn stand_in(sandbox: &Sandbox) {
     let script = format!(
-        "#!/bin/sh\n[ \"$*\" = \"build --locked --profile dev --package redrive-cli\" ] || {{ echo \"cargo $*\" >&2; exit 1; }}\n\
-         [ -f Cargo.lock ] || exit 1\nmkdir -p \"$CARGO_TARGET_DIR/debug\"\ncp {} \"$CARGO_TARGET_DIR/debug/redrive\"\n",
+        "[ \"$*\" = \"build --locked --profile dev --package redrive-cli\" ] || {{ echo \"cargo $*\" >&2; exit 1; }}\n\
+         [ -f Cargo.lock ] || exit 1\nmkdir -p \"$CARGO_TARGET_DIR/debug\"\nln -s {} \"$CARGO_TARGET_DIR/debug/redrive\"",
         env!("CARGO_BIN_EXE_redrive")
     );
-    fs::create_dir(sandbox.path("tools")).expect("made");
-    let path = sandbox.write("tools/cargo", script);
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("set");
+    tool(sandbox, "cargo", &script);
 }
 
 /// Does what is run in the stages before the last, outside of a container; gives the instructions of the last.
@@ -224,8 +232,7 @@ fn build(sandbox: &Sandbox) -> Vec<(String, String)> {
         }
         let mut command = Command::new("sh");
         command.args(["-c", &rest.replace("/out", &out)]).current_dir(root()).env("PROFILE", "dev");
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", sandbox.path("tools").display()));
+        command.env("PATH", path(sandbox, &std::env::var("PATH").unwrap_or_default()));
         command.env("CARGO_TARGET_DIR", if really { tools().join("image") } else { sandbox.path("target") });
         let ran = command.output().expect("sh starts");
         assert!(ran.status.success(), "{rest}\n{}", String::from_utf8_lossy(&ran.stderr));

@@ -20,8 +20,8 @@ use super::request::RequestSection;
 use super::secrets::expand;
 use super::units::{Size, Time};
 
-/// Signs of a page that stands in for another, from the services that put them up.
-const CHALLENGES: &[&str] = &[
+/// Signs of a page that stands in for another, from the services that put them up: regular expressions.
+pub const CHALLENGES: &[&str] = &[
     r"(?i)checking your browser before accessing",
     r"(?i)cf-challenge|cf_chl_opt|challenge-platform",
     r"(?i)<title>\s*(just a moment|attention required|access denied)",

@@ -44,7 +44,7 @@ pub use self::alerts::{AlertsConfig, RulesConfig};
 pub use self::error::{ConfigError, Mistake};
 pub use self::explain::{Explained, From};
 pub use self::follow::Followed;
-pub use self::http::read_codes;
+pub use self::http::{CHALLENGES, read_codes};
 pub use self::kept::KeptFor;
 pub use self::pipeline::{HandlerKind, ModeKind, PipelineConfig, ResultKind};
 pub use self::ran::RanCommands;
