@@ -66,12 +66,11 @@ pub async fn imported_letters_have_causes(store: Shared, other: Shared) {
     bury_four(&store).await;
     let letters = dead(&store, DeadFilter::default()).await;
     other.import_dead(brought(letters, at(70))).await.expect("imported");
-    let (here, there) = (causes(&store, at(100)).await, causes(&other, at(100)).await);
-    let without_trend = |cause: CauseView| CauseView { trend: Trend::default(), ..cause };
-    assert_eq!(here.iter().cloned().map(without_trend).collect::<Vec<_>>(), there);
-    let busiest = BusiestCauses { pipeline: None, since: at(0), limit: 9 };
-    assert_eq!(store.busiest_causes(busiest.clone()).await.expect("listed").len(), here.len());
-    assert!(other.busiest_causes(busiest).await.expect("listed").is_empty());
+    let here = causes(&store, at(100)).await.into_iter().map(|cause| CauseView { trend: Trend::default(), ..cause });
+    assert_eq!(here.collect::<Vec<_>>(), causes(&other, at(100)).await);
+    let params = BusiestCauses { pipeline: None, since: at(0), limit: 9 };
+    assert_eq!(store.busiest_causes(params.clone()).await.expect("listed").len(), 2);
+    assert!(other.busiest_causes(params).await.expect("listed").is_empty());
     assert_sound(&other).await;
 }
 
