@@ -183,13 +183,13 @@ async fn what_was_taken_without_an_answer_in_time_is_told_again_under_the_same_k
     let service = Service::start(|_| Ok(()));
     let (redrive, clock) = redrive();
     service.answer([Answer::TakeAndHang]);
-    let watching = watching(&service, as_webhook, Duration::from_millis(500));
+    let impatient = watching(&service, as_webhook, Duration::from_secs(3));
     work(&redrive, false, "no price").await;
-    redrive.check_alerts(&watching).await.expect("checked");
+    redrive.check_alerts(&impatient).await.expect("checked");
     let seen = sink(&redrive).await;
-    assert_eq!((seen.waiting, seen.error.as_deref()), (6, Some("it took longer than 500ms")));
+    assert_eq!((seen.waiting, seen.error.as_deref()), (6, Some("it took longer than 3s")));
     clock.advance(Duration::from_secs(10));
-    redrive.tell_sinks(&watching).await.expect("told");
+    redrive.tell_sinks(&watching(&service, as_webhook, LONG)).await.expect("told");
     let taken = service.taken();
     let again: Vec<_> = taken.iter().filter(|told| told["dedup_key"] == taken[0]["dedup_key"]).collect();
     assert_eq!((taken.len(), again.len(), again[0] == again[1]), (7, 2, true));
