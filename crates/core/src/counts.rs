@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::breakers::Signal;
 use crate::dead::import::Arrival;
 use crate::failures::Reason;
 use crate::settlements::{Decision, Destination};
@@ -132,6 +133,16 @@ impl Decision {
         }
         .into_iter()
         .flatten()
+    }
+
+    /// Whether an attempt that came to a result ends by it.
+    pub fn ends_attempt(&self) -> bool {
+        self.failure.is_some() || self.destination == Destination::Done
+    }
+
+    /// Whether the job's target was asked in that attempt, so that it counts among what the target answered.
+    pub fn asked_target(&self) -> bool {
+        self.ends_attempt() && self.signal != Signal::Unasked
     }
 
     /// Whether the job comes to its end by it, and never came to one before.

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use redrive_core::hand_on::{HandedJob, HandedOn};
 use redrive_core::ids::{LeaseToken, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::Response;
@@ -21,7 +22,7 @@ use serde_json::Value;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::events::Happening;
-use crate::handler::{self, HandlerError};
+use crate::handler::{self, HandlerError, Success};
 use crate::pipeline::Pipeline;
 use crate::sink::JobResult;
 use crate::vault::{Capture, Evidence};
@@ -47,6 +48,8 @@ pub struct EndedJob {
     pub outcome: Outcome,
     /// What came out of it, if it is done.
     pub result: Option<Value>,
+    /// The jobs that it hands on, if it is done.
+    pub handed_on: Vec<HandedOn>,
     /// What it worked on, for the vault, if there is such a thing.
     pub payload: Option<BroughtPayload>,
     /// How long it ran, if it did.
@@ -228,13 +231,17 @@ struct Settling<'a> {
     worker: &'a RemoteWorker,
     pipeline: &'a Pipeline,
     results: Vec<JobResult>,
-    jobs: Vec<(LeasedJob, Decision)>,
+    jobs: Vec<(LeasedJob, Decision, Vec<HandedJob>)>,
 }
 
 impl Settling<'_> {
     /// Keeps what is to be kept of a job, and decides how it ends.
     async fn take(&mut self, job: LeasedJob, ended: EndedJob) -> Result<(), String> {
-        let EndedJob { mut outcome, result, payload, duration, .. } = ended;
+        let EndedJob { outcome, result, handed_on, payload, duration, .. } = ended;
+        let (redrive, with_result) = (&self.worker.redrive, result.is_some());
+        let success = (outcome == Outcome::Done).then(|| Success { result: result.unwrap_or_default(), handed_on });
+        let (mut outcome, result, handed_on) =
+            worker::run::hand_on(self.pipeline, &job, (outcome, success), redrive.now());
         // Whoever brings it need not know what is secret here.
         let secrets = self.pipeline.handler.secrets().cloned().unwrap_or_default();
         if let Outcome::Failed(report) | Outcome::Crashed(report) = &mut outcome {
@@ -249,8 +256,7 @@ impl Settling<'_> {
         }
         // What it worked from is the evidence of how it failed.
         let kept = evidence.take().map(|kept| kept.payload).or_else(|| job.saved.clone().filter(|_| failed));
-        let redrive = &self.worker.redrive;
-        if let (Outcome::Done, Some(result)) = (&outcome, result) {
+        if let Some(result) = result.filter(|_| with_result) {
             let (id, pipeline, round) = (job.lease.job, job.pipeline.clone(), job.round.clone());
             let (key, input) = (job.key.clone(), job.input.clone());
             self.results.push(JobResult { id, pipeline, round, key, input, result });
@@ -260,7 +266,7 @@ impl Settling<'_> {
         let mut decision = decide(&self.pipeline.policy, &job, outcome, ending);
         decision.keep(kept);
         decision.facts = Facts { tracked: self.pipeline.tracked_in(&job.input), ..Facts::default() };
-        self.jobs.push((job, decision));
+        self.jobs.push((job, decision, handed_on));
         Ok(())
     }
 
@@ -273,12 +279,13 @@ impl Settling<'_> {
             self.pipeline.sink.write(&self.results).await?;
         }
         let RemoteWorker { redrive, id, .. } = self.worker;
-        let rules = match self.jobs.iter().any(|(_, decision)| decision.buries()) {
+        let rules = match self.jobs.iter().any(|(_, decision, _)| decision.buries()) {
             true => redrive.known_rules().await,
             false => Default::default(),
         };
-        let settlement = |(job, decision): (LeasedJob, Decision)| {
-            Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition())
+        let settlement = |(job, decision, handed_on): (LeasedJob, Decision, Vec<HandedJob>)| {
+            let settlement = Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition());
+            settlement.handing_on(handed_on)
         };
         let settlements: Vec<Settlement> = self.jobs.into_iter().map(settlement).collect();
         let now = redrive.now();

@@ -12,7 +12,7 @@ use redrive::events::{Happening, Heard};
 use redrive::leases::{BroughtBack, BroughtPayload, EndedJob, RemoteWorker};
 use redrive::vault::{Capture, Keep};
 use redrive::worker::Until;
-use redrive::{CancellationToken, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
+use redrive::{CancellationToken, FailureReport, HandedOn, Job, Pipeline, PipelineName, Policy, Reason, Redrive, json};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::Response;
 use redrive_core::settlements::Outcome;
@@ -41,7 +41,14 @@ async fn leased(worker: &RemoteWorker, limit: u32) -> Vec<LeasedJob> {
 }
 
 fn ended(lease: Lease, outcome: Outcome) -> EndedJob {
-    EndedJob { lease, outcome, result: None, payload: None, duration: Some(Duration::from_secs(1)) }
+    EndedJob {
+        lease,
+        outcome,
+        result: None,
+        handed_on: Vec::new(),
+        payload: None,
+        duration: Some(Duration::from_secs(1)),
+    }
 }
 
 fn failed(reason: Reason) -> Outcome {
@@ -73,6 +80,27 @@ async fn what_is_done_elsewhere_is_written_settled_and_heard() {
     );
     let again = worker.settle(&pipeline, vec![ended(jobs[0].lease, failed(Reason::Timeout))]).await.expect("answered");
     assert_eq!(again, [BroughtBack::Stale], "a job ends once");
+}
+
+#[tokio::test]
+async fn what_a_job_hands_on_elsewhere_is_accepted_with_its_end() {
+    let (redrive, _) = redrive();
+    let worker = attached(&redrive).await;
+    let items: PipelineName = "items".parse().expect("a name");
+    let pipeline = pipeline().hand_on(vec![items.clone()]);
+    redrive.enqueue(&pipeline, (0..2).map(|n| json!({"n": n}))).await.expect("accepted");
+    let jobs = leased(&worker, 2).await;
+    let back = |to: &str| {
+        let handed_on = vec![HandedOn::new(Default::default()).to(to.parse().expect("a name"))];
+        EndedJob { handed_on, ..ended(jobs[usize::from(to != "items")].lease, Outcome::Done) }
+    };
+    for _ in 0..2 {
+        let answers = worker.settle(&pipeline, vec![back("items"), back("others")]).await.expect("settled");
+        assert_eq!(answers, [BroughtBack::Settled, BroughtBack::Settled]);
+    }
+    assert_eq!(redrive.ledger(&items).await.expect("read").queued, 1, "once");
+    let ledger = redrive.ledger(pipeline.name()).await.expect("read");
+    assert_eq!((ledger.done, ledger.dead), (1, 1), "to others it may not hand on");
 }
 
 #[tokio::test]

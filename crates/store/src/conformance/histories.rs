@@ -26,7 +26,7 @@ use crate::contract::{CancelJobs, DeadFilter, DiscardDead, EnqueuedJob, ExpireDe
 use crate::contract::{ForgetHistory, ListJobs, Settled};
 
 /// Seeds that are tried unless something else is said.
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 12;
 
 const DAY: i64 = 86_400;
 

@@ -123,7 +123,7 @@ macro_rules! conformance_tests {
         );
         mod with_another_store {
             $crate::conformance_tests!(@with_another $make;
-                traffic: [a_tracked_letter_is_taken_out_where_it_was_counted]
+                traffic: [a_job_is_tracked_once]
                 replays: [an_untried_letter_can_be_replayed]
                 causes: [imported_letters_have_causes]
                 dead: [export_and_import_lose_nothing, counts_of_an_imported_letter_saturate, a_payload_that_did_not_come_along_is_missing]

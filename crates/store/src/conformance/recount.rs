@@ -9,7 +9,7 @@ use redrive_core::state::JobState;
 
 use super::Fixture;
 use super::script::Shared;
-use crate::contract::{JobFilter, ListJobs, ListRounds};
+use crate::contract::{JobFilter, ListJobs, ListReplays, ListRounds};
 
 const STATES: [JobState; 5] = [JobState::Queued, JobState::Leased, JobState::Done, JobState::Dead, JobState::Discarded];
 
@@ -39,6 +39,8 @@ pub async fn assert_recounted(store: &Shared) {
                 let ledger = counted.entry(job.pipeline).or_default();
                 ledger.accepted += 1;
                 *ledger.count_mut(state) += 1;
+                ledger.retrying += i64::from(state == JobState::Queued && (job.attempts > 0 || job.crashes > 0));
+                ledger.recovered += i64::from(state == JobState::Done && job.replays > 0);
             }
             match listed.next {
                 Some(next) => page.cursor = Some(next),
@@ -46,17 +48,24 @@ pub async fn assert_recounted(store: &Shared) {
             }
         }
     }
+    let mut replaying = 0;
     for (pipeline, ledger) in store.ledgers().await.expect("ledgers") {
         assert!(ledger.balances(), "{pipeline}: {ledger:?}");
         let mut found = counted.remove(&pipeline).unwrap_or_default();
         // What was forgotten cannot be listed.
-        let Forgotten { done, discarded, .. } = ledger.forgotten;
+        let Forgotten { done, recovered, discarded } = ledger.forgotten;
         found.accepted += done + discarded;
         found.done += done;
+        found.recovered += recovered;
         found.discarded += discarded;
-        let states = |l: &Ledger| [l.accepted, l.queued, l.leased, l.done, l.dead, l.discarded];
-        assert_eq!(states(&ledger), states(&found), "{pipeline}: the ledger beside what is listed");
+        replaying += ledger.replaying;
+        let found = Ledger { replaying: ledger.replaying, forgotten: ledger.forgotten, ..found };
+        assert_eq!(ledger, found, "{pipeline}: the ledger beside what is listed");
     }
+    let all = ListReplays { open_only: false, limit: 10_000, cursor: None };
+    let replays = store.list_replays(all).await.expect("replays").items;
+    let running: u64 = replays.iter().map(|replay| replay.progress.running).sum();
+    assert_eq!(u64::try_from(replaying), Ok(running), "the ledgers beside the replays");
     assert!(counted.is_empty(), "jobs of pipelines without a ledger: {counted:?}");
     for round in store.list_rounds(ListRounds { pipeline: None, limit: u32::MAX }).await.expect("rounds") {
         assert!(round.balances(), "{round:?}");

@@ -88,9 +88,9 @@ fn insert_row(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, payload_lost, tracked, progress, seq, round, origin, definition, opened_before)
+                               payload_cut, payload_lost, progress, seq, round, origin, definition, opened_before)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     ?23, '[]', ?24, ?25, ifnull(?26, ''), ?27, ?28, (SELECT ifnull(max(id), 0) FROM replay))",
+                     ?23, ?24, ?25, ifnull(?26, ''), ?27, ?28, (SELECT ifnull(max(id), 0) FROM replay))",
         )?
         .execute(params![
             letter.id.as_bytes(),

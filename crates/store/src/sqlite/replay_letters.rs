@@ -156,12 +156,12 @@ fn send_one(
     batch
         .statement(
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
-                              suspect, reason, code, input, replay, saved, cause_key, original, auto_replays, tracked,
+                              suspect, reason, code, input, replay, saved, cause_key, original, auto_replays,
                               automatic, progress, seq, round, origin, definition)
              SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), ?9,
                     reason, code, ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
                     iif(?4 IS NULL, original, ifnull(original, input)), min(auto_replays + ?7, 4294967295),
-                    tracked, ?7, iif(?8, progress, NULL), seq, round, origin, definition
+                    ?7, iif(?8, progress, NULL), seq, round, origin, definition
              FROM dead WHERE seq = ?1",
         )?
         .execute(params![

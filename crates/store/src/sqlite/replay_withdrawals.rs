@@ -177,13 +177,13 @@ fn bury_as_it_was(batch: &Batch<'_>, letter: &Waiting, decided: &Withdrawn) -> R
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, auto_replays, tracked, suspect, payload_lost, progress, seq, round, origin,
+                               payload_cut, auto_replays, suspect, payload_lost, progress, seq, round, origin,
                                definition, opened_before, refailed)
              SELECT j.id, j.pipeline, j.key, j.target, j.accepted_at, l.letter ->> 'died_at', l.letter ->> 'kept_from',
                     ?2, j.crashes, ?3, ?5, j.reason, j.code,
                     l.letter ->> 'http_status', l.letter ->> 'proxy', l.letter ->> 'message',
                     nullif(unhex(l.letter ->> 'payload'), x''), j.input, j.cause_key, ?6, j.original,
-                    l.letter ->> 'cut', j.auto_replays - (NOT ?4 AND r.automatic), j.tracked, ?7,
+                    l.letter ->> 'cut', j.auto_replays - (NOT ?4 AND r.automatic), ?7,
                     ifnull(l.letter ->> 'lost', 0), ifnull(j.progress, l.letter ->> 'progress'), j.seq, j.round, j.origin,
                     j.definition, (SELECT ifnull(max(id), 0) FROM replay), ifnull(l.letter ->> 'refailed', 0)
              FROM job j JOIN replay r ON r.id = j.replay JOIN replay_letter l ON l.job = j.id AND l.claimed = 1

@@ -1,6 +1,5 @@
 //! Settling: the lease is checked, then the job goes where the decision says, with its failure and its ledger entry.
 
-use redrive_core::breakers::Signal;
 use redrive_core::causes::Print;
 use redrive_core::counts::Death;
 use redrive_core::dead::{Gate, KeptPayload};
@@ -8,13 +7,12 @@ use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
 use redrive_core::hand_on::HandedJob;
 use redrive_core::ids::{JobId, LeaseToken};
-use redrive_core::jobs::{Lease, Tally};
+use redrive_core::jobs::Lease;
 use redrive_core::payloads::PayloadHash;
 use redrive_core::replays::LetterState;
 use redrive_core::settlements::{Decision, Destination, Settlement};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
-use redrive_core::traffic::Counted;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
@@ -77,7 +75,7 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
     if let Some(failure) = &decision.failure {
         add_failure(batch, job, failure)?;
     }
-    let Moved { pipeline, target, counted } = match &decision.destination {
+    let Moved { pipeline, target } = match &decision.destination {
         Destination::Done => complete(batch, (seq, token), settlement, params.now)?,
         Destination::Queue { due_at } => requeue(batch, (seq, begun), (decision, token), *due_at)?,
         Destination::Dead { gate, verdict } => {
@@ -88,7 +86,7 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
     for delta in decision.deltas() {
         batch.count(pipeline, params.now, delta);
     }
-    count(batch, (pipeline, target.as_deref()), decision, &counted, params.now);
+    count(batch, (pipeline, target.as_deref()), decision, params.now);
     Ok(Some(Settled::Applied))
 }
 
@@ -104,25 +102,18 @@ fn add_failure(batch: &Batch<'_>, job: JobId, failure: &Failure) -> Result<(), F
 }
 
 /// Counts the attempt, if it was one.
-fn count(
-    batch: &mut Batch<'_>,
-    (pipeline, target): (i64, Option<&str>),
-    decision: &Decision,
-    counted: &Counted,
-    now: Timestamp,
-) {
+fn count(batch: &mut Batch<'_>, (pipeline, target): (i64, Option<&str>), decision: &Decision, now: Timestamp) {
     let (failure, facts) = (decision.failure.as_ref(), &decision.facts);
-    if failure.is_none() && decision.destination != Destination::Done {
-        return;
-    }
-    let proxy = failure.and_then(|failure| failure.proxy.as_deref()).or(facts.proxy.as_deref());
-    let reason = failure.map(|failure| failure.reason);
-    if decision.signal != Signal::Unasked {
+    if decision.asked_target() {
+        let proxy = failure.and_then(|failure| failure.proxy.as_deref()).or(facts.proxy.as_deref());
+        let reason = failure.map(|failure| failure.reason);
         batch.tallies.attempt(pipeline, (target, proxy), (reason, decision.is_first_end()), now);
     }
-    batch.tallies.cover(pipeline, facts, now);
-    if !matches!(decision.destination, Destination::Queue { .. }) {
-        batch.tallies.track(pipeline, facts, counted, decision.destination == Destination::Done, now);
+    if decision.ends_attempt() {
+        batch.tallies.cover(pipeline, facts, now);
+    }
+    if decision.is_first_end() {
+        batch.tallies.track(pipeline, facts, decision.destination == Destination::Done, now);
     }
 }
 
@@ -187,17 +178,6 @@ fn keep_late(batch: &Batch<'_>, settlement: &Settlement, params: &SettleJobs) ->
 struct Moved {
     pipeline: i64,
     target: Option<String>,
-    /// Under which values of tracked fields it is counted as failed already.
-    counted: Counted,
-}
-
-/// What a job's row says about where it is counted as failed.
-fn counted(tally: Tally, kept: Option<String>) -> Result<Counted, Fault> {
-    match kept {
-        _ if tally.replays == 0 => Ok(Counted::Nowhere),
-        Some(values) => Ok(Counted::Under(serde_json::from_str(&values)?)),
-        None => Ok(Counted::AsNow),
-    }
 }
 
 fn complete(
@@ -208,16 +188,16 @@ fn complete(
 ) -> Result<Moved, Fault> {
     let Settlement { lease: Lease { job, .. }, decision, definition, .. } = settlement;
     let select = batch.hot(
-        "SELECT pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin, reason IS NOT NULL
+        "SELECT pipeline, key, target, accepted_at, replay, cause_key, round, origin, reason IS NOT NULL
          FROM job WHERE seq = ?1",
     )?;
-    let (pipeline, key, target, accepted_at, replay, cause_key, tracked, round, origin, has_failed) = select
-        .query_row([seq], |row| {
+    let (pipeline, key, target, accepted_at, replay, cause_key, round, origin, has_failed) =
+        select.query_row([seq], |row| {
             let (pipeline, accepted_at): (i64, i64) = (row.get(0)?, row.get(3)?);
             let (key, replay): (Option<String>, Option<i64>) = (row.get(1)?, row.get(4)?);
-            let (round, origin): (String, Option<String>) = (row.get(7)?, row.get(8)?);
-            let (tracked, has_failed): (_, bool) = (row.get(6)?, row.get(9)?);
-            Ok((pipeline, key, row.get(2)?, accepted_at, replay, row.get(5)?, tracked, round, origin, has_failed))
+            let (round, origin): (String, Option<String>) = (row.get(6)?, row.get(7)?);
+            let has_failed: bool = row.get(8)?;
+            Ok((pipeline, key, row.get(2)?, accepted_at, replay, row.get(5)?, round, origin, has_failed))
         })?;
     batch.hot("DELETE FROM job WHERE seq = ?1")?.execute([seq])?;
     let tally = decision.tally;
@@ -255,7 +235,7 @@ fn complete(
         let ended = Ended { replay, job: *job, pipeline, state: LetterState::Recovered, keys: (cause_key, None) };
         replay_letters::note_end(batch, &ended, now)?;
     }
-    Ok(Moved { pipeline, target, counted: counted(tally, tracked)? })
+    Ok(Moved { pipeline, target })
 }
 
 /// Puts a job back. If its attempt had begun and came to no verdict, that is noted, for who takes the job out of its replay.
@@ -291,7 +271,7 @@ fn requeue(
     lanes::push(batch, lane, due_at, seq)?;
     batch.shift((pipeline, &round), JobState::Leased, Move::Requeue)?;
     batch.ledger(pipeline).retrying += i64::from(tally.tried());
-    Ok(Moved { pipeline, target, counted: Counted::Nowhere })
+    Ok(Moved { pipeline, target })
 }
 
 fn bury(
@@ -304,12 +284,12 @@ fn bury(
     let tally = decision.tally;
     let failure: &Failure = decision.failure.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
     let mut select =
-        batch.statement("SELECT pipeline, target, replay, cause_key, tracked, saved, round FROM job WHERE seq = ?1")?;
-    let (pipeline, target, replay, before, tracked, saved, round) = select.query_row([seq], |row| {
+        batch.statement("SELECT pipeline, target, replay, cause_key, saved, round FROM job WHERE seq = ?1")?;
+    let (pipeline, target, replay, before, saved, round) = select.query_row([seq], |row| {
         let (pipeline, target): (i64, Option<String>) = (row.get(0)?, row.get(1)?);
         let (replay, before): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
-        let saved = row.get::<_, Option<[u8; 32]>>(5)?.map(PayloadHash::from_bytes);
-        Ok((pipeline, target, replay, before, row.get(4)?, saved, row.get::<_, String>(6)?))
+        let saved = row.get::<_, Option<[u8; 32]>>(4)?.map(PayloadHash::from_bytes);
+        Ok((pipeline, target, replay, before, saved, row.get::<_, String>(5)?))
     })?;
     let death = decision.death();
     let key = cause_keys::file(batch, (pipeline, target.as_deref()), (print, failure), (death, now))?;
@@ -320,11 +300,11 @@ fn bury(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, auto_replays, tracked, payload_lost, progress, seq, round, origin, definition,
+                               payload_cut, auto_replays, payload_lost, progress, seq, round, origin, definition,
                                opened_before, token, refailed)
              SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, ?11, input, ?12, ?13,
-                    original, ?14, auto_replays, ?15, ?16, progress, seq, round, origin, ifnull(?17, definition),
-                    (SELECT ifnull(max(id), 0) FROM replay), ?18, ?19
+                    original, ?14, auto_replays, ?15, progress, seq, round, origin, ifnull(?16, definition),
+                    (SELECT ifnull(max(id), 0) FROM replay), ?17, ?18
              FROM job WHERE seq = ?1",
         )?
         .execute(params![
@@ -342,7 +322,6 @@ fn bury(
             key,
             verdict,
             payload.is_some_and(|payload| payload.truncated),
-            serde_json::to_string(&decision.facts.tracked)?,
             failure.lost_payload(),
             failure.definition.as_ref().map(DefinitionVersion::as_str),
             token.as_ref().map(LeaseToken::as_bytes),
@@ -354,5 +333,5 @@ fn bury(
         let ended = Ended { replay, job, pipeline, state: LetterState::Failed, keys: (before, Some(key)) };
         replay_letters::note_end(batch, &ended, now)?;
     }
-    Ok(Moved { pipeline, target, counted: counted(tally, tracked)? })
+    Ok(Moved { pipeline, target })
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use redrive_core::counts::{Death, Delta};
 use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
-use redrive_core::traffic::{Counted, Facts, TrackedChange, track};
+use redrive_core::traffic::Facts;
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::Fault;
@@ -106,10 +106,11 @@ impl Tallies {
     }
 
     /// Counts a job that came to its end, by the fields its pipeline keeps count of.
-    pub(super) fn track(&mut self, pipeline: i64, facts: &Facts, before: &Counted, done: bool, now: Timestamp) {
-        for TrackedChange { field, value, ok, failed } in track(&facts.tracked, before, done) {
-            let count = self.tracked.entry((pipeline, field.to_owned(), value.to_owned())).or_default();
-            *count = (count.0 + ok, count.1 + failed, now.as_millis());
+    pub(super) fn track(&mut self, pipeline: i64, facts: &Facts, done: bool, now: Timestamp) {
+        for (field, value) in &facts.tracked {
+            let (ok, failed, last) = self.tracked.entry((pipeline, field.clone(), value.clone())).or_default();
+            *(if done { ok } else { failed }) += 1;
+            *last = now.as_millis();
         }
     }
 

@@ -131,6 +131,9 @@ CREATE INDEX cause_rule_by_part ON cause_rule (into_key);
 -- `total` counts jobs, each once; what failed again is counted apart. Whether the last death of a letter is among those.
 ALTER TABLE cause_key ADD COLUMN refailed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE dead ADD COLUMN refailed INTEGER NOT NULL DEFAULT 0;
+-- A job is counted by its tracked fields once: where it was counted need not be kept.
+ALTER TABLE job DROP COLUMN tracked;
+ALTER TABLE dead DROP COLUMN tracked;
 -- SQLite takes no computed column out of an index: whoever asked for it read the letters. Payloads that matter are looked up.
 DROP INDEX dead_by_reason;
 DROP INDEX dead_by_pipeline;
