@@ -222,3 +222,56 @@ fn the_configuration_example_is_valid() {
         assert!(findings.is_empty(), "{findings:?}");
     }
 }
+
+/// The documents that people read.
+fn documents() -> Vec<String> {
+    let docs = fs::read_dir(root().join("docs")).expect("a folder").flatten();
+    let docs = docs.map(|entry| format!("docs/{}", entry.file_name().to_string_lossy()));
+    let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned);
+    docs.filter(|name| name.ends_with(".md")).chain(others).collect()
+}
+
+/// A text without its fenced blocks.
+fn prose(text: &str) -> String {
+    let mut fenced = false;
+    let mut kept = String::new();
+    for line in text.lines() {
+        fenced ^= line.starts_with("```");
+        if !fenced && !line.starts_with("```") {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+/// The anchors of the headings of a document, as they are made of their words.
+fn anchors(name: &str) -> Vec<String> {
+    let anchor = |heading: &str| {
+        let kept = heading.trim().to_lowercase();
+        let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ')).collect::<String>();
+        kept.replace(' ', "-")
+    };
+    prose(&document(name))
+        .lines()
+        .filter_map(|line| line.strip_prefix('#'))
+        .map(|line| anchor(line.trim_start_matches('#')))
+        .collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for name in documents() {
+        let text = prose(&document(&name));
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.contains(' ')) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let folder = Path::new(&name).parent().expect("a folder").to_owned();
+            let target = if path.is_empty() { PathBuf::from(&name) } else { folder.join(path) };
+            assert!(root().join(&target).exists(), "{name}: {link}");
+            let target = root().join(&target).canonicalize().expect("there");
+            let target = target.strip_prefix(root()).expect("inside").display().to_string();
+            assert!(anchor.is_empty() || anchors(&target).iter().any(|known| known == anchor), "{name}: {link}");
+        }
+    }
+}
