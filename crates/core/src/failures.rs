@@ -1,5 +1,7 @@
 //! What went wrong in an attempt: what the handler reports, the failure kept of it, and the closed list of reasons.
 
+pub mod uncaught;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;

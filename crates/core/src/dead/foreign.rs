@@ -20,7 +20,7 @@ use crate::tasks::{Identity, identify};
 use crate::time::Timestamp;
 
 use self::attempts::{Attempts, Told};
-use self::errors::{add_error, read_error};
+use self::errors::{add_error, add_uncaught, read_error};
 pub use self::fields::Field;
 use self::origins::{label, mask_details, mask_task};
 
@@ -141,6 +141,9 @@ impl Reading {
         or(&mut report.stack, self.stack(object)?);
         or(&mut report.proxy, self.text(object, Field::Proxy)?.map(|proxy| label(&proxy)));
         report.http_status = self.status(object)?.or(report.http_status);
+        if report.code.is_none() && report.error_type.is_none() {
+            add_uncaught(&mut report);
+        }
         report.message = capped(report.message, MESSAGE_MAX);
         report.stack = report.stack.map(|stack| capped(stack, STACK_MAX));
         Ok((report, left))
@@ -300,9 +303,9 @@ struct Beside {
     is_flat: bool,
 }
 
-/// A number that is an HTTP status.
+/// A number that is an HTTP status; some write its words after it.
 fn http_status(value: &Value) -> Option<u16> {
-    let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    let number = value.as_u64().or_else(|| value.as_str()?.split_whitespace().next()?.parse().ok())?;
     u16::try_from(number).ok().filter(|status| (100..=599).contains(status))
 }
 
@@ -314,14 +317,15 @@ fn identity(pipeline: &PipelineName, key: &str) -> JobId {
     JobId::new(Timestamp::from_millis(0), u128::from_be_bytes(bits))
 }
 
-/// An instant as programs write it: RFC 3339, a date and a time without a zone (taken as UTC), the form of mail headers, or seconds,
-/// milliseconds, microseconds or nanoseconds since 1970, told apart by how many they are.
+/// An instant as programs write it: RFC 3339, a date and a time without a zone (taken as UTC), also as C's `ctime` has it, the form of
+/// mail headers, or seconds, milliseconds, microseconds or nanoseconds since 1970, told apart by how many they are.
 pub fn time_of(value: &Value) -> Option<Timestamp> {
     match value {
         Value::Number(number) => since_epoch(number.as_f64()?),
         Value::String(text) => {
             let text = text.trim();
-            let civil = || text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
+            let ctime = || jiff::civil::DateTime::strptime("%a %b %d %H:%M:%S %Y", text);
+            let civil = || text.parse().or_else(|_| ctime()).ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
             let mail = || jiff::fmt::rfc2822::parse(text).ok();
             let zoned =
                 || civil().or_else(mail).map(|zoned| Timestamp::from_millis(zoned.timestamp().as_millisecond()));

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::errors::add_uncaught;
 use super::origins::mask_details;
 use super::{Field, MESSAGE_MAX, Reading, brief, capped, time_of};
 use crate::failures::FailureReport;
@@ -80,7 +81,7 @@ impl Reading {
             Value::Object(fields) => self.attempt_of(fields),
             Value::String(text) => match time_of(&Value::String(text.clone())) {
                 Some(at) => (Some(at), FailureReport::default()),
-                None => (None, FailureReport { message: text, ..FailureReport::default() }),
+                None => (None, told_as(text)),
             },
             Value::Null => (None, FailureReport::default()),
             other => (None, FailureReport { message: other.to_string(), ..FailureReport::default() }),
@@ -113,6 +114,13 @@ impl Reading {
         let name = names.copied().find(|name| fields.get(*name).and_then(time_of).is_some())?;
         fields.remove(name).as_ref().and_then(time_of)
     }
+}
+
+/// What a text tells of a failure.
+fn told_as(text: String) -> FailureReport {
+    let mut report = FailureReport::message(text);
+    add_uncaught(&mut report);
+    report
 }
 
 /// A count as programs write it: some make every number a fraction.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::is_nothing;
-use crate::failures::FailureReport;
+use crate::failures::{FailureReport, uncaught};
 use crate::jobs::Input;
 
 /// Adds what an `error` beside a `message` tells: what kind of error it is, or more words. Gives back what is left of it.
@@ -47,6 +47,30 @@ pub(super) fn read_error(mut error: Input, report: &mut FailureReport) -> Input 
         }
     }
     error
+}
+
+/// Adds the type and the code that a stack trace tells, or else the message: read as what a command writes to its error stream. A
+/// message that is a whole stack trace becomes one.
+pub(super) fn add_uncaught(report: &mut FailureReport) {
+    let typed =
+        |line: &str| Some(uncaught::Uncaught { error_type: Some(uncaught::error_type(line)?), ..Default::default() });
+    let of_stack = report.stack.as_deref();
+    let of_stack = of_stack.and_then(|stack| uncaught::read(stack).or_else(|| typed(stack.lines().next()?)));
+    let of_message = || {
+        let read = uncaught::read(&report.message)?;
+        Some(read).filter(|read| read.error_type.is_some() || read.code.is_some())
+    };
+    if let Some(known) = of_stack {
+        (report.error_type, report.code) = (known.error_type, known.code);
+    } else if let Some(known) = of_message() {
+        (report.error_type, report.code) = (known.error_type, known.code);
+        let whole = std::mem::replace(&mut report.message, known.message);
+        if whole.trim_end() != report.message && report.stack.is_none() {
+            report.stack = Some(whole);
+        }
+    } else {
+        report.error_type = report.message.lines().next().and_then(uncaught::error_type);
+    }
 }
 
 /// Takes a text or a number; what is something else stays where it is.

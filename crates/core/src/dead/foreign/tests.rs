@@ -267,3 +267,44 @@ fn letters_without_an_input_are_masked_too() {
     let content = |secret: &str| read(json!({"n": 1, "password": secret, "error": "x"})).letter.id;
     assert_ne!(content("a"), content("b"), "it is known by what it was, as a run would know it");
 }
+
+#[test]
+fn what_a_runtime_printed_is_read_as_in_a_run() {
+    let trace = "Traceback (most recent call last):\n  File \"a.py\", line 2, in <module>\n    f()\nrequests.exceptions.ReadTimeout: x";
+    let told = [
+        json!({"t": 3, "error": "x", "stack": trace}),
+        json!({"t": 3, "error": "x", "traceback": trace.lines().collect::<Vec<_>>()}),
+        json!({"error": trace}),
+        json!({"error": {"message": "x", "stack": trace}}),
+        json!({"error": "TimeoutError: x"}),
+        json!({"attempts": ["no", "TimeoutError: x"]}),
+        json!({"error": "ReadTimeout('timed out')"}),
+        json!({"error": "x", "stack": "java.net.SocketTimeoutException: Read timed out\n\tat a.B.c(B.java:3)"}),
+    ];
+    for told in told {
+        let letter = read(told.clone()).letter;
+        assert_eq!((letter.reason, letter.gate), (Reason::Timeout, Gate::Auto), "{told}");
+    }
+    let letter = read(json!({"error": trace})).letter;
+    assert_eq!(letter.message, "requests.exceptions.ReadTimeout: x");
+    let failure = &letter.failures.as_ref().expect("failures")[0];
+    assert_eq!(failure.error_type.as_deref(), Some("requests.exceptions.ReadTimeout"));
+    assert_eq!(failure.stack.as_deref(), Some(trace));
+    let letter = read(json!({"error": "mine", "stack": trace, "error_type": "KeyError"})).letter;
+    let failure = &letter.failures.as_ref().expect("failures")[0];
+    assert_eq!(
+        (letter.message.as_str(), failure.error_type.as_deref()),
+        ("mine", Some("KeyError")),
+        "what is said counts"
+    );
+}
+
+#[test]
+fn a_status_may_have_its_words_and_a_time_be_that_of_ctime() {
+    let letter = read(json!({"error": "x", "status": "404 Not Found", "failed_at": "Mon Nov 16 02:14:00 2026"})).letter;
+    assert_eq!((letter.http_status, letter.reason), (Some(404), Reason::NotFound));
+    assert_eq!(letter.died_at.to_string(), "2026-11-16T02:14:00.000Z");
+    assert_eq!(time_of(&json!("Fri Nov  6 02:14:00 2026")), time_of(&json!("2026-11-06T02:14:00Z")));
+    let letter = read(json!({"error": "x", "status": "4 were tried"})).letter;
+    assert_eq!((letter.http_status, &letter.input["status"]), (None, &json!("4 were tried")));
+}

@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use redrive_core::dead::Gate;
+use redrive_core::failures::uncaught::{self, Uncaught, last_line};
 use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::hand_on::{is_hand_on, take_apart};
 use redrive_core::retry::retry_after;
@@ -11,7 +12,6 @@ use redrive_core::secrets::Secrets;
 use serde_json::{Map, Value};
 
 use super::Command;
-use super::uncaught::{self, Uncaught, last_line};
 use crate::clock::{Clock, SystemClock};
 use crate::handler::{HandlerError, Job, Success};
 

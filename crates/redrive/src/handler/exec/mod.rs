@@ -7,7 +7,6 @@
 //! - `process`: one process per job
 //! - `persistent`: processes that take one job after the other
 //! - `answer`: from exit codes and output to a result or a failure
-//! - `uncaught`: what runtimes print about errors that nobody caught
 //! - `child`: starting and killing; `memory`: what a child and its children use; `tail`: the end of a stream
 //! - `scratch`: the files that commands write and are given
 //! - [`orphans`]: children that outlived their worker
@@ -20,7 +19,6 @@ mod persistent;
 mod process;
 pub(super) mod scratch;
 pub(super) mod tail;
-mod uncaught;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

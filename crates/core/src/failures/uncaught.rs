@@ -4,28 +4,31 @@
 
 /// An error that ended a process.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Uncaught {
+pub struct Uncaught {
     /// The line that tells it.
-    pub(super) message: String,
+    pub message: String,
     /// Its type, if it has one.
-    pub(super) error_type: Option<String>,
+    pub error_type: Option<String>,
     /// Its code, if it has one: `ECONNREFUSED`.
-    pub(super) code: Option<String>,
+    pub code: Option<String>,
 }
 
 /// The error that ended a process, from what it wrote to its error stream.
-pub(super) fn read(stderr: &str) -> Option<Uncaught> {
+pub fn read(stderr: &str) -> Option<Uncaught> {
     python(stderr).or_else(|| node(stderr)).or_else(|| java(stderr)).or_else(|| ruby(stderr)).or_else(|| go(stderr))
 }
 
 /// The last line that says something.
-pub(super) fn last_line(text: &str) -> Option<&str> {
+pub fn last_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
-/// The type in a line such as `requests.exceptions.Timeout: it took too long`.
-pub(super) fn error_type(line: &str) -> Option<String> {
-    let name = line.split(':').next()?.trim();
+/// The type in a line such as `requests.exceptions.Timeout: it took too long`, or `Timeout('it took too long')` as Python's `repr`
+/// has it.
+pub fn error_type(line: &str) -> Option<String> {
+    let line = line.trim();
+    let told = line.split(':').next()?;
+    let name = told.split_once('(').filter(|_| line.ends_with(')')).map_or(told, |(name, _)| name).trim();
     let last = name.rsplit('.').next()?;
     let ends = ["Error", "Exception", "Timeout", "Exit", "Interrupt", "NotFound"];
     let is_type = last.starts_with(|c: char| c.is_ascii_uppercase()) && ends.iter().any(|end| last.ends_with(end));
@@ -197,6 +200,19 @@ mod tests {
             None,
         );
         assert_read(&format!("2026/01/31 12:00:00 {refused}\n"), refused, Some("*url.Error"), None);
+    }
+
+    #[test]
+    fn a_line_may_begin_with_a_type() {
+        for line in
+            ["TimeoutError: x", "TimeoutError", "TimeoutError()", "TimeoutError('a: b')", "TimeoutError(1, 'x')"]
+        {
+            assert_eq!(error_type(line).as_deref(), Some("TimeoutError"), "{line}");
+        }
+        assert_eq!(error_type("a.b.ReadTimeout(Pool('x'))").as_deref(), Some("a.b.ReadTimeout"));
+        for line in ["", "it was a TimeoutError", "timeout(3)", "Error(s) were found", "(x)", "no: TimeoutError: x"] {
+            assert_eq!(error_type(line), None, "{line}");
+        }
     }
 
     #[test]
