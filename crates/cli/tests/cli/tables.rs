@@ -102,3 +102,16 @@ fn a_pipe_gets_whole_rows() {
     assert_eq!(text.lines().count(), 17, "a heading and a line each:\n{text}");
     assert!(text.contains("a-pipeline-with-a-name-that-is-a-good-deal-too-long"), "{text}");
 }
+
+#[test]
+fn the_end_of_a_run_fits_the_terminal() {
+    for width in WIDTHS {
+        let sandbox = Sandbox::new();
+        sandbox.write("tasks.txt", format!("https://shop.example/{}\n", "a-long-way-down/".repeat(20)));
+        let args = ["run", "tasks.txt", "--out", "results", "--", "sh", "-c", "echo no such page >&2; exit 65"];
+        let lines = Terminal::new(&sandbox, width).run(&args).expect(3).lines();
+        let example = lines.iter().find(|line| line.contains("e.g. ")).unwrap_or_else(|| panic!("{lines:#?}"));
+        assert_eq!(example.width(), usize::from(width), "as much of the address as there is room for: {example}");
+        assert!(lines.iter().all(|line| line.width() <= usize::from(width)), "{lines:#?}");
+    }
+}

@@ -9,7 +9,7 @@ use redrive_core::tasks::is_made_up;
 use super::super::{feed, waiting};
 use super::end::{ByOthers, RunEnd};
 use super::retry_dead::Retried;
-use crate::output::foreign::cut;
+use crate::output::foreign::{cut, width_of};
 use crate::output::paint::{BAD, DIM, GOOD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::report::figures;
@@ -127,17 +127,20 @@ fn say_cause(died: &CauseDied) {
     let width = table::line_width_of_stderr();
     let CauseDied { cause, title, reason, count, example } = died;
     let head = format!("  {count} × {reason}: ");
-    say!("{head}{}", cut(title, width.saturating_sub(head.chars().count()).max(20)));
+    say!("{head}{}", cut(title, width.saturating_sub(width_of(&head)).max(20)));
     let crashes = if example.crashes > 0 { format!(", crashes {}", example.crashes) } else { String::new() };
     let tried = format!("(attempts {}{crashes})", example.attempts);
     let next = match cause {
         Some(cause) => format!("redrive cause show {cause}"),
-        None => format!("redrive dead show {}", example.id),
+        None => {
+            format!("redrive dead show {}", example.number.map_or_else(|| example.id.to_string(), |n| n.to_string()))
+        }
     };
     let number = example.number.map(|number| format!("{number} ")).unwrap_or_default();
-    let taken = number.len() + tried.chars().count() + next.chars().count() + "      e.g.   ".chars().count();
+    let (before, after) = (format!("      e.g. {number}"), format!(" {tried}  "));
+    let taken = width_of(&before) + width_of(&after) + width_of(&next);
     let what = cut(&subject(example), width.saturating_sub(taken).max(12));
-    say!("      e.g. {number}{what} {tried}  {}", paint(DIM, next));
+    say!("{before}{what}{after}{}", paint(DIM, next));
 }
 
 /// What a letter is about, as short as it can be told: the key that somebody gave it, its address, or its input.
