@@ -41,6 +41,29 @@ fn only_the_worst_causes_are_told() {
 }
 
 #[test]
+fn causes_that_differ_only_in_their_target_are_told_in_one_line() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.txt", ["a", "b", "c", "d"].map(|host| format!("https://{host}.example/\n")).concat());
+    let script = r#"host=$(sed 's#.*https://\([a-z.]*\)/.*#\1#')
+[ "$host" = d.example ] && { echo "KeyError: 'price'" >&2; exit 1; }
+echo "requests.exceptions.ReadTimeout: no answer of $host" >&2; exit 1"#;
+    sandbox.write("fetch.sh", script);
+    let run = "run tasks.txt --pipeline shop --round r4 --attempts 1 --json --out results -- sh fetch.sh";
+    let ran = sandbox.redrive(run).expect(3);
+    assert_eq!(ran.json()["causes"].as_array().map(Vec::len), Some(4), "programs get each: {}", ran.stdout);
+    let ran = sandbox.redrive(&run.replace("--json ", "").replace("r4", "r5")).expect(3);
+    let lines: Vec<_> = ran.stderr.lines().filter(|line| line.contains(" × ")).collect();
+    assert_eq!(lines.len(), 2, "{}", ran.stderr);
+    assert!(
+        lines[0].starts_with("  3 × timeout: ") && lines[0].ends_with("no answer of …, on 3 targets"),
+        "{lines:#?}"
+    );
+    let ran = ran.complains("e.g. ").complains("redrive cause list --pipeline shop");
+    ran.complains("see them: redrive dead list --pipeline shop --round r5");
+    sandbox.redrive("dead list --pipeline shop --round r5").expect(0);
+}
+
+#[test]
 fn programs_get_one_document() {
     let sandbox = sandbox();
     sandbox.redrive("run tasks.jsonl --json -- sh price.sh").expect(2).complains("--out FILE");

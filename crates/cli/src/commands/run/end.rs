@@ -19,9 +19,6 @@ use super::retry_dead::Retried;
 use super::work::Worked;
 use crate::exit::Exit;
 
-/// Causes that are told.
-const CAUSES_MAX: usize = 5;
-
 /// How things were before a run.
 pub struct Before {
     pub at: Timestamp,
@@ -146,11 +143,6 @@ impl RunEnd {
         } else {
             Exit::Ok
         }
-    }
-
-    /// The causes that are told, the worst first.
-    pub fn causes(&self) -> &[CauseDied] {
-        &self.of.causes[..self.of.causes.len().min(CAUSES_MAX)]
     }
 
     /// All of it, for programs.

@@ -1,11 +1,12 @@
 //! `redrive run`: enqueues tasks, works until the pipeline is drained, and says how it went.
 //!
 //! - `work`: feeding and working at the same time; `retry_dead`: replaying what died before
-//! - `end`: how a run ended; `summary`: the same in words
+//! - `end`: how a run ended; `summary`: the same in words; `told`: causes as they are told
 
 mod end;
 mod retry_dead;
 mod summary;
+mod told;
 mod work;
 
 use anyhow::Result;

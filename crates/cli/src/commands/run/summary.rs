@@ -4,16 +4,21 @@ use anyhow::Result;
 use redrive::Redrive;
 use redrive::dead::CauseDied;
 use redrive_core::dead::DeadLetter;
+use redrive_core::ids::PipelineName;
 use redrive_core::tasks::is_made_up;
 
 use super::super::{feed, waiting};
 use super::end::{ByOthers, RunEnd};
 use super::retry_dead::Retried;
+use super::told::{Told, told};
 use crate::output::foreign::{cut, width_of};
 use crate::output::paint::{BAD, DIM, GOOD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::report::figures;
 use crate::output::table;
+
+/// Lines of causes that are told.
+const CAUSES_MAX: usize = 5;
 
 impl RunEnd {
     /// Says how it went.
@@ -92,16 +97,19 @@ impl RunEnd {
             None => String::new(),
         };
         say!("{} {dead}{of_before}{share}", paint(style, "dead:"));
-        self.causes().iter().for_each(say_cause);
-        let (told, all) = (self.causes().len(), self.of.causes.len());
-        if all > told {
-            say!("  and {} more causes: redrive cause list --pipeline {}", all - told, self.name);
+        let mut told = told(&self.of.causes);
+        told.truncate(CAUSES_MAX);
+        told.iter().for_each(|told| say_cause(told, &self.name));
+        let more = self.of.causes.len() - told.iter().map(|told| told.causes).sum::<usize>();
+        if more > 0 {
+            say!("  and {more} more causes: redrive cause list --pipeline {}", self.name);
         }
         if self.of.is_cut {
             say!("  more than 100,000 died, and not all are counted here: redrive cause list --pipeline {}", self.name);
         }
         if dead > 0 {
-            say!("see them: redrive dead list --pipeline {}", self.name);
+            let round = self.round.as_ref().map(|round| format!(" --round {round}")).unwrap_or_default();
+            say!("see them: redrive dead list --pipeline {}{round}", self.name);
         }
     }
 
@@ -122,15 +130,22 @@ impl RunEnd {
     }
 }
 
-/// A cause: how many died of it, an example, and where to look.
-fn say_cause(died: &CauseDied) {
+/// A cause, or several that say the same: how many died of it, an example, and where to look.
+fn say_cause(told: &Told<'_>, pipeline: &PipelineName) {
     let width = table::line_width_of_stderr();
-    let CauseDied { cause, title, reason, count, example } = died;
-    let head = format!("  {count} × {reason}: ");
-    say!("{head}{}", cut(title, width.saturating_sub(width_of(&head)).max(20)));
+    let CauseDied { cause, reason, example, .. } = told.first;
+    let of_all = match (told.causes, told.targets.len()) {
+        (1, _) => String::new(),
+        (causes, 0 | 1) => format!(", {causes} causes"),
+        (_, targets) => format!(", on {targets} targets"),
+    };
+    let head = format!("  {} × {reason}: ", told.count);
+    let taken = width_of(&head) + width_of(&of_all);
+    say!("{head}{}{of_all}", cut(&told.title, width.saturating_sub(taken).max(20)));
     let crashes = if example.crashes > 0 { format!(", crashes {}", example.crashes) } else { String::new() };
     let tried = format!("(attempts {}{crashes})", example.attempts);
     let next = match cause {
+        _ if told.causes > 1 => format!("redrive cause list --pipeline {pipeline}"),
         Some(cause) => format!("redrive cause show {cause}"),
         None => {
             format!("redrive dead show {}", example.number.map_or_else(|| example.id.to_string(), |n| n.to_string()))
