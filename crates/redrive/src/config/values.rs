@@ -69,7 +69,7 @@ fn names_at_end(text: &str) -> Vec<String> {
 /// Whether a text may be a key. What ends inside of quotes is a part of a value.
 fn is_key(text: &str) -> bool {
     let text = text.trim();
-    let closed = |quote: char| text.matches(quote).count() % 2 == 0;
+    let closed = |quote: char| text.matches(quote).count().is_multiple_of(2);
     !text.is_empty() && closed('"') && closed('\'') && text.chars().all(|c| c.is_alphanumeric() || "-_.\"'".contains(c))
 }
 
