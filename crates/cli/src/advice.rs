@@ -36,6 +36,9 @@ fn way_out(error: &StoreError) -> &'static str {
         StoreError::NewerSchema { .. } => ": upgrade redrive",
         StoreError::NotAStore { .. } => "; name another file with --store",
         StoreError::Busy { .. } => ": try again, or find it with `fuser`",
+        StoreError::Unavailable { .. } => {
+            "; look after it and run the same command again, nothing that was acknowledged is lost"
+        }
         StoreError::DiskFull { .. } => {
             "; make room and run the same command again, nothing that was acknowledged is lost"
         }

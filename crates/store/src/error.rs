@@ -57,6 +57,14 @@ pub enum StoreError {
         /// When it is worth another try.
         retry_after: Duration,
     },
+    /// The store does not answer, and was waited for already. Nothing of what was asked is written.
+    #[error("{place} does not answer: {why}")]
+    Unavailable {
+        /// Where.
+        place: String,
+        /// What went wrong last.
+        why: String,
+    },
     /// The disk is full; nothing of the batch was written.
     #[error("the disk is full: {place} could not be written")]
     DiskFull {
@@ -191,6 +199,7 @@ impl StoreError {
         matches!(
             self,
             Self::Busy { .. }
+                | Self::Unavailable { .. }
                 | Self::DiskFull { .. }
                 | Self::ReadOnly { .. }
                 | Self::NotAStore { .. }

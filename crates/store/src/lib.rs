@@ -5,6 +5,7 @@
 //!
 //! - [`contract`]: the verbs, one file per noun
 //! - [`sqlite`]: the embedded backend, on a file or in memory
+//! - [`postgres`]: the backend that workers on many machines share
 //! - [`location`]: where a store is, as text, and the table of backends: `sqlite:PATH`, `memory:`
 //! - [`error`]: what can go wrong, as far as a caller can act on it
 //! - `conformance`: the suite that every backend runs unchanged (feature `conformance`)
@@ -14,8 +15,13 @@ pub mod conformance;
 pub mod contract;
 pub mod error;
 mod host;
+mod lanes;
+mod lists;
 pub mod location;
+pub mod postgres;
+mod rounds;
 pub mod sqlite;
+mod tallies;
 
 pub use contract::Store;
 pub use error::{Result, StoreError};

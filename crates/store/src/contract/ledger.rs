@@ -58,6 +58,29 @@ pub struct Audit {
     pub problems: Vec<String>,
 }
 
+impl Audit {
+    /// Adds a pipeline, with what does not add up of it.
+    pub(crate) fn add(&mut self, audited: AuditedPipeline) {
+        let AuditedPipeline { pipeline, ledger, counted } = &audited;
+        if !ledger.balances() {
+            let found = format!("pipeline {pipeline}: accepted is not the sum of the states: {}", show(ledger));
+            self.problems.push(found);
+        }
+        if counted != ledger {
+            let found = format!("pipeline {pipeline}: the ledger says {}, counted {}", show(ledger), show(counted));
+            self.problems.push(found);
+        }
+        self.pipelines.push(audited);
+    }
+}
+
+fn show(l: &Ledger) -> String {
+    format!(
+        "accepted {} = queued {} + leased {} + done {} + dead {} + discarded {} (retrying {}, recovered {}, replaying {})",
+        l.accepted, l.queued, l.leased, l.done, l.dead, l.discarded, l.retrying, l.recovered, l.replaying
+    )
+}
+
 /// A pipeline's ledger beside what was counted.
 #[derive(Clone, Debug, Serialize)]
 pub struct AuditedPipeline {

@@ -13,7 +13,8 @@ use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use crate::contract::{ActivityStore, ActivityView, ListActivity, Page};
-use crate::error::{Result, StoreError};
+use crate::error::Result;
+use crate::lists;
 
 #[async_trait]
 impl ActivityStore for SqliteStore {
@@ -53,7 +54,7 @@ pub(super) fn pipelines_of(batch: &Batch<'_>, discarded: &[JobId]) -> Result<Vec
 fn list(conn: &Connection, params: &ListActivity) -> Result<Page<ActivityView>, Fault> {
     let mut conditions = Conditions::default();
     if let Some(cursor) = &params.cursor {
-        conditions.less_than_pair(("at", "id"), keyset(cursor)?);
+        conditions.less_than_pair(("at", "id"), lists::keyset(cursor)?);
     }
     conditions.equal("who", params.who.clone());
     conditions.at_least("at", params.since.map(Timestamp::as_millis));
@@ -70,15 +71,6 @@ fn list(conn: &Connection, params: &ListActivity) -> Result<Page<ActivityView>, 
     let found = rows.collect::<RowResult<Vec<_>>>()?;
     let page = Page::cut(found, params.limit, |(id, view)| format!("{}-{id}", view.at.as_millis()));
     Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
-}
-
-/// The time and the row that a cursor names.
-fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
-    let read = || {
-        let (at, id) = cursor.rsplit_once('-')?;
-        Some((at.parse().ok()?, id.parse().ok()?))
-    };
-    read().ok_or_else(|| StoreError::InvalidCursor(cursor.to_owned()))
 }
 
 fn view(row: &Row<'_>) -> RowResult<ActivityView> {

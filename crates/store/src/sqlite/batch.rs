@@ -16,10 +16,10 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::changes::Counters;
 use super::fault::Fault;
-use super::rounds::Rounds;
-use super::rows;
-use super::tallies::Tallies;
+use super::{rounds, rows, tallies};
 use crate::contract::{Change, Topic};
+use crate::rounds::Rounds;
+use crate::tallies::Tallies;
 
 /// Where a pipeline stands with its leases and breakers, and whether it rests.
 pub(super) struct Standing {
@@ -273,8 +273,8 @@ impl<'c> Batch<'c> {
             self.statement(upsert)?.execute([topic.as_str()])?;
             added[topic as usize] += 1;
         }
-        self.rounds.write(self.conn)?;
-        self.tallies.write(self.conn)?;
+        rounds::write(&self.rounds, self.conn)?;
+        tallies::write(&self.tallies, self.conn)?;
         Ok(added)
     }
 
@@ -283,6 +283,6 @@ impl<'c> Batch<'c> {
         if self.tallies.has_replays() {
             self.touch(Topic::Replays);
         }
-        std::mem::take(&mut self.tallies).write(self.conn)
+        tallies::write(&std::mem::take(&mut self.tallies), self.conn)
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{ParamsFromIter, params_from_iter};
 
 use super::fault::Fault;
-use super::rows::like;
+use crate::lists::like;
 
 /// Conditions that must all hold.
 #[derive(Default)]

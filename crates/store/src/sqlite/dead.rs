@@ -21,7 +21,8 @@ use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
 use super::{cause_keys, dead_imports, job_cancels, leader, payloads};
 use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
-use crate::error::{Result, StoreError};
+use crate::error::Result;
+use crate::lists;
 
 #[async_trait]
 impl DeadStore for SqliteStore {
@@ -89,7 +90,7 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
     let mut found = Vec::new();
     for mut conditions in conditions_by_key(conn, &params.filter)? {
         if let Some(cursor) = &params.cursor {
-            conditions.less_than_pair(("d.died_at", "d.seq"), place(cursor)?);
+            conditions.less_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
         }
         let sql = format!(
             "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
@@ -108,13 +109,6 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
     }
     let page = Page::cut(found, params.limit, |(seq, letter)| format!("{}-{seq}", letter.died_at.as_millis()));
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
-}
-
-/// The time and the row that a cursor stands for.
-pub(super) fn place(cursor: &str) -> Result<(i64, i64), Fault> {
-    let invalid = || StoreError::InvalidCursor(cursor.to_owned());
-    let (died_at, seq) = cursor.split_once('-').ok_or_else(invalid)?;
-    Ok((died_at.parse().map_err(|_| invalid())?, seq.parse().map_err(|_| invalid())?))
 }
 
 /// The conditions of a filter, on `dead d`, for each key of its cause apart: the letters of each are found in their order, so that a

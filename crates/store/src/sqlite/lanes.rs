@@ -11,18 +11,7 @@ use rusqlite::{OptionalExtension, params};
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::RowResult;
-
-/// The name of the lane of what is held of a target, beside the queue or beside what a replay sent.
-fn held_name(sent_by: Option<i64>, target: &str) -> String {
-    match sent_by {
-        Some(replay) => format!("r{replay}h{target}"),
-        None => format!("h{target}"),
-    }
-}
-
-fn replay_name(replay: i64) -> String {
-    format!("r{replay}")
-}
+use crate::lanes::{held_name, held_range, replay_name};
 
 /// The lane of a pipeline's queue.
 pub(super) const fn queue(pipeline: i64) -> i64 {
@@ -93,9 +82,7 @@ pub(super) fn list_held(
     pipeline: i64,
     sent_by: Option<i64>,
 ) -> Result<BTreeMap<String, u64>, Fault> {
-    let from = held_name(sent_by, "");
-    // Text that begins with an `h` where others have an `i` comes before them.
-    let to = format!("{}i", from.trim_end_matches('h'));
+    let (from, to) = held_range(sent_by);
     let mut select = batch.statement(
         "SELECT substr(name, ?4), jobs FROM lane WHERE pipeline = ?1 AND name >= ?2 AND name < ?3 ORDER BY name",
     )?;

@@ -21,6 +21,7 @@ use crate::contract::{
     TouchPayload,
 };
 use crate::error::Result;
+use crate::lists::bytes_of;
 
 #[async_trait]
 impl PayloadStore for SqliteStore {
@@ -224,16 +225,6 @@ fn list(conn: &Connection, params: &ListPayloads) -> Result<Page<PayloadView>, F
         found.push(view);
     }
     Ok(Page::cut(found, params.limit, |view| view.hash.to_string()))
-}
-
-/// The bytes that whole pairs of hexadecimal digits are: a lower bound of every hash that begins with the digits.
-fn bytes_of(digits: &str) -> Vec<u8> {
-    let pairs = digits.as_bytes().chunks(2).map(|pair| match pair {
-        [one] => [*one, b'0'],
-        pair => [pair[0], pair[1]],
-    });
-    let byte = |pair: [u8; 2]| u8::from_str_radix(std::str::from_utf8(&pair).ok()?, 16).ok();
-    pairs.map_while(byte).collect()
 }
 
 fn view(row: &Row<'_>) -> RowResult<PayloadView> {

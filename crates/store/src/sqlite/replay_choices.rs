@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{replays, tries};
 use crate::contract::{ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, Page, SurveyLetters};
+use crate::lists;
 
 /// Whether a letter's target's breaker is not closed.
 const SHUT: &str = "EXISTS (SELECT 1 FROM breaker b WHERE b.pipeline = d.pipeline AND b.target = d.target
@@ -122,7 +123,7 @@ pub(super) fn find(conn: &Connection, params: &FindLetters) -> Result<Page<Found
     for mut conditions in dead::conditions_by_key(conn, &params.selection.filter)? {
         conditions.ids("d.id", &params.selection.ids)?;
         if let Some(cursor) = &params.cursor {
-            conditions.more_than_pair(("d.died_at", "d.seq"), dead::place(cursor)?);
+            conditions.more_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
         }
         if let Some(replay) = params.opened {
             conditions.less_than("d.opened_before", Some(replays::get(conn, replay)?.0));

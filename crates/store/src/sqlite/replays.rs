@@ -22,6 +22,7 @@ use crate::contract::{
     ReplayStore, ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
 };
 use crate::error::{Result, StoreError};
+use crate::lists;
 
 #[async_trait]
 impl ReplayStore for SqliteStore {
@@ -237,7 +238,7 @@ pub(super) fn get(conn: &Connection, id: ReplayId) -> Result<(i64, ReplayView), 
 
 fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fault> {
     let mut conditions = Conditions::default();
-    conditions.less_than("r.id", rows::row_cursor(params.cursor.as_deref())?);
+    conditions.less_than("r.id", lists::row(params.cursor.as_deref())?);
     conditions.holds(if params.open_only { "r.finished_at IS NULL" } else { "r.forgotten = 0" });
     let limit = params.limit.saturating_add(1);
     let index = if params.open_only { "INDEXED BY replay_open" } else { "" };
@@ -253,7 +254,7 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
     let mut conditions = Conditions::default();
     conditions.equal("l.replay", Some(replay));
     conditions.equal("l.state", params.state.map(|state| state.as_str().to_owned()));
-    conditions.at_least("l.n", rows::row_cursor(params.cursor.as_deref())?.map(|after| after + 1));
+    conditions.at_least("l.n", lists::row(params.cursor.as_deref())?.map(|after| after + 1));
     let limit = params.limit.saturating_add(1);
     let sql = format!(
         "SELECT l.n, l.job, p.name, l.state, c.name, a.name, l.ended_at, l.saved,

@@ -1,9 +1,6 @@
 //! Rounds: the ledger of each, written once per transaction beside that of its pipeline.
 
-use std::collections::HashMap;
-
 use async_trait::async_trait;
-use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 use serde_json::json;
@@ -16,6 +13,7 @@ use super::fault::Fault;
 use super::rows::{self, RowResult};
 use crate::contract::{BeginRound, ListRounds, RoundStore, RoundView};
 use crate::error::Result;
+use crate::rounds::{Change, Rounds};
 
 #[async_trait]
 impl RoundStore for SqliteStore {
@@ -44,77 +42,36 @@ fn begin(batch: &mut Batch<'_>, BeginRound { pipeline: name, round, by, now }: &
     Ok(begun)
 }
 
-/// What a transaction changes about rounds.
-#[derive(Default)]
-pub(super) struct Rounds(HashMap<i64, HashMap<String, Change>>);
-
-#[derive(Default)]
-struct Change {
-    ledger: Ledger,
-    accepted_at: Option<Timestamp>,
-}
-
-impl Rounds {
-    fn change(&mut self, pipeline: i64, round: &str) -> &mut Change {
-        let rounds = self.0.entry(pipeline).or_default();
-        // A key is made only for the first job of a round.
-        if !rounds.contains_key(round) {
-            rounds.insert(round.to_owned(), Change::default());
+/// Writes all of it.
+pub(super) fn write(rounds: &Rounds, conn: &Connection) -> Result<(), Fault> {
+    let mut upsert = conn.prepare_cached(
+        "INSERT INTO round (pipeline, name, begun_at, grown_at, accepted, queued, leased, done, dead, discarded,
+                            forgotten_done, forgotten_discarded)
+         VALUES (?1, ?2, ifnull(?3, 0), ifnull(?3, 0), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+         ON CONFLICT DO UPDATE SET grown_at = max(grown_at, excluded.grown_at), accepted = accepted + excluded.accepted,
+            queued = queued + excluded.queued, leased = leased + excluded.leased, done = done + excluded.done,
+            dead = dead + excluded.dead, discarded = discarded + excluded.discarded,
+            forgotten_done = forgotten_done + excluded.forgotten_done,
+            forgotten_discarded = forgotten_discarded + excluded.forgotten_discarded",
+    )?;
+    for (pipeline, of_pipeline) in &rounds.0 {
+        for (name, Change { ledger: l, accepted_at }) in of_pipeline {
+            upsert.execute(params![
+                pipeline,
+                name,
+                accepted_at.map(Timestamp::as_millis),
+                l.accepted,
+                l.queued,
+                l.leased,
+                l.done,
+                l.dead,
+                l.discarded,
+                l.forgotten.done,
+                l.forgotten.discarded
+            ])?;
         }
-        rounds.get_mut(round).expect("it was put there")
     }
-
-    fn is_changed(&self, pipeline: i64, round: &str) -> bool {
-        self.0.get(&pipeline).is_some_and(|rounds| rounds.contains_key(round))
-    }
-
-    /// The change to a round's ledger, so far; none if the round is none.
-    pub(super) fn ledger(&mut self, pipeline: i64, round: &str) -> Option<&mut Ledger> {
-        (!round.is_empty()).then(|| &mut self.change(pipeline, round).ledger)
-    }
-
-    /// The same, of a round to which a job is added.
-    pub(super) fn add(&mut self, pipeline: i64, round: &str, at: Timestamp) -> Option<&mut Ledger> {
-        if round.is_empty() {
-            return None;
-        }
-        let change = self.change(pipeline, round);
-        change.accepted_at = Some(change.accepted_at.map_or(at, |before| before.max(at)));
-        change.ledger.accepted += 1;
-        Some(&mut change.ledger)
-    }
-
-    /// Writes all of it.
-    pub(super) fn write(&self, conn: &Connection) -> Result<(), Fault> {
-        let mut upsert = conn.prepare_cached(
-            "INSERT INTO round (pipeline, name, begun_at, grown_at, accepted, queued, leased, done, dead, discarded,
-                                forgotten_done, forgotten_discarded)
-             VALUES (?1, ?2, ifnull(?3, 0), ifnull(?3, 0), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-             ON CONFLICT DO UPDATE SET grown_at = max(grown_at, excluded.grown_at), accepted = accepted + excluded.accepted,
-                queued = queued + excluded.queued, leased = leased + excluded.leased, done = done + excluded.done,
-                dead = dead + excluded.dead, discarded = discarded + excluded.discarded,
-                forgotten_done = forgotten_done + excluded.forgotten_done,
-                forgotten_discarded = forgotten_discarded + excluded.forgotten_discarded",
-        )?;
-        for (pipeline, rounds) in &self.0 {
-            for (name, Change { ledger: l, accepted_at }) in rounds {
-                upsert.execute(params![
-                    pipeline,
-                    name,
-                    accepted_at.map(Timestamp::as_millis),
-                    l.accepted,
-                    l.queued,
-                    l.leased,
-                    l.done,
-                    l.dead,
-                    l.discarded,
-                    l.forgotten.done,
-                    l.forgotten.discarded
-                ])?;
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn list(conn: &Connection, params: &ListRounds) -> Result<Vec<RoundView>, Fault> {

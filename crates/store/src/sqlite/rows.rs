@@ -12,7 +12,6 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::fault::Fault;
-use crate::error::StoreError;
 
 pub(super) type RowResult<T> = rusqlite::Result<T>;
 
@@ -157,16 +156,4 @@ pub(super) fn add_failure(conn: &Connection, job: JobId, failure: &Failure) -> R
     )?
     .execute(params![job.as_bytes(), serde_json::to_string(failure)?])?;
     Ok(())
-}
-
-/// The row that the cursor of a list stands for.
-pub(super) fn row_cursor(cursor: Option<&str>) -> Result<Option<i64>, Fault> {
-    let row = |cursor: &str| cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.to_owned()));
-    Ok(cursor.map(row).transpose()?)
-}
-
-/// A `LIKE` pattern that finds the text itself.
-pub(super) fn like(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-    format!("%{escaped}%")
 }

@@ -1,0 +1,34 @@
+//! What the lists of every backend need: cursors, patterns for text, beginnings of hashes.
+
+use crate::error::StoreError;
+
+/// The time and the row that a cursor stands for.
+pub(crate) fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
+    let read = || {
+        let (at, row) = cursor.rsplit_once('-')?;
+        Some((at.parse().ok()?, row.parse().ok()?))
+    };
+    read().ok_or_else(|| StoreError::InvalidCursor(cursor.to_owned()))
+}
+
+/// The row that a cursor stands for.
+pub(crate) fn row(cursor: Option<&str>) -> Result<Option<i64>, StoreError> {
+    let row = |cursor: &str| cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.to_owned()));
+    cursor.map(row).transpose()
+}
+
+/// A `LIKE` pattern that finds the text itself.
+pub(crate) fn like(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{escaped}%")
+}
+
+/// The bytes that whole pairs of hexadecimal digits are: a lower bound of every hash that begins with the digits.
+pub(crate) fn bytes_of(digits: &str) -> Vec<u8> {
+    let pairs = digits.as_bytes().chunks(2).map(|pair| match pair {
+        [one] => [*one, b'0'],
+        pair => [pair[0], pair[1]],
+    });
+    let byte = |pair: [u8; 2]| u8::from_str_radix(std::str::from_utf8(&pair).ok()?, 16).ok();
+    pairs.map_while(byte).collect()
+}

@@ -1,0 +1,244 @@
+//! Alerts, their notices and the sinks. Nothing here is on the way of a job.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redrive_core::alerts::Notice;
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+
+use super::batch::Batch;
+use super::fault::Fault;
+use super::sql::{Conn, Row, args};
+use super::{PostgresStore, rows, run};
+use crate::contract::{
+    AlertChange, AlertStore, AlertView, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice, SinkView, TakeNotice,
+    TakenNotice, Told, Watch, Watched,
+};
+use crate::error::Result;
+
+#[async_trait]
+impl AlertStore for PostgresStore {
+    async fn list_alerts(&self) -> Result<Vec<AlertView>> {
+        self.read((), run!(list)).await
+    }
+
+    async fn change_alerts(&self, changes: Vec<AlertChange>) -> Result<Vec<bool>> {
+        self.write(changes, run!(change)).await
+    }
+
+    async fn post_notices(&self, params: PostNotices) -> Result<u64> {
+        self.write(params, run!(post_all)).await
+    }
+
+    async fn take_notice(&self, params: TakeNotice) -> Result<Option<TakenNotice>> {
+        self.write(params, run!(take)).await
+    }
+
+    async fn settle_notice(&self, params: SettleNotice) -> Result<bool> {
+        self.write(params, run!(settle)).await
+    }
+
+    async fn list_sinks(&self) -> Result<Vec<SinkView>> {
+        self.read((), run!(sinks)).await
+    }
+
+    async fn watch(&self, params: Watch) -> Result<Watched> {
+        self.read(params, run!(watch)).await
+    }
+
+    async fn forget_alerts(&self, params: ForgetAlerts) -> Result<bool> {
+        self.write(params, run!(forget)).await
+    }
+}
+
+async fn list(conn: &Conn, (): &()) -> Result<Vec<AlertView>, Fault> {
+    let sql = "SELECT a.version, a.alert, n.sink, max(n.number) FROM alert a
+               LEFT JOIN alert_notice n ON n.key = a.key AND n.incident = a.incident
+               GROUP BY a.key, n.sink ORDER BY a.over_at IS NOT NULL, a.incident DESC, a.key, n.sink";
+    let found = conn.query(sql, args![], |row| {
+        let view = AlertView { alert: rows::json(row, 1)?, version: row.get(0)?, posted: BTreeMap::new() };
+        Ok((view, row.get::<Option<String>>(2)?, row.get::<Option<u32>>(3)?))
+    });
+    let mut views: Vec<AlertView> = Vec::new();
+    for (view, sink, number) in found.await? {
+        if views.last().is_none_or(|last| last.alert.key != view.alert.key) {
+            views.push(view);
+        }
+        if let (Some(sink), Some(number), Some(last)) = (sink, number, views.last_mut()) {
+            last.posted.insert(sink, number);
+        }
+    }
+    Ok(views)
+}
+
+async fn change(batch: &mut Batch, changes: &[AlertChange]) -> Result<Vec<bool>, Fault> {
+    let mut changed = Vec::with_capacity(changes.len());
+    for AlertChange { was, alert } in changes {
+        let (key, text) = (alert.key.as_str(), serde_json::to_string(alert)?);
+        let rows = match was {
+            Some(was) => {
+                let sql = "UPDATE alert SET version = version + 1, incident = $3, over_at = $4, alert = $5
+                           WHERE key = $1 AND version = $2";
+                batch.conn().execute(sql, args![key, was, alert.since, alert.over_at, text]).await?
+            }
+            None => {
+                let sql = "INSERT INTO alert (key, version, incident, over_at, alert) VALUES ($1, 1, $2, $3, $4)
+                           ON CONFLICT DO NOTHING";
+                batch.conn().execute(sql, args![key, alert.since, alert.over_at, text]).await?
+            }
+        };
+        changed.push(rows == 1);
+    }
+    Ok(changed)
+}
+
+async fn post_all(batch: &mut Batch, params: &PostNotices) -> Result<u64, Fault> {
+    let mut posted = 0;
+    for (sink, notice) in &params.notices {
+        posted += post(batch, sink, notice, params.now).await?;
+    }
+    Ok(posted)
+}
+
+async fn post(batch: &Batch, sink: &str, notice: &Notice, now: Timestamp) -> Result<u64, Fault> {
+    let sql =
+        "INSERT INTO alert_notice (key, incident, sink, number, notice, posted_at) VALUES ($1, $2, $3, $4, $5, $6)
+               ON CONFLICT DO NOTHING";
+    let text = serde_json::to_string(notice)?;
+    batch.conn().execute(sql, args![notice.key.as_str(), notice.since, sink, notice.number, text, now]).await
+}
+
+async fn take(batch: &mut Batch, params: &TakeNotice) -> Result<Option<TakenNotice>, Fault> {
+    let sql = "SELECT failures, next_try FROM alert_sink WHERE name = $1";
+    let fares: Option<(u32, Option<Timestamp>)> =
+        batch.conn().query_opt(sql, args![params.sink], |row| Ok((row.get(0)?, rows::time_opt(row, 1)?))).await?;
+    let (failures, next_try) = fares.unwrap_or_default();
+    if next_try.is_some_and(|next_try| params.now < next_try && next_try <= params.believed_until) {
+        return Ok(None);
+    }
+    let sql = "UPDATE alert_notice SET tries = tries + 1, taken_until = $4 WHERE id =
+                  (SELECT n.id FROM alert_notice n
+                   WHERE n.sink = $1 AND n.ended_at IS NULL AND (n.taken_until <= $2 OR n.taken_until > $3)
+                     AND NOT EXISTS (SELECT 1 FROM alert_notice e
+                                     WHERE e.sink = $1 AND e.ended_at IS NULL AND e.key = n.key AND e.id < n.id)
+                   ORDER BY n.tries, n.id LIMIT 1)
+               RETURNING id, notice, posted_at, tries";
+    let taken = args![params.sink, params.now, params.believed_until, params.until];
+    let read = |row: &Row<'_>| {
+        let (id, tries) = (row.get(0)?, row.get(3)?);
+        Ok(TakenNotice { id, notice: rows::json(row, 1)?, posted_at: rows::time(row, 2)?, tries, failures })
+    };
+    batch.conn().query_opt(sql, taken, read).await
+}
+
+async fn settle(batch: &mut Batch, params: &SettleNotice) -> Result<bool, Fault> {
+    let SettleNotice { id, tries, outcome, now } = params;
+    let ended_at = match outcome {
+        Told::Yes | Told::No { give_up: true, .. } => Some(*now),
+        Told::No { .. } => None,
+    };
+    let sql = "UPDATE alert_notice SET ended_at = $3, taken_until = 0 WHERE id = $1 AND tries = $2 AND ended_at IS NULL
+               RETURNING sink";
+    let sink: Option<String> = batch.conn().query_opt(sql, args![id, tries, ended_at], |row| row.get(0)).await?;
+    let Some(sink) = sink else { return Ok(false) };
+    match outcome {
+        Told::Yes => {
+            let sql = "INSERT INTO alert_sink (name, told_at, seen_at) VALUES ($1, $2, $2)
+                       ON CONFLICT (name) DO UPDATE SET told_at = $2, seen_at = $2, failing_since = NULL, failures = 0,
+                           error = NULL, next_try = NULL";
+            batch.conn().execute(sql, args![sink, now]).await?
+        }
+        Told::No { error, next_try, give_up } => {
+            let sql = "INSERT INTO alert_sink (name, failing_since, failures, error, next_try, given_up, seen_at)
+                       VALUES ($1, $2, 1, $3, $4, $5, $2)
+                       ON CONFLICT (name) DO UPDATE SET failing_since = coalesce(alert_sink.failing_since, $2),
+                           failures = alert_sink.failures + 1, error = $3, next_try = $4,
+                           given_up = alert_sink.given_up + $5, seen_at = $2";
+            batch.conn().execute(sql, args![sink, now, error, next_try, i64::from(*give_up)]).await?
+        }
+    };
+    Ok(true)
+}
+
+async fn sinks(conn: &Conn, (): &()) -> Result<Vec<SinkView>, Fault> {
+    let sql =
+        "SELECT names.name, (SELECT count(*) FROM alert_notice n WHERE n.sink = names.name AND n.ended_at IS NULL),
+                      s.told_at, s.failing_since, coalesce(s.failures, 0), s.error, s.next_try, coalesce(s.given_up, 0)
+               FROM (SELECT name FROM alert_sink UNION SELECT sink FROM alert_notice WHERE ended_at IS NULL) names
+               LEFT JOIN alert_sink s ON s.name = names.name ORDER BY names.name";
+    let views = conn.query(sql, args![], |row| {
+        Ok(SinkView {
+            name: row.get(0)?,
+            waiting: row.get(1)?,
+            told_at: rows::time_opt(row, 2)?,
+            failing_since: rows::time_opt(row, 3)?,
+            failures: row.get(4)?,
+            error: row.get(5)?,
+            next_try: rows::time_opt(row, 6)?,
+            given_up: row.get(7)?,
+        })
+    });
+    views.await
+}
+
+async fn watch(conn: &Conn, params: &Watch) -> Result<Watched, Fault> {
+    // The queue of a pipeline has its number.
+    let sql = "SELECT name, due FROM
+                  (SELECT p.name, (SELECT min(due_at) FROM place q WHERE q.lane = p.id) AS due
+                   FROM pipeline p WHERE p.queued > 0) q
+               WHERE due <= $1";
+    let due = conn
+        .query(sql, args![params.now], |row| Ok((rows::parsed::<PipelineName>(row, 0)?, rows::time(row, 1)?)))
+        .await?;
+    let mut expiring = BTreeMap::new();
+    for (pipeline, before) in &params.expiring {
+        let letters = expiring_of(conn, pipeline, *before, params.limit).await?;
+        expiring.extend(letters.map(|letters| (pipeline.clone(), letters)));
+    }
+    // The disk of a server is its own business.
+    Ok(Watched { free_bytes: None, due_since: due.into_iter().collect(), expiring })
+}
+
+/// The letters of a pipeline that are too old soon, as far as their causes are not resolved, or came back: causes are gone through,
+/// not letters, of which there may be any number in causes that are resolved.
+async fn expiring_of(
+    conn: &Conn,
+    pipeline: &PipelineName,
+    before: Timestamp,
+    limit: u32,
+) -> Result<Option<ExpiringLetters>, Fault> {
+    let sql = "WITH open AS MATERIALIZED (
+                   SELECT k.id FROM cause c JOIN cause_key k ON k.cause = c.id
+                   WHERE c.pipeline = (SELECT id FROM pipeline WHERE name = $1) AND k.dead > 0
+                     AND (c.resolved_at IS NULL OR k.last_seen > c.resolved_at))
+               SELECT (SELECT min(oldest) FROM
+                          (SELECT (SELECT min(d.kept_from) FROM dead d WHERE d.cause_key = open.id) AS oldest FROM open) o
+                       WHERE oldest < $2),
+                      (SELECT count(*) FROM (SELECT 1 FROM open JOIN dead d ON d.cause_key = open.id AND d.kept_from < $2
+                                             LIMIT $3) l)";
+    let of = args![pipeline.as_str(), before, limit];
+    let (oldest, letters): (Option<Timestamp>, u64) =
+        conn.query_one(sql, of, |row| Ok((rows::time_opt(row, 0)?, row.get(1)?))).await?;
+    let more = letters == u64::from(limit);
+    Ok(oldest.map(|oldest| ExpiringLetters { letters, more, oldest }))
+}
+
+async fn forget(batch: &mut Batch, params: &ForgetAlerts) -> Result<bool, Fault> {
+    let ForgetAlerts { before, limit } = params;
+    let statements = [
+        "DELETE FROM alert WHERE key IN (SELECT key FROM alert WHERE over_at < $1 LIMIT $2)",
+        // Of an alert that is kept, what was told of its present incident is, too: it would be told again otherwise.
+        "DELETE FROM alert_notice WHERE id IN
+            (SELECT n.id FROM alert_notice n WHERE n.posted_at < $1 AND NOT EXISTS
+                (SELECT 1 FROM alert a WHERE a.key = n.key AND a.incident = n.incident) LIMIT $2)",
+        "DELETE FROM alert_sink WHERE name IN
+            (SELECT s.name FROM alert_sink s WHERE s.seen_at < $1 AND NOT EXISTS
+                (SELECT 1 FROM alert_notice n WHERE n.sink = s.name AND n.ended_at IS NULL) LIMIT $2)",
+    ];
+    let mut most = 0;
+    for sql in statements {
+        most = most.max(batch.conn().execute(sql, args![before, limit]).await?);
+    }
+    Ok(most == u64::from(*limit))
+}

@@ -1,0 +1,219 @@
+//! Taking in dead letters of another store. What becomes of a letter is decided by `core::dead::import`; here it is written.
+
+use redrive_core::causes::Print;
+use redrive_core::counts::{self, Death};
+use redrive_core::dead::DeadLetter;
+use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown, takes_payload};
+use redrive_core::definitions::DefinitionVersion;
+use redrive_core::failures::Failure;
+use redrive_core::ids::JobId;
+use redrive_core::jobs::progress_of_task;
+use redrive_core::payloads::Payload;
+use redrive_core::time::Timestamp;
+
+use super::batch::Batch;
+use super::enqueuing::{Key, Place, claim_keys, owners, places_of};
+use super::fault::Fault;
+use super::sql::{args, storable};
+use super::{cause_keys, dead, payloads, rows};
+use crate::contract::BroughtLetter;
+
+/// The payload of a letter can be worked from, only its beginning was kept, or its bytes were never here.
+const WHOLE: i64 = 0;
+const CUT: i64 = 1;
+const MISSING: i64 = 2;
+
+/// Takes a letter in, if it is news.
+pub(super) async fn import(batch: &mut Batch, brought: &BroughtLetter, now: Timestamp) -> Result<Arrival, Fault> {
+    let BroughtLetter { letter, print, dated } = brought;
+    let holder = holder(batch, letter).await?;
+    let arrival = arrival(letter, *dated, holder.as_ref());
+    match &arrival {
+        Arrival::New => insert(batch, brought, now).await?,
+        Arrival::FailedAgain(id) => fail_again(batch, *id, (letter, print), now).await?,
+        Arrival::Known | Arrival::KeyTaken { .. } => {}
+    }
+    if let Some(delta) = counts::of_arrival(&arrival, letter.reason) {
+        let pipeline = batch.pipeline(&letter.pipeline).await?;
+        batch.count(pipeline, now, delta);
+    }
+    Ok(arrival)
+}
+
+fn key_of(letter: &DeadLetter) -> Option<Key> {
+    Some((storable(letter.key.as_ref()?), rows::round_text(letter.round.as_ref()).to_owned()))
+}
+
+/// The job that has the letter's id, or else its key.
+async fn holder(batch: &mut Batch, letter: &DeadLetter) -> Result<Option<Holder>, Fault> {
+    let found = |id: JobId, place: Place| Holder { id, state: place.0, ended_at: place.1 };
+    if let Some(place) = places_of(batch.conn(), &[letter.id]).await?.remove(&letter.id) {
+        return Ok(Some(found(letter.id, place)));
+    }
+    let Some(pipeline) = batch.find_pipeline(&letter.pipeline).await? else { return Ok(None) };
+    let Some(key) = key_of(letter) else { return Ok(None) };
+    let Some((owner, _)) = owners(batch.conn(), pipeline, std::slice::from_ref(&key)).await?.remove(&key) else {
+        return Ok(None);
+    };
+    Ok(places_of(batch.conn(), &[owner]).await?.remove(&owner).map(|place| found(owner, place)))
+}
+
+async fn insert(batch: &mut Batch, brought: &BroughtLetter, now: Timestamp) -> Result<(), Fault> {
+    let BroughtLetter { letter, print, .. } = brought;
+    let pipeline = batch.pipeline(&letter.pipeline).await?;
+    if let Some(key) = key_of(letter) {
+        claim_keys(batch.conn(), pipeline, &[(key, letter.id)], now).await?;
+    }
+    let failures = letter.failures.as_deref().unwrap_or_default();
+    let last = failures.last().ok_or_else(|| Fault::Broken("a letter without a failure".to_owned()))?;
+    let of = (pipeline, letter.target.as_deref());
+    let key = cause_keys::file(batch, of, (print, last), (Death::First, letter.died_at)).await?;
+    batch.tallies.imported(key, letter.died_at);
+    insert_row(batch, (pipeline, key), letter, now).await?;
+    add_failures(batch, letter.id, failures.iter()).await?;
+    let ledger = batch.ledger(pipeline);
+    ledger.accepted += 1;
+    ledger.dead += 1;
+    if let Some(ledger) = batch.rounds.add(pipeline, rows::round_text(letter.round.as_ref()), now) {
+        ledger.dead += 1;
+    }
+    Ok(())
+}
+
+async fn add_failures<'a>(
+    batch: &Batch,
+    job: JobId,
+    failures: impl Iterator<Item = &'a Failure> + Send,
+) -> Result<(), Fault> {
+    let failures: Vec<(JobId, &Failure)> = failures.map(|failure| (job, failure)).collect();
+    rows::add_failures(batch.conn(), &failures).await
+}
+
+async fn insert_row(
+    batch: &mut Batch,
+    (pipeline, key): (i64, i64),
+    letter: &DeadLetter,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let payload = payload_of(letter);
+    let cut = claim_payload(batch, letter.id, payload.as_ref(), now).await?;
+    let sql = "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
+                               reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
+                               payload_cut, payload_lost, progress, seq, round, origin, definition, opened_before)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+                     $23, $24, nextval('job_number'), $25, $26, $27, (SELECT coalesce(max(id), 0) FROM replay))";
+    let row = args![
+        letter.id,
+        pipeline,
+        letter.key,
+        letter.target,
+        letter.accepted_at,
+        letter.died_at,
+        now,
+        letter.attempts,
+        letter.crashes,
+        letter.replays,
+        letter.gate.as_str(),
+        letter.reason.as_str(),
+        letter.code,
+        letter.http_status,
+        letter.proxy,
+        letter.message,
+        payload.as_ref().map(|payload| payload.hash),
+        serde_json::to_string(&letter.input)?,
+        key,
+        letter.verdict,
+        letter.original.as_ref().map(serde_json::to_string).transpose()?,
+        cut,
+        letter.failures.iter().flatten().last().is_some_and(Failure::lost_payload),
+        progress_of(letter),
+        rows::round_text(letter.round.as_ref()),
+        letter.origin.as_ref().map(serde_json::to_string).transpose()?,
+        letter.definition.as_ref().map(DefinitionVersion::as_str)
+    ];
+    batch.conn().execute(sql, row).await?;
+    Ok(())
+}
+
+/// The task that a letter left at a provider, as it is kept.
+fn progress_of(letter: &DeadLetter) -> Option<String> {
+    letter.task_id.as_deref().map(|id| progress_of_task(id).to_string())
+}
+
+/// The payload that a letter names, with what its failures know of it.
+fn payload_of(letter: &DeadLetter) -> Option<Payload> {
+    let hash = letter.payload?;
+    Some(letter.saved_payload().cloned().unwrap_or_else(|| Payload::bare(hash, 0)))
+}
+
+/// Refers to a payload if its bytes are here; says whether it is enough to work from.
+async fn claim_payload(batch: &Batch, job: JobId, payload: Option<&Payload>, now: Timestamp) -> Result<i64, Fault> {
+    let Some(payload) = payload else { return Ok(WHOLE) };
+    if !payloads::refer(batch.conn(), job, payload, now).await? {
+        return Ok(MISSING);
+    }
+    Ok(if payload.truncated { CUT } else { WHOLE })
+}
+
+/// Adds what is new of a letter to the one that is here.
+async fn fail_again(
+    batch: &mut Batch,
+    id: JobId,
+    (arrived, print): (&DeadLetter, &Print),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let here = dead::get(batch.conn(), id).await?.ok_or(Fault::NoRow)?;
+    let grown = grown(&here, arrived);
+    let Some(last) = grown.failures.last() else { return Ok(()) };
+    let pipeline = batch.pipeline(&here.pipeline).await?;
+    let sql = "SELECT cause_key FROM dead WHERE id = $1";
+    let before: Option<i64> = batch.conn().query_one(sql, args![id], |row| row.get(0)).await?;
+    let death = (Death::Again, arrived.died_at);
+    let key = cause_keys::file(batch, (pipeline, here.target.as_deref()), (print, last), death).await?;
+    if let Some(before) = before {
+        batch.tallies.key(before).dead -= 1;
+    }
+    add_failures(batch, id, grown.failures.iter().map(|failure| &**failure)).await?;
+    update_row(batch, &here, (&grown, last), (arrived.died_at, key), now).await?;
+    if let (true, Some(progress)) = (here.id == arrived.id, progress_of(arrived)) {
+        batch.conn().execute("UPDATE dead SET progress = $2 WHERE id = $1", args![id, progress]).await?;
+    }
+    Ok(())
+}
+
+/// Its reason, code, message, status and proxy are those of its last failure. It keeps its payload until another one is here.
+async fn update_row(
+    batch: &Batch,
+    here: &DeadLetter,
+    (grown, last): (&Grown<'_>, &Failure),
+    (died_at, key): (Timestamp, i64),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let cut = claim_payload(batch, here.id, last.kept_payload(), now).await?;
+    let payload = last.kept_payload().filter(|_| takes_payload(here, cut != MISSING));
+    let sql = "UPDATE dead SET died_at = $2, kept_from = $3, attempts = $4, crashes = $5, replays = $6, gate = $7, reason = $8,
+                    code = $9, http_status = $10, proxy = $11, message = $12, cause_key = $13, verdict = $14,
+                    payload = coalesce($15, payload), payload_cut = CASE WHEN $15 IS NULL THEN payload_cut ELSE $16 END,
+                    refailed = true
+             WHERE id = $1";
+    let row = args![
+        here.id,
+        died_at,
+        now,
+        grown.attempts,
+        grown.crashes,
+        grown.replays,
+        grown.gate.as_str(),
+        last.reason.as_str(),
+        last.code,
+        last.http_status,
+        last.proxy,
+        last.message,
+        key,
+        grown.verdict,
+        payload.map(|payload| payload.hash),
+        cut
+    ];
+    batch.conn().execute(sql, row).await?;
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! Accepting jobs: a few statements for however many there are.
+
+use std::collections::{BTreeSet, HashMap};
+
+use redrive_core::counts::{Delta, Event};
+use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::jobs::NewJob;
+use redrive_core::state::JobState;
+use redrive_core::time::Timestamp;
+
+use super::batch::Batch;
+use super::fault::Fault;
+use super::sql::{Conn, args, storable};
+use super::{lanes, rows};
+use crate::contract::{EnqueueJobs, EnqueuedJob, SettleJobs};
+use crate::error::StoreError;
+
+/// Jobs that are to be accepted, and their inputs as they are kept: written out by who asks, not by the one that all share.
+pub(super) struct Enqueue {
+    pub(super) params: EnqueueJobs,
+    pub(super) inputs: Vec<String>,
+}
+
+/// A job and its input.
+pub(super) type Written<'a> = (&'a NewJob, &'a str);
+
+/// Where a job is, and when it came to its end.
+pub(super) type Place = (JobState, Option<Timestamp>);
+
+pub(super) async fn enqueue(batch: &mut Batch, asked: &Enqueue) -> Result<Vec<EnqueuedJob>, Fault> {
+    let Enqueue { params, inputs } = asked;
+    let jobs: Vec<Written<'_>> = params.jobs.iter().zip(inputs.iter().map(String::as_str)).collect();
+    let pipeline = match params.queued_max {
+        Some(max) => room_for(batch, params, max).await?,
+        None => batch.pipeline(&params.pipeline).await?,
+    };
+    accept(batch, pipeline, &jobs, params.now).await
+}
+
+/// Refuses the batch if its new jobs do not fit. Nothing is written before that is known.
+async fn room_for(batch: &mut Batch, params: &EnqueueJobs, max: u64) -> Result<i64, Fault> {
+    let found = batch.find_pipeline(&params.pipeline).await?;
+    let (mut queued, mut known) = (0, 0);
+    if let Some(pipeline) = found {
+        queued = u64::try_from(batch.queued(pipeline).await?).unwrap_or(0);
+        let keys = keys_of(&params.jobs.iter().collect::<Vec<_>>());
+        let owners = owners(batch.conn(), pipeline, &keys).await?;
+        known = keys.iter().filter(|key| owners.contains_key(*key)).count() as u64;
+    }
+    let new = params.jobs.len() as u64 - known;
+    if queued + new > max && new > 0 && !are_known(batch.conn(), &params.jobs).await? {
+        return Err(StoreError::QueueFull { pipeline: params.pipeline.clone(), queued, max }.into());
+    }
+    batch.pipeline(&params.pipeline).await
+}
+
+/// Whether jobs are here already, in whatever state, so that they are sent again because their answer was lost.
+async fn are_known(conn: &Conn, jobs: &[NewJob]) -> Result<bool, Fault> {
+    let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+    let places = places_of(conn, &ids).await?;
+    Ok(ids.iter().all(|id| places.contains_key(id)))
+}
+
+/// A key with its round.
+pub(super) type Key = (String, String);
+
+fn keys_of(jobs: &[&NewJob]) -> Vec<Key> {
+    let key = |job: &&NewJob| Some((storable(job.key.as_ref()?), rows::round_text(job.round.as_ref()).to_owned()));
+    jobs.iter().filter_map(key).collect()
+}
+
+/// The jobs that have keys, and the days on which runs last met these.
+pub(super) async fn owners(conn: &Conn, pipeline: i64, keys: &[Key]) -> Result<HashMap<Key, (JobId, i64)>, Fault> {
+    if keys.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let (names, rounds): (Vec<&str>, Vec<&str>) =
+        keys.iter().map(|(key, round)| (key.as_str(), round.as_str())).unzip();
+    let sql = "SELECT i.key, i.round, i.job, i.met_on FROM unnest($2::text[], $3::text[]) AS u(key, round)
+               JOIN identity i ON i.pipeline = $1 AND i.key = u.key AND i.round = u.round";
+    let found = conn.query(sql, args![pipeline, names, rounds], |row| {
+        Ok(((row.get(0)?, row.get(1)?), (rows::job_id(row, 2)?, row.get(3)?)))
+    });
+    Ok(found.await?.into_iter().collect())
+}
+
+/// Where jobs are, told by the tables that have them.
+pub(super) async fn places_of(conn: &Conn, ids: &[JobId]) -> Result<HashMap<JobId, Place>, Fault> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = "SELECT id, 'queued', NULL::bigint FROM job WHERE id = ANY($1)
+               UNION ALL SELECT job, 'leased', NULL FROM lease WHERE job = ANY($1)
+               UNION ALL SELECT job, 'done', done_at FROM done WHERE job = ANY($1)
+               UNION ALL SELECT id, 'dead', died_at FROM dead WHERE id = ANY($1)
+               UNION ALL SELECT job, 'discarded', discarded_at FROM discarded WHERE job = ANY($1)";
+    let found = conn
+        .query(sql, args![ids], |row| {
+            Ok((rows::job_id(row, 0)?, (rows::parsed::<JobState>(row, 1)?, rows::time_opt(row, 2)?)))
+        })
+        .await?;
+    let mut places = HashMap::new();
+    for (id, place) in found {
+        // A job that is leased has a row of both kinds.
+        if !matches!(places.get(&id), Some((JobState::Leased, _))) {
+            places.insert(id, place);
+        }
+    }
+    Ok(places)
+}
+
+/// Accepts jobs of a pipeline, unless their keys are known; answers in their order.
+pub(super) async fn accept(
+    batch: &mut Batch,
+    pipeline: i64,
+    jobs: &[Written<'_>],
+    now: Timestamp,
+) -> Result<Vec<EnqueuedJob>, Fault> {
+    let keyed: Vec<&NewJob> = jobs.iter().map(|(job, _)| *job).filter(|job| job.key.is_some()).collect();
+    let claims: Vec<(Key, JobId)> = keys_of(&keyed).into_iter().zip(keyed.iter().map(|job| job.id)).collect();
+    let mut claimed = claim_keys(batch.conn(), pipeline, &claims, now).await?;
+    let unkeyed: Vec<JobId> = jobs.iter().filter(|(job, _)| job.key.is_none()).map(|(job, _)| job.id).collect();
+    // A key tells that a job was sent again; of others it is asked.
+    let known = places_of(batch.conn(), &unkeyed).await?;
+    let mut answers: Vec<Option<EnqueuedJob>> = Vec::with_capacity(jobs.len());
+    let mut new: Vec<Written<'_>> = Vec::new();
+    for (job, input) in jobs {
+        let is_new = match job.key {
+            // Of two jobs with one key and one id the second was sent again.
+            Some(_) => claimed.remove(&job.id),
+            None => !known.contains_key(&job.id),
+        };
+        if is_new {
+            new.push((job, input));
+        }
+        answers.push((is_new || job.key.is_none()).then_some(EnqueuedJob::Accepted(job.id)));
+    }
+    insert(batch, pipeline, &new, now).await?;
+    let met: Vec<&NewJob> = jobs.iter().zip(&answers).filter(|(_, a)| a.is_none()).map(|((job, _), _)| *job).collect();
+    let mut met = meet(batch.conn(), pipeline, &met, now).await?.into_iter();
+    answers.into_iter().map(|answer| answer.or_else(|| met.next()).ok_or(Fault::NoRow)).collect()
+}
+
+/// Accepts the jobs that those that are done hand on, however full their queues are.
+pub(super) async fn hand_on(
+    batch: &mut Batch,
+    params: &SettleJobs,
+    inputs: &[Vec<String>],
+    moved: &[bool],
+) -> Result<(), Fault> {
+    let mut by_pipeline: Vec<(&PipelineName, Vec<Written<'_>>)> = Vec::new();
+    let settled = params.settlements.iter().zip(inputs).zip(moved).filter(|(_, moved)| **moved);
+    for ((settlement, inputs), _) in settled {
+        for (handed, input) in settlement.handed_on.iter().zip(inputs) {
+            let written = (&handed.job, input.as_str());
+            match by_pipeline.iter_mut().find(|(name, _)| **name == handed.pipeline) {
+                Some((_, jobs)) => jobs.push(written),
+                None => by_pipeline.push((&handed.pipeline, vec![written])),
+            }
+        }
+    }
+    for (name, jobs) in by_pipeline {
+        let pipeline = batch.pipeline(name).await?;
+        accept(batch, pipeline, &jobs, params.now).await?;
+    }
+    Ok(())
+}
+
+/// Gives keys to jobs; says which of them have one now that nobody had. Of several jobs the first gets it.
+pub(super) async fn claim_keys(
+    conn: &Conn,
+    pipeline: i64,
+    claims: &[(Key, JobId)],
+    now: Timestamp,
+) -> Result<BTreeSet<JobId>, Fault> {
+    if claims.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let (names, rounds): (Vec<&str>, Vec<&str>) =
+        claims.iter().map(|((key, round), _)| (key.as_str(), round.as_str())).unzip();
+    let jobs: Vec<JobId> = claims.iter().map(|(_, job)| *job).collect();
+    let sql = "INSERT INTO identity (pipeline, key, round, job, met_on)
+               SELECT $1, u.key, u.round, u.job, $5
+               FROM unnest($2::text[], $3::text[], $4::uuid[]) WITH ORDINALITY AS u(key, round, job, place)
+               ORDER BY u.key, u.round, u.place
+               ON CONFLICT DO NOTHING RETURNING job";
+    let claimed = conn.query(sql, args![pipeline, names, rounds, jobs, now.day()], |row| rows::job_id(row, 0));
+    Ok(claimed.await?.into_iter().collect())
+}
+
+/// Answers for jobs whose keys are known. That a run met them is written at most once a day: they are not forgotten for a while.
+/// A statement of its own: the one that found the keys taken may not have seen by whom.
+async fn meet(conn: &Conn, pipeline: i64, jobs: &[&NewJob], now: Timestamp) -> Result<Vec<EnqueuedJob>, Fault> {
+    let keys = keys_of(jobs);
+    let owners = owners(conn, pipeline, &keys).await?;
+    let unmet: BTreeSet<&Key> =
+        keys.iter().filter(|key| owners.get(*key).is_some_and(|(_, met_on)| *met_on < now.day())).collect();
+    if !unmet.is_empty() {
+        let (names, rounds): (Vec<&str>, Vec<&str>) =
+            unmet.iter().map(|(key, round)| (key.as_str(), round.as_str())).unzip();
+        conn.execute(
+            "UPDATE identity i SET met_on = $4 FROM unnest($2::text[], $3::text[]) AS u(key, round)
+             WHERE i.pipeline = $1 AND i.key = u.key AND i.round = u.round AND i.met_on < $4",
+            args![pipeline, names, rounds, now.day()],
+        )
+        .await?;
+    }
+    let ids: Vec<JobId> = owners.values().map(|(id, _)| *id).collect();
+    let places = places_of(conn, &ids).await?;
+    let answer = |(job, key): (&&NewJob, &Key)| {
+        let (owner, _) = owners.get(key).ok_or(Fault::NoRow)?;
+        if *owner == job.id {
+            // It was sent again, because its answer was lost.
+            return Ok(EnqueuedJob::Accepted(*owner));
+        }
+        let (state, ended_at) = *places.get(owner).ok_or(Fault::NoRow)?;
+        Ok(EnqueuedJob::Known { id: *owner, state, ended_at })
+    };
+    jobs.iter().zip(&keys).map(answer).collect()
+}
+
+/// Writes new jobs, each once however often it is named, and counts them.
+async fn insert(batch: &mut Batch, pipeline: i64, jobs: &[Written<'_>], now: Timestamp) -> Result<(), Fault> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<JobId> = jobs.iter().map(|(job, _)| job.id).collect();
+    let rounds: Vec<&str> = jobs.iter().map(|(job, _)| rows::round_text(job.round.as_ref())).collect();
+    let keys: Vec<Option<&str>> = jobs.iter().map(|(job, _)| job.key.as_deref()).collect();
+    let targets: Vec<Option<&str>> = jobs.iter().map(|(job, _)| job.target.as_deref()).collect();
+    let due: Vec<Timestamp> = jobs.iter().map(|(job, _)| job.due_at).collect();
+    let inputs: Vec<&str> = jobs.iter().map(|(_, input)| *input).collect();
+    let origin = |job: &NewJob| job.origin.as_ref().map(serde_json::to_string).transpose();
+    let origins: Vec<Option<String>> = jobs.iter().map(|(job, _)| origin(job)).collect::<Result<_, _>>()?;
+    let sql = "WITH new AS (
+                   INSERT INTO job (seq, id, pipeline, round, key, target, accepted_at, due_at, input, origin)
+                   SELECT nextval('job_number'), s.id, $1, s.round, s.key, s.target, $2, s.due_at, s.input, s.origin
+                   FROM (SELECT * FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[])
+                                       WITH ORDINALITY AS u(id, round, key, target, due_at, input, origin, place)
+                         ORDER BY place) s
+                   ON CONFLICT (id) DO NOTHING RETURNING seq, id, due_at),
+               placed AS (INSERT INTO place (lane, due_at, seq) SELECT $3, due_at, seq FROM new)
+               SELECT id FROM new";
+    let lane = lanes::queue(pipeline);
+    let new = args![pipeline, now, lane, ids, rounds, keys, targets, due, inputs, origins];
+    let mut inserted: BTreeSet<JobId> =
+        batch.conn().query(sql, new, |row| rows::job_id(row, 0)).await?.into_iter().collect();
+    for (id, round) in ids.iter().zip(rounds) {
+        if inserted.remove(id) {
+            count_accepted(batch, (pipeline, round), now);
+        }
+    }
+    Ok(())
+}
+
+fn count_accepted(batch: &mut Batch, (pipeline, round): (i64, &str), now: Timestamp) {
+    let ledger = batch.ledger(pipeline);
+    ledger.accepted += 1;
+    ledger.queued += 1;
+    if let Some(ledger) = batch.rounds.add(pipeline, round, now) {
+        ledger.queued += 1;
+    }
+    batch.count(pipeline, now, Delta::of(Event::Accepted));
+}

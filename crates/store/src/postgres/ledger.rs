@@ -1,0 +1,89 @@
+//! The ledger, read as it was written; the health of the database.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::{Forgotten, Ledger};
+use serde_json::json;
+
+use super::batch::Batch;
+use super::fault::Fault;
+use super::sql::{Conn, Row, args};
+use super::{PostgresStore, activity, audit, rows, run, schema};
+use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore};
+use crate::error::Result;
+
+#[async_trait]
+impl LedgerStore for PostgresStore {
+    async fn ledgers(&self) -> Result<BTreeMap<PipelineName, Ledger>> {
+        let ledgers = self.read((), |conn, (): &()| Box::pin(ledgers(conn))).await?;
+        Ok(ledgers.into_iter().map(|(_, name, ledger)| (name, ledger)).collect())
+    }
+
+    async fn audit(&self) -> Result<Audit> {
+        self.read((), run!(audit::audit)).await
+    }
+
+    async fn health(&self) -> Result<Health> {
+        self.read(self.target.place.clone(), run!(health)).await
+    }
+
+    async fn compact(&self, params: Compact) -> Result<Compacted> {
+        // Space that is no longer used is used again by the server itself; to give it back to the disk would lock every table.
+        let bytes = self.read((), |conn, (): &()| Box::pin(size_bytes(conn))).await?;
+        self.write((params, bytes), run!(note_compacted)).await?;
+        Ok(Compacted { before_bytes: bytes, after_bytes: bytes })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { snapshot: true, text_index: false, instant_presence: false }
+    }
+}
+
+async fn note_compacted(batch: &mut Batch, (params, bytes): &(Compact, u64)) -> Result<(), Fault> {
+    let detail = json!({"before_bytes": bytes, "after_bytes": bytes});
+    activity::note(batch, &params.by, ("compact", "store"), &detail, params.now).await
+}
+
+/// Every pipeline's row, name and ledger.
+pub(super) async fn ledgers(conn: &Conn) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
+    let sql = "SELECT id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying,
+                      forgotten_done, forgotten_recovered, forgotten_discarded
+               FROM pipeline";
+    conn.query(sql, args![], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, ledger(row)?))).await
+}
+
+fn ledger(row: &Row<'_>) -> Result<Ledger, Fault> {
+    Ok(Ledger {
+        accepted: row.get(2)?,
+        queued: row.get(3)?,
+        leased: row.get(4)?,
+        done: row.get(5)?,
+        dead: row.get(6)?,
+        discarded: row.get(7)?,
+        retrying: row.get(8)?,
+        recovered: row.get(9)?,
+        replaying: row.get(10)?,
+        forgotten: Forgotten { done: row.get(11)?, recovered: row.get(12)?, discarded: row.get(13)? },
+    })
+}
+
+/// Bytes of the store's tables and their indexes.
+async fn size_bytes(conn: &Conn) -> Result<u64, Fault> {
+    let sql = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'";
+    conn.query_one(sql, args![], |row| row.get(0)).await
+}
+
+async fn health(conn: &Conn, place: &str) -> Result<Health, Fault> {
+    let version: String = conn.query_one("SELECT current_setting('server_version')", args![], |row| row.get(0)).await?;
+    Ok(Health {
+        location: place.to_owned(),
+        engine: format!("PostgreSQL {version}"),
+        schema_version: schema::newest_version(),
+        size_bytes: size_bytes(conn).await?,
+        free_bytes: None,
+        problems: Vec::new(),
+    })
+}

@@ -1,0 +1,166 @@
+//! The backend that workers on many machines share: a schema of its own in a PostgreSQL database, version 13 or later.
+//!
+//! - `connect`: opening connections; `schema`: tables and their versions; `sql`: statements, values and rows
+//! - `writer`: the one connection that writes, with group commit; `batch`: one of its transactions; `patience`: waiting for a server
+//! - `readers`: reading beside the writer; `bells`: telling other processes what was written, and hearing of it
+//! - one file per noun of the contract; `rows`: from rows to types; `conditions`: from filters to SQL; `fault`: errors on their
+//!   way out
+
+mod activity;
+mod alerts;
+mod audit;
+mod batch;
+mod bells;
+mod breakers;
+mod cause_changes;
+mod cause_keys;
+mod cause_rules;
+mod cause_views;
+mod causes;
+mod clock;
+mod conditions;
+mod connect;
+mod counts;
+mod dead;
+mod dead_imports;
+mod definitions;
+mod enqueuing;
+mod fault;
+mod history;
+mod job_cancels;
+mod job_refs;
+mod jobs;
+mod lanes;
+mod leader;
+mod leases;
+mod leasing;
+mod ledger;
+mod patience;
+mod payloads;
+mod pipelines;
+mod readers;
+mod replay_choices;
+mod replay_letters;
+mod replay_withdrawals;
+mod replays;
+mod rounds;
+mod rows;
+mod schema;
+mod settlements;
+mod sql;
+mod tallies;
+mod tasks;
+mod traffic;
+mod tries;
+mod workers;
+mod writer;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use redrive_core::ids::WorkerId;
+use redrive_core::time::Timestamp;
+
+use self::batch::Batch;
+use self::bells::Bells;
+use self::connect::Target;
+use self::fault::Fault;
+use self::patience::Patience;
+use self::readers::Readers;
+use self::sql::Conn;
+use self::writer::{Share, Writer};
+use crate::contract::Topic;
+use crate::error::{Result, StoreError};
+use crate::location::Options;
+
+/// An operation under way.
+type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
+
+/// Calls an async function on what an operation is given.
+macro_rules! run {
+    ($verb:path) => {
+        |on, params| Box::pin($verb(on, params))
+    };
+}
+use run;
+
+/// A store in a schema of a PostgreSQL database.
+pub struct PostgresStore {
+    target: Target,
+    writer: Writer,
+    readers: Readers,
+    bells: Arc<Bells>,
+}
+
+impl PostgresStore {
+    /// Opens the store of a database that is named as in `postgres://user@host/database`, in the schema `namespace` (`redrive` if none is
+    /// named), and makes it if asked to.
+    pub async fn open(url: &str, namespace: Option<&str>, options: Options) -> Result<Self> {
+        let invalid =
+            |_| StoreError::InvalidLocation { text: url.to_owned(), known: "postgres://USER@HOST/DATABASE".into() };
+        let config = url.parse().map_err(invalid)?;
+        let target = Target::new(config, namespace.unwrap_or(connect::NAMESPACE))?;
+        let (id, mut patience) = (process_id(), Patience::default());
+        let (conn, written) = loop {
+            match prepare(&target, id, options).await {
+                Err(fault) if (fault.is_lost() || fault.is_crossed()) && patience.rest().await => {}
+                prepared => break prepared.map_err(|fault| fault.into_store_error(&target.place))?,
+            }
+        };
+        let bells = Arc::new(Bells::new(target.clone(), id, written));
+        let writer = Writer::start(target.clone(), conn, id, Arc::clone(&bells));
+        Ok(Self { writer, readers: Readers::new(target.clone()), bells, target })
+    }
+
+    /// Writes what looks at more than it has in its hands.
+    async fn write<P, T, F>(&self, params: P, run: F) -> Result<T>
+    where
+        P: Send + Sync + 'static,
+        T: Send + 'static,
+        F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
+    {
+        self.writer.call((None, Share::Alone), params, run).await
+    }
+
+    /// The same for what others may wait for: they are told, if it changes anything.
+    async fn write_about<P, T, F>(&self, topic: Topic, params: P, run: F) -> Result<T>
+    where
+        P: Send + Sync + 'static,
+        T: Send + 'static,
+        F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
+    {
+        self.writer.call((Some(topic), Share::Alone), params, run).await
+    }
+
+    /// Writes what locks all that it depends on.
+    async fn write_beside<P, T, F>(&self, params: P, run: F) -> Result<T>
+    where
+        P: Send + Sync + 'static,
+        T: Send + 'static,
+        F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
+    {
+        self.writer.call((None, Share::Beside), params, run).await
+    }
+
+    async fn read<P, T, F>(&self, params: P, run: F) -> Result<T>
+    where
+        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T>,
+    {
+        self.readers.read(&params, run).await
+    }
+}
+
+/// Connects, and brings the store to the newest version; says how much others have written.
+async fn prepare(target: &Target, id: WorkerId, options: Options) -> Result<(Conn, i64), Fault> {
+    let conn = target.connect().await?;
+    schema::migrate(&conn, target, options.create).await?;
+    let written = bells::written_by_others(&conn, target, id).await?;
+    Ok((conn, written))
+}
+
+/// A name for this handle that no other has.
+fn process_id() -> WorkerId {
+    use std::hash::{BuildHasher, RandomState};
+    let random = || u128::from(RandomState::new().hash_one(std::process::id()));
+    WorkerId::new(Timestamp::from_millis(0), random() << 64 | random())
+}

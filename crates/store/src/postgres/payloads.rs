@@ -1,0 +1,229 @@
+//! Payloads: their places in the vault, and who refers to them.
+
+use async_trait::async_trait;
+use redrive_core::actors::Actor;
+use redrive_core::dead::KeptPayload;
+use redrive_core::ids::JobId;
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
+use redrive_core::time::Timestamp;
+use serde_json::json;
+
+use super::batch::Batch;
+use super::fault::Fault;
+use super::sql::{Bytes, Conn, Row, args};
+use super::{PostgresStore, activity, rows, run};
+use crate::contract::{
+    ListPayloads, Page, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
+    TouchPayload,
+};
+use crate::error::Result;
+use crate::lists::bytes_of;
+
+#[async_trait]
+impl PayloadStore for PostgresStore {
+    async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadPlace>> {
+        self.write(params, run!(touch)).await
+    }
+
+    async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<PayloadAt>> {
+        self.read(hash, run!(place_of)).await
+    }
+
+    async fn note_spooled(&self, place: PayloadPlace, on: Option<String>) -> Result<bool> {
+        self.write((place, on), run!(note_spooled)).await
+    }
+
+    async fn register_payload(&self, params: RegisterPayload) -> Result<Registered> {
+        self.write(params, run!(register)).await
+    }
+
+    async fn list_payloads(&self, params: ListPayloads) -> Result<Page<PayloadView>> {
+        self.read(params, run!(list)).await
+    }
+
+    async fn payloads_of(&self, job: JobId) -> Result<Vec<Payload>> {
+        self.read(job, run!(of)).await
+    }
+
+    async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<PayloadPlace>> {
+        self.write(params, run!(sweep)).await
+    }
+
+    async fn known_places(&self, places: Vec<PayloadPlace>) -> Result<Vec<bool>> {
+        self.read(places, run!(known)).await
+    }
+
+    async fn condemn_places(&self, places: Vec<PayloadPlace>, now: Timestamp) -> Result<Vec<PayloadPlace>> {
+        self.write((places, now), run!(condemn)).await
+    }
+
+    async fn store_ids(&self) -> Result<StoreIds> {
+        self.read((), run!(ids)).await
+    }
+
+    async fn adopt_payloads(&self, by: Actor, now: Timestamp) -> Result<()> {
+        self.write((by, now), run!(adopt)).await
+    }
+}
+
+async fn touch(batch: &mut Batch, params: &TouchPayload) -> Result<Option<PayloadPlace>, Fault> {
+    let sql =
+        "UPDATE payload SET touched_at = greatest(touched_at, $2), wanted_by = coalesce($3, wanted_by) WHERE hash = $1
+               RETURNING place";
+    batch.conn().query_opt(sql, args![params.hash, params.now, params.wanted_by], |row| rows::parsed(row, 0)).await
+}
+
+async fn note_spooled(batch: &mut Batch, (place, on): &(PayloadPlace, Option<String>)) -> Result<bool, Fault> {
+    let sql = "UPDATE payload SET spooled_on = $2 WHERE place = $1";
+    Ok(batch.conn().execute(sql, args![place.to_string(), on]).await? == 1)
+}
+
+async fn register(batch: &mut Batch, params: &RegisterPayload) -> Result<Registered, Fault> {
+    let RegisterPayload { place, size_bytes, stored_bytes, wanted_by, now, .. } = *params;
+    let (hash, text) = (place.hash, place.to_string());
+    if batch.conn().exists("SELECT 1 FROM condemned WHERE place = $1", args![text]).await? {
+        return Ok(Registered::Condemned);
+    }
+    let store = place.store.as_ref().map(StoreId::to_string).unwrap_or_default();
+    if let Some(former) = params.instead_of {
+        let sql = "UPDATE payload SET place = $3, store = $4, stored_bytes = $5, spooled_on = $6
+                   WHERE hash = $1 AND place = $2";
+        let instead = args![hash, former.to_string(), text, store, stored_bytes, params.spooled_on];
+        batch.conn().execute(sql, instead).await?;
+    }
+    let sql = "INSERT INTO payload (hash, place, store, size_bytes, stored_bytes, created_at, touched_at, spooled_on)
+               VALUES ($1, $2, $3, $4, $5, $6, $6, $7) ON CONFLICT DO NOTHING";
+    let new = args![hash, text, store, size_bytes, stored_bytes, now, params.spooled_on];
+    batch.conn().execute(sql, new).await?;
+    let counts = touch(batch, &TouchPayload { hash, wanted_by, now }).await?;
+    Ok(Registered::At(counts.ok_or(Fault::NoRow)?))
+}
+
+pub(super) async fn place_of(conn: &Conn, hash: &PayloadHash) -> Result<Option<PayloadAt>, Fault> {
+    let sql = "SELECT place, spooled_on FROM payload WHERE hash = $1";
+    let read = |row: &Row<'_>| Ok(PayloadAt { place: rows::parsed(row, 0)?, spooled_on: row.get(1)? });
+    conn.query_opt(sql, args![hash], read).await
+}
+
+async fn of(conn: &Conn, job: &JobId) -> Result<Vec<Payload>, Fault> {
+    let sql = "SELECT payload FROM payload_use WHERE job = $1 ORDER BY at DESC";
+    conn.query(sql, args![job], |row| rows::json(row, 0)).await
+}
+
+async fn known(conn: &Conn, places: &[PayloadPlace]) -> Result<Vec<bool>, Fault> {
+    let texts: Vec<String> = places.iter().map(ToString::to_string).collect();
+    let sql = "SELECT EXISTS (SELECT 1 FROM payload p WHERE p.place = u.place)
+               FROM unnest($1::text[]) WITH ORDINALITY AS u(place, n) ORDER BY u.n";
+    conn.query(sql, args![texts], |row| row.get(0)).await
+}
+
+async fn condemn(
+    batch: &mut Batch,
+    (places, now): &(Vec<PayloadPlace>, Timestamp),
+) -> Result<Vec<PayloadPlace>, Fault> {
+    let known = known(batch.conn(), places).await?;
+    let condemned: Vec<PayloadPlace> =
+        places.iter().zip(known).filter(|(_, known)| !known).map(|(place, _)| *place).collect();
+    let texts: Vec<String> = condemned.iter().map(ToString::to_string).collect();
+    let sql = "INSERT INTO condemned (place, at) SELECT u.place, $2 FROM unnest($1::text[]) AS u(place) ON CONFLICT DO NOTHING";
+    batch.conn().execute(sql, args![texts, now]).await?;
+    Ok(condemned)
+}
+
+/// Notes that a job refers to a payload; says whether it is registered. If it is not, nothing is written.
+pub(super) async fn refer(conn: &Conn, job: JobId, payload: &Payload, now: Timestamp) -> Result<bool, Fault> {
+    // Whoever sweeps it at this moment is waited for.
+    let sql = "INSERT INTO payload_use (job, hash, at, payload)
+               SELECT $1::uuid, p.hash, $3::bigint, $4::text FROM payload p WHERE p.hash = $2 FOR SHARE
+               ON CONFLICT (job, hash) DO UPDATE SET at = excluded.at, payload = excluded.payload";
+    Ok(conn.execute(sql, args![job, payload.hash, now, serde_json::to_string(payload)?]).await? == 1)
+}
+
+/// The newest payload that any attempt of a job brought.
+pub(super) async fn newest_of(conn: &Conn, job: JobId) -> Result<Option<KeptPayload>, Fault> {
+    let sql = "SELECT payload FROM payload_use WHERE job = $1 ORDER BY at DESC LIMIT 1";
+    let newest: Option<Payload> = conn.query_opt(sql, args![job], |row| rows::json(row, 0)).await?;
+    Ok(newest.map(|payload| KeptPayload { hash: payload.hash, truncated: payload.truncated }))
+}
+
+/// Notes that jobs refer to no payload any more.
+pub(super) async fn let_go(batch: &Batch, jobs: &[JobId]) -> Result<(), Fault> {
+    if !jobs.is_empty() {
+        batch.conn().execute("DELETE FROM payload_use WHERE job = ANY($1)", args![jobs]).await?;
+    }
+    Ok(())
+}
+
+/// Notes that a job refers to no other payload than this one.
+pub(super) async fn let_go_except(batch: &Batch, job: JobId, except: Option<PayloadHash>) -> Result<(), Fault> {
+    let sql = "DELETE FROM payload_use WHERE job = $1 AND hash IS DISTINCT FROM $2";
+    batch.conn().execute(sql, args![job, except]).await?;
+    Ok(())
+}
+
+/// Notes that a job no longer refers to a payload that a failure of it brought, unless another failure did so too.
+pub(super) async fn let_go_of(conn: &Conn, job: JobId, hash: PayloadHash) -> Result<(), Fault> {
+    let failures = rows::failures(conn, job).await?;
+    let is_wanted = failures.iter().filter_map(|failure| failure.payload.as_ref()).any(|payload| payload.hash == hash);
+    if !is_wanted {
+        conn.execute("DELETE FROM payload_use WHERE job = $1 AND hash = $2", args![job, hash]).await?;
+    }
+    Ok(())
+}
+
+async fn sweep(batch: &mut Batch, params: &SweepPayloads) -> Result<Vec<PayloadPlace>, Fault> {
+    let sql = "DELETE FROM payload WHERE hash IN
+                  (SELECT hash FROM payload p WHERE touched_at < $1
+                   AND NOT EXISTS (SELECT 1 FROM payload_use u WHERE u.hash = p.hash)
+                   AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = p.wanted_by)
+                   AND NOT EXISTS (SELECT 1 FROM store_id s WHERE s.id = p.store AND s.state = 'inherited') LIMIT $2)
+               RETURNING place";
+    let swept = batch.conn().query(sql, args![params.before, params.limit], |row| rows::parsed(row, 0)).await?;
+    if !swept.is_empty() {
+        let detail = json!({"payloads": swept.len()});
+        activity::note(batch, &params.by, ("sweep", "payloads"), &detail, params.now).await?;
+    }
+    Ok(swept)
+}
+
+async fn list(conn: &Conn, params: &ListPayloads) -> Result<Page<PayloadView>, Fault> {
+    let prefix = params.prefix.clone().unwrap_or_default().to_ascii_lowercase();
+    let after = params.cursor.clone().unwrap_or_default();
+    let sql = "SELECT p.hash, p.place, p.size_bytes, p.stored_bytes, p.created_at,
+                      (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash), p.spooled_on
+               FROM payload p WHERE p.hash >= $1 AND p.hash > $2 ORDER BY p.hash LIMIT $3";
+    let (from, after) = (bytes_of(&prefix), bytes_of(&after));
+    let mut found = conn.query(sql, args![Bytes(&from), Bytes(&after), params.limit.saturating_add(1)], view).await?;
+    found.retain(|view| view.hash.to_string().starts_with(&prefix));
+    Ok(Page::cut(found, params.limit, |view| view.hash.to_string()))
+}
+
+fn view(row: &Row<'_>) -> Result<PayloadView, Fault> {
+    Ok(PayloadView {
+        hash: PayloadHash::from_bytes(row.get(0)?),
+        place: rows::parsed(row, 1)?,
+        size_bytes: row.get(2)?,
+        stored_bytes: row.get(3)?,
+        created_at: rows::time(row, 4)?,
+        uses: row.get(5)?,
+        spooled_on: row.get(6)?,
+    })
+}
+
+/// The ids under which payloads lie.
+async fn ids(conn: &Conn, (): &()) -> Result<StoreIds, Fault> {
+    let mut ids: [Vec<StoreId>; 3] = Default::default();
+    for (state, ids) in ["own", "adopted", "inherited"].into_iter().zip(&mut ids) {
+        let sql = "SELECT id FROM store_id WHERE state = $1 ORDER BY id";
+        *ids = conn.query(sql, args![state], |row| rows::parsed(row, 0)).await?;
+    }
+    let [own, adopted, inherited] = ids;
+    let own = own.into_iter().next().ok_or(Fault::NoRow)?;
+    // No store here is older than ids are.
+    Ok(StoreIds { own, adopted, inherited, older: false, older_inherited: false })
+}
+
+async fn adopt(batch: &mut Batch, (by, now): &(Actor, Timestamp)) -> Result<(), Fault> {
+    batch.conn().execute("UPDATE store_id SET state = 'adopted' WHERE state = 'inherited'", args![]).await?;
+    activity::note(batch, by, ("adopt", "payloads"), &json!({}), *now).await
+}

@@ -1,0 +1,72 @@
+//! Reading, on connections of its own, each time in one view of the database.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::Semaphore;
+
+use super::Running;
+use super::connect::Target;
+use super::fault::Fault;
+use super::patience::Patience;
+use super::sql::Conn;
+use crate::error::{Result, StoreError};
+
+/// At most so many connections read.
+const READERS_MAX: usize = 4;
+
+/// Connections to read on, opened as needed and kept.
+pub(super) struct Readers {
+    target: Target,
+    idle: Mutex<Vec<Conn>>,
+    free: Semaphore,
+}
+
+impl Readers {
+    pub(super) fn new(target: Target) -> Self {
+        Self { target, idle: Mutex::default(), free: Semaphore::new(READERS_MAX) }
+    }
+
+    async fn take(&self) -> Result<Conn, Fault> {
+        let kept = loop {
+            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match idle {
+                Some(conn) if conn.is_closed() => {}
+                found => break found,
+            }
+        };
+        match kept {
+            Some(conn) => Ok(conn),
+            None => self.target.connect().await,
+        }
+    }
+
+    /// Runs `run` on one view of the database. What is lost on the way is asked again.
+    pub(super) async fn read<P, T, F>(&self, params: &P, run: F) -> Result<T>
+    where
+        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T>,
+    {
+        let _free = self.free.acquire().await.map_err(|_| StoreError::Closed)?;
+        let mut patience = Patience::default();
+        loop {
+            let fault = match self.try_read(params, &run).await {
+                Ok(value) => return Ok(value),
+                Err(fault) => fault,
+            };
+            if !(fault.is_lost() || fault.is_crossed()) || !patience.rest().await {
+                return Err(fault.into_store_error(&self.target.place));
+            }
+        }
+    }
+
+    async fn try_read<P, T, F>(&self, params: &P, run: &F) -> Result<T, Fault>
+    where
+        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T>,
+    {
+        let conn = self.take().await?;
+        conn.script(&self.target.begin_reading()).await?;
+        let value = run(&conn, params).await;
+        conn.script(if value.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+        value
+    }
+}

@@ -1,0 +1,359 @@
+//! Settling: the leases are checked, then each job goes where the decision says, with its failure and its ledger entry. A few
+//! statements for all jobs that are done or go back, however many there are; a few for each that dies.
+
+use std::collections::HashMap;
+
+use redrive_core::counts::Death;
+use redrive_core::dead::{Gate, KeptPayload};
+use redrive_core::definitions::DefinitionVersion;
+use redrive_core::failures::Failure;
+use redrive_core::ids::{JobId, LeaseToken};
+use redrive_core::jobs::Lease;
+use redrive_core::payloads::PayloadHash;
+use redrive_core::replays::LetterState;
+use redrive_core::settlements::{Decision, Destination, Settlement};
+use redrive_core::state::{JobState, Move};
+use redrive_core::time::Timestamp;
+
+use super::batch::Batch;
+use super::fault::Fault;
+use super::replay_letters::{self, Ended};
+use super::sql::{Conn, Row, args};
+use super::{breakers, cause_keys, enqueuing, lanes, payloads, rows};
+use crate::contract::{SettleJobs, Settled, SettledJobs};
+
+/// Settlements, and the inputs of the jobs that each of them hands on.
+pub(super) struct Settle {
+    pub(super) params: SettleJobs,
+    pub(super) inputs: Vec<Vec<String>>,
+}
+
+pub(super) async fn settle(batch: &mut Batch, asked: &Settle) -> Result<SettledJobs, Fault> {
+    let Settle { params, inputs } = asked;
+    let leased = leased(batch.conn(), &params.settlements).await?;
+    let mut answers = vec![None; params.settlements.len()];
+    let mut moves = Vec::new();
+    let mut held: HashMap<JobId, Leased> = leased.into_iter().map(|leased| (leased.id, leased)).collect();
+    for (at, settlement) in params.settlements.iter().enumerate() {
+        let lease = &settlement.lease;
+        let Some(leased) = held.remove(&lease.job) else { continue };
+        if leased.token != lease.token {
+            // Another settlement of this batch may be the holder's.
+            held.insert(lease.job, leased);
+            continue;
+        }
+        // Refused before anything else is written.
+        if let Some(payload) = settlement.decision.payload()
+            && !payloads::refer(batch.conn(), lease.job, payload, params.now).await?
+        {
+            answers[at] = Some(Settled::PayloadGone);
+            held.insert(lease.job, leased);
+            continue;
+        }
+        answers[at] = Some(Settled::Applied);
+        moves.push(Moving { settlement, leased });
+    }
+    let moved: Vec<bool> = answers.iter().map(|answer| *answer == Some(Settled::Applied)).collect();
+    apply(batch, &moves, params).await?;
+    for (settlement, answer) in params.settlements.iter().zip(&mut answers) {
+        if answer.is_none() {
+            *answer = Some(without_lease(batch, settlement, params).await?);
+        }
+    }
+    enqueuing::hand_on(batch, params, inputs, &moved).await?;
+    let breakers = breakers::change(batch, &params.breakers, &moved).await?;
+    Ok(SettledJobs { settled: answers.into_iter().map(|answer| answer.unwrap_or(Settled::Stale)).collect(), breakers })
+}
+
+/// What becomes of a settlement whose lease does not hold: it was applied before and is sent again, or it is too late.
+async fn without_lease(batch: &Batch, settlement: &Settlement, params: &SettleJobs) -> Result<Settled, Fault> {
+    if settlement.is_resent(settled_by(batch.conn(), &settlement.lease).await?) {
+        return Ok(Settled::Applied);
+    }
+    if params.keep_late {
+        keep_late(batch, settlement, params).await?;
+    }
+    Ok(Settled::Stale)
+}
+
+/// A job that is leased, with all that settling needs of it.
+struct Leased {
+    id: JobId,
+    token: LeaseToken,
+    /// Whether its attempt is known to have begun.
+    begun: bool,
+    seq: i64,
+    pipeline: i64,
+    target: Option<String>,
+    round: String,
+    replay: Option<i64>,
+    cause_key: Option<i64>,
+    saved: Option<PayloadHash>,
+    /// Whether it failed before: only failures bring payloads besides the one that is kept.
+    has_failed: bool,
+}
+
+/// A settlement whose lease holds.
+struct Moving<'a> {
+    settlement: &'a Settlement,
+    leased: Leased,
+}
+
+/// The jobs of settlements, as far as they are leased. Whoever settles the same at this moment is waited for.
+async fn leased(conn: &Conn, settlements: &[Settlement]) -> Result<Vec<Leased>, Fault> {
+    let jobs: Vec<JobId> = settlements.iter().map(|settlement| settlement.lease.job).collect();
+    let sql = "SELECT job, token, started > 0, seq FROM lease WHERE job = ANY($1) ORDER BY job FOR UPDATE";
+    let leases = conn
+        .query(sql, args![jobs], |row| Ok((row.get::<i64>(3)?, (rows::token(row, 1)?, row.get::<bool>(2)?))))
+        .await?;
+    let leases: HashMap<i64, (LeaseToken, bool)> = leases.into_iter().collect();
+    let seqs: Vec<i64> = leases.keys().copied().collect();
+    let sql = "SELECT id, seq, pipeline, target, round, replay, cause_key, saved, reason IS NOT NULL FROM job WHERE seq = ANY($1)";
+    let read = |row: &Row<'_>| {
+        let seq = row.get(1)?;
+        let (token, begun) = *leases.get(&seq).ok_or(Fault::NoRow)?;
+        Ok(Leased {
+            id: rows::job_id(row, 0)?,
+            token,
+            begun,
+            seq,
+            pipeline: row.get(2)?,
+            target: row.get(3)?,
+            round: row.get(4)?,
+            replay: row.get(5)?,
+            cause_key: row.get(6)?,
+            saved: row.get::<Option<[u8; 32]>>(7)?.map(PayloadHash::from_bytes),
+            has_failed: row.get(8)?,
+        })
+    };
+    conn.query(sql, args![seqs], read).await
+}
+
+/// Moves jobs to where their decisions say.
+async fn apply(batch: &mut Batch, moves: &[Moving<'_>], params: &SettleJobs) -> Result<(), Fault> {
+    if moves.is_empty() {
+        return Ok(());
+    }
+    let jobs: Vec<JobId> = moves.iter().map(|moving| moving.leased.id).collect();
+    batch.conn().execute("DELETE FROM lease WHERE job = ANY($1)", args![jobs]).await?;
+    add_failures(batch, moves).await?;
+    let (mut done, mut back) = (Vec::new(), Vec::new());
+    for moving in moves {
+        match &moving.settlement.decision.destination {
+            Destination::Done => done.push(moving),
+            Destination::Queue { due_at } => back.push((moving, *due_at)),
+            Destination::Dead { gate, verdict } => bury(batch, moving, (*gate, verdict.as_deref()), params).await?,
+        }
+    }
+    complete(batch, &done, params).await?;
+    requeue(batch, &back, params).await?;
+    for Moving { settlement, leased } in moves {
+        let (decision, pipeline) = (&settlement.decision, leased.pipeline);
+        for delta in decision.deltas() {
+            batch.count(pipeline, params.now, delta);
+        }
+        count(batch, (pipeline, leased.target.as_deref()), decision, params.now);
+    }
+    Ok(())
+}
+
+/// Adds failures to the histories of jobs, or puts them in place of the last.
+async fn add_failures(batch: &Batch, moves: &[Moving<'_>]) -> Result<(), Fault> {
+    let mut new = Vec::new();
+    for Moving { settlement, leased } in moves {
+        let Some(failure) = &settlement.decision.failure else { continue };
+        let last = if failure.probe { rows::last_failure(batch.conn(), leased.id).await? } else { None };
+        let Some((n, last)) = last.filter(|(_, last)| failure.replaces(last)) else {
+            new.push((leased.id, failure));
+            continue;
+        };
+        let sql = "UPDATE failure SET failure = $3 WHERE job = $1 AND n = $2";
+        batch.conn().execute(sql, args![leased.id, n, serde_json::to_string(failure)?]).await?;
+        if let Some(payload) = last.kept_payload() {
+            payloads::let_go_of(batch.conn(), leased.id, payload.hash).await?;
+        }
+    }
+    rows::add_failures(batch.conn(), &new).await
+}
+
+/// Counts the attempt, if it was one.
+fn count(batch: &mut Batch, (pipeline, target): (i64, Option<&str>), decision: &Decision, now: Timestamp) {
+    let (failure, facts) = (decision.failure.as_ref(), &decision.facts);
+    if decision.asked_target() {
+        let proxy = failure.and_then(|failure| failure.proxy.as_deref()).or(facts.proxy.as_deref());
+        let reason = failure.map(|failure| failure.reason);
+        batch.tallies.attempt(pipeline, (target, proxy), (reason, decision.is_first_end()), now);
+    }
+    if decision.ends_attempt() {
+        batch.tallies.cover(pipeline, facts, now);
+    }
+    if decision.is_first_end() {
+        batch.tallies.track(pipeline, facts, decision.destination == Destination::Done, now);
+    }
+}
+
+/// The state into which a job was settled by a lease, if its holder did so and nothing else has become of it since.
+pub(super) async fn settled_by(conn: &Conn, lease: &Lease) -> Result<Option<JobState>, Fault> {
+    let sql = "SELECT 'done' FROM done WHERE job = $1 AND token = $2
+               UNION ALL SELECT 'dead' FROM dead WHERE id = $1 AND token = $2
+               UNION ALL SELECT 'queued' FROM job WHERE id = $1 AND token = $2 LIMIT 1";
+    conn.query_opt(sql, args![lease.job, lease.token], |row| rows::parsed(row, 0)).await
+}
+
+/// Keeps a settlement that came too late, once however often it is sent.
+async fn keep_late(batch: &Batch, settlement: &Settlement, params: &SettleJobs) -> Result<(), Fault> {
+    let destination = settlement.decision.destination.state();
+    let failure = settlement.decision.failure.as_ref().map(serde_json::to_string).transpose()?;
+    let sql = "INSERT INTO late (job, at, worker, epoch, destination, failure)
+               SELECT $1::uuid, $2::bigint, $3::uuid, $4::bigint, $5::text, $6::text
+               WHERE NOT EXISTS (SELECT 1 FROM late WHERE (job, at, worker, epoch, destination) = ($1, $2, $3, $4, $5))";
+    let Lease { job, epoch, .. } = settlement.lease;
+    let late = args![job, params.now, params.worker, epoch, destination.as_str(), failure];
+    batch.conn().execute(sql, late).await?;
+    Ok(())
+}
+
+/// The token by which a job is settled. What a reaper settles was not settled by who has the lease.
+fn token(moving: &Moving<'_>, params: &SettleJobs) -> Option<LeaseToken> {
+    params.keep_late.then_some(moving.settlement.lease.token)
+}
+
+async fn complete(batch: &mut Batch, moves: &[&Moving<'_>], params: &SettleJobs) -> Result<(), Fault> {
+    if moves.is_empty() {
+        return Ok(());
+    }
+    let seqs: Vec<i64> = moves.iter().map(|moving| moving.leased.seq).collect();
+    let tally = |moving: &&Moving<'_>| moving.settlement.decision.tally;
+    let attempts: Vec<u32> = moves.iter().map(|moving| tally(moving).attempts).collect();
+    let crashes: Vec<u32> = moves.iter().map(|moving| tally(moving).crashes).collect();
+    let replays: Vec<u32> = moves.iter().map(|moving| tally(moving).replays).collect();
+    let definitions: Vec<Option<&str>> =
+        moves.iter().map(|moving| moving.settlement.definition.as_ref().map(DefinitionVersion::as_str)).collect();
+    let tokens: Vec<Option<LeaseToken>> = moves.iter().map(|moving| token(moving, params)).collect();
+    let sql = "WITH gone AS (DELETE FROM job WHERE seq = ANY($1) RETURNING seq, id, pipeline, key, target, accepted_at, round, origin)
+               INSERT INTO done (job, pipeline, key, target, accepted_at, done_at, attempts, crashes, replays, number, round,
+                                 origin, definition, token)
+               SELECT g.id, g.pipeline, g.key, g.target, g.accepted_at, $2, u.attempts, u.crashes, u.replays, g.seq, g.round,
+                      g.origin, u.definition, u.token
+               FROM gone g JOIN unnest($1::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[])
+                    AS u(seq, attempts, crashes, replays, definition, token) ON u.seq = g.seq";
+    let done = args![seqs, params.now, attempts, crashes, replays, definitions, tokens];
+    batch.conn().execute(sql, done).await?;
+    for Moving { settlement, leased } in moves {
+        if leased.has_failed || settlement.decision.tally.replays > 0 {
+            let except = settlement.decision.payload().map(|payload| payload.hash);
+            payloads::let_go_except(batch, leased.id, except).await?;
+        }
+        batch.shift((leased.pipeline, &leased.round), JobState::Leased, Move::Complete)?;
+        if settlement.decision.tally.replays > 0 {
+            batch.ledger(leased.pipeline).recovered += 1;
+        }
+        note_end(batch, leased, (LetterState::Recovered, None), params.now).await?;
+    }
+    Ok(())
+}
+
+/// Notes how a job came to its end, if a replay had sent it.
+async fn note_end(
+    batch: &mut Batch,
+    leased: &Leased,
+    (state, after): (LetterState, Option<i64>),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let Some(replay) = leased.replay else { return Ok(()) };
+    let ended = Ended { replay, job: leased.id, pipeline: leased.pipeline, state, keys: (leased.cause_key, after) };
+    replay_letters::note_end(batch, &ended, now).await
+}
+
+/// Puts jobs back. If an attempt had begun and came to no verdict, that is noted, for who takes the job out of its replay.
+async fn requeue(batch: &mut Batch, moves: &[(&Moving<'_>, Timestamp)], params: &SettleJobs) -> Result<(), Fault> {
+    if moves.is_empty() {
+        return Ok(());
+    }
+    let decisions: Vec<&Decision> = moves.iter().map(|(moving, _)| &moving.settlement.decision).collect();
+    let failures: Vec<Option<&Failure>> = decisions.iter().map(|decision| decision.failure.as_ref()).collect();
+    let seqs: Vec<i64> = moves.iter().map(|(moving, _)| moving.leased.seq).collect();
+    let due: Vec<Timestamp> = moves.iter().map(|(_, due_at)| *due_at).collect();
+    let attempts: Vec<u32> = decisions.iter().map(|decision| decision.tally.attempts).collect();
+    let crashes: Vec<u32> = decisions.iter().map(|decision| decision.tally.crashes).collect();
+    let suspects: Vec<bool> = decisions.iter().map(|decision| decision.tally.suspect).collect();
+    let reasons: Vec<Option<&str>> = failures.iter().map(|f| f.map(|f| f.reason.as_str())).collect();
+    let codes: Vec<Option<&str>> = failures.iter().map(|f| f.and_then(|f| f.code.as_deref())).collect();
+    let begun: Vec<bool> = moves.iter().map(|(moving, _)| moving.leased.begun).collect();
+    let definitions: Vec<Option<&str>> =
+        failures.iter().map(|f| Some(f.as_ref()?.definition.as_ref()?.as_str())).collect();
+    let tokens: Vec<Option<LeaseToken>> = moves.iter().map(|(moving, _)| token(moving, params)).collect();
+    let sql = "UPDATE job j SET due_at = u.due_at, attempts = u.attempts, crashes = u.crashes, suspect = u.suspect,
+                      reason = coalesce(u.reason, j.reason), code = CASE WHEN u.reason IS NULL THEN j.code ELSE u.code END,
+                      begun = u.reason IS NULL AND (j.begun OR u.begun),
+                      definition = coalesce(u.definition, j.definition), token = u.token
+               FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[],
+                           $8::boolean[], $9::text[], $10::uuid[])
+                    AS u(seq, due_at, attempts, crashes, suspect, reason, code, begun, definition, token)
+               WHERE j.seq = u.seq";
+    let back = args![seqs, due, attempts, crashes, suspects, reasons, codes, begun, definitions, tokens];
+    batch.conn().execute(sql, back).await?;
+    let mut by_lane: HashMap<(i64, Option<i64>), Vec<_>> = HashMap::new();
+    for (Moving { settlement, leased }, due_at) in moves {
+        by_lane.entry((leased.pipeline, leased.replay)).or_default().push((due_at.as_millis(), leased.seq));
+        batch.shift((leased.pipeline, &leased.round), JobState::Leased, Move::Requeue)?;
+        batch.ledger(leased.pipeline).retrying += i64::from(settlement.decision.tally.tried());
+    }
+    for ((pipeline, replay), jobs) in by_lane {
+        let lane = lanes::home(batch, pipeline, replay).await?;
+        lanes::push(batch, lane, &jobs).await?;
+    }
+    Ok(())
+}
+
+async fn bury(
+    batch: &mut Batch,
+    moving: &Moving<'_>,
+    (gate, verdict): (Gate, Option<&str>),
+    params: &SettleJobs,
+) -> Result<(), Fault> {
+    let Moving { settlement, leased } = moving;
+    let (decision, now) = (&settlement.decision, params.now);
+    let broken = || Fault::Broken("a job is buried without a failure".to_owned());
+    let failure: &Failure = decision.failure.as_ref().ok_or_else(broken)?;
+    let print = settlement.print.as_ref().ok_or_else(broken)?;
+    let death = decision.death();
+    let of = (leased.pipeline, leased.target.as_deref());
+    let key = cause_keys::file(batch, of, (print, failure), (death, now)).await?;
+    let last = decision.payload().map(|payload| KeptPayload { hash: payload.hash, truncated: payload.truncated });
+    let newest = if last.is_none() { payloads::newest_of(batch.conn(), leased.id).await? } else { None };
+    let payload = KeptPayload::of_letter(last, newest, leased.saved);
+    let sql = "WITH gone AS (DELETE FROM job WHERE seq = $1 RETURNING *)
+               INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
+                                 reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
+                                 payload_cut, auto_replays, payload_lost, progress, seq, round, origin, definition,
+                                 opened_before, token, refailed)
+               SELECT id, pipeline, key, target, accepted_at, $2, $2, $3, $4, replays, $5, $6, $7, $8, $9, $10, $11, input, $12, $13,
+                      original, $14, auto_replays, $15, progress, seq, round, origin, coalesce($16, definition),
+                      (SELECT coalesce(max(id), 0) FROM replay), $17, $18
+               FROM gone";
+    let tally = decision.tally;
+    let letter = args![
+        leased.seq,
+        now,
+        tally.attempts,
+        tally.crashes,
+        gate.as_str(),
+        failure.reason.as_str(),
+        failure.code,
+        failure.http_status,
+        failure.proxy,
+        failure.message,
+        payload.as_ref().map(|payload| payload.hash),
+        key,
+        verdict,
+        i64::from(payload.is_some_and(|payload| payload.truncated)),
+        failure.lost_payload(),
+        failure.definition.as_ref().map(DefinitionVersion::as_str),
+        token(moving, params),
+        death == Death::Again
+    ];
+    batch.conn().execute(sql, letter).await?;
+    batch.shift((leased.pipeline, &leased.round), JobState::Leased, Move::Bury)?;
+    note_end(batch, leased, (LetterState::Failed, Some(key)), now).await
+}

@@ -1,0 +1,296 @@
+//! The one connection that writes, with group commit.
+//!
+//! It takes every operation that waits, applies them inside one transaction, commits once and then answers all callers. There is no
+//! fixed wait: while one group is being written the next gathers. An operation that is refused has written nothing. If a
+//! statement fails, the group is rolled back and its operations are tried one by one.
+//!
+//! What was applied is known before the commit is sent, so a commit that is not answered leaves one question: whether it took place.
+//! Each transaction begins by noting its number in the row of this process in `sender`. Whoever lost the connection reads that row on a
+//! new one, which waits until the old server process has let go of it: either the number is there, and the answers hold, or all is
+//! written anew. Callers never see the difference.
+//!
+//! Operations that look at more than the jobs in their hands have the store to themselves: they hold the store's lock alone, the
+//! others share it.
+
+use std::sync::Arc;
+
+use redrive_core::ids::WorkerId;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Running;
+use super::batch::{Batch, Known};
+use super::bells::Bells;
+use super::connect::Target;
+use super::fault::Fault;
+use super::patience::Patience;
+use super::sql::{Conn, args};
+use crate::contract::{Change, Topic};
+use crate::error::{Result, StoreError};
+
+/// At most so many operations share a transaction.
+const GROUP_MAX: usize = 512;
+
+/// How an operation shares the store with those of other processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Share {
+    /// It locks what it works on.
+    Beside,
+    /// It has the store to itself.
+    Alone,
+}
+
+/// An operation that waits for the writer.
+trait Operation: Send {
+    fn apply<'a>(&'a mut self, batch: &'a mut Batch) -> Running<'a, ()>;
+    fn share(&self) -> Share;
+    fn answer(self: Box<Self>, committed: Result<()>);
+}
+
+struct Call<P, T, F> {
+    /// What it is about, if it changes anything.
+    about: Option<Topic>,
+    share: Share,
+    params: P,
+    run: F,
+    value: Option<T>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<P, T, F> Operation for Call<P, T, F>
+where
+    P: Send + Sync,
+    T: Send,
+    F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync,
+{
+    fn apply<'a>(&'a mut self, batch: &'a mut Batch) -> Running<'a, ()> {
+        Box::pin(async move {
+            let before = batch.conn().changed();
+            self.value = Some((self.run)(batch, &self.params).await?);
+            if let Some(topic) = self.about.filter(|_| batch.conn().changed() != before) {
+                batch.touch(topic);
+            }
+            Ok(())
+        })
+    }
+
+    fn share(&self) -> Share {
+        self.share
+    }
+
+    fn answer(self: Box<Self>, committed: Result<()>) {
+        let Self { value, reply, .. } = *self;
+        let answer = committed.and_then(|()| value.ok_or(StoreError::Closed));
+        // The caller may have gone away; the effect is durable all the same.
+        let _ = reply.send(answer);
+    }
+}
+
+/// A handle to the writer. Once it is dropped, what waits is finished and the connection closed.
+pub(super) struct Writer {
+    operations: mpsc::UnboundedSender<Box<dyn Operation>>,
+}
+
+impl Writer {
+    pub(super) fn start(target: Target, conn: Conn, id: WorkerId, bells: Arc<Bells>) -> Self {
+        let (operations, waiting) = mpsc::unbounded_channel();
+        let work =
+            Work { target, conn: Some(Arc::new(conn)), id, group: 0, is_noted: false, known: Known::default(), bells };
+        tokio::spawn(work.run(waiting));
+        Self { operations }
+    }
+
+    /// Runs `run` inside a transaction and answers once it is durable. It may run more than once, and must check what it can refuse
+    /// before it writes.
+    pub(super) async fn call<P, T, F>(&self, (about, share): (Option<Topic>, Share), params: P, run: F) -> Result<T>
+    where
+        P: Send + Sync + 'static,
+        T: Send + 'static,
+        F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let call = Box::new(Call { about, share, params, run, value: None, reply });
+        self.operations.send(call).map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+/// A group that was applied: which of its operations were refused, and what was changed.
+struct Applied {
+    refusals: Vec<Option<StoreError>>,
+    change: Change,
+}
+
+struct Work {
+    target: Target,
+    conn: Option<Arc<Conn>>,
+    /// Under which name this process notes what it wrote.
+    id: WorkerId,
+    /// The number of the last group.
+    group: i64,
+    /// Whether the row of this process is there.
+    is_noted: bool,
+    known: Known,
+    bells: Arc<Bells>,
+}
+
+type Group = [Box<dyn Operation>];
+
+impl Work {
+    async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Box<dyn Operation>>) {
+        while let Some(first) = waiting.recv().await {
+            let mut group = vec![first];
+            while group.len() < GROUP_MAX
+                && let Ok(next) = waiting.try_recv()
+            {
+                group.push(next);
+            }
+            self.settle(group).await;
+        }
+        self.leave().await;
+    }
+
+    async fn settle(&mut self, mut group: Vec<Box<dyn Operation>>) {
+        match self.write(&mut group).await {
+            // What no server answers fails all of them alike; anything else may be one operation's own fault.
+            Err(error) if group.len() > 1 && !error.is_about_the_store() => {
+                for operation in group {
+                    let mut alone = vec![operation];
+                    let written = self.write(&mut alone).await;
+                    answer(alone, written);
+                }
+            }
+            written => answer(group, written),
+        }
+    }
+
+    /// Writes a group, on as many connections as that takes; says which of its operations were refused.
+    async fn write(&mut self, group: &mut Group) -> Result<Vec<Option<StoreError>>> {
+        self.group += 1;
+        let mut patience = Patience::default();
+        let mut unanswered: Option<Applied> = None;
+        loop {
+            let fault = match self.try_write(group, &mut unanswered).await {
+                Ok(applied) => {
+                    self.bells.ring(applied.change);
+                    return Ok(applied.refusals);
+                }
+                Err(fault) => fault,
+            };
+            self.known.forget();
+            if fault.is_lost() {
+                self.conn = None;
+            } else {
+                self.roll_back().await;
+            }
+            if !(fault.is_lost() || fault.is_crossed()) || !patience.rest().await {
+                return Err(fault.into_store_error(&self.target.place));
+            }
+        }
+    }
+
+    async fn try_write(&mut self, group: &mut Group, unanswered: &mut Option<Applied>) -> Result<Applied, Fault> {
+        let conn = self.connection().await?;
+        if unanswered.is_some() && self.was_written(&conn).await? {
+            return unanswered.take().ok_or(Fault::NoRow);
+        }
+        *unanswered = None;
+        let share = group.iter().map(|operation| operation.share()).find(|share| *share == Share::Alone);
+        self.begin(&conn, share.unwrap_or(Share::Beside)).await?;
+        let mut batch = Batch::new(Arc::clone(&conn), std::mem::take(&mut self.known));
+        let mut refusals = Vec::with_capacity(group.len());
+        for operation in group {
+            refusals.push(match operation.apply(&mut batch).await {
+                Ok(()) => None,
+                Err(Fault::Store(error)) if error.is_refusal() => Some(error),
+                Err(fault) => return Err(fault),
+            });
+        }
+        let (change, known) = batch.finish().await?;
+        self.known = known;
+        match conn.script("COMMIT").await {
+            Ok(()) => Ok(Applied { refusals, change }),
+            Err(fault) => {
+                *unanswered = Some(Applied { refusals, change });
+                Err(fault)
+            }
+        }
+    }
+
+    async fn connection(&mut self) -> Result<Arc<Conn>, Fault> {
+        if let Some(conn) = self.conn.as_ref().filter(|conn| !conn.is_closed()) {
+            return Ok(Arc::clone(conn));
+        }
+        let conn = Arc::new(self.target.connect().await?);
+        self.conn = Some(Arc::clone(&conn));
+        Ok(conn)
+    }
+
+    /// Begins a transaction: its number first, which is the fence, then the store's lock.
+    async fn begin(&mut self, conn: &Conn, share: Share) -> Result<(), Fault> {
+        let (id, group, lock) = (self.id, self.group, self.target.lock());
+        if !self.is_noted {
+            self.note(conn).await?;
+        }
+        let lock = match share {
+            Share::Beside => format!("pg_advisory_xact_lock_shared({lock})"),
+            Share::Alone => format!("pg_advisory_xact_lock({lock})"),
+        };
+        conn.script(&format!(
+            "{}; INSERT INTO sender VALUES ('{id}', {group}, now())
+                 ON CONFLICT (id) DO UPDATE SET last = excluded.last, seen_at = excluded.seen_at; SELECT {lock}",
+            self.target.begin_writing()
+        ))
+        .await
+    }
+
+    /// Makes the row of this process, which must be there before it is a fence, and takes away those of processes that were not heard of for long.
+    async fn note(&mut self, conn: &Conn) -> Result<(), Fault> {
+        let schema = &self.target.schema;
+        conn.execute(
+            &format!("INSERT INTO {schema}.sender (id, last) VALUES ($1, 0) ON CONFLICT DO NOTHING"),
+            args![self.id],
+        )
+        .await?;
+        conn.script(&format!(
+            "DELETE FROM {schema}.sender WHERE id IN
+                (SELECT id FROM {schema}.sender WHERE seen_at < now() - interval '30 days' FOR UPDATE SKIP LOCKED)"
+        ))
+        .await?;
+        self.is_noted = true;
+        Ok(())
+    }
+
+    /// Whether the last group was written, once the server process that may still be at it has ended.
+    async fn was_written(&self, conn: &Conn) -> Result<bool, Fault> {
+        let sql = format!("SELECT last FROM {}.sender WHERE id = $1 FOR UPDATE", self.target.schema);
+        let last: Option<i64> = conn.query_opt(&sql, args![self.id], |row| row.get(0)).await?;
+        Ok(last == Some(self.group))
+    }
+
+    async fn roll_back(&mut self) {
+        if let Some(conn) = &self.conn
+            && conn.script("ROLLBACK").await.is_err()
+        {
+            self.conn = None;
+        }
+    }
+
+    /// Takes the row of this process away: nothing of it is unanswered.
+    async fn leave(&mut self) {
+        let schema = &self.target.schema;
+        if let Some(conn) = self.conn.as_ref().filter(|_| self.is_noted) {
+            let _ = conn.execute(&format!("DELETE FROM {schema}.sender WHERE id = $1"), args![self.id]).await;
+        }
+    }
+}
+
+fn answer(group: Vec<Box<dyn Operation>>, written: Result<Vec<Option<StoreError>>>) {
+    match written {
+        Ok(refusals) => {
+            for (operation, refused) in group.into_iter().zip(refusals) {
+                operation.answer(refused.map_or(Ok(()), Err));
+            }
+        }
+        Err(error) => group.into_iter().for_each(|operation| operation.answer(Err(error.clone()))),
+    }
+}

@@ -1,0 +1,146 @@
+//! What a transaction has to add to counters that many operations share: minutes, traffic, causes, replays. Each row is
+//! written once, at the end, as the backend likes.
+
+use std::collections::HashMap;
+
+use redrive_core::counts::{Death, Delta};
+use redrive_core::failures::Reason;
+use redrive_core::time::Timestamp;
+use redrive_core::traffic::Facts;
+
+/// The changes to a key of a cause.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyChange {
+    pub(crate) total: i64,
+    pub(crate) refailed: i64,
+    pub(crate) dead: i64,
+    pub(crate) recovered: i64,
+    pub(crate) discarded: i64,
+    /// When it was seen first and last, if it was.
+    pub(crate) seen: Option<(Timestamp, Timestamp)>,
+}
+
+impl KeyChange {
+    /// One more letter is dead of it.
+    pub(crate) fn add(&mut self, death: Death, at: Timestamp) {
+        *self.deaths(death) += 1;
+        self.dead += 1;
+        self.seen = Some(self.seen.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
+    }
+
+    /// A letter that was dead of it belongs to another key.
+    pub(crate) fn take_away(&mut self, death: Death) {
+        *self.deaths(death) -= 1;
+        self.dead -= 1;
+    }
+
+    fn deaths(&mut self, death: Death) -> &mut i64 {
+        match death {
+            Death::First => &mut self.total,
+            Death::Again => &mut self.refailed,
+        }
+    }
+}
+
+/// The changes to a replay.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReplayCounts {
+    pub(crate) recovered: i64,
+    pub(crate) failed: i64,
+    pub(crate) same_cause: i64,
+    pub(crate) gone: i64,
+}
+
+/// An event's place: pipeline and minute.
+pub(crate) type Minute = (i64, i64, Delta);
+
+/// An attempt's place in the traffic: pipeline, hour, target, proxy, and why it failed if it did.
+pub(crate) type Way = (i64, i64, String, String, Option<Reason>);
+
+/// All of it.
+#[derive(Default)]
+pub(crate) struct Tallies {
+    pub(crate) minutes: HashMap<Minute, i64>,
+    /// Attempts, and the jobs among them that came to their end.
+    pub(crate) traffic: HashMap<Way, (i64, i64)>,
+    pub(crate) coverage: HashMap<(i64, String, i64, String), (i64, i64)>,
+    pub(crate) tracked: HashMap<(i64, String, String), (i64, i64, i64)>,
+    pub(crate) keys: HashMap<i64, KeyChange>,
+    /// Jobs that died, and those among them that were imported.
+    pub(crate) key_hours: HashMap<(i64, i64), (i64, i64)>,
+    pub(crate) key_targets: HashMap<(i64, String), (i64, i64)>,
+    pub(crate) replays: HashMap<i64, ReplayCounts>,
+}
+
+impl Tallies {
+    /// Counts an event in its minute.
+    pub(crate) fn count(&mut self, pipeline: i64, now: Timestamp, delta: Delta) {
+        *self.minutes.entry((pipeline, now.minute(), delta)).or_default() += 1;
+    }
+
+    /// Counts an attempt that ended, for the reason it failed if it did, and whether its job came to its end by it.
+    pub(crate) fn attempt(
+        &mut self,
+        pipeline: i64,
+        (target, proxy): (Option<&str>, Option<&str>),
+        (reason, is_end): (Option<Reason>, bool),
+        now: Timestamp,
+    ) {
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let (attempts, ended) =
+            self.traffic.entry((pipeline, now.hour(), text(target), text(proxy), reason)).or_default();
+        *attempts += 1;
+        *ended += i64::from(is_end);
+    }
+
+    /// Counts which fields of a record were found.
+    pub(crate) fn cover(&mut self, pipeline: i64, facts: &Facts, now: Timestamp) {
+        for (field, found) in facts.coverage.iter().flat_map(|coverage| &coverage.fields) {
+            let version = facts.coverage.as_ref().map(|coverage| coverage.version.clone()).unwrap_or_default();
+            let (with, without) = self.coverage.entry((pipeline, version, now.hour(), field.clone())).or_default();
+            *(if *found { with } else { without }) += 1;
+        }
+    }
+
+    /// Counts a job that came to its end, by the fields its pipeline keeps count of.
+    pub(crate) fn track(&mut self, pipeline: i64, facts: &Facts, done: bool, now: Timestamp) {
+        for (field, value) in &facts.tracked {
+            let (ok, failed, last) = self.tracked.entry((pipeline, field.clone(), value.clone())).or_default();
+            *(if done { ok } else { failed }) += 1;
+            *last = now.as_millis();
+        }
+    }
+
+    /// The change to a key of a cause, so far.
+    pub(crate) fn key(&mut self, key: i64) -> &mut KeyChange {
+        self.keys.entry(key).or_default()
+    }
+
+    /// Counts a job that died of a key.
+    pub(crate) fn killed(&mut self, key: i64, target: Option<&str>, (death, at): (Death, Timestamp)) {
+        self.key(key).add(death, at);
+        if death == Death::First {
+            self.key_hours.entry((key, at.hour())).or_default().0 += 1;
+        }
+        if let Some(target) = target {
+            let (count, last) = self.key_targets.entry((key, target.to_owned())).or_insert((0, i64::MIN));
+            *count += 1;
+            *last = at.as_millis().max(*last);
+        }
+    }
+
+    /// Counts one of those who died of a key as imported: it did not die here.
+    pub(crate) fn imported(&mut self, key: i64, died_at: Timestamp) {
+        self.key_hours.entry((key, died_at.hour())).or_default().1 += 1;
+    }
+
+    /// The change to a replay, so far.
+    pub(crate) fn replay(&mut self, replay: i64) -> &mut ReplayCounts {
+        self.replays.entry(replay).or_default()
+    }
+
+    /// Whether any replay got on.
+    pub(crate) fn has_replays(&self) -> bool {
+        !self.replays.is_empty()
+    }
+}
