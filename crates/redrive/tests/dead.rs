@@ -4,7 +4,7 @@
 mod in_memory;
 
 use redrive::contract::{DeadBy, DeadFilter, Selection};
-use redrive::dead::{DeadError, ImportNote, Imported, NotDead};
+use redrive::dead::{DeadError, ImportNote, Imported, NotDead, foretell_import};
 use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::ids::JobId;
@@ -100,6 +100,26 @@ async fn what_one_store_exports_another_takes_in_once() {
     let again =
         to.import_dead_file(("letters", std::io::Cursor::new(lines)), None, &by(), |_| {}).await.expect("imported");
     assert_eq!((again.new, again.known, left(&to).await), (0, 450, 450));
+}
+
+#[tokio::test]
+async fn what_would_come_of_a_file_is_said_without_anything_being_taken_in() {
+    let ((from, _), (to, _)) = (redrive(), redrive());
+    bury(&from, 6).await;
+    let mut lines = Vec::new();
+    from.export_dead(DeadFilter::default(), &mut lines).await.expect("exported");
+    lines.extend(b"nonsense\n");
+    for (store, known) in [(None, 0), (Some(&to), 0), (Some(&from), 6)] {
+        let mut notes = Vec::new();
+        let file = ("letters", std::io::Cursor::new(lines.clone()));
+        let foretold = foretell_import(store, file, None, to.now(), |note| notes.push(note)).await.expect("foretold");
+        let imported = Imported { new: 6 - known, known, broken: 1, ..Imported::default() };
+        assert_eq!(foretold.imported, imported, "in {}", store.map_or("no store", |_| "a store"));
+        assert!(matches!(&notes[..], [ImportNote::Broken { number: 7, .. }]), "{notes:?}");
+        assert_eq!(foretold.causes.iter().map(|cause| cause.letters).sum::<u64>(), 6 - known);
+        assert_eq!(foretold.sample.is_some(), known == 0);
+    }
+    assert_eq!((left(&from).await, left(&to).await), (6, 0));
 }
 
 #[tokio::test]

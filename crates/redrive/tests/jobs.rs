@@ -3,12 +3,14 @@
 #[path = "support/in_memory.rs"]
 mod in_memory;
 
-use redrive::contract::EnqueuedJob;
+use redrive::contract::{EnqueuedJob, ListPayloads};
 use redrive::jobs::JobError;
 use redrive::payloads::PayloadError;
-use redrive::{Error, ErrorKind, Job, Pipeline, Redrive, json};
+use redrive::vault::Vault;
+use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::ids::JobId;
+use redrive_core::payloads::Response;
 use redrive_core::state::JobState;
 
 use self::in_memory::{at_start, redrive};
@@ -57,4 +59,46 @@ async fn what_names_no_payload_is_told_from_what_is_not_there() {
     assert_eq!(find(&job.to_string()).await, (ErrorKind::Missing, PayloadError::NoneKept(job)));
     let nobody = JobId::new(at_start(), 99);
     assert_eq!(find(&nobody.to_string()).await, (ErrorKind::Missing, PayloadError::NoJob(nobody)));
+}
+
+#[tokio::test]
+async fn payloads_that_are_not_whole_are_named() {
+    let ((redrive, _), folder) = (redrive(), tempfile::tempdir().expect("a folder"));
+    let vault = Vault::open(&folder.path().display().to_string(), &redrive).expect("a vault");
+    let keeping = Pipeline::new("p", |job: Job| async move {
+        let mut capture = job.evidence.capture().expect("begun");
+        capture.write(job.input["page"].to_string().as_bytes()).expect("written");
+        job.evidence.save(capture, Response::default(), None).await.expect("kept");
+        Err::<serde_json::Value, _>(FailureReport::new(Reason::SchemaValidation, "no price"))
+    });
+    let keeping = keeping.expect("a pipeline").attempts(1).vault(vault.clone());
+    redrive.enqueue(&keeping, ["a", "b", "b"].map(|page| json!({"page": page}))).await.expect("accepted");
+    redrive.drain(keeping).await.expect("drained");
+    let verify = async |names: &[String]| {
+        let mut broken = Vec::new();
+        let found = redrive.verify_payloads(&vault, names, |error| broken.push(error.to_string())).await;
+        found.map(|verified| (verified.whole, verified.broken, broken.len()))
+    };
+    assert_eq!(verify(&[]).await.expect("verified"), (2, 0, 0), "equal pages are one payload");
+    let all = ListPayloads { prefix: None, limit: 9, cursor: None };
+    let listed = redrive.store().list_payloads(all).await.expect("listed").items;
+    let [lost, kept] = [0, 1].map(|n| listed[n].hash.to_string());
+    remove(folder.path(), &lost);
+    assert_eq!(verify(&[]).await.expect("verified"), (1, 1, 1));
+    assert_eq!(verify(&[kept]).await.expect("verified"), (1, 0, 0), "only what is named");
+    assert_eq!(verify(&[lost]).await.expect("verified"), (0, 1, 1));
+    let nobody = verify(&["abcdef012".to_owned()]).await.expect_err("no such payload");
+    assert_eq!(nobody.kind(), ErrorKind::Missing);
+}
+
+/// Removes the files of a payload.
+fn remove(folder: &std::path::Path, hash: &str) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() {
+            remove(&path, hash);
+        } else if name.to_string_lossy().contains(hash) {
+            std::fs::remove_file(&path).expect("removed");
+        }
+    }
 }

@@ -9,9 +9,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redrive::tasks::{BrokenLine, Fed, Feed, Naming, TaskFormat, Tasks, TasksError, WhenFull};
+use redrive::tasks::{BrokenLine, ByLine, Fed, Feed, Naming, Recognised, TaskFormat, Tasks, TasksError, WhenFull};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Error, ErrorKind, Job, Pipeline, Redrive, json};
+use redrive_core::jobs::{Input, NewJob};
+use redrive_core::tasks::FILE_DIGITS;
+use redrive_store::Options;
 use redrive_store::conformance::decorators::{Counting, Decorated};
 use redrive_store::sqlite::SqliteStore;
 
@@ -321,4 +324,31 @@ async fn dead_letters_among_what_is_known_are_noted_if_asked_for() {
     clock.advance(Duration::from_secs(1));
     let (again, _) = fed(&feed, &lines(3)).await.expect("fed");
     assert_eq!((again.known_done, again.known_dead, again.dead.len()), (2, 1, 1));
+}
+
+/// Before tasks were known by their content, they were known by the hash of their file and the line.
+#[tokio::test]
+async fn a_file_of_before_is_known_by_its_lines_and_asked_about_if_it_was_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("redrive.db");
+    let redrive = Redrive::over(Arc::new(SqliteStore::open(&path, Options::create()).expect("opened")));
+    let (before, name) = ("{\"n\": 1}\n{\"n\": 2}\n", "p".parse().expect("a name"));
+    let recognise =
+        async |text: &str, naming: &Naming| redrive.recognise_tasks(&name, &tasks(text), naming).await.expect("asked");
+    assert_eq!(recognise(before, &Naming::default()).await, Recognised::AsItIs, "nothing is from before");
+    let hash = blake3::hash(before.as_bytes()).to_hex()[..FILE_DIGITS].to_owned();
+    let job = |line: u32| NewJob { key: Some(format!("{hash}:{line}")), ..redrive.new_job(Input::new()) };
+    redrive.enqueue_jobs(&name, None, vec![job(1), job(2)]).await.expect("accepted");
+    let conn = rusqlite::Connection::open(&path).expect("opened");
+    conn.execute("INSERT INTO task_file (pipeline, hash) SELECT id, ?1 FROM pipeline", [&hash])
+        .expect("a store of before");
+    let by_line = Recognised::ByLine(ByLine { hash, lines: 2 });
+    let grown = format!("{before}{{\"n\": 3}}\n");
+    assert_eq!(recognise(before, &Naming::default()).await, by_line);
+    assert_eq!(recognise(&grown, &Naming::default()).await, by_line, "it has only grown");
+    let changed = grown.replace('1', "100");
+    assert_eq!(recognise(&changed, &Naming::default()).await, Recognised::Changed { new: 3 });
+    let round = Naming { round: "monday".parse().ok(), ..Naming::default() };
+    assert_eq!(recognise(&changed, &round).await, Recognised::AsItIs, "a round is new in any case");
+    assert_eq!(recognise(&lines(3), &Naming::default()).await, Recognised::AsItIs, "they bring their keys");
 }

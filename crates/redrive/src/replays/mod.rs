@@ -1,11 +1,12 @@
 //! Replays, for who holds a [`Redrive`]: planning, making and changing them, and what would recover.
 //!
-//! - `choose`: what to work from, and what a replay is called
+//! - `ask`: from what somebody asks for to a replay; `choose`: what to work from, and what a replay is called
 //! - `prepare`: which letters a replay takes, a bounded number at once
 //! - `drive`: the next step of a replay, whoever takes it
 //! - `trial`: trying letters without settling anything; `tries`: those that were kept
 //! - `verbs`: what can be asked of a replay that is there; `error`: why that is refused
 
+mod ask;
 mod choose;
 pub(crate) mod drive;
 mod error;
@@ -22,6 +23,7 @@ use redrive_core::replays::{ReplayPlan, ReplayState, Wish};
 pub use redrive_store::contract::NewReplay;
 use redrive_store::contract::{OpenReplay, ReplayView, Selection, SurveyLetters};
 
+pub use self::ask::{AskedReplay, StartedReplay};
 pub use self::choose::{can_use_saved, describe, wish};
 pub use self::error::ReplayError;
 pub use self::trial::{NewTry, Remaining, Tried};
@@ -58,6 +60,11 @@ impl Redrive {
     /// [`Worker::only_replay`]: crate::worker::Worker::only_replay
     pub async fn start_replay(&self, new: NewReplay) -> Result<(Option<ReplayId>, ReplayPlan), Error> {
         let plan = self.plan_replay(&new.selection, &new.wish).await?;
+        self.start_planned(new, plan).await
+    }
+
+    /// The same, of which it is known what it would send.
+    async fn start_planned(&self, new: NewReplay, plan: ReplayPlan) -> Result<(Option<ReplayId>, ReplayPlan), Error> {
         if plan.included == 0 {
             return Ok((None, plan));
         }

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use redrive::Redrive;
 use redrive::config::{KeptFor, Overrides, Setting};
 use redrive::contract::ReplayView;
-use redrive::replays::{self, NewReplay, ReplayRef, can_use_saved, describe};
+use redrive::replays::{AskedReplay, ReplayRef, StartedReplay, can_use_saved};
 use redrive_core::definitions::Pins;
 use redrive_core::ids::ReplayId;
 use redrive_core::jobs::Input;
@@ -12,6 +12,7 @@ use redrive_core::replays::{HANDFUL, Pacing, ReplayMode, ReplayPlan};
 
 use super::super::filter::actor;
 use super::letters::Letters;
+use super::select::Chosen;
 use super::{drive, plan, select, show};
 use crate::args::{DriveArgs, ResumeArgs, SelectArgs, StartArgs};
 use crate::exit::{Exit, usage};
@@ -57,38 +58,19 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<
     if args.drive.detach && !args.drive.work.command.is_empty() {
         return Err(usage("--detach leaves the work to `redrive work`, which takes the command: leave it out here"));
     }
-    let force = chosen.force_why.is_some();
-    let wanted = chosen.selection.clone();
     let found = select::rough_plan(redrive, &chosen).await?;
     if !args.drive.detach {
         redrive.check_not_paused(found.pipelines.keys()).await?;
     }
     let counter = Counter::start("replayed");
     let results = Some((&counter, args.drive.out.clone()));
-    let names = (found.pipelines.keys().cloned(), KeptFor::Letters(&wanted));
+    let names = (found.pipelines.keys().cloned(), KeptFor::Letters(&chosen.selection));
     let pipelines = select::pipelines(setting, redrive, names, &args.drive.work, results).await?;
-    let wanted_mode = if args.recoverable { Some(ReplayMode::Saved) } else { args.mode };
-    let mut wish = replays::wish(&pipelines, wanted_mode, force, !args.edits.is_empty())?;
-    if args.recoverable {
-        wish.tried = Some(redrive.find_recoverable(&chosen.selection, &args.edits, &pipelines).await?.id);
-    }
-    let mode = wish.mode;
-    let new = NewReplay {
-        name: args.name.unwrap_or_else(|| describe(&chosen.selection)),
-        by: actor(),
-        selection: chosen.selection,
-        wish,
-        force_why: chosen.force_why,
-        pacing: args.pacing.clone().unwrap_or_else(|| Pacing::of_retry(found.included)),
-        edits: args.edits,
-        pins: replays::pins(&pipelines),
-    };
-    let mut not_dead = Vec::new();
-    for id in &wanted.ids {
-        not_dead.extend(redrive.find_not_dead(&[*id]).await?);
-    }
-    let (started, plan) = redrive.start_replay(new).await?;
-    let Some(id) = started else {
+    let (unhurried, Chosen { selection, force_why }) = (args.pacing.is_some(), chosen);
+    let Asked { name, mode, recoverable, pacing, edits, .. } = args;
+    let asked = AskedReplay { by: actor(), selection, name, mode, recoverable, force_why, pacing, edits };
+    let StartedReplay { id, plan, mode, not_dead, all_taken } = redrive.ask_replay(asked, &pipelines).await?;
+    let Some(id) = id else {
         if !not_dead.is_empty() {
             let lines: Vec<_> = not_dead.iter().map(ToString::to_string).collect();
             bail!("{}", lines.join("\n"));
@@ -96,11 +78,9 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<
         plan::print(&plan, mode)?;
         return if plan.matched == 0 { bail!("no dead letters are like that") } else { Ok(Exit::Failed) };
     };
-    let letters = (args.pacing.is_none() && found.included <= HANDFUL).then(|| Letters::of(id));
+    let letters = (!unhurried && plan.included <= HANDFUL).then(|| Letters::of(id));
     tell(&plan, mode, letters.is_none().then_some(id))?;
     not_dead.iter().for_each(|not_dead| say!("left out: {not_dead}"));
-    // Whoever names letters means each of them; of a filter, those that may be replayed are meant.
-    let all_taken = not_dead.is_empty() && (wanted.ids.is_empty() || plan.excluded.is_empty());
     let exit_of = |exit: Exit| if exit == Exit::Ok && !all_taken { Exit::Failed } else { exit };
     if args.drive.detach {
         out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;

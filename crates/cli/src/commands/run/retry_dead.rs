@@ -2,11 +2,10 @@
 
 use anyhow::Result;
 use redrive::contract::Selection;
-use redrive::replays::{self, NewReplay, ReplayRef};
+use redrive::replays::{AskedReplay, ReplayRef, StartedReplay};
 use redrive::worker::Until;
 use redrive_core::ids::JobId;
-use redrive_core::jobs::Input;
-use redrive_core::replays::{Pacing, Progress};
+use redrive_core::replays::Progress;
 
 use super::super::filter::actor;
 use super::work::Run;
@@ -32,20 +31,12 @@ pub async fn retry(run: &Run<'_>, letters: &[JobId]) -> Result<Option<Retried>> 
     if letters.is_empty() {
         return Ok(None);
     }
-    let pipelines = [run.pipeline.clone()];
-    let new = NewReplay {
-        name: format!("{} of an earlier run", counted(letters.len() as i64, "letter", "letters")),
-        by: actor(),
-        selection: Selection { ids: letters.to_vec(), ..Selection::default() },
-        wish: replays::wish(&pipelines, None, false, false)?,
-        force_why: None,
-        pacing: Pacing::of_retry(letters.len() as u64),
-        edits: Input::default(),
-        pins: replays::pins(&pipelines),
-    };
-    let (started, plan) = run.redrive.start_replay(new).await?;
+    let selection = Selection { ids: letters.to_vec(), ..Selection::default() };
+    let name = format!("{} of an earlier run", counted(letters.len() as i64, "letter", "letters"));
+    let asked = AskedReplay { name: Some(name), ..AskedReplay::of(selection, actor()) };
+    let StartedReplay { id, plan, .. } = run.redrive.ask_replay(asked, std::slice::from_ref(run.pipeline)).await?;
     let left_out = plan.excluded.values().sum();
-    let Some(id) = started else { return Ok(Some(Retried { left_out, ..Retried::default() })) };
+    let Some(id) = id else { return Ok(Some(Retried { left_out, ..Retried::default() })) };
     run.progress.say(&format!("replay {id}: {} that died before", plan.included));
     let worker = run.worker().only_replay(id);
     let (running, own) = (worker.running(), worker.work_done());

@@ -52,6 +52,15 @@ fn what_is_said_is_guarded_by_the_version() {
 }
 
 #[test]
+fn a_cause_is_muted_until_a_time_that_is_to_come() {
+    let aa = cause("aa", vec![key("1-aa", false)]);
+    let mute = |until| CauseChange::Mute(Mute { until: Some(until), per_hour: None });
+    let decided = |until| decide(&mute(until), &aa, None, &CauseRules::default()).map(|(_, about)| about);
+    assert_eq!([decided(at(19)), decided(at(20))], [Err(Unchangeable::Over(at(19))), Err(Unchangeable::Over(at(20)))]);
+    assert_eq!(decided(at(21)), Ok(id("aa")));
+}
+
+#[test]
 fn what_died_in_the_future_does_not_bring_a_resolved_cause_back() {
     let ahead = CauseFacts { last_seen: at(99), ..cause("aa", vec![key("1-aa", false)]) };
     let (edit, _) = decide(&CauseChange::Resolve(None), &ahead, None, &CauseRules::default()).expect("decided");
