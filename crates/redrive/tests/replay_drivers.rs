@@ -123,7 +123,7 @@ async fn what_is_cancelled_keeps_to_the_attempts_of_its_pipeline() {
     let cancelled = redrive.cancel_replay(ReplayRef::Id(id), &ada(), &[pipeline]).await.expect("cancelled");
     assert_eq!((cancelled.state, cancelled.progress.cancelled()), (ReplayState::Cancelled, 3));
     let again = redrive.cancel_replay(ReplayRef::Last, &ada(), &[]).await;
-    assert!(matches!(again, Err(Error::Replay(ReplayError::NoneFor(ReplayChange::Cancel)))));
+    assert!(matches!(again, Err(Error::Replay(ReplayError::NoneFor { change: ReplayChange::Cancel, .. }))));
     assert_sound(&redrive).await;
 }
 

@@ -104,7 +104,8 @@ async fn the_last_that_can_be_cancelled_is_not_always_the_newest() {
     assert_eq!(redrive.find_replay(ReplayRef::Last).await.expect("found").id, newer);
     redrive.cancel_replay(ReplayRef::Last, &by(), &[pipeline()]).await.expect("cancelled");
     let none = refused(redrive.find_cancellable(ReplayRef::Last).await);
-    assert_eq!(none, ReplayError::NoneFor(ReplayChange::Cancel));
+    let (change, state) = (ReplayChange::Cancel, ReplayState::Cancelled);
+    assert_eq!(none, ReplayError::NoneFor { change, last: newer, state });
 }
 
 #[tokio::test]
@@ -117,7 +118,8 @@ async fn the_last_that_can_be_resumed_is_not_one_that_has_ended() {
     assert_eq!(redrive.find_resumable(ReplayRef::Last).await.expect("found").id, id);
     redrive.cancel_replay(ReplayRef::Id(id), &by(), &[pipeline()]).await.expect("cancelled");
     let none = redrive.find_resumable(ReplayRef::Last).await.expect_err("none is left");
-    assert_eq!((none.kind(), none.to_string()), (ErrorKind::Missing, "there is no replay that can be resumed".into()));
+    let said = format!("there is no replay that can be resumed: the last, {id}, is cancelled");
+    assert_eq!((none.kind(), none.to_string()), (ErrorKind::Missing, said));
     assert!(matches!(refused(redrive.find_resumable(ReplayRef::Id(id)).await), ReplayError::InState { .. }));
 }
 

@@ -22,8 +22,15 @@ pub enum ReplayError {
     #[error("there are no replays")]
     None,
     /// There are some, and none to which that can be done.
-    #[error("there is no replay that can be {}", .0.participle())]
-    NoneFor(ReplayChange),
+    #[error("there is no replay that can be {}: the last, {last}, is {state}", .change.participle())]
+    NoneFor {
+        /// What was to be done.
+        change: ReplayChange,
+        /// The newest.
+        last: ReplayId,
+        /// Where that is.
+        state: ReplayState,
+    },
     /// It is not in a state in which that can be done.
     #[error("replay {id} is {state}")]
     InState {
@@ -55,7 +62,7 @@ impl ReplayError {
     /// What it means to who asked.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unknown(_) | Self::NoEnding(_) | Self::None | Self::NoneFor(_) => ErrorKind::Missing,
+            Self::Unknown(_) | Self::NoEnding(_) | Self::None | Self::NoneFor { .. } => ErrorKind::Missing,
             Self::InState { .. } | Self::NoTry | Self::TryTooOld(_) | Self::TriedOtherwise(_) => ErrorKind::Refused,
             Self::SavedUnusable { .. } | Self::Ambiguous(_) => ErrorKind::Invalid,
         }

@@ -83,7 +83,8 @@ impl Redrive {
         if which == ReplayRef::Last {
             let open = ListReplays { open_only: true, limit: OPEN_MAX, cursor: None };
             let mut open = self.store.list_replays(open).await?.items.into_iter();
-            return Ok(open.find(|replay| fits(replay.state)).ok_or(ReplayError::NoneFor(change))?);
+            let none = ReplayError::NoneFor { change, last: replay.id, state: replay.state };
+            return Ok(open.find(|replay| fits(replay.state)).ok_or(none)?);
         }
         match fits(replay.state) {
             true => Ok(replay),
