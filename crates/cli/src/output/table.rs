@@ -7,6 +7,8 @@
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
+use unicode_width::UnicodeWidthChar;
+
 use super::foreign::{COLUMNS_MAX, cut, width_of};
 use super::paint::{HEADING, paint};
 use super::print::out;
@@ -194,6 +196,52 @@ pub fn folded(text: &str, indent: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Lines in several where the terminal is narrower, each broken between words or, where a word is long, inside it: nothing is left
+/// out. Each line begins with an indent. A file or a pipe gets them as they are.
+pub fn wrapped(text: &str, indent: &str) -> String {
+    let of_line = |line: &str| match terminal_width() {
+        Some(width) => broken(&line.replace('\t', "    "), width.saturating_sub(width_of(indent))),
+        None => vec![line.to_owned()],
+    };
+    let lines: Vec<_> = text.lines().flat_map(of_line).map(|line| format!("{indent}{line}")).collect();
+    lines.join("\n")
+}
+
+/// The same beside a label that takes as much room as the indent of the following lines.
+pub fn beside(text: &str, room: usize) -> String {
+    let wrapped = wrapped(text, &" ".repeat(room));
+    wrapped.get(room..).unwrap_or_default().to_owned()
+}
+
+/// A line in pieces, none wider than there is room. Those that follow keep the spaces that the line began with.
+fn broken(line: &str, width: usize) -> Vec<String> {
+    let begun = &line[..line.len() - line.trim_start().len()];
+    let begun = if width_of(begun) * 2 > width { "" } else { begun };
+    let room = width.saturating_sub(width_of(begun)).max(1);
+    let (mut pieces, mut rest) = (Vec::new(), line.strip_prefix(begun).unwrap_or(line));
+    while let Some(end) = too_far(rest, room) {
+        let between = match rest[end..].starts_with(' ') {
+            true => Some(end),
+            false => rest[..end].rfind(' ').filter(|at| at * 2 > end),
+        };
+        let (piece, following) = rest.split_at(between.unwrap_or(end));
+        pieces.push(format!("{begun}{}", piece.trim_end()));
+        rest = if between.is_some() { following.trim_start_matches(' ') } else { following };
+    }
+    pieces.push(format!("{begun}{rest}"));
+    pieces
+}
+
+/// Where the first character is that no longer fits, after one at least.
+fn too_far(text: &str, room: usize) -> Option<usize> {
+    let mut taken = 0;
+    let ends = text.char_indices().map(|(at, c)| {
+        taken += c.width().unwrap_or(0);
+        (at, taken)
+    });
+    ends.skip(1).find(|(_, taken)| *taken > room).map(|(at, _)| at)
+}
+
 /// The width of lines that go to a file or a pipe.
 const PIPED_WIDTH: usize = 110;
 
@@ -269,6 +317,21 @@ mod tests {
         assert_eq!(folded(text, "  ", 80), [text]);
         for width in 4..60 {
             assert!(folded(text, "  ", width).iter().all(|line| width_of(line) <= width), "{width}");
+        }
+    }
+
+    #[test]
+    fn lines_are_broken_and_lose_nothing_but_spaces() {
+        assert_eq!(broken("    price: not found", 14), ["    price: not", "    found"]);
+        assert_eq!(broken("    price: notfound", 14), ["    price:", "    notfound"]);
+        assert_eq!(broken("\"url\": \"https://shop.example/1\"", 16), ["\"url\": \"https://", "shop.example/1\""]);
+        assert_eq!(broken("it fits", 7), ["it fits"]);
+        let text = format!("  {} 価格が見つかりません {}", "word ".repeat(9), "x".repeat(50));
+        for width in 2..120 {
+            let pieces = broken(&text, width);
+            assert!(pieces.iter().all(|piece| width_of(piece) <= width), "{width}: {pieces:?}");
+            let solid = |text: &str| text.replace(' ', "");
+            assert_eq!(solid(&pieces.concat()), solid(&text), "{width}");
         }
     }
 

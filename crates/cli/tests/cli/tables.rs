@@ -116,3 +116,36 @@ fn the_end_of_a_run_fits_the_terminal() {
         assert!(end.clone().count() > 3 && end.clone().all(|line| line.width() <= usize::from(width)), "{lines:#?}");
     }
 }
+
+#[test]
+fn what_is_shown_of_a_letter_and_a_cause_fits_the_terminal() {
+    let sandbox = sandbox();
+    let letters = sandbox.redrive("dead list --json").expect(0).json_lines();
+    let with = |text: &str| letters.iter().find(|letter| letter["message"].as_str().is_some_and(|m| m.contains(text)));
+    let letters = ["the price", "価格", "gone"].map(|text| with(text).expect("a letter"));
+    let cause = letters[0]["cause"].as_str().expect("a cause");
+    sandbox.run(&["cause", "note", cause, &"they were told, and told again, ".repeat(9)]).expect(0);
+    for width in [80, 120] {
+        for letter in letters {
+            let (number, cause) = (letter["number"].to_string(), letter["cause"].as_str().expect("a cause"));
+            for args in [["dead", "show", &number], ["cause", "show", cause]] {
+                let lines = Terminal::new(&sandbox, width).run(&args).expect(0).lines();
+                for line in &lines {
+                    assert!(line.width() <= usize::from(width), "`{args:?}`: {} columns: {line}", line.width());
+                    assert!(!line.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{7}']), "`{args:?}`: {line:?}");
+                }
+            }
+            let lines = Terminal::new(&sandbox, width).run(&["cause", "show", cause]).expect(0).lines();
+            let is_number = |word: Option<&str>| word.is_some_and(|word| word.chars().all(|c| c.is_ascii_digit()));
+            let examples = lines.iter().skip_while(|line| *line != "for example").skip(1);
+            assert!(
+                examples.clone().any(|line| is_number(line.split_whitespace().next())),
+                "their numbers: {lines:#?}"
+            );
+            let id = letter["id"].as_str().expect("an id");
+            assert!(!lines.iter().any(|line| line.contains(id)), "no longer their ids: {lines:#?}");
+        }
+    }
+    let whole = sandbox.run(&["dead", "show", &letters[0]["number"].to_string()]).expect(0).stdout;
+    assert!(whole.contains(letters[0]["message"].as_str().expect("a message").trim_end()), "{whole}");
+}

@@ -8,11 +8,12 @@ use redrive_core::time::Timestamp;
 use crate::args::CauseShowArgs;
 use crate::exit::Exit;
 use crate::output::bars::spark;
-use crate::output::foreign::{cut, harmless};
+use crate::output::foreign::{cut, harmless, width_of};
 use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::report::figures::counted;
+use crate::output::table;
 use crate::output::times::ago;
 
 pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
@@ -29,7 +30,7 @@ pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
 fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
     let cause = &detail.cause;
     out!("{} {}  {}", paint(HEADING, "cause"), cause.id, paint(BAD, cause.state))?;
-    out!("  {}", harmless(&cause.title))?;
+    out!("{}", table::wrapped(&harmless(&cause.title), "  "))?;
     let owner = cause.owner.clone().unwrap_or_else(|| "nobody".to_owned());
     let targets = match cause.targets_count {
         0 => "-".to_owned(),
@@ -64,7 +65,7 @@ fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
         ("where", targets),
         ("owner", owner),
     ] {
-        out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
+        out!("  {} {}", paint(DIM, format!("{name:<9}")), table::beside(&harmless(&value), 12))?;
     }
     print_keys(detail)?;
     print_samples(detail)?;
@@ -86,7 +87,8 @@ fn print_keys(detail: &CauseDetail) -> Result<()> {
     for key in &detail.keys {
         out!("  {} {}", key.key, paint(DIM, format!("{} dead, {} ever", key.dead, key.total)))?;
         for part in &key.parts {
-            out!("    {} {}", paint(DIM, format!("{:<10}", part.name)), harmless(&part.value))?;
+            let room = part.name.chars().count().max(10) + 5;
+            out!("    {} {}", paint(DIM, format!("{:<10}", part.name)), table::beside(&harmless(&part.value), room))?;
         }
     }
     Ok(())
@@ -97,12 +99,14 @@ fn print_samples(detail: &CauseDetail) -> Result<()> {
         return Ok(());
     }
     out!("{}", paint(HEADING, "for example"))?;
+    let room = |most: usize| table::terminal_width().map_or(most, |width| most.min(width));
     for letter in &detail.samples {
-        out!("  {}  {}", letter.id, cut(&letter.message, 140))?;
-        let payload =
-            if letter.payload.is_some() { format!("  redrive payload show {}", letter.id) } else { String::new() };
+        let name = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
+        out!("  {name}  {}", cut(&letter.message, room(144).saturating_sub(width_of(&name) + 4)))?;
+        let payload = if letter.payload.is_some() { format!("  redrive payload show {name}") } else { String::new() };
         let input = serde_json::to_string(&letter.input)?;
-        out!("    {}{}", cut(&input, 120), paint(DIM, payload))?;
+        let beside = width_of(&payload) + 4;
+        out!("    {}{}", cut(&input, room(120 + beside).saturating_sub(beside)), paint(DIM, payload))?;
     }
     Ok(())
 }
@@ -112,14 +116,17 @@ fn print_notes(detail: &CauseDetail) -> Result<()> {
         out!("{}", paint(HEADING, "notes"))?;
     }
     for note in &detail.notes {
-        out!("  {} {}", paint(DIM, format!("{} {}", note.at, harmless(&note.by.name))), harmless(&note.text))?;
+        let who = format!("{} {}", note.at, cut(&note.by.name, 40));
+        out!("  {} {}", paint(DIM, &who), table::beside(&harmless(&note.text), width_of(&who) + 3))?;
     }
     if !detail.alike.is_empty() {
         out!("{}", paint(HEADING, "looks like"))?;
     }
     for alike in &detail.alike {
         let percent = (alike.similarity * 100.0).round();
-        out!("  {} {percent:.0} %  {}", alike.id, cut(&alike.title, 110))?;
+        let head = format!("  {} {percent:.0} %  ", alike.id);
+        let room = table::terminal_width().map_or(110, |width| width.saturating_sub(width_of(&head)));
+        out!("{head}{}", cut(&alike.title, room))?;
         out!("    {}", paint(DIM, format!("if they are one: redrive cause merge {} {}", alike.id, detail.cause.id)))?;
     }
     Ok(())

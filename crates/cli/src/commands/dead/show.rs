@@ -21,6 +21,7 @@ use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::problem::within;
 use crate::output::report::figures::count;
+use crate::output::table;
 
 pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
@@ -75,7 +76,7 @@ fn print(letter: &DeadLetter) -> Result<()> {
     for (name, value) in
         fields.into_iter().chain(round).chain(rules).chain(letter.task_id.clone().map(|id| ("task id", id)))
     {
-        out!("  {} {}", paint(DIM, format!("{name:<9}")), harmless(&value))?;
+        out!("  {} {}", paint(DIM, format!("{name:<9}")), table::beside(&harmless(&value), 12))?;
     }
     out!("{}", paint(HEADING, "input"))?;
     out!("{}", indent(&json::pretty(&letter.input)?))?;
@@ -108,7 +109,7 @@ fn payload(letter: &DeadLetter) -> String {
         Some(Payload { size_bytes, .. }) => format!("{} bytes", grouped(*size_bytes)),
         None => "of unknown size".to_owned(),
     };
-    format!("{hash}\n            {size}; see it: redrive payload show {}", name(letter))
+    format!("{hash}\n{size}; see it: redrive payload show {}", name(letter))
 }
 
 fn grouped(bytes: u64) -> String {
@@ -136,8 +137,12 @@ fn print_failure(failure: &Failure) -> io::Result<()> {
     let took = failure.duration_ms.map(|ms| format!(", took {ms} ms")).unwrap_or_default();
     out!("{} {}", paint(HEADING, format!("{what} {}", failure.attempt)), paint(DIM, format!("{}{took}", failure.at)))?;
     let code = failure.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
-    let message = indent(&failure.message);
-    out!("  {}{}: {}", paint(BAD, failure.reason), harmless(&code), message.trim_start())?;
+    let code = harmless(&code);
+    // The message begins where the reason ends; its other lines are indented.
+    let begun = format!("{}{code}: ", failure.reason);
+    let message = indent(&format!("{begun}{}", failure.message));
+    let message = message.trim_start().strip_prefix(failure.reason.as_str()).unwrap_or(&message);
+    out!("  {}{message}", paint(BAD, failure.reason))?;
     let status = failure.http_status.map(|status| status.to_string());
     let wait = failure.retry_after_secs.map(|secs| format!("{secs} s"));
     let lost = failure.payload.as_ref().and_then(|payload| payload.lost.as_ref()).map(|why| format!("lost: {why}"));
@@ -151,7 +156,7 @@ fn print_failure(failure: &Failure) -> io::Result<()> {
         ("payload", &lost),
     ] {
         if let Some(value) = value {
-            out!("  {} {}", paint(DIM, format!("{name:<11}")), harmless(value))?;
+            out!("  {} {}", paint(DIM, format!("{name:<11}")), table::beside(&harmless(value), 14))?;
         }
     }
     Ok(())
@@ -166,5 +171,5 @@ fn indent(text: &str) -> String {
         Some((end, _)) => format!("{}\n… {} more bytes: --json has all of it", &text[..end], text.len() - end),
         None => text.to_owned(),
     };
-    harmless(&text).lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    table::wrapped(&harmless(&text), "    ")
 }
