@@ -35,6 +35,7 @@ pub struct Global {
 pub enum Known {
     Pipelines,
     Causes,
+    Rounds,
 }
 
 /// How the log is written.

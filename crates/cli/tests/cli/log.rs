@@ -126,7 +126,7 @@ fn proposed(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn bash_completes_reasons_pipelines_and_causes() {
+fn bash_completes_reasons_pipelines_causes_and_rounds() {
     let sandbox = sandbox();
     assert_eq!(proposed(&sandbox, &["status", "--pipeline", ""]), Vec::<String>::new(), "there is none, and no error");
     sandbox.write("redrive.toml", "[pipeline.catalog]\ncommand = [\"true\"]\n[pipeline.shoes]\ncommand = [\"true\"]\n");
@@ -139,6 +139,17 @@ fn bash_completes_reasons_pipelines_and_causes() {
     assert_eq!(proposed(&sandbox, &["replay", "start", "--cause", ""]), std::slice::from_ref(&id));
     assert_eq!(proposed(&sandbox, &["cause", "show", &id[..3]]), [id]);
     assert!(proposed(&sandbox, &["cause", "sh"]).contains(&"show".to_owned()), "the rest is as it was");
+    assert_eq!(proposed(&sandbox, &["dead", "list", "--round", ""]), Vec::<String>::new());
+    for round in ["monday", "tuesday"] {
+        let args = ["run", "tasks.jsonl", "--pipeline", "shop", "--round", round, "--", "true"];
+        sandbox.run(&args).expect(0);
+    }
+    assert_eq!(proposed(&sandbox, &["dead", "list", "--round", ""]), ["monday", "tuesday"]);
+    assert_eq!(proposed(&sandbox, &["run", "tasks.jsonl", "--round", "t"]), ["tuesday"]);
+    for verb in ["pause", "resume", "show"] {
+        assert_eq!(proposed(&sandbox, &["pipeline", verb, ""]), ["catalog", "shoes", "shop"], "{verb}");
+    }
+    assert_eq!(proposed(&sandbox, &["pipeline", "pause", "c"]), ["catalog"]);
 }
 
 /// The scripts of other shells ask for the same.
@@ -147,9 +158,16 @@ fn scripts_of_other_shells_ask_for_pipelines_and_causes() {
     let sandbox = Sandbox::new();
     let fish = sandbox.redrive("completions fish").expect(0).stdout;
     assert!(fish.contains("-l pipeline -x -a \"(redrive complete pipelines") && fish.contains("complete causes"));
+    assert!(fish.contains("-l round -x -a \"(redrive complete rounds") && fish.contains("from show pause resume"));
     let zsh = sandbox.redrive("completions zsh").expect(0).stdout;
     assert!(zsh.starts_with("#compdef redrive\n"), "{zsh}");
-    for part in [":NAME:_redrive_pipelines'", ":CAUSE:_redrive_causes'", "The cause:_redrive_causes'"] {
+    for part in [
+        ":NAME:_redrive_pipelines'",
+        ":CAUSE:_redrive_causes'",
+        "The cause:_redrive_causes'",
+        "The pipeline:_redrive_pipelines'",
+        ":NAME:_redrive_rounds'",
+    ] {
         assert!(zsh.contains(part), "{part}");
     }
 }

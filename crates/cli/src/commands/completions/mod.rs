@@ -1,6 +1,7 @@
-//! `redrive completions`: a completion script for a shell. What is fixed is in it; pipelines and causes it asks for as they are, by
+//! `redrive completions`: a completion script for a shell. What is fixed is in it; pipelines, causes and rounds it asks for as they are, by
 //! `redrive complete`.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use anyhow::Result;
@@ -15,8 +16,9 @@ use crate::output::foreign::cut;
 use crate::output::print::out;
 use crate::setting;
 
-/// Causes that are proposed.
+/// Causes and rounds that are proposed.
 const CAUSES_MAX: u32 = 50;
+const ROUNDS_MAX: u32 = 50;
 
 /// The widest title of a cause beside its id.
 const TITLE_WIDTH: usize = 60;
@@ -44,7 +46,10 @@ fn zsh(fixed: &str) -> String {
     let asks = |line: &str| {
         let is = |parts: &[&str]| parts.iter().any(|part| line.contains(part));
         let function = match () {
-            () if is(&["'--pipeline=", "'*--pipeline=", "'-p+[", "'*-p+["]) => "_redrive_pipelines",
+            () if is(&["'--pipeline=", "'*--pipeline=", "'-p+[", "'*-p+[", "':name -- The pipeline"]) => {
+                "_redrive_pipelines"
+            }
+            () if is(&["'--round="]) => "_redrive_rounds",
             () if is(&[
                 "'--cause=",
                 "'*--cause=",
@@ -68,6 +73,7 @@ pub async fn known(global: &Global, known: Known) -> Result<Exit> {
     let lines = match known {
         Known::Pipelines => pipelines(global).await,
         Known::Causes => causes(global).await,
+        Known::Rounds => rounds(global).await,
     };
     lines.unwrap_or_default().iter().try_for_each(|line| out!("{line}"))?;
     Ok(Exit::Ok)
@@ -82,6 +88,13 @@ async fn pipelines(global: &Global) -> Result<Vec<String>> {
     names.sort();
     names.dedup();
     Ok(names.iter().map(ToString::to_string).collect())
+}
+
+async fn rounds(global: &Global) -> Result<Vec<String>> {
+    let redrive = setting::load(global)?.redrive_existing().await?;
+    let rounds = redrive.rounds(None, ROUNDS_MAX).await?;
+    let names: BTreeSet<_> = rounds.into_iter().map(|round| round.round.to_string()).collect();
+    Ok(names.into_iter().collect())
 }
 
 async fn causes(global: &Global) -> Result<Vec<String>> {
