@@ -80,7 +80,11 @@ fn a_target_is_held_with_who_and_why() {
     let held = breaker(&sandbox);
     assert_eq!((&held["held_by"]["by"]["name"], &held["held_by"]["why"]), (&"ada".into(), &"they asked us to".into()));
     assert!(sandbox.redrive("status").expect(0).stdout.contains("held by ada: they asked us to"));
-    sandbox.redrive("breaker close shop.example").expect(0);
+    let listed = sandbox.redrive("breaker list").expect(0).stdout;
+    assert!(listed.contains("in 2h"), "{listed}");
+    sandbox.redrive("breaker hold shop.example --until soon").expect(2).complains("expected 2h (from now)");
+    let closed = sandbox.redrive("breaker close SHOP.example").expect(0).stdout;
+    assert!(closed.starts_with("shop.example is asked again in pipeline shop: 1 tasks go on"), "{closed}");
     sandbox.redrive("work --drain").expect(0);
     sandbox.redrive("breaker hold shop.example --until 2020-01-01").expect(2).complains("is over");
     sandbox.redrive("breaker hold shop.example -p nobody").expect(1).complains("no pipeline nobody: there are shop");

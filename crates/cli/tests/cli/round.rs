@@ -66,6 +66,9 @@ fn again_begins_a_round_and_says_its_name() {
     let rounds = sandbox.redrive("round list --json").expect(0).json_lines();
     assert_eq!(rounds.len(), 2, "{rounds:?}");
     assert_ne!(rounds[0]["round"], rounds[1]["round"]);
+    let day = |round: &serde_json::Value| round["round"].as_str().expect("a name")[..10].to_owned();
+    // A round that is called by its day is somebody else's, who runs everything once a day.
+    sandbox.redrive(&format!("run urls.txt --round {} -- true", day(&rounds[1]))).expect(0).complains("done: 1");
     let name = rounds[0]["round"].as_str().expect("a name");
     sandbox.redrive(&format!("run urls.txt --round {name} -- true")).expect(0).complains("1 done before; 0 new");
     sandbox.redrive("run urls.txt --round a/b -- true").expect(2).complains("1 to 64 letters");

@@ -54,6 +54,15 @@ fn listed(open: &[String]) -> String {
 const NAMED_MAX: usize = 10;
 
 impl Redrive {
+    /// A target as breakers know it: people write hosts in any case.
+    pub async fn breaker_target(&self, typed: &str) -> Result<String, Error> {
+        let known: Vec<_> = self.list_breakers(None).await?.into_iter().map(|view| view.target).collect();
+        if known.iter().any(|target| target == typed) {
+            return Ok(typed.to_owned());
+        }
+        Ok(known.into_iter().find(|target| target.eq_ignore_ascii_case(typed)).unwrap_or_else(|| typed.to_owned()))
+    }
+
     /// Turns the breakers of a target: of one pipeline, or of all whose breaker is not closed; a hold is for all pipelines there
     /// are, until a time that is to come. Says in which.
     pub async fn turn_breakers(

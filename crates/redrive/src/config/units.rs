@@ -86,7 +86,7 @@ pub fn share(text: &str) -> Result<f64, String> {
 pub fn future(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     match duration(text) {
         Ok(ahead) => Ok(now + ahead),
-        Err(_) => instant(text, now),
+        Err(_) => at(text).ok_or_else(|| not_a_time(text, "from now")),
     }
 }
 
@@ -95,13 +95,21 @@ pub fn instant(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(ago) = duration(text) {
         return Ok(now - ago);
     }
-    if let Ok(instant) = text.parse() {
-        return Ok(instant);
-    }
-    let wrong = || format!("{text:?} is not a time: expected 2h (ago), 2026-11-15 or 2026-11-15T14:02:00Z");
-    let civil: jiff::civil::DateTime = text.parse().map_err(|_| wrong())?;
-    let zoned = civil.to_zoned(jiff::tz::TimeZone::system()).map_err(|_| wrong())?;
-    Ok(Timestamp::from_millis(zoned.timestamp().as_millisecond()))
+    at(text).ok_or_else(|| not_a_time(text, "ago"))
+}
+
+/// A day or a time.
+fn at(text: &str) -> Option<Timestamp> {
+    let civil = || {
+        let civil: jiff::civil::DateTime = text.parse().ok()?;
+        let zoned = civil.to_zoned(jiff::tz::TimeZone::system()).ok()?;
+        Some(Timestamp::from_millis(zoned.timestamp().as_millisecond()))
+    };
+    text.parse().ok().or_else(civil)
+}
+
+fn not_a_time(text: &str, side: &str) -> String {
+    format!("{text:?} is not a time: expected 2h ({side}), 2026-11-15 or 2026-11-15T14:02:00Z")
 }
 
 /// A time in the configuration.
@@ -175,6 +183,8 @@ mod tests {
         let now = Timestamp::from_millis(10_000_000_000);
         assert_eq!(instant("1h", now), Ok(now - Duration::from_secs(3_600)));
         assert_eq!(instant("1970-01-01T00:00:01Z", now), Ok(Timestamp::from_millis(1_000)));
+        assert!(instant("soon", now).is_err_and(|said| said.contains("2h (ago)")));
+        assert!(future("soon", now).is_err_and(|said| said.contains("2h (from now)")));
         assert!(instant("2026-11-15", now).is_ok());
         assert!(instant("yesterday", now).is_err());
     }

@@ -17,11 +17,12 @@ use crate::output::print::{out, say};
 pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
     check(&redrive, setting, args.pipeline.as_ref()).await?;
+    let target = redrive.breaker_target(&args.target).await?;
     let breakers = redrive.list_breakers(None).await?;
-    let turned = redrive.turn_breakers(&args.target, args.pipeline.as_ref(), &turn, &actor()).await?;
-    let of_them = breakers.iter().filter(|view| view.target == args.target && turned.contains(&view.pipeline));
+    let turned = redrive.turn_breakers(&target, args.pipeline.as_ref(), &turn, &actor()).await?;
+    let of_them = breakers.iter().filter(|view| view.target == target && turned.contains(&view.pipeline));
     let held: u64 = of_them.map(|view| view.held).sum();
-    let (target, pipelines) = (cut(&args.target, 60), listed(&turned));
+    let (target, pipelines) = (cut(&target, 60), listed(&turned));
     match turn {
         BreakerTurn::Close => out!("{target} is asked again in {pipelines}: {held} tasks go on")?,
         _ => out!("one task of {target} in {pipelines} goes now to see; {held} wait")?,
@@ -36,14 +37,15 @@ pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Res
 pub async fn hold(setting: &Setting, args: HoldArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
     check(&redrive, setting, args.pipeline.as_ref()).await?;
+    let target = redrive.breaker_target(&args.target).await?;
     let until = args.until.map(|text| units::future(&text, redrive.now())).transpose().map_err(usage)?;
     let turn = BreakerTurn::Hold(HeldBy { by: actor(), why: args.why, until });
-    let pipelines = redrive.turn_breakers(&args.target, args.pipeline.as_ref(), &turn, &actor()).await?;
-    let (target, pipelines) = (cut(&args.target, 60), listed(&pipelines));
+    let pipelines = redrive.turn_breakers(&target, args.pipeline.as_ref(), &turn, &actor()).await?;
+    let (shown, pipelines) = (cut(&target, 60), listed(&pipelines));
     let until = until.map_or_else(|| "until it is closed".to_owned(), |until| format!("until {until}"));
-    out!("{target} is held in {pipelines} {until}; `redrive breaker close {target}` lets it go on")?;
-    if !is_queued(&redrive, &args.target).await {
-        say!("note: no task of {target} is queued now; `redrive job list` shows the targets of those that are");
+    out!("{shown} is held in {pipelines} {until}; `redrive breaker close {shown}` lets it go on")?;
+    if !is_queued(&redrive, &target).await {
+        say!("note: no task of {shown} is queued now; `redrive job list` shows the targets of those that are");
     }
     Ok(Exit::Ok)
 }
