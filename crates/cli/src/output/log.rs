@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use redrive_core::hidden::escape_json;
 use redrive_core::time::Timestamp;
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -18,7 +18,10 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::bar;
 use super::foreign::{harmless, screen};
+use super::paint::{BAD, DIM, WAITING, paint};
 use super::print::say;
+use super::times::second;
+use super::words::ending;
 use crate::args::{Global, LogFormat};
 
 /// How many lines could not be written, and what was wrong with the first.
@@ -46,6 +49,7 @@ pub fn start(global: &Global) -> anyhow::Result<()> {
     let colours = matches!(to, To::Stderr)
         && global.log_format == LogFormat::Text
         && anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
+    let is_seen = matches!(to, To::Stderr) && io::stderr().is_terminal();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(move || Screened { colours, to: to.clone() })
@@ -54,6 +58,7 @@ pub fn start(global: &Global) -> anyhow::Result<()> {
         .log_internal_errors(false)
         .with_target(false);
     match global.log_format {
+        LogFormat::Text if is_seen => builder.event_format(ShortLines).init(),
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.event_format(JsonLines).init(),
     }
@@ -104,6 +109,37 @@ impl Write for Screened {
     fn flush(&mut self) -> io::Result<()> {
         // Nothing is kept back.
         Ok(())
+    }
+}
+
+/// A line for who sits there: the time of day, and of an id only the end, which can be typed.
+struct ShortLines;
+
+impl<S, N> FormatEvent<S, N> for ShortLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut fields = Fields(Map::new());
+        event.record(&mut fields);
+        let (level, time) = (*event.metadata().level(), second(now()));
+        let style = match level {
+            Level::ERROR => BAD,
+            Level::WARN => WAITING,
+            _ => DIM,
+        };
+        let painted = |text: String| if writer.has_ansi_escapes() { paint(style, text) } else { text };
+        let head = painted(format!("{} {level}", time.get(11..).unwrap_or(&time)));
+        let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let message = fields.0.remove("message").map(|message| said(&message)).unwrap_or_default();
+        write!(writer, "{head} {message}")?;
+        for (name, value) in &fields.0 {
+            let value = said(value);
+            let value = if ["job", "worker", "replay"].contains(&name.as_str()) { ending(&value) } else { value };
+            write!(writer, " {name}={value}")?;
+        }
+        writeln!(writer)
     }
 }
 

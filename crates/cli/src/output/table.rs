@@ -25,12 +25,28 @@ const INDENT: &str = "    ";
 
 /// Prints rows under headings; the last column is cut where it must be.
 pub fn print(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-    print_lines(&Table::new(headings, rows).lines(width(), false))
+    print_lines(&Table::new(headings, rows).lines(width(), Titling::None))
 }
 
 /// The same, but where the last column has too little room, each row has it on a line of its own.
 pub fn print_titled(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-    print_lines(&Table::new(headings, rows).lines(width(), true))
+    print_lines(&Table::new(headings, rows).lines(width(), Titling::Cut))
+}
+
+/// The same, but nothing of the last column is cut: it goes on in further lines.
+pub fn print_folded(headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+    print_lines(&Table::new(headings, rows).lines(width(), Titling::Folded))
+}
+
+/// What becomes of the last column where it has no room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Titling {
+    /// It is cut.
+    None,
+    /// It has a line of its own, and is cut there.
+    Cut,
+    /// It has lines of its own, as many as it needs.
+    Folded,
 }
 
 fn print_lines(lines: &[String]) -> io::Result<()> {
@@ -82,30 +98,37 @@ impl Table {
     }
 
     /// The heading and the rows, none wider than there is room.
-    fn lines(&self, width: Option<usize>, titled: bool) -> Vec<String> {
-        let Some(width) = width else { return self.written(&self.columns, None, usize::MAX) };
+    fn lines(&self, width: Option<usize>, titling: Titling) -> Vec<String> {
+        let Some(width) = width else { return self.written(&self.columns, None, usize::MAX, false) };
         let Some((last, others)) = self.columns.split_last() else { return Vec::new() };
         let room = width.saturating_sub(total(others) + GAP);
-        if titled && room < last.width.min(TITLE_WIDTH_MIN) {
-            return self.written(&fitted(others.to_vec(), width), Some(last), width);
+        let (is_titled, folds) = (titling != Titling::None, titling == Titling::Folded);
+        if is_titled && room < if folds { last.width } else { last.width.min(TITLE_WIDTH_MIN) } {
+            return self.written(&fitted(others.to_vec(), width), Some(last), width, folds);
         }
         let mut columns = self.columns.clone();
         if let Some(last) = columns.last_mut() {
             (last.flexible, last.optional) = (last.flexible || !last.right, false);
-            last.width = if titled { last.width.min(room) } else { last.width };
+            last.width = if is_titled { last.width.min(room) } else { last.width };
         }
-        self.written(&fitted(columns, width), None, width)
+        self.written(&fitted(columns, width), None, width, folds)
     }
 
-    fn written(&self, columns: &[Column], title: Option<&Column>, width: usize) -> Vec<String> {
+    fn written(&self, columns: &[Column], title: Option<&Column>, width: usize, folds: bool) -> Vec<String> {
         let headings: Vec<_> = columns.iter().map(|column| (column, column.title.as_str())).collect();
         let mut lines = vec![line(&headings, width)];
         for row in &self.rows {
             let cells: Vec<_> = columns.iter().map(|column| (column, row[column.at].as_str())).collect();
             lines.push(line(&cells, width));
-            if let Some(title) = title {
+            if let Some(title) = title.filter(|title| !row[title.at].is_empty()) {
                 let room = width.saturating_sub(width_of(INDENT));
-                lines.push(cut(&format!("{INDENT}{}", cut(&row[title.at], room)), width));
+                match folds {
+                    true => {
+                        let folded = folded(&format!("{INDENT}{}", row[title.at]), INDENT, width);
+                        lines.extend(folded.iter().map(|line| cut(line, width)));
+                    }
+                    false => lines.push(cut(&format!("{INDENT}{}", cut(&row[title.at], room)), width)),
+                }
             }
         }
         lines
@@ -284,9 +307,9 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        for titled in [true, false] {
+        for titling in [Titling::None, Titling::Cut, Titling::Folded] {
             for width in 1..200 {
-                for line in Table::new(&HEADINGS, &rows()).lines(Some(width), titled) {
+                for line in Table::new(&HEADINGS, &rows()).lines(Some(width), titling) {
                     assert!(width_of(&line) <= width, "{width}: {line:?}");
                     assert!(!line.contains(['\u{1b}', '\n', '\u{7}']), "{line:?}");
                 }
@@ -296,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_message_without_room_gets_a_line_of_its_own() {
-        let lines = |width| Table::new(&HEADINGS, &rows()).lines(Some(width), true);
+        let lines = |width| Table::new(&HEADINGS, &rows()).lines(Some(width), Titling::Cut);
         for width in [80, 100, 120, 160] {
             let lines = lines(width);
             assert_eq!(lines.len(), 5, "{lines:#?}");
@@ -305,7 +328,7 @@ mod tests {
             assert!(lines[3].contains("schema_validation") && lines[3].contains("4+2"), "{lines:#?}");
         }
         assert!(lines(160)[0].contains("last day") && !lines(60)[0].contains("last day"));
-        let short = Table::new(&HEADINGS, &rows()[..1]).lines(Some(80), true);
+        let short = Table::new(&HEADINGS, &rows()[..1]).lines(Some(80), Titling::Cut);
         assert_eq!(short.len(), 2, "what fits stays on one line: {short:#?}");
     }
 
@@ -336,8 +359,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_folded_is_whole_and_what_is_empty_takes_no_line() {
+        let rows = ["the whole of a message that has many words", ""].map(|text| vec!["7".to_owned(), text.to_owned()]);
+        let lines = Table::new(&[">no.", "message"], &rows).lines(Some(30), Titling::Folded);
+        assert_eq!(lines, ["no.", "  7", "    the whole of a message", "    that has many words", "  7"]);
+    }
+
+    #[test]
     fn nothing_is_left_out_of_a_file() {
-        let lines = Table::new(&HEADINGS, &rows()).lines(None, true);
+        let lines = Table::new(&HEADINGS, &rows()).lines(None, Titling::Cut);
         assert_eq!(lines.len(), 3);
         assert!(lines[2].contains("at-the-very-least") && lines[0].contains("last day"));
     }

@@ -49,17 +49,20 @@ pub fn say_failing(sink: &SinkView, why: &str) {
 
 /// Says what a sink was not told yet.
 pub fn say_waiting(sink: &SinkView) {
-    say!("alert sink: {} was not told all yet: {} notices wait for the next worker or check", sink.name, sink.waiting);
+    say!("alert sink: {} was not told all yet: {} for the next worker or check", sink.name, waiting(sink));
+}
+
+fn waiting(sink: &SinkView) -> String {
+    match sink.waiting {
+        1 => "1 notice waits".to_owned(),
+        count => format!("{count} notices wait"),
+    }
 }
 
 fn failing(sink: &SinkView, why: &str, width: Option<usize>) -> String {
     let since = sink.failing_since.map(|since| format!(" since {}", second(since))).unwrap_or_default();
-    let said = format!(
-        "alert sink: {} cannot be told{since}: {}; {} notices wait",
-        sink.name,
-        cut(why, COLUMNS_MAX),
-        sink.waiting
-    );
+    let (name, why) = (&sink.name, cut(why, COLUMNS_MAX));
+    let said = format!("alert sink: {name} cannot be told{since}: {why}; {}", waiting(sink));
     let said = width.map_or_else(|| said.clone(), |width| folded(&said, INDENT, width).join("\n"));
     said.replacen("alert sink:", &paint(BAD, "alert sink:"), 1)
 }

@@ -9,7 +9,7 @@ use crate::args::AlertListArgs;
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
-use crate::output::table::print_titled;
+use crate::output::table::print_folded;
 use crate::output::times::second;
 
 pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
@@ -25,13 +25,13 @@ pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
         true => out!("nothing fires, as far as it was judged: `redrive alert check` judges now")?,
         false => {
             let rows: Vec<_> = alerts.iter().map(alert_row).collect();
-            print_titled(&["state", "~alert", "~since", "~over", ">told", "what"], &rows)?;
+            print_folded(&["state", "~alert", "~since", "~over", ">told", "what"], &rows)?;
         }
     }
     if !sinks.is_empty() {
         out!("")?;
         let rows: Vec<_> = sinks.iter().map(sink_row).collect();
-        print_titled(&["~sink", "kind", "state", ">waiting", "~last told", "~next try", "error"], &rows)?;
+        print_folded(&["~sink", "kind", "state", ">waiting", "~last told", "~next try", "error"], &rows)?;
     }
     Ok(Exit::Ok)
 }

@@ -8,6 +8,7 @@ use crate::exit::{Exit, usage};
 use crate::output::json;
 use crate::output::paint::{BAD, GOOD, paint};
 use crate::output::print::out;
+use crate::output::table::{folded, terminal_width};
 
 pub async fn run(setting: &Setting, args: AlertTestArgs) -> Result<Exit> {
     let watching = setting.watching();
@@ -22,7 +23,12 @@ pub async fn run(setting: &Setting, args: AlertTestArgs) -> Result<Exit> {
         for test in &tested {
             match &test.error {
                 None => out!("{} {} ({}) was told", paint(GOOD, "✓"), test.sink, test.kind)?,
-                Some(error) => out!("{} {} ({}): {error}", paint(BAD, "✗"), test.sink, test.kind)?,
+                Some(error) => {
+                    let said = format!("✗ {} ({}): {error}", test.sink, test.kind);
+                    let lines =
+                        terminal_width().map_or_else(|| vec![said.clone()], |width| folded(&said, "    ", width));
+                    out!("{}", lines.join("\n").replacen('✗', &paint(BAD, "✗"), 1))?;
+                }
             }
         }
     }

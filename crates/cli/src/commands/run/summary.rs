@@ -119,7 +119,8 @@ impl RunEnd {
         if known.is_empty() {
             return;
         }
-        say!("known: {}; {} new", known.join(", "), self.fed.accepted);
+        let said = format!("known: {}; {} new", known.join(", "), self.fed.accepted);
+        say!("{}", table::folded(&said, "  ", table::line_width_of_stderr()).join("\n"));
         let again = match (self.fed.known_done > 0, self.fed.known_dead > 0 && self.retried.is_none()) {
             (true, true) => "to run what died before: --retry-dead; all of them: --again, or --round NAME",
             (true, false) => "to run all of them once more: --again, or --round NAME",

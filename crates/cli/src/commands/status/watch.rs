@@ -51,7 +51,13 @@ pub async fn run(redrive: &Redrive, as_json: bool) -> Result<Exit> {
         }
         shown = Some(essence);
         tokio::select! {
-            () = stop.cancelled() => return Ok(Exit::Ok),
+            () = stop.cancelled() => {
+                if on_screen && !as_json {
+                    // What comes next is not to stand beside `^C`.
+                    out!("")?;
+                }
+                return Ok(Exit::Ok);
+            }
             _ = resized.recv() => {}
             changed = wait(&mut changes) => changed?,
         }

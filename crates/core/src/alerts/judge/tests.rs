@@ -251,8 +251,8 @@ fn fifty_targets_that_stay_away_are_one_alert_that_names_the_first() {
     assert_eq!(fired.len(), 1);
     assert_eq!(
         fired[0].finding.summary,
-        "shop: 50 targets have been failing for up to 20m, 95 tasks wait for them (alerts after 15m): shop-00.example \
-         (blocked 403), shop-01.example (blocked 403), shop-02.example (blocked 403) and 47 more"
+        "shop: 50 targets have been failing for up to 20m, 95 tasks wait for them (alerts after 15m): shop-00.example, \
+         shop-01.example, shop-02.example and 47 more (blocked 403)"
     );
     assert_eq!(fired[0].finding.numbers["targets"], 50);
     let steps = [(15, 1), (16, 1), (17, 2), (18, 3), (19, 4), (20, 50), (21, 50), (22, 49)];

@@ -1,5 +1,6 @@
 //! Work that waits: for a target, for a person, for a worker.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
@@ -51,13 +52,20 @@ fn failing(name: &PipelineName, waited_for: &[(&BreakerFacts, Duration)], limit:
             )
         }
         all => {
-            let named = first().map(|(target, why)| format!("{target}{why}")).collect::<Vec<_>>().join(", ");
+            // What is the same of all is said once.
+            let whys: BTreeSet<_> = all.iter().map(|(breaker, _)| target(breaker).1).collect();
+            let (of_each, of_all) = match whys.first() {
+                Some(why) if whys.len() == 1 => (false, why.as_str()),
+                _ => (true, ""),
+            };
+            let named = first().map(|(target, why)| if of_each { target + &why } else { target });
+            let named = named.collect::<Vec<_>>().join(", ");
             let more = match all.len().saturating_sub(NAMED) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
             format!(
-                "{name}: {} targets have been failing for up to {since}, {held} tasks wait for them (alerts after {limit_text}): {named}{more}",
+                "{name}: {} targets have been failing for up to {since}, {held} tasks wait for them (alerts after {limit_text}): {named}{more}{of_all}",
                 all.len(),
             )
         }
