@@ -8,7 +8,8 @@ use redrive_core::actors::{Actor, Via};
 use redrive_core::causes::changes::{Circumstances, change, recovered};
 use redrive_core::causes::rules::own_key;
 use redrive_core::causes::{CauseChange, CauseEdit, CauseId, CauseRules, CauseState, ID_DIGITS, SplitBy};
-use redrive_core::ids::PipelineName;
+use redrive_core::fingerprint::{Fingerprint, of_failure};
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
     CauseChanged, CauseView, ChangeCause, FindCause, ListCauses, ReplayView, ResolveLetters, ResolvedLetter, Unresolved,
@@ -52,6 +53,17 @@ pub struct FoundCauses {
     pub dead: u64,
 }
 
+/// Why a dead letter belongs to its cause.
+#[derive(Clone, Debug)]
+pub struct ExplainedLetter {
+    /// The cause.
+    pub cause: Option<CauseId>,
+    /// What its last failure said.
+    pub message: String,
+    /// What of that decides, and what was left out because it varies.
+    pub print: Fingerprint,
+}
+
 /// The rules as they were last read, and when that was.
 #[derive(Default)]
 pub(crate) struct KnownRules(Mutex<Option<(Timestamp, Arc<CauseRules>)>>);
@@ -81,6 +93,16 @@ impl Redrive {
         causes.truncate(limit as usize);
         let dead: i64 = self.store.ledgers().await?.values().map(|ledger| ledger.dead).sum();
         Ok(FoundCauses { causes, more, dead: u64::try_from(dead).unwrap_or(0) })
+    }
+
+    /// Why a dead letter belongs to its cause; nothing if nobody said what it died of.
+    pub async fn explain_letter(&self, id: JobId) -> Result<Option<ExplainedLetter>, Error> {
+        let letter = self.dead_letter(id).await?;
+        Ok(letter.failures.iter().flatten().last().map(|last| ExplainedLetter {
+            cause: letter.cause.clone(),
+            message: last.message.clone(),
+            print: of_failure(&letter.pipeline, letter.target.as_deref(), last),
+        }))
     }
 
     /// The rules that people made by splitting causes.

@@ -102,3 +102,22 @@ async fn a_part_is_a_cause_of_its_own_until_it_is_merged_back() {
     let itself = redrive.change_cause(&id, &CauseChange::MergeInto(id.clone()), &by()).await;
     assert!(matches!(itself, Err(Error::Unchangeable { why: Unchangeable::SameCause, .. })));
 }
+
+#[tokio::test]
+async fn a_letter_is_explained_by_what_its_last_failure_said() {
+    let (redrive, _) = redrive();
+    bury(&redrive).await;
+    let params = redrive::contract::ListDead {
+        filter: redrive::contract::DeadFilter { reason: Some(Reason::HandlerError), ..Default::default() },
+        limit: 1,
+        cursor: None,
+        with_failures: false,
+    };
+    let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
+    let explained = redrive.explain_letter(letter.id).await.expect("explained").expect("it failed");
+    assert_eq!((explained.cause, explained.message.as_str()), (letter.cause, "no price"));
+    assert!(explained.print.parts.iter().any(|part| part.value == "handler_error"), "{:?}", explained.print);
+    let nobody = redrive_core::ids::JobId::new(at_start(), 99);
+    let missing = redrive.explain_letter(nobody).await.expect_err("nobody");
+    assert_eq!(missing.kind(), ErrorKind::Missing);
+}

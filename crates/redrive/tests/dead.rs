@@ -44,6 +44,8 @@ async fn letters_are_given_up_by_filter_in_steps_with_a_record() {
     let selection = Selection { filter: filter(Reason::MalformedPayload), ids: Vec::new() };
     let discarded = redrive.discard_dead(selection, "the shop is closed", &by()).await.expect("discarded");
     assert_eq!((discarded.letters, discarded.missing.len(), left(&redrive).await), (602, 0, 601));
+    let died = redrive.count_died(&"p".parse().expect("a name"), at_start()).await.expect("counted");
+    assert_eq!(died, 1_203, "each died once, whatever became of it");
     let name = "p".parse().expect("a name");
     assert_eq!(redrive.ledger(&name).await.expect("read").discarded, 602);
     assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use redrive_core::causes::CauseId;
+use redrive_core::counts::Event;
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{DeadFilter, ListCauses, ListDead};
+use redrive_store::contract::{CountEvents, DeadFilter, ListCauses, ListDead, Span};
 use serde::Serialize;
 
 use crate::engine::Redrive;
@@ -78,6 +79,13 @@ impl Redrive {
                 }
             }
         }
+    }
+
+    /// How many jobs of a pipeline died in the hours since a time, each once; letters that are discarded meanwhile count.
+    pub async fn count_died(&self, pipeline: &PipelineName, since: Timestamp) -> Result<i64, Error> {
+        let counts = self.store.counts(CountEvents { since, by: Span::Hour }).await?;
+        let died = counts.iter().filter(|count| count.pipeline == *pipeline && count.event == Event::Buried);
+        Ok(died.map(|count| count.count).sum())
     }
 
     /// Groups with the titles of their causes, which have nothing in them that differs between letters.

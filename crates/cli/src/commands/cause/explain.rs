@@ -4,9 +4,10 @@
 use std::io::{self, BufRead, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
+use redrive::causes::ExplainedLetter;
 use redrive::config::Setting;
 use redrive_core::failures::Reason;
-use redrive_core::fingerprint::{Fingerprint, Subject, fingerprint, of_failure};
+use redrive_core::fingerprint::{Fingerprint, Subject, fingerprint};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -98,19 +99,17 @@ pub fn stdin() -> Result<Exit> {
 /// Explains a dead letter.
 pub async fn letter(setting: &Setting, args: ExplainArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let store = redrive.store();
     let Some(named) = args.id else { bail!("name a dead letter, or give --stdin") };
     let id = redrive.find_job(&named).await.map_err(|error| within(setting, error))?;
-    let letter = store.get_dead(id).await?.with_context(|| format!("no dead letter {id} in {}", setting.location))?;
-    let last = letter.failures.iter().flatten().last().context("the letter has no failure")?;
-    let print = of_failure(&letter.pipeline, letter.target.as_deref(), last);
-    let cause = letter.cause.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+    let explained = redrive.explain_letter(id).await.map_err(|error| within(setting, error))?;
+    let ExplainedLetter { cause, message, print } = explained.context("the letter has no failure")?;
+    let cause = cause.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
     out!("{} {id} belongs to cause {cause} by key {}", paint(HEADING, "letter"), print.key)?;
     for part in &print.parts {
         out!("  {} {}", paint(DIM, format!("{:<10}", part.name)), harmless(&part.value))?;
     }
     out!("{}", paint(HEADING, "its message"))?;
-    out!("  {}", harmless(&last.message))?;
+    out!("  {}", harmless(&message))?;
     if !print.masked.is_empty() {
         out!("{}", paint(HEADING, "what was left out, because it varies"))?;
     }

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use redrive::contract::{CountEvents, Span};
 use redrive::dead::{CauseDied, Died};
 use redrive::tasks::{Fed, Feed};
 use redrive::{Redrive, Waited};
-use redrive_core::counts::Event;
 use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
@@ -30,15 +28,8 @@ impl Before {
     /// How they are now.
     pub async fn now(redrive: &Redrive, name: &PipelineName) -> Result<Self> {
         let at = redrive.now();
-        Ok(Self { at, ledger: redrive.ledger(name).await?, buried: buried(redrive, name, at).await? })
+        Ok(Self { at, ledger: redrive.ledger(name).await?, buried: redrive.count_died(name, at).await? })
     }
-}
-
-/// How many jobs of the pipeline died in the hours since a time, each once; letters that are discarded meanwhile count.
-async fn buried(redrive: &Redrive, name: &PipelineName, since: Timestamp) -> Result<i64> {
-    let counts = redrive.store().counts(CountEvents { since, by: Span::Hour }).await?;
-    let died = counts.iter().filter(|count| count.pipeline == *name && count.event == Event::Buried);
-    Ok(died.map(|count| count.count).sum())
 }
 
 /// What other processes did to the jobs of a run's pipeline.
@@ -81,7 +72,7 @@ impl RunEnd {
         let end = redrive.ledger(&name).await?;
         let Worked { fed, waited, own, .. } = worked;
         let (done, died) = (to_count(own.done), to_count(own.died));
-        let by_all = (end.done - before.ledger.done, buried(redrive, &name, before.at).await? - before.buried);
+        let by_all = (end.done - before.ledger.done, redrive.count_died(&name, before.at).await? - before.buried);
         let mut of = if died > 0 { redrive.died_of(&name, before.at, &own.letters).await? } else { Died::default() };
         of.is_cut |= to_count(own.letters.len() as u64) < died;
         Ok(Self {
