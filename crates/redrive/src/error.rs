@@ -10,6 +10,7 @@ use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
 use redrive_store::contract::BreakerView;
 
+use crate::backup::BackupError;
 use crate::breakers::BreakerError;
 use crate::config::ConfigError;
 use crate::dead::DeadError;
@@ -58,6 +59,9 @@ pub enum Error {
     /// A replay is refused.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// A backup is not made or not restored.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     /// Dead letters are to be chosen, and nothing in particular was: that would be all of them.
     #[error("say which dead letters: by cause, by filter or by id")]
     NothingChosen,
@@ -158,6 +162,7 @@ impl Error {
             Self::Breaker(error) => error.kind(),
             Self::Pipeline(error) => error.kind(),
             Self::Replay(error) => error.kind(),
+            Self::Backup(error) => error.kind(),
             _ => ErrorKind::Failed,
         }
     }

@@ -44,6 +44,7 @@
 
 mod activity;
 pub mod alerts;
+pub mod backup;
 pub mod breakers;
 pub mod causes;
 pub mod chance;

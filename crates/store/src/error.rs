@@ -135,6 +135,14 @@ pub enum StoreError {
         /// What was asked.
         what: String,
     },
+    /// This kind of store does not have that.
+    #[error("{place} has no way to give {what}")]
+    Unsupported {
+        /// Where.
+        place: String,
+        /// What was asked.
+        what: &'static str,
+    },
     /// There is no such cause.
     #[error("no cause {0}")]
     NoCause(String),

@@ -2,6 +2,7 @@
 
 mod activity;
 mod alert;
+mod backup;
 mod breaker;
 mod cause;
 mod codes;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use self::activity::ACTIVITY_EXAMPLES;
 pub use self::activity::ActivityArgs;
 pub use self::alert::{AlertCheckArgs, AlertCommand, AlertListArgs, AlertTestArgs};
+pub use self::backup::{BackupArgs, RestoreArgs};
 pub use self::breaker::{BreakerArgs, BreakerCommand, BreakerListArgs, HoldArgs};
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
 pub use self::codes::CodesArgs;
@@ -122,6 +124,10 @@ pub enum Command {
     Audit(JsonArgs),
     /// Check the configuration, the store, the disk and the vault; give unused space back
     Doctor(DoctorArgs),
+    /// Write the store and its payloads to one file, while work goes on
+    Backup(BackupArgs),
+    /// Make a store of what `redrive backup` wrote
+    Restore(RestoreArgs),
     /// Print the built-in tables: what codes of providers, HTTP statuses and names of errors mean
     Codes(CodesArgs),
     /// Write a commented redrive.toml

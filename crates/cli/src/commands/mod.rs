@@ -3,6 +3,7 @@
 mod activity;
 mod alert;
 mod audit;
+mod backup;
 mod breaker;
 mod cause;
 mod codes;
@@ -50,6 +51,8 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Status(args) => status::run(&setting::load(&cli.global)?, &args).await,
         Command::Activity(args) => activity::run(&setting::load(&cli.global)?, args).await,
         Command::Audit(args) => audit::run(&setting::load(&cli.global)?, args.json).await,
+        Command::Backup(args) => backup::make(&setting::load(&cli.global)?, args).await,
+        Command::Restore(args) => backup::restore(&setting::load(&cli.global)?, args).await,
         Command::Report(args) => report::run(&setting::load(&cli.global)?, args).await,
         Command::Dead(command) => dead::run(&setting::load(&cli.global)?, command).await,
         Command::Cause(command) => cause::run(&cli.global, command).await,

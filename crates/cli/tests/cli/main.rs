@@ -2,6 +2,7 @@
 
 mod activity;
 mod alert;
+mod backup;
 mod bad_input;
 mod breaker;
 mod cause;

@@ -201,6 +201,18 @@ impl Vault {
         &self.address
     }
 
+    /// The folder it is, if it is one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// The file on this machine that has what is at a place, packed: in the vault's folder, or on its way there.
+    pub(crate) fn file_at(&self, place: &PayloadPlace) -> Option<std::path::PathBuf> {
+        let in_vault = self.folder.as_ref().map(|folder| folder.join(place.to_string()));
+        let in_spool = self.spool.as_ref().map(|spool| spool.path(place));
+        [in_vault, in_spool].into_iter().flatten().find(|path| path.is_file())
+    }
+
     fn objects_failed(&self, source: object_store::Error) -> VaultError {
         VaultError::Objects { address: self.address.to_string(), source }
     }

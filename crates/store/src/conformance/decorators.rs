@@ -5,6 +5,7 @@ mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -222,6 +223,10 @@ impl<L: Layer> LedgerStore for Decorated<L> {
 
     async fn compact(&self, params: Compact) -> Result<Compacted> {
         self.layer.around("compact", || self.inner.compact(params.clone())).await
+    }
+
+    async fn snapshot(&self, to: &Path) -> Result<()> {
+        self.layer.around("snapshot", || self.inner.snapshot(to)).await
     }
 
     fn capabilities(&self) -> Capabilities {

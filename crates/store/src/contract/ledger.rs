@@ -1,6 +1,7 @@
 //! The ledger: counters that are read without counting, and the audit that counts.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
@@ -26,6 +27,10 @@ pub trait LedgerStore {
     /// Gives space that is no longer used back to the disk; says how many bytes the store had before and has now. Refused if there
     /// is no room to do it. That somebody did it is noted once it is done.
     async fn compact(&self, params: Compact) -> Result<Compacted>;
+
+    /// Writes the whole store, as it is at one moment, to an empty file, which is a store of its own then; others go on meanwhile.
+    /// [`Unsupported`](crate::StoreError::Unsupported) where the store is not in a file.
+    async fn snapshot(&self, to: &Path) -> Result<()>;
 
     /// What this backend can do beyond the contract.
     fn capabilities(&self) -> Capabilities;

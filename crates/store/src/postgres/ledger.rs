@@ -1,6 +1,7 @@
 //! The ledger, read as it was written; the health of the database.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
@@ -12,7 +13,7 @@ use super::fault::Fault;
 use super::sql::{Conn, Row, args};
 use super::{PostgresStore, activity, audit, rows, run, schema};
 use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore};
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 
 #[async_trait]
 impl LedgerStore for PostgresStore {
@@ -34,6 +35,10 @@ impl LedgerStore for PostgresStore {
         let bytes = self.read((), |conn, (): &()| Box::pin(size_bytes(conn))).await?;
         self.write((params, bytes), run!(note_compacted)).await?;
         Ok(Compacted { before_bytes: bytes, after_bytes: bytes })
+    }
+
+    async fn snapshot(&self, _: &Path) -> Result<()> {
+        Err(StoreError::Unsupported { place: self.target.place.clone(), what: "a copy in a file" })
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{SqliteStore, activity, audit, compact, schema};
+use super::{SqliteStore, activity, audit, compact, schema, snapshot};
 use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore};
 use crate::error::{Result, StoreError};
 use crate::location::Location;
@@ -50,6 +50,15 @@ impl LedgerStore for SqliteStore {
         let detail = json!({"before_bytes": before_bytes, "after_bytes": after_bytes});
         self.write(move |batch| activity::note(batch, &params.by, ("compact", "store"), &detail, params.now)).await?;
         Ok(compacted)
+    }
+
+    async fn snapshot(&self, to: &Path) -> Result<()> {
+        let Some(readers) = &self.readers else {
+            return Err(StoreError::Unsupported { place: self.location.to_string(), what: "a copy in a file" });
+        };
+        let (view, path, to) = (readers.view().clone(), self.path().to_owned(), to.to_owned());
+        let run = move || snapshot::snapshot(&view, &to).map_err(|fault| fault.into_store_error(&path));
+        tokio::task::spawn_blocking(run).await.map_err(|_| StoreError::Closed)?
     }
 
     fn capabilities(&self) -> Capabilities {

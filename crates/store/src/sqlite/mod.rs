@@ -55,6 +55,7 @@ mod rounds;
 mod rows;
 mod schema;
 mod settlements;
+mod snapshot;
 #[cfg(test)]
 mod steps;
 mod tallies;

@@ -31,6 +31,11 @@ impl Readers {
         Self { path: path.to_owned(), view, identity, idle: Arc::default() }
     }
 
+    /// From where it is read.
+    pub(super) const fn view(&self) -> &View {
+        &self.view
+    }
+
     fn take(&self) -> Result<Connection, Fault> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| connect::reader(&self.view), Ok)
