@@ -65,6 +65,17 @@ pub enum StoreError {
         /// What went wrong last.
         why: String,
     },
+    /// The store stopped to answer at the last moment, and was waited for already: what was asked is written or it is not. Asked again
+    /// under the same ids and tokens, it is written once.
+    #[error(
+        "{place} does not answer: {why}; whether the last that was asked is written is not known, and it may be asked again"
+    )]
+    Unanswered {
+        /// Where.
+        place: String,
+        /// What went wrong last.
+        why: String,
+    },
     /// The disk is full; nothing of the batch was written.
     #[error("the disk is full: {place} could not be written")]
     DiskFull {
@@ -188,6 +199,15 @@ impl StoreError {
         Self::Busy { place: place.to_string(), retry_after: RETRY_AFTER }
     }
 
+    /// The same error about what may have been written all the same.
+    pub(crate) fn unanswered(self) -> Self {
+        match self {
+            Self::Unavailable { place, why } => Self::Unanswered { place, why },
+            Self::Busy { place, .. } => Self::Unanswered { place, why: "it is locked by another process".to_owned() },
+            other => other,
+        }
+    }
+
     /// Whether the verb was refused before it wrote anything, so that others in the same transaction may go on.
     pub(crate) const fn is_refusal(&self) -> bool {
         matches!(
@@ -208,6 +228,7 @@ impl StoreError {
             self,
             Self::Busy { .. }
                 | Self::Unavailable { .. }
+                | Self::Unanswered { .. }
                 | Self::DiskFull { .. }
                 | Self::ReadOnly { .. }
                 | Self::NotAStore { .. }

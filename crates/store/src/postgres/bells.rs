@@ -6,7 +6,7 @@
 //! everything may have changed.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redrive_core::ids::WorkerId;
 use tokio::sync::mpsc;
@@ -26,6 +26,12 @@ const EVERY: Duration = Duration::from_millis(50);
 
 /// How often it is looked whether the connection that listens still does.
 const CHECK: Duration = Duration::from_secs(10);
+
+/// How long it may take to say so.
+const CHECK_MAX: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether others wrote, where a connection cannot listen.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What is heard and told by one handle to a store.
 pub(super) struct Bells {
@@ -147,6 +153,9 @@ pub(super) async fn written_by_others(conn: &Conn, target: &Target, id: WorkerId
 /// Hears of changes on one connection. `known` is how much others had written when everything was known.
 async fn hear(target: &Target, id: WorkerId, bell: &Weak<Bell>, known: Option<i64>) -> Result<(), Fault> {
     let Heard { conn, mut messages } = target.connect_to_hear().await?;
+    if conn.is_pooled() {
+        return look(&conn, target, id, (bell, known)).await;
+    }
     conn.script(&format!("LISTEN {}", channel(target))).await?;
     // Whatever was written before this is not heard of.
     let missed = known != Some(written_by_others(&conn, target, id).await?);
@@ -161,7 +170,32 @@ async fn hear(target: &Target, id: WorkerId, bell: &Weak<Bell>, known: Option<i6
             Ok(Some(AsyncMessage::Notification(notice))) => bell.ring(heard(notice.payload(), &own)),
             Ok(Some(_)) => {}
             Ok(None) => return Err(Fault::Broken("the connection that listens ended".to_owned())),
-            Err(_) => check(&conn, target).await?,
+            Err(_) => tokio::time::timeout(CHECK_MAX, check(&conn, target)).await.unwrap_or(Err(Fault::Silent))?,
+        }
+    }
+}
+
+/// Looks each second whether others wrote, where a pooler gives each transaction another connection: nothing can be heard there. What
+/// they wrote is not known then: everything may have changed.
+async fn look(
+    conn: &Conn,
+    target: &Target,
+    id: WorkerId,
+    (bell, mut known): (&Weak<Bell>, Option<i64>),
+) -> Result<(), Fault> {
+    tracing::info!(place = target.place, "there is a pooler between: changes by others are looked for each second");
+    let mut checked = Instant::now();
+    loop {
+        let written = written_by_others(conn, target, id).await?;
+        let Some(bell) = bell.upgrade().filter(|bell| bell.is_heard()) else { return Ok(()) };
+        if known.replace(written) != Some(written) {
+            bell.ring(Change::ALL);
+        }
+        drop(bell);
+        tokio::time::sleep(LOOK).await;
+        if checked.elapsed() >= CHECK {
+            checked = Instant::now();
+            schema::check(conn, target).await?;
         }
     }
 }

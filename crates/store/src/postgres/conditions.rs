@@ -17,7 +17,7 @@ pub(super) struct Conditions {
 impl Conditions {
     /// Binds a value; says by what name.
     pub(super) fn bind<T: Bind>(&mut self, value: T) -> String {
-        self.values.push(Box::new(value.bind()));
+        self.values.push(Value::new(&value));
         format!("${}", self.values.len())
     }
 

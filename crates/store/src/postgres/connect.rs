@@ -1,19 +1,30 @@
 //! Opening connections.
+//!
+//! Each has a name of its own, by which the server lists it, and a mark: a setting that it brings along when it is made. Where the mark
+//! is not found, somebody else made the connection that answers: a pooler, which may give each transaction another one.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio::task::AbortHandle;
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, SimpleQueryMessage};
 
+use super::conn::Conn;
 use super::fault::Fault;
-use super::sql::Conn;
+use super::watch::Watch;
 use crate::error::StoreError;
 
 /// The schema that has the store, unless another is named.
 pub(super) const NAMESPACE: &str = "redrive";
 
-/// How long a connection may take to be made.
+/// How long the network may take for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// How long it may take until a connection can be used.
+const GREET_MAX: Duration = Duration::from_secs(10);
 
 /// How long what was sent may stay without an answer of the other end's network.
 const UNHEARD_MAX: Duration = Duration::from_secs(10);
@@ -32,6 +43,33 @@ pub(super) struct Target {
     pub(super) schema: String,
     /// The place in words, for messages.
     pub(super) place: String,
+    /// Whether connections are refused that bring a mark along.
+    is_unmarked: Arc<AtomicBool>,
+}
+
+/// The task that reads and writes for a connection. The connection ends with it, whatever is under way.
+pub(super) struct Task(AbortHandle);
+
+impl Task {
+    pub(super) fn end(&self) {
+        self.0.abort();
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A connection that was made.
+struct Made {
+    client: Client,
+    task: Task,
+    messages: mpsc::UnboundedReceiver<AsyncMessage>,
+    /// Under which name the server lists it.
+    name: String,
+    is_pooled: bool,
 }
 
 impl Target {
@@ -46,7 +84,6 @@ impl Target {
             });
         }
         config
-            .application_name("redrive")
             .connect_timeout(CONNECT_MAX)
             .keepalives(true)
             .keepalives_idle(UNHEARD_MAX)
@@ -54,7 +91,7 @@ impl Target {
             .keepalives_retries(3)
             .tcp_user_timeout(UNHEARD_MAX);
         let place = place(&config, namespace);
-        Ok(Self { config, schema: namespace.to_owned(), place })
+        Ok(Self { config, schema: namespace.to_owned(), place, is_unmarked: Arc::default() })
     }
 
     /// A number that stands for the store, for locks that it has in common with nothing else in its database.
@@ -66,28 +103,66 @@ impl Target {
 
     /// Opens a connection. Nothing is set on it that outlasts a transaction: there may be a pooler between.
     pub(super) async fn connect(&self) -> Result<Conn, Fault> {
-        let (client, connection) = self.config.connect(NoTls).await?;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to PostgreSQL ended");
-            }
-        });
-        Ok(Conn::new(client))
+        Ok(self.connect_to_hear().await?.conn)
     }
 
     /// Opens a connection that also hears what others tell.
     pub(super) async fn connect_to_hear(&self) -> Result<Heard, Fault> {
-        let (client, mut connection) = self.config.connect(NoTls).await?;
+        let Made { client, task, messages, name, is_pooled } = self.make().await?;
+        let watch = Watch::new(self.clone(), name, is_pooled);
+        Ok(Heard { conn: Conn::new(client, task, watch, is_pooled), messages })
+    }
+
+    /// The first column of what a statement finds, on a connection that is made for it.
+    pub(super) async fn ask_apart(&self, sql: &str) -> Result<Vec<Option<String>>, Fault> {
+        let made = self.make().await?;
+        first_column(&made.client, sql).await
+    }
+
+    async fn make(&self) -> Result<Made, Fault> {
+        tokio::time::timeout(GREET_MAX, self.make_marked()).await.unwrap_or(Err(Fault::Silent))
+    }
+
+    async fn make_marked(&self) -> Result<Made, Fault> {
+        let mark = format!("{:016x}", RandomState::new().hash_one(&self.schema));
+        if !self.is_unmarked.load(Ordering::Relaxed) {
+            match self.dial(&mark, true).await {
+                Ok(mut made) => {
+                    let found = first_column(&made.client, "SELECT current_setting('redrive.mark', true)").await?;
+                    made.is_pooled = !found.contains(&Some(mark));
+                    return Ok(made);
+                }
+                Err(fault) if !fault.is_unsupported() => return Err(fault),
+                Err(_) => {}
+            }
+        }
+        let made = self.dial(&mark, false).await?;
+        self.is_unmarked.store(true, Ordering::Relaxed);
+        Ok(made)
+    }
+
+    /// Makes a connection; it is taken for one of a pooler.
+    async fn dial(&self, mark: &str, is_marked: bool) -> Result<Made, Fault> {
+        let name = format!("redrive {mark}");
+        let mut config = self.config.clone();
+        config.application_name(&name);
+        if is_marked {
+            let options = config.get_options().map(|given| format!("{given} ")).unwrap_or_default();
+            config.options(format!("{options}-c redrive.mark={mark}"));
+        }
+        let (client, mut connection) = config.connect(NoTls).await?;
         let (heard, messages) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let mut next = std::future::poll_fn(|cx| connection.poll_message(cx));
-            while let Some(Ok(message)) = (&mut next).await {
-                if heard.send(message).is_err() {
-                    return;
+            while let Some(message) = (&mut next).await {
+                match message {
+                    // Most do not listen.
+                    Ok(message) => drop(heard.send(message)),
+                    Err(error) => return tracing::debug!(%error, "a connection to PostgreSQL ended"),
                 }
             }
         });
-        Ok(Heard { conn: Conn::new(client), messages })
+        Ok(Made { client, task: Task(task.abort_handle()), messages, name, is_pooled: true })
     }
 
     /// Begins to read, in one view of the database.
@@ -95,11 +170,16 @@ impl Target {
         format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", self.here())
     }
 
-    /// Begins to write. Plans depend neither on values nor on statistics, which are of another time where queues fill and empty.
+    /// Begins to write. Plans depend neither on values nor on statistics, which are of another time where queues fill and empty. What
+    /// is written comes in bounded pieces, so a limit that is meant for questions does not hold for it; who holds a lock for long is
+    /// named. What is answered is on disk, whatever the server is used to.
     pub(super) fn begin_writing(&self) -> String {
         let here = self.here();
         format!(
-            "BEGIN; {here}; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan"
+            "BEGIN ISOLATION LEVEL READ COMMITTED; {here};
+             SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan;
+             SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s';
+             SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
         )
     }
 
@@ -108,6 +188,15 @@ impl Target {
         let schema = &self.schema;
         format!("SET LOCAL search_path = {schema}, pg_temp; SET LOCAL idle_in_transaction_session_timeout = '60s'")
     }
+}
+
+async fn first_column(client: &Client, sql: &str) -> Result<Vec<Option<String>>, Fault> {
+    let answers = client.simple_query(sql).await?;
+    let first = |answer| match answer {
+        SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
+        _ => None,
+    };
+    Ok(answers.into_iter().filter_map(first).collect())
 }
 
 /// The place in words, without a password.

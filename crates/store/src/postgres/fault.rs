@@ -12,6 +12,8 @@ pub(super) enum Fault {
     Sql(tokio_postgres::Error),
     /// A refusal.
     Store(StoreError),
+    /// Nobody answers on a connection that was made.
+    Silent,
     /// A row that must be there is not.
     NoRow,
     /// Something in a row that cannot be.
@@ -42,6 +44,10 @@ impl From<serde_json::Error> for Fault {
     }
 }
 
+/// Beginnings of what PostgreSQL calls the end of a connection: something on the way, a server that stops or does not take more, a
+/// transaction that rested for too long or took too long.
+const LOST: [&str; 5] = ["08", "57P", "53300", "25P03", "25P04"];
+
 impl Fault {
     /// What PostgreSQL calls it, if it was asked.
     fn code(&self) -> Option<&SqlState> {
@@ -51,14 +57,35 @@ impl Fault {
         }
     }
 
+    /// Whether it is the server's word, or that of a pooler.
+    pub(super) fn is_said(&self) -> bool {
+        self.code().is_some()
+    }
+
+    /// Whether somebody on the way knows less than a server does.
+    pub(super) fn is_unsupported(&self) -> bool {
+        self.code().is_some_and(|code| [SqlState::PROTOCOL_VIOLATION, SqlState::FEATURE_NOT_SUPPORTED].contains(code))
+    }
+
+    /// Whether nothing can be written on this connection; on another it may be possible.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+    }
+
+    /// Whether somebody or a limit of the server's ended a statement.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.code() == Some(&SqlState::QUERY_CANCELED)
+    }
+
     /// Whether the connection is gone, or the server is for now: the same may go through on another connection.
     pub(super) fn is_lost(&self) -> bool {
         match self {
             Self::Sql(error) => match error.code() {
-                Some(code) => ["08", "57P"].iter().any(|class| code.code().starts_with(class)) || is_full(code),
+                Some(code) => LOST.iter().any(|class| code.code().starts_with(class)),
                 // What fails without the server's word failed on the way, unless a value could not be written or read.
                 None => error.is_closed() || error.source_is_io(),
             },
+            Self::Silent => true,
             _ => false,
         }
     }
@@ -67,7 +94,7 @@ impl Fault {
     pub(super) fn is_crossed(&self) -> bool {
         let crossed =
             [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::LOCK_NOT_AVAILABLE];
-        self.code().is_some_and(|code| crossed.contains(code))
+        self.is_cancelled() || self.code().is_some_and(|code| crossed.contains(code))
     }
 
     /// The error as callers see it.
@@ -92,11 +119,6 @@ impl Fault {
     }
 }
 
-/// Whether the server takes no more connections.
-fn is_full(code: &SqlState) -> bool {
-    *code == SqlState::TOO_MANY_CONNECTIONS
-}
-
 /// What went wrong, in the words of whoever noticed.
 fn said(fault: &Fault) -> String {
     match fault {
@@ -106,6 +128,7 @@ fn said(fault: &Fault) -> String {
                 .map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),
         },
         Fault::Store(error) => error.to_string(),
+        Fault::Silent => "nobody answers on a connection that was made".to_owned(),
         Fault::NoRow => "a row that must be there is not".to_owned(),
         Fault::Broken(what) => what.clone(),
     }

@@ -1,6 +1,7 @@
 //! The backend that workers on many machines share: a schema of its own in a PostgreSQL database, version 13 or later.
 //!
-//! - `connect`: opening connections; `schema`: tables and their versions; `sql`: statements, values and rows
+//! - `connect`: opening connections; `conn`: asking on one; `watch`: noticing one that went silent; `sql`: values and rows
+//! - `schema`: tables and their versions
 //! - `writer`: the one connection that writes, with group commit; `batch`: one of its transactions; `patience`: waiting for a server
 //! - `readers`: reading beside the writer; `bells`: telling other processes what was written, and hearing of it
 //! - one file per noun of the contract; `rows`: from rows to types; `conditions`: from filters to SQL; `fault`: errors on their
@@ -19,6 +20,7 @@ mod cause_views;
 mod causes;
 mod clock;
 mod conditions;
+mod conn;
 mod connect;
 mod counts;
 mod dead;
@@ -52,6 +54,7 @@ mod tallies;
 mod tasks;
 mod traffic;
 mod tries;
+mod watch;
 mod workers;
 mod writer;
 
@@ -153,6 +156,7 @@ impl PostgresStore {
 /// Connects, and brings the store to the newest version; says how much others have written.
 async fn prepare(target: &Target, id: WorkerId, options: Options) -> Result<(Conn, i64), Fault> {
     let conn = target.connect().await?;
+    schema::check_encoding(&conn, target).await?;
     schema::migrate(&conn, target, options.create).await?;
     let written = bells::written_by_others(&conn, target, id).await?;
     Ok((conn, written))

@@ -9,26 +9,27 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The first and the longest rest.
 const RESTS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// How long somebody has waited.
+/// How long somebody has waited, since something first went wrong.
 pub(super) struct Patience {
-    since: Instant,
+    since: Option<Instant>,
     rest: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { since: Instant::now(), rest: RESTS.0 }
+        Self { since: None, rest: RESTS.0 }
     }
 }
 
 impl Patience {
     /// Rests; says whether it is worth another try.
     pub(super) async fn rest(&mut self) -> bool {
-        if self.since.elapsed() >= PATIENCE {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= PATIENCE {
             return false;
         }
         // Those who lost the same server do not all come back at the same moment.
-        let uneven = RandomState::new().hash_one(self.since) % 512;
+        let uneven = RandomState::new().hash_one(since) % 512;
         tokio::time::sleep(self.rest.mul_f64(0.5 + uneven as f64 / 512.0)).await;
         self.rest = (self.rest * 2).min(RESTS.1);
         true

@@ -52,6 +52,10 @@ impl Readers {
                 Ok(value) => return Ok(value),
                 Err(fault) => fault,
             };
+            if fault.is_cancelled() {
+                let what = "what was asked, which takes longer than the server's statement_timeout,".to_owned();
+                return Err(StoreError::TooBroad { what });
+            }
             if !(fault.is_lost() || fault.is_crossed()) || !patience.rest().await {
                 return Err(fault.into_store_error(&self.target.place));
             }
@@ -65,8 +69,14 @@ impl Readers {
         let conn = self.take().await?;
         conn.script(&self.target.begin_reading()).await?;
         let value = run(&conn, params).await;
-        conn.script(if value.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+        if value.as_ref().is_err_and(Fault::is_lost) {
+            return value;
+        }
+        // Nothing was written: who cannot say so is let go of, and what was read holds.
+        let ended = conn.script(if value.is_ok() { "COMMIT" } else { "ROLLBACK" }).await;
+        if ended.is_ok() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+        }
         value
     }
 }

@@ -14,6 +14,18 @@ pub(super) fn newest_version() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
+/// Refuses a database that cannot keep every text as it is.
+pub(super) async fn check_encoding(conn: &Conn, target: &Target) -> Result<(), Fault> {
+    let encoding: String =
+        conn.query_one("SELECT current_setting('server_encoding')", args![], |row| row.get(0)).await?;
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    let why =
+        format!("its database keeps text as {encoding}, and a store needs one that was made with ENCODING 'UTF8'");
+    Err(StoreError::NotAStore { place: target.place.clone(), why }.into())
+}
+
 /// Checks that the schema is a store this build understands, and brings it to the newest version. Makes one if asked to.
 pub(super) async fn migrate(conn: &Conn, target: &Target, create: bool) -> Result<(), Fault> {
     if check(conn, target).await? == Some(newest_version()) {

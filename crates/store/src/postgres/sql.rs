@@ -1,20 +1,17 @@
-//! A connection, the values that go into its statements and the rows that come out of them.
+//! The values that go into statements and the rows that come out of them.
 //!
 //! Integers fit columns of any width, ids are `uuid`, hashes `bytea`, times milliseconds. PostgreSQL keeps no zero characters in
 //! text: they are kept as their picture.
 
-use std::collections::HashMap;
 use std::error::Error;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use redrive_core::ids::{JobId, LeaseToken, ReplayId, TryId, WorkerId};
 use redrive_core::payloads::PayloadHash;
 use redrive_core::time::Timestamp;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type};
-use tokio_postgres::{Client, Statement};
 
+pub(super) use super::conn::Conn;
 use super::fault::Fault;
 
 /// The values of a statement, as [`args!`] makes them.
@@ -22,124 +19,28 @@ pub(super) trait Args: AsRef<[Value]> + Send {}
 
 impl<T: AsRef<[Value]> + Send> Args for T {}
 
-/// A value as it is bound.
-pub(super) type Value = Box<dyn ToSql + Send + Sync>;
+/// A value as it is bound, and its type: who cannot have a statement prepared has to say of what types its values are.
+pub(super) struct Value {
+    pub(super) value: Box<dyn ToSql + Send + Sync>,
+    pub(super) of: Type,
+}
+
+impl Value {
+    pub(super) fn new<T: Bind + ?Sized>(value: &T) -> Self {
+        Self { value: Box::new(value.bind()), of: T::Sql::TYPE }
+    }
+}
 
 /// Binds values to a statement, in their order.
 macro_rules! args {
     ($($value:expr),* $(,)?) => {
-        Vec::<$crate::postgres::sql::Value>::from([$(Box::new($crate::postgres::sql::Bind::bind(&$value)) as _),*])
+        Vec::<$crate::postgres::sql::Value>::from([$($crate::postgres::sql::Value::new(&$value)),*])
     };
 }
 pub(super) use args;
 
-/// A connection that keeps its statements prepared.
-pub(super) struct Conn {
-    client: Client,
-    statements: Mutex<HashMap<String, Statement>>,
-    changed: AtomicU64,
-}
-
-/// At most so many statements are kept prepared: some are written for one filter.
-const STATEMENTS_MAX: usize = 512;
-
-impl Conn {
-    pub(super) fn new(client: Client) -> Self {
-        Self { client, statements: Mutex::default(), changed: AtomicU64::new(0) }
-    }
-
-    /// Whether nothing can be asked here any more.
-    pub(super) fn is_closed(&self) -> bool {
-        self.client.is_closed()
-    }
-
-    /// How many rows were written so far.
-    pub(super) fn changed(&self) -> u64 {
-        self.changed.load(Ordering::Relaxed)
-    }
-
-    async fn statement(&self, sql: &str) -> Result<Statement, Fault> {
-        let known = || self.statements.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known().get(sql).cloned();
-        if let Some(statement) = found {
-            return Ok(statement);
-        }
-        let statement = self.client.prepare(sql).await?;
-        let mut known = known();
-        if known.len() >= STATEMENTS_MAX {
-            known.clear();
-        }
-        known.insert(sql.to_owned(), statement.clone());
-        Ok(statement)
-    }
-
-    /// Runs statements without values, one after another.
-    pub(super) async fn script(&self, sql: &str) -> Result<(), Fault> {
-        Ok(self.client.batch_execute(sql).await?)
-    }
-
-    /// Runs a statement; says how many rows it wrote.
-    pub(super) async fn execute(&self, sql: &str, args: impl Args) -> Result<u64, Fault> {
-        let statement = self.statement(sql).await?;
-        let rows = self.client.execute_raw(&statement, values(args.as_ref())).await?;
-        self.changed.fetch_add(rows, Ordering::Relaxed);
-        Ok(rows)
-    }
-
-    async fn rows(&self, sql: &str, args: impl Args) -> Result<Vec<tokio_postgres::Row>, Fault> {
-        let statement = self.statement(sql).await?;
-        let args: Vec<_> = values(args.as_ref()).collect();
-        let rows = self.client.query(&statement, &args).await?;
-        if !sql.trim_start().starts_with("SELECT") {
-            self.changed.fetch_add(rows.len() as u64, Ordering::Relaxed);
-        }
-        Ok(rows)
-    }
-
-    /// All rows of a statement.
-    pub(super) async fn query<T>(
-        &self,
-        sql: &str,
-        args: impl Args,
-        mut read: impl FnMut(&Row<'_>) -> Result<T, Fault> + Send,
-    ) -> Result<Vec<T>, Fault> {
-        let rows = self.rows(sql, args).await?;
-        rows.iter().map(|row| read(&Row(row))).collect()
-    }
-
-    /// The first row of a statement, if it has one.
-    pub(super) async fn query_opt<T>(
-        &self,
-        sql: &str,
-        args: impl Args,
-        read: impl FnOnce(&Row<'_>) -> Result<T, Fault> + Send,
-    ) -> Result<Option<T>, Fault> {
-        let rows = self.rows(sql, args).await?;
-        rows.first().map(|row| read(&Row(row))).transpose()
-    }
-
-    /// The first row of a statement that has one.
-    pub(super) async fn query_one<T>(
-        &self,
-        sql: &str,
-        args: impl Args,
-        read: impl FnOnce(&Row<'_>) -> Result<T, Fault> + Send,
-    ) -> Result<T, Fault> {
-        self.query_opt(sql, args, read).await?.ok_or(Fault::NoRow)
-    }
-
-    /// Whether a statement has a row.
-    pub(super) async fn exists(&self, sql: &str, args: impl Args) -> Result<bool, Fault> {
-        Ok(!self.rows(sql, args).await?.is_empty())
-    }
-}
-
-fn values(args: &[Value]) -> impl ExactSizeIterator<Item = &(dyn ToSql + Sync)> {
-    args.iter().map(|value| &**value as &(dyn ToSql + Sync))
-}
-
 /// A row.
-pub(super) struct Row<'a>(&'a tokio_postgres::Row);
+pub(super) struct Row<'a>(pub(super) &'a tokio_postgres::Row);
 
 impl Row<'_> {
     /// The value of a column.
@@ -200,7 +101,7 @@ fn narrowed<T: TryFrom<i64>>(Int(int): Int) -> Result<T, Fault> {
 /// A value that can be bound.
 pub(super) trait Bind {
     /// What it is bound as.
-    type Sql: ToSql + Send + Sync + 'static;
+    type Sql: Typed + ToSql + Send + Sync + 'static;
 
     fn bind(&self) -> Self::Sql;
 }
@@ -268,6 +169,39 @@ impl<T: Bind> Bind for [T] {
     fn bind(&self) -> Self::Sql {
         self.iter().map(Bind::bind).collect()
     }
+}
+
+/// What PostgreSQL calls the type of a value, and that of many of them.
+pub(super) trait Typed {
+    const TYPE: Type;
+    const ARRAY: Type;
+}
+
+macro_rules! typed {
+    ($($sql:ty: $of:ident, $many:ident;)*) => {
+        $(impl Typed for $sql {
+            const TYPE: Type = Type::$of;
+            const ARRAY: Type = Type::$many;
+        })*
+    };
+}
+
+typed! {
+    Int: INT8, INT8_ARRAY;
+    bool: BOOL, BOOL_ARRAY;
+    String: TEXT, TEXT_ARRAY;
+    Vec<u8>: BYTEA, BYTEA_ARRAY;
+    Id: UUID, UUID_ARRAY;
+}
+
+impl<T: Typed> Typed for Option<T> {
+    const TYPE: Type = T::TYPE;
+    const ARRAY: Type = T::ARRAY;
+}
+
+impl<T: Typed> Typed for Vec<T> {
+    const TYPE: Type = T::ARRAY;
+    const ARRAY: Type = T::ARRAY;
 }
 
 /// Bytes that are no array of numbers.

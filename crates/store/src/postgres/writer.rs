@@ -177,13 +177,14 @@ impl Work {
                 Err(fault) => fault,
             };
             self.known.forget();
-            if fault.is_lost() {
+            if fault.is_lost() || fault.is_read_only() {
                 self.conn = None;
             } else {
                 self.roll_back().await;
             }
             if !(fault.is_lost() || fault.is_crossed()) || !patience.rest().await {
-                return Err(fault.into_store_error(&self.target.place));
+                let error = fault.into_store_error(&self.target.place);
+                return Err(if unanswered.is_some() { error.unanswered() } else { error });
             }
         }
     }
@@ -221,6 +222,9 @@ impl Work {
             return Ok(Arc::clone(conn));
         }
         let conn = Arc::new(self.target.connect().await?);
+        if self.is_noted {
+            self.end_former(&conn).await;
+        }
         self.conn = Some(Arc::clone(&conn));
         Ok(conn)
     }
@@ -260,11 +264,30 @@ impl Work {
         Ok(())
     }
 
-    /// Whether the last group was written, once the server process that may still be at it has ended.
+    /// Ends the server's processes that still have, or wait for, the row of this process: those of connections that were lost, which the
+    /// server may not have noticed for minutes. What they were about to commit, they did or they did not: the row tells.
+    async fn end_former(&self, conn: &Conn) {
+        let sql = format!(
+            "SELECT pg_terminate_backend(l.pid) FROM {}.sender s
+             JOIN pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = s.xmax
+             WHERE s.id = $1 AND l.pid <> pg_backend_pid()",
+            self.target.schema
+        );
+        if let Err(fault) = conn.exists(&sql, args![self.id]).await {
+            tracing::debug!(?fault, "the connection before this one is left to the server");
+        }
+    }
+
+    /// Whether the last group was written, once the server process that may still be at it has ended. It is waited for even if it makes
+    /// the row: it may have been taken away.
     async fn was_written(&self, conn: &Conn) -> Result<bool, Fault> {
-        let sql = format!("SELECT last FROM {}.sender WHERE id = $1 FOR UPDATE", self.target.schema);
-        let last: Option<i64> = conn.query_opt(&sql, args![self.id], |row| row.get(0)).await?;
-        Ok(last == Some(self.group))
+        let sql = format!(
+            "INSERT INTO {}.sender (id, last) VALUES ($1, 0)
+             ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING last",
+            self.target.schema
+        );
+        let last: i64 = conn.query_one(&sql, args![self.id], |row| row.get(0)).await?;
+        Ok(last == self.group)
     }
 
     async fn roll_back(&mut self) {

@@ -1,0 +1,161 @@
+//! A connection, and asking on it.
+//!
+//! Statements are kept prepared where the server's end stays the same. Behind a pooler that gives each transaction another one, a
+//! name of ours may stand there for a statement of somebody else's: each statement is sent whole then.
+
+use std::collections::HashMap;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::TryStreamExt;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, RowStream, Statement};
+
+use super::connect::Task;
+use super::fault::Fault;
+use super::sql::{Args, Row, Value};
+use super::watch::Watch;
+
+/// A connection.
+pub(super) struct Conn {
+    client: Client,
+    task: Task,
+    watch: Watch,
+    is_pooled: bool,
+    statements: Mutex<HashMap<String, Statement>>,
+    changed: AtomicU64,
+}
+
+/// At most so many statements are kept prepared: some are written for one filter.
+const STATEMENTS_MAX: usize = 512;
+
+impl Conn {
+    pub(super) fn new(client: Client, task: Task, watch: Watch, is_pooled: bool) -> Self {
+        Self { client, task, watch, is_pooled, statements: Mutex::default(), changed: AtomicU64::new(0) }
+    }
+
+    /// Whether nothing can be asked here any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Whether each transaction may meet another process of the server.
+    pub(super) const fn is_pooled(&self) -> bool {
+        self.is_pooled
+    }
+
+    /// How many rows were written so far.
+    pub(super) fn changed(&self) -> u64 {
+        self.changed.load(Ordering::Relaxed)
+    }
+
+    /// Waits for an answer while the server works on it.
+    async fn answer<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Fault> {
+        match self.watch.answer(answer).await {
+            Some(answer) => Ok(answer?),
+            None => {
+                self.task.end();
+                Err(Fault::Silent)
+            }
+        }
+    }
+
+    async fn statement(&self, sql: &str) -> Result<Statement, Fault> {
+        let known = || self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().get(sql).cloned();
+        if let Some(statement) = found {
+            return Ok(statement);
+        }
+        let statement = self.answer(self.client.prepare(sql)).await?;
+        let mut known = known();
+        if known.len() >= STATEMENTS_MAX {
+            known.clear();
+        }
+        known.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// Runs statements without values, one after another.
+    pub(super) async fn script(&self, sql: &str) -> Result<(), Fault> {
+        self.answer(self.client.batch_execute(sql)).await
+    }
+
+    async fn ask(&self, sql: &str, args: &[Value]) -> Result<RowStream, Fault> {
+        if self.is_pooled {
+            return self.answer(self.client.query_typed_raw(sql, typed(args))).await;
+        }
+        let statement = self.statement(sql).await?;
+        self.answer(self.client.query_raw(&statement, values(args))).await
+    }
+
+    /// Runs a statement; says how many rows it wrote.
+    pub(super) async fn execute(&self, sql: &str, args: impl Args) -> Result<u64, Fault> {
+        let mut answers = pin!(self.ask(sql, args.as_ref()).await?);
+        while self.next(&mut answers).await?.is_some() {}
+        let rows = answers.rows_affected().unwrap_or(0);
+        self.changed.fetch_add(rows, Ordering::Relaxed);
+        Ok(rows)
+    }
+
+    async fn rows(&self, sql: &str, args: impl Args) -> Result<Vec<tokio_postgres::Row>, Fault> {
+        let mut answers = pin!(self.ask(sql, args.as_ref()).await?);
+        let mut rows = Vec::new();
+        while let Some(row) = self.next(&mut answers).await? {
+            rows.push(row);
+        }
+        if !sql.trim_start().starts_with("SELECT") {
+            self.changed.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        }
+        Ok(rows)
+    }
+
+    async fn next(&self, answers: &mut Pin<&mut RowStream>) -> Result<Option<tokio_postgres::Row>, Fault> {
+        self.answer(answers.try_next()).await
+    }
+
+    /// All rows of a statement.
+    pub(super) async fn query<T>(
+        &self,
+        sql: &str,
+        args: impl Args,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, Fault> + Send,
+    ) -> Result<Vec<T>, Fault> {
+        let rows = self.rows(sql, args).await?;
+        rows.iter().map(|row| read(&Row(row))).collect()
+    }
+
+    /// The first row of a statement, if it has one.
+    pub(super) async fn query_opt<T>(
+        &self,
+        sql: &str,
+        args: impl Args,
+        read: impl FnOnce(&Row<'_>) -> Result<T, Fault> + Send,
+    ) -> Result<Option<T>, Fault> {
+        let rows = self.rows(sql, args).await?;
+        rows.first().map(|row| read(&Row(row))).transpose()
+    }
+
+    /// The first row of a statement that has one.
+    pub(super) async fn query_one<T>(
+        &self,
+        sql: &str,
+        args: impl Args,
+        read: impl FnOnce(&Row<'_>) -> Result<T, Fault> + Send,
+    ) -> Result<T, Fault> {
+        self.query_opt(sql, args, read).await?.ok_or(Fault::NoRow)
+    }
+
+    /// Whether a statement has a row.
+    pub(super) async fn exists(&self, sql: &str, args: impl Args) -> Result<bool, Fault> {
+        Ok(!self.rows(sql, args).await?.is_empty())
+    }
+}
+
+fn values(args: &[Value]) -> impl ExactSizeIterator<Item = &(dyn ToSql + Sync)> {
+    args.iter().map(|arg| &*arg.value as &(dyn ToSql + Sync))
+}
+
+fn typed(args: &[Value]) -> impl Iterator<Item = (&(dyn ToSql + Sync), Type)> {
+    values(args).zip(args.iter().map(|arg| arg.of.clone()))
+}
