@@ -39,6 +39,7 @@ fn way_out(error: &StoreError) -> &'static str {
         StoreError::Unavailable { .. } => {
             "; look after it and run the same command again, nothing that was acknowledged is lost"
         }
+        StoreError::Unanswered { .. } => "; look after it and run the same command again, no task is taken in twice",
         StoreError::DiskFull { .. } => {
             "; make room and run the same command again, nothing that was acknowledged is lost"
         }

@@ -67,9 +67,7 @@ pub enum StoreError {
     },
     /// The store stopped to answer at the last moment, and was waited for already: what was asked is written or it is not. Asked again
     /// under the same ids and tokens, it is written once.
-    #[error(
-        "{place} does not answer: {why}; whether the last that was asked is written is not known, and it may be asked again"
-    )]
+    #[error("{place} does not answer: {why}; whether what was asked last is written is not known")]
     Unanswered {
         /// Where.
         place: String,
