@@ -55,6 +55,7 @@ fn way_out(error: &StoreError) -> &'static str {
         | StoreError::ReadOnly { .. }
         | StoreError::AmbiguousCause(_)
         | StoreError::InvalidLocation { .. }
+        | StoreError::InvalidAddress { .. }
         | StoreError::InvalidCursor(_)
         | StoreError::IllegalMove(_)
         | StoreError::Closed

@@ -36,7 +36,7 @@ pub struct Redrive {
 }
 
 impl Redrive {
-    /// Opens the store at an address, `sqlite:PATH` or `memory:`, and makes it if it is not there.
+    /// Opens the store at an address, `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`, and makes it if it is not there.
     pub async fn open(address: &str) -> Result<Self, Error> {
         Ok(Self::over(redrive_store::open(address, Options::create()).await?))
     }

@@ -169,6 +169,14 @@ pub enum StoreError {
         /// The addresses that are understood.
         known: String,
     },
+    /// The address of a store with something wrong in it.
+    #[error("the store {address} cannot be: {why}")]
+    InvalidAddress {
+        /// The address, without a password.
+        address: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A cursor that no list has given out.
     #[error("{0:?} is not a cursor: use the one that the list before it printed")]
     InvalidCursor(String),

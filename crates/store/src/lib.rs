@@ -6,7 +6,8 @@
 //! - [`contract`]: the verbs, one file per noun
 //! - [`sqlite`]: the embedded backend, on a file or in memory
 //! - [`postgres`]: the backend that workers on many machines share
-//! - [`location`]: where a store is, as text, and the table of backends: `sqlite:PATH`, `memory:`
+//! - [`location`]: where a store is, as text, and the table of backends: `sqlite:PATH`, `memory:`,
+//!   `postgres://USER@HOST/DATABASE`
 //! - [`error`]: what can go wrong, as far as a caller can act on it
 //! - `conformance`: the suite that every backend runs unchanged (feature `conformance`)
 

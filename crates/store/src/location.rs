@@ -7,8 +7,11 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use redrive_core::secrets::Secrets;
+
 use crate::contract::Store;
 use crate::error::{Result, StoreError};
+use crate::postgres::{PostgresStore, address};
 use crate::sqlite::SqliteStore;
 
 /// How a store is opened.
@@ -27,8 +30,13 @@ impl Options {
 }
 
 /// The backends, by the scheme of their addresses.
-const SCHEMES: &[Scheme] =
-    &[Scheme { name: "sqlite", rest: "PATH", open: open_file }, Scheme { name: "memory", rest: "", open: open_memory }];
+const SCHEMES: &[Scheme] = &[
+    Scheme { name: "sqlite", rest: "PATH", open: open_file },
+    Scheme { name: "memory", rest: "", open: open_memory },
+    Scheme { name: POSTGRES, rest: "//USER@HOST/DATABASE", open: open_postgres },
+];
+
+const POSTGRES: &str = "postgres";
 
 type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Store>>> + Send>>;
 
@@ -40,7 +48,7 @@ struct Scheme {
     open: fn(String, Options) -> Opening,
 }
 
-/// The address of a store, of a scheme that is known.
+/// The address of a store, of a scheme that is known. It is printed without a password.
 #[derive(Clone)]
 pub struct Location {
     scheme: &'static Scheme,
@@ -58,6 +66,16 @@ impl Location {
         Self { scheme: &SCHEMES[1], rest: String::new() }
     }
 
+    /// Whether workers on other machines can have the same store.
+    pub fn is_shared(&self) -> bool {
+        self.scheme.name == POSTGRES
+    }
+
+    /// Opens the store.
+    pub async fn open(&self, options: Options) -> Result<Arc<dyn Store>> {
+        (self.scheme.open)(self.rest.clone(), options).await
+    }
+
     /// The file that the store is in, if it is in one.
     pub fn file(&self) -> Option<&Path> {
         (self.scheme.name == SCHEMES[0].name).then(|| Path::new(&self.rest))
@@ -69,10 +87,19 @@ impl FromStr for Location {
 
     fn from_str(text: &str) -> Result<Self> {
         let found = text.split_once(':').and_then(|(name, rest)| {
-            let fits = |scheme: &&Scheme| scheme.name == name && scheme.rest.is_empty() == rest.is_empty();
+            let name = if name == "postgresql" { POSTGRES } else { name };
+            let fits = |scheme: &&Scheme| {
+                let is_whole = scheme.rest.is_empty() == rest.is_empty();
+                scheme.name == name && is_whole && (rest.starts_with("//") || !scheme.rest.starts_with("//"))
+            };
             Some(Self { scheme: SCHEMES.iter().find(fits)?, rest: rest.trim_start_matches("//").to_owned() })
         });
-        found.ok_or_else(|| StoreError::InvalidLocation { text: text.to_owned(), known: known() })
+        let unknown = || StoreError::InvalidLocation { text: Secrets::default().mask(text), known: known() };
+        let found = found.ok_or_else(unknown)?;
+        if found.is_shared() {
+            address::check(&postgres(&found.rest))?;
+        }
+        Ok(found)
     }
 }
 
@@ -84,7 +111,10 @@ fn known() -> String {
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.scheme.name, self.rest)
+        match self.is_shared() {
+            true => f.write_str(&address::shown(&postgres(&self.rest))),
+            false => write!(f, "{}:{}", self.scheme.name, self.rest),
+        }
     }
 }
 
@@ -107,8 +137,7 @@ pub fn payloads_beside(store: &Path) -> PathBuf {
 
 /// Opens the store at an address.
 pub async fn open(address: &str, options: Options) -> Result<Arc<dyn Store>> {
-    let Location { scheme, rest } = address.parse()?;
-    (scheme.open)(rest, options).await
+    address.parse::<Location>()?.open(options).await
 }
 
 fn open_file(path: String, options: Options) -> Opening {
@@ -121,6 +150,15 @@ fn open_file(path: String, options: Options) -> Opening {
 
 fn open_memory(_: String, _: Options) -> Opening {
     Box::pin(async { Ok(Arc::new(SqliteStore::in_memory()?) as Arc<dyn Store>) })
+}
+
+fn open_postgres(rest: String, options: Options) -> Opening {
+    Box::pin(async move { Ok(Arc::new(PostgresStore::open(&postgres(&rest), None, options).await?) as Arc<dyn Store>) })
+}
+
+/// The address of a store in PostgreSQL, whole again.
+fn postgres(rest: &str) -> String {
+    format!("{POSTGRES}://{rest}")
 }
 
 #[cfg(test)]
@@ -136,10 +174,20 @@ mod tests {
             assert_eq!(location.file(), Some(Path::new(path)));
         }
         assert_eq!(Location::memory().file(), None);
-        for bad in ["", "sqlite:", "memory:x", "a.db", "redis:x"] {
+        for bad in ["", "sqlite:", "memory:x", "a.db", "redis:x", "postgres:db", "postgre://me:s3cret@db/x"] {
             let error = bad.parse::<Location>().expect_err(bad).to_string();
-            assert!(error.contains("sqlite:PATH or memory:"), "{error}");
+            assert!(error.contains("sqlite:PATH or memory:") && !error.contains("s3cret"), "{error}");
         }
+    }
+
+    #[test]
+    fn an_address_is_printed_without_its_password() {
+        let location: Location = "postgresql://me:s3cret@db/x?schema=one".parse().expect("an address");
+        assert_eq!(location.to_string(), "postgres://me:***@db/x?schema=one");
+        assert_eq!(format!("{location:?}"), location.to_string());
+        assert!(location.is_shared() && location.file().is_none() && !Location::memory().is_shared());
+        let wrong = "postgres://me:s3cret@db/x?sslmod=disable".parse::<Location>().expect_err("a typo").to_string();
+        assert!(wrong.contains("`sslmode`") && !wrong.contains("s3cret"), "{wrong}");
     }
 
     #[tokio::test]

@@ -132,7 +132,7 @@ async fn a_store_is_made_only_if_asked_to_and_only_where_nothing_else_is() {
     let newer = refusal(&schema, Options::create()).await;
     assert!(matches!(newer, StoreError::NewerSchema { found: 999, .. }), "{newer}");
     let injected = refusal("a; DROP SCHEMA public", Options::create()).await;
-    assert!(matches!(injected, StoreError::InvalidLocation { .. }), "{injected}");
+    assert!(matches!(injected, StoreError::InvalidAddress { .. }), "{injected}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 #[derive(Clone, Debug, Args)]
 pub struct Global {
-    /// Where the tasks are kept: sqlite:PATH or memory:
+    /// Where the tasks are kept: sqlite:PATH, postgres://USER@HOST/DATABASE or memory:
     #[arg(long, global = true, env = "REDRIVE_STORE", value_name = "STORE", help_heading = "Global options")]
     pub store: Option<String>,
     /// The configuration file [default: redrive.toml, if it is in the current folder]

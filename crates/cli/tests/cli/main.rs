@@ -33,6 +33,9 @@ mod polling_guide;
 #[allow(dead_code, reason = "another test binary needs the rest")]
 #[path = "../../../redrive/tests/support/misbehaving/ports.rs"]
 mod ports;
+mod postgres;
+#[path = "../../../store/tests/support/server.rs"]
+mod postgres_server;
 mod proxies;
 mod pty;
 mod read_only;

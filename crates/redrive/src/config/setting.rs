@@ -94,14 +94,14 @@ impl Setting {
 
     /// Opens the store that is there.
     pub async fn redrive_existing(&self) -> Result<Redrive, Error> {
-        let redrive = Redrive::over(redrive_store::open(&self.location.to_string(), Options::default()).await?);
+        let redrive = Redrive::over(self.location.open(Options::default()).await?);
         redrive.alerts.replace(self.watched_by_workers());
         Ok(redrive)
     }
 
     /// Opens the store, and makes it if need be.
     pub async fn redrive(&self) -> Result<Redrive, Error> {
-        let redrive = Redrive::open(&self.location.to_string()).await?;
+        let redrive = Redrive::over(self.location.open(Options::create()).await?);
         redrive.alerts.replace(self.watched_by_workers());
         Ok(redrive)
     }

@@ -12,22 +12,13 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, SimpleQueryMessage};
 
+use super::address::Address;
 use super::conn::Conn;
 use super::fault::Fault;
 use super::watch::Watch;
-use crate::error::StoreError;
 
-/// The schema that has the store, unless another is named.
-pub(super) const NAMESPACE: &str = "redrive";
-
-/// How long the network may take for a connection.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
-
-/// How long it may take until a connection can be used.
-const GREET_MAX: Duration = Duration::from_secs(10);
-
-/// How long what was sent may stay without an answer of the other end's network.
-const UNHEARD_MAX: Duration = Duration::from_secs(10);
+/// How much longer than the network may take for a connection it may take until it can be used.
+const GREET_MAX: Duration = Duration::from_secs(5);
 
 /// A connection, and what others tell on it.
 pub(super) struct Heard {
@@ -38,7 +29,9 @@ pub(super) struct Heard {
 /// Which server, database and schema.
 #[derive(Clone)]
 pub(super) struct Target {
-    config: Config,
+    /// The servers, to be tried in this order.
+    servers: Arc<Vec<Config>>,
+    connect_max: Duration,
     /// The schema, as it is written in statements.
     pub(super) schema: String,
     /// The place in words, for messages.
@@ -72,28 +65,14 @@ struct Made {
     is_pooled: bool,
 }
 
-impl Target {
-    /// A schema of a database; its name needs no quotes.
-    pub(super) fn new(mut config: Config, namespace: &str) -> Result<Self, StoreError> {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        if namespace.is_empty() || namespace.len() > 63 || !namespace.chars().all(plain) {
-            let text = format!("schema {namespace}");
-            return Err(StoreError::InvalidLocation {
-                text,
-                known: "a schema of small letters, digits and _".to_owned(),
-            });
-        }
-        config
-            .connect_timeout(CONNECT_MAX)
-            .keepalives(true)
-            .keepalives_idle(UNHEARD_MAX)
-            .keepalives_interval(Duration::from_secs(2))
-            .keepalives_retries(3)
-            .tcp_user_timeout(UNHEARD_MAX);
-        let place = place(&config, namespace);
-        Ok(Self { config, schema: namespace.to_owned(), place, is_unmarked: Arc::default() })
+impl From<Address> for Target {
+    fn from(address: Address) -> Self {
+        let Address { servers, schema, connect_max, place } = address;
+        Self { servers: Arc::new(servers), connect_max, schema, place, is_unmarked: Arc::default() }
     }
+}
 
+impl Target {
     /// A number that stands for the store, for locks that it has in common with nothing else in its database.
     pub(super) fn lock(&self) -> i64 {
         let hash = blake3::derive_key("redrive: the lock of a schema", self.schema.as_bytes());
@@ -119,14 +98,23 @@ impl Target {
         first_column(&made.client, sql).await
     }
 
+    /// Makes a connection to the first server that takes it. One that refuses the user or the database refuses for all.
     async fn make(&self) -> Result<Made, Fault> {
-        tokio::time::timeout(GREET_MAX, self.make_marked()).await.unwrap_or(Err(Fault::Silent))
+        let mut last = Fault::Broken("no server is named".to_owned());
+        for server in self.servers.iter() {
+            let made = tokio::time::timeout(self.connect_max + GREET_MAX, self.make_marked(server)).await;
+            match made.unwrap_or(Err(Fault::Silent)) {
+                Err(fault) if fault.is_lost() => last = fault,
+                made => return made,
+            }
+        }
+        Err(last)
     }
 
-    async fn make_marked(&self) -> Result<Made, Fault> {
+    async fn make_marked(&self, server: &Config) -> Result<Made, Fault> {
         let mark = format!("{:016x}", RandomState::new().hash_one(&self.schema));
         if !self.is_unmarked.load(Ordering::Relaxed) {
-            match self.dial(&mark, true).await {
+            match self.dial(server, &mark, true).await {
                 Ok(mut made) => {
                     let found = first_column(&made.client, "SELECT current_setting('redrive.mark', true)").await?;
                     made.is_pooled = !found.contains(&Some(mark));
@@ -136,15 +124,15 @@ impl Target {
                 Err(_) => {}
             }
         }
-        let made = self.dial(&mark, false).await?;
+        let made = self.dial(server, &mark, false).await?;
         self.is_unmarked.store(true, Ordering::Relaxed);
         Ok(made)
     }
 
     /// Makes a connection; it is taken for one of a pooler.
-    async fn dial(&self, mark: &str, is_marked: bool) -> Result<Made, Fault> {
-        let name = format!("redrive {mark}");
-        let mut config = self.config.clone();
+    async fn dial(&self, server: &Config, mark: &str, is_marked: bool) -> Result<Made, Fault> {
+        let name = format!("{} {mark}", server.get_application_name().unwrap_or_default());
+        let mut config = server.clone();
         config.application_name(&name);
         if is_marked {
             let options = config.get_options().map(|given| format!("{given} ")).unwrap_or_default();
@@ -197,17 +185,4 @@ async fn first_column(client: &Client, sql: &str) -> Result<Vec<Option<String>>,
         _ => None,
     };
     Ok(answers.into_iter().filter_map(first).collect())
-}
-
-/// The place in words, without a password.
-fn place(config: &Config, namespace: &str) -> String {
-    use tokio_postgres::config::Host;
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.clone(),
-        Some(Host::Unix(folder)) => folder.display().to_string(),
-        None => "localhost".to_owned(),
-    };
-    let database = config.get_dbname().or(config.get_user()).unwrap_or("postgres");
-    let schema = if namespace == NAMESPACE { String::new() } else { format!(", schema {namespace}") };
-    format!("PostgreSQL at {host}, database {database}{schema}")
 }

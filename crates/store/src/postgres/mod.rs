@@ -1,6 +1,7 @@
 //! The backend that workers on many machines share: a schema of its own in a PostgreSQL database, version 13 or later.
 //!
-//! - `connect`: opening connections; `conn`: asking on one; `watch`: noticing one that went silent; `sql`: values and rows
+//! - `address`: where it is, as users of libpq write it; `connect`: opening connections; `conn`: asking on one; `watch`: noticing one
+//!   that went silent; `sql`: values and rows
 //! - `schema`: tables and their versions
 //! - `writer`: the one connection that writes, with group commit; `batch`: one of its transactions; `patience`: waiting for a server
 //! - `readers`: reading beside the writer; `bells`: telling other processes what was written, and hearing of it
@@ -8,6 +9,7 @@
 //!   way out
 
 mod activity;
+pub(crate) mod address;
 mod alerts;
 mod audit;
 mod batch;
@@ -64,6 +66,7 @@ use std::sync::Arc;
 use redrive_core::ids::WorkerId;
 use redrive_core::time::Timestamp;
 
+use self::address::Address;
 use self::batch::Batch;
 use self::bells::Bells;
 use self::connect::Target;
@@ -73,7 +76,7 @@ use self::readers::Readers;
 use self::sql::Conn;
 use self::writer::{Share, Writer};
 use crate::contract::Topic;
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::location::Options;
 
 /// An operation under way.
@@ -96,13 +99,10 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the store of a database that is named as in `postgres://user@host/database`, in the schema `namespace` (`redrive` if none is
-    /// named), and makes it if asked to.
+    /// Opens the store of a database that is named as users of libpq do, `postgres://user@host/database` or `host=… dbname=…`, and makes it
+    /// if asked to. It is in the schema `namespace`, or else in the one that the address names, or else in `redrive`.
     pub async fn open(url: &str, namespace: Option<&str>, options: Options) -> Result<Self> {
-        let invalid =
-            |_| StoreError::InvalidLocation { text: url.to_owned(), known: "postgres://USER@HOST/DATABASE".into() };
-        let config = url.parse().map_err(invalid)?;
-        let target = Target::new(config, namespace.unwrap_or(connect::NAMESPACE))?;
+        let target = Target::from(Address::of(url, namespace)?);
         let (id, mut patience) = (process_id(), Patience::default());
         let (conn, written) = loop {
             match prepare(&target, id, options).await {
