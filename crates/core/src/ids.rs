@@ -158,6 +158,11 @@ plain_name!(
     RoundName,
     "round"
 );
+plain_name!(
+    /// The name of a token, by which people know it; not the secret.
+    TokenName,
+    "token name"
+);
 
 /// A name or id that cannot be one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -34,6 +34,7 @@
 //! - [`egress`]: which addresses may be connected to
 //! - [`hand_on`]: jobs that come into being with the end of another
 //! - [`hidden`]: characters that are obeyed instead of seen
+//! - [`tokens`]: by which a server knows who asks, and what they may do
 //! - [`secrets`]: what must not get out, and how it is masked
 
 pub mod actors;
@@ -71,5 +72,6 @@ pub mod standstill;
 pub mod state;
 pub mod tasks;
 pub mod time;
+pub mod tokens;
 pub mod traffic;
 pub mod workers;

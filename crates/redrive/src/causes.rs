@@ -129,9 +129,28 @@ impl Redrive {
     /// Does to a cause what somebody asked for; says which cause it is about then. Of a cause that is split, and of a part that is
     /// merged back, all letters are where they belong when this returns.
     pub async fn change_cause(&self, id: &CauseId, wanted: &CauseChange, by: &Actor) -> Result<CauseId, Error> {
+        self.change_cause_as_seen(id, wanted, by, None).await
+    }
+
+    /// Which version of what people said about a cause there is: a change may be for that and no other.
+    pub async fn cause_version(&self, id: &CauseId) -> Result<u64, Error> {
+        Ok(self.store.cause_facts(FindCause { id: id.clone(), like: None }).await?.version)
+    }
+
+    /// The same, only if nobody changed the cause since a version of it was seen.
+    pub async fn change_cause_as_seen(
+        &self,
+        id: &CauseId,
+        wanted: &CauseChange,
+        by: &Actor,
+        seen: Option<u64>,
+    ) -> Result<CauseId, Error> {
         let mut digits = ID_DIGITS;
         for _ in 0..TRIES_MAX {
             let (edit, about) = self.decide_change(id, wanted, digits).await?;
+            if edit.was.iter().any(|(cause, version)| cause == id && seen.is_some_and(|seen| seen != *version)) {
+                return Err(Error::ChangedMeanwhile(id.clone()));
+            }
             let changes_rules = edit.rules.is_some();
             let params = ChangeCause { edit, by: by.clone(), now: self.now() };
             match self.store.change_cause(params).await? {

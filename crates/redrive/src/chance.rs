@@ -9,6 +9,11 @@ pub trait Chance: Send + Sync {
 
     /// 128 random bits.
     fn bits(&self) -> u128;
+
+    /// 128 random bits that nobody can guess, for what is a right in who has it.
+    fn secret_bits(&self) -> u128 {
+        self.bits()
+    }
 }
 
 /// Different every time.
@@ -22,6 +27,12 @@ impl Chance for SystemChance {
 
     fn bits(&self) -> u128 {
         fastrand::u128(..)
+    }
+
+    fn secret_bits(&self) -> u128 {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the operating system has a random source");
+        u128::from_ne_bytes(bytes)
     }
 }
 

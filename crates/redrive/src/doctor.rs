@@ -91,6 +91,7 @@ fn look_at_handler(name: &PipelineName, pipeline: &PipelineConfig) -> Option<Fin
         }
         HandlerKind::Http => "http",
         HandlerKind::SubmitPoll => "submit-poll",
+        HandlerKind::Remote => "remote",
     };
     let made = isolation::handler(pipeline).map(|_| format!("{kind} (pipeline {name})"));
     Some(Finding::new("handler", made.map_err(about)))

@@ -19,6 +19,7 @@ use crate::payloads::PayloadError;
 use crate::pipelines::PipelineError;
 use crate::replays::ReplayError;
 use crate::tasks::TasksError;
+use crate::tokens::TokenError;
 
 /// Why the engine stopped, or did not begin. No job is lost by any of these.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +63,9 @@ pub enum Error {
     /// A backup is not made or not restored.
     #[error(transparent)]
     Backup(#[from] BackupError),
+    /// Something about tokens cannot be done.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// Dead letters are to be chosen, and nothing in particular was: that would be all of them.
     #[error("say which dead letters: by cause, by filter or by id")]
     NothingChosen,
@@ -163,6 +167,7 @@ impl Error {
             Self::Pipeline(error) => error.kind(),
             Self::Replay(error) => error.kind(),
             Self::Backup(error) => error.kind(),
+            Self::Token(error) => error.kind(),
             _ => ErrorKind::Failed,
         }
     }

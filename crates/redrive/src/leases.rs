@@ -117,7 +117,8 @@ impl RemoteWorker {
             lane,
             worker: self.id,
             definition: pipeline.definition().cloned(),
-            token: LeaseToken::new(now, self.redrive.chance.bits()),
+            // It goes over a network: whoever guessed it could settle the jobs.
+            token: LeaseToken::new(now, self.redrive.chance.secret_bits()),
             limit,
             until: now + ttl,
             gates: Vec::new(),
@@ -137,6 +138,13 @@ impl RemoteWorker {
     /// Extends leases for so long from now, and says which of them still hold: jobs of the others are to be left.
     pub async fn extend(&self, pipelines: &[Pipeline], leases: Vec<Lease>, ttl: Duration) -> Result<Vec<Lease>, Error> {
         self.beat(pipelines, leases, self.redrive.now() + ttl).await
+    }
+
+    /// The same for who need not say again what it runs.
+    pub async fn renew(&self, leases: Vec<Lease>, ttl: Duration) -> Result<Vec<Lease>, Error> {
+        let workers = self.redrive.store.list_workers().await?;
+        let runs = workers.into_iter().find(|worker| worker.id == self.id).map(|worker| worker.runs);
+        self.beat_with(runs.unwrap_or_default(), leases, self.redrive.now() + ttl).await
     }
 
     /// Notes how far an attempt got, for who runs the job next; says whether the lease still holds.

@@ -36,6 +36,8 @@
 //! - [`vault`]: raw responses, kept as evidence
 //! - [`leases`]: jobs for workers that live elsewhere
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and chores
+//! - [`tokens`]: who may ask a server for what; `answers`: what it answered, kept for a while;
+//!   `uploads`: payloads that came before their letters
 //! - `compact`: giving unused space of the store back
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
@@ -44,6 +46,7 @@
 
 mod activity;
 pub mod alerts;
+mod answers;
 pub mod backup;
 pub mod breakers;
 pub mod causes;
@@ -71,9 +74,12 @@ pub mod sink;
 pub mod status;
 pub mod tasks;
 mod tls;
+pub mod tokens;
+mod uploads;
 pub mod vault;
 pub mod worker;
 
+pub use answers::ANSWERS_KEPT;
 pub use engine::Redrive;
 pub use error::{Error, ErrorKind, Waited};
 pub use handler::{HandedOn, Handler, HandlerError, HandsOn, Job, Success};

@@ -15,6 +15,9 @@ mod report;
 mod retry;
 mod round;
 mod run;
+mod serve;
+mod token;
+mod work;
 
 use std::path::PathBuf;
 
@@ -36,6 +39,10 @@ pub use self::report::{ReportArgs, TopArgs, TopBy};
 pub use self::retry::RetryArgs;
 pub use self::round::{RoundCommand, RoundListArgs};
 pub use self::run::{PushArgs, RunArgs, TaskArgs};
+use self::serve::SERVE_EXAMPLES;
+pub use self::serve::ServeArgs;
+pub use self::token::{TokenCommand, TokenCreateArgs};
+pub use self::work::WorkArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use redrive::config::Overrides;
@@ -84,6 +91,9 @@ pub enum Command {
     Push(PushArgs),
     /// Work on pipelines without end
     Work(WorkArgs),
+    /// Answer programs in any language over HTTP, and look after the store
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
     /// Show the ledger of every pipeline
     Status(StatusArgs),
     /// Look at dead letters, give them up, carry them between stores
@@ -120,6 +130,9 @@ pub enum Command {
     /// See where pipelines stand and what they are; pause and resume them
     #[command(subcommand)]
     Pipeline(PipelineCommand),
+    /// Say who may ask a server for what
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Recount everything and prove that nothing is missing
     Audit(JsonArgs),
     /// Check the configuration, the store, the disk and the vault; give unused space back
@@ -147,25 +160,6 @@ pub enum Command {
     /// Run the one task that a worker hands over; redrive starts this itself
     #[command(hide = true)]
     IsolatedJob,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  redrive work                                   all pipelines of redrive.toml\n  redrive work --pipeline catalog --pipeline prices\n  redrive work --pipeline catalog -- python3 scrape.py"
-)]
-pub struct WorkArgs {
-    /// Stop when nothing is left to do
-    #[arg(long)]
-    pub drain: bool,
-    /// With --drain: give a pipeline up when nothing of it runs, was settled or is due for so long; replays are waited for
-    #[arg(long, value_name = "TIME|forever", default_value = "10m", requires = "drain",
-          value_parser = redrive::config::units::wait)]
-    pub max_wait: redrive::config::units::Wait,
-    /// Append results to a file instead of printing them
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-    #[command(flatten)]
-    pub handler: HandlerArgs,
 }
 
 #[derive(Debug, Args)]

@@ -24,8 +24,10 @@ mod report;
 mod retry;
 mod round;
 mod run;
+mod serve;
 mod signals;
 mod status;
+mod token;
 mod waiting;
 mod work;
 
@@ -48,6 +50,8 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Run(args) => run::run(&setting::load(&cli.global)?, args).await,
         Command::Push(args) => push::run(&setting::load(&cli.global)?, args).await,
         Command::Work(args) => work::run(&setting::load(&cli.global)?, args).await,
+        Command::Serve(args) => serve::run(&setting::load(&cli.global)?, args).await,
+        Command::Token(command) => token::run(&setting::load(&cli.global)?, command).await,
         Command::Status(args) => status::run(&setting::load(&cli.global)?, &args).await,
         Command::Activity(args) => activity::run(&setting::load(&cli.global)?, args).await,
         Command::Audit(args) => audit::run(&setting::load(&cli.global)?, args.json).await,

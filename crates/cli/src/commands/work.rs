@@ -7,8 +7,8 @@ use anyhow::Result;
 use redrive::config::{Followed, Overrides, Setting, with_vault};
 use redrive::sink::JsonLines;
 use redrive::vault::Vault;
-use redrive::worker::Until;
-use redrive::{CancellationToken, Pipeline};
+use redrive::worker::{Until, Worker};
+use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
 
@@ -19,28 +19,12 @@ use crate::output::paint::{WAITING, paint};
 use crate::output::print::say;
 
 pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
+    let asked = Asked::new(args.handler.pipeline.clone(), args.handler.overrides(), args.out.clone());
     // What is wrong with a pipeline is said before a store is made.
-    setting.pipelines(&args.handler.pipeline, &args.handler.overrides())?;
+    setting.pipelines(&asked.named, &asked.said)?;
     let redrive = setting.redrive().await?;
-    let vault = setting.vault(&redrive)?;
-    let (named, said) = (args.handler.pipeline.clone(), args.handler.overrides());
-    let made = Arc::new(Made { named, said, out: args.out.clone(), vault });
-    let (again, alike) = (Arc::clone(&made), setting.clone());
-    let watched = redrive.alerts().clone();
-    let again = move |changed: &Setting| {
-        let pipelines = again.of(&alike.with(changed)).map_err(|error| format!("{error:#}"))?;
-        watched.replace(changed.watched_by_workers());
-        Ok(pipelines)
-    };
-    // Followed before pipelines are made of it: what changes in between is seen.
-    let followed = Followed::new(setting, again);
-    let pipelines = made.of(setting)?;
-    let names: Vec<_> = pipelines.iter().map(|pipeline| pipeline.name().as_str().to_owned()).collect();
-    let worker = redrive.worker(pipelines).with_replays();
-    let worker = match followed {
-        Some(followed) => worker.following(followed),
-        None => worker,
-    };
+    let (worker, names) = worker(setting, &redrive, asked).await?;
+    let names: Vec<_> = names.iter().map(PipelineName::as_str).collect();
     let (until, worker) = match args.drain {
         true => (Until::Drained, waiting::at_most(worker, args.max_wait)),
         false => (Until::Stopped, worker),
@@ -58,20 +42,54 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     }
 }
 
-/// What pipelines are made of beside the configuration, when they are made and whenever it changed.
-struct Made {
+/// What is to be worked on, and where results go.
+pub struct Asked {
     named: Vec<PipelineName>,
     said: Overrides,
     out: Option<PathBuf>,
+}
+
+impl Asked {
+    pub const fn new(named: Vec<PipelineName>, said: Overrides, out: Option<PathBuf>) -> Self {
+        Self { named, said, out }
+    }
+}
+
+/// A worker that follows the configuration, also when it changes; and the pipelines that it works on.
+pub async fn worker(setting: &Setting, redrive: &Redrive, asked: Asked) -> Result<(Worker, Vec<PipelineName>)> {
+    let vault = setting.vault(redrive)?;
+    let made = Arc::new(Made { asked, vault });
+    let (again, alike) = (Arc::clone(&made), setting.clone());
+    let watched = redrive.alerts().clone();
+    let again = move |changed: &Setting| {
+        let pipelines = again.of(&alike.with(changed)).map_err(|error| format!("{error:#}"))?;
+        watched.replace(changed.watched_by_workers());
+        Ok(pipelines)
+    };
+    // Followed before pipelines are made of it: what changes in between is seen.
+    let followed = Followed::new(setting, again);
+    let pipelines = made.of(setting)?;
+    let names = pipelines.iter().map(|pipeline| pipeline.name().clone()).collect();
+    let worker = redrive.worker(pipelines).with_replays();
+    let worker = match followed {
+        Some(followed) => worker.following(followed),
+        None => worker,
+    };
+    Ok((worker, names))
+}
+
+/// What pipelines are made of beside the configuration, when they are made and whenever it changed.
+struct Made {
+    asked: Asked,
     vault: Option<Vault>,
 }
 
 impl Made {
     fn of(&self, setting: &Setting) -> Result<Vec<Pipeline>> {
-        let pipelines = setting.pipelines(&self.named, &self.said)?;
+        let pipelines = setting.pipelines(&self.asked.named, &self.asked.said)?;
         let alone = pipelines.len() == 1;
         let complete = |(pipeline, out): (Pipeline, Option<PathBuf>)| {
-            let sink = sink(setting.results(self.out.clone().or(out))?, alone)?;
+            let sink = sink(setting.results(self.asked.out.clone().or(out))?, alone)?;
             Ok(with_vault(pipeline, self.vault.as_ref()).sink(sink))
         };
         pipelines.into_iter().map(complete).collect()

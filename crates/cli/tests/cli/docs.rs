@@ -116,6 +116,11 @@ fn recipes_run() {
 }
 
 #[test]
+fn serving_runs() {
+    run("docs/serving.md");
+}
+
+#[test]
 fn the_readmes_picture_is_what_is_seen() {
     let sandbox = Sandbox::new();
     let folder = root().join("examples/quickstart");

@@ -22,7 +22,8 @@ use crate::time::Timestamp;
 use self::attempts::{Attempts, Told};
 use self::errors::{add_error, add_uncaught, read_error};
 pub use self::fields::Field;
-use self::origins::{label, mask_details, mask_task};
+pub use self::origins::mask_task;
+use self::origins::{label, mask_details};
 
 /// The most that is kept of a message, and of a stack trace, in characters.
 const MESSAGE_MAX: usize = 20_000;

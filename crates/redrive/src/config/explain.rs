@@ -159,6 +159,7 @@ fn defaults(pipeline: &PipelineConfig) -> Vec<(&'static str, Value)> {
         HandlerKind::Exec => "exec",
         HandlerKind::Http => "http",
         HandlerKind::SubmitPoll => "submit-poll",
+        HandlerKind::Remote => "remote",
     };
     let kept = |time: Option<Duration>| time.map_or_else(|| json!("forever"), written);
     let mut values = vec![

@@ -210,7 +210,7 @@ pub fn fixed_host(config: &PipelineConfig) -> Option<String> {
     let request = match config.handler {
         HandlerKind::SubmitPoll => config.submit.as_ref(),
         HandlerKind::Http => config.request.as_ref(),
-        HandlerKind::Exec => None,
+        HandlerKind::Exec | HandlerKind::Remote => None,
     };
     // In `https://host{+path}` the host ends where the placeholder begins.
     let written = request?.url.split("{+").next()?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::Handler;
+use crate::handler::Elsewhere;
 use crate::handler::exec::Command;
 use crate::handler::isolated::MEMORY_BYTES_MAX;
 use redrive_core::ids::PipelineName;
@@ -60,6 +61,7 @@ pub(crate) fn handler(config: &PipelineConfig) -> Result<Option<Arc<dyn Handler>
     Ok(match config.handler {
         HandlerKind::Http => Some(Arc::new(http::http(config)?)),
         HandlerKind::SubmitPoll => Some(Arc::new(http::submit_poll(config)?)),
+        HandlerKind::Remote => Some(Arc::new(Elsewhere::masking(config.secrets()))),
         HandlerKind::Exec => None,
     })
 }

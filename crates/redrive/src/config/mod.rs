@@ -7,6 +7,7 @@
 //! - `outside`: what it takes from the environment and from files; `isolation`: handlers in another process
 //! - `kept` and `ran`: commands that were given on a command line, and who may run them again
 //! - `vault`: where payloads are kept, and how that is reached
+//! - `elsewhere`: pipelines whose jobs others lease, and how their letters are read
 //! - `alerts`: thresholds; `sinks`: who is told
 //! - `explain`: what a pipeline effectively is, with where each value came from
 //! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key; `values`: which values
@@ -14,6 +15,7 @@
 
 mod alerts;
 mod definition;
+mod elsewhere;
 mod error;
 mod explain;
 mod follow;

@@ -110,6 +110,8 @@ pub enum HandlerKind {
     Http,
     /// Submit a task and poll for its result.
     SubmitPoll,
+    /// None here: whoever leases the jobs from a server works on them.
+    Remote,
 }
 
 /// When payloads are kept.

@@ -11,8 +11,8 @@ use redrive_core::secrets::Secrets;
 use redrive_store::{Location, Options, StoreError};
 
 use super::{
-    Config, ConfigError, ModeKind, PipelineConfig, RanCommands, ResultKind, definition, expand, isolation, kept,
-    outside,
+    Config, ConfigError, HandlerKind, ModeKind, PipelineConfig, RanCommands, ResultKind, definition, expand, isolation,
+    kept, outside,
 };
 use crate::error::Error;
 use crate::handler::exec::{Command, Exec, Mode};
@@ -163,6 +163,12 @@ impl Setting {
         self.config.pipeline.keys().cloned().collect()
     }
 
+    /// The pipelines whose jobs are worked on here.
+    fn names_worked_on(&self) -> Vec<PipelineName> {
+        let here = self.config.pipeline.iter().filter(|(_, config)| config.handler != HandlerKind::Remote);
+        here.map(|(name, _)| name.clone()).collect()
+    }
+
     /// The policy of a pipeline, as far as the configuration has one.
     pub fn policy(&self, name: &PipelineName) -> Policy {
         self.config.pipeline.get(name).map_or_else(Policy::default, PipelineConfig::policy)
@@ -191,8 +197,10 @@ impl Setting {
     ) -> Result<Vec<(Pipeline, Option<PathBuf>)>, ConfigError> {
         let names = match (named, said.command.is_empty()) {
             ([], false) => vec![self.pipeline_name(&[], true)?],
-            ([], true) if self.config.pipeline.is_empty() => return Err(ConfigError::NothingToRun),
-            ([], true) => self.names(),
+            ([], true) => match self.names_worked_on() {
+                names if names.is_empty() => return Err(ConfigError::NothingToRun),
+                names => names,
+            },
             (named, _) => named.to_vec(),
         };
         let alone = names.len() == 1;
@@ -205,7 +213,7 @@ impl Setting {
     }
 
     /// The same. A command that cannot be found is an error, unless other pipelines could go on without it.
-    fn build(
+    pub(super) fn build(
         &self,
         name: PipelineName,
         said: &Overrides,

@@ -31,12 +31,18 @@ impl Redrive {
             discarded.missing.extend(ids.iter().filter(|id| !gone.contains(id)));
         }
         if selection.ids.is_empty() {
-            self.each_dead(pages(selection.filter), async |letters| {
-                let ids = letters.iter().map(|letter| letter.id).collect();
-                discarded.letters += self.discard_step(ids, why, by).await?.len() as u64;
-                Ok::<_, Error>(())
-            })
-            .await?;
+            let mut params = pages(selection.filter);
+            loop {
+                let page = self.store.list_dead(params.clone()).await?;
+                let ids: Vec<_> = page.items.iter().map(|letter| letter.id).collect();
+                if !ids.is_empty() {
+                    discarded.letters += self.discard_step(ids, why, by).await?.len() as u64;
+                }
+                match page.next {
+                    Some(_) => params.cursor = page.next,
+                    None => break,
+                }
+            }
         }
         Ok(discarded)
     }

@@ -73,7 +73,8 @@ impl Redrive {
         self.import_letters(letters.into_iter().map(dated).collect(), by).await
     }
 
-    async fn import_letters(
+    /// The same of letters that may not say when they died.
+    pub(super) async fn import_letters(
         &self,
         letters: Vec<ForeignLetter>,
         by: &Actor,

@@ -5,14 +5,17 @@
 //! - `died`: what died since a time, by cause
 //! - `discard`: giving them up
 //! - `export`: as JSON Lines or as a web archive; `requests`: what they are about; `import`: those of another store or
-//!   program; `read`: their files; `foretell`: what would come of one
+//!   program; `read`: their files; `foretell`: what would come of one; `reported`: those that
+//!   programs report as they fail
 
 mod died;
 mod discard;
+mod evidence;
 mod export;
 mod foretell;
 mod import;
 mod read;
+mod reported;
 mod requests;
 mod top;
 
@@ -27,6 +30,7 @@ pub use self::discard::Discarded;
 pub use self::export::Archived;
 pub use self::foretell::{Foretold, ForetoldCause, foretell_import};
 pub use self::import::{ImportNote, Imported};
+pub use self::reported::{NotReported, Reported};
 pub use self::requests::{Requests, logged_bodies};
 pub use self::top::{Top, TopLine, TopOutcome};
 use crate::engine::Redrive;

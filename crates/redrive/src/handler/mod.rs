@@ -4,6 +4,7 @@
 //! nothing behind then.
 
 mod closure;
+mod elsewhere;
 pub mod exec;
 pub mod http;
 pub mod isolated;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::closure::HandsOn;
+pub use self::elsewhere::Elsewhere;
 pub use self::notes::Notes;
 pub(crate) use self::notes::SILENT_AFTER;
 pub use self::progress::Progress;

@@ -157,6 +157,11 @@ impl Context {
         set_back(Timestamp::from_millis(newest), now)
     }
 
+    /// Has others see that this worker runs no jobs.
+    pub(super) fn run_nothing(&self) {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// What this worker runs.
     pub(super) fn runs(&self) -> Vec<Runs> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()

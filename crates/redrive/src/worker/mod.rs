@@ -115,6 +115,14 @@ enum Task {
     All,
     /// One replay.
     Replay(ReplayId),
+    /// None: the jobs of its pipelines are worked on elsewhere. It does what else a worker does for them.
+    Upkeep,
+}
+
+impl Task {
+    const fn has_queues(self) -> bool {
+        matches!(self, Self::Queues | Self::All)
+    }
 }
 
 /// Returns leases of these pipelines that ran out, or whose workers are gone, for who runs no worker.
@@ -146,6 +154,13 @@ impl Worker {
     /// The same, but it works on one replay and nothing else. It is finished when the replay is, or is paused.
     pub fn only_replay(self, id: ReplayId) -> Self {
         Self { task: Task::Replay(id), ..self }
+    }
+
+    /// The same, but it runs no jobs: those of its pipelines are worked on elsewhere. It sends letters of replays, takes back leases
+    /// that ran out, and does the chores, until it is told to stop.
+    pub fn only_upkeep(self) -> Self {
+        self.context.run_nothing();
+        Self { task: Task::Upkeep, ..self }
     }
 
     /// The same, but a worker that ends when its pipelines are drained also ends, with [`Error::WaitedInVain`], when
@@ -227,7 +242,8 @@ impl Worker {
         let replayed = (task != Task::Queues).then(CancellationToken::new);
         if let Some(replayed) = replayed.clone() {
             let only = if let Task::Replay(id) = task { Some(id) } else { None };
-            let driver = Driver::new(Arc::clone(&context), pipelines.clone(), only, patience).run(until.clone());
+            let driver = Driver::new(Arc::clone(&context), pipelines.clone(), only, patience);
+            let driver = driver.sending_only(task == Task::Upkeep).run(until.clone());
             work.spawn(async move {
                 let _over = replayed.drop_guard();
                 driver.await;
@@ -235,7 +251,7 @@ impl Worker {
         }
         let handing_on: Vec<_> =
             all.iter().map(|p| (p.name.clone(), p.receivers.others.keys().cloned().collect::<Vec<_>>())).collect();
-        for pipeline in pipelines.into_iter().filter(|_| !matches!(task, Task::Replay(_))) {
+        for pipeline in pipelines.into_iter().filter(|_| task.has_queues()) {
             let feeders = feeders(&pipeline.name, &handing_on).into_iter().cloned().collect();
             let fetcher =
                 Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue, patience).fed_by(feeders, replayed.clone());

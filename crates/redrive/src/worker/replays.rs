@@ -43,6 +43,8 @@ pub(super) struct Driver {
     context: Arc<Context>,
     pipelines: Vec<Pipeline>,
     only: Option<ReplayId>,
+    /// Whether what is sent is worked on elsewhere.
+    sends_only: bool,
     patience: Patience,
     lanes: JoinSet<(ReplayId, PipelineName)>,
     busy: Vec<(ReplayId, PipelineName)>,
@@ -73,6 +75,7 @@ impl Driver {
             context,
             pipelines,
             only,
+            sends_only: false,
             patience,
             lanes: JoinSet::new(),
             busy: Vec::new(),
@@ -80,6 +83,11 @@ impl Driver {
             waiting: HashSet::new(),
             turns: HashMap::new(),
         }
+    }
+
+    /// The same, where what is sent may be worked on elsewhere.
+    pub(super) fn sending_only(self, sends_only: bool) -> Self {
+        Self { sends_only, ..self }
     }
 
     pub(super) async fn run(mut self, until: Until) {
@@ -130,7 +138,9 @@ impl Driver {
             }
             let replay = self.pin_to_what_there_is(replay).await?;
             let Some(replay) = self.advance(replay, &mut found).await? else { continue };
-            if replay.state == ReplayState::Running {
+            if self.sends_only {
+                found.open = true;
+            } else if replay.state == ReplayState::Running {
                 found.open |= self.work_on(&replay).await?;
             }
         }

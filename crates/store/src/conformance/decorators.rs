@@ -358,6 +358,21 @@ decorate! {
         forget_counts(params: ForgetHistory) -> bool;
         forget_records(params: ForgetRecords) -> bool;
     }
+    TokenStore {
+        list_tokens() -> Vec<KnownToken>;
+        create_token(params: CreateToken) -> TokenCreated;
+        revoke_tokens(params: RevokeTokens) -> Vec<TokenName>;
+        note_tokens_used(params: NoteTokensUsed) -> ();
+    }
+    AnswerStore {
+        find_answer(params: FindAnswer) -> Option<KeptAnswer>;
+        keep_answer(params: KeepAnswer) -> ();
+        forget_answers(before: Timestamp, limit: u32) -> bool;
+    }
+    UploadStore {
+        note_upload(params: NoteUpload) -> ();
+        find_upload(params: FindUpload) -> Option<Upload>;
+    }
     TrafficStore {
         traffic(params: CountTraffic) -> Vec<TrafficCount>;
         count_dead(params: CountDead) -> Vec<DeadCount>;

@@ -8,6 +8,7 @@ use self::script::Shared;
 
 pub mod activity;
 pub mod alerts;
+pub mod answers;
 pub mod breakers;
 pub mod causes;
 pub mod changes;
@@ -31,8 +32,10 @@ pub mod replays;
 pub mod rounds;
 pub mod script;
 pub mod tasks;
+pub mod tokens;
 pub mod traffic;
 pub mod tries;
+pub mod uploads;
 pub mod workers;
 
 /// What a backend brings to be judged: stores that are made for one case.
@@ -79,6 +82,9 @@ macro_rules! conformance_tests {
                       a_target_is_known_as_long_as_its_letters_are_dead, only_who_leads_goes_on_forgetting]
             rounds: [a_round_has_a_ledger_of_its_own, a_round_of_which_nothing_is_known_is_forgotten, a_round_begins_once]
             tasks: [asking_who_is_known_changes_nothing]
+            tokens: [a_token_is_kept_and_revoked, the_first_token_is_made_once]
+            answers: [the_first_answer_stays]
+            uploads: [an_upload_is_known_to_who_brought_it]
             ledger: [a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,

@@ -5,6 +5,7 @@
 
 pub mod activity;
 pub mod alerts;
+pub mod answers;
 pub mod breakers;
 pub mod causes;
 pub mod changes;
@@ -23,8 +24,10 @@ pub mod pipelines;
 pub mod replays;
 pub mod rounds;
 pub mod tasks;
+pub mod tokens;
 pub mod traffic;
 pub mod tries;
+pub mod uploads;
 pub mod workers;
 
 pub use activity::{ActivityStore, ActivityView, ListActivity};
@@ -32,6 +35,7 @@ pub use alerts::{
     AlertChange, AlertStore, AlertView, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice, SinkView, TakeNotice,
     TakenNotice, Told, Watch, Watched,
 };
+pub use answers::{AnswerStore, FindAnswer, KeepAnswer, KeptAnswer};
 pub use breakers::{BreakerStore, BreakerView, BreakersOf, TurnBreaker};
 pub use causes::{
     AlikeCause, BusiestCauses, CauseChanged, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
@@ -66,11 +70,13 @@ pub use replays::{
 };
 pub use rounds::{BeginRound, ListRounds, RoundStore, RoundView};
 pub use tasks::{FindTasks, KnownTask, TaskStore};
+pub use tokens::{CreateToken, KnownToken, NoteTokensUsed, RevokeTokens, TokenCreated, TokenStore};
 pub use traffic::{
     CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,
     TrafficStore,
 };
 pub use tries::{ListTried, OpenTry, TriedLetter, TryStore, TryView};
+pub use uploads::{FindUpload, NoteUpload, Sha256, Upload, UploadStore};
 pub use workers::{AttachWorker, Beat, WorkerStore, WorkerView};
 
 /// All that a backend can do.
@@ -97,6 +103,9 @@ pub trait Store:
     + RoundStore
     + TaskStore
     + AlertStore
+    + TokenStore
+    + AnswerStore
+    + UploadStore
     + Send
     + Sync
 {
@@ -125,6 +134,9 @@ impl<T> Store for T where
         + RoundStore
         + TaskStore
         + AlertStore
+        + TokenStore
+        + AnswerStore
+        + UploadStore
         + Send
         + Sync
 {

@@ -11,6 +11,7 @@
 mod activity;
 pub(crate) mod address;
 mod alerts;
+mod answers;
 mod audit;
 mod batch;
 mod bells;
@@ -54,8 +55,10 @@ mod settlements;
 mod sql;
 mod tallies;
 mod tasks;
+mod tokens;
 mod traffic;
 mod tries;
+mod uploads;
 mod watch;
 mod workers;
 mod writer;

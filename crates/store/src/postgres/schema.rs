@@ -6,8 +6,12 @@ use super::sql::{Conn, args};
 use crate::error::StoreError;
 
 /// Each entry brings the schema forward by one version.
-const MIGRATIONS: &[&[&str]] =
-    &[&[include_str!("schema/001_jobs.sql"), include_str!("schema/001_dead.sql"), include_str!("schema/001_rest.sql")]];
+const MIGRATIONS: &[&[&str]] = &[&[
+    include_str!("schema/001_jobs.sql"),
+    include_str!("schema/001_dead.sql"),
+    include_str!("schema/001_rest.sql"),
+    include_str!("schema/001_serve.sql"),
+]];
 
 /// The version this build writes.
 pub(super) fn newest_version() -> i64 {

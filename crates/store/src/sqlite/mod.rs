@@ -12,6 +12,7 @@
 
 mod activity;
 mod alerts;
+mod answers;
 mod audit;
 mod batch;
 mod breakers;
@@ -60,8 +61,10 @@ mod snapshot;
 mod steps;
 mod tallies;
 mod tasks;
+mod tokens;
 mod traffic;
 mod tries;
+mod uploads;
 mod view;
 mod workers;
 mod writer;

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/005_mended.sql"),
     include_str!("schema/006_seam.sql"),
     include_str!("schema/007_every_day.sql"),
+    include_str!("schema/008_serve.sql"),
 ];
 
 /// The version that brought causes: letters of older stores are recognised once.

@@ -82,15 +82,7 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
 
 /// How objects of another program are read, as the pipeline's configuration has it.
 fn reading(setting: &Setting, pipeline: PipelineName, (named, keep_secrets): (Vec<(Field, String)>, bool)) -> Reading {
-    Reading {
-        named,
-        keep_secrets,
-        target: setting.fixed_target(&pipeline),
-        key: setting.key_fields(&pipeline),
-        rules: setting.policy(&pipeline).rules,
-        secrets: setting.secrets(&pipeline),
-        pipeline,
-    }
+    Reading { named, keep_secrets, ..setting.reading(pipeline) }
 }
 
 /// The store, if it is there: who only asks makes none.

@@ -20,7 +20,7 @@ pub(super) fn mask_details(details: &mut Input, secrets: &Secrets) {
 }
 
 /// Masks the same in an object that is a task as a whole; says whether anything was. What it is known by stays.
-pub(super) fn mask_task(task: &mut Input, secrets: &Secrets, known_by: &[String]) -> bool {
+pub fn mask_task(task: &mut Input, secrets: &Secrets, known_by: &[String]) -> bool {
     let before = task.clone();
     mask_details(task, secrets);
     for (name, value) in before.iter().filter(|(name, _)| *name == "key" || known_by.contains(name)) {

@@ -1,0 +1,43 @@
+//! Pipelines as a server has them: also those that the configuration does not know, because their jobs are worked on elsewhere.
+
+use std::sync::Arc;
+
+use redrive_core::dead::foreign::Reading;
+use redrive_core::ids::PipelineName;
+
+use super::{ConfigError, Overrides, Setting, with_vault};
+use crate::Pipeline;
+use crate::handler::Elsewhere;
+use crate::sink::JsonLines;
+use crate::vault::Vault;
+
+impl Setting {
+    /// A pipeline whose jobs others lease: as the configuration has it, or, if it has none, with the default policy. Results that
+    /// they bring go to the file that the configuration names.
+    pub fn served_pipeline(&self, name: PipelineName, vault: Option<&Vault>) -> Result<Pipeline, ConfigError> {
+        if !self.config.pipeline.contains_key(&name) {
+            let handler = Elsewhere::masking(self.secrets(&name));
+            return Ok(with_vault(Pipeline::with_name(name, Arc::new(handler)), vault));
+        }
+        // Who leases its jobs elsewhere need not have its command here.
+        let (pipeline, out) = self.build(name, &Overrides::default(), false)?;
+        let pipeline = with_vault(pipeline, vault);
+        Ok(match self.results(out)? {
+            Some(path) => pipeline.sink(JsonLines::append_later(&path)),
+            None => pipeline,
+        })
+    }
+
+    /// How letters of other programs are read that are for a pipeline.
+    pub fn reading(&self, pipeline: PipelineName) -> Reading {
+        Reading {
+            named: Vec::new(),
+            keep_secrets: false,
+            target: self.fixed_target(&pipeline),
+            key: self.key_fields(&pipeline),
+            rules: self.policy(&pipeline).rules,
+            secrets: self.secrets(&pipeline),
+            pipeline,
+        }
+    }
+}

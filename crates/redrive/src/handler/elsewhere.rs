@@ -1,0 +1,34 @@
+//! The handler of a pipeline whose jobs are worked on elsewhere: by remote workers, or by the program that reported its letters.
+
+use async_trait::async_trait;
+use redrive_core::secrets::Secrets;
+
+use super::{Handler, HandlerError, Job, Success};
+
+/// Runs nothing here. Whoever leases a job has its saved payload and may work from that.
+#[derive(Clone, Debug, Default)]
+pub struct Elsewhere {
+    secrets: Secrets,
+}
+
+impl Elsewhere {
+    /// The same with what must not get out of what is told about its jobs.
+    pub const fn masking(secrets: Secrets) -> Self {
+        Self { secrets }
+    }
+}
+
+#[async_trait]
+impl Handler for Elsewhere {
+    async fn run(&self, job: Job) -> Result<Success, HandlerError> {
+        Err(HandlerError::Unavailable(format!("jobs of pipeline {} are worked on elsewhere", job.pipeline)))
+    }
+
+    fn secrets(&self) -> Option<&Secrets> {
+        Some(&self.secrets)
+    }
+
+    fn works_from_saved(&self, _edited: bool) -> bool {
+        true
+    }
+}

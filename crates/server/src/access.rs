@@ -1,0 +1,145 @@
+//! Who asks, and what they may do.
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Version, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use redrive_core::actors::{Actor, Via};
+use redrive_core::ids::PipelineName;
+use redrive_core::tokens::{Role, Token, TokenHash};
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// What who needs no token is called.
+const LOCAL: &str = "local";
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Their token; none while the store has never had one.
+    token: Option<Token>,
+}
+
+impl Caller {
+    /// What they are called in the record.
+    pub fn name(&self) -> &str {
+        self.token.as_ref().map_or(LOCAL, |token| token.name.as_str())
+    }
+
+    /// Who they are, for the record.
+    pub fn actor(&self) -> Actor {
+        Actor::new(self.name(), Via::Api)
+    }
+
+    /// Whether they may do what a role may.
+    pub fn has(&self, role: Role) -> bool {
+        self.token.as_ref().is_none_or(|token| token.role >= role)
+    }
+
+    /// Whether a pipeline is theirs to see.
+    pub fn covers(&self, name: &PipelineName) -> bool {
+        self.token.as_ref().is_none_or(|token| token.covers(name))
+    }
+
+    /// Whether all pipelines are.
+    pub fn covers_all(&self) -> bool {
+        self.token.as_ref().is_none_or(|token| token.pipelines.is_empty())
+    }
+
+    /// Refuses a pipeline that is not theirs.
+    pub fn check(&self, name: &PipelineName) -> Result<(), ApiError> {
+        match self.covers(name) {
+            true => Ok(()),
+            false => Err(ApiError::foreign_pipeline(name)),
+        }
+    }
+
+    /// Refuses pipelines of which one is not theirs.
+    pub fn check_each<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<(), ApiError> {
+        names.into_iter().try_for_each(|name| self.check(name))
+    }
+
+    /// Refuses what is about all pipelines to who may see only some.
+    pub fn check_all(&self, filter: Option<&PipelineName>) -> Result<(), ApiError> {
+        match (filter, self.covers_all()) {
+            (Some(name), _) => self.check(name),
+            (None, true) => Ok(()),
+            (None, false) => {
+                let why = "this token is for some pipelines only: name one of them";
+                Err(ApiError::forbidden("pipeline_required", why).at("pipeline"))
+            }
+        }
+    }
+
+    /// Refuses payloads to who may not read them.
+    pub fn check_payloads(&self) -> Result<(), ApiError> {
+        match self.token.as_ref().is_none_or(|token| token.payloads) {
+            true => Ok(()),
+            false => Err(ApiError::forbidden("payloads_refused", "this token may not read payloads")),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let known = parts.extensions.get::<Self>().cloned();
+        known.ok_or_else(|| ApiError::unknown_caller("nobody is known to ask"))
+    }
+}
+
+/// Lets in who may do what a route does, and tells the route who it is.
+pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request, next: Next) -> Response {
+    let caller = match identify(&app, request.version(), request.headers()).await {
+        Ok(caller) if caller.has(role) => caller,
+        Ok(_) => return ApiError::needs_role(role).into_response(),
+        Err(error) => return error.into_response(),
+    };
+    let _place = match app.enter(caller.name()) {
+        Ok(place) => place,
+        Err(error) => return error.into_response(),
+    };
+    if let Some(token) = &caller.token {
+        app.note_used(&token.name);
+    }
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
+async fn identify(app: &App, version: Version, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let known = app.tokens().await?;
+    if known.is_empty() {
+        came_directly(version, headers)?;
+        return Ok(Caller { token: None });
+    }
+    let sent = headers
+        .get(header::AUTHORIZATION)
+        .ok_or_else(|| ApiError::unknown_caller("a token is needed: send it as `Authorization: Bearer TOKEN`"))?;
+    let secret = sent.to_str().ok().and_then(|text| text.split_once(' '));
+    let secret = secret.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, secret)| secret.trim());
+    let hash = TokenHash::of(secret.ok_or_else(|| ApiError::unknown_caller("expected `Authorization: Bearer TOKEN`"))?);
+    // Each is compared, in constant time: how long it takes says nothing of which is alike.
+    let found = known.iter().fold(None, |found, known| if known.hash == hash { Some(&known.token) } else { found });
+    let now = app.redrive().now();
+    match found {
+        Some(token) if token.is_good(now) => Ok(Caller { token: Some(token.clone()) }),
+        Some(token) if token.revoked_at.is_some() => {
+            Err(ApiError::unknown_caller(format!("token {} was revoked", token.name)))
+        }
+        Some(token) => Err(ApiError::unknown_caller(format!("token {} has expired", token.name))),
+        None => Err(ApiError::unknown_caller("no such token")),
+    }
+}
+
+/// While everybody may do everything, only who is on this machine may ask, not who is somewhere behind a proxy on it.
+fn came_directly(version: Version, headers: &HeaderMap) -> Result<(), ApiError> {
+    let passed_on = |name: &str| name == "forwarded" || name == "via" || name.starts_with("x-forwarded-");
+    if version < Version::HTTP_11 || headers.keys().any(|name| passed_on(name.as_str())) {
+        let why = "this came through a proxy, and the store has no token yet: make one with `redrive token create`";
+        return Err(ApiError::forbidden("token_required", why));
+    }
+    Ok(())
+}

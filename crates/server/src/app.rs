@@ -1,0 +1,188 @@
+//! What all routes share. Cheap to clone.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use redrive::config::Setting;
+use redrive::contract::KnownToken;
+use redrive::vault::Vault;
+use redrive::{CancellationToken, Pipeline, Redrive};
+use redrive_core::ids::{PipelineName, TokenName};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::ApiError;
+
+/// How long tokens are believed: one that is revoked is no good after that.
+const TOKENS_HOLD: Duration = Duration::from_secs(1);
+
+/// Requests of one token that are under way at once, those that wait for jobs included.
+const IN_FLIGHT_MAX: usize = 256;
+
+/// What a server is told besides its configuration.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Further hosts by which it is reached, through a proxy for example.
+    pub public_hosts: Vec<String>,
+}
+
+/// What all routes share.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+struct Shared {
+    redrive: Redrive,
+    /// The configuration: another one when its file changed.
+    setting: RwLock<Arc<Setting>>,
+    vault: Option<Vault>,
+    options: Options,
+    /// Cancelled when the server stops: who waits for something is answered.
+    stopping: CancellationToken,
+    /// The tokens as they were last read.
+    tokens: Mutex<Option<(Instant, Arc<Vec<KnownToken>>)>>,
+    /// The minute in which each token was last noted to be used.
+    used: Mutex<HashMap<TokenName, i64>>,
+    /// Pipelines are made once: some have connections of their own.
+    pipelines: Mutex<HashMap<PipelineName, Pipeline>>,
+    /// Who has how many requests under way.
+    in_flight: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Requests with a key that are under way: another with the same waits for their answer.
+    under_way: Mutex<HashMap<(String, String), Turn>>,
+}
+
+/// Whoever holds it is the only one who does something.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl App {
+    /// Over a store that is open.
+    pub fn new(redrive: Redrive, setting: Setting, options: Options) -> Result<Self, redrive::Error> {
+        let vault = setting.vault(&redrive)?;
+        Ok(Self(Arc::new(Shared {
+            redrive,
+            setting: RwLock::new(Arc::new(setting)),
+            vault,
+            options,
+            stopping: CancellationToken::new(),
+            tokens: Mutex::default(),
+            used: Mutex::default(),
+            pipelines: Mutex::default(),
+            in_flight: Mutex::default(),
+            under_way: Mutex::default(),
+        })))
+    }
+
+    /// The engine.
+    pub fn redrive(&self) -> &Redrive {
+        &self.0.redrive
+    }
+
+    /// The configuration as it is now.
+    pub fn setting(&self) -> Arc<Setting> {
+        Arc::clone(&self.0.setting.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes up a configuration that changed, unless one of its pipelines cannot be made; where the store and the vault are stays.
+    pub fn follow(&self, changed: &Setting) -> Result<(), String> {
+        let next = self.setting().with(changed);
+        for name in next.config.pipeline.keys() {
+            next.served_pipeline(name.clone(), self.vault()).map_err(|error| error.to_string())?;
+        }
+        self.redrive().alerts().replace(next.watched_by_workers());
+        *self.0.setting.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        // After that: who makes a pipeline of the former one meanwhile has put it here by then.
+        lock(&self.0.pipelines).clear();
+        Ok(())
+    }
+
+    /// The vault, if there is one.
+    pub fn vault(&self) -> Option<&Vault> {
+        self.0.vault.as_ref()
+    }
+
+    /// What it was told besides its configuration.
+    pub fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    /// Cancelled when the server stops.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.0.stopping
+    }
+
+    /// The tokens there are, as they were a moment ago at most.
+    pub async fn tokens(&self) -> Result<Arc<Vec<KnownToken>>, ApiError> {
+        if let Some((at, known)) = lock(&self.0.tokens).as_ref()
+            && at.elapsed() < TOKENS_HOLD
+        {
+            return Ok(Arc::clone(known));
+        }
+        let at = Instant::now();
+        let known = Arc::new(self.redrive().known_tokens().await?);
+        *lock(&self.0.tokens) = Some((at, Arc::clone(&known)));
+        Ok(known)
+    }
+
+    /// Has tokens read anew: somebody made or revoked one here.
+    pub fn forget_tokens(&self) {
+        *lock(&self.0.tokens) = None;
+    }
+
+    /// Notes that a token was used, once a minute; nobody waits for it.
+    pub fn note_used(&self, name: &TokenName) {
+        let now = self.redrive().now();
+        let minute = now.minute();
+        if lock(&self.0.used).insert(name.clone(), minute) == Some(minute) {
+            return;
+        }
+        let (redrive, used) = (self.redrive().clone(), vec![(name.clone(), now)]);
+        tokio::spawn(async move {
+            if let Err(error) = redrive.note_tokens_used(used).await {
+                tracing::debug!(%error, "it could not be noted when a token was used");
+            }
+        });
+    }
+
+    /// A pipeline whose jobs are leased through here, whether the configuration has it or not.
+    pub fn pipeline(&self, name: &PipelineName) -> Result<Pipeline, ApiError> {
+        let mut known = lock(&self.0.pipelines);
+        if let Some(pipeline) = known.get(name) {
+            return Ok(pipeline.clone());
+        }
+        let made = self.setting().served_pipeline(name.clone(), self.vault()).map_err(redrive::Error::from)?;
+        known.insert(name.clone(), made.clone());
+        Ok(made)
+    }
+
+    /// Pipelines, as far as they can be made.
+    pub fn pipelines<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Vec<Pipeline> {
+        names.into_iter().filter_map(|name| self.pipeline(name).ok()).collect()
+    }
+
+    /// A place among the requests of somebody that may be under way at once.
+    pub fn enter(&self, who: &str) -> Result<OwnedSemaphorePermit, ApiError> {
+        let places = {
+            let mut all = lock(&self.0.in_flight);
+            Arc::clone(all.entry(who.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(IN_FLIGHT_MAX))))
+        };
+        let full = |_| ApiError::too_many(format!("{IN_FLIGHT_MAX} requests of this token are under way already"));
+        places.try_acquire_owned().map_err(full)
+    }
+
+    /// Waits until no other request with this key is under way.
+    pub async fn alone(&self, who: &str, key: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = {
+            let mut all = lock(&self.0.under_way);
+            // What nobody holds or waits for any more is forgotten.
+            all.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(all.entry((who.to_owned(), key.to_owned())).or_default())
+        };
+        turn.lock_owned().await
+    }
+}

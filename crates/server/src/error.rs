@@ -1,0 +1,206 @@
+//! The one form in which mistakes are told: a stable code, a sentence for people, and the field that is wrong, if one is.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use redrive::{Error, ErrorKind, StoreError};
+use redrive_core::failures::with_sources;
+use redrive_core::ids::PipelineName;
+use redrive_core::tokens::Role;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// How long who came too often is asked to wait.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Why a request was not done.
+#[derive(Debug)]
+pub struct ApiError {
+    status: StatusCode,
+    told: Told,
+    retry_after: Option<Duration>,
+}
+
+/// What is told of a mistake.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Told {
+    /// What it is, for programs: never changes its meaning.
+    #[schema(value_type = String)]
+    code: &'static str,
+    /// What it is, for people.
+    message: String,
+    /// The field of the request that is wrong, if one is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+}
+
+/// The whole answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Envelope {
+    /// What went wrong.
+    error: Told,
+}
+
+impl ApiError {
+    /// A mistake with its code.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, told: Told { code, message: message.into(), field: None }, retry_after: None }
+    }
+
+    /// A field that is wrong.
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid", message).at(field)
+    }
+
+    /// What was asked for makes no sense as a whole.
+    pub fn senseless(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid", message)
+    }
+
+    /// Nobody is known by what was sent.
+    pub fn unknown_caller(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
+    }
+
+    /// Who asks is known and may not.
+    pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code, message)
+    }
+
+    /// Who asks has too small a role.
+    pub fn needs_role(role: Role) -> Self {
+        Self::forbidden("role_required", format!("this needs a token with the role {role}"))
+    }
+
+    /// Who asks is not let near a pipeline.
+    pub fn foreign_pipeline(name: &PipelineName) -> Self {
+        Self::forbidden("foreign_pipeline", format!("this token is not for pipeline {name}")).at("pipeline")
+    }
+
+    /// There is no such thing.
+    pub fn missing(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// It came in too much at once.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    }
+
+    /// It comes too often.
+    pub fn too_many(message: impl Into<String>) -> Self {
+        Self { retry_after: Some(SOON), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message) }
+    }
+
+    /// The same with the field that is wrong.
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.told.field = Some(field.into());
+        self
+    }
+
+    fn unavailable(code: &'static str, message: String, after: Duration) -> Self {
+        Self { retry_after: Some(after), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message) }
+    }
+
+    /// Something failed on the way. What exactly is for the log: it may name paths of this machine.
+    fn failed(error: &dyn std::error::Error) -> Self {
+        tracing::error!(error = %with_sources(error), "a request could not be done");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something failed on the server: its log says what")
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(Envelope { error: self.told })).into_response();
+        if let Some(after) = self.retry_after {
+            let secs = after.as_secs_f64().ceil().max(1.0) as u64;
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let text = error.to_string();
+        match error {
+            StoreError::QueueFull { .. } => {
+                Self { retry_after: Some(SOON), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", text) }
+            }
+            StoreError::Busy { retry_after, .. } => {
+                Self::unavailable("store_busy", "the store is busy".into(), retry_after)
+            }
+            StoreError::InvalidCursor(_) => Self::invalid("cursor", text),
+            StoreError::NoCause(_) | StoreError::NoReplay(_) => Self::missing(text),
+            StoreError::AmbiguousCause(_) => Self::new(StatusCode::BAD_REQUEST, "ambiguous", text),
+            StoreError::TooBroad { .. } => Self::too_large(text),
+            StoreError::Conflict { .. } => Self::new(StatusCode::CONFLICT, "changed_meanwhile", text),
+            StoreError::DiskFull { .. } | StoreError::NoRoom { .. } => {
+                Self::unavailable("disk_full", "the disk of the store is full".into(), Duration::from_secs(30))
+            }
+            StoreError::Unavailable { .. } | StoreError::Unanswered { .. } => {
+                Self::unavailable("store_unavailable", "the store does not answer".into(), Duration::from_secs(5))
+            }
+            StoreError::ReadOnly { .. } => {
+                Self::unavailable("read_only", "the store cannot be written".into(), Duration::from_secs(30))
+            }
+            other => Self::failed(&other),
+        }
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let error = match error {
+            Error::Store(error) => return error.into(),
+            error => error,
+        };
+        let text = with_sources(&error);
+        match error.kind() {
+            ErrorKind::Invalid => Self::senseless(text),
+            ErrorKind::Missing => Self::missing(text),
+            ErrorKind::Refused => Self::new(StatusCode::CONFLICT, code_of_refusal(&error), text),
+            ErrorKind::Failed => Self::failed(&error),
+        }
+    }
+}
+
+fn code_of_refusal(error: &Error) -> &'static str {
+    match error {
+        Error::ChangedMeanwhile(_) => "changed_meanwhile",
+        Error::Dead(_) => "not_dead",
+        Error::Job(_) => "job_ended",
+        Error::Breaker(_) => "breaker_closed",
+        Error::Pipeline(_) => "pipeline_state",
+        Error::Replay(_) => "replay_state",
+        Error::Unchangeable { .. } => "unchangeable",
+        Error::Token(_) => "token_refused",
+        _ => "refused",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_inside_is_not_told_to_who_asks() {
+        let inner = StoreError::Database { place: "/srv/secret/redrive.db".into(), message: "no such table".into() };
+        let told = ApiError::from(Error::from(inner));
+        assert_eq!((told.status, told.told.code), (StatusCode::INTERNAL_SERVER_ERROR, "internal"));
+        assert!(!told.told.message.contains("secret"), "{}", told.told.message);
+    }
+
+    #[test]
+    fn who_may_come_again_is_told_when() {
+        let full = StoreError::QueueFull { pipeline: "p".parse().expect("a name"), queued: 5, max: 5 };
+        let response = ApiError::from(full).into_response();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+    }
+}

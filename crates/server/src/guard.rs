@@ -1,0 +1,109 @@
+//! What is refused of whomever it comes from: names by which this server is not called, pages of other sites, bodies that a browser
+//! sends without asking.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::{App, Options};
+use crate::error::ApiError;
+
+/// Looks at each request before anything else does.
+pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (method, path, begun) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
+    let mut response = match refuse(app.options(), &request) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    };
+    // What stands after the question mark may be anything: it is in no log.
+    let (status, millis) = (response.status().as_u16(), begun.elapsed().as_millis());
+    tracing::info!(target: "redrive::access", %method, path, status, millis, "answered");
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+    );
+    response
+}
+
+fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| request.uri().authority().map(|authority| authority.as_str()));
+    let Some(host) = host else { return Err(ApiError::senseless("the request has no Host").at("Host")) };
+    if !is_ours(options, name_of(host)) {
+        let why = format!("this server is not called {}: name it with --public-url", name_of(host));
+        return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "foreign_host", why).at("Host"));
+    }
+    if let Some(origin) = request.headers().get(header::ORIGIN) {
+        let known = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        if !known.is_some_and(|(_, origin)| is_ours(options, name_of(origin))) {
+            return Err(ApiError::forbidden("foreign_origin", "this came from a page of another site").at("Origin"));
+        }
+    }
+    // Of what changes something, a browser asks before it sends anything but a form or plain text.
+    match *request.method() {
+        Method::POST | Method::PATCH if !is_json(request.headers()) => Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "json_required",
+            "expected `Content-Type: application/json`",
+        )
+        .at("Content-Type")),
+        _ => Ok(()),
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// The host without its port.
+fn name_of(authority: &str) -> &str {
+    match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    }
+}
+
+/// Whether a server is reached by a name. A site that has its own name resolve to this machine is not let in by that.
+fn is_ours(options: &Options, host: &str) -> bool {
+    let listen = options.listen.ip();
+    let by_address = host.parse::<IpAddr>().is_ok_and(|ip| {
+        ip == listen || ip.is_loopback() && (listen.is_loopback() || listen.is_unspecified()) || listen.is_unspecified()
+    });
+    let local = host.eq_ignore_ascii_case("localhost") && (listen.is_loopback() || listen.is_unspecified());
+    by_address || local || options.public_hosts.iter().any(|public| public.eq_ignore_ascii_case(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_knows_its_names() {
+        let options = |listen: &str| Options {
+            listen: listen.parse().expect("an address"),
+            public_hosts: vec!["redrive.example".into()],
+        };
+        let loopback = options("127.0.0.1:7171");
+        for (host, ours) in [
+            ("127.0.0.1:7171", true),
+            ("localhost:7171", true),
+            ("[::1]:7171", true),
+            ("Redrive.Example", true),
+            ("evil.example:7171", false),
+            ("10.0.0.5", false),
+            ("", false),
+        ] {
+            assert_eq!(is_ours(&loopback, name_of(host)), ours, "{host:?}");
+        }
+        assert!(is_ours(&options("0.0.0.0:7171"), "10.0.0.5") && !is_ours(&options("0.0.0.0:7171"), "evil.example"));
+        assert!(!is_ours(&options("10.0.0.5:7171"), "127.0.0.1") && is_ours(&options("10.0.0.5:7171"), "10.0.0.5"));
+    }
+}

@@ -1,0 +1,30 @@
+//! The HTTP API of Redrive. It speaks, the engine does: a route reads what was asked, calls an operation of the engine and answers.
+//!
+//! - `router`: the list of routes; [`routes`]: one folder per noun, one file per verb or a few that are alike
+//! - `route`: what a route is: its path, who may ask, what it takes and gives
+//! - [`app`]: what all routes share
+//! - `access`: who asks, and what they may; `guard`: what is refused of whomever it comes from
+//! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
+//! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
+//! - [`error`]: the one form in which mistakes are told
+//! - [`openapi`]: the document, made of the routes
+//! - [`serve`]: the socket, and what goes on besides answering
+
+mod access;
+mod answer;
+pub mod app;
+mod asked;
+pub mod error;
+mod guard;
+mod once;
+pub mod openapi;
+mod page;
+mod route;
+mod router;
+pub mod routes;
+pub mod serve;
+
+pub use app::{App, Options};
+pub use route::Route;
+pub use router::{all as all_routes, router};
+pub use serve::{ServeError, Server};

@@ -1,0 +1,77 @@
+//! `Idempotency-Key`: a request that is sent again with its key is answered as the first time, and not done again.
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use redrive::contract::KeptAnswer;
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::asked::whole;
+use crate::error::ApiError;
+
+/// The header with the key.
+pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Says that an answer is the one that was given before.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// The longest key, in bytes.
+const KEY_BYTES_MAX: usize = 255;
+
+/// Answers a request that was answered before as it was then.
+pub async fn once(State(app): State<App>, caller: Caller, request: Request, next: Next) -> Response {
+    let key = match key_of(&request) {
+        Ok(Some(key)) => key,
+        Ok(None) => return next.run(request).await,
+        Err(error) => return error.into_response(),
+    };
+    match answered(&app, caller.name(), &key, request, next).await {
+        Ok(response) => response,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn key_of(request: &Request) -> Result<Option<String>, ApiError> {
+    let Some(key) = request.headers().get(KEY) else { return Ok(None) };
+    match key.to_str().ok().filter(|key| (1..=KEY_BYTES_MAX).contains(&key.len())) {
+        Some(key) => Ok(Some(key.to_owned())),
+        None => Err(ApiError::invalid(KEY.as_str(), format!("expected 1 to {KEY_BYTES_MAX} visible characters"))),
+    }
+}
+
+async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let body = whole(body).await?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(parts.uri.to_string().as_bytes()).update(b"\n").update(&body);
+    let asked = hasher.finalize().to_hex().to_string();
+    let _turn = app.alone(who, key).await;
+    if let Some(kept) = app.redrive().find_answer(who, key).await? {
+        return again(kept, &asked);
+    }
+    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    let (parts, body) = response.into_parts();
+    // It was made in memory: there is no more of it than there was.
+    let body: Bytes = to_bytes(body, usize::MAX)
+        .await
+        .map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the answer was lost"))?;
+    // What failed, or is to come again later, may be done yet.
+    if parts.status.is_success() {
+        let answer = KeptAnswer { request: asked, status: parts.status.as_u16(), body: body.to_vec() };
+        app.redrive().keep_answer(who, key, answer).await?;
+    }
+    Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+fn again(kept: KeptAnswer, asked: &str) -> Result<Response, ApiError> {
+    if kept.request != asked {
+        let why = "this key came with another request before: a new request needs a new key";
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", why).at(KEY.as_str()));
+    }
+    let status = StatusCode::from_u16(kept.status).unwrap_or(StatusCode::OK);
+    let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok((status, [kind, (REPLAYED, HeaderValue::from_static("true"))], kept.body).into_response())
+}

@@ -1,0 +1,55 @@
+//! What people and tokens did.
+
+use axum::Json;
+use axum::extract::State;
+use redrive::contract::{ActivityView, ListActivity};
+use redrive_core::ids::PipelineName;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::asked::{Number, Query, instant};
+use crate::error::ApiError;
+use crate::page::{Listed, limit};
+use crate::route::Route;
+
+/// Its routes.
+pub fn routes() -> Vec<Route> {
+    vec![Route::get("/activity", list, "List what people did, newest first").query::<Asked>().lists()]
+}
+
+/// Which.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// Only what this person or token did.
+    who: Option<String>,
+    /// Only what concerned this pipeline.
+    #[param(value_type = Option<String>)]
+    pipeline: Option<PipelineName>,
+    /// Only since: `2h` (ago), a day or a time.
+    since: Option<String>,
+    /// At most so many, 1 to 1000.
+    #[param(value_type = Option<u32>)]
+    limit: Option<Number>,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(asked): Query<Asked>,
+) -> Result<Json<Listed<ActivityView>>, ApiError> {
+    caller.check_all(asked.pipeline.as_ref())?;
+    let params = ListActivity {
+        since: instant("since", asked.since.as_deref(), app.redrive().now())?,
+        who: asked.who,
+        pipeline: asked.pipeline,
+        limit: limit(asked.limit)?,
+        cursor: asked.cursor,
+    };
+    let page = app.redrive().list_activity(params).await?;
+    Ok(Json(Listed::of(page, |_| true)))
+}

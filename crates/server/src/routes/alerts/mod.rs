@@ -1,0 +1,59 @@
+//! Alerts, and the sinks that are told of them.
+
+use axum::Json;
+use axum::extract::State;
+use redrive::alerts::{AlertList, Tested};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::asked::Body;
+use crate::error::ApiError;
+use crate::page::Listed;
+use crate::route::Route;
+
+/// Its routes.
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/alerts", list, "List alerts, those that fire first, and how sinks fare"),
+        Route::post("/alerts/check", check, "Judge all conditions now, and tell sinks"),
+        Route::post("/alerts/test", test, "Tell sinks that nothing is wrong, to see whether that arrives")
+            .takes::<Asked>()
+            .lists(),
+    ]
+}
+
+async fn list(State(app): State<App>, caller: Caller) -> Result<Json<AlertList>, ApiError> {
+    let watching = app.setting().watching();
+    let mut listed = app.redrive().list_alerts(&watching).await?;
+    if !caller.covers_all() {
+        listed.alerts.retain(|view| view.alert.pipeline.as_ref().is_some_and(|name| caller.covers(name)));
+        listed.sinks.clear();
+    }
+    Ok(Json(listed))
+}
+
+/// Which sinks.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TestSinks)]
+pub struct Asked {
+    /// By name; all if left out.
+    #[serde(default)]
+    sinks: Vec<String>,
+}
+
+async fn check(State(app): State<App>, caller: Caller) -> Result<Json<AlertList>, ApiError> {
+    caller.check_all(None)?;
+    Ok(Json(app.redrive().check_alerts(&app.setting().watching()).await?))
+}
+
+async fn test(
+    State(app): State<App>,
+    caller: Caller,
+    Body(asked): Body<Asked>,
+) -> Result<Json<Listed<Tested>>, ApiError> {
+    caller.check_all(None)?;
+    Ok(Json(Listed::whole(app.redrive().test_sinks(&app.setting().watching(), &asked.sinks).await?)))
+}

@@ -1,0 +1,80 @@
+//! `POST /breakers/close`, `/breakers/hold` and `/breakers/probe`
+
+use axum::Json;
+use axum::extract::State;
+use redrive_core::breakers::{BreakerTurn, HeldBy};
+use redrive_core::ids::PipelineName;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::asked::{Body, future};
+use crate::error::ApiError;
+
+/// Which target, and for a hold until when and why.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TurnBreaker)]
+pub struct Asked {
+    /// The target: the host of the jobs, or what their `target` says.
+    target: String,
+    /// Only of this pipeline.
+    #[schema(value_type = Option<String>)]
+    pipeline: Option<PipelineName>,
+    /// A hold: until this time, `2h` (from now), a day or a time; until it is closed if left out.
+    until: Option<String>,
+    /// A hold: why.
+    why: Option<String>,
+}
+
+/// Where it was turned.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TurnedBreakers)]
+pub struct Answer {
+    /// The pipelines.
+    #[schema(value_type = Vec<String>)]
+    pipelines: Vec<PipelineName>,
+}
+
+pub async fn close(state: State<App>, caller: Caller, asked: Body<Asked>) -> Result<Json<Answer>, ApiError> {
+    only_target(&asked.0)?;
+    turn(state, caller, asked.0, BreakerTurn::Close).await
+}
+
+pub async fn probe(state: State<App>, caller: Caller, asked: Body<Asked>) -> Result<Json<Answer>, ApiError> {
+    only_target(&asked.0)?;
+    turn(state, caller, asked.0, BreakerTurn::Probe).await
+}
+
+pub async fn hold(state: State<App>, caller: Caller, asked: Body<Asked>) -> Result<Json<Answer>, ApiError> {
+    let until = future("until", asked.0.until.as_deref(), state.0.redrive().now())?;
+    let held = HeldBy { by: caller.actor(), why: asked.0.why.clone(), until };
+    turn(state, caller, asked.0, BreakerTurn::Hold(held)).await
+}
+
+fn only_target(asked: &Asked) -> Result<(), ApiError> {
+    match (&asked.until, &asked.why) {
+        (None, None) => Ok(()),
+        (Some(_), _) => Err(ApiError::invalid("until", "only a hold has an end")),
+        (_, Some(_)) => Err(ApiError::invalid("why", "only a hold has a reason")),
+    }
+}
+
+async fn turn(
+    State(app): State<App>,
+    caller: Caller,
+    asked: Asked,
+    turn: BreakerTurn,
+) -> Result<Json<Answer>, ApiError> {
+    caller.check_all(asked.pipeline.as_ref())?;
+    if asked.target.is_empty() {
+        return Err(ApiError::invalid("target", "target is empty"));
+    }
+    if let Some(name) = &asked.pipeline {
+        app.redrive().find_pipeline(&app.setting(), name).await?;
+    }
+    let by = caller.actor();
+    let pipelines = app.redrive().turn_breakers(&asked.target, asked.pipeline.as_ref(), &turn, &by).await?;
+    Ok(Json(Answer { pipelines }))
+}

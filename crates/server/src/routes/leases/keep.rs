@@ -1,0 +1,116 @@
+//! `POST /leases/start`, `/leases/renew` and `/leases/progress`
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use redrive_core::ids::WorkerId;
+use redrive_core::jobs::Lease;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::id::LeaseText;
+use crate::access::Caller;
+use crate::app::App;
+use crate::asked::{Body, Text};
+use crate::error::ApiError;
+
+/// The most leases of one request.
+const LEASES_MAX: usize = 1_000;
+
+/// How long leases last from now, in seconds, unless something else is asked for.
+const TTL_SECS: u64 = 60;
+
+/// Leases of a worker.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = KeepLeases)]
+pub struct Asked {
+    /// Who has them.
+    #[schema(value_type = String)]
+    worker: Text<WorkerId>,
+    /// The leases: at most 1,000.
+    #[schema(value_type = Vec<String>)]
+    leases: Vec<Text<LeaseText>>,
+    /// To renew: for how long from now, in seconds: 60 if left out, 5 to 3,600.
+    ttl: Option<u64>,
+}
+
+/// What became of leases, in their order.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = KeptLeases)]
+pub struct Answer {
+    leases: Vec<Kept>,
+}
+
+/// What became of a lease.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = KeptLease)]
+pub struct Kept {
+    #[schema(value_type = String)]
+    lease: LeaseText,
+    /// `ok`, or `lost`: its job is to be left.
+    result: &'static str,
+}
+
+/// How far an attempt got.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NoteProgress)]
+pub struct Progress {
+    /// Who has the lease.
+    #[schema(value_type = String)]
+    worker: Text<WorkerId>,
+    /// The lease.
+    #[schema(value_type = String)]
+    lease: Text<LeaseText>,
+    /// How far; nothing to begin anew.
+    #[schema(value_type = Option<Object>)]
+    progress: Option<Value>,
+}
+
+pub async fn start(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Value>, ApiError> {
+    let leases = mine(&app, &caller, asked.leases).await?;
+    app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0).start(leases).await?;
+    Ok(Json(json!({})))
+}
+
+pub async fn renew(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Answer>, ApiError> {
+    let ttl = asked.ttl.unwrap_or(TTL_SECS);
+    if !(5..=3_600).contains(&ttl) {
+        return Err(ApiError::invalid("ttl", format!("ttl is {ttl}: expected 5 to 3600")));
+    }
+    let leases = mine(&app, &caller, asked.leases).await?;
+    let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
+    let held: HashSet<Lease> = worker.renew(leases.clone(), Duration::from_secs(ttl)).await?.into_iter().collect();
+    let told =
+        |lease: Lease| Kept { lease: LeaseText(lease), result: if held.contains(&lease) { "ok" } else { "lost" } };
+    Ok(Json(Answer { leases: leases.into_iter().map(told).collect() }))
+}
+
+pub async fn progress(
+    State(app): State<App>,
+    caller: Caller,
+    Body(asked): Body<Progress>,
+) -> Result<Json<Kept>, ApiError> {
+    let leases = mine(&app, &caller, vec![asked.lease]).await?;
+    let lease = leases[0];
+    let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
+    let holds = worker.note_progress(lease, asked.progress).await?;
+    Ok(Json(Kept { lease: LeaseText(lease), result: if holds { "ok" } else { "lost" } }))
+}
+
+/// The leases of a request, if they are for pipelines of who asks.
+pub async fn mine(app: &App, caller: &Caller, leases: Vec<Text<LeaseText>>) -> Result<Vec<Lease>, ApiError> {
+    if leases.len() > LEASES_MAX {
+        return Err(ApiError::too_large(format!("{} leases at once: at most {LEASES_MAX}", leases.len())).at("leases"));
+    }
+    let leases: Vec<Lease> = leases.into_iter().map(|lease| lease.0.0).collect();
+    if !caller.covers_all() {
+        let held = app.redrive().store().leased(leases.clone()).await?;
+        caller.check_each(held.iter().map(|job| &job.pipeline))?;
+    }
+    Ok(leases)
+}

@@ -1,0 +1,38 @@
+//! Jobs for workers that live elsewhere: leasing them, keeping leases up, settling. A restart of the server loses no lease: all that
+//! is known of one is in the store.
+
+mod id;
+mod keep;
+mod lease;
+mod settle;
+
+use redrive_core::tokens::Role;
+
+use crate::route::Route;
+
+/// Its routes.
+pub fn routes() -> Vec<Route> {
+    let worker = |route: Route| route.needs(Role::Worker).answered_anew();
+    vec![
+        worker(Route::post("/leases", lease::run, "Lease jobs, and letters of replays; waits for some if asked to"))
+            .takes::<lease::Asked>()
+            .gives::<lease::Answer>(),
+        worker(Route::post("/leases/start", keep::start, "Note that jobs begin to run")).takes::<keep::Asked>(),
+        worker(Route::post(
+            "/leases/renew",
+            keep::renew,
+            "Extend leases; the jobs of those that are lost are to be left",
+        ))
+        .takes::<keep::Asked>()
+        .gives::<keep::Answer>(),
+        worker(Route::post(
+            "/leases/progress",
+            keep::progress,
+            "Note how far an attempt got, for who runs the job next",
+        ))
+        .takes::<keep::Progress>(),
+        worker(Route::post("/leases/settle", settle::run, "Settle jobs: done, failed, crashed or returned"))
+            .takes::<settle::Asked>()
+            .gives::<settle::Answer>(),
+    ]
+}

@@ -1,0 +1,29 @@
+//! Dead letters: looking at them, taking in those of other programs, giving them up.
+
+mod discard;
+pub mod filter;
+mod list;
+mod report;
+mod show;
+mod top;
+
+use redrive_core::tokens::Role;
+
+use crate::route::Route;
+
+/// Its routes.
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/letters", list::run, "List dead letters, newest first").query::<list::Asked>().lists(),
+        Route::get("/letters/top", top::run, "Count dead letters by what they have in common").query::<top::Asked>(),
+        Route::get("/letters/{id}", show::run, "Show a dead letter with all its failures"),
+        Route::post("/letters", report::run, "Report failures from elsewhere: one letter, or a list of them")
+            .needs(Role::Worker)
+            .takes_schema(report::schema())
+            .gives::<report::Answer>(),
+        Route::post("/letters/discard", discard::run, "Give dead letters up, with a record")
+            .needs(Role::Admin)
+            .takes::<discard::Asked>()
+            .gives::<discard::Answer>(),
+    ]
+}

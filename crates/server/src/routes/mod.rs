@@ -1,0 +1,17 @@
+//! The routes: one folder per noun.
+
+pub mod activity;
+pub mod alerts;
+pub mod breakers;
+pub mod causes;
+pub mod events;
+pub mod jobs;
+pub mod leases;
+pub mod letters;
+pub mod payloads;
+pub mod pipelines;
+pub mod replays;
+pub mod reports;
+pub mod rounds;
+pub mod status;
+pub mod tokens;

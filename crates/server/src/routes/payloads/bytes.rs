@@ -1,0 +1,43 @@
+//! `GET /payloads/{id}/bytes`
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use redrive_core::failures::with_sources;
+use tokio::io::DuplexStream;
+use tokio_util::io::ReaderStream;
+
+use super::list::find;
+use crate::access::Caller;
+use crate::app::App;
+use crate::asked::Named;
+use crate::error::ApiError;
+
+/// What is read ahead of who takes it, in bytes.
+const AHEAD_BYTES: usize = 64 * 1024;
+
+pub async fn run(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Result<Response, ApiError> {
+    let payload = find(&app, &caller, &id).await?;
+    let vault = app.vault().ok_or_else(|| ApiError::missing("this store has no vault"))?.clone();
+    let (out, mut into): (DuplexStream, DuplexStream) = tokio::io::duplex(AHEAD_BYTES);
+    let hash = payload.hash;
+    tokio::spawn(async move {
+        // Whoever reads sees that it ends too soon: its length was told.
+        if let Err(error) = vault.copy(hash, &mut into).await {
+            tracing::warn!(error = %with_sources(&error), payload = %hash, "a payload could not be sent whole");
+        }
+    });
+    // Payload bytes are hostile: a browser is to save them, never to show them as a page of this server.
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
+        (header::CONTENT_LENGTH, HeaderValue::from(payload.size_bytes)),
+        (HeaderName::from_static("x-redrive-truncated"), HeaderValue::from_static(truncated(payload.truncated))),
+    ];
+    Ok((headers, Body::from_stream(ReaderStream::new(out))).into_response())
+}
+
+const fn truncated(yes: bool) -> &'static str {
+    if yes { "true" } else { "false" }
+}

@@ -1,0 +1,24 @@
+//! Payloads: the raw responses that were kept.
+
+mod bytes;
+mod list;
+mod upload;
+
+use crate::route::Route;
+
+/// Its routes.
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/payloads", list::run, "List payloads, by hash").query::<list::Asked>().lists(),
+        Route::get("/payloads/{id}", list::show, "Show what came with a payload: of a job, or by its hash"),
+        Route::get("/payloads/{id}/bytes", bytes::run, "The exact bytes of a payload, as they were received"),
+        Route::put(
+            "/payloads/{id}",
+            upload::run,
+            "Upload the bytes of a payload, under their SHA-256, before its letter",
+        )
+        .gives::<upload::Answer>()
+        .with_status(201),
+        Route::head("/payloads/{id}", upload::is_known, "Whether this token uploaded a payload with this SHA-256"),
+    ]
+}

@@ -1,0 +1,102 @@
+//! `PUT /payloads/{sha256}` and `HEAD /payloads/{sha256}`
+
+use std::fmt::Write;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use futures_util::StreamExt;
+use redrive::contract::Sha256;
+use redrive::vault::Capture;
+use redrive_core::failures::with_sources;
+use redrive_core::payloads::{PayloadHash, Response};
+use serde::Serialize;
+use sha2::{Digest, Sha256 as Hasher};
+use utoipa::ToSchema;
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::asked::Named;
+use crate::error::ApiError;
+
+/// The longest payload, in bytes.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How long to wait for more bytes.
+const MORE_WITHIN: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// A payload that is there.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UploadedPayload)]
+pub struct Answer {
+    /// The hash by which it was brought.
+    sha256: String,
+    /// The hash by which the vault knows it.
+    hash: String,
+    /// Its length.
+    size_bytes: u64,
+}
+
+pub async fn is_known(
+    State(app): State<App>,
+    caller: Caller,
+    Named(sha256): Named<PayloadHash>,
+) -> Result<StatusCode, ApiError> {
+    match app.redrive().find_upload(caller.name(), *sha256.as_bytes()).await? {
+        Some(_) => Ok(StatusCode::OK),
+        None => Err(ApiError::missing(format!("no payload {sha256} was uploaded by this token"))),
+    }
+}
+
+pub async fn run(
+    State(app): State<App>,
+    caller: Caller,
+    Named(sha256): Named<PayloadHash>,
+    body: Body,
+) -> Result<(StatusCode, Json<Answer>), ApiError> {
+    // Both are 64 hexadecimal digits.
+    let wanted: Sha256 = *sha256.as_bytes();
+    let known = app.redrive().find_upload(caller.name(), wanted).await?.is_some();
+    let vault = app.vault().ok_or_else(|| ApiError::missing("this store has no vault"))?;
+    let (capture, found) = take(body).await?;
+    if found != wanted {
+        let why = format!("the bytes have the SHA-256 {}", hexadecimal(&found));
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "wrong_hash", why).at("id"));
+    }
+    let payload = vault.save(capture, Response::default(), None).await.map_err(redrive::Error::from)?;
+    app.redrive().note_upload(caller.name(), wanted, payload.hash).await?;
+    let status = if known { StatusCode::OK } else { StatusCode::CREATED };
+    let (hash, size_bytes) = (payload.hash.to_string(), payload.size_bytes);
+    Ok((status, Json(Answer { sha256: hexadecimal(&wanted), hash, size_bytes })))
+}
+
+/// Takes the bytes in as they come, and says what their hash is.
+async fn take(body: Body) -> Result<(Capture, Sha256), ApiError> {
+    let unkept = |error: std::io::Error| {
+        tracing::warn!(error = %with_sources(&error), "a payload cannot be kept");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "payload_unkept", "the payload cannot be kept for now")
+    };
+    let mut capture = Capture::begin(BYTES_MAX).map_err(unkept)?;
+    let (mut hasher, mut stream) = (Hasher::new(), body.into_data_stream());
+    let slow = || ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the bytes did not arrive in time");
+    while let Some(chunk) = tokio::time::timeout(MORE_WITHIN, stream.next()).await.map_err(|_| slow())? {
+        let chunk = chunk.map_err(|_| ApiError::senseless("the bytes ended too soon"))?;
+        hasher.update(&chunk);
+        capture.write(&chunk).map_err(unkept)?;
+        if capture.is_full() {
+            return Err(ApiError::too_large(format!("a payload has at most {BYTES_MAX} bytes: send its beginning")));
+        }
+    }
+    let mut hash = Sha256::default();
+    hash.copy_from_slice(&hasher.finalize());
+    Ok((capture, hash))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,219 @@
+//! The socket, and what goes on besides answering: letters of replays are sent, leases that ran out are taken back, chores are done,
+//! alerts judged and told.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use redrive::config::{Followed, Setting};
+use redrive::worker::Until;
+use redrive::worker::reload::Source;
+use redrive::{CancellationToken, Redrive};
+use redrive_core::ids::PipelineName;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::app::App;
+use crate::router;
+
+/// How long the head of a request may take to arrive.
+const HEAD_WITHIN: Duration = Duration::from_secs(15);
+
+/// The most headers of a request.
+const HEADERS_MAX: usize = 64;
+
+/// The most that is kept of a request that is still arriving, in bytes; its head has to fit.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+/// The most connections at once.
+const CONNECTIONS_MAX: usize = 2_048;
+
+/// How long requests that are under way may take to end.
+const DRAIN_WITHIN: Duration = Duration::from_secs(20);
+
+/// How often it is looked whether there are pipelines that are not looked after yet.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// How long to wait after a connection could not be accepted, because there are too many files open for example.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a server cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It is to be reached from elsewhere, and everybody who reaches it could do everything.
+    #[error(
+        "{0} can be reached from other machines, and the store has no token: make one first, or listen on 127.0.0.1"
+    )]
+    OpenToAll(SocketAddr),
+    /// It cannot listen there.
+    #[error("cannot listen on {listen}")]
+    Listen {
+        /// Where.
+        listen: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] redrive::Error),
+}
+
+/// A server that listens.
+pub struct Server {
+    app: App,
+    listener: TcpListener,
+    /// Pipelines that a worker of this process works on, and looks after.
+    worked_on: BTreeSet<PipelineName>,
+}
+
+impl Server {
+    /// Begins to listen where the options say. Another address than one of this machine alone needs a token in the store.
+    pub async fn bind(app: App) -> Result<Self, ServeError> {
+        let listen = app.options().listen;
+        if !listen.ip().is_loopback() && app.redrive().list_tokens().await?.is_empty() {
+            return Err(ServeError::OpenToAll(listen));
+        }
+        let listener = TcpListener::bind(listen).await.map_err(|source| ServeError::Listen { listen, source })?;
+        Ok(Self { app, listener, worked_on: BTreeSet::new() })
+    }
+
+    /// The same beside a worker of this process that works on these pipelines.
+    pub fn beside_worker(self, worked_on: impl IntoIterator<Item = PipelineName>) -> Self {
+        Self { worked_on: worked_on.into_iter().collect(), ..self }
+    }
+
+    /// Where it listens: the port is the one that the system chose if none was named.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `stop` is cancelled; then takes nothing more, and lets what is under way end.
+    pub async fn run(self, stop: CancellationToken) {
+        let Self { app, listener, worked_on } = self;
+        let upkeep = tokio::spawn(look_after(app.clone(), worked_on, stop.clone()));
+        let service = TowerToHyperService::new(router(app.clone()));
+        let (under_way, places) = (GracefulShutdown::new(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+        loop {
+            let accepted = async {
+                // Whoever comes when all places are taken waits in the queue of the system.
+                let place = Arc::clone(&places).acquire_owned().await.ok()?;
+                Some((place, listener.accept().await))
+            };
+            let (place, stream) = tokio::select! {
+                () = stop.cancelled() => break,
+                accepted = accepted => match accepted {
+                    Some((place, Ok((stream, _)))) => (place, stream),
+                    Some((_, Err(error))) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(PAUSE).await;
+                        continue;
+                    }
+                    None => break,
+                },
+            };
+            serve_one(stream, service.clone(), &under_way, place);
+        }
+        drop(listener);
+        app.stopping().cancel();
+        if tokio::time::timeout(DRAIN_WITHIN, under_way.shutdown()).await.is_err() {
+            tracing::warn!("some requests took too long and were cut off");
+        }
+        if let Err(panic) = upkeep.await {
+            tracing::warn!(%panic, "looking after pipelines ended");
+        }
+    }
+}
+
+fn serve_one(
+    stream: TcpStream,
+    service: TowerToHyperService<axum::Router>,
+    under_way: &GracefulShutdown,
+    place: OwnedSemaphorePermit,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection waits for more to send");
+    }
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX);
+    let connection = under_way.watch(http.serve_connection(TokioIo::new(stream), service));
+    tokio::spawn(async move {
+        let _place = place;
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection ended");
+        }
+    });
+}
+
+/// Looks after pipelines whose jobs are worked on elsewhere. Those that come into being meanwhile are looked after, too.
+async fn look_after(app: App, worked_on: BTreeSet<PipelineName>, stop: CancellationToken) {
+    let following = app.clone();
+    let take_up = move |changed: &Setting| following.follow(changed).map(|()| Vec::new());
+    let mut followed = Followed::new(&app.setting(), take_up);
+    while !stop.is_cancelled() {
+        let names = match names(app.redrive(), &worked_on).await {
+            Ok(names) => names,
+            Err(error) => {
+                tracing::warn!(%error, "the pipelines there are could not be read");
+                wait(&stop).await;
+                continue;
+            }
+        };
+        let enough = stop.child_token();
+        let worker = app.redrive().worker(app.pipelines(&names)).only_upkeep();
+        let working = tokio::spawn(worker.run(Until::Stopped, enough.clone()));
+        while !stop.is_cancelled() && !working.is_finished() {
+            wait(&stop).await;
+            // A store that cannot be read for a moment has no other pipelines by that.
+            if is_reread(&mut followed) || is_another(app.redrive(), &worked_on, &names).await {
+                break;
+            }
+        }
+        enough.cancel();
+        match working.await {
+            Ok(Err(error)) => tracing::warn!(%error, "pipelines are not looked after for now"),
+            Err(panic) => tracing::warn!(%panic, "pipelines are not looked after for now"),
+            Ok(Ok(())) => {}
+        }
+    }
+}
+
+/// Looks whether the configuration changed; says whether it was taken up.
+fn is_reread(followed: &mut Option<Followed>) -> bool {
+    match followed.as_mut().and_then(|followed| followed.changed()) {
+        None => false,
+        Some(Ok(_)) => {
+            tracing::info!("the configuration changed, and is taken up");
+            true
+        }
+        Some(Err(why)) => {
+            tracing::warn!(why, "the configuration changed, but cannot be taken up: the former one stays");
+            false
+        }
+    }
+}
+
+/// Whether there are other pipelines than those that are known.
+async fn is_another(redrive: &Redrive, worked_on: &BTreeSet<PipelineName>, known: &BTreeSet<PipelineName>) -> bool {
+    names(redrive, worked_on).await.is_ok_and(|now| now != *known)
+}
+
+async fn names(redrive: &Redrive, without: &BTreeSet<PipelineName>) -> Result<BTreeSet<PipelineName>, redrive::Error> {
+    let ledgers = redrive.store().ledgers().await?;
+    Ok(ledgers.into_keys().filter(|name| !without.contains(name)).collect())
+}
+
+async fn wait(stop: &CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = tokio::time::sleep(LOOK_EVERY) => {}
+    }
+}

@@ -1,0 +1,41 @@
+//! Breakers: holding targets and letting them go on.
+
+use serde_json::json;
+
+use crate::running::Running;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_is_held_and_let_go() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "url": "https://shop.example/1" })]).await;
+    let hold = json!({ "target": "shop.example", "pipeline": "shop", "until": "2h", "why": "they asked" });
+    assert_eq!(server.post("/breakers/hold", hold).await.ok(), json!({ "pipelines": ["shop"] }));
+    let listed = server.get("/breakers").await.ok();
+    assert_eq!((&listed["items"][0]["target"], &listed["items"][0]["state"]), (&json!("shop.example"), &json!("open")));
+    let asked = json!({ "pipelines": ["shop"] });
+    assert_eq!(server.post("/leases", asked.clone()).await.ok()["leases"], json!([]), "its jobs wait");
+    let close = json!({ "target": "shop.example" });
+    assert_eq!(server.post("/breakers/close", close.clone()).await.ok(), json!({ "pipelines": ["shop"] }));
+    assert_eq!(server.post("/leases", asked).await.ok()["leases"].as_array().map(Vec::len), Some(1));
+    assert_eq!(server.post("/breakers/close", close).await.refused(), (409, "breaker_closed".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_makes_no_sense_names_its_field() {
+    let server = Running::start().await;
+    let cases = [
+        ("close", json!({ "target": "t", "why": "x" }), "why"),
+        ("probe", json!({ "target": "t", "until": "2h" }), "until"),
+        ("hold", json!({ "target": "" }), "target"),
+        ("hold", json!({}), "target"),
+        ("hold", json!({ "target": "t", "until": "2001-01-01" }), "until"),
+    ];
+    for (verb, body, field) in cases {
+        let answer = server.post(&format!("/breakers/{verb}"), body.clone()).await;
+        assert_eq!(answer.status, 400, "{body}");
+        let told = answer.json()["error"].to_string();
+        assert!(told.contains(field), "{told}");
+    }
+    let unknown = server.post("/breakers/hold", json!({ "target": "t", "pipeline": "nobody" })).await;
+    assert_eq!(unknown.refused(), (404, "not_found".to_owned()));
+}

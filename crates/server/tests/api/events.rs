@@ -1,0 +1,40 @@
+//! Events: hints of what changed.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::running::Running;
+
+/// Reads from a stream until a text has come.
+async fn hear(stream: &mut TcpStream, text: &str) -> String {
+    let mut heard = Vec::new();
+    let reading = async {
+        loop {
+            let mut bytes = [0; 4096];
+            let read = stream.read(&mut bytes).await.expect("read");
+            heard.extend_from_slice(&bytes[..read]);
+            let so_far = String::from_utf8_lossy(&heard).into_owned();
+            if so_far.contains(text) {
+                return so_far;
+            }
+            assert!(read > 0, "it ended with {so_far}");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reading).await.expect("heard in time")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_hears_what_changed() {
+    let server = Running::start().await;
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    let head = format!("GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nlast-event-id: 7\r\n\r\n", server.address);
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    let heard = hear(&mut stream, "data: all").await;
+    assert!(heard.contains("text/event-stream") && heard.contains("event: change"), "{heard}");
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    hear(&mut stream, "jobs").await;
+    drop(server.restart().await);
+}

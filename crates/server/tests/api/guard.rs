@@ -1,0 +1,66 @@
+//! What is refused of whomever it comes from.
+
+use serde_json::json;
+
+use crate::running::Running;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_not_its_own_is_refused() {
+    let server = Running::start().await;
+    let head = |host: &str| format!("GET /api/v1/jobs HTTP/1.1\r\nhost: {host}");
+    for own in ["127.0.0.1:7171", "localhost", "[::1]:80"] {
+        assert_eq!(server.send(&head(own), b"").await.status, 200, "{own}");
+    }
+    for foreign in ["evil.example", "127.0.0.1.evil.example", "10.1.2.3"] {
+        assert_eq!(server.send(&head(foreign), b"").await.refused(), (421, "foreign_host".to_owned()), "{foreign}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_another_site_changes_nothing() {
+    let server = Running::start().await;
+    let body = json!({ "pipeline": "shop", "jobs": [{ "input": {} }] }).to_string();
+    let head = |extra: &str| format!("POST /api/v1/jobs HTTP/1.1\r\nhost: {}\r\n{extra}", server.address);
+    let json = "content-type: application/json";
+    let foreign = head(&format!("{json}\r\norigin: https://evil.example"));
+    assert_eq!(server.send(&foreign, body.as_bytes()).await.refused(), (403, "foreign_origin".to_owned()));
+    let null = head(&format!("{json}\r\norigin: null"));
+    assert_eq!(server.send(&null, body.as_bytes()).await.refused(), (403, "foreign_origin".to_owned()));
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+        let form = head(&format!("content-type: {kind}"));
+        assert_eq!(server.send(&form, body.as_bytes()).await.refused(), (415, "json_required".to_owned()), "{kind}");
+    }
+    assert_eq!(server.get("/jobs").await.ok()["items"], json!([]));
+    let own = head(&format!("{json}; charset=utf-8\r\norigin: http://{}", server.address));
+    assert_eq!(server.send(&own, body.as_bytes()).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_through_a_proxy_needs_a_token() {
+    let server = Running::start().await;
+    for line in ["forwarded: for=1.2.3.4", "x-forwarded-for: 1.2.3.4", "x-forwarded-proto: https", "via: 1.1 proxy"] {
+        let answer = server.ask_as(None, "GET /jobs", &[line], None).await;
+        assert_eq!(answer.refused(), (403, "token_required".to_owned()), "{line}");
+    }
+    let old = format!("GET /api/v1/jobs HTTP/1.0\r\nhost: {}", server.address);
+    assert_eq!(server.send(&old, b"").await.refused(), (403, "token_required".to_owned()));
+    let token = server.token("ops", redrive_core::tokens::Role::Admin, &[]).await;
+    let server = server.restart().await;
+    let answer = server.ask_as(Some(&token), "GET /jobs", &["x-forwarded-for: 1.2.3.4"], None).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_is_read_up_to_its_limit_and_its_depth() {
+    let server = Running::start().await;
+    let broken = format!("POST /api/v1/jobs HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json", server.address);
+    for body in ["{", "[]", "7", "{\"pipeline\": \"shop\", \"jobs\": []} and more", "\u{1}"] {
+        assert_eq!(server.send(&broken, body.as_bytes()).await.refused(), (400, "invalid".to_owned()), "{body}");
+    }
+    let deep = format!("{{\"pipeline\":\"shop\",\"jobs\":[{{\"input\":{{\"a\":{}}}}}]}}", "[".repeat(100_000));
+    assert_eq!(server.send(&broken, deep.as_bytes()).await.status, 400);
+    let long = format!("{broken}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", 17 << 20);
+    assert_eq!(server.send_raw(long.as_bytes()).await.refused(), (413, "too_large".to_owned()));
+    let answer = server.post("/jobs", json!({ "pipeline": "shop", "jobs": [{ "input": {}, "colour": 1 }] })).await;
+    assert_eq!(answer.json()["error"]["field"], "jobs[0].colour", "{}", answer.json());
+}

@@ -1,0 +1,48 @@
+//! Jobs: enqueueing, looking, cancelling.
+
+use serde_json::json;
+
+use crate::running::Running;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_accepted_once_by_its_key() {
+    let server = Running::start().await;
+    let jobs = json!([{ "input": { "url": "https://shop.example/1" }, "key": "one" }, { "input": { "key": "two" } }]);
+    let answer = server.post("/jobs", json!({ "pipeline": "shop", "jobs": jobs })).await;
+    assert_eq!(answer.status, 201);
+    let first = answer.ok();
+    assert_eq!([&first["jobs"][0]["result"], &first["jobs"][1]["result"]], ["accepted", "accepted"]);
+    let again = server.post("/jobs", json!({ "pipeline": "shop", "jobs": [{ "input": {}, "key": "one" }] })).await.ok();
+    assert_eq!((&again["jobs"][0]["result"], &again["jobs"][0]["state"]), (&json!("known"), &json!("queued")));
+    assert_eq!(again["jobs"][0]["id"], first["jobs"][0]["id"]);
+    let id = first["jobs"][0]["id"].as_str().expect("an id");
+    let shown = server.get(&format!("/jobs/{id}")).await.ok();
+    assert_eq!((&shown["target"], &shown["origin"]["kind"]), (&json!("shop.example"), &json!("api")), "{shown}");
+    let number = shown["number"].as_i64().expect("a number");
+    assert_eq!(server.get(&format!("/jobs/{number}")).await.ok()["id"], id);
+    assert_eq!(server.get("/jobs?target=shop.example").await.ok()["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_says_when_to_come_again() {
+    let config = "[pipeline.shop]\ncommand = [\"true\"]\nmax_queued = 1\n";
+    let server = Running::with(config).await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let answer = server.post("/jobs", json!({ "pipeline": "shop", "jobs": [{ "input": { "n": 2 } }] })).await;
+    assert_eq!(answer.refused(), (429, "queue_full".to_owned()));
+    assert!(answer.header("retry-after").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_cancelled_with_a_record() {
+    let server = Running::start().await;
+    let ids = server.enqueue("shop", [json!({ "n": 1 }), json!({ "n": 2 })]).await;
+    let answer = server.post("/jobs/cancel", json!({ "ids": [ids[0]], "why": "not needed" })).await.ok();
+    assert_eq!(answer, json!({ "cancelled": [ids[0]], "refused": [] }));
+    let shown = server.get(&format!("/jobs/{}", ids[0])).await.ok();
+    assert_eq!((&shown["state"], &shown["discard"]["why"]), (&json!("discarded"), &json!("not needed")));
+    let again = server.post("/jobs/cancel", json!({ "ids": [ids[0]], "why": "again" })).await.ok();
+    assert_eq!(again["cancelled"], json!([]));
+    let activity = server.get("/activity").await.ok();
+    assert_eq!((&activity["items"][0]["verb"], &activity["items"][0]["by"]["via"]), (&json!("cancel"), &json!("api")));
+}

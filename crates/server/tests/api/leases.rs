@@ -1,0 +1,139 @@
+//! Remote workers: leasing, keeping leases up, settling.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::running::Running;
+
+async fn lease(server: &Running, body: Value) -> Value {
+    server.post("/leases", body).await.ok()
+}
+
+async fn settle(server: &Running, leased: &Value, jobs: Value) -> Value {
+    server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": jobs })).await.ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_leased_settled_and_counted() {
+    let server = Running::start().await;
+    server.enqueue("shop", (0..3).map(|n| json!({ "n": n, "url": "https://shop.example/" }))).await;
+    let leased = lease(&server, json!({ "pipelines": ["shop"], "max": 3 })).await;
+    let leases = leased["leases"].as_array().expect("leases").clone();
+    assert_eq!((leases.len(), &leased["open"]), (3, &json!(3)));
+    assert_eq!(
+        (&leases[0]["kind"], &leases[0]["attempt"], &leases[0]["input"]["n"]),
+        (&json!("job"), &json!(1), &json!(0))
+    );
+    let of = |n: usize| leases[n]["lease"].clone();
+    let start = json!({ "worker": leased["worker"], "leases": [of(0), of(1)] });
+    server.post("/leases/start", start).await.ok();
+    let jobs = json!([
+        { "lease": of(0), "verdict": "done", "result": { "price": 5 }, "duration_ms": 12 },
+        { "lease": of(1), "verdict": "failed", "failure": { "message": "no price", "reason": "schema_validation" } },
+        { "lease": of(2), "verdict": "returned" },
+    ]);
+    let settled = settle(&server, &leased, jobs.clone()).await;
+    let results: Vec<_> = settled["jobs"].as_array().expect("jobs").iter().map(|job| job["result"].clone()).collect();
+    assert_eq!(results, ["ok", "ok", "ok"], "{settled}");
+    let shop = server.get("/pipelines/shop").await.ok();
+    assert_eq!([&shop["done"], &shop["dead"], &shop["queued"], &shop["workers"]], [1, 1, 1, 1], "{shop}");
+    let again = settle(&server, &leased, json!([jobs[0]])).await;
+    assert_eq!(again["jobs"][0]["result"], "ok", "its answer may have been lost");
+    let lie = json!([{ "lease": of(1), "verdict": "done" }]);
+    assert_eq!(settle(&server, &leased, lie).await["jobs"][0]["result"], "lost", "a job ends once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_done_hands_on_with_its_settlement() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "page": 1 })]).await;
+    let leased = lease(&server, json!({ "pipelines": ["shop"] })).await;
+    let job =
+        json!({ "lease": leased["leases"][0]["lease"], "verdict": "done", "enqueue": [{ "input": { "page": 2 } }] });
+    for _ in 0..2 {
+        assert_eq!(settle(&server, &leased, json!([job])).await["jobs"][0]["result"], "ok");
+    }
+    let queued = server.get("/jobs?state=queued").await.ok();
+    assert_eq!(queued["items"].as_array().map(Vec::len), Some(1), "{queued}");
+    assert_eq!(queued["items"][0]["input"], json!({ "page": 2 }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_of_the_server_loses_no_lease() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let leased = lease(&server, json!({ "pipelines": ["shop"], "ttl": 600 })).await;
+    let server = server.restart().await;
+    let lease_of = leased["leases"][0]["lease"].clone();
+    let keep = json!({ "worker": leased["worker"], "leases": [lease_of], "ttl": 600 });
+    assert_eq!(server.post("/leases/renew", keep.clone()).await.ok()["leases"][0]["result"], "ok");
+    let progress = json!({ "worker": leased["worker"], "lease": lease_of, "progress": { "page": 3 } });
+    assert_eq!(server.post("/leases/progress", progress).await.ok()["result"], "ok");
+    let done = json!([{ "lease": lease_of, "verdict": "done" }]);
+    assert_eq!(settle(&server, &leased, done).await["jobs"][0]["result"], "ok");
+    assert_eq!(server.post("/leases/renew", keep).await.ok()["leases"][0]["result"], "lost");
+    let shop = server.get("/pipelines/shop").await.ok();
+    assert_eq!((&shop["done"], &shop["leased"]), (&json!(1), &json!(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_gets_a_job_when_it_comes() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 0 })]).await;
+    lease(&server, json!({ "pipelines": ["shop"] })).await;
+    let begun = Instant::now();
+    let waiting = lease(&server, json!({ "pipelines": ["shop"], "wait": 30 }));
+    let coming = server.enqueue("shop", [json!({ "n": 1 })]);
+    let (leased, _) = tokio::join!(waiting, coming);
+    assert_eq!(leased["leases"][0]["input"]["n"], 1, "{leased} after {:?}", begun.elapsed());
+    let none = lease(&server, json!({ "pipelines": ["shop"], "wait": 1 })).await;
+    assert_eq!(none["leases"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_makes_no_sense_names_its_field() {
+    let server = Running::start().await;
+    for (path, body, field) in [
+        ("/leases", json!({ "pipelines": [] }), "pipelines"),
+        ("/leases", json!({ "pipelines": ["shop"], "max": 0 }), "max"),
+        ("/leases", json!({ "pipelines": ["shop"], "wait": 31 }), "wait"),
+        ("/leases", json!({ "pipelines": ["shop"], "ttl": 1 }), "ttl"),
+        ("/leases", json!({ "pipelines": ["shop"], "worker": "me" }), "worker"),
+    ] {
+        let answer = server.post(path, body.clone()).await;
+        assert_eq!((answer.status, &answer.json()["error"]["field"]), (400, &json!(field)), "{body}");
+    }
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let leased = lease(&server, json!({ "pipelines": ["shop"] })).await;
+    let held = &leased["leases"][0]["lease"];
+    for (job, field) in [
+        (json!({ "lease": "nonsense", "verdict": "done" }), "jobs[0].lease"),
+        (json!({ "lease": held, "verdict": "won" }), "jobs[0].verdict"),
+        (json!({ "lease": held, "verdict": "failed" }), "jobs[0].failure"),
+        (json!({ "lease": held, "verdict": "returned", "result": 1 }), "jobs[0].result"),
+        (
+            json!({ "lease": held, "verdict": "failed", "failure": { "message": "x" }, "payload": {} }),
+            "jobs[0].payload",
+        ),
+    ] {
+        let answer = server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": [job] })).await;
+        assert_eq!((answer.status, &answer.json()["error"]["field"]), (400, &json!(field)), "{job}");
+    }
+    let shop = server.get("/pipelines/shop").await.ok();
+    assert_eq!(shop["leased"], 1, "nothing was settled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_falls_silent_loses_its_job_and_another_gets_it() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let first = lease(&server, json!({ "pipelines": ["shop"], "ttl": 5 })).await;
+    server.until("/pipelines/shop", |shop| shop["queued"] == 1).await;
+    let second = lease(&server, json!({ "pipelines": ["shop"], "wait": 30 })).await;
+    assert_eq!(second["leases"][0]["crashes"], 0, "nobody is to blame: {second}");
+    let late = json!([{ "lease": first["leases"][0]["lease"], "verdict": "done" }]);
+    assert_eq!(settle(&server, &first, late).await["jobs"][0]["result"], "lost");
+    let done = json!([{ "lease": second["leases"][0]["lease"], "verdict": "done" }]);
+    assert_eq!(settle(&server, &second, done).await["jobs"][0]["result"], "ok");
+}

@@ -1,0 +1,102 @@
+//! Letters: failures from elsewhere, looking at them, giving them up.
+
+use serde_json::{Value, json};
+
+use crate::running::Running;
+
+async fn report(server: &Running, letters: Value) -> Vec<Value> {
+    let answer = server.post("/letters", letters).await.ok();
+    answer["letters"].as_array().expect("letters").clone()
+}
+
+fn results(told: &[Value]) -> Vec<&str> {
+    told.iter().map(|letter| letter["result"].as_str().expect("a result")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_least_letter_is_classified_and_grouped() {
+    let server = Running::start().await;
+    let url = "https://shop.example/1";
+    let id = server.report("shop", json!({ "url": url }), "connect timed out after 30 s").await;
+    server.report("shop", json!({ "url": "https://shop.example/2" }), "connect timed out after 31 s").await;
+    let letter = server.get(&format!("/letters/{id}")).await.ok();
+    assert_eq!((&letter["target"], &letter["pipeline"]), (&json!("shop.example"), &json!("shop")), "{letter}");
+    assert_eq!(letter["failures"].as_array().map(Vec::len), Some(1));
+    let causes = server.get("/causes").await.ok();
+    assert_eq!(causes["items"].as_array().map(Vec::len), Some(1), "{causes}");
+    assert_eq!(causes["items"][0]["dead"], 2);
+    let pipelines = server.get("/pipelines").await.ok();
+    assert_eq!(pipelines["items"][0]["name"], "shop", "it came into being with its first letter");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_in_one_letter_is_said_for_that_one() {
+    let server = Running::start().await;
+    let good = |n: u32| json!({ "pipeline": "shop", "input": { "n": n }, "message": "no" });
+    let letters = json!([
+        good(1),
+        { "input": {}, "message": "no" },
+        { "pipeline": "a b", "input": {}, "message": "no" },
+        { "pipeline": "shop", "message": "no" },
+        { "pipeline": "shop", "input": {} },
+        7,
+        { "pipeline": "shop", "input": {}, "message": "no", "id": "nonsense" },
+        good(2),
+    ]);
+    let told = report(&server, letters).await;
+    let wanted = ["new", "refused", "refused", "refused", "refused", "refused", "refused", "new"];
+    assert_eq!(results(&told), wanted);
+    let fields: Vec<_> = told.iter().map(|letter| letter["why"]["field"].as_str()).collect();
+    let field = Some;
+    assert_eq!(fields, [None, field("pipeline"), field("pipeline"), field("input"), None, None, field("id"), None]);
+    assert_eq!(server.get("/letters").await.ok()["items"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_is_sent_again_is_known_and_a_later_failure_of_its_key_is_added() {
+    let server = Running::start().await;
+    let letter = |id: &str, died_at: &str| {
+        json!({ "pipeline": "shop", "key": "k", "input": { "n": 1 }, "id": id, "died_at": died_at,
+                "failure": { "message": "KeyError: price", "error_type": "KeyError" } })
+    };
+    let (first, second) = ("0198f2c5-7d3e-7a10-9c51-0242ac120001", "0198f2c5-7d3e-7a10-9c51-0242ac120002");
+    let told = report(&server, letter(first, "2026-01-01T00:00:00Z")).await;
+    assert_eq!((results(&told), told[0]["id"].as_str()), (vec!["new"], Some(first)));
+    assert_eq!(results(&report(&server, letter(first, "2026-01-01T00:00:00Z")).await), ["known"]);
+    let again = report(&server, letter(second, "2026-01-02T00:00:00Z")).await;
+    assert_eq!((results(&again), again[0]["id"].as_str()), (vec!["again"], Some(first)));
+    let shown = server.get(&format!("/letters/{first}")).await.ok();
+    assert_eq!(shown["failures"].as_array().map(Vec::len), Some(2), "{shown}");
+    assert_eq!(shown["failures"][0]["error_type"], "KeyError");
+    let twice = json!({ "letters": [
+        { "pipeline": "shop", "input": { "n": 9 }, "message": "no" },
+        { "pipeline": "shop", "input": { "n": 9 }, "message": "no" },
+    ] });
+    assert_eq!(report(&server, twice).await[0]["result"], "new");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_looks_secret_in_an_input_is_masked_and_keeps_the_letter_from_being_replayed() {
+    let server = Running::start().await;
+    let input = json!({ "url": "https://shop.example/1", "password": "hunter2hunter2", "key": "k-1" });
+    let id = server.report("shop", input, "no").await;
+    let letter = server.get(&format!("/letters/{id}")).await;
+    assert!(!String::from_utf8_lossy(&letter.body).contains("hunter2"), "{letter:?}");
+    let letter = letter.ok();
+    assert_eq!((&letter["gate"], &letter["input"]["key"]), (&json!("never"), &json!("k-1")), "{letter}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_are_given_up_with_a_record_and_never_all_by_mistake() {
+    let server = Running::start().await;
+    let id = server.report("shop", json!({ "n": 1 }), "no").await;
+    server.report("cart", json!({ "n": 1 }), "no").await;
+    let nothing = server.post("/letters/discard", json!({ "letters": {}, "why": "x" })).await;
+    assert_eq!(nothing.refused(), (400, "invalid".to_owned()));
+    let one = server.post("/letters/discard", json!({ "letters": { "ids": [id] }, "why": "old" })).await.ok();
+    assert_eq!(one, json!({ "discarded": 1, "missing": [] }));
+    let shown = server.get(&format!("/letters/{id}")).await;
+    assert_eq!(shown.refused(), (409, "not_dead".to_owned()));
+    let all = server.post("/letters/discard", json!({ "letters": { "pipeline": "cart" }, "why": "old" })).await.ok();
+    assert_eq!(all["discarded"], 1);
+}

@@ -1,0 +1,19 @@
+//! The API as a black box: a real server on a real socket, over a real store in a folder of its own.
+
+mod access;
+mod breakers;
+mod causes;
+mod document;
+mod events;
+mod examples;
+mod guard;
+mod jobs;
+mod leases;
+mod letters;
+mod once;
+mod payloads;
+mod pipelines;
+mod reading;
+mod replays;
+mod running;
+mod tokens;

@@ -1,0 +1,35 @@
+//! Pipelines: pausing and resuming them.
+
+use serde_json::json;
+
+use crate::running::Running;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_paused_pipeline_is_leased() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    assert_eq!(server.get("/pipelines/shop").await.ok()["workers"], 0, "the server itself works on nothing");
+    let paused = server.post("/pipelines/shop/pause", json!({ "why": "the shop moves" })).await.ok();
+    assert_eq!((&paused["why"], &paused["by"]["name"]), (&json!("the shop moves"), &json!("local")), "{paused}");
+    let leased = server.post("/leases", json!({ "pipelines": ["shop"] })).await.ok();
+    assert_eq!((&leased["leases"], &leased["paused"], &leased["open"]), (&json!([]), &json!(true), &json!(1)));
+    server.post("/pipelines/shop/resume", json!({})).await.ok();
+    let leased = server.post("/leases", json!({ "pipelines": ["shop"] })).await.ok();
+    assert_eq!(leased["leases"].as_array().map(Vec::len), Some(1));
+    let again = server.post("/pipelines/shop/resume", json!({})).await;
+    assert_eq!(again.refused(), (409, "pipeline_state".to_owned()));
+    assert_eq!(server.post("/pipelines/nobody/pause", json!({})).await.refused(), (404, "not_found".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_changed_is_taken_up() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    assert_eq!(server.get("/pipelines/shop").await.ok()["configured"], false);
+    server.configure("[pipeline.shop]\nhandler = \"remote\"\nmax_queued = 1\n");
+    server.until("/pipelines/shop", |shop| shop["configured"] == true).await;
+    let more = json!({ "pipeline": "shop", "jobs": [{ "input": { "n": 2 } }] });
+    assert_eq!(server.post("/jobs", more).await.refused(), (429, "queue_full".to_owned()));
+    server.configure("[pipeline.shop]\nhandler = \"remote\"\n[pipeline.cart]\nhandler = \"remote\"\n");
+    server.until("/pipelines", |all| all["items"].as_array().is_some_and(|items| items.len() == 2)).await;
+}

@@ -1,0 +1,102 @@
+//! Replays of letters that are worked on elsewhere.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::running::Running;
+
+/// Works on all letters of a replay, as a remote worker does, until it has ended or rests; each with the same verdict.
+async fn work(server: &Running, replay: &str, verdict: &Value) -> Value {
+    let begun = Instant::now();
+    loop {
+        assert!(begun.elapsed() < Duration::from_secs(180), "replay {replay} never comes to an end");
+        let asked = json!({ "pipelines": ["shop"], "replay": replay, "max": 10, "wait": 1 });
+        let leased = server.post("/leases", asked).await.ok();
+        let leases = leased["leases"].as_array().expect("leases");
+        if leases.is_empty() && (leased["open"] == 0 || leased["paused"] == true) {
+            return leased;
+        }
+        let job = |lease: &Value| {
+            let mut job = verdict.clone();
+            job["lease"] = lease["lease"].clone();
+            job
+        };
+        let jobs: Vec<_> = leases.iter().map(job).collect();
+        if !jobs.is_empty() {
+            server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": jobs })).await.ok();
+        }
+    }
+}
+
+async fn letters(server: &Running, many: u32) {
+    let letter = |n| json!({ "pipeline": "shop", "input": { "n": n }, "message": "connect timed out" });
+    let letters: Vec<_> = (0..many).map(letter).collect();
+    server.post("/letters", json!(letters)).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_are_worked_on_elsewhere_recover() {
+    let server = Running::start().await;
+    letters(&server, 12).await;
+    let plan = server.post("/replays/plan", json!({ "letters": { "pipeline": "shop" } })).await.ok();
+    assert_eq!((&plan["matched"], &plan["included"]), (&json!(12), &json!(12)), "{plan}");
+    let started = server.post("/replays", json!({ "letters": { "pipeline": "shop" }, "name": "fixed" })).await;
+    assert_eq!(started.status, 201);
+    let replay = started.ok()["replay"]["id"].as_str().expect("an id").to_owned();
+    let path = format!("/replays/{replay}");
+    let handed_out = server.get(&path).await.ok();
+    assert_eq!(handed_out["progress"]["recovered"], 0, "nothing is recovered by being sent");
+    work(&server, &replay, &json!({ "verdict": "done" })).await;
+    let done = server.until(&path, |replay| replay["state"] == "done").await;
+    assert_eq!((&done["progress"]["recovered"], &done["name"]), (&json!(12), &json!("fixed")), "{done}");
+    let became = server.get(&format!("{path}/letters?state=recovered&limit=5")).await.ok();
+    assert_eq!(became["items"].as_array().map(Vec::len), Some(5));
+    assert!(became["next"].is_string());
+    assert_eq!(server.get("/pipelines/shop").await.ok()["recovered"], 12);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_whose_letters_fail_again_pauses_itself_and_can_be_cancelled() {
+    let server = Running::start().await;
+    letters(&server, 12).await;
+    let started = server.post("/replays", json!({ "letters": { "pipeline": "shop" }, "refail_max": "10%" })).await.ok();
+    let replay = started["replay"]["id"].as_str().expect("an id").to_owned();
+    let failed = json!({ "verdict": "failed", "failure": { "message": "no", "reason": "not_found" } });
+    let left = work(&server, &replay, &failed).await;
+    assert_eq!(left["paused"], true, "{left}");
+    let path = format!("/replays/{replay}");
+    let paused = server.until(&path, |replay| replay["state"] == "paused").await;
+    assert!(paused["progress"]["pending"].as_u64().is_some_and(|pending| pending > 0), "{paused}");
+    assert_eq!(server.post(&format!("{path}/resume"), json!({})).await.ok()["state"], "running");
+    server.post(&format!("{path}/pause"), json!({})).await;
+    server.post(&format!("{path}/cancel"), json!({})).await.ok();
+    server.until(&path, |replay| replay["state"] == "cancelled").await;
+    let again = server.post(&format!("{path}/cancel"), json!({})).await;
+    assert_eq!(again.refused(), (409, "replay_state".to_owned()));
+    assert_eq!(server.get("/pipelines/shop").await.ok()["dead"], 12);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_that_makes_no_sense_is_refused() {
+    let server = Running::start().await;
+    let none = server.post("/replays", json!({ "letters": { "pipeline": "shop" } })).await;
+    assert_eq!(none.refused(), (404, "not_found".to_owned()));
+    letters(&server, 1).await;
+    let all = server.post("/replays", json!({ "letters": {} })).await;
+    assert_eq!(all.refused(), (400, "invalid".to_owned()));
+    for (extra, field) in [
+        (json!({ "force": true }), "why"),
+        (json!({ "why": "x" }), "why"),
+        (json!({ "rate": "fast" }), "rate"),
+        (json!({ "refail_max": "200%" }), "refail_max"),
+        (json!({ "ramp": [0] }), "ramp"),
+        (json!({ "from": "memory" }), "from"),
+    ] {
+        let mut body = json!({ "letters": { "pipeline": "shop" } });
+        body.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+        let answer = server.post("/replays", body.clone()).await;
+        assert_eq!((answer.status, &answer.json()["error"]["field"]), (400, &json!(field)), "{body}");
+    }
+    assert_eq!(server.get("/letters").await.ok()["items"].as_array().map(Vec::len), Some(1));
+}

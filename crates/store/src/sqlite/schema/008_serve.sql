@@ -1,0 +1,38 @@
+-- Tokens of a server. None is ever removed, so that the store knows whether it ever had one; a name is free again once its token is
+-- revoked. Of the secret there is only a hash.
+CREATE TABLE token (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    name       TEXT NOT NULL,
+    hash       BLOB NOT NULL UNIQUE,
+    role       TEXT NOT NULL,
+    pipelines  TEXT NOT NULL,               -- JSON: patterns of names; none means all
+    payloads   INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    used_at    INTEGER
+) STRICT;
+CREATE UNIQUE INDEX token_by_name ON token (name) WHERE revoked_at IS NULL;
+
+-- Answers to requests that came with a key, so that they are not done twice.
+CREATE TABLE answer (
+    who     TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    kept_at INTEGER NOT NULL,
+    request TEXT NOT NULL,                  -- a hash of what was asked
+    status  INTEGER NOT NULL,
+    body    BLOB NOT NULL,
+    PRIMARY KEY (who, key)
+) STRICT;
+CREATE INDEX answer_by_age ON answer (kept_at);
+
+-- Payloads that were uploaded before the letters that refer to them, by the hash that who brought them knows.
+CREATE TABLE upload (
+    who      TEXT NOT NULL,
+    sha256   BLOB NOT NULL,
+    hash     BLOB NOT NULL,
+    noted_at INTEGER NOT NULL,
+    PRIMARY KEY (who, sha256)
+) STRICT;
+CREATE INDEX upload_by_age ON upload (noted_at);
