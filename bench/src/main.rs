@@ -14,12 +14,14 @@
 //! - `scale`: how long commands take over a million dead letters in a thousand causes
 //! - `grouping`: how well failures are grouped, and how fast
 //! - `dead`: the million dead letters
+//! - `postgres`: the PostgreSQL store beside our SQLite, plain INSERTs and graphile-worker; `bench/postgres` runs it
 
 mod command;
 mod dead;
 mod drain;
 mod grouping;
 mod payloads;
+mod postgres;
 mod raw;
 mod replay;
 mod scale;
@@ -40,6 +42,9 @@ async fn main() -> Result<()> {
     if only.as_deref() == Some("grouping") {
         let samples = args.next().context("name the folder with the labelled failures")?;
         return grouping::measure(Path::new(&samples));
+    }
+    if only.as_deref() == Some("postgres") {
+        return postgres::measure(folder.path(), &postgres::Setting::from_environment()?).await;
     }
     let wanted = |part: &str| only.as_deref().is_none_or(|name| name == part);
     println!("| what | callers | dead letters | per second | limit | share of the limit |");

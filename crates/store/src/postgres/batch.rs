@@ -15,6 +15,7 @@ use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 
 use super::fault::Fault;
+use super::floors::Floors;
 use super::sql::{Conn, args};
 use super::{rounds, rows, tallies};
 use crate::contract::{Change, Topic};
@@ -37,12 +38,13 @@ pub(super) struct Standing {
 #[derive(Default)]
 pub(super) struct Known {
     pipelines: HashMap<PipelineName, i64>,
+    floors: Floors,
 }
 
 impl Known {
     /// Forgets all: a transaction may have been rolled back.
     pub(super) fn forget(&mut self) {
-        self.pipelines.clear();
+        *self = Self::default();
     }
 }
 
@@ -75,6 +77,11 @@ impl Batch {
 
     pub(super) fn conn(&self) -> &Conn {
         &self.conn
+    }
+
+    /// Where leasing begins to look in each lane.
+    pub(super) fn floors(&mut self) -> &mut Floors {
+        &mut self.known.floors
     }
 
     /// Notes that something was changed that others may wait for. What changes the ledger need not be noted.
@@ -208,7 +215,7 @@ impl Batch {
                 forgotten.recovered,
                 forgotten.discarded
             ];
-            self.conn.execute(sql, changed).await?;
+            self.conn.send(sql, changed).await?;
         }
         if !changes.is_empty() {
             self.touch(Topic::Jobs);

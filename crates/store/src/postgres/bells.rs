@@ -5,6 +5,7 @@
 //! before it is answered. One connection listens, while anybody does; if others wrote before it did, or it had to be made anew,
 //! everything may have changed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,8 @@ pub(super) struct Bells {
     /// What is to be told to others; the first makes the task that does.
     told: Mutex<Option<mpsc::UnboundedSender<Change>>>,
     listening: Mutex<Option<JoinHandle<()>>>,
+    /// Whether others are told nothing.
+    is_silent: AtomicBool,
 }
 
 impl Drop for Bells {
@@ -55,7 +58,20 @@ impl Drop for Bells {
 
 impl Bells {
     pub(super) fn new(target: Target, id: WorkerId, opened: i64) -> Self {
-        Self { bell: Arc::default(), target, id, opened, told: Mutex::default(), listening: Mutex::default() }
+        Self {
+            bell: Arc::default(),
+            target,
+            id,
+            opened,
+            told: Mutex::default(),
+            listening: Mutex::default(),
+            is_silent: AtomicBool::new(false),
+        }
+    }
+
+    /// Tells others nothing from now on.
+    pub(super) fn be_silent(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
     }
 
     /// Tells of a change: here at once, elsewhere soon.
@@ -64,6 +80,9 @@ impl Bells {
             return;
         }
         self.bell.ring(change);
+        if self.is_silent.load(Ordering::Relaxed) {
+            return;
+        }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let told = told.get_or_insert_with(|| {
             let (told, waiting) = mpsc::unbounded_channel();

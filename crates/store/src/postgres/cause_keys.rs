@@ -1,5 +1,6 @@
 //! Keys of causes: finding the one that a letter is filed under, or making it.
 
+use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 
 use redrive_core::causes::{CauseId, Print};
@@ -12,34 +13,72 @@ use super::fault::Fault;
 use super::sql::{Conn, args};
 use super::{cause_rules, causes};
 
-/// Files a letter that dies now under the key of its print, made if need be, and counts it. Says which key that is.
+/// A letter that dies now: its pipeline and target, what it is recognised by, and whether it died before.
+pub(super) struct Filing<'a> {
+    pub(super) of: (i64, Option<&'a str>),
+    pub(super) print: &'a Print,
+    pub(super) failure: &'a Failure,
+    pub(super) death: Death,
+}
+
+/// Keys that are known: their rows, and the versions of the rules since which their letters may belong to another.
+type Keys = HashMap<String, (i64, u64)>;
+
+/// Files one letter that dies now; says which key that is.
 pub(super) async fn file(
     batch: &mut Batch,
-    (pipeline, target): (i64, Option<&str>),
+    of: (i64, Option<&str>),
     (print, failure): (&Print, &Failure),
     (death, now): (Death, Timestamp),
 ) -> Result<i64, Fault> {
-    let found = match find(batch.conn(), print.resolved()).await? {
-        None if print.into.is_some() => find(batch.conn(), &print.key).await?,
-        found => found,
-    };
-    let key = match found {
-        Some((key, rules)) => {
-            if print.rules < rules {
-                cause_rules::begin(batch, key).await?;
+    let keys = file_all(batch, &[Filing { of, print, failure, death }], now).await?;
+    keys.first().copied().ok_or(Fault::NoRow)
+}
+
+/// Files letters that die now under the keys of their prints, made if need be, and counts them. Says which keys those are, in their
+/// order.
+pub(super) async fn file_all(batch: &mut Batch, letters: &[Filing<'_>], now: Timestamp) -> Result<Vec<i64>, Fault> {
+    let names: BTreeSet<&str> =
+        letters.iter().flat_map(|letter| [letter.print.resolved(), &letter.print.key]).collect();
+    let mut known = find(batch.conn(), &names).await?;
+    if letters.iter().any(|letter| look_up(&known, letter.print).is_none()) {
+        // Who makes a key at this moment is waited for: it may be the same one.
+        batch.conn().script("LOCK TABLE cause IN SHARE ROW EXCLUSIVE MODE").await?;
+        known = find(batch.conn(), &names).await?;
+    }
+    let mut keys = Vec::with_capacity(letters.len());
+    for letter in letters {
+        let key = match look_up(&known, letter.print) {
+            Some((key, rules)) => {
+                if letter.print.rules < rules {
+                    cause_rules::begin(batch, key).await?;
+                }
+                key
             }
-            key
-        }
-        None => match adopt(batch, print, failure, now).await? {
-            Some(key) => key,
             None => {
-                let cause = make_cause(batch, pipeline, &print.key).await?;
-                insert(batch, cause, print, failure, now).await?
+                let key = make(batch, letter, now).await?;
+                known.insert(letter.print.key.clone(), (key, 0));
+                key
             }
-        },
-    };
-    batch.tallies.killed(key, target, (death, now));
-    Ok(key)
+        };
+        batch.tallies.killed(key, letter.of.1, (letter.death, now));
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+/// The key under which a letter is filed: where the rules say, or that of its print if nothing is there.
+fn look_up(known: &Keys, print: &Print) -> Option<(i64, u64)> {
+    known.get(print.resolved()).or_else(|| known.get(&print.key)).copied()
+}
+
+async fn make(batch: &mut Batch, letter: &Filing<'_>, now: Timestamp) -> Result<i64, Fault> {
+    let Filing { of: (pipeline, _), print, failure, .. } = letter;
+    if let Some(key) = adopt(batch, print, failure, now).await? {
+        return Ok(key);
+    }
+    let cause = make_cause(batch, *pipeline, &print.key).await?;
+    insert(batch, cause, print, failure, now).await
 }
 
 /// The rows of a cause's keys.
@@ -48,10 +87,12 @@ pub(super) async fn keys_of(conn: &Conn, id: &CauseId) -> Result<Vec<i64>, Fault
     conn.query("SELECT id FROM cause_key WHERE cause = $1 ORDER BY id", args![cause], |row| row.get(0)).await
 }
 
-/// The row of a key, and the version of the rules since which its letters may belong to another.
-async fn find(conn: &Conn, key: &str) -> Result<Option<(i64, u64)>, Fault> {
-    let sql = "SELECT id, rules FROM cause_key WHERE key = $1";
-    conn.query_opt(sql, args![key], |row| Ok((row.get(0)?, row.get(1)?))).await
+/// The rows of keys, as far as they are there.
+async fn find(conn: &Conn, names: &BTreeSet<&str>) -> Result<Keys, Fault> {
+    let names: Vec<&str> = names.iter().copied().collect();
+    let sql = "SELECT key, id, rules FROM cause_key WHERE key = ANY($1)";
+    let found = conn.query(sql, args![names], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))).await?;
+    Ok(found.into_iter().collect())
 }
 
 /// A key that former rules made of the same failure: the new one joins its cause.

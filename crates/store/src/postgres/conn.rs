@@ -2,11 +2,15 @@
 //!
 //! Statements are kept prepared where the server's end stays the same. Behind a pooler that gives each transaction another one, a
 //! name of ours may stand there for a statement of somebody else's: each statement is sent whole then.
+//!
+//! Statements whose answers nobody needs are sent and not waited for ([`Conn::send`]): the server works on them while the next are
+//! written. Whether they went through is known when [`Conn::answers`] says so, or when anything after them is answered.
 
 use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use futures_util::TryStreamExt;
 use tokio_postgres::types::{ToSql, Type};
@@ -17,14 +21,18 @@ use super::fault::Fault;
 use super::sql::{Args, Row, Value};
 use super::watch::Watch;
 
+/// What was sent, until it is answered.
+type Sent = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
+
 /// A connection.
 pub(super) struct Conn {
-    client: Client,
+    client: Arc<Client>,
     task: Task,
     watch: Watch,
     is_pooled: bool,
     statements: Mutex<HashMap<String, Statement>>,
     changed: AtomicU64,
+    sent: Mutex<Vec<Sent>>,
 }
 
 /// At most so many statements are kept prepared: some are written for one filter.
@@ -32,7 +40,15 @@ const STATEMENTS_MAX: usize = 512;
 
 impl Conn {
     pub(super) fn new(client: Client, task: Task, watch: Watch, is_pooled: bool) -> Self {
-        Self { client, task, watch, is_pooled, statements: Mutex::default(), changed: AtomicU64::new(0) }
+        Self {
+            client: Arc::new(client),
+            task,
+            watch,
+            is_pooled,
+            statements: Mutex::default(),
+            changed: AtomicU64::new(0),
+            sent: Mutex::default(),
+        }
     }
 
     /// Whether nothing can be asked here any more.
@@ -50,8 +66,21 @@ impl Conn {
         self.changed.load(Ordering::Relaxed)
     }
 
-    /// Waits for an answer while the server works on it.
+    /// Waits for an answer while the server works on it. If it fails after something that was sent has failed, that is the reason.
     async fn answer<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Fault> {
+        match self.answer_alone(answer).await {
+            Ok(value) => Ok(value),
+            Err(fault) => {
+                self.answers().await?;
+                Err(fault)
+            }
+        }
+    }
+
+    async fn answer_alone<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Fault> {
         match self.watch.answer(answer).await {
             Some(answer) => Ok(answer?),
             None => {
@@ -79,6 +108,50 @@ impl Conn {
     /// Runs statements without values, one after another.
     pub(super) async fn script(&self, sql: &str) -> Result<(), Fault> {
         self.answer(self.client.batch_execute(sql)).await
+    }
+
+    /// Sends statements without values.
+    pub(super) async fn send_script(&self, sql: String) {
+        let client = Arc::clone(&self.client);
+        self.begin(Box::pin(async move { client.batch_execute(&sql).await })).await;
+    }
+
+    /// Sends a statement whose answer nobody needs, besides that it went through.
+    pub(super) async fn send(&self, sql: &str, args: impl Args + 'static) -> Result<(), Fault> {
+        // How many rows it writes is not known yet: at least one, as far as others are told.
+        self.changed.fetch_add(1, Ordering::Relaxed);
+        let client = Arc::clone(&self.client);
+        if self.is_pooled {
+            let sql = sql.to_owned();
+            let run = async move { run_out(client.query_typed_raw(&sql, typed(args.as_ref())).await?).await };
+            self.begin(Box::pin(run)).await;
+        } else {
+            let statement = self.statement(sql).await?;
+            let run = async move { run_out(client.query_raw(&statement, values(args.as_ref())).await?).await };
+            self.begin(Box::pin(run)).await;
+        }
+        Ok(())
+    }
+
+    /// Something is sent when it is first looked at.
+    async fn begin(&self, mut sent: Sent) {
+        let answered = std::future::poll_fn(|cx| Poll::Ready(sent.as_mut().poll(cx))).await;
+        let sent = match answered {
+            Poll::Ready(answer) => Box::pin(std::future::ready(answer)) as Sent,
+            Poll::Pending => sent,
+        };
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).push(sent);
+    }
+
+    /// Waits for the answers to what was sent; the first fault is the reason of all that follow it.
+    pub(super) async fn answers(&self) -> Result<(), Fault> {
+        let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut first = Ok(());
+        for sent in sent {
+            let answered = self.answer_alone(sent).await;
+            first = first.and(answered);
+        }
+        first
     }
 
     async fn ask(&self, sql: &str, args: &[Value]) -> Result<RowStream, Fault> {
@@ -150,6 +223,13 @@ impl Conn {
     pub(super) async fn exists(&self, sql: &str, args: impl Args) -> Result<bool, Fault> {
         Ok(!self.rows(sql, args).await?.is_empty())
     }
+}
+
+/// Reads an answer to its end.
+async fn run_out(answers: RowStream) -> Result<(), tokio_postgres::Error> {
+    let mut answers = pin!(answers);
+    while answers.try_next().await?.is_some() {}
+    Ok(())
 }
 
 fn values(args: &[Value]) -> impl ExactSizeIterator<Item = &(dyn ToSql + Sync)> {

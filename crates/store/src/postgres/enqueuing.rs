@@ -1,6 +1,6 @@
 //! Accepting jobs: a few statements for however many there are.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use redrive_core::counts::{Delta, Event};
 use redrive_core::ids::{JobId, PipelineName};
@@ -21,20 +21,64 @@ pub(super) struct Enqueue {
     pub(super) inputs: Vec<String>,
 }
 
-/// A job and its input.
-pub(super) type Written<'a> = (&'a NewJob, &'a str);
+impl Enqueue {
+    fn written(&self) -> impl Iterator<Item = Written<'_>> {
+        let now = self.params.now;
+        self.params.jobs.iter().zip(&self.inputs).map(move |(job, input)| Written { job, input, now })
+    }
+}
+
+/// A job, its input and when it was brought.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'a> {
+    pub(super) job: &'a NewJob,
+    pub(super) input: &'a str,
+    pub(super) now: Timestamp,
+}
+
+/// At most so many jobs are written by one statement.
+const TOGETHER_MAX: usize = 2_000;
 
 /// Where a job is, and when it came to its end.
 pub(super) type Place = (JobState, Option<Timestamp>);
 
+/// Accepts jobs for which there is a bound.
 pub(super) async fn enqueue(batch: &mut Batch, asked: &Enqueue) -> Result<Vec<EnqueuedJob>, Fault> {
-    let Enqueue { params, inputs } = asked;
-    let jobs: Vec<Written<'_>> = params.jobs.iter().zip(inputs.iter().map(String::as_str)).collect();
+    let params = &asked.params;
     let pipeline = match params.queued_max {
         Some(max) => room_for(batch, params, max).await?,
         None => batch.pipeline(&params.pipeline).await?,
     };
-    accept(batch, pipeline, &jobs, params.now).await
+    accept(batch, pipeline, &asked.written().collect::<Vec<_>>()).await
+}
+
+/// Accepts the jobs of many callers, for which there is no bound, together; answers each of them, in their order.
+pub(super) async fn enqueue_all(batch: &mut Batch, asked: &[&Enqueue]) -> Result<Vec<Vec<EnqueuedJob>>, Fault> {
+    let mut answers: Vec<Vec<EnqueuedJob>> = asked.iter().map(|_| Vec::new()).collect();
+    let mut by_pipeline: BTreeMap<&PipelineName, Vec<usize>> = BTreeMap::new();
+    for (n, asked) in asked.iter().enumerate() {
+        by_pipeline.entry(&asked.params.pipeline).or_default().push(n);
+    }
+    for (name, callers) in by_pipeline {
+        let pipeline = batch.pipeline(name).await?;
+        let mut waiting = callers.as_slice();
+        while let [first, ..] = waiting {
+            let mut jobs: Vec<Written<'_>> = asked[*first].written().collect();
+            let mut together = 1;
+            while let Some(next) = waiting.get(together)
+                && jobs.len() + asked[*next].inputs.len() <= TOGETHER_MAX
+            {
+                jobs.extend(asked[*next].written());
+                together += 1;
+            }
+            let mut accepted = accept(batch, pipeline, &jobs).await?.into_iter();
+            for caller in &waiting[..together] {
+                answers[*caller] = accepted.by_ref().take(asked[*caller].inputs.len()).collect();
+            }
+            waiting = &waiting[together..];
+        }
+    }
+    Ok(answers)
 }
 
 /// Refuses the batch if its new jobs do not fit. Nothing is written before that is known.
@@ -110,33 +154,32 @@ pub(super) async fn places_of(conn: &Conn, ids: &[JobId]) -> Result<HashMap<JobI
 }
 
 /// Accepts jobs of a pipeline, unless their keys are known; answers in their order.
-pub(super) async fn accept(
-    batch: &mut Batch,
-    pipeline: i64,
-    jobs: &[Written<'_>],
-    now: Timestamp,
-) -> Result<Vec<EnqueuedJob>, Fault> {
-    let keyed: Vec<&NewJob> = jobs.iter().map(|(job, _)| *job).filter(|job| job.key.is_some()).collect();
+async fn accept(batch: &mut Batch, pipeline: i64, jobs: &[Written<'_>]) -> Result<Vec<EnqueuedJob>, Fault> {
+    let Some(now) = jobs.iter().map(|written| written.now).max() else { return Ok(Vec::new()) };
+    let keyed: Vec<&NewJob> = jobs.iter().map(|written| written.job).filter(|job| job.key.is_some()).collect();
     let claims: Vec<(Key, JobId)> = keys_of(&keyed).into_iter().zip(keyed.iter().map(|job| job.id)).collect();
     let mut claimed = claim_keys(batch.conn(), pipeline, &claims, now).await?;
-    let unkeyed: Vec<JobId> = jobs.iter().filter(|(job, _)| job.key.is_none()).map(|(job, _)| job.id).collect();
+    let unkeyed: Vec<JobId> =
+        jobs.iter().filter(|written| written.job.key.is_none()).map(|written| written.job.id).collect();
     // A key tells that a job was sent again; of others it is asked.
     let known = places_of(batch.conn(), &unkeyed).await?;
     let mut answers: Vec<Option<EnqueuedJob>> = Vec::with_capacity(jobs.len());
     let mut new: Vec<Written<'_>> = Vec::new();
-    for (job, input) in jobs {
+    for written in jobs {
+        let job = written.job;
         let is_new = match job.key {
             // Of two jobs with one key and one id the second was sent again.
             Some(_) => claimed.remove(&job.id),
             None => !known.contains_key(&job.id),
         };
         if is_new {
-            new.push((job, input));
+            new.push(*written);
         }
         answers.push((is_new || job.key.is_none()).then_some(EnqueuedJob::Accepted(job.id)));
     }
-    insert(batch, pipeline, &new, now).await?;
-    let met: Vec<&NewJob> = jobs.iter().zip(&answers).filter(|(_, a)| a.is_none()).map(|((job, _), _)| *job).collect();
+    insert(batch, pipeline, &new).await?;
+    let met: Vec<&NewJob> =
+        jobs.iter().zip(&answers).filter(|(_, answer)| answer.is_none()).map(|(written, _)| written.job).collect();
     let mut met = meet(batch.conn(), pipeline, &met, now).await?.into_iter();
     answers.into_iter().map(|answer| answer.or_else(|| met.next()).ok_or(Fault::NoRow)).collect()
 }
@@ -152,7 +195,7 @@ pub(super) async fn hand_on(
     let settled = params.settlements.iter().zip(inputs).zip(moved).filter(|(_, moved)| **moved);
     for ((settlement, inputs), _) in settled {
         for (handed, input) in settlement.handed_on.iter().zip(inputs) {
-            let written = (&handed.job, input.as_str());
+            let written = Written { job: &handed.job, input, now: params.now };
             match by_pipeline.iter_mut().find(|(name, _)| **name == handed.pipeline) {
                 Some((_, jobs)) => jobs.push(written),
                 None => by_pipeline.push((&handed.pipeline, vec![written])),
@@ -161,7 +204,7 @@ pub(super) async fn hand_on(
     }
     for (name, jobs) in by_pipeline {
         let pipeline = batch.pipeline(name).await?;
-        accept(batch, pipeline, &jobs, params.now).await?;
+        accept(batch, pipeline, &jobs).await?;
     }
     Ok(())
 }
@@ -220,34 +263,36 @@ async fn meet(conn: &Conn, pipeline: i64, jobs: &[&NewJob], now: Timestamp) -> R
 }
 
 /// Writes new jobs, each once however often it is named, and counts them.
-async fn insert(batch: &mut Batch, pipeline: i64, jobs: &[Written<'_>], now: Timestamp) -> Result<(), Fault> {
+async fn insert(batch: &mut Batch, pipeline: i64, jobs: &[Written<'_>]) -> Result<(), Fault> {
     if jobs.is_empty() {
         return Ok(());
     }
-    let ids: Vec<JobId> = jobs.iter().map(|(job, _)| job.id).collect();
-    let rounds: Vec<&str> = jobs.iter().map(|(job, _)| rows::round_text(job.round.as_ref())).collect();
-    let keys: Vec<Option<&str>> = jobs.iter().map(|(job, _)| job.key.as_deref()).collect();
-    let targets: Vec<Option<&str>> = jobs.iter().map(|(job, _)| job.target.as_deref()).collect();
-    let due: Vec<Timestamp> = jobs.iter().map(|(job, _)| job.due_at).collect();
-    let inputs: Vec<&str> = jobs.iter().map(|(_, input)| *input).collect();
-    let origin = |job: &NewJob| job.origin.as_ref().map(serde_json::to_string).transpose();
-    let origins: Vec<Option<String>> = jobs.iter().map(|(job, _)| origin(job)).collect::<Result<_, _>>()?;
+    let ids: Vec<JobId> = jobs.iter().map(|written| written.job.id).collect();
+    let rounds: Vec<&str> = jobs.iter().map(|written| rows::round_text(written.job.round.as_ref())).collect();
+    let keys: Vec<Option<&str>> = jobs.iter().map(|written| written.job.key.as_deref()).collect();
+    let targets: Vec<Option<&str>> = jobs.iter().map(|written| written.job.target.as_deref()).collect();
+    let accepted: Vec<Timestamp> = jobs.iter().map(|written| written.now).collect();
+    let due: Vec<Timestamp> = jobs.iter().map(|written| written.job.due_at).collect();
+    let inputs: Vec<&str> = jobs.iter().map(|written| written.input).collect();
+    let origin = |written: &Written<'_>| written.job.origin.as_ref().map(serde_json::to_string).transpose();
+    let origins: Vec<Option<String>> = jobs.iter().map(origin).collect::<Result<_, _>>()?;
     let sql = "WITH new AS (
                    INSERT INTO job (seq, id, pipeline, round, key, target, accepted_at, due_at, input, origin)
-                   SELECT nextval('job_number'), s.id, $1, s.round, s.key, s.target, $2, s.due_at, s.input, s.origin
-                   FROM (SELECT * FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[])
-                                       WITH ORDINALITY AS u(id, round, key, target, due_at, input, origin, place)
+                   SELECT nextval('job_number'), s.id, $1, s.round, s.key, s.target, s.accepted_at, s.due_at, s.input, s.origin
+                   FROM (SELECT * FROM unnest($2::bigint[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[],
+                                              $10::text[])
+                                       WITH ORDINALITY AS u(accepted_at, id, round, key, target, due_at, input, origin, place)
                          ORDER BY place) s
                    ON CONFLICT (id) DO NOTHING RETURNING seq, id, due_at),
                placed AS (INSERT INTO place (lane, due_at, seq) SELECT $3, due_at, seq FROM new)
                SELECT id FROM new";
     let lane = lanes::queue(pipeline);
-    let new = args![pipeline, now, lane, ids, rounds, keys, targets, due, inputs, origins];
+    let new = args![pipeline, accepted, lane, ids, rounds, keys, targets, due, inputs, origins];
     let mut inserted: BTreeSet<JobId> =
         batch.conn().query(sql, new, |row| rows::job_id(row, 0)).await?.into_iter().collect();
-    for (id, round) in ids.iter().zip(rounds) {
-        if inserted.remove(id) {
-            count_accepted(batch, (pipeline, round), now);
+    for (written, round) in jobs.iter().zip(rounds) {
+        if inserted.remove(&written.job.id) {
+            count_accepted(batch, (pipeline, round), written.now);
         }
     }
     Ok(())

@@ -23,7 +23,7 @@ impl JobStore for PostgresStore {
         // A bound is exact if nobody else enqueues meanwhile.
         match params.queued_max {
             Some(_) => self.write(Enqueue { params, inputs }, run!(enqueuing::enqueue)).await,
-            None => self.write_beside(Enqueue { params, inputs }, run!(enqueuing::enqueue)).await,
+            None => self.writer.enqueue(Enqueue { params, inputs }).await,
         }
     }
 

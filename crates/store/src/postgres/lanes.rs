@@ -97,8 +97,7 @@ pub(super) async fn push(batch: &Batch, lane: i64, jobs: &[(i64, i64)]) -> Resul
     }
     let (due, seqs): (Vec<i64>, Vec<i64>) = jobs.iter().copied().unzip();
     let sql = "INSERT INTO place (lane, due_at, seq) SELECT $1, u.due_at, u.seq FROM unnest($2::bigint[], $3::bigint[]) AS u(due_at, seq)";
-    batch.conn().execute(sql, args![lane, due, seqs]).await?;
-    Ok(())
+    batch.conn().send(sql, args![lane, due, seqs]).await
 }
 
 /// Takes a job that is not leased out of wherever it waits; says whether it was there.

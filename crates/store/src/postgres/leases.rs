@@ -7,7 +7,7 @@ use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::proxies::TriedProxy;
-use redrive_core::settlements::{Destination, Settlement};
+use redrive_core::settlements::Settlement;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use serde_json::Value;
@@ -59,9 +59,8 @@ impl LeaseStore for PostgresStore {
             .map(inputs)
             .collect::<Result<_, _>>()
             .map_err(|error: serde_json::Error| Fault::from(error).into_store_error(&self.target.place))?;
-        // Who buries files letters under causes that others may file under, and who changes a breaker decided by what it was.
-        let buries = |settlement: &Settlement| matches!(settlement.decision.destination, Destination::Dead { .. });
-        match params.settlements.iter().any(buries) || params.breakers.iter().any(BreakerChange::is_begun) {
+        // Who changes a breaker decided by what it was.
+        match params.breakers.iter().any(BreakerChange::is_begun) {
             true => self.write(Settle { params, inputs }, run!(settlements::settle)).await,
             false => self.write_beside(Settle { params, inputs }, run!(settlements::settle)).await,
         }

@@ -51,6 +51,10 @@ struct Leasing<'a> {
 pub(super) async fn lease(batch: &mut Batch, params: &LeaseJobs) -> Result<Granted, Fault> {
     let Some(pipeline) = batch.find_pipeline(&params.pipeline).await? else { return Ok(Granted::default()) };
     let Some(replay) = replay_of(batch, params).await? else { return Ok(Granted::default()) };
+    let lane = lanes::find_home(batch, pipeline, replay).await?;
+    if let Some(granted) = take_freely(batch, (pipeline, lane), params).await? {
+        return Ok(granted);
+    }
     if let Some(granted) = resend(batch, pipeline, params).await? {
         return Ok(granted);
     }
@@ -63,13 +67,15 @@ pub(super) async fn lease(batch: &mut Batch, params: &LeaseJobs) -> Result<Grant
         let held = lanes::list_held(batch, pipeline, replay).await?;
         return Ok(Granted { gates: Some(gates), held: Some(held), ..Granted::default() });
     }
-    let lane = lanes::find_home(batch, pipeline, replay).await?;
     let mut leasing = Leasing { batch, params, pipeline, replay, lane, gates: BTreeMap::new(), taken: Vec::new() };
     leasing.count_probes().await?;
     leasing.take_held().await?;
     leasing.take_due().await?;
     // Whoever got all that was asked for comes back anyway.
-    let next_due = if leasing.room() > 0 { leasing.first_due().await? } else { None };
+    let next_due = match lane {
+        Some(lane) if leasing.room() > 0 => first_due(leasing.batch, lane).await?,
+        _ => None,
+    };
     let taken = std::mem::take(&mut leasing.taken);
     let granted = grant(batch, (pipeline, params), taken).await?;
     let held = match params.gates.is_empty() && params.freed.is_empty() {
@@ -77,6 +83,65 @@ pub(super) async fn lease(batch: &mut Batch, params: &LeaseJobs) -> Result<Grant
         false => Some(lanes::list_held(batch, pipeline, replay).await?),
     };
     Ok(Granted { next_due, held, ..granted })
+}
+
+/// Leases by one statement where nothing is in the way: no gate, no pause, and nothing that was leased by the same token before.
+/// Nothing if there is, or if nothing is due.
+async fn take_freely(
+    batch: &mut Batch,
+    (pipeline, lane): (i64, Option<i64>),
+    params: &LeaseJobs,
+) -> Result<Option<Granted>, Fault> {
+    let (Some(lane), Some(gates)) = (lane, params.gates_seen) else { return Ok(None) };
+    if !(params.gates.is_empty() && params.freed.is_empty()) || params.limit == 0 {
+        return Ok(None);
+    }
+    let sql = format!(
+        "WITH taken AS (
+             DELETE FROM place WHERE ctid = ANY(ARRAY(
+                 SELECT ctid FROM place WHERE lane = $1 AND due_at <= $2 AND (due_at, seq) >= ($9, $10)
+                     AND EXISTS (SELECT 1 FROM pipeline WHERE id = $7 AND gates = $8 AND paused IS NULL)
+                     AND NOT EXISTS (SELECT 1 FROM lease WHERE token = $5 AND first)
+                 ORDER BY due_at, seq LIMIT $3 FOR UPDATE SKIP LOCKED))
+             RETURNING seq),
+         jobs AS MATERIALIZED (
+             SELECT {JOB_COLUMNS} FROM job j WHERE j.seq = ANY(ARRAY(SELECT seq FROM taken)) ORDER BY j.due_at, j.seq),
+         e AS MATERIALIZED (SELECT nextval('epoch') AS epoch),
+         leased AS (
+             INSERT INTO lease (job, seq, worker, token, epoch, until, first)
+             SELECT j.id, j.seq, $4, $5, e.epoch, $6, row_number() OVER (ORDER BY j.due_at, j.seq) = 1 FROM jobs j, e)
+         SELECT jobs.*, e.epoch FROM jobs, e"
+    );
+    let floor = batch.floors().of(lane, params.limit);
+    let asked = args![
+        lane,
+        params.now,
+        params.limit,
+        params.worker,
+        params.token,
+        params.until,
+        pipeline,
+        gates,
+        floor.0,
+        floor.1
+    ];
+    let found =
+        batch.conn().query(&sql, asked, |row| Ok((queued_job(row)?, row.get::<u64>(JOB_COLUMN_COUNT)?))).await?;
+    let is_full = found.len() == params.limit as usize;
+    let began = found.first().filter(|_| is_full).map(|(job, _)| (job.due_at.as_millis(), job.seq));
+    batch.floors().note(lane, params.limit, began);
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let mut granted = Granted::default();
+    for (job, epoch) in found {
+        count_leased(batch, pipeline, &job)?;
+        hand_out(batch, params, &mut granted, job, (epoch, false)).await?;
+    }
+    if !is_full {
+        granted.next_due = first_due(batch, lane).await?;
+    }
+    Ok(Some(granted))
 }
 
 /// The replay whose letters are asked for, if it is not the queue's jobs. Nothing at all if they may not be worked on.
@@ -202,12 +267,19 @@ impl<'a> Leasing<'a> {
         );
         self.batch.conn().query(&sql, args![lane, until, limit], queued_job).await
     }
+}
 
-    /// When the first job of the lane is due.
-    async fn first_due(&self) -> Result<Option<Timestamp>, Fault> {
-        let sql = "SELECT due_at FROM place WHERE lane = $1 ORDER BY due_at LIMIT 1";
-        self.batch.conn().query_opt(sql, args![self.lane], |row| rows::time(row, 0)).await
-    }
+/// When the first job of a lane is due.
+async fn first_due(batch: &Batch, lane: i64) -> Result<Option<Timestamp>, Fault> {
+    let sql = "SELECT due_at FROM place WHERE lane = $1 ORDER BY due_at LIMIT 1";
+    batch.conn().query_opt(sql, args![lane], |row| rows::time(row, 0)).await
+}
+
+/// Moves a job that is leased in the ledger.
+fn count_leased(batch: &mut Batch, pipeline: i64, job: &QueuedJob) -> Result<(), Fault> {
+    batch.shift((pipeline, rows::round_text(job.round.as_ref())), JobState::Queued, Move::Lease)?;
+    batch.ledger(pipeline).retrying -= i64::from(job.tally.tried());
+    Ok(())
 }
 
 /// Gives jobs that were taken from a lane to the worker.
@@ -221,9 +293,7 @@ async fn grant(
         return Ok(granted);
     }
     for (job, _) in &taken {
-        let round = rows::round_text(job.round.as_ref());
-        batch.shift((pipeline, round), JobState::Queued, Move::Lease)?;
-        batch.ledger(pipeline).retrying -= i64::from(job.tally.tried());
+        count_leased(batch, pipeline, job)?;
     }
     let ids: Vec<JobId> = taken.iter().map(|(job, _)| job.id).collect();
     let seqs: Vec<i64> = taken.iter().map(|(job, _)| job.seq).collect();

@@ -16,6 +16,7 @@ mod audit;
 mod batch;
 mod bells;
 mod breakers;
+mod burying;
 mod cause_changes;
 mod cause_keys;
 mod cause_rules;
@@ -31,6 +32,7 @@ mod dead_imports;
 mod definitions;
 mod enqueuing;
 mod fault;
+mod floors;
 mod history;
 mod job_cancels;
 mod job_refs;
@@ -116,6 +118,12 @@ impl PostgresStore {
         let bells = Arc::new(Bells::new(target.clone(), id, written));
         let writer = Writer::start(target.clone(), conn, id, Arc::clone(&bells));
         Ok(Self { writer, readers: Readers::new(target.clone()), bells, target })
+    }
+
+    /// The same store, which tells no other process of what it writes: they look by themselves, every few seconds.
+    pub fn silent(self) -> Self {
+        self.bells.be_silent();
+        self
     }
 
     /// Writes what looks at more than it has in its hands.

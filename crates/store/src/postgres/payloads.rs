@@ -1,5 +1,7 @@
 //! Payloads: their places in the vault, and who refers to them.
 
+use std::collections::{BTreeSet, HashMap};
+
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::dead::KeptPayload;
@@ -139,11 +141,38 @@ pub(super) async fn refer(conn: &Conn, job: JobId, payload: &Payload, now: Times
     Ok(conn.execute(sql, args![job, payload.hash, now, serde_json::to_string(payload)?]).await? == 1)
 }
 
-/// The newest payload that any attempt of a job brought.
-pub(super) async fn newest_of(conn: &Conn, job: JobId) -> Result<Option<KeptPayload>, Fault> {
-    let sql = "SELECT payload FROM payload_use WHERE job = $1 ORDER BY at DESC LIMIT 1";
-    let newest: Option<Payload> = conn.query_opt(sql, args![job], |row| rows::json(row, 0)).await?;
-    Ok(newest.map(|payload| KeptPayload { hash: payload.hash, truncated: payload.truncated }))
+/// Notes that jobs refer to payloads, each to one; says which of them did: those whose payloads are registered.
+pub(super) async fn refer_all(
+    conn: &Conn,
+    uses: &[(JobId, &Payload)],
+    now: Timestamp,
+) -> Result<BTreeSet<JobId>, Fault> {
+    if uses.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let (jobs, hashes): (Vec<JobId>, Vec<PayloadHash>) = uses.iter().map(|(job, payload)| (*job, payload.hash)).unzip();
+    let texts: Vec<String> =
+        uses.iter().map(|(_, payload)| serde_json::to_string(payload)).collect::<Result<_, _>>()?;
+    // Whoever sweeps them at this moment is waited for.
+    let sql = "INSERT INTO payload_use (job, hash, at, payload)
+               SELECT u.job, p.hash, $4, u.payload FROM unnest($1::uuid[], $2::bytea[], $3::text[]) AS u(job, hash, payload)
+               JOIN payload p ON p.hash = u.hash FOR SHARE OF p
+               ON CONFLICT (job, hash) DO UPDATE SET at = excluded.at, payload = excluded.payload RETURNING job";
+    let referred = conn.query(sql, args![jobs, hashes, texts, now], |row| rows::job_id(row, 0)).await?;
+    Ok(referred.into_iter().collect())
+}
+
+/// The newest payload that any attempt of each job brought, as far as one did.
+pub(super) async fn newest_of(conn: &Conn, jobs: &[JobId]) -> Result<HashMap<JobId, KeptPayload>, Fault> {
+    if jobs.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = "SELECT DISTINCT ON (job) job, payload FROM payload_use WHERE job = ANY($1) ORDER BY job, at DESC";
+    let newest = conn.query(sql, args![jobs], |row| {
+        let payload: Payload = rows::json(row, 1)?;
+        Ok((rows::job_id(row, 0)?, KeptPayload { hash: payload.hash, truncated: payload.truncated }))
+    });
+    Ok(newest.await?.into_iter().collect())
 }
 
 /// Notes that jobs refer to no payload any more.
@@ -154,11 +183,15 @@ pub(super) async fn let_go(batch: &Batch, jobs: &[JobId]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Notes that a job refers to no other payload than this one.
-pub(super) async fn let_go_except(batch: &Batch, job: JobId, except: Option<PayloadHash>) -> Result<(), Fault> {
-    let sql = "DELETE FROM payload_use WHERE job = $1 AND hash IS DISTINCT FROM $2";
-    batch.conn().execute(sql, args![job, except]).await?;
-    Ok(())
+/// Notes that each of these jobs refers to no other payload than one.
+pub(super) async fn let_go_except(batch: &Batch, kept: &[(JobId, Option<PayloadHash>)]) -> Result<(), Fault> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let (jobs, hashes): (Vec<JobId>, Vec<Option<PayloadHash>>) = kept.iter().copied().unzip();
+    let sql = "DELETE FROM payload_use p USING unnest($1::uuid[], $2::bytea[]) AS u(job, hash)
+               WHERE p.job = u.job AND p.hash IS DISTINCT FROM u.hash";
+    batch.conn().send(sql, args![jobs, hashes]).await
 }
 
 /// Notes that a job no longer refers to a payload that a failure of it brought, unless another failure did so too.

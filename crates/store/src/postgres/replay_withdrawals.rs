@@ -187,7 +187,7 @@ async fn retell(
     let (of, death) = ((letter.pipeline, letter.target.as_deref()), (Death::Again, failure.at));
     let key = cause_keys::file(batch, of, (print, failure), death).await?;
     // It keeps the payload that it had, unless an attempt brought one.
-    let payload = KeptPayload::of_letter(None, payloads::newest_of(batch.conn(), job).await?, None);
+    let payload = KeptPayload::of_letter(None, payloads::newest_of(batch.conn(), &[job]).await?.remove(&job), None);
     let sql = "UPDATE dead SET died_at = $2, kept_from = $3, reason = $4, code = $5, http_status = $6, proxy = $7, message = $8,
                       cause_key = $9, payload_lost = $10, payload = coalesce($11, payload),
                       payload_cut = coalesce($12, payload_cut), refailed = true

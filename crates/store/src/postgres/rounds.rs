@@ -69,7 +69,7 @@ pub(super) async fn write(rounds: &Rounds, conn: &Conn) -> Result<(), Fault> {
             l.forgotten.done,
             l.forgotten.discarded
         ];
-        conn.execute(sql, changed).await?;
+        conn.send(sql, changed).await?;
     }
     Ok(())
 }

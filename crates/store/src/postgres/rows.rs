@@ -135,7 +135,7 @@ pub(super) async fn add_failures(conn: &Conn, failures: &[(JobId, &Failure)]) ->
     let jobs: Vec<JobId> = failures.iter().map(|(job, _)| *job).collect();
     let texts: Vec<String> =
         failures.iter().map(|(_, failure)| serde_json::to_string(failure)).collect::<Result<_, _>>()?;
-    conn.execute(
+    conn.send(
         "INSERT INTO failure (job, n, failure)
          SELECT u.job, coalesce((SELECT max(f.n) FROM failure f WHERE f.job = u.job), 0)
                        + row_number() OVER (PARTITION BY u.job ORDER BY u.place), u.failure

@@ -1,10 +1,8 @@
 //! Settling: the leases are checked, then each job goes where the decision says, with its failure and its ledger entry. A few
-//! statements for all jobs that are done or go back, however many there are; a few for each that dies.
+//! statements for all of them, however many there are, most of which nobody waits for.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use redrive_core::counts::Death;
-use redrive_core::dead::{Gate, KeptPayload};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
 use redrive_core::ids::{JobId, LeaseToken};
@@ -19,7 +17,7 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::replay_letters::{self, Ended};
 use super::sql::{Conn, Row, args};
-use super::{breakers, cause_keys, enqueuing, lanes, payloads, rows};
+use super::{breakers, burying, enqueuing, lanes, payloads, rows};
 use crate::contract::{SettleJobs, Settled, SettledJobs};
 
 /// Settlements, and the inputs of the jobs that each of them hands on.
@@ -34,6 +32,7 @@ pub(super) async fn settle(batch: &mut Batch, asked: &Settle) -> Result<SettledJ
     let mut answers = vec![None; params.settlements.len()];
     let mut moves = Vec::new();
     let mut held: HashMap<JobId, Leased> = leased.into_iter().map(|leased| (leased.id, leased)).collect();
+    let mut referred = refer(batch.conn(), &params.settlements, &held, params.now).await?;
     for (at, settlement) in params.settlements.iter().enumerate() {
         let lease = &settlement.lease;
         let Some(leased) = held.remove(&lease.job) else { continue };
@@ -44,6 +43,7 @@ pub(super) async fn settle(batch: &mut Batch, asked: &Settle) -> Result<SettledJ
         }
         // Refused before anything else is written.
         if let Some(payload) = settlement.decision.payload()
+            && !referred.remove(&lease.job)
             && !payloads::refer(batch.conn(), lease.job, payload, params.now).await?
         {
             answers[at] = Some(Settled::PayloadGone);
@@ -65,6 +65,26 @@ pub(super) async fn settle(batch: &mut Batch, asked: &Settle) -> Result<SettledJ
     Ok(SettledJobs { settled: answers.into_iter().map(|answer| answer.unwrap_or(Settled::Stale)).collect(), breakers })
 }
 
+/// Notes to which payloads the jobs refer that are settled with one; says which of them did. Of several settlements of one job the
+/// first is meant that has its lease.
+async fn refer(
+    conn: &Conn,
+    settlements: &[Settlement],
+    held: &HashMap<JobId, Leased>,
+    now: Timestamp,
+) -> Result<BTreeSet<JobId>, Fault> {
+    let mut met = BTreeSet::new();
+    let mut uses = Vec::new();
+    for settlement in settlements {
+        let Lease { job, token, .. } = settlement.lease;
+        let is_first = held.get(&job).is_some_and(|leased| leased.token == token) && met.insert(job);
+        if let (true, Some(payload)) = (is_first, settlement.decision.payload()) {
+            uses.push((job, payload));
+        }
+    }
+    payloads::refer_all(conn, &uses, now).await
+}
+
 /// What becomes of a settlement whose lease does not hold: it was applied before and is sent again, or it is too late.
 async fn without_lease(batch: &Batch, settlement: &Settlement, params: &SettleJobs) -> Result<Settled, Fault> {
     if settlement.is_resent(settled_by(batch.conn(), &settlement.lease).await?) {
@@ -77,26 +97,33 @@ async fn without_lease(batch: &Batch, settlement: &Settlement, params: &SettleJo
 }
 
 /// A job that is leased, with all that settling needs of it.
-struct Leased {
-    id: JobId,
+pub(super) struct Leased {
+    pub(super) id: JobId,
     token: LeaseToken,
     /// Whether its attempt is known to have begun.
     begun: bool,
-    seq: i64,
-    pipeline: i64,
-    target: Option<String>,
-    round: String,
+    pub(super) seq: i64,
+    pub(super) pipeline: i64,
+    pub(super) target: Option<String>,
+    pub(super) round: String,
     replay: Option<i64>,
     cause_key: Option<i64>,
-    saved: Option<PayloadHash>,
+    pub(super) saved: Option<PayloadHash>,
     /// Whether it failed before: only failures bring payloads besides the one that is kept.
     has_failed: bool,
 }
 
 /// A settlement whose lease holds.
-struct Moving<'a> {
-    settlement: &'a Settlement,
-    leased: Leased,
+pub(super) struct Moving<'a> {
+    pub(super) settlement: &'a Settlement,
+    pub(super) leased: Leased,
+}
+
+impl Moving<'_> {
+    /// Whether attempts before this one may have brought payloads.
+    pub(super) fn may_have_payloads(&self) -> bool {
+        self.leased.has_failed || self.settlement.decision.tally.replays > 0
+    }
 }
 
 /// The jobs of settlements, as far as they are leased. Whoever settles the same at this moment is waited for.
@@ -135,16 +162,17 @@ async fn apply(batch: &mut Batch, moves: &[Moving<'_>], params: &SettleJobs) -> 
         return Ok(());
     }
     let jobs: Vec<JobId> = moves.iter().map(|moving| moving.leased.id).collect();
-    batch.conn().execute("DELETE FROM lease WHERE job = ANY($1)", args![jobs]).await?;
+    batch.conn().send("DELETE FROM lease WHERE job = ANY($1)", args![jobs]).await?;
     add_failures(batch, moves).await?;
-    let (mut done, mut back) = (Vec::new(), Vec::new());
+    let (mut done, mut back, mut dead) = (Vec::new(), Vec::new(), Vec::new());
     for moving in moves {
         match &moving.settlement.decision.destination {
             Destination::Done => done.push(moving),
             Destination::Queue { due_at } => back.push((moving, *due_at)),
-            Destination::Dead { gate, verdict } => bury(batch, moving, (*gate, verdict.as_deref()), params).await?,
+            Destination::Dead { gate, verdict } => dead.push((moving, (*gate, verdict.as_deref()))),
         }
     }
+    burying::bury(batch, &dead, params).await?;
     complete(batch, &done, params).await?;
     requeue(batch, &back, params).await?;
     for Moving { settlement, leased } in moves {
@@ -214,7 +242,7 @@ async fn keep_late(batch: &Batch, settlement: &Settlement, params: &SettleJobs) 
 }
 
 /// The token by which a job is settled. What a reaper settles was not settled by who has the lease.
-fn token(moving: &Moving<'_>, params: &SettleJobs) -> Option<LeaseToken> {
+pub(super) fn token(moving: &Moving<'_>, params: &SettleJobs) -> Option<LeaseToken> {
     params.keep_late.then_some(moving.settlement.lease.token)
 }
 
@@ -238,12 +266,14 @@ async fn complete(batch: &mut Batch, moves: &[&Moving<'_>], params: &SettleJobs)
                FROM gone g JOIN unnest($1::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[])
                     AS u(seq, attempts, crashes, replays, definition, token) ON u.seq = g.seq";
     let done = args![seqs, params.now, attempts, crashes, replays, definitions, tokens];
-    batch.conn().execute(sql, done).await?;
+    batch.conn().send(sql, done).await?;
+    let kept = |moving: &&&Moving<'_>| {
+        let payload = moving.settlement.decision.payload();
+        moving.may_have_payloads().then(|| (moving.leased.id, payload.map(|payload| payload.hash)))
+    };
+    let kept: Vec<(JobId, Option<PayloadHash>)> = moves.iter().filter_map(|moving| kept(&moving)).collect();
+    payloads::let_go_except(batch, &kept).await?;
     for Moving { settlement, leased } in moves {
-        if leased.has_failed || settlement.decision.tally.replays > 0 {
-            let except = settlement.decision.payload().map(|payload| payload.hash);
-            payloads::let_go_except(batch, leased.id, except).await?;
-        }
         batch.shift((leased.pipeline, &leased.round), JobState::Leased, Move::Complete)?;
         if settlement.decision.tally.replays > 0 {
             batch.ledger(leased.pipeline).recovered += 1;
@@ -254,7 +284,7 @@ async fn complete(batch: &mut Batch, moves: &[&Moving<'_>], params: &SettleJobs)
 }
 
 /// Notes how a job came to its end, if a replay had sent it.
-async fn note_end(
+pub(super) async fn note_end(
     batch: &mut Batch,
     leased: &Leased,
     (state, after): (LetterState, Option<i64>),
@@ -292,7 +322,7 @@ async fn requeue(batch: &mut Batch, moves: &[(&Moving<'_>, Timestamp)], params: 
                     AS u(seq, due_at, attempts, crashes, suspect, reason, code, begun, definition, token)
                WHERE j.seq = u.seq";
     let back = args![seqs, due, attempts, crashes, suspects, reasons, codes, begun, definitions, tokens];
-    batch.conn().execute(sql, back).await?;
+    batch.conn().send(sql, back).await?;
     let mut by_lane: HashMap<(i64, Option<i64>), Vec<_>> = HashMap::new();
     for (Moving { settlement, leased }, due_at) in moves {
         by_lane.entry((leased.pipeline, leased.replay)).or_default().push((due_at.as_millis(), leased.seq));
@@ -304,56 +334,4 @@ async fn requeue(batch: &mut Batch, moves: &[(&Moving<'_>, Timestamp)], params: 
         lanes::push(batch, lane, &jobs).await?;
     }
     Ok(())
-}
-
-async fn bury(
-    batch: &mut Batch,
-    moving: &Moving<'_>,
-    (gate, verdict): (Gate, Option<&str>),
-    params: &SettleJobs,
-) -> Result<(), Fault> {
-    let Moving { settlement, leased } = moving;
-    let (decision, now) = (&settlement.decision, params.now);
-    let broken = || Fault::Broken("a job is buried without a failure".to_owned());
-    let failure: &Failure = decision.failure.as_ref().ok_or_else(broken)?;
-    let print = settlement.print.as_ref().ok_or_else(broken)?;
-    let death = decision.death();
-    let of = (leased.pipeline, leased.target.as_deref());
-    let key = cause_keys::file(batch, of, (print, failure), (death, now)).await?;
-    let last = decision.payload().map(|payload| KeptPayload { hash: payload.hash, truncated: payload.truncated });
-    let newest = if last.is_none() { payloads::newest_of(batch.conn(), leased.id).await? } else { None };
-    let payload = KeptPayload::of_letter(last, newest, leased.saved);
-    let sql = "WITH gone AS (DELETE FROM job WHERE seq = $1 RETURNING *)
-               INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
-                                 reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                                 payload_cut, auto_replays, payload_lost, progress, seq, round, origin, definition,
-                                 opened_before, token, refailed)
-               SELECT id, pipeline, key, target, accepted_at, $2, $2, $3, $4, replays, $5, $6, $7, $8, $9, $10, $11, input, $12, $13,
-                      original, $14, auto_replays, $15, progress, seq, round, origin, coalesce($16, definition),
-                      (SELECT coalesce(max(id), 0) FROM replay), $17, $18
-               FROM gone";
-    let tally = decision.tally;
-    let letter = args![
-        leased.seq,
-        now,
-        tally.attempts,
-        tally.crashes,
-        gate.as_str(),
-        failure.reason.as_str(),
-        failure.code,
-        failure.http_status,
-        failure.proxy,
-        failure.message,
-        payload.as_ref().map(|payload| payload.hash),
-        key,
-        verdict,
-        i64::from(payload.is_some_and(|payload| payload.truncated)),
-        failure.lost_payload(),
-        failure.definition.as_ref().map(DefinitionVersion::as_str),
-        token(moving, params),
-        death == Death::Again
-    ];
-    batch.conn().execute(sql, letter).await?;
-    batch.shift((leased.pipeline, &leased.round), JobState::Leased, Move::Bury)?;
-    note_end(batch, leased, (LetterState::Failed, Some(key)), now).await
 }

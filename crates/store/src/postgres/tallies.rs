@@ -1,5 +1,5 @@
 //! Writing what a transaction has to add to counters that many operations share: one statement a table, its rows in the order of
-//! their keys, so that no two processes wait for each other.
+//! their keys, so that no two processes wait for each other. None is waited for: they go with the commit.
 
 use redrive_core::failures::Reason;
 
@@ -36,7 +36,7 @@ async fn write_minutes(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     columns!(tallies.minutes; pipelines: ((pipeline, _, _), _) => *pipeline, minutes: ((_, minute, _), _) => *minute,
              events: ((_, _, delta), _) => delta.event.as_str(), reasons: ((_, _, delta), _) => reason_text(delta.reason),
              counts: (_, count) => *count);
-    conn.execute(
+    conn.send(
         "INSERT INTO minutely (pipeline, minute, event, reason, count)
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[]) ORDER BY 1, 2, 3, 4
          ON CONFLICT (pipeline, minute, event, reason) DO UPDATE SET count = minutely.count + excluded.count",
@@ -53,7 +53,7 @@ async fn write_traffic(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     columns!(tallies.traffic; pipelines: (way, _) => way.0, hours: (way, _) => way.1, targets: (way, _) => way.2.as_str(),
              proxies: (way, _) => way.3.as_str(), reasons: (way, _) => reason_text(way.4), counts: (_, n) => n.0,
              ended: (_, n) => n.1);
-    conn.execute(
+    conn.send(
         "INSERT INTO traffic (pipeline, hour, target, proxy, reason, count, ended)
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
          ORDER BY 1, 2, 3, 4, 5
@@ -71,7 +71,7 @@ async fn write_coverage(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     }
     columns!(tallies.coverage; pipelines: (of, _) => of.0, versions: (of, _) => of.1.as_str(), hours: (of, _) => of.2,
              fields: (of, _) => of.3.as_str(), found: (_, n) => n.0, missing: (_, n) => n.1);
-    conn.execute(
+    conn.send(
         "INSERT INTO coverage (pipeline, version, hour, field, found, missing)
          SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[]) ORDER BY 1, 2, 3, 4
          ON CONFLICT (pipeline, version, hour, field)
@@ -87,7 +87,7 @@ async fn write_tracked(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     let mut rows: Vec<_> = tallies.tracked.iter().collect();
     rows.sort();
     for ((pipeline, field, value), (ok, failed, last)) in rows {
-        conn.execute(
+        conn.send(
             "INSERT INTO tracked (pipeline, field, value, ok, failed, last_at)
              VALUES ($1, $2, $3, greatest($4::bigint, 0), greatest($5::bigint, 0), $6)
              ON CONFLICT (pipeline, field, value)
@@ -110,11 +110,8 @@ async fn write_keys(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
              recovered: (_, n) => n.recovered, discarded: (_, n) => n.discarded, refailed: (_, n) => n.refailed,
              firsts: (_, n) => first(n), lasts: (_, n) => last(n));
     // Locked in their order, whatever order they are updated in.
-    conn.query("SELECT id FROM cause_key WHERE id = ANY($1) ORDER BY id FOR UPDATE", args![keys], |row| {
-        row.get::<i64>(0)
-    })
-    .await?;
-    conn.execute(
+    conn.send("SELECT id FROM cause_key WHERE id = ANY($1) ORDER BY id FOR UPDATE", args![keys]).await?;
+    conn.send(
         "UPDATE cause_key k SET total = k.total + u.total, dead = k.dead + u.dead, recovered = k.recovered + u.recovered,
                 discarded = k.discarded + u.discarded, refailed = k.refailed + u.refailed,
                 first_seen = coalesce(CASE WHEN k.total + k.refailed = 0 OR u.first IS NULL THEN u.first
@@ -134,7 +131,7 @@ async fn write_key_counts(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     if !tallies.key_hours.is_empty() {
         columns!(tallies.key_hours; keys: ((key, _), _) => *key, hours: ((_, hour), _) => *hour, counts: (_, n) => n.0,
                  imported: (_, n) => n.1);
-        conn.execute(
+        conn.send(
             "INSERT INTO cause_hour (key, hour, count, imported)
              SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) ORDER BY 1, 2
              ON CONFLICT (key, hour)
@@ -146,7 +143,7 @@ async fn write_key_counts(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     if !tallies.key_targets.is_empty() {
         columns!(tallies.key_targets; keys: ((key, _), _) => *key, targets: ((_, target), _) => target.as_str(),
                  counts: (_, n) => n.0, lasts: (_, n) => n.1);
-        conn.execute(
+        conn.send(
             "INSERT INTO cause_target (key, target, count, last_seen)
              SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]) ORDER BY 1, 2
              ON CONFLICT (key, target) DO UPDATE SET count = cause_target.count + excluded.count,
@@ -162,7 +159,7 @@ async fn write_replays(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     let mut replays: Vec<_> = tallies.replays.iter().collect();
     replays.sort_by_key(|(replay, _)| **replay);
     for (replay, n) in replays {
-        conn.execute(
+        conn.send(
             "UPDATE replay SET running = running - $2, recovered = recovered + $3, failed = failed + $4,
                     same_cause = same_cause + $5, gone = gone + $6, step_settled = step_settled + $2,
                     step_failed = step_failed + $4

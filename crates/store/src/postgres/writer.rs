@@ -21,10 +21,11 @@ use super::Running;
 use super::batch::{Batch, Known};
 use super::bells::Bells;
 use super::connect::Target;
+use super::enqueuing::{self, Enqueue};
 use super::fault::Fault;
 use super::patience::Patience;
 use super::sql::{Conn, args};
-use crate::contract::{Change, Topic};
+use crate::contract::{Change, EnqueuedJob, Topic};
 use crate::error::{Result, StoreError};
 
 /// At most so many operations share a transaction.
@@ -43,6 +44,10 @@ pub(super) enum Share {
 trait Operation: Send {
     fn apply<'a>(&'a mut self, batch: &'a mut Batch) -> Running<'a, ()>;
     fn share(&self) -> Share;
+    /// If it enqueues: callers that wait at the same time are served together, before the others.
+    fn enqueuing(&mut self) -> Option<&mut Enqueuing> {
+        None
+    }
     fn answer(self: Box<Self>, committed: Result<()>);
 }
 
@@ -85,6 +90,43 @@ where
     }
 }
 
+/// Jobs that are to be accepted.
+struct Enqueuing {
+    asked: Enqueue,
+    accepted: Vec<EnqueuedJob>,
+    reply: oneshot::Sender<Result<Vec<EnqueuedJob>>>,
+}
+
+impl Operation for Enqueuing {
+    fn apply<'a>(&'a mut self, _: &'a mut Batch) -> Running<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn share(&self) -> Share {
+        Share::Beside
+    }
+
+    fn enqueuing(&mut self) -> Option<&mut Enqueuing> {
+        Some(self)
+    }
+
+    fn answer(self: Box<Self>, committed: Result<()>) {
+        let Self { accepted, reply, .. } = *self;
+        let _ = reply.send(committed.map(|()| accepted));
+    }
+}
+
+/// Accepts the jobs of all that enqueue.
+async fn accept_together(batch: &mut Batch, group: &mut Group) -> Result<(), Fault> {
+    let mut callers: Vec<&mut Enqueuing> = group.iter_mut().filter_map(|operation| operation.enqueuing()).collect();
+    let asked: Vec<&Enqueue> = callers.iter().map(|caller| &caller.asked).collect();
+    let answers = enqueuing::enqueue_all(batch, &asked).await?;
+    for (caller, answer) in callers.iter_mut().zip(answers) {
+        caller.accepted = answer;
+    }
+    Ok(())
+}
+
 /// A handle to the writer. Once it is dropped, what waits is finished and the connection closed.
 pub(super) struct Writer {
     operations: mpsc::UnboundedSender<Box<dyn Operation>>,
@@ -109,6 +151,14 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         let call = Box::new(Call { about, share, params, run, value: None, reply });
+        self.operations.send(call).map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Accepts jobs together with those of all others that wait.
+    pub(super) async fn enqueue(&self, asked: Enqueue) -> Result<Vec<EnqueuedJob>> {
+        let (reply, answer) = oneshot::channel();
+        let call = Box::new(Enqueuing { asked, accepted: Vec::new(), reply });
         self.operations.send(call).map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
@@ -198,6 +248,7 @@ impl Work {
         let share = group.iter().map(|operation| operation.share()).find(|share| *share == Share::Alone);
         self.begin(&conn, share.unwrap_or(Share::Beside)).await?;
         let mut batch = Batch::new(Arc::clone(&conn), std::mem::take(&mut self.known));
+        accept_together(&mut batch, group).await?;
         let mut refusals = Vec::with_capacity(group.len());
         for operation in group {
             refusals.push(match operation.apply(&mut batch).await {
@@ -208,10 +259,12 @@ impl Work {
         }
         let (change, known) = batch.finish().await?;
         self.known = known;
-        match conn.script("COMMIT").await {
+        // With what is written at the end, which nobody waits for: a statement of it that fails makes a rollback of the commit.
+        conn.send_script("COMMIT".to_owned()).await;
+        match conn.answers().await {
             Ok(()) => Ok(Applied { refusals, change }),
             Err(fault) => {
-                *unanswered = Some(Applied { refusals, change });
+                *unanswered = fault.is_lost().then_some(Applied { refusals, change });
                 Err(fault)
             }
         }
@@ -239,12 +292,14 @@ impl Work {
             Share::Beside => format!("pg_advisory_xact_lock_shared({lock})"),
             Share::Alone => format!("pg_advisory_xact_lock({lock})"),
         };
-        conn.script(&format!(
+        // Not waited for: whatever follows fails if this did.
+        let begin = format!(
             "{}; INSERT INTO sender VALUES ('{id}', {group}, now())
                  ON CONFLICT (id) DO UPDATE SET last = excluded.last, seen_at = excluded.seen_at; SELECT {lock}",
             self.target.begin_writing()
-        ))
-        .await
+        );
+        conn.send_script(begin).await;
+        Ok(())
     }
 
     /// Makes the row of this process, which must be there before it is a fence, and takes away those of processes that were not heard of for long.
@@ -291,9 +346,10 @@ impl Work {
     }
 
     async fn roll_back(&mut self) {
-        if let Some(conn) = &self.conn
-            && conn.script("ROLLBACK").await.is_err()
-        {
+        let Some(conn) = &self.conn else { return };
+        // What was sent is of no interest any more, but its answers come first.
+        let _ = conn.answers().await;
+        if conn.script("ROLLBACK").await.is_err() {
             self.conn = None;
         }
     }

@@ -144,8 +144,6 @@ CREATE TABLE lease (
     first   boolean NOT NULL DEFAULT false,
     target  text COLLATE "C"                         -- of a probe
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX lease_by_worker ON lease (worker);
-CREATE INDEX lease_by_seq ON lease (seq);
 CREATE INDEX lease_first ON lease (token) WHERE first;
 CREATE INDEX lease_probe ON lease (target) WHERE probe;
 
