@@ -1,5 +1,5 @@
 //! What is counted about jobs over time, and which event counts for what: a job comes to its end once, however often it is
-//! replayed, and what was brought from elsewhere did not die here.
+//! replayed, and what was imported did not die here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::breakers::Signal;
-use crate::dead::import::Arrival;
+use crate::dead::import::{Arrival, Way};
 use crate::failures::Reason;
 use crate::settlements::{Decision, Destination};
 
@@ -151,13 +151,17 @@ impl Decision {
     }
 }
 
-/// What is counted when a letter of another store, which failed for a reason, arrives.
-pub fn of_arrival(arrival: &Arrival, reason: Reason) -> Option<Delta> {
-    match arrival {
-        Arrival::New => Some(Delta::because(Event::Imported, reason)),
-        Arrival::FailedAgain(_) => Some(Delta::because(Event::Refailed, reason)),
-        Arrival::Known | Arrival::KeyTaken { .. } => None,
-    }
+/// What is counted when a letter from elsewhere, which failed for a reason, arrives. What was imported did not die here; what a program
+/// reports did.
+pub fn of_arrival(arrival: &Arrival, way: Way, reason: Reason) -> Option<Delta> {
+    let event = match (arrival, way) {
+        (Arrival::New, Way::Imported { .. }) => Event::Imported,
+        (Arrival::New, Way::Reported) => Event::Buried,
+        (Arrival::FailedAgain(_), _) => Event::Refailed,
+        (Arrival::FailedBesides(_), _) => Event::Retried,
+        (Arrival::Known(_) | Arrival::KeyTaken { .. }, _) => return None,
+    };
+    Some(Delta::because(event, reason))
 }
 
 #[cfg(test)]
@@ -198,12 +202,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_brought_from_elsewhere_did_not_die_here() {
+    fn what_is_imported_did_not_die_here() {
         let id = job(Tally::default()).lease.job;
-        let event = |arrival| of_arrival(&arrival, Reason::Tls).map(|delta| delta.event);
-        assert_eq!(event(Arrival::New), Some(Event::Imported));
-        assert_eq!(event(Arrival::FailedAgain(id)), Some(Event::Refailed));
-        assert_eq!(event(Arrival::Known), None);
+        let event = |arrival, way| of_arrival(&arrival, way, Reason::Tls).map(|delta| delta.event);
+        let imported = Way::Imported { dated: true };
+        assert_eq!(event(Arrival::New, imported), Some(Event::Imported));
+        assert_eq!(event(Arrival::New, Way::Reported), Some(Event::Buried));
+        assert_eq!(event(Arrival::FailedAgain(id), imported), Some(Event::Refailed));
+        assert_eq!(event(Arrival::FailedBesides(id), Way::Reported), Some(Event::Retried));
+        assert_eq!(event(Arrival::Known(id), Way::Reported), None);
     }
 
     #[test]

@@ -34,6 +34,7 @@
 //! - [`egress`]: which addresses may be connected to
 //! - [`hand_on`]: jobs that come into being with the end of another
 //! - [`hidden`]: characters that are obeyed instead of seen
+//! - [`outcomes`]: what programs that run their jobs themselves count of them
 //! - [`tokens`]: by which a server knows who asks, and what they may do
 //! - [`secrets`]: what must not get out, and how it is masked
 
@@ -57,6 +58,7 @@ pub mod ids;
 pub mod jobs;
 pub mod leader;
 pub mod ledger;
+pub mod outcomes;
 pub mod payloads;
 pub mod pipelines;
 pub mod policy;

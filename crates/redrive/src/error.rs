@@ -15,6 +15,7 @@ use crate::breakers::BreakerError;
 use crate::config::ConfigError;
 use crate::dead::DeadError;
 use crate::jobs::JobError;
+use crate::outcomes::OutcomeError;
 use crate::payloads::PayloadError;
 use crate::pipelines::PipelineError;
 use crate::replays::ReplayError;
@@ -63,6 +64,9 @@ pub enum Error {
     /// A backup is not made or not restored.
     #[error(transparent)]
     Backup(#[from] BackupError),
+    /// What a program counted of its jobs cannot be believed.
+    #[error(transparent)]
+    Outcome(#[from] OutcomeError),
     /// Something about tokens cannot be done.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -168,6 +172,7 @@ impl Error {
             Self::Replay(error) => error.kind(),
             Self::Backup(error) => error.kind(),
             Self::Token(error) => error.kind(),
+            Self::Outcome(_) => ErrorKind::Invalid,
             _ => ErrorKind::Failed,
         }
     }

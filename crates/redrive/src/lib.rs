@@ -37,7 +37,7 @@
 //! - [`leases`]: jobs for workers that live elsewhere
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and chores
 //! - [`tokens`]: who may ask a server for what; `answers`: what it answered, kept for a while;
-//!   `uploads`: payloads that came before their letters
+//!   `uploads`: payloads that came before their letters; [`outcomes`]: what programs count of jobs that they run themselves
 //! - `compact`: giving unused space of the store back
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
@@ -64,6 +64,7 @@ pub mod handler;
 pub mod jobs;
 pub mod leases;
 mod lines;
+pub mod outcomes;
 pub mod payloads;
 pub mod pipeline;
 pub mod pipelines;

@@ -226,8 +226,7 @@ impl Pipeline {
 
     /// What its handler would find in a job's input of the fields it keeps count of.
     pub(crate) fn tracked_in(&self, input: &Input) -> Vec<(String, String)> {
-        let value = |name: &String| Some((name.clone(), tracked_value(field(input, name)?)));
-        self.tracked.iter().filter_map(value).collect()
+        tracked_in(&self.tracked, input)
     }
 
     /// The same with a place for its results.
@@ -235,4 +234,10 @@ impl Pipeline {
         self.sink = Arc::new(sink);
         self
     }
+}
+
+/// Fields of an input, with their values as they are counted.
+pub(crate) fn tracked_in(fields: &[String], input: &Input) -> Vec<(String, String)> {
+    let value = |name: &String| Some((name.clone(), tracked_value(field(input, name)?)));
+    fields.iter().filter_map(value).collect()
 }

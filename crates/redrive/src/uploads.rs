@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use redrive_core::ids::PipelineName;
 use redrive_core::payloads::PayloadHash;
-use redrive_store::contract::{FindUpload, NoteUpload, Sha256, Upload};
+use redrive_store::contract::{NoteUpload, Sha256, Upload};
 
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -19,8 +20,15 @@ impl Redrive {
         Ok(self.store.note_upload(NoteUpload { who: who.to_owned(), sha256, hash, forget_before, now }).await?)
     }
 
-    /// The payload that somebody uploaded, if it is still there.
-    pub async fn find_upload(&self, who: &str, sha256: Sha256) -> Result<Option<Upload>, Error> {
-        Ok(self.store.find_upload(FindUpload { who: who.to_owned(), sha256 }).await?)
+    /// The payload that was uploaded under a hash, if it is still there and known to who asks: they brought it, or a pipeline that
+    /// they may see uses it.
+    pub async fn find_upload(
+        &self,
+        who: &str,
+        sha256: Sha256,
+        may: impl Fn(&PipelineName) -> bool,
+    ) -> Result<Option<Upload>, Error> {
+        let found = self.store.find_upload(sha256).await?;
+        Ok(found.filter(|upload| upload.brought_by.iter().any(|by| by == who) || upload.used_by.iter().any(may)))
     }
 }

@@ -25,6 +25,7 @@ pub fn all() -> Vec<Route> {
         routes::jobs::routes(),
         routes::leases::routes(),
         routes::letters::routes(),
+        routes::outcomes::routes(),
         routes::payloads::routes(),
         routes::pipelines::routes(),
         routes::replays::routes(),

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use redrive_core::counts::{Death, Delta};
+use redrive_core::counts::{Death, Delta, Event};
 use redrive_core::failures::Reason;
+use redrive_core::outcomes::{FieldCount, OutcomeCount};
 use redrive_core::time::Timestamp;
 use redrive_core::traffic::Facts;
 
@@ -108,6 +109,35 @@ impl Tallies {
             let (ok, failed, last) = self.tracked.entry((pipeline, field.clone(), value.clone())).or_default();
             *(if done { ok } else { failed }) += 1;
             *last = now.as_millis();
+        }
+    }
+
+    /// Counts what a program counted of jobs that it ran itself.
+    pub(crate) fn outcome(&mut self, pipeline: i64, count: &OutcomeCount, now: Timestamp) {
+        let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let (done, failed, at) = (signed(count.done), signed(count.failed), count.at(now));
+        // Of which reason the failed attempts were is not told.
+        let unknown = Reason::HandlerError;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        for (reason, event, attempts, ended) in [
+            (None, Delta::of(Event::Done), done, done),
+            (Some(unknown), Delta::because(Event::Retried, unknown), failed, 0),
+        ] {
+            if attempts > 0 {
+                *self.minutes.entry((pipeline, now.minute(), event)).or_default() += attempts;
+                let way = (pipeline, at.hour(), text(&count.target), text(&count.proxy), reason);
+                let (all, ends) = self.traffic.entry(way).or_default();
+                (*all, *ends) = (*all + attempts, *ends + ended);
+            }
+        }
+        for (field, FieldCount { found, missing }) in &count.fields {
+            let place = (pipeline, text(&count.version), at.hour(), field.clone());
+            let (with, without) = self.coverage.entry(place).or_default();
+            (*with, *without) = (*with + signed(*found), *without + signed(*missing));
+        }
+        for (field, value) in count.tracked.iter().filter(|_| done > 0) {
+            let (ok, _, last) = self.tracked.entry((pipeline, field.clone(), value.clone())).or_default();
+            (*ok, *last) = (*ok + done, now.as_millis());
         }
     }
 

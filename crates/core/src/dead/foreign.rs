@@ -46,6 +46,8 @@ pub struct Reading {
     pub secrets: Secrets,
     /// Whether what looks secret stays where everything that tells nothing of the failure is the input.
     pub keep_secrets: bool,
+    /// What is told of the failure besides, where it is told in our own words: reason, stage, misses, how long to wait.
+    pub told: FailureReport,
 }
 
 /// A letter of another program.
@@ -145,6 +147,9 @@ impl Reading {
         if report.code.is_none() && report.error_type.is_none() {
             add_uncaught(&mut report);
         }
+        let FailureReport { reason, stage, misses, retry_after_secs, .. } = &self.told;
+        (report.reason, report.misses) = (report.reason.or(*reason), misses.clone());
+        (report.stage, report.retry_after_secs) = (stage.clone(), *retry_after_secs);
         report.message = capped(report.message, MESSAGE_MAX);
         report.stack = report.stack.map(|stack| capped(stack, STACK_MAX));
         Ok((report, left))
@@ -280,14 +285,14 @@ impl Reading {
             probe: false,
             code: report.code.clone(),
             message: report.message.clone(),
-            misses: Vec::new(),
+            misses: report.misses.clone(),
             error_type: report.error_type.clone(),
             stack: report.stack.clone(),
-            stage: None,
+            stage: report.stage.clone(),
             http_status: report.http_status,
             target: None,
             proxy: report.proxy.clone(),
-            retry_after_secs: None,
+            retry_after_secs: report.retry_after_secs,
             stderr: None,
             worker: None,
             duration_ms: None,
@@ -312,10 +317,19 @@ fn http_status(value: &Value) -> Option<u16> {
 
 /// The id of a letter: the same for the same task of a pipeline, whenever it is taken in.
 fn identity(pipeline: &PipelineName, key: &str) -> JobId {
-    let hash = blake3::hash(json!([pipeline, key]).to_string().as_bytes());
+    JobId::new(Timestamp::from_millis(0), bits_of(&json!([pipeline, key])))
+}
+
+/// The id of one failure of a task that is reported without an id of its own: the same for the same failure.
+pub fn id_of_failure(pipeline: &PipelineName, key: Option<&str>, died_at: Timestamp) -> JobId {
+    JobId::new(died_at, bits_of(&json!([pipeline, key, died_at.as_millis()])))
+}
+
+fn bits_of(value: &Value) -> u128 {
+    let hash = blake3::hash(value.to_string().as_bytes());
     let mut bits = [0; 16];
     bits.copy_from_slice(&hash.as_bytes()[..16]);
-    JobId::new(Timestamp::from_millis(0), u128::from_be_bytes(bits))
+    u128::from_be_bytes(bits)
 }
 
 /// An instant as programs write it: RFC 3339, a date and a time without a zone (taken as UTC), also as C's `ctime` has it, the form of

@@ -1,6 +1,6 @@
-//! Taking in dead letters of another store: what is refused at the door, and what becomes of a letter whose id or key is
-//! known here already. A job is worked on once: a known key never becomes a second letter, and the same letters taken in
-//! again change nothing.
+//! Taking in dead letters of another store, or that programs report as their jobs fail: what is refused at the door, and what
+//! becomes of a letter whose id or key is known here already. A job is worked on once: a known key never becomes a second letter, and
+//! the same letters taken in again change nothing.
 
 use std::time::Duration;
 
@@ -15,6 +15,12 @@ use crate::time::Timestamp;
 
 /// The most attempts, crashes or replays that a letter may have had elsewhere.
 pub const COUNT_MAX: u32 = 1_000_000;
+
+/// How long it is known which failures were reported of which job: what was reported waits in the spools of clients for days at most.
+const REPORTS_KEPT: Duration = Duration::from_secs(30 * 86_400);
+
+/// The most failures that are kept of a job that programs report again and again: its first, and its last ones.
+pub const FAILURES_MAX: u32 = 100;
 
 /// How far the clock of another machine may be ahead.
 const AHEAD_MAX: Duration = Duration::from_secs(86_400);
@@ -82,11 +88,25 @@ pub fn received(letter: DeadLetter) -> DeadLetter {
     DeadLetter { origin: Some(letter.origin.clone().unwrap_or_else(elsewhere)), ..letter }
 }
 
+/// How a letter comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From another store, or a file of another program: it did not die here, and may be known for long.
+    Imported {
+        /// Whether it says when it died.
+        dated: bool,
+    },
+    /// A program reports it as its job fails: each letter is one failure, and its id is that failure's own.
+    Reported,
+}
+
 /// The job that has a letter's id, or else its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Its id.
     pub id: JobId,
+    /// Whether the letter is the job itself, or was reported of it before.
+    pub is_same: bool,
     /// Where it is.
     pub state: JobState,
     /// When it came to its end, if it did.
@@ -100,8 +120,10 @@ pub enum Arrival {
     New,
     /// The letter that is here failed once more since.
     FailedAgain(JobId),
+    /// The job that has its key waits or runs here, or died later than this: its history has one failure more.
+    FailedBesides(JobId),
     /// It is here already, and nothing of it is news.
-    Known,
+    Known(JobId),
     /// Its key belongs to another job: it is passed over.
     KeyTaken {
         /// That job.
@@ -111,16 +133,38 @@ pub enum Arrival {
     },
 }
 
-/// Decides what becomes of a letter. One that does not say when it died is no news of a letter that is here.
-pub fn arrival(letter: &DeadLetter, dated: bool, holder: Option<&Holder>) -> Arrival {
-    let Some(Holder { id, state, ended_at }) = holder else { return Arrival::New };
-    if dated && *state == JobState::Dead && ended_at.is_some_and(|died_at| letter.died_at > died_at) {
-        return Arrival::FailedAgain(*id);
+/// Decides what becomes of a letter.
+pub fn arrival(letter: &DeadLetter, way: Way, holder: Option<&Holder>) -> Arrival {
+    let Some(holder) = holder else { return Arrival::New };
+    match way {
+        Way::Imported { dated } => arrival_of_import(letter, dated, holder),
+        Way::Reported => arrival_of_report(letter, holder),
     }
-    match *id == letter.id {
-        true => Arrival::Known,
-        false => Arrival::KeyTaken { id: *id, state: *state },
+}
+
+/// One that does not say when it died is no news of a letter that is here.
+fn arrival_of_import(letter: &DeadLetter, dated: bool, holder: &Holder) -> Arrival {
+    let Holder { id, state, ended_at, is_same } = *holder;
+    if dated && state == JobState::Dead && ended_at.is_some_and(|died_at| letter.died_at > died_at) {
+        return Arrival::FailedAgain(id);
     }
+    if is_same { Arrival::Known(id) } else { Arrival::KeyTaken { id, state } }
+}
+
+/// Who reports knows what happened: a job that came to its end here has failed in another life, and its key is the new letter's.
+fn arrival_of_report(letter: &DeadLetter, holder: &Holder) -> Arrival {
+    let Holder { id, state, ended_at, is_same } = *holder;
+    match state {
+        _ if is_same => Arrival::Known(id),
+        JobState::Dead if ended_at.is_none_or(|died_at| letter.died_at >= died_at) => Arrival::FailedAgain(id),
+        JobState::Dead | JobState::Queued | JobState::Leased => Arrival::FailedBesides(id),
+        JobState::Done | JobState::Discarded => Arrival::New,
+    }
+}
+
+/// Of failures that were reported before this time it is no longer known.
+pub fn forget_reports_before(now: Timestamp) -> Timestamp {
+    now - REPORTS_KEPT
 }
 
 /// What a letter says after it failed again elsewhere.
@@ -187,8 +231,9 @@ mod tests {
         .expect("a letter")
     }
 
-    fn holder(letter: &DeadLetter, state: JobState) -> Holder {
-        Holder { id: letter.id, state, ended_at: Some(letter.died_at) }
+    /// The job that is found for a letter.
+    fn holder(of: &DeadLetter, here: &DeadLetter, state: JobState) -> Holder {
+        Holder { id: here.id, is_same: of.id == here.id, state, ended_at: Some(here.died_at) }
     }
 
     #[test]
@@ -219,16 +264,34 @@ mod tests {
     #[test]
     fn a_known_key_never_becomes_a_second_letter() {
         let (old, new) = (letter(1, 5), letter(2, 9));
-        assert_eq!(arrival(&new, true, None), Arrival::New);
-        assert_eq!(arrival(&new, true, Some(&holder(&old, JobState::Dead))), Arrival::FailedAgain(old.id));
-        let later = letter(1, 9);
-        assert_eq!(arrival(&later, false, Some(&holder(&old, JobState::Dead))), Arrival::Known);
+        let arrives = |letter: &DeadLetter, here: &DeadLetter, dated, state| {
+            arrival(letter, Way::Imported { dated }, Some(&holder(letter, here, state)))
+        };
+        assert_eq!(arrival(&new, Way::Imported { dated: true }, None), Arrival::New);
+        assert_eq!(arrives(&new, &old, true, JobState::Dead), Arrival::FailedAgain(old.id));
+        assert_eq!(arrives(&letter(1, 9), &old, false, JobState::Dead), Arrival::Known(old.id));
         let taken = |state| Arrival::KeyTaken { id: new.id, state };
-        assert_eq!(arrival(&old, true, Some(&holder(&new, JobState::Dead))), taken(JobState::Dead));
+        assert_eq!(arrives(&old, &new, true, JobState::Dead), taken(JobState::Dead));
         for state in [JobState::Queued, JobState::Leased, JobState::Done, JobState::Discarded] {
-            assert_eq!(arrival(&letter(3, 99), true, Some(&holder(&new, state))), taken(state), "{state}");
+            assert_eq!(arrives(&letter(3, 99), &new, true, state), taken(state), "{state}");
         }
-        assert_eq!(arrival(&old, true, Some(&holder(&old, JobState::Dead))), Arrival::Known);
+        assert_eq!(arrives(&old, &old, true, JobState::Dead), Arrival::Known(old.id));
+    }
+
+    #[test]
+    fn each_report_is_a_failure_more_and_a_job_that_ended_is_another_one() {
+        let (old, new) = (letter(1, 5), letter(2, 9));
+        let arrives = |letter: &DeadLetter, state| arrival(letter, Way::Reported, Some(&holder(letter, &old, state)));
+        assert_eq!(arrival(&new, Way::Reported, None), Arrival::New);
+        assert_eq!(arrives(&new, JobState::Dead), Arrival::FailedAgain(old.id));
+        assert_eq!(arrives(&letter(3, 4), JobState::Dead), Arrival::FailedBesides(old.id), "it comes late");
+        for state in [JobState::Queued, JobState::Leased] {
+            assert_eq!(arrives(&new, state), Arrival::FailedBesides(old.id), "{state}");
+        }
+        for state in [JobState::Done, JobState::Discarded] {
+            assert_eq!(arrives(&new, state), Arrival::New, "{state}");
+            assert_eq!(arrives(&old, state), Arrival::Known(old.id), "{state}");
+        }
     }
 
     #[test]

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use redrive_core::dead::foreign::Reading;
+use redrive_core::failures::FailureReport;
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::Input;
 
 use super::{ConfigError, Overrides, Setting, with_vault};
 use crate::Pipeline;
 use crate::handler::Elsewhere;
+use crate::pipeline::tracked_in;
 use crate::sink::JsonLines;
 use crate::vault::Vault;
 
@@ -33,11 +36,17 @@ impl Setting {
         Reading {
             named: Vec::new(),
             keep_secrets: false,
+            told: FailureReport::default(),
             target: self.fixed_target(&pipeline),
             key: self.key_fields(&pipeline),
             rules: self.policy(&pipeline).rules,
             secrets: self.secrets(&pipeline),
             pipeline,
         }
+    }
+
+    /// The fields of an input that a pipeline keeps count of, with their values.
+    pub fn tracked_in(&self, pipeline: &PipelineName, input: &Input) -> Vec<(String, String)> {
+        self.config.pipeline.get(pipeline).map(|config| tracked_in(&config.track, input)).unwrap_or_default()
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::foreign::{ForeignLetter, Reading};
-use redrive_core::dead::import::{Arrival, Unfit, check, received};
+use redrive_core::dead::import::{Arrival, Unfit, Way, check, received};
 use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
 use redrive_store::contract::{BroughtLetter, ImportDead};
@@ -61,6 +61,20 @@ pub enum ImportNote {
     },
 }
 
+/// A letter on its way to the store.
+pub(super) struct Brought {
+    pub(super) letter: DeadLetter,
+    pub(super) way: Way,
+    /// Fields of its input that are counted, with their values.
+    pub(super) tracked: Vec<(String, String)>,
+}
+
+impl Brought {
+    const fn imported(letter: DeadLetter, dated: bool) -> Self {
+        Self { letter, way: Way::Imported { dated }, tracked: Vec::new() }
+    }
+}
+
 impl Redrive {
     /// Takes in dead letters, in one transaction, and says what became of each. Taking in the same letters again changes
     /// nothing.
@@ -69,22 +83,21 @@ impl Redrive {
         letters: Vec<DeadLetter>,
         by: &Actor,
     ) -> Result<Vec<Result<Arrival, Unfit>>, Error> {
-        let dated = |letter| ForeignLetter { letter, dated: true, masked: false };
-        self.import_letters(letters.into_iter().map(dated).collect(), by).await
+        self.import_letters(letters.into_iter().map(|letter| Brought::imported(letter, true)).collect(), by).await
     }
 
-    /// The same of letters that may not say when they died.
+    /// The same of letters, however they come.
     pub(super) async fn import_letters(
         &self,
-        letters: Vec<ForeignLetter>,
+        letters: Vec<Brought>,
         by: &Actor,
     ) -> Result<Vec<Result<Arrival, Unfit>>, Error> {
         let now = self.now();
         let checked: Vec<Result<(), Unfit>> = letters.iter().map(|brought| check(&brought.letter, now)).collect();
         let fit = letters.into_iter().zip(&checked).filter_map(|(letter, checked)| checked.is_ok().then_some(letter));
         let rules = self.cause_rules().await?;
-        let recognised = |ForeignLetter { letter, dated, .. }| {
-            Some(BroughtLetter { dated, ..BroughtLetter::recognised(received(letter), &rules)? })
+        let recognised = |Brought { letter, way, tracked }| {
+            Some(BroughtLetter { way, tracked, ..BroughtLetter::recognised(received(letter), &rules)? })
         };
         let letters = fit.filter_map(recognised).collect();
         let params = ImportDead { letters, by: by.clone(), now };
@@ -121,7 +134,9 @@ impl Redrive {
         imported: &mut Imported,
         note: &mut impl FnMut(ImportNote),
     ) -> Result<(), Error> {
-        let letters: Vec<_> = batch.iter().filter_map(|(_, line)| line.as_ref().ok().cloned()).collect();
+        let fit = batch.iter().filter_map(|(_, line)| line.as_ref().ok());
+        let letters =
+            fit.map(|ForeignLetter { letter, dated, .. }| Brought::imported(letter.clone(), *dated)).collect();
         let mut arrivals = self.import_letters(letters, by).await?.into_iter();
         for (number, line) in batch {
             let arrival = match line {
@@ -140,8 +155,8 @@ impl Redrive {
                     imported.new += 1;
                     imported.masked += u64::from(masked);
                 }
-                Some((_, _, Ok(Arrival::FailedAgain(_)))) => imported.failed_again += 1,
-                Some((_, _, Ok(Arrival::Known))) => imported.known += 1,
+                Some((_, _, Ok(Arrival::FailedAgain(_) | Arrival::FailedBesides(_)))) => imported.failed_again += 1,
+                Some((_, _, Ok(Arrival::Known(_)))) => imported.known += 1,
                 Some((key, _, Ok(Arrival::KeyTaken { id, state }))) => {
                     imported.skipped += 1;
                     note(ImportNote::KeyTaken { number, key, id, state });

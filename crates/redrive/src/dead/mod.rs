@@ -30,7 +30,7 @@ pub use self::discard::Discarded;
 pub use self::export::Archived;
 pub use self::foretell::{Foretold, ForetoldCause, foretell_import};
 pub use self::import::{ImportNote, Imported};
-pub use self::reported::{NotReported, Reported};
+pub use self::reported::{NotReported, Reported, Reporting};
 pub use self::requests::{Requests, logged_bodies};
 pub use self::top::{Top, TopLine, TopOutcome};
 use crate::engine::Redrive;

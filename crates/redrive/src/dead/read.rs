@@ -181,6 +181,7 @@ mod tests {
             rules: Vec::new(),
             secrets: Default::default(),
             keep_secrets: false,
+            told: Default::default(),
         };
         let reader = Reader { foreign: Some(foreign), now: Timestamp::from_millis(0) };
         let mut found = Vec::new();

@@ -2,19 +2,20 @@
 //! pipeline that nobody knows comes into being with its first letter. What is wrong with one is said of that one.
 
 use redrive_core::actors::{Actor, Via};
-use redrive_core::dead::Gate;
-use redrive_core::dead::foreign::{Field, ForeignLetter, mask_task};
-use redrive_core::dead::import::Arrival;
+use redrive_core::dead::foreign::{Field, Reading, id_of_failure, mask_task};
+use redrive_core::dead::import::{Arrival, Way};
+use redrive_core::dead::{DeadLetter, Gate};
+use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::jobs::{Input, Origin};
-use redrive_core::secrets::Secrets;
-use redrive_core::state::JobState;
 use serde_json::Value;
 
-use super::evidence::NamedPayload;
+use super::evidence::{Bytes, ReportedPayload};
+use super::import::Brought;
 use crate::config::Setting;
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::vault::Vault;
 
 /// Letters that are taken in in one transaction.
 const BATCH: usize = 200;
@@ -28,6 +29,18 @@ const LOST_MAX: usize = 20;
 /// Why a letter cannot be replayed whose input has masks.
 const MASKED: &str = "its input has masks in place of what looked secret";
 
+/// Who reports letters, and where they are read and kept.
+pub struct Reporting<'a, M> {
+    /// How pipelines read theirs.
+    pub setting: &'a Setting,
+    /// Where payloads are kept; without one, those that come with letters are not.
+    pub vault: Option<&'a Vault>,
+    /// Who reports.
+    pub by: &'a Actor,
+    /// For which pipelines they may.
+    pub may: M,
+}
+
 /// What became of a letter that was reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reported {
@@ -35,7 +48,7 @@ pub enum Reported {
     New(JobId),
     /// It was reported before.
     Known(JobId),
-    /// Its job is dead already: its failure was added.
+    /// Its job is dead already, or waits, or runs: its failure was added.
     Again(JobId),
     /// The payload that it names was not uploaded, or is no longer there: nothing was taken.
     PayloadMissing,
@@ -57,14 +70,6 @@ pub enum NotReported {
     /// Who reports it may not, for this pipeline.
     #[error("letters of pipeline {0} are not for this token to report")]
     Forbidden(PipelineName),
-    /// Its key belongs to a job that is not dead.
-    #[error("its key belongs to job {id}, which is {state}")]
-    KeyTaken {
-        /// The job.
-        id: JobId,
-        /// Where it is.
-        state: JobState,
-    },
 }
 
 impl NotReported {
@@ -74,80 +79,80 @@ impl NotReported {
 }
 
 impl Redrive {
-    /// Takes in letters that a program reports, and says what became of each, in their order. `may` says for which pipelines it
-    /// may report.
-    pub async fn report_letters(
+    /// Takes in letters that a program reports, and says what became of each, in their order.
+    pub async fn report_letters<M: Fn(&PipelineName) -> bool>(
         &self,
-        setting: &Setting,
         letters: Vec<Value>,
-        may: impl Fn(&PipelineName) -> bool,
-        by: &Actor,
+        reporting: &Reporting<'_, M>,
     ) -> Result<Vec<Reported>, Error> {
         let mut reported = Vec::with_capacity(letters.len());
         for batch in letters.chunks(BATCH) {
-            reported.extend(self.report_batch(setting, batch, &may, by).await?);
+            reported.extend(self.report_batch(batch, reporting).await?);
         }
         Ok(reported)
     }
 
-    async fn report_batch(
+    async fn report_batch<M: Fn(&PipelineName) -> bool>(
         &self,
-        setting: &Setting,
         letters: &[Value],
-        may: &impl Fn(&PipelineName) -> bool,
-        by: &Actor,
+        reporting: &Reporting<'_, M>,
     ) -> Result<Vec<Reported>, Error> {
-        let (mut answers, mut fit, mut places) = (Vec::with_capacity(letters.len()), Vec::new(), Vec::new());
+        let (mut answers, mut fit) = (Vec::with_capacity(letters.len()), Vec::new());
         for letter in letters {
-            match self.read_reported(setting, letter, may) {
-                Ok(Read { mut letter, id, payload, secrets }) => {
-                    let known = match id {
-                        Some(id) => self.store.get_job(id).await?.is_some() || fit.iter().any(|f| is(f, id)),
-                        None => false,
-                    };
-                    let letter_id = letter.letter.id;
-                    if known {
-                        answers.push(Reported::Known(letter_id));
-                        continue;
+            let answer = match self.read_reported(reporting, letter) {
+                Ok((mut brought, payload)) => match self.with_payload(reporting, &mut brought.letter, payload).await? {
+                    true => {
+                        fit.push(brought);
+                        None
                     }
-                    if let Some(named) = payload {
-                        let Some(upload) = self.find_upload(&by.name, named.sha256).await? else {
-                            answers.push(Reported::PayloadMissing);
-                            continue;
-                        };
-                        named.attach(&mut letter, upload, &secrets);
-                    }
-                    places.push(answers.len());
-                    answers.push(Reported::New(letter_id));
-                    fit.push(letter);
-                }
-                Err(refused) => answers.push(Reported::Refused(refused)),
-            }
-        }
-        let ids: Vec<_> = fit.iter().map(|letter| letter.letter.id).collect();
-        // What programs report as it happens is no deed of anybody.
-        let arrivals = self.import_letters(fit, &Actor::new(&by.name, Via::Automatic)).await?;
-        for ((place, id), arrival) in places.into_iter().zip(ids).zip(arrivals) {
-            answers[place] = match arrival {
-                Ok(Arrival::New) => Reported::New(id),
-                Ok(Arrival::Known) => Reported::Known(id),
-                Ok(Arrival::FailedAgain(id)) => Reported::Again(id),
-                // It died no later than what is known of it.
-                Ok(Arrival::KeyTaken { id, state: JobState::Dead }) => Reported::Known(id),
-                Ok(Arrival::KeyTaken { id, state }) => Reported::Refused(NotReported::KeyTaken { id, state }),
-                Err(unfit) => Reported::Refused(NotReported::Invalid { field: None, why: unfit.to_string() }),
+                    false => Some(Reported::PayloadMissing),
+                },
+                Err(refused) => Some(Reported::Refused(refused)),
             };
+            answers.push(answer);
         }
-        Ok(answers)
+        let ids: Vec<_> = fit.iter().map(|brought| brought.letter.id).collect();
+        // What programs report as it happens is no deed of anybody.
+        let arrivals = self.import_letters(fit, &Actor::new(&reporting.by.name, Via::Automatic)).await?;
+        let mut arrived = ids.into_iter().zip(arrivals).map(|(id, arrival)| match arrival {
+            Ok(Arrival::New) => Reported::New(id),
+            Ok(Arrival::FailedAgain(id) | Arrival::FailedBesides(id)) => Reported::Again(id),
+            Ok(Arrival::Known(id) | Arrival::KeyTaken { id, .. }) => Reported::Known(id),
+            Err(unfit) => Reported::Refused(NotReported::Invalid { field: None, why: unfit.to_string() }),
+        });
+        let missing = || Error::Internal("the store did not say what became of a letter".to_owned());
+        answers.into_iter().map(|answer| answer.or_else(|| arrived.next()).ok_or_else(missing)).collect()
     }
 
-    /// The letter that an object is.
-    fn read_reported(
+    /// Adds the payload of a letter to it; says whether it is there.
+    async fn with_payload<M: Fn(&PipelineName) -> bool>(
         &self,
-        setting: &Setting,
+        Reporting { vault, by, may, .. }: &Reporting<'_, M>,
+        letter: &mut DeadLetter,
+        payload: Option<ReportedPayload>,
+    ) -> Result<bool, Error> {
+        let Some(payload) = payload else { return Ok(true) };
+        let kept = match (&payload.bytes, vault) {
+            (Bytes::Uploaded(sha256), _) => {
+                let Some(upload) = self.find_upload(&by.name, *sha256, may).await? else { return Ok(false) };
+                (upload.hash, upload.size_bytes)
+            }
+            (Bytes::Inline(bytes), Some(vault)) => {
+                let kept = vault.save_bytes(bytes).await?;
+                (kept.hash, kept.size_bytes)
+            }
+            (Bytes::Inline(_), None) => return Ok(true),
+        };
+        payload.attach(letter, kept);
+        Ok(true)
+    }
+
+    /// The letter that an object is, and the payload that it names.
+    fn read_reported<M: Fn(&PipelineName) -> bool>(
+        &self,
+        Reporting { setting, may, .. }: &Reporting<'_, M>,
         letter: &Value,
-        may: &impl Fn(&PipelineName) -> bool,
-    ) -> Result<Read, NotReported> {
+    ) -> Result<(Brought, Option<ReportedPayload>), NotReported> {
         let Value::Object(object) = letter else {
             return Err(NotReported::Invalid { field: None, why: "a letter is a JSON object".to_owned() });
         };
@@ -156,49 +161,61 @@ impl Redrive {
         if !may(&pipeline) {
             return Err(NotReported::Forbidden(pipeline));
         }
-        let id = given_id(&mut object)?;
+        let given = given_id(&mut object)?;
         if !object.get("input").is_some_and(Value::is_object) {
             return Err(NotReported::invalid("input", "input is missing, or is no JSON object"));
         }
-        let payload = NamedPayload::take(&mut object).map_err(|why| NotReported::invalid("payload", why))?;
+        let mut reading = setting.reading(pipeline);
+        let payload = ReportedPayload::take(&mut object, &reading.secrets);
+        let payload = payload.map_err(|why| NotReported::invalid("payload", why))?;
         let (kind, lost) = (origin_kind(&mut object), lost_parts(&mut object));
         flatten(&mut object, "failure");
+        reading.told = told(&mut object)?;
         flatten(&mut object, "origin");
-        let mut reading = setting.reading(pipeline);
         reading.named = vec![(Field::Key, "key".to_owned()), (Field::Target, "target".to_owned())];
-        let invalid = |why| NotReported::Invalid { field: None, why };
-        let mut read = reading.read(object, self.now()).map_err(invalid)?;
+        let now = self.now();
+        let read = reading.read(object, now).map_err(|why| NotReported::Invalid { field: None, why })?;
+        let mut letter = read.letter;
+        letter.id = given.unwrap_or_else(|| match read.dated {
+            true => id_of_failure(&letter.pipeline, letter.key.as_deref(), letter.died_at),
+            false => JobId::new(now, self.chance.bits()),
+        });
         let nothing = || Origin { kind: String::new(), group: None, details: Input::new() };
-        read.letter.origin.get_or_insert_with(nothing).kind = kind.unwrap_or_else(|| "api".to_owned());
-        if !lost.is_empty() {
-            let why = format!("parts of its input are lost: {}", lost.join(", "));
-            (read.letter.gate, read.letter.verdict) = (Gate::Never, Some(reading.secrets.mask(&why)));
-        }
-        if mask_task(&mut read.letter.input, &reading.secrets, &reading.key) {
-            (read.letter.gate, read.letter.verdict) = (Gate::Never, Some(MASKED.to_owned()));
-        }
-        if let Some(id) = id {
-            read.letter.id = id;
-        }
-        // It is told as it happens: what does not say when it died died just now.
-        read.dated = true;
-        Ok(Read { letter: read, id, payload, secrets: reading.secrets })
+        letter.origin.get_or_insert_with(nothing).kind = kind.unwrap_or_else(|| "api".to_owned());
+        let tracked = setting.tracked_in(&letter.pipeline, &letter.input);
+        withhold(&mut letter, &lost, &reading);
+        Ok((Brought { letter, way: Way::Reported, tracked }, payload))
     }
 }
 
-/// A letter that was read.
-struct Read {
-    letter: ForeignLetter,
-    /// The id that its program gave it.
-    id: Option<JobId>,
-    /// The payload that it names.
-    payload: Option<NamedPayload>,
-    /// What is masked in what came with that.
-    secrets: Secrets,
+/// Keeps a letter from being replayed whose input is not whole, and masks what looks secret in it.
+fn withhold(letter: &mut DeadLetter, lost: &[String], reading: &Reading) {
+    if !lost.is_empty() {
+        let why = format!("parts of its input are lost: {}", lost.join(", "));
+        (letter.gate, letter.verdict) = (Gate::Never, Some(reading.secrets.mask(&why)));
+    }
+    if mask_task(&mut letter.input, &reading.secrets, &reading.key) {
+        (letter.gate, letter.verdict) = (Gate::Never, Some(MASKED.to_owned()));
+    }
 }
 
-fn is(letter: &ForeignLetter, id: JobId) -> bool {
-    letter.letter.id == id
+/// What is told of a failure in our own words.
+fn told(object: &mut Input) -> Result<FailureReport, NotReported> {
+    let mut told = FailureReport::default();
+    if let Some(reason) = taken(object, "reason") {
+        let text = reason.as_str().unwrap_or_default();
+        told.reason = Some(text.parse::<Reason>().map_err(|why| NotReported::invalid("reason", why.to_string()))?);
+    }
+    told.stage = taken(object, "stage").and_then(|stage| stage.as_str().map(str::to_owned));
+    told.retry_after_secs = taken(object, "retry_after").and_then(|secs| secs.as_f64());
+    if let Some(misses) = taken(object, "misses") {
+        told.misses = serde_json::from_value(misses).map_err(|why| NotReported::invalid("misses", why.to_string()))?;
+    }
+    Ok(told)
+}
+
+fn taken(object: &mut Input, name: &str) -> Option<Value> {
+    object.remove(name).filter(|value| !value.is_null())
 }
 
 fn named_pipeline(object: &mut Input) -> Result<PipelineName, NotReported> {

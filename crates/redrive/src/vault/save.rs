@@ -56,6 +56,12 @@ impl Vault {
         Ok(self.save_for((None, true), capture, response, total_bytes).await?.payload)
     }
 
+    /// The same of bytes that are at hand.
+    pub async fn save_bytes(&self, bytes: &[u8]) -> Result<Payload, VaultError> {
+        let written = Capture::begin(u64::MAX).and_then(|mut capture| capture.write(bytes).map(|()| capture));
+        self.save(written.map_err(|error| self.io_failed(error))?, Response::default(), None).await
+    }
+
     /// The same for the attempt of a job: it is not collected while the job is leased. A payload that need not be kept is
     /// told to be lost if it cannot be.
     pub(crate) async fn save_for(

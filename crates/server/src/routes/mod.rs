@@ -8,6 +8,7 @@ pub mod events;
 pub mod jobs;
 pub mod leases;
 pub mod letters;
+pub mod outcomes;
 pub mod payloads;
 pub mod pipelines;
 pub mod replays;

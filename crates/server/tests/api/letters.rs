@@ -68,11 +68,87 @@ async fn a_letter_that_is_sent_again_is_known_and_a_later_failure_of_its_key_is_
     let shown = server.get(&format!("/letters/{first}")).await.ok();
     assert_eq!(shown["failures"].as_array().map(Vec::len), Some(2), "{shown}");
     assert_eq!(shown["failures"][0]["error_type"], "KeyError");
-    let twice = json!({ "letters": [
-        { "pipeline": "shop", "input": { "n": 9 }, "message": "no" },
-        { "pipeline": "shop", "input": { "n": 9 }, "message": "no" },
-    ] });
-    assert_eq!(report(&server, twice).await[0]["result"], "new");
+    assert_eq!(results(&report(&server, letter(second, "2026-01-02T00:00:00Z")).await), ["known"], "sent again");
+    server.audit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_id_the_time_of_death_tells_failures_apart() {
+    let server = Running::start().await;
+    let letter = |died_at: Option<&str>| {
+        let mut letter = json!({ "pipeline": "shop", "key": "k", "input": {}, "message": "no" });
+        if let Some(at) = died_at {
+            letter["died_at"] = json!(at);
+        }
+        letter
+    };
+    let (one, two) = (Some("2026-01-01T00:00:00Z"), Some("2026-01-02T00:00:00Z"));
+    let letters = json!({ "letters": [letter(one), letter(one), letter(two), letter(None), letter(None)] });
+    assert_eq!(results(&report(&server, letters).await), ["new", "known", "again", "again", "again"]);
+    let ask = async |key: &str| {
+        let keyed = format!("idempotency-key: {key}");
+        let told = server.ask_as(None, "POST /letters", &[&keyed], Some(letter(None))).await.ok();
+        told["letters"][0]["result"].clone()
+    };
+    assert_eq!((ask("a").await, ask("a").await, ask("b").await), (json!("again"), json!("again"), json!("again")));
+    let shown = server.get("/letters").await.ok()["items"][0]["id"].as_str().map(str::to_owned).expect("an id");
+    let failures = server.get(&format!("/letters/{shown}")).await.ok()["failures"].as_array().map(Vec::len);
+    assert_eq!(failures, Some(6), "with a key it was added once");
+    server.audit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_of_a_key_that_waits_is_added_and_of_one_that_is_done_is_new() {
+    let server = Running::start().await;
+    let ids = server.enqueue("shop", [json!({ "key": "k" })]).await;
+    let letter = || json!({ "pipeline": "shop", "key": "k", "input": { "key": "k" }, "message": "no" });
+    let told = report(&server, letter()).await;
+    assert_eq!((results(&told), told[0]["id"].as_str()), (vec!["again"], Some(ids[0].as_str())));
+    let leased = server.post("/leases", json!({ "pipelines": ["shop"] })).await.ok();
+    assert_eq!(results(&report(&server, letter()).await), ["again"]);
+    let done = json!({ "lease": leased["leases"][0]["lease"], "verdict": "done" });
+    server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": [done] })).await.ok();
+    let told = report(&server, letter()).await;
+    assert_eq!(results(&told), ["new"]);
+    assert_ne!(told[0]["id"].as_str(), Some(ids[0].as_str()));
+    assert_eq!(results(&report(&server, letter()).await), ["again"], "the key is the letter's");
+    server.audit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_tells_all_that_a_failure_can_have() {
+    let server = Running::start().await;
+    let failure = json!({ "message": "no price", "reason": "schema_validation", "stage": "extract", "http_status": 200,
+        "misses": [{ "field": "price", "rule": ".price", "code": "SelectorNotFound" }], "proxy": "http://u:p@10.0.0.9:1" });
+    let letter = json!({ "pipeline": "shop", "input": { "url": "https://shop.example/1" }, "failure": failure,
+        "payload": { "text": "<p>sold out</p>", "status": 200, "headers": [["set-cookie", "session=hunter2hunter2"]] } });
+    let told = report(&server, letter).await;
+    let id = told[0]["id"].as_str().expect("an id");
+    let shown = server.get(&format!("/letters/{id}")).await;
+    let text = String::from_utf8_lossy(&shown.body).into_owned();
+    assert!(!text.contains("hunter2") && !text.contains("u:p@"), "{text}");
+    let shown = shown.ok();
+    assert_eq!((&shown["reason"], &shown["failures"][0]["stage"]), (&json!("schema_validation"), &json!("extract")));
+    assert_eq!(shown["failures"][0]["misses"][0]["field"], "price");
+    assert_eq!(server.get(&format!("/payloads/{id}/bytes")).await.body, b"<p>sold out</p>");
+    let wrong = json!({ "pipeline": "shop", "input": {}, "message": "no", "reason": "bad luck" });
+    assert_eq!(report(&server, wrong).await[0]["why"]["field"], "reason");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_count_as_deaths_and_outcomes_are_what_they_are_measured_by() {
+    let server = Running::start().await;
+    server.report("shop", json!({ "url": "https://shop.example/1" }), "no").await;
+    let counts = json!([{ "pipeline": "shop", "target": "shop.example", "done": 199, "failed": 3 }]);
+    let outcomes = json!({ "client": "crawler-1", "seq": 1, "counts": counts });
+    assert_eq!(server.post("/outcomes", outcomes.clone()).await.ok(), json!({ "result": "new" }));
+    assert_eq!(server.post("/outcomes", outcomes).await.ok(), json!({ "result": "known" }));
+    let report = server.get("/reports?since=1h").await.ok();
+    let shop = &report["pipelines"][0];
+    assert_eq!((&shop["buried"], &shop["done"], &shop["retried"]), (&json!(1), &json!(199), &json!(3)), "{report}");
+    let wrong = json!({ "client": "c", "seq": 1, "counts": [{ "pipeline": "shop", "hour": "2001-01-01T00:00:00Z" }] });
+    let refused = server.post("/outcomes", wrong).await;
+    assert_eq!((refused.status, &refused.json()["error"]["field"]), (400, &json!("counts[0].hour")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -105,7 +105,7 @@ async fn everything_that_can_be_read_is_answered() {
     let shop = server.get("/pipelines/shop").await.ok();
     assert_eq!((&shop["configured"], &shop["dead"]), (&json!(true), &json!(1)), "{shop}");
     let report = server.get("/reports").await.ok();
-    assert_eq!(report["pipelines"][0]["imported"], 1, "{report}");
+    assert_eq!(report["pipelines"][0]["buried"], 1, "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

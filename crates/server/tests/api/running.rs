@@ -111,6 +111,12 @@ impl Running {
         self.redrive.create_token(&new, &Actor::new("ada", Via::Cli)).await.expect("made").secret
     }
 
+    /// Recounts everything.
+    pub async fn audit(&self) {
+        let audit = self.redrive.store().audit().await.expect("audited");
+        assert!(audit.problems.is_empty(), "{:?}", audit.problems);
+    }
+
     /// A request as it is on the wire, and the answer.
     pub async fn send(&self, head: &str, body: &[u8]) -> Answer {
         let mut request = format!("{head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len()).into_bytes();

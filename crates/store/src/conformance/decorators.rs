@@ -371,7 +371,10 @@ decorate! {
     }
     UploadStore {
         note_upload(params: NoteUpload) -> ();
-        find_upload(params: FindUpload) -> Option<Upload>;
+        find_upload(sha256: Sha256) -> Option<Upload>;
+    }
+    OutcomeStore {
+        count_outcomes(params: CountOutcomes) -> bool;
     }
     TrafficStore {
         traffic(params: CountTraffic) -> Vec<TrafficCount>;

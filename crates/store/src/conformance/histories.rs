@@ -222,7 +222,7 @@ impl History {
             return gone.into_iter().for_each(|id| self.moves(id, &[JobState::Dead], JobState::Discarded));
         }
         let known = store.import_dead(brought(vec![letter.clone()], now)).await.expect("imported");
-        assert_eq!(known, [Arrival::Known]);
+        assert_eq!(known, [Arrival::Known(letter.id)]);
         self.jobs += 1;
         letter.id = job(1_000_000 + self.jobs, json!({})).id;
         letter.key = Some(format!("imported {}", self.jobs));

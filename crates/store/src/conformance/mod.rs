@@ -25,10 +25,12 @@ pub mod jobs;
 pub mod leader;
 pub mod leases;
 pub mod ledger;
+pub mod outcomes;
 pub mod payloads;
 pub mod pipelines;
 pub mod recount;
 pub mod replays;
+pub mod reported;
 pub mod rounds;
 pub mod script;
 pub mod tasks;
@@ -84,7 +86,9 @@ macro_rules! conformance_tests {
             tasks: [asking_who_is_known_changes_nothing]
             tokens: [a_token_is_kept_and_revoked, the_first_token_is_made_once]
             answers: [the_first_answer_stays]
-            uploads: [an_upload_is_known_to_who_brought_it]
+            uploads: [it_is_known_who_brought_an_upload_and_who_uses_it]
+            reported: [each_report_is_counted_once, a_report_meets_jobs_in_every_state, a_history_has_an_end]
+            outcomes: [outcomes_are_counted_once]
             ledger: [a_replayed_letter_counts_as_recovered]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::causes::{CauseId, CauseRules, Print};
-use redrive_core::dead::import::Arrival;
+use redrive_core::dead::import::{Arrival, Way};
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, RoundName};
@@ -30,8 +30,8 @@ pub trait DeadStore {
     /// Discards dead letters that were kept (since they died, or were imported) for longer than they may be, oldest first, with a record; says how many.
     async fn expire_dead(&self, params: ExpireDead) -> Result<u64>;
 
-    /// Takes in dead letters of another store, as `redrive_core::dead::import` decides; says what became of each. Taking in the
-    /// same letters again changes nothing.
+    /// Takes in dead letters of another store, or that programs report, as `redrive_core::dead::import` decides; says what became of
+    /// each. Taking in the same letters again changes nothing.
     async fn import_dead(&self, params: ImportDead) -> Result<Vec<Arrival>>;
 }
 
@@ -132,7 +132,7 @@ pub struct ExpireDead {
     pub now: Timestamp,
 }
 
-/// Brings dead letters of another store.
+/// Brings dead letters of another store or program.
 #[derive(Clone, Debug)]
 pub struct ImportDead {
     /// The letters, checked at the door.
@@ -143,21 +143,23 @@ pub struct ImportDead {
     pub now: Timestamp,
 }
 
-/// A dead letter of another store.
+/// A dead letter of another store or program.
 #[derive(Clone, Debug)]
 pub struct BroughtLetter {
     /// The letter, with its failures.
     pub letter: DeadLetter,
     /// What it is recognised by here.
     pub print: Print,
-    /// Whether it says when it died.
-    pub dated: bool,
+    /// How it comes.
+    pub way: Way,
+    /// Fields of its input that the pipeline keeps count of, with their values. What was imported is not counted by them.
+    pub tracked: Vec<(String, String)>,
 }
 
 impl BroughtLetter {
-    /// A letter that says when it died, as the rules of this store recognise it; nothing if it has no failure to be recognised by.
+    /// An imported letter that says when it died, as the rules of this store recognise it; nothing if it has no failure to be recognised by.
     pub fn recognised(letter: DeadLetter, rules: &CauseRules) -> Option<Self> {
         let print = Print::of_letter(&letter, rules)?;
-        Some(Self { letter, print, dated: true })
+        Some(Self { letter, print, way: Way::Imported { dated: true }, tracked: Vec::new() })
     }
 }

@@ -18,6 +18,7 @@ pub mod jobs;
 pub mod leader;
 pub mod leases;
 pub mod ledger;
+pub mod outcomes;
 pub mod pages;
 pub mod payloads;
 pub mod pipelines;
@@ -56,6 +57,7 @@ pub use leases::{
     FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, SettledJobs, StartJobs,
 };
 pub use ledger::{Audit, AuditedPipeline, Capabilities, Compact, Compacted, Health, LedgerStore};
+pub use outcomes::{CountOutcomes, OutcomeStore};
 pub use pages::Page;
 pub use payloads::{
     ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
@@ -76,7 +78,7 @@ pub use traffic::{
     TrafficStore,
 };
 pub use tries::{ListTried, OpenTry, TriedLetter, TryStore, TryView};
-pub use uploads::{FindUpload, NoteUpload, Sha256, Upload, UploadStore};
+pub use uploads::{NoteUpload, Sha256, Upload, UploadStore};
 pub use workers::{AttachWorker, Beat, WorkerStore, WorkerView};
 
 /// All that a backend can do.
@@ -106,6 +108,7 @@ pub trait Store:
     + TokenStore
     + AnswerStore
     + UploadStore
+    + OutcomeStore
     + Send
     + Sync
 {
@@ -137,6 +140,7 @@ impl<T> Store for T where
         + TokenStore
         + AnswerStore
         + UploadStore
+        + OutcomeStore
         + Send
         + Sync
 {

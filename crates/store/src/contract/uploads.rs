@@ -1,19 +1,20 @@
 //! Payloads that programs uploaded before the letters that refer to them, by the hash that those know.
 
 use async_trait::async_trait;
+use redrive_core::ids::PipelineName;
 use redrive_core::payloads::PayloadHash;
 use redrive_core::time::Timestamp;
 
 use crate::error::Result;
 
-/// Uploads. Each is known to who brought it: a hash says nothing about what others have.
+/// Uploads, with who brought them and which pipelines use them: a hash must not tell anybody what others have.
 #[async_trait]
 pub trait UploadStore {
     /// Notes under which hash somebody knows a payload that is registered, and forgets what was noted long ago.
     async fn note_upload(&self, params: NoteUpload) -> Result<()>;
 
-    /// The payload that somebody uploaded under a hash, if it is still registered.
-    async fn find_upload(&self, params: FindUpload) -> Result<Option<Upload>>;
+    /// The payload that was uploaded under a hash, if it is still registered.
+    async fn find_upload(&self, sha256: Sha256) -> Result<Option<Upload>>;
 }
 
 /// A hash as other programs make it.
@@ -34,20 +35,15 @@ pub struct NoteUpload {
     pub now: Timestamp,
 }
 
-/// Asks for an upload.
-#[derive(Clone, Debug)]
-pub struct FindUpload {
-    /// Who brought it.
-    pub who: String,
-    /// The hash by which they know it.
-    pub sha256: Sha256,
-}
-
 /// A payload that was uploaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
     /// The payload.
     pub hash: PayloadHash,
     /// Its length.
     pub size_bytes: u64,
+    /// Who brought it lately.
+    pub brought_by: Vec<String>,
+    /// The pipelines of the jobs that refer to it.
+    pub used_by: Vec<PipelineName>,
 }

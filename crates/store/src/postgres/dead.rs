@@ -191,7 +191,8 @@ async fn import(batch: &mut Batch, params: &ImportDead) -> Result<Vec<Arrival>, 
     for letter in &params.letters {
         arrivals.push(dead_imports::import(batch, letter, params.now).await?);
     }
-    let came = |arrival: &Arrival| matches!(arrival, Arrival::New | Arrival::FailedAgain(_));
+    let came =
+        |arrival: &Arrival| matches!(arrival, Arrival::New | Arrival::FailedAgain(_) | Arrival::FailedBesides(_));
     let imported = params.letters.iter().zip(&arrivals).filter(|(_, arrival)| came(arrival));
     let pipelines: Vec<_> = imported.map(|(letter, _)| &letter.letter.pipeline).collect();
     if !pipelines.is_empty() {

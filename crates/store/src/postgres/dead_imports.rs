@@ -1,18 +1,22 @@
-//! Taking in dead letters of another store. What becomes of a letter is decided by `core::dead::import`; here it is written.
+//! Taking in dead letters of another store or program. What becomes of a letter is decided by `core::dead::import`; here it is written.
 
 use redrive_core::causes::Print;
 use redrive_core::counts::{self, Death};
 use redrive_core::dead::DeadLetter;
-use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown, takes_payload};
+use redrive_core::dead::import::{
+    Arrival, FAILURES_MAX, Grown, Holder, Way, arrival, forget_reports_before, grown, takes_payload,
+};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::progress_of_task;
 use redrive_core::payloads::Payload;
+use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
+use redrive_core::traffic::Facts;
 
 use super::batch::Batch;
-use super::enqueuing::{Key, Place, claim_keys, owners, places_of};
+use super::enqueuing::{Key, owners, places_of};
 use super::fault::Fault;
 use super::sql::{args, storable};
 use super::{cause_keys, dead, payloads, rows};
@@ -25,17 +29,21 @@ const MISSING: i64 = 2;
 
 /// Takes a letter in, if it is news.
 pub(super) async fn import(batch: &mut Batch, brought: &BroughtLetter, now: Timestamp) -> Result<Arrival, Fault> {
-    let BroughtLetter { letter, print, dated } = brought;
-    let holder = holder(batch, letter).await?;
-    let arrival = arrival(letter, *dated, holder.as_ref());
+    let BroughtLetter { letter, print, way, .. } = brought;
+    let holder = holder(batch, letter, *way).await?;
+    let arrival = arrival(letter, *way, holder.as_ref());
     match &arrival {
         Arrival::New => insert(batch, brought, now).await?,
         Arrival::FailedAgain(id) => fail_again(batch, *id, (letter, print), now).await?,
-        Arrival::Known | Arrival::KeyTaken { .. } => {}
+        Arrival::FailedBesides(id) => add_to_history(batch, *id, letter, now).await?,
+        Arrival::Known(_) | Arrival::KeyTaken { .. } => {}
     }
-    if let Some(delta) = counts::of_arrival(&arrival, letter.reason) {
+    if let Some(delta) = counts::of_arrival(&arrival, *way, letter.reason) {
         let pipeline = batch.pipeline(&letter.pipeline).await?;
         batch.count(pipeline, now, delta);
+    }
+    if *way == Way::Reported {
+        count_report(batch, brought, &arrival, now).await?;
     }
     Ok(arrival)
 }
@@ -44,31 +52,99 @@ fn key_of(letter: &DeadLetter) -> Option<Key> {
     Some((storable(letter.key.as_ref()?), rows::round_text(letter.round.as_ref()).to_owned()))
 }
 
-/// The job that has the letter's id, or else its key.
-async fn holder(batch: &mut Batch, letter: &DeadLetter) -> Result<Option<Holder>, Fault> {
-    let found = |id: JobId, place: Place| Holder { id, state: place.0, ended_at: place.1 };
-    if let Some(place) = places_of(batch.conn(), &[letter.id]).await?.remove(&letter.id) {
-        return Ok(Some(found(letter.id, place)));
+/// The job that has the letter's id, or of which it was reported before, or else its key.
+async fn holder(batch: &mut Batch, letter: &DeadLetter, way: Way) -> Result<Option<Holder>, Fault> {
+    if let Some(holder) = found(batch, letter.id, true).await? {
+        return Ok(Some(holder));
+    }
+    if way == Way::Reported
+        && let Some(job) = reported_of(batch, letter.id).await?
+    {
+        // What it was reported of may be forgotten by now; that it was reported is not.
+        let gone = Holder { id: job, is_same: true, state: JobState::Discarded, ended_at: None };
+        return Ok(found(batch, job, true).await?.or(Some(gone)));
     }
     let Some(pipeline) = batch.find_pipeline(&letter.pipeline).await? else { return Ok(None) };
     let Some(key) = key_of(letter) else { return Ok(None) };
     let Some((owner, _)) = owners(batch.conn(), pipeline, std::slice::from_ref(&key)).await?.remove(&key) else {
         return Ok(None);
     };
-    Ok(places_of(batch.conn(), &[owner]).await?.remove(&owner).map(|place| found(owner, place)))
+    found(batch, owner, false).await
+}
+
+async fn found(batch: &Batch, id: JobId, is_same: bool) -> Result<Option<Holder>, Fault> {
+    let place = places_of(batch.conn(), &[id]).await?.remove(&id);
+    Ok(place.map(|(state, ended_at)| Holder { id, is_same, state, ended_at }))
+}
+
+async fn reported_of(batch: &Batch, id: JobId) -> Result<Option<JobId>, Fault> {
+    batch.conn().query_opt("SELECT job FROM report WHERE id = $1", args![id], |row| rows::job_id(row, 0)).await
+}
+
+/// Counts a failure that a program reported as one of its attempts; notes which job it was of, if that has another id.
+async fn count_report(
+    batch: &mut Batch,
+    BroughtLetter { letter, tracked, .. }: &BroughtLetter,
+    arrival: &Arrival,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let of_another = match arrival {
+        Arrival::New => None,
+        Arrival::FailedAgain(id) | Arrival::FailedBesides(id) => Some(*id),
+        Arrival::Known(_) | Arrival::KeyTaken { .. } => return Ok(()),
+    };
+    let pipeline = batch.pipeline(&letter.pipeline).await?;
+    let asked = (letter.target.as_deref(), letter.proxy.as_deref());
+    batch.tallies.attempt(pipeline, asked, (Some(letter.reason), of_another.is_none()), letter.died_at);
+    match of_another {
+        Some(job) => note_report(batch, letter.id, job, now).await,
+        None => {
+            batch.tallies.track(pipeline, &Facts { tracked: tracked.clone(), ..Facts::default() }, false, now);
+            Ok(())
+        }
+    }
+}
+
+/// Notes of which job a failure was reported. What was noted long ago is forgotten, and so is the middle of a history that is too long.
+async fn note_report(batch: &Batch, id: JobId, job: JobId, now: Timestamp) -> Result<(), Fault> {
+    let sql = "INSERT INTO report (id, job, noted_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    batch.conn().execute(sql, args![id, job, now]).await?;
+    let sql = "DELETE FROM report WHERE id IN (SELECT id FROM report WHERE noted_at < $1 ORDER BY noted_at LIMIT 10)";
+    batch.conn().execute(sql, args![forget_reports_before(now)]).await?;
+    let sql = "DELETE FROM failure WHERE job = $1 AND n > (SELECT min(n) FROM failure WHERE job = $1)
+               AND n <= (SELECT max(n) FROM failure WHERE job = $1) - $2";
+    batch.conn().execute(sql, args![job, FAILURES_MAX - 1]).await?;
+    Ok(())
+}
+
+/// Adds the last failure of a letter to the history of a job that goes on as it is.
+async fn add_to_history(batch: &Batch, job: JobId, letter: &DeadLetter, now: Timestamp) -> Result<(), Fault> {
+    let Some(last) = letter.failures.iter().flatten().last() else { return Ok(()) };
+    claim_payload(batch, job, last.kept_payload(), now).await?;
+    add_failures(batch, job, std::iter::once(last)).await
+}
+
+/// Gives a key to a letter, whoever had it: that is no longer worked on.
+async fn take_key(batch: &Batch, pipeline: i64, (key, round): Key, job: JobId, now: Timestamp) -> Result<(), Fault> {
+    let sql = "INSERT INTO identity (pipeline, key, round, job, met_on) VALUES ($1, $2, $3, $4, $5)
+               ON CONFLICT (pipeline, key, round) DO UPDATE SET job = excluded.job, met_on = excluded.met_on";
+    batch.conn().execute(sql, args![pipeline, key, round, job, now.day()]).await?;
+    Ok(())
 }
 
 async fn insert(batch: &mut Batch, brought: &BroughtLetter, now: Timestamp) -> Result<(), Fault> {
-    let BroughtLetter { letter, print, .. } = brought;
+    let BroughtLetter { letter, print, way, .. } = brought;
     let pipeline = batch.pipeline(&letter.pipeline).await?;
     if let Some(key) = key_of(letter) {
-        claim_keys(batch.conn(), pipeline, &[(key, letter.id)], now).await?;
+        take_key(batch, pipeline, key, letter.id, now).await?;
     }
     let failures = letter.failures.as_deref().unwrap_or_default();
     let last = failures.last().ok_or_else(|| Fault::Broken("a letter without a failure".to_owned()))?;
     let of = (pipeline, letter.target.as_deref());
     let key = cause_keys::file(batch, of, (print, last), (Death::First, letter.died_at)).await?;
-    batch.tallies.imported(key, letter.died_at);
+    if matches!(way, Way::Imported { .. }) {
+        batch.tallies.imported(key, letter.died_at);
+    }
     insert_row(batch, (pipeline, key), letter, now).await?;
     add_failures(batch, letter.id, failures.iter()).await?;
     let ledger = batch.ledger(pipeline);

@@ -42,6 +42,7 @@ mod leader;
 mod leases;
 mod leasing;
 mod ledger;
+mod outcomes;
 mod patience;
 mod payloads;
 mod pipelines;

@@ -5,9 +5,9 @@ use redrive_core::payloads::PayloadHash;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::sql::{Conn, args};
-use super::{PostgresStore, run};
-use crate::contract::{FindUpload, NoteUpload, Upload, UploadStore};
+use super::sql::{Conn, Row, args};
+use super::{PostgresStore, rows, run};
+use crate::contract::{NoteUpload, Sha256, Upload, UploadStore};
 use crate::error::Result;
 
 /// Notes that are forgotten with one that is made.
@@ -19,15 +19,15 @@ impl UploadStore for PostgresStore {
         self.write_beside(params, run!(note)).await
     }
 
-    async fn find_upload(&self, params: FindUpload) -> Result<Option<Upload>> {
-        self.read(params, run!(find)).await
+    async fn find_upload(&self, sha256: Sha256) -> Result<Option<Upload>> {
+        self.read(sha256, run!(find)).await
     }
 }
 
 async fn note(batch: &mut Batch, params: &NoteUpload) -> Result<(), Fault> {
     let NoteUpload { who, sha256, hash, forget_before, now } = params;
     let sql = "INSERT INTO upload (who, sha256, hash, noted_at) VALUES ($1, $2, $3, $4)
-               ON CONFLICT (who, sha256) DO UPDATE SET hash = excluded.hash, noted_at = excluded.noted_at";
+               ON CONFLICT (sha256, who) DO UPDATE SET hash = excluded.hash, noted_at = excluded.noted_at";
     batch.conn().execute(sql, args![who, sha256, hash, now]).await?;
     let sql = "DELETE FROM upload WHERE (who, sha256) IN
                (SELECT who, sha256 FROM upload WHERE noted_at < $1 ORDER BY noted_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
@@ -35,11 +35,15 @@ async fn note(batch: &mut Batch, params: &NoteUpload) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn find(conn: &Conn, FindUpload { who, sha256 }: &FindUpload) -> Result<Option<Upload>, Fault> {
-    let sql = "SELECT p.hash, p.size_bytes FROM upload u JOIN payload p ON p.hash = u.hash
-               WHERE u.who = $1 AND u.sha256 = $2";
-    conn.query_opt(sql, args![who, sha256], |row| {
-        Ok(Upload { hash: PayloadHash::from_bytes(row.get(0)?), size_bytes: row.get(1)? })
-    })
-    .await
+async fn find(conn: &Conn, sha256: &Sha256) -> Result<Option<Upload>, Fault> {
+    let sql = "SELECT u.who, p.hash, p.size_bytes FROM upload u JOIN payload p ON p.hash = u.hash WHERE u.sha256 = $1";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let found: Vec<(String, [u8; 32], u64)> = conn.query(sql, args![sha256], read).await?;
+    let Some(&(_, hash, size_bytes)) = found.first() else { return Ok(None) };
+    let sql = "SELECT name FROM pipeline WHERE id IN (SELECT d.pipeline FROM payload_use u JOIN dead d ON d.id = u.job WHERE u.hash = $1
+                                                      UNION SELECT j.pipeline FROM payload_use u JOIN job j ON j.id = u.job WHERE u.hash = $1)
+               ORDER BY name";
+    let used_by = conn.query(sql, args![hash], |row| rows::parsed(row, 0)).await?;
+    let brought_by = found.into_iter().map(|(who, ..)| who).collect();
+    Ok(Some(Upload { hash: PayloadHash::from_bytes(hash), size_bytes, brought_by, used_by }))
 }

@@ -63,7 +63,9 @@ impl DeadStore for SqliteStore {
         self.write(move |batch| {
             let import = |letter| dead_imports::import(batch, letter, params.now);
             let arrivals: Vec<_> = params.letters.iter().map(import).collect::<Result<_, Fault>>()?;
-            let came = |arrival: &Arrival| matches!(arrival, Arrival::New | Arrival::FailedAgain(_));
+            let came = |arrival: &Arrival| {
+                matches!(arrival, Arrival::New | Arrival::FailedAgain(_) | Arrival::FailedBesides(_))
+            };
             let imported = params.letters.iter().zip(&arrivals).filter(|(_, arrival)| came(arrival));
             let pipelines: Vec<_> = imported.map(|(letter, _)| &letter.letter.pipeline).collect();
             if !pipelines.is_empty() {

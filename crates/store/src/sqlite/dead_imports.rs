@@ -1,17 +1,20 @@
-//! Taking in dead letters of another store. What becomes of a letter is decided by `core::dead::import`; here it is written.
+//! Taking in dead letters of another store or program. What becomes of a letter is decided by `core::dead::import`; here it is written.
 
 use redrive_core::causes::Print;
 use redrive_core::counts::{self, Death};
 use redrive_core::dead::DeadLetter;
-use redrive_core::dead::import::{Arrival, Grown, Holder, arrival, grown, takes_payload};
+use redrive_core::dead::import::{
+    Arrival, FAILURES_MAX, Grown, Holder, Way, arrival, forget_reports_before, grown, takes_payload,
+};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, RoundName};
 use redrive_core::jobs::progress_of_task;
 use redrive_core::payloads::Payload;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
-use rusqlite::params;
+use redrive_core::traffic::Facts;
+use rusqlite::{OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::Fault;
@@ -25,43 +28,115 @@ const MISSING: i64 = 2;
 
 /// Takes a letter in, if it is news.
 pub(super) fn import(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Result<Arrival, Fault> {
-    let BroughtLetter { letter, print, dated } = brought;
-    let holder = holder(batch, letter)?;
-    let arrival = arrival(letter, *dated, holder.as_ref());
+    let BroughtLetter { letter, print, way, .. } = brought;
+    let holder = holder(batch, letter, *way)?;
+    let arrival = arrival(letter, *way, holder.as_ref());
     match &arrival {
         Arrival::New => insert(batch, brought, now)?,
         Arrival::FailedAgain(id) => fail_again(batch, *id, (letter, print), now)?,
-        Arrival::Known | Arrival::KeyTaken { .. } => {}
+        Arrival::FailedBesides(id) => add_to_history(batch, *id, letter, now)?,
+        Arrival::Known(_) | Arrival::KeyTaken { .. } => {}
     }
-    if let Some(delta) = counts::of_arrival(&arrival, letter.reason) {
+    if let Some(delta) = counts::of_arrival(&arrival, *way, letter.reason) {
         let pipeline = batch.pipeline(&letter.pipeline)?;
         batch.count(pipeline, now, delta);
+    }
+    if *way == Way::Reported {
+        count_report(batch, brought, &arrival, now)?;
     }
     Ok(arrival)
 }
 
-/// The job that has the letter's id, or else its key.
-fn holder(batch: &mut Batch<'_>, letter: &DeadLetter) -> Result<Option<Holder>, Fault> {
-    let found = |id: JobId, place: (JobState, Option<Timestamp>)| Holder { id, state: place.0, ended_at: place.1 };
-    if let Some(place) = jobs::place_of(batch.connection(), letter.id)? {
-        return Ok(Some(found(letter.id, place)));
+/// The job that has the letter's id, or of which it was reported before, or else its key.
+fn holder(batch: &mut Batch<'_>, letter: &DeadLetter, way: Way) -> Result<Option<Holder>, Fault> {
+    if let Some(holder) = found(batch, letter.id, true)? {
+        return Ok(Some(holder));
+    }
+    if way == Way::Reported
+        && let Some(job) = reported_of(batch, letter.id)?
+    {
+        // What it was reported of may be forgotten by now; that it was reported is not.
+        let gone = Holder { id: job, is_same: true, state: JobState::Discarded, ended_at: None };
+        return Ok(found(batch, job, true)?.or(Some(gone)));
     }
     let (Some(pipeline), Some(key)) = (batch.find_pipeline(&letter.pipeline)?, &letter.key) else { return Ok(None) };
     let Some(owner) = jobs::key_owner(batch, pipeline, letter.round.as_ref(), key)? else { return Ok(None) };
-    Ok(jobs::place_of(batch.connection(), owner)?.map(|place| found(owner, place)))
+    found(batch, owner, false)
+}
+
+fn found(batch: &Batch<'_>, id: JobId, is_same: bool) -> Result<Option<Holder>, Fault> {
+    let place = jobs::place_of(batch.connection(), id)?;
+    Ok(place.map(|(state, ended_at)| Holder { id, is_same, state, ended_at }))
+}
+
+fn reported_of(batch: &Batch<'_>, id: JobId) -> Result<Option<JobId>, Fault> {
+    let mut select = batch.statement("SELECT job FROM report WHERE id = ?1")?;
+    Ok(select.query_row([id.as_bytes()], |row| rows::job_id(row, 0)).optional()?)
+}
+
+/// Counts a failure that a program reported as one of its attempts; notes which job it was of, if that has another id.
+fn count_report(
+    batch: &mut Batch<'_>,
+    BroughtLetter { letter, tracked, .. }: &BroughtLetter,
+    arrival: &Arrival,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let of_another = match arrival {
+        Arrival::New => None,
+        Arrival::FailedAgain(id) | Arrival::FailedBesides(id) => Some(*id),
+        Arrival::Known(_) | Arrival::KeyTaken { .. } => return Ok(()),
+    };
+    let pipeline = batch.pipeline(&letter.pipeline)?;
+    let asked = (letter.target.as_deref(), letter.proxy.as_deref());
+    batch.tallies.attempt(pipeline, asked, (Some(letter.reason), of_another.is_none()), letter.died_at);
+    match of_another {
+        Some(job) => note_report(batch, letter.id, job, now),
+        None => {
+            batch.tallies.track(pipeline, &Facts { tracked: tracked.clone(), ..Facts::default() }, false, now);
+            Ok(())
+        }
+    }
+}
+
+/// Notes of which job a failure was reported. What was noted long ago is forgotten, and so is the middle of a history that is too long.
+fn note_report(batch: &Batch<'_>, id: JobId, job: JobId, now: Timestamp) -> Result<(), Fault> {
+    batch
+        .statement("INSERT INTO report (id, job, noted_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
+        .execute(params![id.as_bytes(), job.as_bytes(), now.as_millis()])?;
+    batch
+        .statement(
+            "DELETE FROM report WHERE id IN (SELECT id FROM report WHERE noted_at < ?1 ORDER BY noted_at LIMIT 10)",
+        )?
+        .execute([forget_reports_before(now).as_millis()])?;
+    batch
+        .statement(
+            "DELETE FROM failure WHERE job = ?1 AND n > (SELECT min(n) FROM failure WHERE job = ?1)
+             AND n <= (SELECT max(n) FROM failure WHERE job = ?1) - ?2",
+        )?
+        .execute(params![job.as_bytes(), FAILURES_MAX - 1])?;
+    Ok(())
+}
+
+/// Adds the last failure of a letter to the history of a job that goes on as it is.
+fn add_to_history(batch: &Batch<'_>, job: JobId, letter: &DeadLetter, now: Timestamp) -> Result<(), Fault> {
+    let Some(last) = letter.failures.iter().flatten().last() else { return Ok(()) };
+    claim_payload(batch, job, last.kept_payload(), now)?;
+    rows::add_failure(batch.connection(), job, last)
 }
 
 fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Result<(), Fault> {
-    let BroughtLetter { letter, print, .. } = brought;
+    let BroughtLetter { letter, print, way, .. } = brought;
     let pipeline = batch.pipeline(&letter.pipeline)?;
     if let Some(key) = &letter.key {
-        jobs::claim_key(batch, pipeline, (letter.round.as_ref(), key), letter.id, now)?;
+        take_key(batch, pipeline, (letter.round.as_ref(), key), letter.id, now)?;
     }
     let failures = letter.failures.as_deref().unwrap_or_default();
     let last = failures.last().ok_or(rusqlite::Error::InvalidQuery)?;
     let key =
         cause_keys::file(batch, (pipeline, letter.target.as_deref()), (print, last), (Death::First, letter.died_at))?;
-    batch.tallies.imported(key, letter.died_at);
+    if matches!(way, Way::Imported { .. }) {
+        batch.tallies.imported(key, letter.died_at);
+    }
     insert_row(batch, (pipeline, key), letter, now)?;
     for failure in failures {
         rows::add_failure(batch.connection(), letter.id, failure)?;
@@ -72,6 +147,23 @@ fn insert(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timestamp) -> Res
     if let Some(ledger) = batch.rounds.add(pipeline, rows::round_text(letter.round.as_ref()).unwrap_or_default(), now) {
         ledger.dead += 1;
     }
+    Ok(())
+}
+
+/// Gives a key to a letter, whoever had it: that is no longer worked on.
+fn take_key(
+    batch: &Batch<'_>,
+    pipeline: i64,
+    (round, key): (Option<&RoundName>, &str),
+    job: JobId,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    batch
+        .statement(
+            "INSERT INTO identity (pipeline, round, key, job, met_on) VALUES (?1, ifnull(?2, ''), ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET job = excluded.job, met_on = excluded.met_on",
+        )?
+        .execute(params![pipeline, rows::round_text(round), key, job.as_bytes(), now.day()])?;
     Ok(())
 }
 

@@ -44,6 +44,7 @@ mod leasing;
 mod ledger;
 mod obstacles;
 mod origin;
+mod outcomes;
 mod payloads;
 mod pipelines;
 mod presence;

@@ -2,12 +2,13 @@
 
 use async_trait::async_trait;
 use redrive_core::payloads::PayloadHash;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
-use crate::contract::{FindUpload, NoteUpload, Upload, UploadStore};
+use super::rows::{self, RowResult};
+use crate::contract::{NoteUpload, Sha256, Upload, UploadStore};
 use crate::error::Result;
 
 /// Notes that are forgotten with one that is made.
@@ -19,8 +20,8 @@ impl UploadStore for SqliteStore {
         self.write(move |batch| note(batch, &params)).await
     }
 
-    async fn find_upload(&self, params: FindUpload) -> Result<Option<Upload>> {
-        self.read(move |conn| find(conn, &params)).await
+    async fn find_upload(&self, sha256: Sha256) -> Result<Option<Upload>> {
+        self.read(move |conn| find(conn, sha256)).await
     }
 }
 
@@ -41,12 +42,19 @@ fn note(batch: &mut Batch<'_>, params: &NoteUpload) -> Result<(), Fault> {
     Ok(())
 }
 
-fn find(conn: &Connection, FindUpload { who, sha256 }: &FindUpload) -> Result<Option<Upload>, Fault> {
+fn find(conn: &Connection, sha256: Sha256) -> Result<Option<Upload>, Fault> {
     let mut select = conn.prepare_cached(
-        "SELECT p.hash, p.size_bytes FROM upload u JOIN payload p ON p.hash = u.hash WHERE u.who = ?1 AND u.sha256 = ?2",
+        "SELECT u.who, p.hash, p.size_bytes FROM upload u JOIN payload p ON p.hash = u.hash WHERE u.sha256 = ?1",
     )?;
-    let found = select.query_row(params![who, sha256], |row| {
-        Ok(Upload { hash: PayloadHash::from_bytes(row.get(0)?), size_bytes: row.get(1)? })
-    });
-    Ok(found.optional()?)
+    let found = select.query_map([sha256], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let found: Vec<(String, [u8; 32], u64)> = found.collect::<RowResult<_>>()?;
+    let Some(&(_, hash, size_bytes)) = found.first() else { return Ok(None) };
+    let mut select = conn.prepare_cached(
+        "SELECT name FROM pipeline WHERE id IN (SELECT d.pipeline FROM payload_use u JOIN dead d ON d.id = u.job WHERE u.hash = ?1
+                                                UNION SELECT j.pipeline FROM payload_use u JOIN job j ON j.id = u.job WHERE u.hash = ?1)
+         ORDER BY name",
+    )?;
+    let used_by = select.query_map([hash], |row| rows::parsed(row, 0))?.collect::<RowResult<_>>()?;
+    let brought_by = found.into_iter().map(|(who, ..)| who).collect();
+    Ok(Some(Upload { hash: PayloadHash::from_bytes(hash), size_bytes, brought_by, used_by }))
 }

@@ -17,6 +17,7 @@ fn reading(named: &[(Field, &str)]) -> Reading {
         rules: Vec::new(),
         secrets: Secrets::default(),
         keep_secrets: false,
+        told: FailureReport::default(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use redrive::dead::{NotReported, Reported};
+use redrive::dead::{NotReported, Reported, Reporting};
+use redrive_core::ids::PipelineName;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -74,8 +75,10 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Value
         let why = format!("{} letters at once: at most {LETTERS_MAX}", letters.len());
         return Err(ApiError::too_large(why).at("letters"));
     }
-    let may = |name: &_| caller.covers(name);
-    let reported = app.redrive().report_letters(&app.setting(), letters, may, &caller.actor()).await?;
+    let (setting, by) = (app.setting(), caller.actor());
+    let reporting =
+        Reporting { setting: &setting, vault: app.vault(), by: &by, may: |name: &PipelineName| caller.covers(name) };
+    let reported = app.redrive().report_letters(letters, &reporting).await?;
     Ok(Json(Answer { letters: reported.into_iter().map(told).collect() }))
 }
 
@@ -107,7 +110,6 @@ fn refusal(why: &NotReported) -> Why {
     let (code, field) = match why {
         NotReported::Invalid { field, .. } => ("invalid", *field),
         NotReported::Forbidden(_) => ("foreign_pipeline", Some("pipeline")),
-        NotReported::KeyTaken { .. } => ("key_taken", Some("key")),
     };
     Why { code, message: why.to_string(), field }
 }

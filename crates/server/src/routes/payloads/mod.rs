@@ -19,6 +19,10 @@ pub fn routes() -> Vec<Route> {
         )
         .gives::<upload::Answer>()
         .with_status(201),
-        Route::head("/payloads/{id}", upload::is_known, "Whether this token uploaded a payload with this SHA-256"),
+        Route::head(
+            "/payloads/{id}",
+            upload::is_known,
+            "Whether a payload with this SHA-256 is known to the pipelines of this token",
+        ),
     ]
 }

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use futures_util::StreamExt;
-use redrive::contract::Sha256;
+use redrive::contract::{Sha256, Upload};
 use redrive::vault::Capture;
 use redrive_core::failures::with_sources;
 use redrive_core::payloads::{PayloadHash, Response};
@@ -43,10 +43,14 @@ pub async fn is_known(
     caller: Caller,
     Named(sha256): Named<PayloadHash>,
 ) -> Result<StatusCode, ApiError> {
-    match app.redrive().find_upload(caller.name(), *sha256.as_bytes()).await? {
+    match find(&app, &caller, *sha256.as_bytes()).await? {
         Some(_) => Ok(StatusCode::OK),
-        None => Err(ApiError::missing(format!("no payload {sha256} was uploaded by this token"))),
+        None => Err(ApiError::missing(format!("no payload {sha256} is known to this token"))),
     }
+}
+
+async fn find(app: &App, caller: &Caller, sha256: Sha256) -> Result<Option<Upload>, ApiError> {
+    Ok(app.redrive().find_upload(caller.name(), sha256, |name| caller.covers(name)).await?)
 }
 
 pub async fn run(
@@ -57,7 +61,7 @@ pub async fn run(
 ) -> Result<(StatusCode, Json<Answer>), ApiError> {
     // Both are 64 hexadecimal digits.
     let wanted: Sha256 = *sha256.as_bytes();
-    let known = app.redrive().find_upload(caller.name(), wanted).await?.is_some();
+    let known = find(&app, &caller, wanted).await?.is_some();
     let vault = app.vault().ok_or_else(|| ApiError::missing("this store has no vault"))?;
     let (capture, found) = take(body).await?;
     if found != wanted {

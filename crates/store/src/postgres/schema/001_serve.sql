@@ -33,6 +33,23 @@ CREATE TABLE upload (
     sha256   bytea NOT NULL,
     hash     bytea NOT NULL,
     noted_at bigint NOT NULL,
-    PRIMARY KEY (who, sha256)
+    PRIMARY KEY (sha256, who)
 );
 CREATE INDEX upload_by_age ON upload (noted_at);
+
+-- Failures that programs reported of jobs that were known: which job each was of, so that one that is sent again adds nothing.
+CREATE TABLE report (
+    id       uuid NOT NULL PRIMARY KEY,
+    job      uuid NOT NULL,
+    noted_at bigint NOT NULL
+);
+CREATE INDEX report_by_age ON report (noted_at);
+
+-- Counts of attempts that programs sent, so that what is sent again is not counted twice.
+CREATE TABLE outcome (
+    client   text COLLATE "C" NOT NULL,
+    seq      bigint NOT NULL,
+    noted_at bigint NOT NULL,
+    PRIMARY KEY (client, seq)
+);
+CREATE INDEX outcome_by_age ON outcome (noted_at);

@@ -33,6 +33,23 @@ CREATE TABLE upload (
     sha256   BLOB NOT NULL,
     hash     BLOB NOT NULL,
     noted_at INTEGER NOT NULL,
-    PRIMARY KEY (who, sha256)
+    PRIMARY KEY (sha256, who)
 ) STRICT;
 CREATE INDEX upload_by_age ON upload (noted_at);
+
+-- Failures that programs reported of jobs that were known: which job each was of, so that one that is sent again adds nothing.
+CREATE TABLE report (
+    id       BLOB NOT NULL PRIMARY KEY,
+    job      BLOB NOT NULL,
+    noted_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX report_by_age ON report (noted_at);
+
+-- Counts of attempts that programs sent, so that what is sent again is not counted twice.
+CREATE TABLE outcome (
+    client   TEXT NOT NULL,
+    seq      INTEGER NOT NULL,
+    noted_at INTEGER NOT NULL,
+    PRIMARY KEY (client, seq)
+) STRICT;
+CREATE INDEX outcome_by_age ON outcome (noted_at);

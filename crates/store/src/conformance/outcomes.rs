@@ -1,0 +1,42 @@
+//! What must hold of counts that programs bring.
+
+use redrive_core::counts::Event;
+use redrive_core::outcomes::OutcomeCount;
+use serde_json::json;
+
+use super::script::{Shared, at, ledger, pipeline};
+use crate::contract::{CountEvents, CountOutcomes, CountTraffic, ListTracked, Span, TrafficBy};
+
+async fn count(store: &Shared, client: &str, seq: i64, secs: i64) -> bool {
+    let counts: Vec<OutcomeCount> = serde_json::from_value(json!([
+        {"pipeline": pipeline(), "target": "a.example", "proxy": "one", "hour": at(0), "done": 40, "failed": 2,
+         "fields": {"price": {"found": 38, "missing": 2}}, "version": "v1", "tracked": {"sitekey": "6Lc"}},
+        {"pipeline": pipeline(), "target": "a.example", "done": 10},
+    ]))
+    .expect("counts");
+    let params = CountOutcomes { client: client.to_owned(), seq, counts, forget_before: at(secs - 100), now: at(secs) };
+    store.count_outcomes(params).await.expect("answered")
+}
+
+/// Counts that come again are not counted again; they are in no ledger.
+pub async fn outcomes_are_counted_once(store: Shared) {
+    assert!(count(&store, "crawler", 1, 10).await);
+    assert!(!count(&store, "crawler", 1, 20).await, "sent again");
+    let params = CountEvents { since: at(0), by: Span::Minute };
+    let events = store.counts(params).await.expect("counted");
+    let counted = |event| events.iter().filter(|count| count.event == event).map(|count| count.count).sum::<i64>();
+    assert_eq!((counted(Event::Done), counted(Event::Retried)), (50, 2));
+    let by = |by| CountTraffic { pipeline: None, since: at(0), by };
+    let targets = store.traffic(by(TrafficBy::Target)).await.expect("counted");
+    let told: Vec<_> = targets.iter().map(|count| (count.reason.is_some(), count.count, count.ended)).collect();
+    assert_eq!(told, [(false, 50, 50), (true, 2, 0)]);
+    assert_eq!(store.traffic(by(TrafficBy::Proxy)).await.expect("counted")[0].count, 40);
+    let fields = store.coverage(at(0)).await.expect("counted");
+    assert_eq!((fields[0].version.as_str(), fields[0].found, fields[0].missing), ("v1", 38, 2));
+    let tracked = ListTracked { pipeline: None, field: "sitekey".to_owned(), limit: 9 };
+    assert_eq!(store.tracked(tracked).await.expect("counted")[0].ok, 40);
+    assert_eq!(ledger(&store).await.accepted, 0);
+    assert!(count(&store, "crawler", 2, 30).await);
+    assert!(count(&store, "another", 1, 200).await, "a number is of one client");
+    assert!(count(&store, "crawler", 1, 201).await, "what came long ago is forgotten");
+}
