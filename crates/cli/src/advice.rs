@@ -45,6 +45,14 @@ fn way_out(error: &StoreError) -> &'static str {
         }
         StoreError::NoRoom { .. } => ": make room first",
         StoreError::Gone { .. } => ": put it back if you can, then run the same command again",
+        StoreError::BeingCopied { .. } => {
+            "; `redrive store copy` with the same stores goes on with it, and with --abort instead of the second store gives it up"
+        }
+        StoreError::Unfinished { .. } => {
+            "; `redrive store copy` with the same stores goes on with it, or remove it and take another"
+        }
+        StoreError::NotEmpty { .. } => ": name a new one",
+        StoreError::Leased { .. } => ": stop the workers first",
         StoreError::Conflict { .. } => ": try again",
         StoreError::TooBroad { .. } => ": narrow it down, with --since or --pipeline",
         StoreError::NoCause(_) => ": `redrive cause list --all` shows which there are",

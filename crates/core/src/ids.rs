@@ -93,6 +93,11 @@ uuid_id!(
     "try id"
 );
 uuid_id!(
+    /// One copy of a store to another.
+    CopyId,
+    "copy id"
+);
+uuid_id!(
     /// The secret half of a lease.
     LeaseToken,
     "lease token"

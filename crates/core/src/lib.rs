@@ -27,6 +27,7 @@
 //! - [`causes`]: groups of dead letters with one root cause, and where they stand
 //! - [`replays`]: sending dead letters through their pipeline again, and at what pace
 //! - [`ledger`]: the counters that must add up
+//! - [`copies`]: whether a store may be copied to another
 //! - [`counts`]: what is counted over time, each job once
 //! - [`history`]: when what is known of a job is forgotten
 //! - [`payloads`]: what is kept of a response, and its address
@@ -43,6 +44,7 @@ pub mod alerts;
 pub mod breakers;
 pub mod causes;
 pub mod clock;
+pub mod copies;
 pub mod counts;
 pub mod crashes;
 pub mod dead;

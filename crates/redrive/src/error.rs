@@ -13,6 +13,7 @@ use redrive_store::contract::BreakerView;
 use crate::backup::BackupError;
 use crate::breakers::BreakerError;
 use crate::config::ConfigError;
+use crate::copies::CopyError;
 use crate::dead::DeadError;
 use crate::jobs::JobError;
 use crate::outcomes::OutcomeError;
@@ -58,6 +59,9 @@ pub enum Error {
     /// Something about a pipeline cannot be done.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    /// A store is not copied.
+    #[error(transparent)]
+    Copy(Box<CopyError>),
     /// A replay is refused.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -170,6 +174,7 @@ impl Error {
             Self::Breaker(error) => error.kind(),
             Self::Pipeline(error) => error.kind(),
             Self::Replay(error) => error.kind(),
+            Self::Copy(error) => error.kind(),
             Self::Backup(error) => error.kind(),
             Self::Token(error) => error.kind(),
             Self::Outcome(_) => ErrorKind::Invalid,

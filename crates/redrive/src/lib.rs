@@ -38,6 +38,7 @@
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and chores
 //! - [`tokens`]: who may ask a server for what; `answers`: what it answered, kept for a while;
 //!   `uploads`: payloads that came before their letters; [`outcomes`]: what programs count of jobs that they run themselves
+//! - [`copies`]: a whole store, brought to another
 //! - `compact`: giving unused space of the store back
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
@@ -54,6 +55,7 @@ pub mod chance;
 pub mod clock;
 mod compact;
 pub mod config;
+pub mod copies;
 pub mod dead;
 pub mod doctor;
 pub mod engine;

@@ -132,6 +132,38 @@ pub enum StoreError {
         /// Where.
         place: String,
     },
+    /// The store is being copied to another: nothing is written to it meanwhile.
+    #[error("{place} is being copied to {to}: nothing can be written to it until that is done")]
+    BeingCopied {
+        /// Where.
+        place: String,
+        /// Where to.
+        to: String,
+    },
+    /// The store is being filled from another, or that was stopped in the middle.
+    #[error("{place} is an unfinished copy of {from}: nothing can be done with it until all has come over")]
+    Unfinished {
+        /// Where.
+        place: String,
+        /// Where from.
+        from: String,
+    },
+    /// A store was to be filled, and has something of its own.
+    #[error("{place} is not empty: it has {has}")]
+    NotEmpty {
+        /// Where.
+        place: String,
+        /// What it has.
+        has: String,
+    },
+    /// A store was to be copied, and is worked on.
+    #[error("{leases} tasks of {place} are leased")]
+    Leased {
+        /// Where.
+        place: String,
+        /// How many.
+        leases: u64,
+    },
     /// What a decision was made from has changed meanwhile: nothing was written, and it is to be made anew.
     #[error("{what} changed meanwhile")]
     Conflict {
@@ -219,6 +251,8 @@ impl StoreError {
         matches!(
             self,
             Self::QueueFull { .. }
+                | Self::NotEmpty { .. }
+                | Self::Leased { .. }
                 | Self::Conflict { .. }
                 | Self::TooBroad { .. }
                 | Self::NoCause(_)
@@ -239,6 +273,8 @@ impl StoreError {
                 | Self::ReadOnly { .. }
                 | Self::NotAStore { .. }
                 | Self::Gone { .. }
+                | Self::BeingCopied { .. }
+                | Self::Unfinished { .. }
                 | Self::Closed
         )
     }

@@ -14,6 +14,7 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod contract;
+mod copies;
 pub mod error;
 mod host;
 mod lanes;

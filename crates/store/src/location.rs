@@ -20,12 +20,19 @@ use crate::sqlite::SqliteStore;
 pub struct Options {
     /// Whether a store that is not there is made. Else it is an error; one that cannot be written can still be read.
     pub create: bool,
+    /// Whether a store that another is being copied to is opened, too: only to go on with that.
+    pub unfinished: bool,
 }
 
 impl Options {
     /// A store that is not there is made.
     pub const fn create() -> Self {
-        Self { create: true }
+        Self { create: true, unfinished: false }
+    }
+
+    /// The same for the target of a copy.
+    pub const fn unfinished(self) -> Self {
+        Self { unfinished: true, ..self }
     }
 }
 

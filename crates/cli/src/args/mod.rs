@@ -16,6 +16,7 @@ mod retry;
 mod round;
 mod run;
 mod serve;
+mod store;
 mod token;
 mod work;
 
@@ -41,6 +42,7 @@ pub use self::round::{RoundCommand, RoundListArgs};
 pub use self::run::{PushArgs, RunArgs, TaskArgs};
 use self::serve::SERVE_EXAMPLES;
 pub use self::serve::ServeArgs;
+pub use self::store::{StoreCommand, StoreCopyArgs};
 pub use self::token::{TokenCommand, TokenCreateArgs};
 pub use self::work::WorkArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -141,6 +143,9 @@ pub enum Command {
     Backup(BackupArgs),
     /// Make a store of what `redrive backup` wrote
     Restore(RestoreArgs),
+    /// Copy everything from one store to another
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Print the built-in tables: what codes of providers, HTTP statuses and names of errors mean
     Codes(CodesArgs),
     /// Write a commented redrive.toml

@@ -27,6 +27,7 @@ mod run;
 mod serve;
 mod signals;
 mod status;
+mod store;
 mod token;
 mod waiting;
 mod work;
@@ -50,6 +51,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Run(args) => run::run(&setting::load(&cli.global)?, args).await,
         Command::Push(args) => push::run(&setting::load(&cli.global)?, args).await,
         Command::Work(args) => work::run(&setting::load(&cli.global)?, args).await,
+        Command::Store(command) => store::run(&setting::load(&cli.global)?, command).await,
         Command::Serve(args) => serve::run(&setting::load(&cli.global)?, args).await,
         Command::Token(command) => token::run(&setting::load(&cli.global)?, command).await,
         Command::Status(args) => status::run(&setting::load(&cli.global)?, &args).await,

@@ -2,12 +2,14 @@
 
 use anyhow::{Error, anyhow};
 use redrive::config::{ConfigError, Setting};
+use redrive::copies::CopyError;
 use redrive::dead::{DeadError, NotDead};
 use redrive::jobs::JobError;
 use redrive::pipelines::PipelineError;
 use redrive::replays::ReplayError;
 use redrive::tasks::TasksError;
 use redrive::{Error as EngineError, ErrorKind};
+use redrive_core::copies::CopyRefused;
 use redrive_core::ids::PipelineName;
 
 use crate::advice;
@@ -50,9 +52,31 @@ fn of_engine(error: &EngineError) -> Option<String> {
         EngineError::Pipeline(PipelineError::Paused { name, .. }) => {
             Some(format!("{error}; `redrive pipeline resume {name}` lets it go on"))
         }
+        EngineError::Copy(error) => of_copy(error),
         EngineError::ChosenTwice => Some("give ids or filters, not both".to_owned()),
         _ => None,
     }
+}
+
+fn of_copy(error: &CopyError) -> Option<String> {
+    let way_out = match error {
+        CopyError::AtWork { .. } => "stop them first, then run the same command again",
+        CopyError::NoVault { .. } => {
+            "name one that every machine reaches with --vault: s3://bucket/prefix, or a shared folder"
+        }
+        CopyError::WrongVault { .. } => {
+            "name the right one with --from-vault, or go on without payloads with --allow-missing"
+        }
+        CopyError::Refused(CopyRefused::Elsewhere { .. }) => {
+            "go on with that one, or give it up with --abort instead of the second store"
+        }
+        CopyError::Refused(CopyRefused::Released { .. }) => "remove it and take a new one",
+        CopyError::Refused(CopyRefused::OfAnother { .. }) => "take a new one",
+        CopyError::Refused(CopyRefused::OtherVault { .. }) => "name the same one with --vault",
+        CopyError::Refused(CopyRefused::Itself(_) | CopyRefused::TargetIsCopied { .. }) => return None,
+        CopyError::Differs { .. } => "nothing was finished; please report it",
+    };
+    Some(format!("{error}: {way_out}"))
 }
 
 fn of_tasks(error: &TasksError) -> Option<String> {

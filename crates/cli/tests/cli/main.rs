@@ -55,6 +55,7 @@ mod serve;
 mod servers;
 mod solver;
 mod status;
+mod store_copy;
 mod submit_poll;
 mod suspects;
 mod tables;

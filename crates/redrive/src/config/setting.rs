@@ -11,8 +11,8 @@ use redrive_core::secrets::Secrets;
 use redrive_store::{Location, Options, StoreError};
 
 use super::{
-    Config, ConfigError, HandlerKind, ModeKind, PipelineConfig, RanCommands, ResultKind, definition, expand, isolation,
-    kept, outside,
+    Config, ConfigError, HandlerKind, ModeKind, PipelineConfig, RanCommands, ResultKind, VaultSection, definition,
+    expand, isolation, kept, outside,
 };
 use crate::error::Error;
 use crate::handler::exec::{Command, Exec, Mode};
@@ -123,6 +123,18 @@ impl Setting {
             Some(section) => section.place().map(Some),
             None => Ok(self.location.file().map(|path| VaultPlace::of_environment(&beside(path)))),
         }
+    }
+
+    /// Whether the store of this setting is at a place.
+    pub(crate) fn is_at(&self, location: &Location) -> bool {
+        let files = self.location.file().map(resolved).zip(location.file().map(resolved));
+        files.map_or_else(|| self.location == *location, |(own, other)| own == other)
+    }
+
+    /// The vault at an address: as the configuration has it, if it is that one.
+    pub(crate) fn vault_section(&self, url: &str) -> VaultSection {
+        let known = self.config.vault.clone().filter(|section| section.url == url);
+        known.unwrap_or_else(|| VaultSection::at(url))
     }
 
     /// Where payloads wait while the vault is away; nowhere for a store in memory.

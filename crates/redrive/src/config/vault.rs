@@ -31,7 +31,7 @@ pub struct VaultSection {
 
 impl VaultSection {
     /// The vault at an address.
-    fn at(url: &str) -> Self {
+    pub(crate) fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),
             endpoint: None,

@@ -10,6 +10,7 @@
 //! - `read`: giving them back, checked
 //! - `collect`: removing what nothing refers to; `strays`: finding bytes that no row knows
 //! - `spool`: payloads on their way to a vault that is `away`; `uploader`: bringing them there
+//! - `take_over`: bringing them from the vault of another store
 //! - `evidence`: what a handler gets to keep payloads with
 
 mod away;
@@ -22,6 +23,7 @@ mod read;
 mod save;
 mod spool;
 mod strays;
+mod take_over;
 mod uploader;
 mod write;
 
@@ -42,6 +44,7 @@ pub use self::evidence::{Evidence, Keep};
 pub use self::objects::VaultPlace;
 pub(crate) use self::save::Kept;
 pub use self::spool::{SPOOL_BYTES_MAX, Spool, Spooled};
+pub(crate) use self::take_over::Brought;
 
 use self::away::Away;
 use self::objects::{Objects, Patience};

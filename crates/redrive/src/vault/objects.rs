@@ -71,6 +71,19 @@ impl VaultPlace {
         ENDPOINTS.iter().find_map(|name| self.option(name))
     }
 
+    /// Whether two addresses are one vault.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let found = |folder: &Path| folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        match (self.folder(), other.folder()) {
+            (Some(a), Some(b)) => found(a) == found(b),
+            (None, None) => {
+                let plain = |place: &Self| place.address.trim_end_matches('/').to_owned();
+                (plain(self), self.endpoint()) == (plain(other), other.endpoint())
+            }
+            _ => false,
+        }
+    }
+
     /// Whether it is said by which key requests are signed; else the machine's own is asked for, as clouds have it.
     pub fn has_key(&self) -> bool {
         self.options.keys().any(|name| KEYS.iter().any(|key| name.eq_ignore_ascii_case(key)))
@@ -261,6 +274,17 @@ mod tests {
         assert_eq!(of(&[("AWS_ENDPOINT", "http://a"), ("AWS_ENDPOINT_URL_S3", "http://b")]), Some("http://b".into()));
         assert_eq!(of(&[("aws_endpoint", "http://a")]), Some("http://a".into()));
         assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn one_vault_is_known_by_several_addresses() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().display().to_string();
+        let at = |address: &str| place(address, &[]);
+        assert!(at(&path).is_same(&at(&format!("{path}/."))) && !at(&path).is_same(&at("/")));
+        assert!(at("s3://b/x").is_same(&at("s3://b/x/")) && !at("s3://b/x").is_same(&at("s3://b/y")));
+        let elsewhere = place("s3://b/x", &[("AWS_ENDPOINT", "http://minio.lan:9000")]);
+        assert!(!at("s3://b/x").is_same(&elsewhere) && !at("s3://b/x").is_same(&at(&path)));
     }
 
     #[test]

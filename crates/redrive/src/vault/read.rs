@@ -10,7 +10,7 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use super::{Vault, VaultError};
 
 /// Packed payloads up to this size are read at once, which takes fewer steps than a stream, in bytes.
-const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
+pub(super) const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
 
 impl Vault {
     /// Writes a payload out. It is an error if it is not there, or not what was kept; bytes that were wrong may have been
@@ -51,7 +51,7 @@ impl Vault {
     }
 
     /// A payload as it lies in the vault, packed.
-    async fn object(&self, hash: PayloadHash) -> Result<GetResult, VaultError> {
+    pub(super) async fn object(&self, hash: PayloadHash) -> Result<GetResult, VaultError> {
         let missing = || VaultError::Missing(hash.to_string());
         let mut at = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
         if at.spooled_on.is_some() {
@@ -97,7 +97,7 @@ impl Vault {
 }
 
 /// A payload on its way out: unpacked piece by piece, however much a piece becomes, and hashed.
-struct Unpacking {
+pub(super) struct Unpacking {
     hash: PayloadHash,
     decoder: Decoder<'static>,
     buffer: Vec<u8>,
@@ -106,13 +106,13 @@ struct Unpacking {
 }
 
 impl Unpacking {
-    fn begin(hash: PayloadHash) -> Result<Self, VaultError> {
+    pub(super) fn begin(hash: PayloadHash) -> Result<Self, VaultError> {
         let decoder = Decoder::new().map_err(|_| VaultError::Damaged(hash.to_string()))?;
         Ok(Self { hash, decoder, buffer: vec![0; 128 * 1024], hasher: blake3::Hasher::new(), size_bytes: 0 })
     }
 
     /// The next bytes that come of what is packed; nothing when all of it is used up.
-    fn next(&mut self, packed: &mut InBuffer<'_>) -> Result<Option<&[u8]>, VaultError> {
+    pub(super) fn next(&mut self, packed: &mut InBuffer<'_>) -> Result<Option<&[u8]>, VaultError> {
         let mut unpacked = OutBuffer::around(self.buffer.as_mut_slice());
         self.decoder.run(packed, &mut unpacked).map_err(|_| VaultError::Damaged(self.hash.to_string()))?;
         let written = unpacked.pos();
@@ -125,7 +125,7 @@ impl Unpacking {
         Ok(Some(bytes))
     }
 
-    fn finish(self) -> Result<u64, VaultError> {
+    pub(super) fn finish(self) -> Result<u64, VaultError> {
         match self.hasher.finalize().as_bytes() == self.hash.as_bytes() {
             true => Ok(self.size_bytes),
             false => Err(VaultError::Damaged(self.hash.to_string())),

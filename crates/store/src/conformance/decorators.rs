@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::breakers::*;
 use redrive_core::causes::*;
+use redrive_core::copies::{Copies, CopyNote};
 use redrive_core::crashes::LostLease;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
@@ -271,6 +272,19 @@ decorate! {
     ClockStore {
         look_at_clock(params: LookAtClock) -> LookedAtClock;
         mend_due_times(params: MendDueTimes) -> u64;
+    }
+    CopyStore {
+        copies() -> Copies;
+        begin_copy_from(note: CopyNote) -> ();
+        begin_copy_to(note: CopyNote) -> ();
+        read_part(params: ReadPart) -> Vec<Row>;
+        copy_cursor() -> CopyCursor;
+        write_part(params: WritePart) -> ();
+        count_parts() -> Vec<u64>;
+        copy_counters() -> CopyCounters;
+        take_counters(params: TakeCounters) -> ();
+        end_copy_from(params: EndCopy) -> ();
+        end_copy_to(params: EndCopy) -> ();
     }
     CountStore {
         counts(params: CountEvents) -> Vec<EventCount>;

@@ -40,8 +40,13 @@ pub async fn any_history_adds_up(first: Shared, second: Shared) {
         Some(seed) => vec![seed],
         None => (1..=read("REDRIVE_HISTORIES").unwrap_or(SEEDS)).collect(),
     };
-    attach(&first, 1).await;
-    let mut history = History::new([first, second]);
+    live([first, second], seeds).await;
+}
+
+/// Lives the histories of seeds, one after another, through two handles of a store.
+pub(super) async fn live(handles: [Shared; 2], seeds: impl IntoIterator<Item = u64>) {
+    attach(&handles[0], 1).await;
+    let mut history = History::new(handles);
     for seed in seeds {
         eprintln!("history of seed {seed}");
         history.chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);

@@ -14,6 +14,7 @@ pub mod causes;
 pub mod changes;
 pub mod chunks;
 pub mod clock;
+pub mod copies;
 pub mod counts;
 pub mod dead;
 pub mod decorators;
@@ -136,6 +137,8 @@ macro_rules! conformance_tests {
                 traffic: [a_job_is_tracked_once]
                 replays: [an_untried_letter_can_be_replayed]
                 causes: [imported_letters_have_causes]
+                copies: [any_history_comes_over, a_store_that_is_copied_is_not_written, an_unfinished_copy_is_not_worked_on,
+                         a_store_is_copied_at_rest_to_an_empty_one, a_piece_is_written_once]
                 dead: [export_and_import_lose_nothing, counts_of_an_imported_letter_saturate, a_payload_that_did_not_come_along_is_missing]
             );
         }
@@ -178,6 +181,54 @@ macro_rules! conformance_tests {
                 let second = $crate::conformance::Fixture::handle(&fixture).await;
                 $crate::conformance::$noun::$case(first, second).await;
                 $crate::conformance::recount::recount(&fixture).await;
+            })*
+        })*
+    };
+}
+
+/// Makes one test for each of some cases: what the case leaves in a store is copied to another, and both are compared. `$make` is a
+/// function that gives a fresh [`Fixture`], whose other store may be of another backend.
+#[macro_export]
+macro_rules! copied_tests {
+    ($make:ident) => {
+        $crate::copied_tests!(@cases $make;
+            jobs: [shows_jobs_in_every_state, cancels_queued_and_leased_jobs, a_huge_input_comes_back_whole]
+            leases: [a_stale_settlement_moves_nothing, a_retry_waits_and_counts]
+            definitions: [commands_are_kept_with_every_folder_that_they_ran_in]
+            history: [what_is_forgotten_is_counted]
+            rounds: [a_round_has_a_ledger_of_its_own]
+            causes: [people_have_their_say, a_part_of_a_part_is_split_off, a_merge_taken_back]
+            replays: [a_retry_stays_with_its_replay, a_paused_replay_rests, cancelling_tells_of_a_lost_payload,
+                      an_edited_letter_keeps_its_original, replayed_letters_respect_breakers,
+                      a_saved_payload_stays_with_its_letter, by_itself_only_what_may_go_goes]
+            tries: [a_try_changes_nothing_but_itself]
+            traffic: [every_rate_has_its_denominator, fields_are_counted]
+            counts: [folding_changes_no_sum]
+            leader: [a_chore_is_begun_once]
+            alerts: [a_failing_sink_is_left_alone_and_seen]
+            payloads: [letters_point_at_their_payload]
+            pipelines: [a_pause_is_set_on_what_was_seen]
+            breakers: [a_hold_sets_the_targets_jobs_aside, what_is_said_at_once_is_folded_in, people_turn_breakers]
+        );
+        mod history_of_any_kind {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn comes_over() {
+                let fixture = super::$make();
+                let store = $crate::conformance::Fixture::handle(&fixture).await;
+                let other = $crate::conformance::Fixture::other(&fixture).await;
+                $crate::conformance::copies::any_history_comes_over(store, other).await;
+            }
+        }
+    };
+    (@cases $make:ident; $($noun:ident: [$($case:ident),* $(,)?])*) => {
+        $(mod $noun {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let fixture = super::$make();
+                let store = $crate::conformance::Fixture::handle(&fixture).await;
+                let other = $crate::conformance::Fixture::other(&fixture).await;
+                $crate::conformance::$noun::$case(std::sync::Arc::clone(&store)).await;
+                $crate::conformance::copies::copy_and_compare(store, other).await;
             })*
         })*
     };

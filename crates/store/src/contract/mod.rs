@@ -10,6 +10,7 @@ pub mod breakers;
 pub mod causes;
 pub mod changes;
 pub mod clock;
+pub mod copies;
 pub mod counts;
 pub mod dead;
 pub mod definitions;
@@ -44,6 +45,9 @@ pub use causes::{
 };
 pub use changes::{Bell, Change, ChangeStore, Changes, Topic};
 pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
+pub use copies::{
+    Cell, CopyCounters, CopyCursor, CopyStore, EndCopy, PARTS, Part, ReadPart, Row, TakeCounters, WritePart,
+};
 pub use counts::{CountEvents, CountStore, EventCount, FoldCounts, Span};
 pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use definitions::{DefinitionStore, DefinitionView};
@@ -92,6 +96,7 @@ pub trait Store:
     + TryStore
     + TrafficStore
     + CountStore
+    + CopyStore
     + HistoryStore
     + LedgerStore
     + WorkerStore
@@ -124,6 +129,8 @@ impl<T> Store for T where
         + TryStore
         + TrafficStore
         + CountStore
+        + CopyStore
+        + CopyStore
         + HistoryStore
         + LedgerStore
         + WorkerStore

@@ -198,6 +198,25 @@ impl Conn {
         rows.iter().map(|row| read(&Row(row))).collect()
     }
 
+    /// The rows of a statement as far as they are wanted: `read` says whether more are. Only one is in memory besides those.
+    pub(super) async fn query_until<T>(
+        &self,
+        sql: &str,
+        args: impl Args,
+        mut read: impl FnMut(&Row<'_>) -> Result<(T, bool), Fault> + Send,
+    ) -> Result<Vec<T>, Fault> {
+        let mut answers = pin!(self.ask(sql, args.as_ref()).await?);
+        let mut found = Vec::new();
+        while let Some(row) = self.next(&mut answers).await? {
+            let (value, more) = read(&Row(&row))?;
+            found.push(value);
+            if !more {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
     /// The first row of a statement, if it has one.
     pub(super) async fn query_opt<T>(
         &self,

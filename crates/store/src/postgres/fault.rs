@@ -3,6 +3,7 @@
 use redrive_core::state::IllegalMove;
 use tokio_postgres::error::SqlState;
 
+use super::copies;
 use crate::error::StoreError;
 
 /// Why an operation did not go through.
@@ -110,6 +111,7 @@ impl Fault {
         let message = said(&self);
         match (self, code) {
             (Self::Store(error), _) => error,
+            (_, Some(code)) if code.code() == copies::REFUSED => copies::refusal(&place, &message),
             (_, Some(SqlState::DISK_FULL)) => StoreError::DiskFull { place },
             (_, Some(SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::INSUFFICIENT_PRIVILEGE)) => {
                 StoreError::ReadOnly { place, why: message }

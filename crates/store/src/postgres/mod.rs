@@ -26,6 +26,7 @@ mod clock;
 mod conditions;
 mod conn;
 mod connect;
+mod copies;
 mod counts;
 mod dead;
 mod dead_imports;
@@ -157,6 +158,16 @@ impl PostgresStore {
         self.writer.call((None, Share::Beside), params, run).await
     }
 
+    /// Writes what belongs to a copy of the store, which others may not while it is under way.
+    async fn write_copy<P, T, F>(&self, params: P, run: F) -> Result<T>
+    where
+        P: Send + Sync + 'static,
+        T: Send + 'static,
+        F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
+    {
+        self.writer.call((None, Share::Copying), params, run).await
+    }
+
     async fn read<P, T, F>(&self, params: P, run: F) -> Result<T>
     where
         F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T>,
@@ -170,6 +181,9 @@ async fn prepare(target: &Target, id: WorkerId, options: Options) -> Result<(Con
     let conn = target.connect().await?;
     schema::check_encoding(&conn, target).await?;
     schema::migrate(&conn, target, options.create).await?;
+    if !options.unfinished {
+        copies::refuse_unfinished(&conn, &target.schema, &target.place).await?;
+    }
     let written = bells::written_by_others(&conn, target, id).await?;
     Ok((conn, written))
 }

@@ -165,10 +165,10 @@ async fn bury_as_it_was(batch: &Batch, letter: &Waiting, decided: &Withdrawn) ->
                SELECT j.id, j.pipeline, j.key, j.target, j.accepted_at, (l.letter ->> 'died_at')::bigint,
                       (l.letter ->> 'kept_from')::bigint, $2, j.crashes, $3, $5, j.reason, j.code,
                       (l.letter ->> 'http_status')::bigint, l.letter ->> 'proxy', l.letter ->> 'message',
-                      decode(l.letter ->> 'payload', 'hex'), j.input, j.cause_key, $6, j.original,
+                      decode(nullif(l.letter ->> 'payload', ''), 'hex'), j.input, j.cause_key, $6, j.original,
                       (l.letter ->> 'cut')::bigint, j.auto_replays - CASE WHEN NOT $4 AND r.automatic THEN 1 ELSE 0 END,
-                      $7, (l.letter ->> 'lost')::boolean, coalesce(j.progress, l.letter ->> 'progress'), j.seq, j.round,
-                      j.origin, j.definition, (SELECT coalesce(max(id), 0) FROM replay), (l.letter ->> 'refailed')::boolean
+                      $7, coalesce((l.letter ->> 'lost')::boolean, false), coalesce(j.progress, l.letter ->> 'progress'), j.seq, j.round,
+                      j.origin, j.definition, (SELECT coalesce(max(id), 0) FROM replay), coalesce((l.letter ->> 'refailed')::boolean, false)
                FROM job j JOIN replay r ON r.id = j.replay JOIN replay_letter l ON l.job = j.id AND l.claimed
                WHERE j.seq = $1";
     let buried = args![letter.seq, attempts, replays, counts, gate.as_str(), verdict, suspect];

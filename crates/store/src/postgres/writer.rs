@@ -21,6 +21,7 @@ use super::Running;
 use super::batch::{Batch, Known};
 use super::bells::Bells;
 use super::connect::Target;
+use super::copies;
 use super::enqueuing::{self, Enqueue};
 use super::fault::Fault;
 use super::patience::Patience;
@@ -38,6 +39,23 @@ pub(super) enum Share {
     Beside,
     /// It has the store to itself.
     Alone,
+    /// So has what copies the store, or fills it: nobody else may write then.
+    Copying,
+}
+
+impl Share {
+    /// How operations of one transaction share the store.
+    fn of(group: &Group) -> Self {
+        let (mut share, mut all_copy) = (Self::Beside, true);
+        for operation in group {
+            match operation.share() {
+                Self::Beside => all_copy = false,
+                Self::Alone => (share, all_copy) = (Self::Alone, false),
+                Self::Copying => share = Self::Alone,
+            }
+        }
+        if all_copy { Self::Copying } else { share }
+    }
 }
 
 /// An operation that waits for the writer.
@@ -245,8 +263,7 @@ impl Work {
             return unanswered.take().ok_or(Fault::NoRow);
         }
         *unanswered = None;
-        let share = group.iter().map(|operation| operation.share()).find(|share| *share == Share::Alone);
-        self.begin(&conn, share.unwrap_or(Share::Beside)).await?;
+        self.begin(&conn, Share::of(group)).await?;
         let mut batch = Batch::new(Arc::clone(&conn), std::mem::take(&mut self.known));
         accept_together(&mut batch, group).await?;
         let mut refusals = Vec::with_capacity(group.len());
@@ -290,12 +307,14 @@ impl Work {
         }
         let lock = match share {
             Share::Beside => format!("pg_advisory_xact_lock_shared({lock})"),
-            Share::Alone => format!("pg_advisory_xact_lock({lock})"),
+            Share::Alone | Share::Copying => format!("pg_advisory_xact_lock({lock})"),
         };
+        // Whoever marks the store has it alone: once the lock is there, so is the mark.
+        let refuse = if share == Share::Copying { "" } else { copies::REFUSE };
         // Not waited for: whatever follows fails if this did.
         let begin = format!(
             "{}; INSERT INTO sender VALUES ('{id}', {group}, now())
-                 ON CONFLICT (id) DO UPDATE SET last = excluded.last, seen_at = excluded.seen_at; SELECT {lock}",
+                 ON CONFLICT (id) DO UPDATE SET last = excluded.last, seen_at = excluded.seen_at; SELECT {lock}{refuse}",
             self.target.begin_writing()
         );
         conn.send_script(begin).await;

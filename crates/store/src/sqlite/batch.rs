@@ -16,8 +16,9 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::changes::Counters;
 use super::fault::Fault;
-use super::{rounds, rows, tallies};
+use super::{copies, rounds, rows, tallies};
 use crate::contract::{Change, Topic};
+use crate::location::Location;
 use crate::rounds::Rounds;
 use crate::tallies::Tallies;
 
@@ -69,6 +70,8 @@ pub(super) struct Batch<'c> {
     pub(super) tallies: Tallies,
     /// What was changed besides the ledger.
     touched: Change,
+    /// Whether it is known that the store is not being copied.
+    is_unmarked: bool,
     /// Statements that every job needs.
     hot: Vec<(&'static str, CachedStatement<'c>)>,
 }
@@ -85,6 +88,7 @@ impl<'c> Batch<'c> {
             accepted: None,
             tallies: Tallies::default(),
             touched: Change::default(),
+            is_unmarked: false,
             hot: Vec::new(),
         }
     }
@@ -92,6 +96,15 @@ impl<'c> Batch<'c> {
     /// Notes that something was changed that others may wait for. What changes the ledger need not be noted.
     pub(super) fn touch(&mut self, topic: Topic) {
         self.touched.add(topic);
+    }
+
+    /// Refuses to go on if the store is being copied; asked once per transaction.
+    pub(super) fn check_mark(&mut self, place: &Location) -> Result<(), Fault> {
+        if !self.is_unmarked {
+            copies::check(self.conn, place)?;
+            self.is_unmarked = true;
+        }
+        Ok(())
     }
 
     pub(super) fn connection(&self) -> &'c Connection {

@@ -5,14 +5,18 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::connect::{self, Patience, Place};
+use super::copies;
 use super::fault::Fault;
 use super::ledger::{free_bytes, size_bytes};
 use crate::contract::Compacted;
 use crate::error::StoreError;
+use crate::location::Location;
 
 /// Compacts the store in a file. It has a connection of its own: nothing may be under way on one that is compacted.
 pub(super) fn compact(path: &Path) -> Result<Compacted, Fault> {
     let conn = connect::writer(Place::File(path), &Patience::default())?;
+    // Rows that have no other number than SQLite's are given new ones.
+    copies::check(&conn, &Location::sqlite(path))?;
     let before_bytes = size_bytes(&conn)?;
     let unused: u64 =
         conn.query_row("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size", [], |r| {

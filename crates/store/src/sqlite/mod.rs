@@ -26,6 +26,7 @@ mod clock;
 mod compact;
 mod conditions;
 mod connect;
+mod copies;
 mod counts;
 mod dead;
 mod dead_imports;
@@ -109,7 +110,7 @@ impl SqliteStore {
             false => {}
         }
         let patience = Patience::default();
-        let conn = match prepare(Place::File(path), path, &patience) {
+        let conn = match prepare(Place::File(path), (path, options), &patience) {
             Err(why @ (StoreError::ReadOnly { .. } | StoreError::DiskFull { .. })) if !options.create => {
                 return Self::open_to_read(path, why);
             }
@@ -150,7 +151,7 @@ impl SqliteStore {
     pub fn in_memory() -> Result<Self> {
         let path = PathBuf::from("memory:");
         let patience = Patience::default();
-        let conn = prepare(Place::Memory, &path, &patience)?;
+        let conn = prepare(Place::Memory, (&path, Options::default()), &patience)?;
         let identity = Identity::none();
         let noticed = Arc::<Noticed>::default();
         Ok(Self {
@@ -173,7 +174,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        self.writer.call(None, run).await
+        self.writer.call(None, self.unless_copied(run)).await
     }
 
     /// The same for what others may wait for: they are told, if it changes anything.
@@ -182,7 +183,19 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        self.writer.call(Some(topic), run).await
+        self.writer.call(Some(topic), self.unless_copied(run)).await
+    }
+
+    /// Refuses to write while the store is being copied, or is an unfinished copy itself.
+    fn unless_copied<T, F>(&self, mut run: F) -> impl FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + use<T, F>
+    where
+        F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let location = self.location.clone();
+        move |batch| {
+            batch.check_mark(&location)?;
+            run(batch)
+        }
     }
 
     async fn read<T, F>(&self, run: F) -> Result<T>
@@ -194,10 +207,13 @@ impl SqliteStore {
     }
 }
 
-fn prepare(place: Place<'_>, path: &Path, patience: &Patience) -> Result<Connection> {
+fn prepare(place: Place<'_>, (path, options): (&Path, Options), patience: &Patience) -> Result<Connection> {
     let open = || {
         let mut conn = connect::writer(place, patience)?;
         schema::migrate(&mut conn, path)?;
+        if !options.unfinished {
+            copies::refuse_unfinished(&conn, &Location::sqlite(path))?;
+        }
         origin::ensure(&mut conn, place)?;
         Ok(conn)
     };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redrive_core::breakers::BreakerRow;
 use redrive_core::causes::*;
+use redrive_core::copies::Copies;
 
 use crate::contract::*;
 
@@ -62,4 +63,5 @@ macro_rules! single {
 }
 
 single!((), bool, u64, Audit, Health, Compacted, CauseDetail, CauseRules, CauseFacts, CauseChanged, LookedAtClock);
+single!(Copies, CopyCursor, CopyCounters);
 single!(BreakerRow, Registered, ReplayView, StoreIds, TokenCreated, Watched);

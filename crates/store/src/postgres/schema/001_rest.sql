@@ -229,3 +229,26 @@ CREATE TABLE alert_sink (
     given_up      bigint NOT NULL DEFAULT 0,
     seen_at       bigint NOT NULL
 );
+
+-- Copies of this store to another ('to', while it lasts) and from another ('from'): which, where the other store is and its id, and
+-- the vault that payloads come to. While a row is unfinished, nothing but the copy is written here.
+CREATE TABLE copy (
+    side        text COLLATE "C" PRIMARY KEY,
+    id          text COLLATE "C" NOT NULL,
+    place       text COLLATE "C" NOT NULL,
+    store       text COLLATE "C" NOT NULL,
+    vault       text COLLATE "C",
+    begun_at    bigint NOT NULL,
+    finished_at bigint,
+    pieces      bigint NOT NULL DEFAULT 0,                -- how many were written
+    cursor      text COLLATE "C" NOT NULL DEFAULT '{}'    -- where it goes on, as JSON
+);
+CREATE FUNCTION refuse_while_copied() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    mark record;
+BEGIN
+    SELECT side, place INTO mark FROM copy WHERE finished_at IS NULL LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'RD001', MESSAGE = mark.side || ' ' || mark.place;
+    END IF;
+END $$;

@@ -53,3 +53,17 @@ CREATE TABLE outcome (
     PRIMARY KEY (client, seq)
 ) STRICT;
 CREATE INDEX outcome_by_age ON outcome (noted_at);
+
+-- Copies of this store to another ('to', while it lasts) and from another ('from'): which, where the other store is and its id, and
+-- the vault that payloads come to. While a row is unfinished, nothing but the copy is written here.
+CREATE TABLE copy (
+    side        TEXT NOT NULL PRIMARY KEY,
+    id          TEXT NOT NULL,
+    place       TEXT NOT NULL,
+    store       TEXT NOT NULL,
+    vault       TEXT,
+    begun_at    INTEGER NOT NULL,
+    finished_at INTEGER,
+    pieces      INTEGER NOT NULL DEFAULT 0,  -- how many were written
+    cursor      TEXT NOT NULL DEFAULT '{}'   -- where it goes on, as JSON
+) STRICT, WITHOUT ROWID;
