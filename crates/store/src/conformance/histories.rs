@@ -40,6 +40,11 @@ pub async fn any_history_adds_up(first: Shared, second: Shared) {
         Some(seed) => vec![seed],
         None => (1..=read("REDRIVE_HISTORIES").unwrap_or(SEEDS)).collect(),
     };
+    live(first, second, seeds).await;
+}
+
+/// Lives through the histories of some seeds.
+pub async fn live(first: Shared, second: Shared, seeds: Vec<u64>) {
     attach(&first, 1).await;
     let mut history = History::new([first, second]);
     for seed in seeds {
