@@ -16,6 +16,20 @@ pub type Input = Map<String, Value>;
 /// The longest key a job may have, in bytes.
 pub const KEY_BYTES_MAX: usize = 512;
 
+/// The longest name of a target, a code or a proxy that is kept, in bytes: they are looked up by it, and indexes have an end.
+pub const NAME_BYTES_MAX: usize = 500;
+
+/// A name as it is kept: the beginning of one that is too long.
+pub fn kept_name(mut name: String) -> String {
+    if name.len() > NAME_BYTES_MAX {
+        let room = NAME_BYTES_MAX - '…'.len_utf8();
+        let end = (0..=room).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+        name.truncate(end);
+        name.push('…');
+    }
+    name
+}
+
 /// A job that asks to be accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {
@@ -69,10 +83,11 @@ fn own_key(input: &Input) -> Option<String> {
 
 fn own_target(input: &Input) -> Option<String> {
     let text = |field: &str| input.get(field).and_then(Value::as_str);
-    match text("target") {
+    let target = match text("target") {
         Some(target) if !target.is_empty() => Some(target.to_owned()),
         _ => text("url").and_then(host_of),
-    }
+    };
+    target.map(kept_name)
 }
 
 /// The host of an absolute URL, in lower case, without credentials or port.
@@ -310,6 +325,13 @@ mod tests {
         let Value::Object(input) = input else { panic!("an object") };
         let now = Timestamp::from_millis(0);
         NewJob::from_input(JobId::new(now, 1), input, now)
+    }
+
+    #[test]
+    fn a_target_without_end_is_cut() {
+        let long = job(json!({"url": format!("https://{}/", "ü".repeat(9_999))})).target.expect("a target");
+        assert!(long.len() <= NAME_BYTES_MAX && long.ends_with("ü…"), "{long}");
+        assert_eq!(kept_name("shop.example".into()), "shop.example");
     }
 
     #[test]

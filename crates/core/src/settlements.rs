@@ -12,7 +12,7 @@ use crate::definitions::DefinitionVersion;
 use crate::failures::{self, Disposition, Failure, FailureReport, Reason};
 use crate::hand_on::HandedJob;
 use crate::ids::{PipelineName, WorkerId};
-use crate::jobs::{Lease, LeasedJob, Tally};
+use crate::jobs::{Lease, LeasedJob, Tally, kept_name};
 use crate::payloads::Payload;
 use crate::policy::Policy;
 use crate::proxies;
@@ -310,15 +310,15 @@ pub(crate) fn record(job: &LeasedJob, report: FailureReport, reason: Reason, end
         reason,
         probe: false,
         crash: false,
-        code: report.code,
+        code: report.code.map(kept_name),
         message: report.message,
         misses: failures::capped(report.misses),
         error_type: report.error_type,
         stack: report.stack,
         stage: report.stage,
         http_status: report.http_status,
-        target: report.target.or_else(|| job.target.clone()),
-        proxy: report.proxy,
+        target: report.target.map(kept_name).or_else(|| job.target.clone()),
+        proxy: report.proxy.map(kept_name),
         retry_after_secs: report.retry_after_secs,
         stderr: report.stderr,
         worker: ending.worker,

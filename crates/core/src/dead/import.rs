@@ -9,7 +9,7 @@ use serde_json::Map;
 use super::{DeadLetter, Gate};
 use crate::failures::Failure;
 use crate::ids::JobId;
-use crate::jobs::{KEY_BYTES_MAX, ORIGIN_BYTES_MAX, Origin, TASK_ID_BYTES_MAX};
+use crate::jobs::{KEY_BYTES_MAX, ORIGIN_BYTES_MAX, Origin, TASK_ID_BYTES_MAX, kept_name};
 use crate::state::JobState;
 use crate::time::Timestamp;
 
@@ -82,10 +82,17 @@ pub fn check(letter: &DeadLetter, now: Timestamp) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// A letter as it is taken in: it says that it came from elsewhere, unless it says from where.
+/// A letter as it is taken in: it says that it came from elsewhere, unless it says from where. Names are as long as those of jobs that
+/// failed here.
 pub fn received(letter: DeadLetter) -> DeadLetter {
     let elsewhere = || Origin { kind: "import".to_owned(), group: None, details: Map::new() };
-    DeadLetter { origin: Some(letter.origin.clone().unwrap_or_else(elsewhere)), ..letter }
+    let mut letter = DeadLetter { origin: Some(letter.origin.clone().unwrap_or_else(elsewhere)), ..letter };
+    let failures = letter.failures.iter_mut().flatten();
+    let names = failures.flat_map(|failure| [&mut failure.code, &mut failure.target, &mut failure.proxy]);
+    for name in names.chain([&mut letter.code, &mut letter.target, &mut letter.proxy]) {
+        *name = name.take().map(kept_name);
+    }
+    letter
 }
 
 /// How a letter comes.

@@ -1,22 +1,26 @@
 //! What must hold of dead letters.
 
+use redrive_core::causes::CauseRules;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
 use redrive_core::failures::{FailureReport, Miss, Reason};
 use redrive_core::ids::JobId;
-use redrive_core::jobs::{Input, NewJob, Origin, progress_of_task};
+use redrive_core::jobs::{Input, LeasedJob, NewJob, Origin, progress_of_task};
 use redrive_core::payloads::{PayloadHash, PayloadPlace};
+use redrive_core::policy::Policy;
 use redrive_core::replays::{Exclusion, ReplayChange, ReplayMode};
-use redrive_core::settlements::Outcome;
+use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_core::state::JobState;
 use serde_json::json;
 
 use super::replays::{Asked, advance, all, at_once, change, lease, plan, plan_of, replay_one, start_as};
 use super::script::{
-    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_one, ledger, listen,
-    pipeline, plain, settle,
+    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_one, ledger,
+    listen, pipeline, plain, settle, settle_all,
 };
-use crate::contract::{DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, RegisterPayload, Selection};
+use crate::contract::{
+    DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, RegisterPayload, Selection, Settled,
+};
 
 async fn bury_five(store: &Shared) {
     attach(store, 1).await;
@@ -266,5 +270,55 @@ pub async fn a_task_stays_with_its_letter(store: Shared) {
     assert_eq!(leased.progress, None, "it is the task of another input");
     settle(&store, &leased, fatal(Reason::SchemaValidation, "odd"), at(106)).await;
     assert_eq!(task().await, None);
+    assert_sound(&store).await;
+}
+
+/// What a hostile page says, at any length and with any character, is kept with its letter and found, and stops nobody else.
+pub async fn hostile_texts_stop_nobody(store: Shared) {
+    attach(&store, 1).await;
+    // Of which nothing can be made shorter.
+    let noise = |seed: u64| {
+        let mut chance = seed | 1;
+        let next = std::iter::repeat_with(move || {
+            chance ^= chance << 13;
+            chance ^= chance >> 7;
+            chance ^= chance << 17;
+            char::from(b'!' + (chance % 90) as u8)
+        });
+        next.take(9_000).collect::<String>()
+    };
+    let hostile = job(1, json!({"key": "a\0b", "target": noise(3) + "\0", "\0": "\0\u{FFFF}\\u0000"}));
+    enqueue(&store, vec![hostile.clone(), job(2, json!({"key": "k2"}))]).await;
+    let leased = lease_all(&store, 9, at(1)).await.jobs;
+    assert_eq!(leased.len(), 2);
+    let held = leased.iter().find(|job| job.lease.job == hostile.id).expect("leased");
+    assert_eq!(held.input, hostile.input);
+    let progress = Some(json!({"page": "\0", "noise": noise(4)}));
+    assert!(store.note_progress(NoteProgress { lease: held.lease, progress }).await.expect("noted"));
+    let report = FailureReport {
+        proxy: Some(noise(5)),
+        error_type: Some("\0".into()),
+        stack: Some(noise(6) + "\0"),
+        stderr: Some("\0".into()),
+        ..FailureReport::new(Reason::SchemaValidation, noise(7) + "\0").with_code(noise(8) + "\0")
+    };
+    let decided = |job: &LeasedJob, outcome| {
+        let ending = Ending { at: at(2), duration: None, worker: None, chance: 0.0 };
+        Settlement::new(job, decide(&Policy::default(), job, outcome, ending), &CauseRules::default())
+    };
+    let other = leased.iter().find(|job| job.lease.job != hostile.id).expect("leased");
+    let settlements = vec![decided(held, Outcome::Failed(report)), decided(other, Outcome::Done)];
+    assert_eq!(settle_all(&store, settlements, at(2)).await, [Settled::Applied, Settled::Applied]);
+    let letters = dead(&store, DeadFilter::default()).await;
+    assert_eq!((letters.len(), &letters[0].input), (1, &hostile.input));
+    let (target, code, proxy) = (letters[0].target.clone(), letters[0].code.clone(), letters[0].proxy.clone());
+    assert!(target.is_some() && code.is_some() && proxy.is_some());
+    for filter in [
+        DeadFilter { target, ..DeadFilter::default() },
+        DeadFilter { code, ..DeadFilter::default() },
+        DeadFilter { proxy, ..DeadFilter::default() },
+    ] {
+        assert_eq!(dead(&store, filter.clone()).await.len(), 1, "{filter:?}");
+    }
     assert_sound(&store).await;
 }

@@ -44,7 +44,7 @@ pub async fn any_history_adds_up(first: Shared, second: Shared) {
 }
 
 /// Lives the histories of seeds, one after another, through two handles of a store.
-pub(super) async fn live(handles: [Shared; 2], seeds: impl IntoIterator<Item = u64>) {
+pub async fn live(handles: [Shared; 2], seeds: impl IntoIterator<Item = u64>) {
     attach(&handles[0], 1).await;
     let mut history = History::new(handles);
     for seed in seeds {

@@ -26,6 +26,7 @@ pub mod jobs;
 pub mod leader;
 pub mod leases;
 pub mod ledger;
+pub mod load;
 pub mod outcomes;
 pub mod payloads;
 pub mod pipelines;
@@ -71,7 +72,7 @@ macro_rules! conformance_tests {
                      a_resent_lease_is_the_same, a_lease_is_enough_to_find_its_job,
                      a_settlement_is_answered_alike_when_it_is_sent_again]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
-                   importing_twice_adds_nothing, a_task_stays_with_its_letter,
+                   importing_twice_adds_nothing, a_task_stays_with_its_letter, hostile_texts_stop_nobody,
                    a_known_key_is_not_taken_in_again]
             activity: [what_people_do_is_noted, compacting_is_noted, activity_is_listed_in_pages]
             alerts: [an_alert_is_changed_on_what_it_was, a_notice_is_posted_once_and_taken_in_order,

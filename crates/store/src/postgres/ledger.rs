@@ -83,9 +83,13 @@ async fn size_bytes(conn: &Conn) -> Result<u64, Fault> {
 
 async fn health(conn: &Conn, place: &str) -> Result<Health, Fault> {
     let version: String = conn.query_one("SELECT current_setting('server_version')", args![], |row| row.get(0)).await?;
+    let between = match conn.is_pooled() {
+        true => ", through a pooler: what others change is looked for each second",
+        false => "",
+    };
     Ok(Health {
         location: place.to_owned(),
-        engine: format!("PostgreSQL {version}"),
+        engine: format!("PostgreSQL {version}{between}"),
         schema_version: schema::newest_version(),
         size_bytes: size_bytes(conn).await?,
         free_bytes: None,

@@ -313,8 +313,10 @@ impl Work {
         let refuse = if share == Share::Copying { "" } else { copies::REFUSE };
         // Not waited for: whatever follows fails if this did.
         let begin = format!(
-            "{}; INSERT INTO sender VALUES ('{id}', {group}, now())
-                 ON CONFLICT (id) DO UPDATE SET last = excluded.last, seen_at = excluded.seen_at; SELECT {lock}{refuse}",
+            "{}; INSERT INTO sender (id, last) VALUES ('{id}', {group})
+                 ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at,
+                    last = CASE WHEN greatest(sender.last, sender.void) < excluded.last THEN excluded.last END;
+             SELECT {lock}{refuse}",
             self.target.begin_writing()
         );
         conn.send_script(begin).await;
@@ -353,15 +355,18 @@ impl Work {
     }
 
     /// Whether the last group was written, once the server process that may still be at it has ended. It is waited for even if it makes
-    /// the row: it may have been taken away.
-    async fn was_written(&self, conn: &Conn) -> Result<bool, Fault> {
+    /// the row, which may have been taken away. If it was not, its number is void: it is not written either if it comes late, as
+    /// something on the way may keep it, and is sent anew under another.
+    async fn was_written(&mut self, conn: &Conn) -> Result<bool, Fault> {
         let sql = format!(
-            "INSERT INTO {}.sender (id, last) VALUES ($1, 0)
-             ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING last",
+            "INSERT INTO {}.sender (id, last, void) VALUES ($1, 0, $2)
+             ON CONFLICT (id) DO UPDATE SET void = excluded.void, seen_at = excluded.seen_at RETURNING last",
             self.target.schema
         );
-        let last: i64 = conn.query_one(&sql, args![self.id], |row| row.get(0)).await?;
-        Ok(last == self.group)
+        let last: i64 = conn.query_one(&sql, args![self.id, self.group], |row| row.get(0)).await?;
+        let was_written = last == self.group;
+        self.group += i64::from(!was_written);
+        Ok(was_written)
     }
 
     async fn roll_back(&mut self) {

@@ -1,4 +1,5 @@
 //! Stores on the PostgreSQL server of the tests.
+#![allow(dead_code, unused_imports, reason = "each test has use for some of it")]
 
 #[path = "server.rs"]
 mod server;

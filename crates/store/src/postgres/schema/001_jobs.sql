@@ -14,10 +14,11 @@ CREATE TABLE store_id (
 INSERT INTO store_id VALUES (md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text), 'own');
 
 -- The last group of operations that each process wrote. Its row is the fence: who lost a connection asks here whether what was
--- not answered was written, and waits until the old server process is done with it.
+-- not answered was written, and waits until the old server process is done with it. Numbers up to `void` are not written any more.
 CREATE TABLE sender (
     id      uuid PRIMARY KEY,
     last    bigint NOT NULL,
+    void    bigint NOT NULL DEFAULT 0,
     seen_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
 

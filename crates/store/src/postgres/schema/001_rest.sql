@@ -12,9 +12,10 @@ CREATE TABLE definition (
 CREATE TABLE kept_command (
     pipeline text COLLATE "C" NOT NULL,
     version  text COLLATE "C" NOT NULL,
-    command  text COLLATE "C" NOT NULL,
-    PRIMARY KEY (pipeline, version, command)
+    command  text COLLATE "C" NOT NULL
 );
+-- By a number that stands for it: an index takes no text of any length.
+CREATE UNIQUE INDEX kept_command_once ON kept_command (pipeline, version, hashtextextended(command, 0));
 
 -- Replays: what was chosen, how it is to be done, how far it is. `version` counts decisions.
 CREATE TABLE replay (
