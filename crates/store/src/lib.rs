@@ -8,12 +8,14 @@
 //! - [`postgres`]: the backend that workers on many machines share
 //! - [`location`]: where a store is, as text, and the table of backends: `sqlite:PATH`, `memory:`,
 //!   `postgres://USER@HOST/DATABASE`
+//! - [`decorated`]: stores around a store, through which every verb passes
 //! - [`error`]: what can go wrong, as far as a caller can act on it
 //! - `conformance`: the suite that every backend runs unchanged (feature `conformance`)
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod contract;
+pub mod decorated;
 pub mod error;
 mod host;
 mod lanes;
