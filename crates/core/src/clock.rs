@@ -110,11 +110,70 @@ pub fn set_back(noted: Timestamp, now: Timestamp) -> Option<Duration> {
     Some(noted.since(now)).filter(|back| *back > UNEVEN_MAX)
 }
 
+/// A look at the clock of another machine: what it showed, and when it was asked and answered by a time of our own that only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When it was asked.
+    pub asked: Duration,
+    /// When it answered.
+    pub answered: Duration,
+    /// What it showed in between.
+    pub showed: Timestamp,
+}
+
+/// Where the clock of another machine is, seen from a time of our own that only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bearing {
+    /// What it showed.
+    showed: Timestamp,
+    /// When, by our own.
+    at: Duration,
+    /// By how much it may differ.
+    pub error: Duration,
+}
+
+impl Bearing {
+    /// Takes the best of some looks: the one that was answered soonest.
+    pub fn of(samples: impl IntoIterator<Item = Sample>) -> Option<Self> {
+        let trip = |sample: &Sample| sample.answered.saturating_sub(sample.asked);
+        let best = samples.into_iter().min_by_key(trip)?;
+        let error = trip(&best) / 2;
+        Some(Self { showed: best.showed, at: best.asked + error, error })
+    }
+
+    /// What it shows at a time of our own.
+    pub fn now(&self, at: Duration) -> Timestamp {
+        match at.checked_sub(self.at) {
+            Some(later) => self.showed + later,
+            None => self.showed - self.at.saturating_sub(at),
+        }
+    }
+
+    /// How long after a time something is certain to be later than it for everybody who goes by the same clock.
+    pub fn grace(&self) -> Duration {
+        self.error * 2
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const DAY: i64 = 86_400;
+
+    #[test]
+    fn the_clock_of_another_machine_is_taken_from_the_look_that_was_answered_soonest() {
+        let millis = Duration::from_millis;
+        let sample =
+            |asked, answered, showed| Sample { asked: millis(asked), answered: millis(answered), showed: at(showed) };
+        let samples = [sample(0, 900, 600), sample(1_000, 1_020, 601), sample(2_000, 2_400, 603)];
+        let bearing = Bearing::of(samples).expect("some");
+        assert_eq!((bearing.error, bearing.grace()), (millis(10), millis(20)));
+        assert_eq!(bearing.now(millis(1_010)), at(601));
+        assert_eq!(bearing.now(millis(61_010)), at(661));
+        assert_eq!(bearing.now(millis(10)), at(600), "before that, too");
+        assert_eq!(Bearing::of([]), None);
+    }
 
     const fn at(secs: i64) -> Timestamp {
         Timestamp::from_millis(1_700_000_000_000 + secs * 1_000)

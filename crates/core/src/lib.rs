@@ -22,6 +22,7 @@
 //! - [`breakers`]: when the jobs of a failing target wait
 //! - [`holds`]: pipelines that cannot work for now
 //! - [`standstill`]: when waiting is in vain
+//! - [`outages`]: for how long a store that does not answer is waited for
 //! - [`dead`]: dead letters and their gates
 //! - [`fingerprint`]: what a failure is recognised by
 //! - [`causes`]: groups of dead letters with one root cause, and where they stand
@@ -60,6 +61,7 @@ pub mod ids;
 pub mod jobs;
 pub mod leader;
 pub mod ledger;
+pub mod outages;
 pub mod outcomes;
 pub mod payloads;
 pub mod pipelines;

@@ -211,6 +211,13 @@ impl Redrive {
         self.breakers.lease(&*self.store, params).await
     }
 
+    /// The same for a worker that waits until the store answers: what it asks for is made anew for each try, since leases begin when they
+    /// are asked for.
+    pub(crate) async fn lease_when_possible(&self, params: impl Fn() -> LeaseJobs) -> Result<LeasedJobs> {
+        let store = &self.at_once;
+        self.reach.call(|| store.trouble(), || self.breakers.lease(&**store, params())).await
+    }
+
     /// Settles jobs: what the parameters say of breakers is filled in, from what the settlements say of their targets.
     pub async fn settle(&self, policy: &BreakerPolicy, params: SettleJobs) -> Result<Vec<Settled>> {
         let (now, worker) = (params.now, params.worker);

@@ -1,12 +1,12 @@
 //! The clock, passed in, so that tests neither sleep nor flake.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use redrive_core::clock::Uptime;
+use redrive_core::clock::{Bearing, Sample, Uptime};
 use redrive_core::time::Timestamp;
+use redrive_store::{Result, Store};
 use tokio::sync::watch;
 
 /// Tells the time and waits for it.
@@ -24,6 +24,86 @@ pub trait Clock: Send + Sync {
     /// How long the machine has been running, if that is known.
     fn uptime(&self) -> Option<Uptime> {
         None
+    }
+
+    /// By how much those of others who share a store may be ahead of it, for all that is known.
+    fn grace(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// How often the clock of a server is looked at, and how many looks that takes.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+const LOOKS: usize = 8;
+
+/// The looks before anything else is asked: there is more time later.
+const FIRST_LOOKS: usize = 2;
+
+/// The clock of the server that a store is on, for all who share it: what their own clocks show does not matter. Between two looks it
+/// goes on by a time that nobody sets, also while the server does not answer.
+pub struct ServerClock {
+    local: Arc<dyn Clock>,
+    begun: Instant,
+    bearing: RwLock<Bearing>,
+}
+
+impl ServerClock {
+    /// Looks at the clock of a store's server, and goes on doing so as long as this is kept; nothing if the store has none of its own.
+    pub async fn of(store: &Arc<dyn Store>, local: Arc<dyn Clock>) -> Result<Option<Arc<Self>>> {
+        let begun = Instant::now();
+        let Some(bearing) = look(store, begun, FIRST_LOOKS).await? else { return Ok(None) };
+        let clock = Arc::new(Self { local, begun, bearing: RwLock::new(bearing) });
+        tokio::spawn(keep_looking(Arc::downgrade(store), Arc::downgrade(&clock)));
+        Ok(Some(clock))
+    }
+
+    fn bearing(&self) -> Bearing {
+        *self.bearing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn look(store: &Arc<dyn Store>, begun: Instant, looks: usize) -> Result<Option<Bearing>> {
+    let mut samples = Vec::with_capacity(looks);
+    for _ in 0..looks {
+        let asked = begun.elapsed();
+        let Some(showed) = store.server_time().await? else { return Ok(None) };
+        samples.push(Sample { asked, answered: begun.elapsed(), showed });
+    }
+    Ok(Bearing::of(samples))
+}
+
+async fn keep_looking(store: Weak<dyn Store>, clock: Weak<ServerClock>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let (Some(store), Some(clock)) = (store.upgrade(), clock.upgrade()) else { return };
+        match look(&store, clock.begun, LOOKS).await {
+            Ok(Some(bearing)) => *clock.bearing.write().unwrap_or_else(PoisonError::into_inner) = bearing,
+            Ok(None) => return,
+            Err(error) => tracing::debug!(%error, "the server's clock could not be looked at"),
+        }
+    }
+}
+
+#[async_trait]
+impl Clock for ServerClock {
+    fn now(&self) -> Timestamp {
+        self.bearing().now(self.begun.elapsed())
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        self.local.sleep(instant.since(self.now())).await;
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.local.sleep(duration).await;
+    }
+
+    fn uptime(&self) -> Option<Uptime> {
+        self.local.uptime()
+    }
+
+    fn grace(&self) -> Duration {
+        self.bearing().grace()
     }
 }
 

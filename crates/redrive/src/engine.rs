@@ -5,9 +5,10 @@ use std::sync::Arc;
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{Input, KEY_BYTES_MAX, NewJob};
 use redrive_core::ledger::Ledger;
+use redrive_core::outages::Waiter;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{EnqueueJobs, EnqueuedJob};
-use redrive_store::{Options, Store};
+use redrive_store::{Location, Options, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -15,16 +16,30 @@ use crate::alerts::Alerts;
 use crate::breakers::Breakers;
 use crate::causes::KnownRules;
 use crate::chance::{Chance, SystemChance};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, ServerClock, SystemClock};
 use crate::error::Error;
 use crate::events::Events;
 use crate::pipeline::Pipeline;
+use crate::reach::{Away, Reach, Working};
 use crate::worker::{Until, Worker};
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To ask or change something: if it does not answer, somebody wants to know soon.
+    Command,
+    /// To work: nobody would start it again.
+    Work,
+}
 
 /// Redrive over one store. Cheap to clone.
 #[derive(Clone)]
 pub struct Redrive {
+    /// The store, of which every call waits for it to answer for as long as is worth it.
     pub(crate) store: Arc<dyn Store>,
+    /// The store as it is, for calls that are made anew for each try.
+    pub(crate) at_once: Arc<dyn Store>,
+    pub(crate) reach: Arc<Reach>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) chance: Arc<dyn Chance>,
     /// What happens in this process.
@@ -36,18 +51,43 @@ pub struct Redrive {
 }
 
 impl Redrive {
-    /// Opens the store at an address, `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`, and makes it if it is not there.
+    /// Opens the store at an address, such as `sqlite:PATH`, `memory:` or `postgres://USER@HOST/DATABASE`, and makes it if it is not there.
     pub async fn open(address: &str) -> Result<Self, Error> {
-        Ok(Self::over(redrive_store::open(address, Options::create()).await?))
+        Self::open_for(&address.parse()?, Options::create(), Purpose::Command).await
+    }
+
+    /// Opens a store. One that does not answer is waited for, which is told: for a while, or, to work, for as long as it takes.
+    pub async fn open_for(location: &Location, options: Options, purpose: Purpose) -> Result<Self, Error> {
+        let events = Events::default();
+        let reach = Arc::new(Reach::new(events.clone()));
+        let working = (purpose == Purpose::Work).then(|| reach.work());
+        let store = reach.open(location, options).await?;
+        let system: Arc<dyn Clock> = Arc::new(SystemClock);
+        let look = || ServerClock::of(&store, Arc::clone(&system));
+        let clock = reach.call(|| store.trouble(), look).await?;
+        drop(working);
+        let redrive = Self::over_with(store, events, reach);
+        Ok(match clock {
+            Some(clock) => Self { clock, ..redrive },
+            None => redrive,
+        })
     }
 
     /// Redrive over a store that is open.
     pub fn over(store: Arc<dyn Store>) -> Self {
+        let events = Events::default();
+        let reach = Arc::new(Reach::new(events.clone()));
+        Self::over_with(store, events, reach)
+    }
+
+    fn over_with(store: Arc<dyn Store>, events: Events, reach: Arc<Reach>) -> Self {
         Self {
-            store,
+            store: reach.around(&store, None),
+            at_once: store,
+            reach,
             clock: Arc::new(SystemClock),
             chance: Arc::new(SystemChance),
-            events: Events::default(),
+            events,
             rules: Arc::default(),
             breakers: Arc::default(),
             alerts: Alerts::default(),
@@ -62,6 +102,26 @@ impl Redrive {
     /// The store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The same for who answers others while workers run in this process: calls give up as those of a command do.
+    pub fn answering(&self) -> Self {
+        Self { store: self.reach.around(&self.at_once, Some(Waiter::Command)), ..self.clone() }
+    }
+
+    /// The same for a worker.
+    pub(crate) fn waiting(self) -> Self {
+        Self { store: self.reach.around(&self.at_once, None), ..self }
+    }
+
+    /// What is waited for, if the store has not answered for some time.
+    pub fn away(&self) -> Option<Away> {
+        self.reach.away()
+    }
+
+    /// Has every call wait for as long as it takes while that is kept, as a worker does.
+    pub fn keep_waiting(&self) -> Working {
+        self.reach.work()
     }
 
     /// What happens in this process, for who listens.

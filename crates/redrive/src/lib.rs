@@ -40,6 +40,7 @@
 //!   `uploads`: payloads that came before their letters; [`outcomes`]: what programs count of jobs that they run themselves
 //! - [`copies`]: a whole store, brought to another
 //! - `compact`: giving unused space of the store back
+//! - [`reach`]: whether the store answers, and waiting for it
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
 //! - [`events`]: what happens, for who listens
@@ -70,6 +71,7 @@ pub mod outcomes;
 pub mod payloads;
 pub mod pipeline;
 pub mod pipelines;
+pub mod reach;
 pub mod replays;
 pub mod report;
 mod rounds;
@@ -83,7 +85,7 @@ pub mod vault;
 pub mod worker;
 
 pub use answers::ANSWERS_KEPT;
-pub use engine::Redrive;
+pub use engine::{Purpose, Redrive};
 pub use error::{Error, ErrorKind, Waited};
 pub use handler::{HandedOn, Handler, HandlerError, HandsOn, Job, Success};
 pub use pipeline::Pipeline;

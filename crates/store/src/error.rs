@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
+use redrive_core::outages::Obstacle;
 use redrive_core::state::IllegalMove;
 
 /// The result of a store's verb.
@@ -57,7 +58,7 @@ pub enum StoreError {
         /// When it is worth another try.
         retry_after: Duration,
     },
-    /// The store does not answer, and was waited for already. Nothing of what was asked is written.
+    /// The store does not answer. Nothing of what was asked is written, unless `why` says that nobody knows.
     #[error("{place} does not answer: {why}")]
     Unavailable {
         /// Where.
@@ -228,6 +229,17 @@ pub enum StoreError {
     },
 }
 
+/// What may be over after a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passing<'a> {
+    /// What it is.
+    pub obstacle: Obstacle,
+    /// Where.
+    pub place: &'a str,
+    /// What is wrong there.
+    pub why: &'a str,
+}
+
 /// When a store that was busy is worth another try: it was waited for already.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
@@ -238,12 +250,24 @@ impl StoreError {
     }
 
     /// The same error about what may have been written all the same.
-    pub(crate) fn unanswered(self) -> Self {
+    pub fn unanswered(self) -> Self {
         match self {
             Self::Unavailable { place, why } => Self::Unanswered { place, why },
             Self::Busy { place, .. } => Self::Unanswered { place, why: "it is locked by another process".to_owned() },
             other => other,
         }
+    }
+
+    /// Where, and what is wrong there, if it may be over after a while without anybody doing anything to what was asked: nothing of that
+    /// is written, and the same call may go through then.
+    pub fn passing(&self) -> Option<Passing<'_>> {
+        let (obstacle, place, why) = match self {
+            Self::Busy { place, .. } => (Obstacle::Locked, place, "another process has it locked"),
+            Self::Unavailable { place, why } => (Obstacle::Away, place, why.as_str()),
+            Self::DiskFull { place } => (Obstacle::Full, place, "its disk is full"),
+            _ => return None,
+        };
+        Some(Passing { obstacle, place, why })
     }
 
     /// Whether the verb was refused before it wrote anything, so that others in the same transaction may go on.

@@ -8,6 +8,7 @@
 //! - [`postgres`]: the backend that workers on many machines share
 //! - [`location`]: where a store is, as text, and the table of backends: `sqlite:PATH`, `memory:`,
 //!   `postgres://USER@HOST/DATABASE`
+//! - [`decorated`]: stores around a store, through which every verb passes
 //! - [`error`]: what can go wrong, as far as a caller can act on it
 //! - `conformance`: the suite that every backend runs unchanged (feature `conformance`)
 
@@ -15,6 +16,7 @@
 pub mod conformance;
 pub mod contract;
 mod copies;
+pub mod decorated;
 pub mod error;
 mod host;
 mod lanes;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redrive_core::secrets::Secrets;
 
@@ -15,24 +16,38 @@ use crate::postgres::{PostgresStore, address};
 use crate::sqlite::SqliteStore;
 
 /// How a store is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
     /// Whether a store that is not there is made. Else it is an error; one that cannot be written can still be read.
     pub create: bool,
     /// Whether a store that another is being copied to is opened, too: only to go on with that.
     pub unfinished: bool,
+    /// For how long a server that does not answer is waited for before a call is refused. A call of which nobody knows whether it took
+    /// place is never refused: it is answered when the server is.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { create: false, unfinished: false, patience: Duration::from_secs(30) }
+    }
 }
 
 impl Options {
     /// A store that is not there is made.
-    pub const fn create() -> Self {
-        Self { create: true, unfinished: false }
+    pub fn create() -> Self {
+        Self { create: true, ..Self::default() }
     }
 
     /// The same for the target of a copy.
     pub const fn unfinished(self) -> Self {
         Self { unfinished: true, ..self }
+    }
+
+    /// The same, and a server that does not answer is waited for by whoever calls: it is told at once.
+    pub fn impatient(self) -> Self {
+        Self { patience: Duration::ZERO, ..self }
     }
 }
 

@@ -17,7 +17,7 @@ pub async fn run(setting: &Setting, args: ServeArgs) -> Result<Exit> {
     if hosts.len() < args.public_url.len() {
         return Err(usage("--public-url names no host: expected one such as https://redrive.example"));
     }
-    let redrive = setting.redrive().await?;
+    let redrive = setting.redrive_to_work().await?;
     let options = Options { listen: args.listen, public_hosts: hosts };
     let worker = match args.work {
         true => Some(work::worker(setting, &redrive, work::Asked::new(Vec::new(), Overrides::default(), None)).await?),

@@ -22,7 +22,7 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let asked = Asked::new(args.handler.pipeline.clone(), args.handler.overrides(), args.out.clone());
     // What is wrong with a pipeline is said before a store is made.
     setting.pipelines(&asked.named, &asked.said)?;
-    let redrive = setting.redrive().await?;
+    let redrive = setting.redrive_to_work().await?;
     let (worker, names) = worker(setting, &redrive, asked).await?;
     let names: Vec<_> = names.iter().map(PipelineName::as_str).collect();
     let (until, worker) = match args.drain {

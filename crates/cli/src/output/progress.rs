@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use redrive::contract::BreakerView;
+use redrive::reach::Away;
 use redrive::sink::{JobResult, JsonLines, ResultForm, Sink};
 use redrive::worker::Running;
 use redrive_core::ledger::Ledger;
@@ -65,6 +66,12 @@ impl Progress {
         } else {
             say!("progress: {ended}/{total}  {}", shown.within(COLUMNS_MAX));
         }
+    }
+
+    /// Shows that the store is waited for. Without a bar that was said already, once.
+    pub fn show_waiting(&self, away: &Away) {
+        let text = format!("waiting for the store for {} s: {}: {}", away.lasts.as_secs(), away.place, away.why);
+        self.bar.set_message(cut(&text, line_width_of_stderr().saturating_sub(BAR_COLUMNS + 20)));
     }
 
     /// Where results go, and what is written of them: to a file, or to standard output beside the bar.

@@ -101,6 +101,11 @@ fn operating_runs() {
 }
 
 #[test]
+fn outages_run() {
+    run("docs/outages.md");
+}
+
+#[test]
 fn fixing_runs() {
     run("docs/fixing.md");
 }

@@ -11,9 +11,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::networks::Machine;
+
 /// A fresh folder in which `redrive` runs.
 pub struct Sandbox {
     folder: TempDir,
+    /// The store of its commands, if it is not the one in the folder.
+    store: Option<String>,
 }
 
 /// What a command printed and how it ended.
@@ -65,7 +69,12 @@ pub fn json_lines(text: &str) -> Vec<Value> {
 
 impl Sandbox {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+        Self { folder: tempfile::tempdir().expect("a temporary folder"), store: None }
+    }
+
+    /// One whose commands have another store.
+    pub fn with_store(store: String) -> Self {
+        Self { store: Some(store), ..Self::new() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -83,12 +92,23 @@ impl Sandbox {
 
     /// `redrive`, ready to be given arguments.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_redrive"));
+        self.furnish(Command::new(env!("CARGO_BIN_EXE_redrive")))
+    }
+
+    /// The same, on a machine of its own.
+    pub fn command_on(&self, machine: &Machine) -> Command {
+        let mut command = machine.network.enter();
+        command.arg(env!("CARGO_BIN_EXE_redrive"));
+        self.furnish(command)
+    }
+
+    fn furnish(&self, mut command: Command) -> Command {
         command.current_dir(self.folder.path()).stdin(Stdio::null());
         for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG"] {
             command.env_remove(name);
         }
         command.env("XDG_STATE_HOME", self.folder.path().join("state"));
+        command.envs(self.store.iter().map(|store| ("REDRIVE_STORE", store)));
         command
     }
 

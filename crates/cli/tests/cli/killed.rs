@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{Sandbox, json_lines, kill_after, kills_wanted};
+use crate::postgres_server::{schema, url};
 
 /// Enough of them that none of the kills comes too late.
 const TASKS_PER_KILL: usize = 40;
@@ -45,8 +46,24 @@ fn dying(range: std::ops::Range<usize>) -> usize {
     range.filter(|n| task(*n)["do"] == "die").count()
 }
 
-fn moment() -> Duration {
-    Duration::from_millis(fastrand::u64(1..90))
+/// Where the store is, and for how long what is killed lives at most: long enough to have begun.
+struct Place {
+    sandbox: Sandbox,
+    longest_millis: u64,
+}
+
+impl Place {
+    fn on_a_file() -> Self {
+        Self { sandbox: Sandbox::new(), longest_millis: 90 }
+    }
+
+    fn in_postgres() -> Self {
+        Self { sandbox: Sandbox::with_store(url(&schema())), longest_millis: 600 }
+    }
+
+    fn moment(&self) -> Duration {
+        Duration::from_millis(fastrand::u64(1..self.longest_millis))
+    }
 }
 
 /// All tasks are done or dead, exactly once, each ran, and everything adds up.
@@ -79,7 +96,16 @@ fn assert_nothing_is_missing(sandbox: &Sandbox, tasks: usize) {
 
 #[test]
 fn a_run_that_is_killed_again_and_again_loses_nothing() {
-    let sandbox = Sandbox::new();
+    kill_runs(&Place::on_a_file());
+}
+
+#[test]
+fn a_run_in_postgres_that_is_killed_again_and_again_loses_nothing() {
+    kill_runs(&Place::in_postgres());
+}
+
+fn kill_runs(place: &Place) {
+    let Place { sandbox, .. } = place;
     let wanted = kills_wanted();
     let count = wanted * TASKS_PER_KILL;
     sandbox.write("handler.sh", HANDLER);
@@ -87,21 +113,30 @@ fn a_run_that_is_killed_again_and_again_loses_nothing() {
     let args = ["run", "tasks.jsonl", "-j", "4", "--backoff", "10ms", "--out", "out.jsonl", "--", "sh", "handler.sh"];
     let mut kills = 0;
     for _ in 0..wanted * 4 {
-        kills += usize::from(kill_after(sandbox.spawn(&args), moment()));
+        kills += usize::from(kill_after(sandbox.spawn(&args), place.moment()));
         if kills >= wanted {
             break;
         }
     }
     assert!(kills >= wanted, "only {kills} kills hit a living process");
     sandbox.run(&args).expect(3);
-    assert_nothing_is_missing(&sandbox, count);
+    assert_nothing_is_missing(sandbox, count);
     let again = sandbox.run(&args).expect(3);
     assert!(again.stderr.contains("done: 0"), "nothing done is done again: {}", again.stderr);
 }
 
 #[test]
 fn two_workers_that_are_killed_lose_nothing_that_was_acknowledged() {
-    let sandbox = Sandbox::new();
+    kill_workers(&Place::on_a_file());
+}
+
+#[test]
+fn two_workers_in_postgres_that_are_killed_lose_nothing_that_was_acknowledged() {
+    kill_workers(&Place::in_postgres());
+}
+
+fn kill_workers(place: &Place) {
+    let Place { sandbox, .. } = place;
     let wanted = kills_wanted();
     let (files, size) = (wanted, TASKS_PER_KILL);
     sandbox.write("handler.sh", HANDLER);
@@ -115,22 +150,22 @@ fn two_workers_that_are_killed_lose_nothing_that_was_acknowledged() {
             // Killed in the middle, or left to be acknowledged.
             if fastrand::bool() {
                 let push = sandbox.spawn(&["push", "part.jsonl"]);
-                kill_after(push, moment() / 4);
+                kill_after(push, place.moment() / 4);
             }
             sandbox.redrive("push part.jsonl").expect(0);
             pushed += 1;
         }
         let victim = &mut workers[fastrand::usize(..2)];
-        std::thread::sleep(moment());
+        std::thread::sleep(place.moment());
         let old = std::mem::replace(victim, sandbox.spawn(&args));
         kills += usize::from(kill_after(old, Duration::ZERO));
     }
     for worker in workers {
-        kill_after(worker, moment());
+        kill_after(worker, place.moment());
     }
     let drain = ["work", "--drain", "-j", "4", "--backoff", "10ms", "--out", "out.jsonl", "--", "sh", "handler.sh"];
     sandbox.run(&drain).expect(0);
-    assert_nothing_is_missing(&sandbox, files * size);
+    assert_nothing_is_missing(sandbox, files * size);
 }
 
 #[test]
@@ -170,7 +205,7 @@ esac
     let args = ["run", "tasks.jsonl", "-j", "4", "--out", "out.jsonl", "--", "sh", "handler.sh"];
     let mut kills = 0;
     for _ in 0..wanted * 4 {
-        kills += usize::from(kill_after(sandbox.spawn(&args), moment()));
+        kills += usize::from(kill_after(sandbox.spawn(&args), Duration::from_millis(fastrand::u64(1..90))));
         if kills >= wanted {
             break;
         }

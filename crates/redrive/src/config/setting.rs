@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::handler::exec::{Command, Exec, Mode};
 use crate::pipeline::PAYLOAD_BYTES_MAX;
 use crate::vault::{SPOOL_BYTES_MAX, Spool, Vault, VaultError, VaultPlace};
-use crate::{Pipeline, Redrive};
+use crate::{Pipeline, Purpose, Redrive};
 
 /// Where the jobs are kept unless something else is said.
 pub const DEFAULT_STORE: &str = "sqlite:.redrive/redrive.db";
@@ -94,14 +94,21 @@ impl Setting {
 
     /// Opens the store that is there.
     pub async fn redrive_existing(&self) -> Result<Redrive, Error> {
-        let redrive = Redrive::over(self.location.open(Options::default()).await?);
-        redrive.alerts.replace(self.watched_by_workers());
-        Ok(redrive)
+        self.opened(Options::default(), Purpose::Command).await
     }
 
     /// Opens the store, and makes it if need be.
     pub async fn redrive(&self) -> Result<Redrive, Error> {
-        let redrive = Redrive::over(self.location.open(Options::create()).await?);
+        self.opened(Options::create(), Purpose::Command).await
+    }
+
+    /// The same for who is to work: one that does not answer is waited for.
+    pub async fn redrive_to_work(&self) -> Result<Redrive, Error> {
+        self.opened(Options::create(), Purpose::Work).await
+    }
+
+    async fn opened(&self, options: Options, purpose: Purpose) -> Result<Redrive, Error> {
+        let redrive = Redrive::open_for(&self.location, options, purpose).await?;
         redrive.alerts.replace(self.watched_by_workers());
         Ok(redrive)
     }

@@ -208,10 +208,24 @@ pub enum Happening {
         /// Where it is.
         vault: String,
     },
-    /// Another process keeps the store locked; it is tried again.
-    StoreLocked {
+    /// The store does not answer, is locked or its disk is full: it is waited for, and nothing is begun meanwhile.
+    StoreAway {
         /// Where it is.
         place: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The store answers again.
+    StoreBack {
+        /// Where it is.
+        place: String,
+        /// For how many seconds it did not.
+        secs: u64,
+    },
+    /// A worker ends although the store does not answer: what it had is done again by others.
+    LeftUnsettled {
+        /// Jobs that it had, run or not.
+        jobs: usize,
     },
 }
 

@@ -14,7 +14,11 @@ pub(super) fn wants_jobs() -> bool {
 pub(super) fn line(event: &Event) {
     use Happening as H;
     match &event.what {
-        H::StoreLocked { place } => warn!(place, "the store is locked by another process; trying again"),
+        H::StoreAway { place, why } => warn!(place, why, "waiting for the store; nothing is begun meanwhile"),
+        H::StoreBack { place, secs } => warn!(place, "the store answers again, after {secs} s"),
+        H::LeftUnsettled { jobs } => {
+            warn!(jobs, "ended while the store does not answer: these tasks are done again when their leases are over");
+        }
         H::PipelineHeld { pipeline, why, .. } => {
             warn!(%pipeline, why, "the pipeline cannot work and is held; it is tried again by itself");
         }

@@ -32,6 +32,12 @@ impl Telling {
         Self { ending, task }
     }
 
+    /// Ends it without telling anybody more: what sinks were not told waits for the next worker.
+    pub(super) fn stop(self) {
+        self.ending.late.cancel();
+        self.task.abort();
+    }
+
     /// Judges and tells once more before a worker ends, so that a short run does its share. A notice that is under way is not
     /// dropped: whoever came next could not know whether it arrived. A sink that does not answer in time failed, and is told again
     /// by whoever comes next.

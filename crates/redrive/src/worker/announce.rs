@@ -57,8 +57,7 @@ const fn is_announceable(job: &LeasedJob) -> bool {
 /// Notes that jobs begin to run; says whether that could be written.
 pub(super) async fn note_start(context: &Context, leases: Vec<Lease>, own_process: bool) -> bool {
     let store = &context.redrive.store;
-    let start = || store.start(StartJobs { leases: leases.clone(), own_process });
-    match context.patiently(start).await {
+    match store.start(StartJobs { leases, own_process }).await {
         Ok(()) => true,
         Err(error) => {
             context.fail(error.into());

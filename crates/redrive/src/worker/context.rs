@@ -11,7 +11,6 @@ use redrive_core::jobs::Lease;
 use redrive_core::settlements::Ending;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::Runs;
-use redrive_store::StoreError;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -20,12 +19,16 @@ use super::holds::Holds;
 use super::leader::Leads;
 use super::pauses::Pauses;
 use super::running::Running;
+use super::settle::HURRIED;
 use super::slots::{Slot, Slots};
 use super::work_done::WorkDoneSoFar;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::events::Happening;
 use crate::pipeline::Pipeline;
+
+/// How often it is looked whether the store that is waited for answers.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A job that this worker has.
 struct Held {
@@ -78,24 +81,6 @@ pub(super) struct Context {
     slots: Arc<Slots>,
 }
 
-/// An error that may say no more than that another process keeps the store locked.
-pub(super) trait MayBeLocked {
-    /// The place that is locked, if that is all.
-    fn locked(&self) -> Option<String>;
-}
-
-impl MayBeLocked for StoreError {
-    fn locked(&self) -> Option<String> {
-        if let Self::Busy { place, .. } = self { Some(place.to_string()) } else { None }
-    }
-}
-
-impl MayBeLocked for Error {
-    fn locked(&self) -> Option<String> {
-        if let Self::Store(error) = self { error.locked() } else { None }
-    }
-}
-
 impl Context {
     pub(super) fn new(redrive: Redrive, id: WorkerId, pipelines: &[Pipeline]) -> Self {
         let runs = |pipeline: &Pipeline| {
@@ -142,6 +127,27 @@ impl Context {
             self.ending.cancelled().await;
         }
         tokio::time::sleep(GRACE).await;
+    }
+
+    /// Returns when the worker is to end and cannot wait for a store that does not answer: at once if it has no jobs, else when those
+    /// had the time that they may take to end.
+    pub(super) async fn abandoned(&self) {
+        self.ending.cancelled().await;
+        let late = async {
+            tokio::select! {
+                () = self.grace() => {}
+                () = self.hurry.cancelled() => {}
+            }
+            tokio::time::sleep(HURRIED).await;
+        };
+        tokio::pin!(late);
+        let mut is_late = false;
+        while !(self.redrive.reach.is_waited_for() && (is_late || self.held().is_empty())) {
+            tokio::select! {
+                () = &mut late, if !is_late => is_late = true,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -221,20 +227,6 @@ impl Context {
         if let Some(held) = lost {
             held.token.cancel();
             self.tell(Happening::LeaseLost { job: lease.job });
-        }
-    }
-
-    /// Calls the store, again and again while another process keeps it locked.
-    pub(super) async fn patiently<T, E: MayBeLocked, F>(&self, call: impl Fn() -> F) -> Result<T, E>
-    where
-        F: Future<Output = Result<T, E>>,
-    {
-        loop {
-            let answer = call().await;
-            match answer.as_ref().err().and_then(MayBeLocked::locked) {
-                Some(place) => self.tell(Happening::StoreLocked { place }),
-                None => return answer,
-            }
         }
     }
 

@@ -14,8 +14,8 @@ use redrive_core::jobs::LeasedJob;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::Pause;
 use redrive_core::time::Timestamp;
+use redrive_store::Result as StoreResult;
 use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs};
-use redrive_store::{Result as StoreResult, StoreError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,6 @@ use super::settle::{Ended, Settler};
 use super::{Until, announce};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::events::Happening;
 use crate::handler::Isolation;
 use crate::pipeline::Pipeline;
 
@@ -275,40 +274,36 @@ impl Fetcher {
     }
 
     fn lease(&self) -> Leasing {
-        let now = self.context.now();
-        let params = LeaseJobs {
-            pipeline: self.pipeline.name.clone(),
-            lane: self.lane,
-            worker: self.context.id,
-            definition: self.pipeline.definition().cloned(),
-            token: LeaseToken::new(now, self.context.redrive.chance.bits()),
-            limit: u32::try_from(self.wanted()).unwrap_or(u32::MAX),
-            until: now + self.pipeline.policy.lease,
-            gates: Vec::new(),
-            gates_seen: None,
-            freed: Vec::new(),
-            with_tried: self.pipeline.policy.proxies.is_choice(),
-            now,
-        };
-        let redrive = self.context.redrive.clone();
-        let limit = params.limit as usize;
+        let (context, pipeline, lane) = (Arc::clone(&self.context), self.pipeline.clone(), self.lane);
+        let limit = u32::try_from(self.wanted()).unwrap_or(u32::MAX);
         Box::pin(async move {
-            let leased = redrive.lease(params).await?;
+            let params = || {
+                let now = context.now();
+                LeaseJobs {
+                    pipeline: pipeline.name.clone(),
+                    lane,
+                    worker: context.id,
+                    definition: pipeline.definition().cloned(),
+                    token: LeaseToken::new(now, context.redrive.chance.bits()),
+                    limit,
+                    until: now + pipeline.policy.lease,
+                    gates: Vec::new(),
+                    gates_seen: None,
+                    freed: Vec::new(),
+                    with_tried: pipeline.policy.proxies.is_choice(),
+                    now,
+                }
+            };
+            let asked_at = context.now();
+            let leased = context.redrive.lease_when_possible(params).await?;
             // A short answer says when there is more; a full one that there may be more at once.
-            let next_due = if leased.jobs.len() < limit { leased.next_due } else { Some(now) };
+            let next_due = if leased.jobs.len() < limit as usize { leased.next_due } else { Some(asked_at) };
             Ok(LeasedJobs { next_due, ..leased })
         })
     }
 
     fn take_in(&mut self, leased: StoreResult<LeasedJobs>) -> Result<(), Error> {
-        let leased = match leased {
-            Ok(leased) => leased,
-            Err(StoreError::Busy { place, .. }) => {
-                self.context.tell(Happening::StoreLocked { place: place.to_string() });
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let leased = leased?;
         let now = self.context.now();
         self.paused = leased.paused;
         self.supply = match leased.next_due {

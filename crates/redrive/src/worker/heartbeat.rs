@@ -51,9 +51,15 @@ pub(super) fn next(context: &Context, lasts: Duration) -> Beat {
 
 /// Beats once, and learns which leases are lost.
 pub(super) async fn beat(context: &Context, lasts: Duration) -> Result<(), Error> {
-    let beat = next(context, lasts);
-    let (leases, now) = (beat.leases.clone(), beat.now);
-    let still: HashSet<_> = context.redrive.store.beat(beat).await?.into_iter().collect();
+    let store = &context.redrive.at_once;
+    // Made anew for each try: leases are extended from when it is answered.
+    let beat = || async {
+        let beat = next(context, lasts);
+        let (leases, now) = (beat.leases.clone(), beat.now);
+        Ok((leases, now, store.beat(beat).await?))
+    };
+    let (leases, now, still) = context.redrive.reach.call(|| store.trouble(), beat).await?;
+    let still: HashSet<_> = still.into_iter().collect();
     context.note_beat();
     for lease in &leases {
         match still.contains(lease) {

@@ -49,6 +49,7 @@ use self::reload::Source;
 use self::replays::Driver;
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::events::Happening;
 use crate::handler::Isolation;
 use crate::pipeline::{Pipeline, acquainted};
 
@@ -129,7 +130,7 @@ impl Task {
 pub(crate) async fn take_back(redrive: &Redrive, pipelines: &[Pipeline]) -> Result<(), Error> {
     let id = WorkerId::new(redrive.now(), redrive.chance.bits());
     let context = Context::new(redrive.clone(), id, pipelines);
-    reaper::reap(&context, pipelines, &[], redrive.now()).await?;
+    reaper::reap(&context, pipelines, &[], reaper::run_out_by(&context, redrive.now())).await?;
     let (workers, now) = (redrive.store.list_workers().await?, redrive.now());
     let silent = workers.iter().filter_map(WorkerView::remote_beat).filter(|beat| beat.is_forgotten(now));
     let silent: Vec<_> = silent.collect();
@@ -142,7 +143,7 @@ pub(crate) async fn take_back(redrive: &Redrive, pipelines: &[Pipeline]) -> Resu
 impl Worker {
     pub(crate) fn new(redrive: Redrive, id: WorkerId, pipelines: Vec<Pipeline>) -> Self {
         let pipelines = acquainted(pipelines);
-        let context = Arc::new(Context::new(redrive, id, &pipelines));
+        let context = Arc::new(Context::new(redrive.waiting(), id, &pipelines));
         Self { context, pipelines, task: Task::Queues, max_wait: None, source: None }
     }
 
@@ -209,7 +210,15 @@ impl Worker {
     async fn run_as_it_is(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
         let patience = self.patience(&until);
         let Self { context, pipelines, task, .. } = self;
-        begin(&context, &pipelines).await?;
+        let working = context.redrive.reach.work();
+        tokio::select! {
+            begun = begin(&context, &pipelines) => begun?,
+            // It has nothing yet: what it was about to note can stay unknown.
+            () = stop.cancelled() => {
+                working.leave();
+                return Ok(());
+            }
+        }
         let mut upkeep = JoinSet::new();
         upkeep.spawn(heartbeat::run(Arc::clone(&context), pipelines.clone()));
         upkeep.spawn(reaper::run(Arc::clone(&context), pipelines.clone()));
@@ -257,10 +266,17 @@ impl Worker {
                 Fetcher::new(Arc::clone(&context), pipeline, Lane::Queue, patience).fed_by(feeders, replayed.clone());
             work.spawn(fetcher.run(until.clone()));
         }
-        while !work.is_empty() {
+        let abandoned = context.abandoned();
+        tokio::pin!(abandoned);
+        let mut is_left = false;
+        while !work.is_empty() && !is_left {
             let (what, ended) = tokio::select! {
                 Some(ended) = work.join_next() => ("a pipeline's work", ended),
                 Some(ended) = upkeep.join_next() => ("a worker's upkeep", ended),
+                () = &mut abandoned => {
+                    is_left = true;
+                    continue;
+                }
                 else => break,
             };
             if let Err(panic) = ended {
@@ -268,6 +284,16 @@ impl Worker {
             }
         }
         upkeep.shutdown().await;
+        if is_left {
+            work.shutdown().await;
+            telling.stop();
+            working.leave();
+            if has_children {
+                strays::end_all(&context).await;
+            }
+            return leave_unsettled(&context);
+        }
+        drop(working);
         uploader::finish(&all).await;
         history::share(&context, &all).await;
         telling.share(&context).await;
@@ -282,18 +308,27 @@ impl Worker {
     }
 }
 
-/// Puts a worker on the list and takes back what dead ones left, before anything else is leased. A store that another process
-/// keeps locked is waited for.
+/// Ends without the store: says what is done again by others, when the leases of it are over.
+fn leave_unsettled(context: &Context) -> Result<(), Error> {
+    let jobs = context.leases().len();
+    if jobs > 0 {
+        context.tell(Happening::LeftUnsettled { jobs });
+    }
+    context.take_failure().map_or(Ok(()), Err)
+}
+
+/// Puts a worker on the list and takes back what dead ones left, before anything else is leased.
 async fn begin(context: &Context, pipelines: &[Pipeline]) -> Result<(), Error> {
     let defined = |pipeline: &Pipeline| Some((pipeline.name.clone(), pipeline.definition.clone()?));
+    let Redrive { at_once: store, reach, clock, .. } = &context.redrive;
     let attach = || {
         let beat = heartbeat::next(context, heartbeat::lease_of(pipelines));
         let definitions = pipelines.iter().filter_map(defined).collect();
-        context.redrive.store.attach_worker(AttachWorker { beat, definitions, uptime: context.redrive.clock.uptime() })
+        store.attach_worker(AttachWorker { beat, definitions, uptime: clock.uptime() })
     };
-    let looked = context.patiently(attach).await?;
+    let looked = reach.call(|| store.trouble(), attach).await?;
     context.note_beat();
     // What is to become old is measured by a clock that was looked at before: a jump shows only against an earlier look.
     chores::heed_jump(&looked);
-    context.patiently(|| reaper::reap_gone(context, pipelines)).await
+    reaper::reap_gone(context, pipelines).await
 }

@@ -45,11 +45,17 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
         }
         let back = set_back(believed_from, now + GRACE).is_some();
         last = now;
-        let run_out_by = if now >= believed_from || back { now } else { BEFORE_ALL };
+        let run_out_by = if now >= believed_from || back { run_out_by(&context, now) } else { BEFORE_ALL };
         if let Err(error) = watched.look(&context, &pipelines, passed, run_out_by).await {
             tracing::warn!(%error, "lost leases could not be taken back");
         }
     }
+}
+
+/// The time by which leases may have run out: none has while the store does not answer, nor before who lives had the time to extend its
+/// own, and by none of the clocks that its holder may go by.
+pub(super) fn run_out_by(context: &Context, now: Timestamp) -> Timestamp {
+    if context.redrive.reach.is_forgiving() { BEFORE_ALL } else { now - context.redrive.clock.grace() }
 }
 
 /// What this worker has seen of the others.
@@ -78,7 +84,8 @@ impl Watched {
     ) -> Result<(), Error> {
         self.unanswered = if context.take_beaten() { Duration::ZERO } else { self.unanswered + passed };
         let workers = context.redrive.store.list_workers().await?;
-        let counts = if self.unanswered <= BEAT_EVERY * 2 { passed } else { Duration::ZERO };
+        let watches = self.unanswered <= BEAT_EVERY * 2 && !context.redrive.reach.is_forgiving();
+        let counts = if watches { passed } else { Duration::ZERO };
         let silent = self.silences.look(workers.iter().filter_map(WorkerView::unproven_beat), counts);
         let gone_by = self.remote.look(workers.iter().filter_map(WorkerView::remote_beat), counts);
         reap(context, pipelines, &silent, run_out_by).await?;

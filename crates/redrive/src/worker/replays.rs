@@ -205,7 +205,7 @@ impl Driver {
         let redrive = &self.context.redrive;
         let known = Known { pipelines: &self.pipelines, alone: false };
         while !self.context.stop.is_cancelled() {
-            match self.context.patiently(|| drive::step(redrive, known, &replay)).await? {
+            match drive::step(redrive, known, &replay).await? {
                 Stepped::Wait(None) => break,
                 Stepped::Wait(Some(at)) => {
                     found.again = Some(found.again.map_or(at, |again| again.min(at)));
@@ -268,7 +268,7 @@ impl Driver {
                     now,
                 };
                 let store = &self.context.redrive.store;
-                let mine = self.context.patiently(|| store.claim_auto_replay(claim.clone())).await?;
+                let mine = store.claim_auto_replay(claim).await?;
                 self.turns.insert(turn, now + if mine { policy.every } else { policy.every.min(ASK_AGAIN) });
                 if mine {
                     self.begin(&pipeline, policy, now).await?;
@@ -306,7 +306,7 @@ impl Driver {
         let pipelines = BTreeSet::from([pipeline.name.clone()]);
         let redrive = &self.context.redrive;
         let id = ReplayId::new(now, redrive.chance.bits());
-        let opened = self.context.patiently(|| redrive.open_replay(id, new.clone(), pipelines.clone())).await?;
+        let opened = redrive.open_replay(id, new, pipelines).await?;
         if let Some(replay) = opened {
             let (pipeline, letters) = (pipeline.name.clone(), replay.progress.total);
             self.context.tell(Happening::ReplayBegun { pipeline, replay: replay.id, letters });

@@ -14,7 +14,7 @@ use redrive_store::contract::{SettleJobs, Settled};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::context::Context;
 use super::heartbeat;
@@ -32,7 +32,7 @@ const BATCH_MAX: usize = 256;
 const KEPT_AGAIN_MAX: u32 = 3;
 
 /// How long results may take to be written when everything is to be returned at once.
-const HURRIED: Duration = Duration::from_secs(1);
+pub(super) const HURRIED: Duration = Duration::from_secs(1);
 
 /// A job that has come to an end, one way or another.
 pub(super) struct Ended {
@@ -72,7 +72,7 @@ struct Decided {
 /// A handle to the task that settles the jobs of one pipeline.
 pub(super) struct Settler {
     ended: UnboundedSender<Ended>,
-    task: JoinHandle<()>,
+    task: AbortOnDropHandle<()>,
     progress: Arc<Progress>,
 }
 
@@ -91,7 +91,7 @@ impl Settler {
         let (ended, waiting) = unbounded_channel();
         let progress = Arc::<Progress>::default();
         let work = Settling { context, pipeline, patience, progress: Arc::clone(&progress) };
-        Self { ended, task: tokio::spawn(work.run(waiting)), progress }
+        Self { ended, task: AbortOnDropHandle::new(tokio::spawn(work.run(waiting))), progress }
     }
 
     /// Notes that so many jobs were leased, which it will have to settle.
@@ -276,8 +276,12 @@ impl Settling {
         }
     }
 
-    /// Asks whose the jobs are whose leases have run out by this worker's own account: it may have been suspended.
+    /// Asks whose the jobs are whose leases have run out by this worker's own account: it may have been suspended, or the store away. While
+    /// it is, nobody can tell.
     async fn look_after_late_leases(&self, batch: &[Ended]) {
+        if batch.iter().any(|ended| ended.result.is_some()) {
+            self.context.redrive.reach.back().await;
+        }
         let now = self.context.now();
         let late = |ended: &Ended| ended.result.is_some() && self.context.is_late(&ended.job.lease, now);
         if batch.iter().any(late)
@@ -350,8 +354,8 @@ impl Settling {
         }
     }
 
-    /// Settles once. While another process keeps the store locked the settlements wait; if it fails, the leases stay behind
-    /// and the jobs are taken back by whoever comes next.
+    /// Settles once. While the store does not answer the settlements wait; if it fails, the leases stay behind and the jobs are taken
+    /// back by whoever comes next.
     async fn try_store(&self, settlements: Vec<Settlement>) -> Option<Vec<Settled>> {
         let params = SettleJobs {
             settlements,
@@ -361,7 +365,7 @@ impl Settling {
             now: self.context.now(),
         };
         let (redrive, policy) = (&self.context.redrive, &self.pipeline.policy.breaker);
-        let answered = self.context.patiently(|| redrive.settle(policy, params.clone())).await;
+        let answered = redrive.settle(policy, params).await;
         answered.map_err(|error| self.context.fail(error.into())).ok()
     }
 }

@@ -16,6 +16,9 @@ pub trait ClockStore {
     /// Takes in a look at the clock, as `redrive_core::clock` decides, and keeps it for who looks next, in whatever process.
     async fn look_at_clock(&self, params: LookAtClock) -> Result<LookedAtClock>;
 
+    /// What time it is where the store is, if that is a machine of its own: all who share it go by its clock.
+    async fn server_time(&self) -> Result<Option<Timestamp>>;
+
     /// Pulls in due times of a pipeline's queued jobs that are further away than any wait they can have been given, and leases
     /// that last longer than a lease does; says how many jobs. At most a bounded number at once.
     async fn mend_due_times(&self, params: MendDueTimes) -> Result<u64>;

@@ -10,7 +10,7 @@ use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 
 /// Counters and their proof.
 #[async_trait]
@@ -34,6 +34,12 @@ pub trait LedgerStore {
 
     /// What this backend can do beyond the contract.
     fn capabilities(&self) -> Capabilities;
+
+    /// What keeps the store from answering calls that it has taken and can neither finish nor refuse, if anything does: a commit was
+    /// sent, and whether it took place is known only when it answers again. Calls that it has not begun are refused instead.
+    fn trouble(&self) -> Option<StoreError> {
+        None
+    }
 }
 
 /// Gives space back.

@@ -157,9 +157,7 @@ async fn keep_hearing(target: Target, id: WorkerId, bell: Weak<Bell>, mut opened
             }
             Err(fault) => tracing::debug!(?fault, "changes by others are not heard"),
         }
-        if !patience.rest().await {
-            patience = Patience::default();
-        }
+        patience.rest().await;
     }
 }
 

@@ -24,6 +24,10 @@ impl ClockStore for PostgresStore {
         self.write(params, |batch, params| Box::pin(look(batch, params.now, params.uptime.as_ref()))).await
     }
 
+    async fn server_time(&self) -> Result<Option<Timestamp>> {
+        self.read((), |conn, (): &()| Box::pin(server_time(conn))).await.map(Some)
+    }
+
     async fn mend_due_times(&self, params: MendDueTimes) -> Result<u64> {
         let late = self.read(params.clone(), run!(find_late)).await?;
         if late.is_empty() && !self.read(params.clone(), run!(has_long_leases)).await? {
@@ -31,6 +35,11 @@ impl ClockStore for PostgresStore {
         }
         self.write_about(Topic::Jobs, (late, params), run!(mend_all)).await
     }
+}
+
+async fn server_time(conn: &Conn) -> Result<Timestamp, Fault> {
+    conn.query_one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", args![], |row| rows::time(row, 0))
+        .await
 }
 
 /// Takes in a look at the clock.

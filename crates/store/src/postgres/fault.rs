@@ -68,7 +68,8 @@ impl Fault {
         self.code().is_some_and(|code| [SqlState::PROTOCOL_VIOLATION, SqlState::FEATURE_NOT_SUPPORTED].contains(code))
     }
 
-    /// Whether nothing can be written on this connection; on another it may be possible.
+    /// Whether nothing can be written on this connection, to a server that follows another: on the next it may be possible, or when it is
+    /// promoted.
     pub(super) fn is_read_only(&self) -> bool {
         self.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
     }
@@ -82,7 +83,7 @@ impl Fault {
     pub(super) fn is_lost(&self) -> bool {
         match self {
             Self::Sql(error) => match error.code() {
-                Some(code) => LOST.iter().any(|class| code.code().starts_with(class)),
+                Some(code) => LOST.iter().any(|class| code.code().starts_with(class)) || self.is_read_only(),
                 // What fails without the server's word failed on the way, unless a value could not be written or read.
                 None => error.is_closed() || error.source_is_io(),
             },
@@ -113,9 +114,7 @@ impl Fault {
             (Self::Store(error), _) => error,
             (_, Some(code)) if code.code() == copies::REFUSED => copies::refusal(&place, &message),
             (_, Some(SqlState::DISK_FULL)) => StoreError::DiskFull { place },
-            (_, Some(SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::INSUFFICIENT_PRIVILEGE)) => {
-                StoreError::ReadOnly { place, why: message }
-            }
+            (_, Some(SqlState::INSUFFICIENT_PRIVILEGE)) => StoreError::ReadOnly { place, why: message },
             _ => StoreError::Database { place, message },
         }
     }

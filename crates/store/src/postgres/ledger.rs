@@ -41,6 +41,10 @@ impl LedgerStore for PostgresStore {
         Err(StoreError::Unsupported { place: self.target.place.clone(), what: "a copy in a file" })
     }
 
+    fn trouble(&self) -> Option<StoreError> {
+        self.writer.trouble()
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { snapshot: true, text_index: false, instant_presence: false }
     }

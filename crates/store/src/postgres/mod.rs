@@ -3,7 +3,7 @@
 //! - `address`: where it is, as users of libpq write it; `connect`: opening connections; `conn`: asking on one; `watch`: noticing one
 //!   that went silent; `sql`: values and rows
 //! - `schema`: tables and their versions
-//! - `writer`: the one connection that writes, with group commit; `batch`: one of its transactions; `patience`: waiting for a server
+//! - `writer`: the one connection that writes, with group commit; `operations`: what waits for it; `batch`: one of its transactions; `patience`: waiting for a server
 //! - `readers`: reading beside the writer; `bells`: telling other processes what was written, and hearing of it
 //! - one file per noun of the contract; `rows`: from rows to types; `conditions`: from filters to SQL; `fault`: errors on their
 //!   way out
@@ -43,6 +43,7 @@ mod leader;
 mod leases;
 mod leasing;
 mod ledger;
+mod operations;
 mod outcomes;
 mod patience;
 mod payloads;
@@ -78,10 +79,11 @@ use self::batch::Batch;
 use self::bells::Bells;
 use self::connect::Target;
 use self::fault::Fault;
+use self::operations::Share;
 use self::patience::Patience;
 use self::readers::Readers;
 use self::sql::Conn;
-use self::writer::{Share, Writer};
+use self::writer::Writer;
 use crate::contract::Topic;
 use crate::error::Result;
 use crate::location::Options;
@@ -110,16 +112,17 @@ impl PostgresStore {
     /// if asked to. It is in the schema `namespace`, or else in the one that the address names, or else in `redrive`.
     pub async fn open(url: &str, namespace: Option<&str>, options: Options) -> Result<Self> {
         let target = Target::from(Address::of(url, namespace)?);
-        let (id, mut patience) = (process_id(), Patience::default());
+        let (id, mut patience) = (process_id(), Patience::of(options.patience));
         let (conn, written) = loop {
             match prepare(&target, id, options).await {
-                Err(fault) if (fault.is_lost() || fault.is_crossed()) && patience.rest().await => {}
-                prepared => break prepared.map_err(|fault| fault.into_store_error(&target.place))?,
+                Ok(prepared) => break prepared,
+                Err(fault) if patience.rest_after(&fault).await => {}
+                Err(fault) => return Err(fault.into_store_error(&target.place)),
             }
         };
         let bells = Arc::new(Bells::new(target.clone(), id, written));
-        let writer = Writer::start(target.clone(), conn, id, Arc::clone(&bells));
-        Ok(Self { writer, readers: Readers::new(target.clone()), bells, target })
+        let writer = Writer::start(target.clone(), conn, id, (Arc::clone(&bells), options.patience));
+        Ok(Self { writer, readers: Readers::new(target.clone(), options.patience), bells, target })
     }
 
     /// The same store, which tells no other process of what it writes: they look by themselves, every few seconds.

@@ -1,6 +1,7 @@
 //! Reading, on connections of its own, each time in one view of the database.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
@@ -19,11 +20,12 @@ pub(super) struct Readers {
     target: Target,
     idle: Mutex<Vec<Conn>>,
     free: Semaphore,
+    patience: Duration,
 }
 
 impl Readers {
-    pub(super) fn new(target: Target) -> Self {
-        Self { target, idle: Mutex::default(), free: Semaphore::new(READERS_MAX) }
+    pub(super) fn new(target: Target, patience: Duration) -> Self {
+        Self { target, idle: Mutex::default(), free: Semaphore::new(READERS_MAX), patience }
     }
 
     async fn take(&self) -> Result<Conn, Fault> {
@@ -46,7 +48,7 @@ impl Readers {
         F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T>,
     {
         let _free = self.free.acquire().await.map_err(|_| StoreError::Closed)?;
-        let mut patience = Patience::default();
+        let mut patience = Patience::of(self.patience);
         loop {
             let fault = match self.try_read(params, &run).await {
                 Ok(value) => return Ok(value),
@@ -56,7 +58,7 @@ impl Readers {
                 let what = "what was asked, which takes longer than the server's statement_timeout,".to_owned();
                 return Err(StoreError::TooBroad { what });
             }
-            if !(fault.is_lost() || fault.is_crossed()) || !patience.rest().await {
+            if !patience.rest_after(&fault).await {
                 return Err(fault.into_store_error(&self.target.place));
             }
         }

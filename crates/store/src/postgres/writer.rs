@@ -12,7 +12,8 @@
 //! Operations that look at more than the jobs in their hands have the store to themselves: they hold the store's lock alone, the
 //! others share it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use redrive_core::ids::WorkerId;
 use tokio::sync::{mpsc, oneshot};
@@ -22,8 +23,9 @@ use super::batch::{Batch, Known};
 use super::bells::Bells;
 use super::connect::Target;
 use super::copies;
-use super::enqueuing::{self, Enqueue};
+use super::enqueuing::Enqueue;
 use super::fault::Fault;
+use super::operations::{Call, Enqueuing, Group, Operation, Share, accept_together, answer};
 use super::patience::Patience;
 use super::sql::{Conn, args};
 use crate::contract::{Change, EnqueuedJob, Topic};
@@ -32,131 +34,35 @@ use crate::error::{Result, StoreError};
 /// At most so many operations share a transaction.
 const GROUP_MAX: usize = 512;
 
-/// How an operation shares the store with those of other processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Share {
-    /// It locks what it works on.
-    Beside,
-    /// It has the store to itself.
-    Alone,
-    /// So has what copies the store, or fills it: nobody else may write then.
-    Copying,
-}
-
-impl Share {
-    /// How operations of one transaction share the store.
-    fn of(group: &Group) -> Self {
-        let (mut share, mut all_copy) = (Self::Beside, true);
-        for operation in group {
-            match operation.share() {
-                Self::Beside => all_copy = false,
-                Self::Alone => (share, all_copy) = (Self::Alone, false),
-                Self::Copying => share = Self::Alone,
-            }
-        }
-        if all_copy { Self::Copying } else { share }
-    }
-}
-
-/// An operation that waits for the writer.
-trait Operation: Send {
-    fn apply<'a>(&'a mut self, batch: &'a mut Batch) -> Running<'a, ()>;
-    fn share(&self) -> Share;
-    /// If it enqueues: callers that wait at the same time are served together, before the others.
-    fn enqueuing(&mut self) -> Option<&mut Enqueuing> {
-        None
-    }
-    fn answer(self: Box<Self>, committed: Result<()>);
-}
-
-struct Call<P, T, F> {
-    /// What it is about, if it changes anything.
-    about: Option<Topic>,
-    share: Share,
-    params: P,
-    run: F,
-    value: Option<T>,
-    reply: oneshot::Sender<Result<T>>,
-}
-
-impl<P, T, F> Operation for Call<P, T, F>
-where
-    P: Send + Sync,
-    T: Send,
-    F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync,
-{
-    fn apply<'a>(&'a mut self, batch: &'a mut Batch) -> Running<'a, ()> {
-        Box::pin(async move {
-            let before = batch.conn().changed();
-            self.value = Some((self.run)(batch, &self.params).await?);
-            if let Some(topic) = self.about.filter(|_| batch.conn().changed() != before) {
-                batch.touch(topic);
-            }
-            Ok(())
-        })
-    }
-
-    fn share(&self) -> Share {
-        self.share
-    }
-
-    fn answer(self: Box<Self>, committed: Result<()>) {
-        let Self { value, reply, .. } = *self;
-        let answer = committed.and_then(|()| value.ok_or(StoreError::Closed));
-        // The caller may have gone away; the effect is durable all the same.
-        let _ = reply.send(answer);
-    }
-}
-
-/// Jobs that are to be accepted.
-struct Enqueuing {
-    asked: Enqueue,
-    accepted: Vec<EnqueuedJob>,
-    reply: oneshot::Sender<Result<Vec<EnqueuedJob>>>,
-}
-
-impl Operation for Enqueuing {
-    fn apply<'a>(&'a mut self, _: &'a mut Batch) -> Running<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn share(&self) -> Share {
-        Share::Beside
-    }
-
-    fn enqueuing(&mut self) -> Option<&mut Enqueuing> {
-        Some(self)
-    }
-
-    fn answer(self: Box<Self>, committed: Result<()>) {
-        let Self { accepted, reply, .. } = *self;
-        let _ = reply.send(committed.map(|()| accepted));
-    }
-}
-
-/// Accepts the jobs of all that enqueue.
-async fn accept_together(batch: &mut Batch, group: &mut Group) -> Result<(), Fault> {
-    let mut callers: Vec<&mut Enqueuing> = group.iter_mut().filter_map(|operation| operation.enqueuing()).collect();
-    let asked: Vec<&Enqueue> = callers.iter().map(|caller| &caller.asked).collect();
-    let answers = enqueuing::enqueue_all(batch, &asked).await?;
-    for (caller, answer) in callers.iter_mut().zip(answers) {
-        caller.accepted = answer;
-    }
-    Ok(())
-}
-
 /// A handle to the writer. Once it is dropped, what waits is finished and the connection closed.
 pub(super) struct Writer {
     operations: mpsc::UnboundedSender<Box<dyn Operation>>,
+    trouble: Arc<Mutex<Option<StoreError>>>,
 }
 
 impl Writer {
-    pub(super) fn start(target: Target, conn: Conn, id: WorkerId, bells: Arc<Bells>) -> Self {
+    pub(super) fn start(target: Target, conn: Conn, id: WorkerId, (bells, patience): (Arc<Bells>, Duration)) -> Self {
         let (operations, waiting) = mpsc::unbounded_channel();
-        let work =
-            Work { target, conn: Some(Arc::new(conn)), id, group: 0, is_noted: false, known: Known::default(), bells };
-        tokio::spawn(work.run(waiting));
-        Self { operations }
+        let trouble = Arc::<Mutex<_>>::default();
+        let work = Work {
+            target,
+            waiting,
+            conn: Some(Arc::new(conn)),
+            id,
+            group: 0,
+            is_noted: false,
+            known: Known::default(),
+            bells,
+            patience,
+            trouble: Arc::clone(&trouble),
+        };
+        tokio::spawn(work.run());
+        Self { operations, trouble }
+    }
+
+    /// Why a group that was sent is not answered, if one is not.
+    pub(super) fn trouble(&self) -> Option<StoreError> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Runs `run` inside a transaction and answers once it is durable. It may run more than once, and must check what it can refuse
@@ -190,6 +96,7 @@ struct Applied {
 
 struct Work {
     target: Target,
+    waiting: mpsc::UnboundedReceiver<Box<dyn Operation>>,
     conn: Option<Arc<Conn>>,
     /// Under which name this process notes what it wrote.
     id: WorkerId,
@@ -199,16 +106,18 @@ struct Work {
     is_noted: bool,
     known: Known,
     bells: Arc<Bells>,
+    /// For how long a server that does not answer is waited for with what was not sent.
+    patience: Duration,
+    /// Why what was sent is not answered.
+    trouble: Arc<Mutex<Option<StoreError>>>,
 }
 
-type Group = [Box<dyn Operation>];
-
 impl Work {
-    async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Box<dyn Operation>>) {
-        while let Some(first) = waiting.recv().await {
+    async fn run(mut self) {
+        while let Some(first) = self.waiting.recv().await {
             let mut group = vec![first];
             while group.len() < GROUP_MAX
-                && let Ok(next) = waiting.try_recv()
+                && let Ok(next) = self.waiting.try_recv()
             {
                 group.push(next);
             }
@@ -234,27 +143,48 @@ impl Work {
     /// Writes a group, on as many connections as that takes; says which of its operations were refused.
     async fn write(&mut self, group: &mut Group) -> Result<Vec<Option<StoreError>>> {
         self.group += 1;
-        let mut patience = Patience::default();
+        let mut patience = Patience::of(self.patience);
         let mut unanswered: Option<Applied> = None;
         loop {
             let fault = match self.try_write(group, &mut unanswered).await {
                 Ok(applied) => {
+                    self.set_trouble(None);
                     self.bells.ring(applied.change);
                     return Ok(applied.refusals);
                 }
                 Err(fault) => fault,
             };
             self.known.forget();
-            if fault.is_lost() || fault.is_read_only() {
+            if fault.is_lost() {
                 self.conn = None;
             } else {
                 self.roll_back().await;
             }
-            if !(fault.is_lost() || fault.is_crossed()) || !patience.rest().await {
+            let is_wanted = group.iter().any(|operation| !operation.is_abandoned());
+            if unanswered.is_some() && is_wanted {
+                // It may have taken place: nobody can be told before that is known.
+                self.wait_for_server(fault, &mut patience).await;
+            } else if !patience.rest_after(&fault).await {
+                self.set_trouble(None);
                 let error = fault.into_store_error(&self.target.place);
                 return Err(if unanswered.is_some() { error.unanswered() } else { error });
             }
         }
+    }
+
+    /// Rests while something that was sent is not answered. Who waited for long enough behind it is refused: it was not sent.
+    async fn wait_for_server(&mut self, fault: Fault, patience: &mut Patience) {
+        let is_over = patience.is_over_for(&fault);
+        let error = fault.into_store_error(&self.target.place);
+        self.set_trouble(Some(error.clone()));
+        while is_over && let Ok(operation) = self.waiting.try_recv() {
+            operation.answer(Err(error.clone()));
+        }
+        patience.rest().await;
+    }
+
+    fn set_trouble(&self, trouble: Option<StoreError>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
     async fn try_write(&mut self, group: &mut Group, unanswered: &mut Option<Applied>) -> Result<Applied, Fault> {
@@ -384,16 +314,5 @@ impl Work {
         if let Some(conn) = self.conn.as_ref().filter(|_| self.is_noted) {
             let _ = conn.execute(&format!("DELETE FROM {schema}.sender WHERE id = $1"), args![self.id]).await;
         }
-    }
-}
-
-fn answer(group: Vec<Box<dyn Operation>>, written: Result<Vec<Option<StoreError>>>) {
-    match written {
-        Ok(refusals) => {
-            for (operation, refused) in group.into_iter().zip(refusals) {
-                operation.answer(refused.map_or(Ok(()), Err));
-            }
-        }
-        Err(error) => group.into_iter().for_each(|operation| operation.answer(Err(error.clone()))),
     }
 }

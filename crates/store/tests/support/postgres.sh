@@ -1,9 +1,9 @@
 #!/bin/sh
-# postgres.sh FOLDER BIN LOCK: runs a PostgreSQL server in a folder of its own, reached by a socket there and by nothing else, for as
-# long as anybody holds a lock on the file LOCK. Then the server is ended and the folder removed. If this process is killed, the
-# server ends by itself; if the server is killed, it comes back.
+# postgres.sh FOLDER BIN LOCK [ADDRESSES]: runs a PostgreSQL server in a folder of its own, reached by a socket there, and by the network at
+# ADDRESSES if there are any, for as long as anybody holds a lock on the file LOCK. Then the server is ended and the folder removed. If
+# this process is killed, the server ends by itself; if the server is killed, it comes back, unless there is a file `held` in FOLDER.
 set -u
-folder=$1 bin=$2 lock=$3
+folder=$1 bin=$2 lock=$3 addresses=${4:-}
 exec 9>>"$lock"
 cd "$folder" || exit 1
 as="setpriv --pdeathsig QUIT"
@@ -17,8 +17,9 @@ if [ "$(id -u)" = 0 ]; then
 fi
 # The lock is not for the server: it would keep itself.
 $as "$bin/initdb" -D data -U redrive -A trust -E UTF8 --locale=C 9>&- || exit 1
-setpriv --pdeathsig KILL sh -c 'while :; do "$@"; sleep 0.1; done' again \
-  $as "$bin/postgres" -D data -k "$folder" -c listen_addresses= -c fsync=on -c max_connections=200 -c shared_buffers=64MB 9>&- &
+[ -z "$addresses" ] || echo 'host all all 0.0.0.0/0 trust' >>data/pg_hba.conf
+setpriv --pdeathsig KILL sh -c 'while :; do [ -e held ] || "$@"; sleep 0.1; done' again \
+  $as "$bin/postgres" -D data -k "$folder" -c listen_addresses="$addresses" -c fsync=on -c max_connections=200 -c shared_buffers=64MB 9>&- &
 server=$!
 idle=0
 while [ $idle -lt 10 ]; do

@@ -69,19 +69,21 @@ fn programs() -> PathBuf {
 
 /// Starts the server that all share.
 fn start_shared() -> PathBuf {
-    let folder = start(&Path::new(STATE).join("postgres.lock"));
+    let folder = start(&Path::new(STATE).join("postgres.lock"), (Command::new("env"), ""));
     std::fs::write(Path::new(STATE).join("postgres.folder"), folder.as_os_str().as_encoded_bytes()).expect("noted");
     folder
 }
 
-/// Starts a server that runs as long as anybody holds the lock.
+/// Starts a server that runs as long as anybody holds the lock, by a command that is given another; it listens at these addresses, beside
+/// its socket.
 #[expect(clippy::zombie_processes, reason = "the server outlives this process, for those that come after it")]
-fn start(lock: &Path) -> PathBuf {
+fn start(lock: &Path, (mut within, addresses): (Command, &str)) -> PathBuf {
     let folder = tempfile::Builder::new().prefix("redrive-postgres-").tempdir().expect("a folder").keep();
     let log = File::create(folder.join("log")).expect("a log");
-    let mut watchdog = Command::new("setsid")
-        .args(["sh", "-c", include_str!("postgres.sh"), "postgres.sh"])
+    let mut watchdog = within
+        .args(["setsid", "sh", "-c", include_str!("postgres.sh"), "postgres.sh"])
         .args([folder.as_path(), &programs(), lock])
+        .arg(addresses)
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a log"))
         .stderr(log)
@@ -108,9 +110,33 @@ pub struct OwnServer {
 impl OwnServer {
     /// Starts it.
     pub fn start() -> Self {
+        Self::start_within(Command::new("env"), "")
+    }
+
+    /// Starts it by a command that is given another, such as one that enters a network of its own, where it listens at some addresses.
+    pub fn start_within(within: Command, addresses: &str) -> Self {
         let lock = tempfile::NamedTempFile::new().expect("a file for a lock");
         lock.as_file().lock_shared().expect("a lock");
-        Self { folder: start(lock.path()), _lock: lock }
+        Self { folder: start(lock.path(), (within, addresses)), _lock: lock }
+    }
+
+    /// The folder in which its socket is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Keeps it from coming back once it is stopped, or no longer does.
+    pub fn hold(&self, is_held: bool) {
+        let held = self.folder.join("held");
+        match is_held {
+            true => drop(File::create(held).expect("held")),
+            false => std::fs::remove_file(held).expect("let go"),
+        }
+    }
+
+    /// Whether it takes connections.
+    pub fn answers(&self) -> bool {
+        answers(&self.folder)
     }
 
     /// How it is reached.

@@ -37,7 +37,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
         return Err(usage("--json prints one document at the end: say where results go, with --out FILE"));
     }
     let tasks = feed::open(&args.tasks)?;
-    let redrive = setting.redrive().await?;
+    let redrive = setting.redrive_to_work().await?;
     let naming = feed::naming(setting, &redrive, &name, &args.tasks, &tasks).await?;
     feed::check(&args.tasks, &tasks, &redrive, &naming)?;
     let before = Before::now(&redrive, &name).await?;

@@ -15,6 +15,9 @@ use crate::output::progress::Progress;
 /// How often the progress is read if nothing happens in this process.
 const SHOW_ANYWAY: Duration = Duration::from_secs(1);
 
+/// How long reading it may take before it is looked what keeps the store from answering.
+const READ_MAX: Duration = Duration::from_secs(2);
+
 /// What a run works with.
 pub struct Run<'a> {
     pub redrive: &'a Redrive,
@@ -103,12 +106,17 @@ impl Run<'_> {
             let (mut events, mut shown_at) = (redrive.events().listen(), Instant::now());
             loop {
                 tokio::time::sleep(progress.every()).await;
+                if let Some(away) = redrive.away() {
+                    progress.show_waiting(&away);
+                    continue;
+                }
                 // Where nothing happens nothing is read, but for what other processes do.
                 if events.skip() == 0 && shown_at.elapsed() < SHOW_ANYWAY {
                     continue;
                 }
                 shown_at = Instant::now();
-                if let (Ok(ledger), Ok(held)) = (redrive.ledger(name).await, redrive.list_breakers(Some(name)).await) {
+                let read = async { (redrive.ledger(name).await, redrive.list_breakers(Some(name)).await) };
+                if let Ok((Ok(ledger), Ok(held))) = tokio::time::timeout(READ_MAX, read).await {
                     progress.show(ledger, &held, &running, redrive.now());
                 }
             }

@@ -30,8 +30,13 @@ pub async fn run(redrive: &Redrive, as_json: bool) -> Result<Exit> {
     let mut changes = redrive.store().changes();
     let mut resized = signal(SignalKind::window_change())?;
     let (mut shown, on_screen) = (None, io::stdout().is_terminal());
+    // Who leaves it open wants to see when the store is back.
+    let _waiting = redrive.keep_waiting();
     loop {
-        let status = redrive.status().await?;
+        let status = tokio::select! {
+            status = redrive.status() => status?,
+            () = stop.cancelled() => return Ok(Exit::Ok),
+        };
         let essence = essence(&status);
         let is_news = shown.as_ref() != Some(&essence);
         match (as_json, on_screen) {

@@ -1,0 +1,348 @@
+//! Whether the store answers. Every call passes through here: one that finds that it does not is tried again, with growing rests, for as
+//! long as it is worth it for who waits. What is waited for is told once, and once when it is over.
+//!
+//! A command waits for half a minute. Where a worker runs, nothing gives up: calls come back when the store does. What a call is about
+//! must not depend on when that is; where it does (leases, heartbeats) it is made anew for each try.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use redrive_core::outages::{FORGIVEN_FOR, Obstacle, SAID_AFTER, Waiter, rest};
+use redrive_store::decorated::{Decorated, Layer, Rows};
+use redrive_store::{Location, Options, Result, Store, StoreError};
+use tokio::sync::watch;
+
+use crate::chance::{Chance, SystemChance};
+use crate::clock::{Clock, SystemClock};
+use crate::events::{Events, Happening};
+
+/// How often it is looked why a call is not answered.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a call rests at least before it takes an answer that another got for a reason to try again.
+const REST_MIN: Duration = Duration::from_millis(250);
+
+/// After so long without any answer, while something waits, nothing is answered at all.
+const SILENT_AFTER: Duration = Duration::from_secs(2);
+
+/// Whether a store answers, as far as is known in this process.
+pub(crate) struct Reach {
+    events: Events,
+    outage: Mutex<Option<Outage>>,
+    /// Whether anything waits: asked with every call.
+    is_waited_for: AtomicBool,
+    /// When the last outage ended that was long enough to be spoken of.
+    over_at: Mutex<Option<Instant>>,
+    waiters: watch::Sender<Waiters>,
+    /// Sent when something is answered during an outage, and when one begins or ends.
+    changed: watch::Sender<()>,
+}
+
+/// An outage that is not over.
+struct Outage {
+    since: Instant,
+    place: String,
+    why: String,
+    is_told: bool,
+    /// Whether a call that waited was answered: it ends then, rather than for want of anybody who waits.
+    is_answered: bool,
+    /// When anything was last answered meanwhile: what waits may wait for something of its own, such as a lock.
+    answered_at: Option<Instant>,
+    /// Calls that wait. It is over when none is left.
+    waiting: usize,
+}
+
+/// Who waits in this process.
+#[derive(Clone, Copy, Default)]
+struct Waiters {
+    workers: usize,
+    /// Whether the last worker that was here had no time left to wait.
+    has_left: bool,
+}
+
+/// A store that does not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Away {
+    /// Where it is.
+    pub place: String,
+    /// What was last wrong.
+    pub why: String,
+    /// For how long it has not answered.
+    pub lasts: Duration,
+}
+
+impl Reach {
+    pub(crate) fn new(events: Events) -> Self {
+        Self {
+            events,
+            outage: Mutex::default(),
+            is_waited_for: AtomicBool::new(false),
+            over_at: Mutex::default(),
+            waiters: watch::channel(Waiters::default()).0,
+            changed: watch::channel(()).0,
+        }
+    }
+
+    /// A store of which every call passes through here, and waits as this one does, or else as whoever is in this process.
+    pub(crate) fn around(self: &Arc<Self>, store: &Arc<dyn Store>, waiter: Option<Waiter>) -> Arc<dyn Store> {
+        let patient = Patient { reach: Arc::clone(self), store: Arc::clone(store), waiter };
+        Decorated::around(Arc::clone(store), &Arc::new(patient))
+    }
+
+    /// Opens a store. A server that takes its time is waited for too: nobody can tell yet what is wrong with it.
+    pub(crate) async fn open(&self, location: &Location, options: Options) -> Result<Arc<dyn Store>> {
+        let begun = Instant::now();
+        let silent = async {
+            if !location.is_shared() {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(SAID_AFTER).await;
+            let waits = Waits::begin(self, begun);
+            waits.note(&location.to_string(), "it has not answered yet");
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            opened = self.call(|| None, || location.open(options.impatient())) => opened,
+            () = silent => unreachable!("it waits for ever"),
+        }
+    }
+
+    fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is waited for, if it is for long enough to be spoken of.
+    pub(crate) fn away(&self) -> Option<Away> {
+        let outage = self.outage();
+        let Outage { since, place, why, is_told, .. } = outage.as_ref()?;
+        is_told.then(|| Away { place: place.clone(), why: why.clone(), lasts: since.elapsed() })
+    }
+
+    /// Whether anything waits for the store.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.is_waited_for.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing at all is answered.
+    pub(crate) fn is_away(&self) -> bool {
+        let is_silent = |outage: &Outage| outage.answered_at.is_none_or(|at| at.elapsed() >= SILENT_AFTER);
+        self.is_waited_for() && self.outage().as_ref().is_some_and(is_silent)
+    }
+
+    /// Returns when something is answered.
+    pub(crate) async fn back(&self) {
+        let mut changed = self.changed.subscribe();
+        while self.is_away() {
+            // The sender is here.
+            let _ = changed.changed().await;
+        }
+    }
+
+    /// Whether there is an outage, or was one so lately that others may not have come back from it yet.
+    pub(crate) fn is_forgiving(&self) -> bool {
+        let over_at = *self.over_at.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_away() || over_at.is_some_and(|at| at.elapsed() < FORGIVEN_FOR)
+    }
+
+    /// Notes that a worker runs in this process, for as long as that is kept: nothing gives up.
+    pub(crate) fn work(self: &Arc<Self>) -> Working {
+        self.waiters.send_modify(|waiters| *waiters = Waiters { workers: waiters.workers + 1, has_left: false });
+        Working(Arc::clone(self))
+    }
+
+    fn waiter(&self) -> Waiter {
+        match *self.waiters.borrow() {
+            Waiters { workers: 1.., .. } => Waiter::Worker,
+            Waiters { has_left: true, .. } => Waiter::Leaving,
+            Waiters { .. } => Waiter::Command,
+        }
+    }
+
+    /// Calls a store until it answers, or that is not worth waiting for any more. `stuck` says why a call that was taken is not answered.
+    pub(crate) async fn call<T, F>(&self, stuck: impl Fn() -> Option<StoreError>, call: impl Fn() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        self.call_for(None, stuck, call).await
+    }
+
+    async fn call_for<T, F>(
+        &self,
+        waiter: Option<Waiter>,
+        stuck: impl Fn() -> Option<StoreError>,
+        call: impl Fn() -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let goes_on =
+            |obstacle, since: Instant| waiter.unwrap_or_else(|| self.waiter()).goes_on(obstacle, since.elapsed());
+        let (begun, mut waits, mut tries) = (Instant::now(), None::<Waits<'_>>, 0);
+        loop {
+            let answer = self.answer(&stuck, call(), (begun, &goes_on), &mut waits).await;
+            let Some(passing) = answer.as_ref().err().and_then(StoreError::passing) else {
+                if self.is_waited_for() {
+                    self.note_answer(waits.is_some());
+                }
+                return answer;
+            };
+            if !goes_on(passing.obstacle, begun) {
+                return answer;
+            }
+            waits.get_or_insert_with(|| Waits::begin(self, begun)).note(passing.place, passing.why);
+            self.rest(tries, waiter.is_none()).await;
+            tries += 1;
+        }
+    }
+
+    /// Notes that something was answered during an outage: others need not rest.
+    fn note_answer(&self, has_waited: bool) {
+        if let Some(outage) = self.outage().as_mut() {
+            outage.is_answered |= has_waited;
+            outage.answered_at = Some(Instant::now());
+        }
+        self.changed.send_replace(());
+    }
+
+    /// The answer of one call. While it is stuck, that counts as waiting; who gives up cannot know whether it took place.
+    async fn answer<'a, T>(
+        &'a self,
+        stuck: impl Fn() -> Option<StoreError>,
+        call: impl Future<Output = Result<T>>,
+        (begun, goes_on): (Instant, impl Fn(Obstacle, Instant) -> bool),
+        waits: &mut Option<Waits<'a>>,
+    ) -> Result<T> {
+        tokio::pin!(call);
+        let mut waiters = self.waiters.subscribe();
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut call => return answer,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                // Another may be to wait from now on, or nobody.
+                _ = waiters.changed() => {}
+            }
+            let Some(error) = stuck() else { continue };
+            match error.passing() {
+                Some(passing) => {
+                    waits.get_or_insert_with(|| Waits::begin(self, begun)).note(passing.place, passing.why);
+                }
+                None => tracing::debug!(%error, "what was sent is not answered"),
+            }
+            if !goes_on(Obstacle::Away, begun) {
+                return Err(error.unanswered());
+            }
+        }
+    }
+
+    /// Rests before another try: less if another call is answered meanwhile, and not at all for who is not to wait any more.
+    async fn rest(&self, tries: u32, may_leave: bool) {
+        let long = rest(tries, SystemChance.fraction());
+        let (mut changed, mut waiters) = (self.changed.subscribe(), self.waiters.subscribe());
+        let answered = async {
+            tokio::time::sleep(REST_MIN).await;
+            let _ = changed.changed().await;
+        };
+        let left = async {
+            while !may_leave || self.waiter() != Waiter::Leaving {
+                let _ = waiters.changed().await;
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(long) => {}
+            () = answered => {}
+            () = left => {}
+        }
+    }
+}
+
+/// A call that waits, for as long as it does.
+struct Waits<'a>(&'a Reach);
+
+impl<'a> Waits<'a> {
+    fn begin(reach: &'a Reach, since: Instant) -> Self {
+        let fresh = || Outage {
+            since,
+            place: String::new(),
+            why: String::new(),
+            is_told: false,
+            is_answered: false,
+            answered_at: None,
+            waiting: 0,
+        };
+        reach.outage().get_or_insert_with(fresh).waiting += 1;
+        reach.is_waited_for.store(true, Ordering::Relaxed);
+        Self(reach)
+    }
+
+    /// Notes why it waits, which is told once it is worth it.
+    fn note(&self, place: &str, why: &str) {
+        let mut outage = self.0.outage();
+        let Some(known) = outage.as_mut() else { return };
+        (known.place, known.why) = (place.to_owned(), why.to_owned());
+        let is_news = !known.is_told && known.since.elapsed() >= SAID_AFTER;
+        known.is_told |= is_news;
+        drop(outage);
+        if is_news {
+            let (place, why) = (place.to_owned(), why.to_owned());
+            self.0.events.tell(SystemClock.now(), None, Happening::StoreAway { place, why });
+        }
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut outage = self.0.outage();
+        let Some(known) = outage.as_mut() else { return };
+        known.waiting -= 1;
+        if known.waiting > 0 {
+            return;
+        }
+        let over = outage.take().filter(|outage| outage.is_told && outage.is_answered);
+        self.0.is_waited_for.store(false, Ordering::Relaxed);
+        drop(outage);
+        self.0.changed.send_replace(());
+        if let Some(Outage { place, since, .. }) = over {
+            *self.0.over_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            let secs = since.elapsed().as_secs();
+            self.0.events.tell(SystemClock.now(), None, Happening::StoreBack { place, secs });
+        }
+    }
+}
+
+/// A worker that runs, or whoever else waits as one does.
+pub struct Working(Arc<Reach>);
+
+impl Working {
+    /// It ends without waiting any longer: if it is the last, whoever waits is answered at once.
+    pub(crate) fn leave(self) {
+        self.0.waiters.send_modify(|waiters| waiters.has_left = true);
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.waiters.send_modify(|waiters| waiters.workers -= 1);
+    }
+}
+
+/// The layer around a store.
+struct Patient {
+    reach: Arc<Reach>,
+    store: Arc<dyn Store>,
+    waiter: Option<Waiter>,
+}
+
+impl Layer for Patient {
+    async fn around<T, F, R>(&self, _: &'static str, call: F) -> Result<T>
+    where
+        T: Rows + Send,
+        F: Fn() -> R + Send + Sync,
+        R: Future<Output = Result<T>> + Send,
+    {
+        self.reach.call_for(self.waiter, || self.store.trouble(), call).await
+    }
+}
