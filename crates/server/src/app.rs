@@ -9,10 +9,12 @@ use redrive::config::Setting;
 use redrive::contract::KnownToken;
 use redrive::vault::Vault;
 use redrive::{CancellationToken, Pipeline, Redrive};
+use redrive_core::egress::Egress;
 use redrive_core::ids::{PipelineName, TokenName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
+use crate::tls::TlsFiles;
 
 /// How long tokens are believed: one that is revoked is no good after that.
 const TOKENS_HOLD: Duration = Duration::from_secs(1);
@@ -20,13 +22,28 @@ const TOKENS_HOLD: Duration = Duration::from_secs(1);
 /// Requests of one token that are under way at once, those that wait for jobs included.
 const IN_FLIGHT_MAX: usize = 256;
 
+/// The most that is held of bodies that are being read at once, in pieces of [`BODY_PIECE`] bytes: 64 MiB.
+const BODY_PIECES_MAX: usize = 1_024;
+const BODY_PIECE: u64 = 64 * 1_024;
+
 /// What a server is told besides its configuration.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Further hosts by which it is reached, through a proxy for example.
+    /// Further hosts by which it is reached, through a proxy for example; each with its port, where it has one of its own.
     pub public_hosts: Vec<String>,
+    /// Where the proxies are through which alone it is reached from other machines, if it is.
+    pub proxies: Option<Egress>,
+    /// Its certificate and key, if it speaks TLS itself.
+    pub tls: Option<TlsFiles>,
+}
+
+impl Options {
+    /// A server that is reached on this machine alone, or by nobody yet.
+    pub const fn listening(listen: SocketAddr) -> Self {
+        Self { listen, public_hosts: Vec::new(), proxies: None, tls: None }
+    }
 }
 
 /// What all routes share.
@@ -49,6 +66,8 @@ struct Shared {
     pipelines: Mutex<HashMap<PipelineName, Pipeline>>,
     /// Who has how many requests under way.
     in_flight: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Room for bodies that are being read.
+    bodies: Arc<Semaphore>,
     /// Requests with a key that are under way: another with the same waits for their answer.
     under_way: Mutex<HashMap<(String, String), Turn>>,
 }
@@ -76,6 +95,7 @@ impl App {
             used: Mutex::default(),
             pipelines: Mutex::default(),
             in_flight: Mutex::default(),
+            bodies: Arc::new(Semaphore::new(BODY_PIECES_MAX)),
             under_way: Mutex::default(),
         })))
     }
@@ -175,6 +195,13 @@ impl App {
         };
         let full = |_| ApiError::too_many(format!("{IN_FLIGHT_MAX} requests of this token are under way already"));
         places.try_acquire_owned().map_err(full)
+    }
+
+    /// Room for a body of so many bytes.
+    pub fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit, ApiError> {
+        let pieces = u32::try_from(bytes.div_ceil(BODY_PIECE)).unwrap_or(u32::MAX);
+        let full = |_| ApiError::too_many("the server is busy with other large requests");
+        Arc::clone(&self.0.bodies).try_acquire_many_owned(pieces).map_err(full)
     }
 
     /// Waits until no other request with this key is under way.

@@ -4,14 +4,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use axum::body::{HttpBody, to_bytes};
+use axum::body::{Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use redrive_core::time::Timestamp;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use tokio::sync::OwnedSemaphorePermit;
 
+use crate::app::App;
 use crate::error::ApiError;
 
 /// The most that a body may have, in bytes.
@@ -45,11 +48,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 /// A JSON body.
 pub struct Body<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let bytes = whole(request.into_body()).await?;
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let (bytes, _room) = whole(app, request.into_body()).await?;
         let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         let mut json = serde_json::Deserializer::from_slice(bytes);
         let read = serde_path_to_error::deserialize(&mut json).map_err(|error| mistake(&error))?;
@@ -58,18 +61,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
-/// A whole body, if it is no longer than may be and comes in time.
-pub async fn whole(body: axum::body::Body) -> Result<axum::body::Bytes, ApiError> {
+/// A whole body, if it is no longer than may be and comes in time, with the room that it takes.
+pub async fn whole(app: &App, body: axum::body::Body) -> Result<(Bytes, OwnedSemaphorePermit), ApiError> {
     let too_large = || ApiError::too_large(format!("a body has at most {BODY_BYTES_MAX} bytes: send less at once"));
+    let length = body.size_hint();
     // What says how long it is need not be read.
-    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+    if length.lower() > BODY_BYTES_MAX as u64 {
         return Err(too_large());
     }
+    let room = app.room(length.upper().unwrap_or(BODY_BYTES_MAX as u64).min(BODY_BYTES_MAX as u64))?;
     match tokio::time::timeout(BODY_WITHIN, to_bytes(body, BODY_BYTES_MAX)).await {
-        Ok(read) => read.map_err(|_| too_large()),
-        Err(_) => {
-            Err(ApiError::new(axum::http::StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time"))
-        }
+        Ok(read) => read.map(|bytes| (bytes, room)).map_err(|_| too_large()),
+        Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time")),
     }
 }
 

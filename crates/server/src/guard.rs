@@ -15,13 +15,14 @@ use crate::error::ApiError;
 /// Looks at each request before anything else does.
 pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let (method, path, begun) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
+    let client = client(app.options(), &request).map(tracing::field::display);
     let mut response = match refuse(app.options(), &request) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     };
     // What stands after the question mark may be anything: it is in no log.
     let (status, millis) = (response.status().as_u16(), begun.elapsed().as_millis());
-    tracing::info!(target: "redrive::access", %method, path, status, millis, "answered");
+    tracing::info!(target: "redrive::access", client, %method, path, status, millis, "answered");
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -32,7 +33,28 @@ pub async fn check(State(app): State<App>, request: Request, next: Next) -> Resp
     response
 }
 
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub IpAddr);
+
+/// Whether a request came through a proxy that is trusted.
+fn is_through_proxy(options: &Options, Peer(peer): Peer) -> bool {
+    options.proxies.as_ref().is_some_and(|proxies| proxies.allows(peer))
+}
+
+/// Where a request comes from, as far as it can be believed.
+fn client(options: &Options, request: &Request) -> Option<IpAddr> {
+    let peer = *request.extensions().get::<Peer>()?;
+    let told = request.headers().get_all("x-forwarded-for").iter().next_back().and_then(|told| told.to_str().ok());
+    let last = told.and_then(|told| told.rsplit(',').next()?.trim().parse().ok());
+    Some(last.filter(|_| is_through_proxy(options, peer)).unwrap_or(peer.0))
+}
+
 fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
+    let peer = request.extensions().get::<Peer>().copied();
+    if options.proxies.is_some() && peer.is_some_and(|at| !at.0.is_loopback() && !is_through_proxy(options, at)) {
+        return Err(ApiError::forbidden("proxy_required", "this server is reached through its proxy only"));
+    }
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| request.uri().authority().map(|authority| authority.as_str()));
     let Some(host) = host else { return Err(ApiError::senseless("the request has no Host").at("Host")) };
@@ -42,9 +64,16 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
     }
     if let Some(origin) = request.headers().get(header::ORIGIN) {
         let known = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-        if !known.is_some_and(|(_, origin)| is_ours(options, name_of(origin))) {
+        if !known.is_some_and(|(_, origin)| is_same(origin, host) || is_public(options, origin)) {
             return Err(ApiError::forbidden("foreign_origin", "this came from a page of another site").at("Origin"));
         }
+    }
+    let coded = request.headers().get(header::CONTENT_ENCODING);
+    if coded.is_some_and(|coded| !coded.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        let why = "bodies are taken as they are, not compressed";
+        return Err(
+            ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoding_unsupported", why).at("Content-Encoding")
+        );
     }
     // Of what changes something, a browser asks before it sends anything but a form or plain text.
     match *request.method() {
@@ -78,18 +107,29 @@ fn is_ours(options: &Options, host: &str) -> bool {
         ip == listen || ip.is_loopback() && (listen.is_loopback() || listen.is_unspecified()) || listen.is_unspecified()
     });
     let local = host.eq_ignore_ascii_case("localhost") && (listen.is_loopback() || listen.is_unspecified());
-    by_address || local || options.public_hosts.iter().any(|public| public.eq_ignore_ascii_case(host))
+    by_address || local || options.public_hosts.iter().any(|public| is_same(name_of(public), host))
+}
+
+/// Whether pages of a site, which is named with its port, are this server's own.
+fn is_public(options: &Options, site: &str) -> bool {
+    options.public_hosts.iter().any(|public| is_same(public, site))
+}
+
+const fn is_same(one: &str, another: &str) -> bool {
+    one.eq_ignore_ascii_case(another)
 }
 
 #[cfg(test)]
 mod tests {
+    use redrive_core::egress::Egress;
+
     use super::*;
 
     #[test]
     fn a_server_knows_its_names() {
         let options = |listen: &str| Options {
-            listen: listen.parse().expect("an address"),
-            public_hosts: vec!["redrive.example".into()],
+            public_hosts: vec!["redrive.example:8443".into()],
+            ..Options::listening(listen.parse().expect("an address"))
         };
         let loopback = options("127.0.0.1:7171");
         for (host, ours) in [
@@ -105,5 +145,21 @@ mod tests {
         }
         assert!(is_ours(&options("0.0.0.0:7171"), "10.0.0.5") && !is_ours(&options("0.0.0.0:7171"), "evil.example"));
         assert!(!is_ours(&options("10.0.0.5:7171"), "127.0.0.1") && is_ours(&options("10.0.0.5:7171"), "10.0.0.5"));
+        assert!(is_public(&loopback, "redrive.example:8443") && !is_public(&loopback, "redrive.example"));
+    }
+
+    #[test]
+    fn who_a_proxy_speaks_for_is_believed_of_a_proxy_that_is_trusted() {
+        let proxies = Some(Egress::only(&["10.1.0.0/16"]).expect("a network"));
+        let options = Options { proxies, ..Options::listening(([0, 0, 0, 0], 7171).into()) };
+        let request = |peer: &str| {
+            let request = Request::builder().header("host", "10.1.0.9").header("x-forwarded-for", "1.1.1.1, 2.2.2.2");
+            request.extension(Peer(peer.parse().expect("an address"))).body(axum::body::Body::empty()).expect("made")
+        };
+        let told = |peer: &str| client(&options, &request(peer)).map(|ip| ip.to_string());
+        assert_eq!(told("10.1.2.3").as_deref(), Some("2.2.2.2"), "what the proxy itself saw");
+        assert_eq!(told("127.0.0.1").as_deref(), Some("127.0.0.1"));
+        assert!(refuse(&options, &request("10.1.2.3")).is_ok() && refuse(&options, &request("127.0.0.1")).is_ok());
+        assert!(refuse(&options, &request("10.2.0.1")).is_err(), "it came past the proxy");
     }
 }

@@ -8,7 +8,7 @@
 //! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
 //! - [`error`]: the one form in which mistakes are told
 //! - [`openapi`]: the document, made of the routes
-//! - [`serve`]: the socket, and what goes on besides answering
+//! - [`serve`]: the socket, and what goes on besides answering; `tls`: its certificate; `impatient`: who reads too slowly is dropped
 
 mod access;
 mod answer;
@@ -16,6 +16,7 @@ pub mod app;
 mod asked;
 pub mod error;
 mod guard;
+mod impatient;
 mod once;
 pub mod openapi;
 mod page;
@@ -23,8 +24,10 @@ mod route;
 mod router;
 pub mod routes;
 pub mod serve;
+mod tls;
 
 pub use app::{App, Options};
 pub use route::Route;
 pub use router::{all as all_routes, router};
 pub use serve::{ServeError, Server};
+pub use tls::TlsFiles;

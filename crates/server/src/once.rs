@@ -44,7 +44,7 @@ fn key_of(request: &Request) -> Result<Option<String>, ApiError> {
 
 async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let body = whole(body).await?;
+    let (body, room) = whole(app, body).await?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(parts.uri.to_string().as_bytes()).update(b"\n").update(&body);
     let asked = hasher.finalize().to_hex().to_string();
@@ -52,6 +52,8 @@ async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next)
     if let Some(kept) = app.redrive().find_answer(who, key).await? {
         return again(kept, &asked);
     }
+    // Who reads it again takes the same room.
+    drop(room);
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
     let (parts, body) = response.into_parts();
     // It was made in memory: there is no more of it than there was.

@@ -7,23 +7,33 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use redrive::config::{Followed, Setting};
 use redrive::worker::Until;
 use redrive::worker::reload::Source;
 use redrive::{CancellationToken, Redrive};
 use redrive_core::ids::PipelineName;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
-use crate::app::App;
+use crate::app::{App, Options};
+use crate::guard::Peer;
+use crate::impatient::Impatient;
 use crate::router;
+use crate::tls::Tls;
 
 /// How long the head of a request may take to arrive.
 const HEAD_WITHIN: Duration = Duration::from_secs(15);
+
+/// How long who reads an answer may take nothing of it.
+const TAKEN_WITHIN: Duration = Duration::from_secs(30);
 
 /// The most headers of a request.
 const HEADERS_MAX: usize = 64;
@@ -51,6 +61,15 @@ pub enum ServeError {
         "{0} can be reached from other machines, and the store has no token: make one first, or listen on 127.0.0.1"
     )]
     OpenToAll(SocketAddr),
+    /// It is to be reached from elsewhere, and tokens would go over the network as they are.
+    #[error(
+        "{0} can be reached from other machines, and what they send could be read on the way: name a certificate and its key, or \
+         the proxy that has them"
+    )]
+    InTheClear(SocketAddr),
+    /// Its certificate or key cannot be used.
+    #[error("{0}")]
+    Tls(String),
     /// It cannot listen there.
     #[error("cannot listen on {listen}")]
     Listen {
@@ -68,19 +87,27 @@ pub enum ServeError {
 pub struct Server {
     app: App,
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
     /// Pipelines that a worker of this process works on, and looks after.
     worked_on: BTreeSet<PipelineName>,
 }
 
 impl Server {
-    /// Begins to listen where the options say. Another address than one of this machine alone needs a token in the store.
+    /// Begins to listen where the options say. Another address than one of this machine alone needs a token in the store, and TLS or a
+    /// proxy that has it.
     pub async fn bind(app: App) -> Result<Self, ServeError> {
-        let listen = app.options().listen;
-        if !listen.ip().is_loopback() && app.redrive().list_tokens().await?.is_empty() {
-            return Err(ServeError::OpenToAll(listen));
+        let Options { listen, proxies, tls, .. } = app.options().clone();
+        if !listen.ip().is_loopback() {
+            if app.redrive().list_tokens().await?.is_empty() {
+                return Err(ServeError::OpenToAll(listen));
+            }
+            if tls.is_none() && proxies.is_none() {
+                return Err(ServeError::InTheClear(listen));
+            }
         }
+        let tls = tls.map(Tls::read).transpose().map_err(ServeError::Tls)?.map(Arc::new);
         let listener = TcpListener::bind(listen).await.map_err(|source| ServeError::Listen { listen, source })?;
-        Ok(Self { app, listener, worked_on: BTreeSet::new() })
+        Ok(Self { app, listener, tls, worked_on: BTreeSet::new() })
     }
 
     /// The same beside a worker of this process that works on these pipelines.
@@ -95,8 +122,11 @@ impl Server {
 
     /// Answers until `stop` is cancelled; then takes nothing more, and lets what is under way end.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { app, listener, worked_on } = self;
+        let Self { app, listener, tls, worked_on } = self;
         let upkeep = tokio::spawn(look_after(app.clone(), worked_on, stop.clone()));
+        if let Some(tls) = tls.clone() {
+            tokio::spawn(follow(tls, stop.clone()));
+        }
         let service = TowerToHyperService::new(router(app.clone()));
         let (under_way, places) = (GracefulShutdown::new(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
         loop {
@@ -105,10 +135,10 @@ impl Server {
                 let place = Arc::clone(&places).acquire_owned().await.ok()?;
                 Some((place, listener.accept().await))
             };
-            let (place, stream) = tokio::select! {
+            let (place, stream, peer) = tokio::select! {
                 () = stop.cancelled() => break,
                 accepted = accepted => match accepted {
-                    Some((place, Ok((stream, _)))) => (place, stream),
+                    Some((place, Ok((stream, peer)))) => (place, stream, Peer(peer.ip().to_canonical())),
                     Some((_, Err(error))) => {
                         tracing::warn!(%error, "a connection could not be accepted");
                         tokio::time::sleep(PAUSE).await;
@@ -117,7 +147,12 @@ impl Server {
                     None => break,
                 },
             };
-            serve_one(stream, service.clone(), &under_way, place);
+            let service = WithPeer { service: service.clone(), peer };
+            let (tls, under_way) = (tls.clone(), under_way.watcher());
+            tokio::spawn(async move {
+                let _place = place;
+                serve_one(stream, tls, service, under_way).await;
+            });
         }
         drop(listener);
         app.stopping().cancel();
@@ -130,27 +165,60 @@ impl Server {
     }
 }
 
-fn serve_one(
-    stream: TcpStream,
+/// What answers the requests of one connection.
+struct WithPeer {
     service: TowerToHyperService<axum::Router>,
-    under_way: &GracefulShutdown,
-    place: OwnedSemaphorePermit,
-) {
+    peer: Peer,
+}
+
+impl Service<Request<Incoming>> for WithPeer {
+    type Response = <TowerToHyperService<axum::Router> as Service<Request<Incoming>>>::Response;
+    type Error = <TowerToHyperService<axum::Router> as Service<Request<Incoming>>>::Error;
+    type Future = <TowerToHyperService<axum::Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        self.service.call(request)
+    }
+}
+
+async fn serve_one(stream: TcpStream, tls: Option<Arc<Tls>>, service: WithPeer, under_way: Watcher) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection waits for more to send");
     }
+    let Some(tls) = tls else { return converse(stream, service, under_way).await };
+    match tokio::time::timeout(HEAD_WITHIN, tls.acceptor().accept(stream)).await {
+        Ok(Ok(stream)) => converse(stream, service, under_way).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection was not made"),
+        Err(_) => tracing::debug!("a connection was not made in time"),
+    }
+}
+
+async fn converse<S>(stream: S, service: WithPeer, under_way: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
         .max_headers(HEADERS_MAX)
         .max_buf_size(BUFFER_BYTES_MAX);
-    let connection = under_way.watch(http.serve_connection(TokioIo::new(stream), service));
-    tokio::spawn(async move {
-        let _place = place;
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection ended");
+    let stream = TokioIo::new(Impatient::new(stream, TAKEN_WITHIN));
+    if let Err(error) = under_way.watch(http.serve_connection(stream, service)).await {
+        tracing::debug!(%error, "a connection ended");
+    }
+}
+
+/// Reads a certificate again when it was renewed.
+async fn follow(tls: Arc<Tls>, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        wait(&stop).await;
+        match tls.follow() {
+            Ok(true) => tracing::info!("the certificate was renewed, and is shown from now on"),
+            Ok(false) => {}
+            Err(why) => tracing::warn!(why, "the certificate changed, but cannot be used: the former one stays"),
         }
-    });
+    }
 }
 
 /// Looks after pipelines whose jobs are worked on elsewhere. Those that come into being meanwhile are looked after, too.

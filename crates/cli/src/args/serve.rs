@@ -1,6 +1,7 @@
 //! What can be typed about serving.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 use url::Url;
@@ -9,14 +10,16 @@ pub const SERVE_EXAMPLES: &str = "\
 Examples:
   redrive serve                                       on this machine only
   redrive serve --work                                and work on the pipelines of redrive.toml
-  redrive token create ops --role admin ; redrive serve --listen 0.0.0.0:7171
+  redrive token create ops --role admin
+  redrive serve --listen 0.0.0.0:7171 --tls-certificate chain.pem --tls-key key.pem
+  redrive serve --listen 0.0.0.0:7171 --proxy 10.0.0.2 --public-url https://redrive.example
 
 While the store has never had a token, whoever reaches the server may do everything: it listens on this machine only then. Make a
 token before you put a proxy in front of it, and on machines with other users.";
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where to listen; another address than one of this machine alone needs a token
+    /// Where to listen; another address than one of this machine alone needs a token, and TLS or a proxy
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7171")]
     pub listen: SocketAddr,
     /// Also work on the pipelines of redrive.toml
@@ -25,4 +28,14 @@ pub struct ServeArgs {
     /// Another address by which the server is reached, through a proxy for example; may be given more than once
     #[arg(long, value_name = "URL")]
     pub public_url: Vec<Url>,
+    /// A PEM file with the certificate of the server, and those that lead to an authority; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_certificate: Option<PathBuf>,
+    /// A PEM file with the key of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub tls_key: Option<PathBuf>,
+    /// A proxy that speaks TLS for the server: its address, or a network such as 10.1.0.0/16; other machines are refused then; may be
+    /// given more than once
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "tls_certificate")]
+    pub proxy: Vec<String>,
 }

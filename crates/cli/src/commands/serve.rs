@@ -4,8 +4,10 @@ use anyhow::Result;
 use redrive::CancellationToken;
 use redrive::config::{Overrides, Setting};
 use redrive::worker::Until;
-use redrive_server::{App, Options, Server};
+use redrive_core::egress::Egress;
+use redrive_server::{App, Options, Server, TlsFiles};
 use tokio::signal::unix::{SignalKind, signal};
+use url::Url;
 
 use super::{signals, work};
 use crate::args::ServeArgs;
@@ -13,12 +15,9 @@ use crate::exit::{Exit, usage};
 use crate::output::print::say;
 
 pub async fn run(setting: &Setting, args: ServeArgs) -> Result<Exit> {
-    let hosts: Vec<_> = args.public_url.iter().filter_map(|url| url.host_str().map(str::to_owned)).collect();
-    if hosts.len() < args.public_url.len() {
-        return Err(usage("--public-url names no host: expected one such as https://redrive.example"));
-    }
+    let options = options(&args)?;
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
     let redrive = setting.redrive_to_work().await?;
-    let options = Options { listen: args.listen, public_hosts: hosts };
     let worker = match args.work {
         true => Some(work::worker(setting, &redrive, work::Asked::new(Vec::new(), Overrides::default(), None)).await?),
         false => None,
@@ -35,12 +34,29 @@ pub async fn run(setting: &Setting, args: ServeArgs) -> Result<Exit> {
     if let Some((_, names)) = &working {
         server = server.beside_worker(names.iter().cloned());
     }
-    say!("serving {} on http://{address}", setting.location);
+    say!("serving {} on {scheme}://{address}", setting.location);
     server.run(stop.clone()).await;
     if let Some((working, _)) = working {
         working.await??;
     }
     Ok(Exit::Ok)
+}
+
+fn options(args: &ServeArgs) -> Result<Options> {
+    let host = |url: &Url| {
+        let host = url.host_str()?;
+        Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+    };
+    let public_hosts: Option<Vec<_>> = args.public_url.iter().map(host).collect();
+    let missing = || usage("--public-url names no host: expected one such as https://redrive.example");
+    let proxies = (!args.proxy.is_empty()).then(|| Egress::only(&args.proxy)).transpose();
+    let files = args.tls_certificate.clone().zip(args.tls_key.clone());
+    Ok(Options {
+        listen: args.listen,
+        public_hosts: public_hosts.ok_or_else(missing)?,
+        proxies: proxies.map_err(|error| usage(format!("--proxy: {error}")))?,
+        tls: files.map(|(certificate, key)| TlsFiles { certificate, key }),
+    })
 }
 
 /// A server that is hung up goes on: that is how others are told to read their configuration, and a changed one is read anyway.

@@ -57,9 +57,10 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         let jobs = json!({ "pipeline": pipeline, "jobs": [{ "input": { "n": 2 } }] });
         server.ask_as(Some(&all), "POST /jobs", &[], Some(jobs)).await.ok();
     }
+    let mut asked = Asked::default();
     for path in ["/jobs", "/letters", "/causes", "/pipelines", "/rounds", "/breakers", "/replays", "/status", "/alerts"]
     {
-        let answer = server.ask_as(Some(&limited), &format!("GET {path}"), &[], None).await;
+        let answer = asked.ask(&server, &limited, (&format!("GET {path}"), None)).await;
         assert_eq!(answer.status, 200, "{path}");
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         assert!(!text.contains("bank"), "{path}: {text}");
@@ -67,7 +68,39 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
     let letters = server.ask_as(Some(&all), "GET /letters?pipeline=bank", &[], None).await.ok();
     let id = letters["items"][0]["id"].as_str().expect("an id").to_owned();
     let cause = letters["items"][0]["cause"].as_str().expect("a cause").to_owned();
+    let other = json!({ "pipeline": "bank", "input": { "n": 3 }, "message": "no bank" });
+    let other = server.ask_as(Some(&all), "POST /letters", &[], Some(other)).await.ok()["letters"][0]["id"].clone();
+    let started = Some(json!({ "letters": { "ids": [other] } }));
+    let started = server.ask_as(Some(&all), "POST /replays", &[], started).await.ok();
+    let replay = started["replay"]["id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
+    let leased = json!({ "pipelines": ["bank"], "ttl": 600 });
+    let leased = server.ask_as(Some(&all), "POST /leases", &[], Some(leased)).await.ok();
+    let (worker, lease) = (leased["worker"].clone(), leased["leases"][0]["lease"].clone());
+    let kept = json!({ "worker": worker, "leases": [lease] });
     let foreign = [
+        ("GET /letters/top?by=reason&pipeline=bank".to_owned(), None),
+        (format!("GET /payloads/{id}/bytes"), None),
+        ("GET /pipelines/bank/definition".to_owned(), None),
+        ("POST /pipelines/bank/resume".to_owned(), Some(json!({}))),
+        ("POST /breakers/close".to_owned(), Some(json!({ "target": "t", "pipeline": "bank" }))),
+        ("POST /breakers/probe".to_owned(), Some(json!({ "target": "t", "pipeline": "bank" }))),
+        ("POST /replays/plan".to_owned(), Some(json!({ "letters": { "ids": [id] } }))),
+        (format!("GET /replays/{replay}"), None),
+        (format!("GET /replays/{replay}/letters"), None),
+        (format!("POST /replays/{replay}/pause"), Some(json!({}))),
+        (format!("POST /replays/{replay}/resume"), Some(json!({}))),
+        (format!("POST /replays/{replay}/cancel"), Some(json!({}))),
+        ("POST /leases/start".to_owned(), Some(kept.clone())),
+        ("POST /leases/renew".to_owned(), Some(kept)),
+        ("POST /leases/progress".to_owned(), Some(json!({ "worker": worker, "lease": lease }))),
+        (
+            "POST /leases/settle".to_owned(),
+            Some(json!({ "worker": worker, "jobs": [{ "lease": lease, "verdict": "done" }] })),
+        ),
+        (
+            "POST /outcomes".to_owned(),
+            Some(json!({ "client": "c", "seq": 1, "counts": [{ "pipeline": "bank", "done": 1 }] })),
+        ),
         ("GET /letters?pipeline=bank".to_owned(), None),
         (format!("GET /letters/{id}"), None),
         (format!("GET /jobs/{id}"), None),
@@ -87,7 +120,7 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         (format!("POST /causes/{cause}/changes"), Some(json!({ "verb": "reopen" }))),
     ];
     for (request, body) in foreign {
-        let answer = server.ask_as(Some(&limited), &request, &[], body).await;
+        let answer = asked.ask(&server, &limited, (&request, body)).await;
         assert_eq!(answer.refused(), (403, "foreign_pipeline".to_owned()), "{request}");
     }
     for (request, body) in [
@@ -96,12 +129,49 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         ("GET /payloads", None),
         ("POST /letters/discard", Some(json!({ "letters": { "text": "no" }, "why": "x" }))),
         ("POST /breakers/hold", Some(json!({ "target": "t" }))),
+        ("GET /audit", None),
+        ("POST /alerts/check", Some(json!({}))),
+        ("POST /alerts/test", Some(json!({}))),
     ] {
-        let answer = server.ask_as(Some(&limited), request, &[], body).await;
+        let answer = asked.ask(&server, &limited, (request, body)).await;
         assert_eq!(answer.refused(), (403, "pipeline_required".to_owned()), "{request}");
     }
+    let token = json!({ "name": "x", "role": "viewer" });
+    for (request, body) in
+        [("GET /tokens", None), ("POST /tokens", Some(token)), ("DELETE /tokens/ops", Some(json!({})))]
+    {
+        assert_eq!(asked.ask(&server, &limited, (request, body)).await.status, 403, "{request}");
+    }
     let letter = json!({ "pipeline": "bank", "input": {}, "message": "no" });
-    let told = server.ask_as(Some(&limited), "POST /letters", &[], Some(letter)).await.ok();
+    let told = asked.ask(&server, &limited, ("POST /letters", Some(letter))).await.ok();
     assert_eq!(told["letters"][0]["why"]["code"], "foreign_pipeline", "{told}");
-    assert_eq!(server.ask_as(Some(&limited), "GET /tokens", &[], None).await.status, 403);
+    asked.assert_all();
+}
+
+/// Routes by which nothing of a pipeline is told or changed: hints, the document, and what a token uploads for itself.
+const OF_NO_PIPELINE: [&str; 4] = ["GET /events", "GET /openapi.json", "PUT /payloads/{id}", "HEAD /payloads/{id}"];
+
+/// The requests that were made, by which it is seen that no route was forgotten.
+#[derive(Default)]
+struct Asked(Vec<String>);
+
+impl Asked {
+    async fn ask(&mut self, server: &Running, token: &str, (request, body): (&str, Option<Value>)) -> Answer {
+        self.0.push(request.to_owned());
+        server.ask_as(Some(token), request, &[], body).await
+    }
+
+    fn assert_all(&self) {
+        for route in all_routes() {
+            let named = format!("{} {}", route.method, route.path);
+            let asked = self.0.iter().any(|request| is_of(request, &named));
+            assert!(asked || OF_NO_PIPELINE.contains(&named.as_str()), "{named} was not asked for another's pipeline");
+        }
+    }
+}
+
+/// Whether a request is to a route.
+fn is_of(request: &str, route: &str) -> bool {
+    let (asked, path) = (request.split('?').next().unwrap_or_default().split('/'), route.split('/'));
+    asked.clone().count() == path.clone().count() && asked.zip(path).all(|(a, p)| a == p || p.starts_with('{'))
 }

@@ -1,6 +1,10 @@
 //! What is refused of whomever it comes from.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::running::Running;
 
@@ -24,6 +28,8 @@ async fn a_page_of_another_site_changes_nothing() {
     let json = "content-type: application/json";
     let foreign = head(&format!("{json}\r\norigin: https://evil.example"));
     assert_eq!(server.send(&foreign, body.as_bytes()).await.refused(), (403, "foreign_origin".to_owned()));
+    let neighbour = head(&format!("{json}\r\norigin: http://127.0.0.1:3000"));
+    assert_eq!(server.send(&neighbour, body.as_bytes()).await.refused(), (403, "foreign_origin".to_owned()));
     let null = head(&format!("{json}\r\norigin: null"));
     assert_eq!(server.send(&null, body.as_bytes()).await.refused(), (403, "foreign_origin".to_owned()));
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
@@ -63,4 +69,41 @@ async fn a_body_is_read_up_to_its_limit_and_its_depth() {
     assert_eq!(server.send_raw(long.as_bytes()).await.refused(), (413, "too_large".to_owned()));
     let answer = server.post("/jobs", json!({ "pipeline": "shop", "jobs": [{ "input": {}, "colour": 1 }] })).await;
     assert_eq!(answer.json()["error"]["field"], "jobs[0].colour", "{}", answer.json());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_compressed_is_not_unpacked() {
+    let server = Running::start().await;
+    let answer = server.ask_as(None, "POST /jobs", &["content-encoding: gzip"], Some(json!({}))).await;
+    assert_eq!(answer.refused(), (415, "encoding_unsupported".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_have_room_for_a_few_at_once() {
+    let server = Running::start().await;
+    let head = format!("POST /api/v1/jobs HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json", server.address);
+    let length = 16 << 20;
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        stream.write_all(format!("{head}\r\ncontent-length: {length}\r\n\r\n").as_bytes()).await.expect("sent");
+        held.push(stream);
+    }
+    let refused = async || {
+        let one_more = format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        stream.write_all(one_more.as_bytes()).await.expect("sent");
+        let mut answer = [0; 1024];
+        let read = tokio::time::timeout(Duration::from_millis(500), stream.read(&mut answer)).await;
+        read.is_ok_and(|read| String::from_utf8_lossy(&answer[..read.expect("read")]).contains("too_many_requests"))
+    };
+    let begun = Instant::now();
+    while !refused().await {
+        assert!(begun.elapsed() < Duration::from_secs(60), "there is room without end");
+    }
+    drop(held);
+    let small = json!({ "pipeline": "shop", "jobs": [{ "input": {} }] });
+    while server.post("/jobs", small.clone()).await.status != 201 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the room was not given back");
+    }
 }

@@ -16,4 +16,5 @@ mod pipelines;
 mod reading;
 mod replays;
 mod running;
+mod tls;
 mod tokens;

@@ -72,13 +72,21 @@ impl Running {
         Self::with("").await
     }
 
+    /// The same that is told something else besides its configuration.
+    pub async fn with_options(options: Options) -> Self {
+        Self::over_with(std::sync::Arc::new(TempDir::new().expect("a folder")), "", options).await
+    }
+
     async fn over(folder: std::sync::Arc<TempDir>, config: &str) -> Self {
+        Self::over_with(folder, config, Options::listening(([127, 0, 0, 1], 0).into())).await
+    }
+
+    async fn over_with(folder: std::sync::Arc<TempDir>, config: &str, options: Options) -> Self {
         let file = folder.path().join("redrive.toml");
         std::fs::write(&file, config).expect("written");
         let store = format!("sqlite:{}", folder.path().join("redrive.db").display());
         let setting = Setting::load(Some(&file), Some(&store)).expect("a setting");
         let redrive = setting.redrive().await.expect("opened");
-        let options = Options { listen: ([127, 0, 0, 1], 0).into(), public_hosts: Vec::new() };
         let app = App::new(redrive.clone(), setting, options).expect("an app");
         let server = Server::bind(app).await.expect("bound");
         let address = server.address().expect("an address");
