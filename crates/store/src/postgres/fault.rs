@@ -3,6 +3,7 @@
 use redrive_core::state::IllegalMove;
 use tokio_postgres::error::SqlState;
 
+use super::refusals;
 use crate::error::StoreError;
 
 /// Why an operation did not go through.
@@ -50,7 +51,7 @@ const LOST: [&str; 5] = ["08", "57P", "53300", "25P03", "25P04"];
 
 impl Fault {
     /// What PostgreSQL calls it, if it was asked.
-    fn code(&self) -> Option<&SqlState> {
+    pub(super) fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Sql(error) => error.code(),
             _ => None,
@@ -82,10 +83,22 @@ impl Fault {
         match self {
             Self::Sql(error) => match error.code() {
                 Some(code) => LOST.iter().any(|class| code.code().starts_with(class)),
-                // What fails without the server's word failed on the way, unless a value could not be written or read.
-                None => error.is_closed() || error.source_is_io(),
+                // What fails without the server's word failed on the way, unless a value could not be written or read, or one of the
+                // two does not trust the other.
+                None => (error.is_closed() || error.source_is_io()) && refusals::distrust(error).is_none(),
             },
             Self::Silent => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the connection may be taken if it is encrypted, or is not.
+    pub(super) fn is_about_encryption(&self) -> bool {
+        match self {
+            Self::Sql(error) => match error.code() {
+                Some(code) => *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                None => error.to_string().contains("TLS") || refusals::distrust(error).is_some(),
+            },
             _ => false,
         }
     }
@@ -106,6 +119,9 @@ impl Fault {
         if self.is_crossed() {
             return StoreError::busy(place);
         }
+        if let Some(why) = refusals::why(&self) {
+            return StoreError::Refused { place, why };
+        }
         let code = self.code().cloned();
         let message = said(&self);
         match (self, code) {
@@ -120,7 +136,7 @@ impl Fault {
 }
 
 /// What went wrong, in the words of whoever noticed.
-fn said(fault: &Fault) -> String {
+pub(super) fn said(fault: &Fault) -> String {
     match fault {
         Fault::Sql(error) => match error.as_db_error() {
             Some(said) => said.message().to_owned(),

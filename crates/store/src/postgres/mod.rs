@@ -46,6 +46,7 @@ mod patience;
 mod payloads;
 mod pipelines;
 mod readers;
+mod refusals;
 mod replay_choices;
 mod replay_letters;
 mod replay_withdrawals;

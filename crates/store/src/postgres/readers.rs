@@ -11,9 +11,6 @@ use super::patience::Patience;
 use super::sql::Conn;
 use crate::error::{Result, StoreError};
 
-/// At most so many connections read.
-const READERS_MAX: usize = 4;
-
 /// Connections to read on, opened as needed and kept.
 pub(super) struct Readers {
     target: Target,
@@ -23,7 +20,8 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn new(target: Target) -> Self {
-        Self { target, idle: Mutex::default(), free: Semaphore::new(READERS_MAX) }
+        let free = Semaphore::new(target.readers_max);
+        Self { target, idle: Mutex::default(), free }
     }
 
     async fn take(&self) -> Result<Conn, Fault> {
