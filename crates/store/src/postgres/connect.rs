@@ -103,6 +103,11 @@ impl Target {
         i64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 
+    /// Whether a way past a pooler is known.
+    pub(super) const fn has_direct(&self) -> bool {
+        self.direct.is_some()
+    }
+
     /// The same past a pooler, for what needs the server itself: listening, and changing the schema.
     pub(super) fn direct(&self) -> &Self {
         self.direct.as_deref().unwrap_or(self)

@@ -127,8 +127,9 @@ impl Fault {
         match (self, code) {
             (Self::Store(error), _) => error,
             (_, Some(SqlState::DISK_FULL)) => StoreError::DiskFull { place },
-            (_, Some(SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::INSUFFICIENT_PRIVILEGE)) => {
-                StoreError::ReadOnly { place, why: message }
+            (_, Some(SqlState::READ_ONLY_SQL_TRANSACTION)) => {
+                let why = "it is a standby, or set to be read-only: name the primary, or all with target_session_attrs=read-write";
+                StoreError::ReadOnly { place, why: format!("{message}; {why}") }
             }
             _ => StoreError::Database { place, message },
         }

@@ -32,9 +32,6 @@ fn of_server(said: &DbError) -> Option<String> {
         () if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
             "`redrive store migrate --print` prints what somebody who may can run for this role"
         }
-        () if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
-            "it is a standby, or set to be read-only: name the primary, or all of them with target_session_attrs=read-write"
-        }
         () => return None,
     };
     Some(format!("{message}; {way_out}"))
