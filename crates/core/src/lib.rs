@@ -36,6 +36,7 @@
 //! - [`hidden`]: characters that are obeyed instead of seen
 //! - [`tokens`]: by which a server knows who asks, and what they may do
 //! - [`secrets`]: what must not get out, and how it is masked
+//! - [`servers`]: what is known of a database server, and what of it hurts
 
 pub mod actors;
 pub mod alerts;
@@ -67,6 +68,7 @@ pub mod retry;
 pub mod rounds;
 pub mod rules;
 pub mod secrets;
+pub mod servers;
 pub mod settlements;
 pub mod standstill;
 pub mod state;

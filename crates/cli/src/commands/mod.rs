@@ -27,6 +27,7 @@ mod run;
 mod serve;
 mod signals;
 mod status;
+mod store;
 mod token;
 mod waiting;
 mod work;
@@ -67,6 +68,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Alert(command) => alert::run(&setting::load(&cli.global)?, command).await,
         Command::Breaker(command) => breaker::run(&setting::load(&cli.global)?, command).await,
         Command::Pipeline(command) => pipeline::run(&setting::load(&cli.global)?, command).await,
+        Command::Store(command) => store::run(&setting::load(&cli.global)?, command).await,
         Command::Job(command) => job::run(&setting::load(&cli.global)?, command).await,
     }
 }

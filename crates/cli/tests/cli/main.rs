@@ -55,6 +55,7 @@ mod serve;
 mod servers;
 mod solver;
 mod status;
+mod stores_guide;
 mod submit_poll;
 mod suspects;
 mod tables;

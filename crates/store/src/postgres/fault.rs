@@ -140,6 +140,10 @@ impl Fault {
 pub(super) fn said(fault: &Fault) -> String {
     match fault {
         Fault::Sql(error) => match error.as_db_error() {
+            Some(said) if *said.code() == SqlState::TOO_MANY_CONNECTIONS => format!(
+                "it has no connection left ({}): raise max_connections there, lower pool in the address, or put a pooler between",
+                said.message()
+            ),
             Some(said) => said.message().to_owned(),
             None => std::error::Error::source(error)
                 .map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),

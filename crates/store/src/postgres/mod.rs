@@ -33,6 +33,7 @@ mod definitions;
 mod enqueuing;
 mod fault;
 mod floors;
+mod health;
 mod history;
 mod job_cancels;
 mod job_refs;
@@ -122,10 +123,21 @@ impl PostgresStore {
     /// if asked to. It is in the schema `namespace`, or else in the one that the address names, or else in `redrive`.
     pub async fn open(url: &str, namespace: Option<&str>, options: Options) -> Result<Self> {
         let target = Target::from(Address::of(url, namespace)?);
-        let (id, mut patience) = (process_id(), Patience::default());
+        let (id, mut patience, mut is_told) = (process_id(), Patience::default(), false);
         let (conn, written) = loop {
             match prepare(&target, id, options).await {
-                Err(fault) if (fault.is_lost() || fault.is_crossed()) && patience.rest().await => {}
+                Err(fault) if fault.is_lost() || fault.is_crossed() => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::warn!(
+                            "{} does not answer yet, and is waited for: {}",
+                            target.place,
+                            fault::said(&fault)
+                        );
+                    }
+                    if !patience.rest().await {
+                        return Err(fault.into_store_error(&target.place));
+                    }
+                }
                 prepared => break prepared.map_err(|fault| fault.into_store_error(&target.place))?,
             }
         };

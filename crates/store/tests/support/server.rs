@@ -118,6 +118,11 @@ impl OwnServer {
         address_in(&self.folder)
     }
 
+    /// Its folder; what it keeps is in `data` there.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Stops it at once, whatever it is doing.
     pub fn stop(&self) {
         let Ok(text) = std::fs::read_to_string(self.folder.join("data/postmaster.pid")) else { return };

@@ -94,21 +94,22 @@ impl Address {
         environment: impl Fn(&str) -> Option<String>,
         home: Option<&Path>,
     ) -> Result<Self, String> {
-        let given = text::parse(text)?;
-        // Who gives the way past a pooler says there what it needs: the environment is about one of them.
-        let direct = given.get("direct_url").map(str::to_owned);
-        let given = given.filled_by(environment);
-        let plan = Plan::of(&given, schema)?;
-        let direct = direct.map(|direct| {
-            let nothing = |_: &str| None;
-            Self::within(&direct, Some(&plan.schema), nothing, home).map_err(|why| format!("direct_url: {why}"))
+        Self::of_given(&text::parse(text)?.filled_by(environment), schema, home)
+    }
+
+    fn of_given(given: &Given, schema: Option<&str>, home: Option<&Path>) -> Result<Self, String> {
+        let plan = Plan::of(given, schema)?;
+        let direct = given.get("direct_url").map(|direct| {
+            // It is another way to the same: what it does not say besides the way is as here.
+            let direct = text::parse(direct)?.completed_by(given, &["host", "hostaddr", "port", "direct_url"]);
+            Self::of_given(&direct, Some(&plan.schema), home).map(Box::new)
         });
+        let direct = direct.transpose().map_err(|why: String| format!("direct_url: {why}"))?;
         let passwords = passfile::path(given.get("passfile"), home);
         let tls = plan.tls.read(home)?;
         let servers = plan.servers.iter().map(|server| server.config(&plan, passwords.as_deref())).collect();
         let place = place(&plan.servers, &plan.database, &plan.schema);
         let Plan { schema, connect_max, readers_max, keeps_statements, .. } = plan;
-        let direct = direct.transpose()?.map(Box::new);
         Ok(Self { servers, tls, schema, connect_max, readers_max, keeps_statements, direct, place })
     }
 }
@@ -305,6 +306,16 @@ mod tests {
         let address = resolved("postgres://you@other/x?schema=one", &environment[..1]);
         assert_eq!(address.place, "PostgreSQL at other, database x, schema one");
         assert_eq!(address.servers[0].get_user(), Some("you"));
+    }
+
+    #[test]
+    fn the_way_past_a_pooler_is_another_host_and_else_the_same() {
+        let direct = "direct_url=postgres%3A%2F%2Fdb%3A6000";
+        let address = resolved(&format!("postgres://me:s3cret@pool:6432/x?schema=one&{direct}"), &[]);
+        let direct = address.direct.expect("the way");
+        assert_eq!(direct.place, "PostgreSQL at db:6000, database x, schema one");
+        assert_eq!(direct.servers[0].get_password(), Some(&b"s3cret"[..]));
+        assert!(direct.direct.is_none());
     }
 
     #[test]
