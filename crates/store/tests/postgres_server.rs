@@ -20,6 +20,21 @@ use tokio_postgres::NoTls;
 use self::authority::{Authority, self_signed};
 use self::server::{OwnServer, address, schema};
 
+/// A connection to a server by the first way that it can be reached; one that begins is waited for.
+async fn connected(ways: &[&str]) -> tokio_postgres::Client {
+    let since = Instant::now();
+    loop {
+        for way in ways {
+            if let Ok((client, connection)) = tokio_postgres::connect(way, NoTls).await {
+                tokio::spawn(connection);
+                return client;
+            }
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "the server is reached");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// A server that is reached over the network, with certificates.
 struct Reached {
     server: OwnServer,
@@ -38,11 +53,7 @@ impl Reached {
         reached.sql("ALTER SYSTEM SET listen_addresses = 'localhost'").await;
         reached.sql(&format!("ALTER SYSTEM SET port = {port}")).await;
         reached.server.stop();
-        let since = Instant::now();
-        while tokio_postgres::connect(&reached.over_network("redrive"), NoTls).await.is_err() {
-            assert!(since.elapsed() < Duration::from_secs(60), "the server comes back at its port");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        connected(&[&reached.over_network("redrive")]).await;
         reached
     }
 
@@ -52,13 +63,8 @@ impl Reached {
 
     /// Runs statements as the server's owner, by whichever way it has now.
     async fn sql(&self, sql: &str) {
-        let (network, socket) = (self.over_network("redrive"), self.server.address());
-        let connected = match tokio_postgres::connect(&network, NoTls).await {
-            Ok(connected) => connected,
-            Err(_) => tokio_postgres::connect(&socket, NoTls).await.expect("connected"),
-        };
-        tokio::spawn(connected.1);
-        connected.0.batch_execute(sql).await.expect(sql);
+        let ways = [self.over_network("redrive"), self.server.address()];
+        connected(&ways.each_ref().map(String::as_str)).await.batch_execute(sql).await.expect(sql);
     }
 
     /// Gives the server a file of its own.
@@ -182,7 +188,8 @@ async fn connections_are_encrypted_and_servers_known_as_libpq_does() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_not_let_in_is_told_why_and_never_the_password() {
     let reached = Reached::start().await;
-    reached.sql("CREATE ROLE worker LOGIN PASSWORD 'r1ght'; CREATE DATABASE taken").await;
+    reached.sql("CREATE ROLE worker LOGIN PASSWORD 'r1ght'").await;
+    reached.sql("CREATE DATABASE taken").await;
     let rules = reached.path("pg_hba.conf");
     let text = "host all redrive all trust\nhost nobody all all trust\nhost postgres worker all scram-sha-256\n";
     fs::write(&rules, text).expect("written");
@@ -217,9 +224,7 @@ async fn who_is_not_let_in_is_told_why_and_never_the_password() {
 
 /// Runs statements in the shared server, past the store.
 async fn sql(sql: &str) {
-    let (client, connection) = tokio_postgres::connect(&address(), NoTls).await.expect("connected");
-    tokio::spawn(connection);
-    client.batch_execute(sql).await.expect(sql);
+    connected(&[&address()]).await.batch_execute(sql).await.expect(sql);
 }
 
 #[tokio::test]
@@ -258,7 +263,8 @@ async fn a_role_that_may_create_nothing_works_with_what_somebody_else_applied() 
 #[tokio::test]
 async fn a_worker_goes_on_beside_a_newer_version_that_says_it_may() {
     let schema = schema();
-    let open = || PostgresStore::open(&server::url(&schema), None, Options::create());
+    let url = server::url(&schema);
+    let open = || PostgresStore::open(&url, None, Options::create());
     drop(open().await.expect("made"));
     sql(&format!("UPDATE {schema}.meta SET version = 2, oldest = 1")).await;
     let store = open().await.expect("a version that adds, and takes nothing away");
