@@ -61,6 +61,7 @@ fn way_out(error: &StoreError) -> &'static str {
         StoreError::Emptied { .. }
         | StoreError::Unsupported { .. }
         | StoreError::ReadOnly { .. }
+        | StoreError::Refused { .. }
         | StoreError::AmbiguousCause(_)
         | StoreError::InvalidLocation { .. }
         | StoreError::InvalidAddress { .. }

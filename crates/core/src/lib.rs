@@ -39,6 +39,7 @@
 //! - [`outcomes`]: what programs that run their jobs themselves count of them
 //! - [`tokens`]: by which a server knows who asks, and what they may do
 //! - [`secrets`]: what must not get out, and how it is masked
+//! - [`servers`]: what is known of a database server, and what of it hurts
 
 pub mod actors;
 pub mod alerts;
@@ -73,6 +74,7 @@ pub mod retry;
 pub mod rounds;
 pub mod rules;
 pub mod secrets;
+pub mod servers;
 pub mod settlements;
 pub mod standstill;
 pub mod state;

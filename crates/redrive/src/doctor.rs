@@ -2,6 +2,7 @@
 //! spool.
 
 use redrive_core::ids::PipelineName;
+use redrive_core::servers::{self, Judged, Verdict};
 use redrive_store::StoreError;
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ pub struct Finding {
     pub check: &'static str,
     /// Whether it is well.
     pub ok: bool,
+    /// Whether it works all the same, and will hurt.
+    pub warning: bool,
     /// What was found.
     pub found: String,
     /// The error that stood in the way, if one did.
@@ -34,12 +37,16 @@ impl Finding {
     pub fn new(check: &'static str, result: Result<String, String>) -> Self {
         let ok = result.is_ok();
         let (Ok(found) | Err(found)) = result;
-        Self { check, ok, found, error: None }
+        Self { check, ok, warning: false, found, error: None }
     }
 
     fn failed(check: &'static str, error: Error) -> Self {
         let found = error.to_string();
-        Self { check, ok: false, found, error: Some(error) }
+        Self { check, ok: false, warning: false, found, error: Some(error) }
+    }
+
+    const fn warning(check: &'static str, found: String) -> Self {
+        Self { check, ok: true, warning: true, found, error: None }
     }
 }
 
@@ -119,21 +126,36 @@ async fn look_at_store(redrive: &Redrive) -> Vec<Finding> {
         let note = if gone > 0 { "; the next worker takes over from those that are gone" } else { "" };
         format!("{} at work, {gone} gone{note}", workers.len() - gone)
     });
-    vec![
+    let mut findings = vec![
         Finding::new("store", Ok(location)),
         Finding::new("version", Ok(format!("schema {}, {}", health.schema_version, health.engine))),
-        Finding::new("integrity", whole),
-        Finding::new("disk", free),
-        Finding::new("workers", workers.map_err(|error| error.to_string())),
-    ]
+    ];
+    match &health.server {
+        Some(facts) => findings.extend(servers::judge(facts).into_iter().map(of_server)),
+        None => findings.extend([Finding::new("integrity", whole), Finding::new("disk", free)]),
+    }
+    findings.push(Finding::new("workers", workers.map_err(|error| error.to_string())));
+    findings
+}
+
+fn of_server(judged: Judged) -> Finding {
+    let Judged { check, verdict, found } = judged;
+    match verdict {
+        Verdict::Well => Finding::new(check, Ok(found)),
+        Verdict::Warning => Finding::warning(check, found),
+        Verdict::Bad => Finding::new(check, Err(found)),
+    }
 }
 
 /// Tries the vault. One that is named is tried before there is a store, too.
 async fn look_at_vault(setting: &Setting, redrive: Option<Redrive>) -> Option<Finding> {
-    if redrive.is_none() && setting.config.vault.is_none() {
+    if redrive.is_none() && setting.config.vault.is_none() && !setting.location.is_shared() {
         return None;
     }
     let place = match setting.vault_place() {
+        Ok(None) if setting.location.is_shared() => {
+            return Some(Finding::warning("vault", format!("payloads are not kept: {}", setting.no_vault())));
+        }
         Ok(place) => place?,
         Err(VaultError::Address { address, why }) => {
             return Some(Finding::new("vault", Err(format!("{address}: it cannot be opened: {why}"))));
@@ -151,11 +173,34 @@ async fn look_at_vault(setting: &Setting, redrive: Option<Redrive>) -> Option<Fi
             Err(error) => return Some(Finding::failed("vault", error)),
         },
     };
-    let checked = check(&place, &redrive).await.map(|Checked { address, endpoint }| {
-        let at = endpoint.map(|endpoint| format!(" (at {endpoint})")).unwrap_or_default();
-        format!("{address}{at}: a payload was written, read and removed")
-    });
-    Some(Finding::new("vault", checked.map_err(|failed| failed.to_string())))
+    Some(match check(&place, &redrive).await {
+        Err(failed) => Finding::new("vault", Err(failed.to_string())),
+        Ok(checked) => of_vault(&checked, setting.location.is_shared()),
+    })
+}
+
+/// What a vault that can be written and read is worth to others.
+fn of_vault(checked: &Checked, is_shared: bool) -> Finding {
+    let Checked { address, endpoint, missing, is_of_this_machine } = checked;
+    let at = endpoint.as_ref().map(|endpoint| format!(" (at {endpoint})")).unwrap_or_default();
+    let well = format!("{address}{at}: a payload was written, read and removed");
+    match missing.filter(|_| is_shared) {
+        Some(missing) => Finding::new(
+            "vault",
+            Err(format!(
+                "{address}{at} does not have payload {missing}, which the store knows: other workers have another vault, or a folder of \
+                 their own machine under this name"
+            )),
+        ),
+        None if is_shared && *is_of_this_machine => Finding::warning(
+            "vault",
+            format!(
+                "{well}, but it is a folder of this machine, which workers on others do not see: name an S3 bucket, or a folder that all \
+                 of them share"
+            ),
+        ),
+        None => Finding::new("vault", Ok(well)),
+    }
 }
 
 /// The sinks of alerts: those that fail, and how many are well.

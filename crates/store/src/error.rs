@@ -75,6 +75,14 @@ pub enum StoreError {
         /// What went wrong last.
         why: String,
     },
+    /// The store does not let this user in, or not do this. Nothing was written, and waiting does not help.
+    #[error("{place} refuses: {why}")]
+    Refused {
+        /// Where.
+        place: String,
+        /// Why, and what would have to be changed there.
+        why: String,
+    },
     /// The disk is full; nothing of the batch was written.
     #[error("the disk is full: {place} could not be written")]
     DiskFull {
@@ -295,6 +303,7 @@ impl StoreError {
                 | Self::Unanswered { .. }
                 | Self::DiskFull { .. }
                 | Self::ReadOnly { .. }
+                | Self::Refused { .. }
                 | Self::NotAStore { .. }
                 | Self::Gone { .. }
                 | Self::BeingCopied { .. }

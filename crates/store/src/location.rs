@@ -12,7 +12,7 @@ use redrive_core::secrets::Secrets;
 
 use crate::contract::Store;
 use crate::error::{Result, StoreError};
-use crate::postgres::{PostgresStore, address};
+use crate::postgres::{Migration, PostgresStore, address};
 use crate::sqlite::SqliteStore;
 
 /// How a store is opened.
@@ -86,6 +86,18 @@ impl Location {
     /// In memory, gone with the process.
     pub const fn memory() -> Self {
         Self { scheme: &SCHEMES[1], rest: String::new() }
+    }
+
+    /// What would bring the store to the version of this build, for somebody else to run. A store in a file is brought forward by
+    /// whoever opens it.
+    pub async fn migration(&self) -> Result<Migration> {
+        match self.is_shared() {
+            true => PostgresStore::migration(&postgres(&self.rest)).await,
+            false => Err(StoreError::InvalidAddress {
+                address: self.to_string(),
+                why: "it is brought forward by opening it, there is nothing to print; only a store in PostgreSQL has that".into(),
+            }),
+        }
     }
 
     /// Whether workers on other machines can have the same store.

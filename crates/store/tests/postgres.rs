@@ -124,7 +124,7 @@ async fn a_store_is_made_only_if_asked_to_and_only_where_nothing_else_is() {
     assert!(matches!(refusal(&schema, Options::create()).await, StoreError::NotAStore { .. }));
     tamper(&schema, "DROP TABLE others").await;
     drop(open(&schema).await);
-    tamper(&schema, "UPDATE meta SET version = 999").await;
+    tamper(&schema, "UPDATE meta SET version = 999, oldest = 999").await;
     let newer = refusal(&schema, Options::create()).await;
     assert!(matches!(newer, StoreError::NewerSchema { found: 999, .. }), "{newer}");
     let injected = refusal("a; DROP SCHEMA public", Options::create()).await;

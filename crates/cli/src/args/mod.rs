@@ -42,7 +42,7 @@ pub use self::round::{RoundCommand, RoundListArgs};
 pub use self::run::{PushArgs, RunArgs, TaskArgs};
 use self::serve::SERVE_EXAMPLES;
 pub use self::serve::ServeArgs;
-pub use self::store::{StoreCommand, StoreCopyArgs};
+pub use self::store::{MigrateArgs, StoreCommand, StoreCopyArgs};
 pub use self::token::{TokenCommand, TokenCreateArgs};
 pub use self::work::WorkArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -135,6 +135,9 @@ pub enum Command {
     /// Say who may ask a server for what
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Make the store or bring it to the version of this redrive, or print the SQL for it
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Recount everything and prove that nothing is missing
     Audit(JsonArgs),
     /// Check the configuration, the store, the disk and the vault; give unused space back

@@ -6,6 +6,8 @@ use clap::{Args, Subcommand};
 pub enum StoreCommand {
     /// Copy everything to another store, which must be empty
     Copy(StoreCopyArgs),
+    /// Make the store, or bring it to the version of this redrive
+    Migrate(MigrateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -33,5 +35,18 @@ pub struct StoreCopyArgs {
     pub abort: bool,
     /// Print JSON
     #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Every command that opens a store brings it forward. This one does nothing else: it can be run by a role that may, before workers start whose role may not.\n\nExamples:\n  redrive store migrate\n  redrive store migrate --print | psql -d redrive       PostgreSQL: by whoever applies SQL"
+)]
+pub struct MigrateArgs {
+    /// Print the SQL that would do it and do nothing; only for a store in PostgreSQL
+    #[arg(long)]
+    pub print: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "print")]
     pub json: bool,
 }

@@ -10,7 +10,7 @@ use crate::advice;
 use crate::args::{DoctorArgs, Global};
 use crate::exit::Exit;
 use crate::output::json;
-use crate::output::paint::{BAD, GOOD, paint};
+use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::out;
 use crate::setting;
 
@@ -31,8 +31,12 @@ pub async fn run(global: &Global, args: DoctorArgs) -> Result<Exit> {
     if json {
         json::document(&findings)?;
     } else {
-        for Finding { check, ok, found, .. } in &findings {
-            let mark = if *ok { paint(GOOD, "✓") } else { paint(BAD, "✗") };
+        for Finding { check, ok, warning, found, .. } in &findings {
+            let mark = match (*ok, *warning) {
+                (true, false) => paint(GOOD, "✓"),
+                (true, true) => paint(WAITING, "!"),
+                (false, _) => paint(BAD, "✗"),
+            };
             out!("{mark} {check}: {found}")?;
         }
     }
@@ -41,10 +45,15 @@ pub async fn run(global: &Global, args: DoctorArgs) -> Result<Exit> {
 
 /// Gives unused space back, while nobody works.
 async fn compact(global: &Global, json: bool) -> Result<Exit> {
-    let redrive = setting::load(global)?.redrive_existing().await?;
+    let setting = setting::load(global)?;
+    let redrive = setting.redrive_existing().await?;
     let compacted = redrive.compact(&actor()).await?;
     if json {
         json::document(&compacted)?;
+    } else if setting.location.is_shared() {
+        out!(
+            "PostgreSQL uses the space again by itself; VACUUM FULL gives it back to the disk, and locks each table meanwhile"
+        )?;
     } else {
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / (1024.0 * 1024.0));
         out!("the store had {} and has {} now", mib(compacted.before_bytes), mib(compacted.after_bytes))?;

@@ -57,6 +57,7 @@ impl Asked {
 
 /// A worker that follows the configuration, also when it changes; and the pipelines that it works on.
 pub async fn worker(setting: &Setting, redrive: &Redrive, asked: Asked) -> Result<(Worker, Vec<PipelineName>)> {
+    setting.warn_without_vault();
     let vault = setting.vault(redrive)?;
     let made = Arc::new(Made { asked, vault });
     let (again, alike) = (Arc::clone(&made), setting.clone());

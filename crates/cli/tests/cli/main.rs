@@ -59,6 +59,7 @@ mod servers;
 mod solver;
 mod status;
 mod store_copy;
+mod stores_guide;
 mod submit_poll;
 mod suspects;
 mod tables;

@@ -27,7 +27,7 @@ fn every_command_works_and_none_prints_the_password() {
     let sandbox = Sandbox::new();
     let address = address();
     sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
-    sandbox.write("fails.sh", "grep -q 1 && exit 1; echo '{\"ok\":true}'\n");
+    sandbox.write("fails.sh", "grep -q '\"n\":1' && exit 1; echo '{\"ok\":true}'\n");
     on(&sandbox, &address, "status").expect(1).complains("no store at PostgreSQL at");
     let run = format!("run tasks.jsonl --attempts 1 --store {address} -- sh fails.sh");
     let ran = sandbox.redrive(&run).expect(3);
@@ -73,4 +73,83 @@ fn an_address_with_a_mistake_is_refused_without_its_password() {
         let ran = sandbox.redrive("status").expect(2).complains(why);
         assert!(!ran.stderr.contains(PASSWORD), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn the_address_of_the_file_takes_its_password_from_elsewhere() {
+    let sandbox = Sandbox::new();
+    sandbox.write("password", format!("{PASSWORD}@/:\n"));
+    let address = address().replace(PASSWORD, &format!("${{file:{}}}", sandbox.path("password").display()));
+    sandbox.write("redrive.toml", format!("store = \"{address}\"\n"));
+    let ran = sandbox.redrive("store migrate").expect(0);
+    assert!(ran.stdout.contains("is at schema") && !ran.stdout.contains(PASSWORD), "{}", ran.stdout);
+    sandbox.redrive("store migrate --print").expect(0).complains("nothing to do");
+    sandbox.write("redrive.toml", format!("store = \"{}\"\n", address.replace("password}", "missing}")));
+    sandbox.redrive("status").expect(2).complains("missing");
+}
+
+#[test]
+fn a_store_in_a_file_has_nothing_to_print() {
+    let sandbox = Sandbox::new();
+    sandbox.redrive("store migrate").expect(0);
+    sandbox.redrive("store migrate --print").expect(1).complains("brought forward by opening it");
+}
+
+/// What doctor found, by what it looked at.
+fn found(sandbox: &Sandbox, check: &str) -> serde_json::Value {
+    let findings = sandbox.redrive("doctor --json").json();
+    let found = findings.as_array().into_iter().flatten().find(|finding| finding["check"] == check);
+    found.unwrap_or_else(|| panic!("{check} is not in {findings}")).clone()
+}
+
+#[test]
+fn payloads_of_a_shared_store_need_a_vault_that_all_see() {
+    let sandbox = Sandbox::new();
+    let store = format!("store = \"{}\"\n", address());
+    let pipeline = "[pipeline.shop]\ncommand = [\"sh\", \"fails.sh\"]\nattempts = 1\n";
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.write("fails.sh", "echo '<p>blocked</p>' > \"$REDRIVE_PAYLOAD\"\nexit 1\n");
+    sandbox.write("redrive.toml", format!("{store}{pipeline}"));
+    sandbox.redrive("run tasks.jsonl").expect(3).complains("payloads are not kept");
+    sandbox.redrive("payload list").expect(2).complains("every worker reaches");
+    assert_eq!(found(&sandbox, "vault")["warning"], true);
+    // Who asks for payloads to be kept is not left without them.
+    sandbox.write("redrive.toml", format!("{store}{pipeline}payload = \"always\"\n"));
+    sandbox.redrive("run tasks.jsonl --again").expect(2).complains("every worker reaches");
+    // A folder of this machine is told to be one.
+    sandbox.write("redrive.toml", format!("{store}vault = \"one\"\n{pipeline}"));
+    sandbox.redrive("run tasks.jsonl --again").expect(3);
+    let vault = found(&sandbox, "vault");
+    assert_eq!(vault["ok"], true, "{vault}");
+    assert!(vault["found"].as_str().is_some_and(|found| found.contains("a payload was written")), "{vault}");
+    // A machine that has another folder under that name does not have what the store knows.
+    std::fs::rename(sandbox.path("one"), sandbox.path("two")).expect("moved");
+    std::fs::create_dir(sandbox.path("one")).expect("made");
+    let vault = found(&sandbox, "vault");
+    assert_eq!(vault["ok"], false, "{vault}");
+    assert!(vault["found"].as_str().is_some_and(|found| found.contains("does not have payload")), "{vault}");
+}
+
+#[test]
+fn doctor_looks_at_the_server() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", format!("store = \"{}\"\n", address()));
+    sandbox.redrive("store migrate").expect(0);
+    for check in [
+        "version",
+        "rights",
+        "encryption",
+        "durability",
+        "vacuum",
+        "horizon",
+        "pooler",
+        "clock",
+        "connections",
+        "workers",
+    ] {
+        assert_eq!(found(&sandbox, check)["ok"], true, "{check}");
+    }
+    let told = sandbox.redrive("doctor").expect(0).stdout;
+    assert!(told.contains("PostgreSQL") && told.contains("! vault"), "{told}");
+    sandbox.redrive("doctor --compact").expect(0);
 }

@@ -24,6 +24,7 @@ pub mod isolation;
 mod kept;
 mod outside;
 mod pipeline;
+mod places;
 mod ran;
 mod replay;
 mod request;

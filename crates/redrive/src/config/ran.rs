@@ -9,6 +9,13 @@ use std::path::{Path, PathBuf};
 
 use redrive_core::definitions::KeptCommand;
 
+/// Where this user keeps what is no part of any store; nowhere if it is not known where a user keeps such things.
+pub(super) fn state_folder() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;
+    Some(state.join("redrive"))
+}
+
 /// The list of commands that a user ran.
 #[derive(Clone, Debug)]
 pub struct RanCommands(PathBuf);
@@ -16,9 +23,7 @@ pub struct RanCommands(PathBuf);
 impl RanCommands {
     /// That of this user; none where it is not known where a user keeps such things.
     pub fn of_this_user() -> Option<Self> {
-        let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;
-        Some(Self::at(&state.join("redrive")))
+        state_folder().map(|folder| Self::at(&folder))
     }
 
     /// That in a folder.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use redrive_core::secrets::Secrets;
+use redrive_core::secrets::{Secrets, percent_encode};
 
 use super::outside;
 
@@ -20,6 +20,14 @@ pub fn expand(text: &str, secrets: &mut Secrets) -> Result<String, String> {
         secrets.add_value(value);
         value.to_owned()
     })
+}
+
+/// Puts the values into the address of a store. One that has a part of it is written as addresses write it; one that has the whole of
+/// it is taken as it is.
+pub fn expand_address(text: &str) -> Result<String, String> {
+    let is_whole = text.starts_with("${") && text.find('}') == Some(text.len() - 1);
+    let written = replace(text, |value| if is_whole { value.to_owned() } else { percent_encode(value) });
+    written.map_err(|why| Secrets::default().mask(&why))
 }
 
 fn replace(text: &str, mut each: impl FnMut(&str) -> String) -> Result<String, String> {
@@ -61,6 +69,12 @@ mod tests {
         let text = expand_template(&format!("Bearer ${{file:{}}} {{url}}", path.display()), &mut secrets);
         assert_eq!(text.as_deref(), Ok("Bearer fil3-s3cr{{t}} {url}"));
         assert_eq!(secrets.mask("x fil3-s3cr{t} y"), "x *** y");
+        std::fs::write(&path, "p@ss/w").expect("written");
+        let place = path.display();
+        let address = expand_address(&format!("postgres://me:${{file:{place}}}@db/x"));
+        assert_eq!(address.as_deref(), Ok("postgres://me:p%40ss%2Fw@db/x"));
+        std::fs::write(&path, "postgres://me:p%40ss@db/x\n").expect("written");
+        assert_eq!(expand_address(&format!("${{file:{place}}}")).as_deref(), Ok("postgres://me:p%40ss@db/x"));
         for bad in ["${env:REDRIVE_NO_SUCH_VARIABLE}", "${file:/no/such/file}", "${nothing}", "${env:X"] {
             assert!(expand(bad, &mut secrets).is_err(), "{bad}");
         }

@@ -12,12 +12,12 @@ use redrive_store::{Location, Options, StoreError};
 
 use super::{
     Config, ConfigError, HandlerKind, ModeKind, PipelineConfig, RanCommands, ResultKind, VaultSection, definition,
-    expand, isolation, kept, outside,
+    expand, isolation, kept, outside, secrets::expand_address,
 };
 use crate::error::Error;
 use crate::handler::exec::{Command, Exec, Mode};
 use crate::pipeline::PAYLOAD_BYTES_MAX;
-use crate::vault::{SPOOL_BYTES_MAX, Spool, Vault, VaultError, VaultPlace};
+use crate::vault::Vault;
 use crate::{Pipeline, Purpose, Redrive};
 
 /// Where the jobs are kept unless something else is said.
@@ -70,7 +70,13 @@ impl Setting {
 
     /// The same, of a configuration that was read already.
     pub fn of(config: Config, store: Option<&str>) -> Result<Self, ConfigError> {
-        let address = store.or(config.store.as_deref()).unwrap_or(DEFAULT_STORE);
+        let address = match (store, config.store.as_deref()) {
+            (Some(store), _) => store.to_owned(),
+            (None, Some(store)) => expand_address(store).map_err(|why| {
+                ConfigError::Location(StoreError::InvalidAddress { address: "of the file".to_owned(), why })
+            })?,
+            (None, None) => DEFAULT_STORE.to_owned(),
+        };
         let location = address.parse().map_err(|error| ConfigError::Location(without_secrets(error)))?;
         Ok(Self { config, location, isolated: None, ran: None })
     }
@@ -113,25 +119,6 @@ impl Setting {
         Ok(redrive)
     }
 
-    /// The vault: the configured one, or a folder beside the store; none for a store in memory.
-    pub fn vault(&self, redrive: &Redrive) -> Result<Option<Vault>, Error> {
-        let Some(place) = self.vault_place()? else { return Ok(None) };
-        let vault = Vault::at(&place, redrive)?;
-        Ok(Some(match self.spool() {
-            Some(spool) => vault.with_spool(spool),
-            None => vault,
-        }))
-    }
-
-    /// Where the vault is and how it is reached.
-    pub fn vault_place(&self) -> Result<Option<VaultPlace>, VaultError> {
-        let beside = |path: &Path| redrive_store::payloads_beside(path).display().to_string();
-        match &self.config.vault {
-            Some(section) => section.place().map(Some),
-            None => Ok(self.location.file().map(|path| VaultPlace::of_environment(&beside(path)))),
-        }
-    }
-
     /// Whether the store of this setting is at a place.
     pub(crate) fn is_at(&self, location: &Location) -> bool {
         let files = self.location.file().map(resolved).zip(location.file().map(resolved));
@@ -142,12 +129,6 @@ impl Setting {
     pub(crate) fn vault_section(&self, url: &str) -> VaultSection {
         let known = self.config.vault.clone().filter(|section| section.url == url);
         known.unwrap_or_else(|| VaultSection::at(url))
-    }
-
-    /// Where payloads wait while the vault is away; nowhere for a store in memory.
-    pub fn spool(&self) -> Option<Spool> {
-        let store = self.location.file()?;
-        Some(Spool::beside(store, self.config.spool_max.map_or(SPOOL_BYTES_MAX, |size| size.0)))
     }
 
     /// Where results go. Not into the store's own files: both would be destroyed.
@@ -240,6 +221,7 @@ impl Setting {
     ) -> Result<(Pipeline, Option<PathBuf>), ConfigError> {
         let config = self.config.pipeline.get(&name).cloned().unwrap_or_default();
         let wrong = |why| ConfigError::Pipeline { pipeline: name.clone(), why };
+        self.check_vault(&config).map_err(wrong)?;
         let (built_in, outside) = match said.command.is_empty() {
             true => outside::recorded(|| isolation::handler(&config)),
             false => (Ok(None), outside::Values::new()),

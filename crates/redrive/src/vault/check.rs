@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use object_store::ObjectStoreExt;
 use redrive_core::payloads::{PayloadHash, PayloadPlace};
+use redrive_store::contract::ListPayloads;
 
 use super::objects::{self, Patience, VaultPlace};
 use super::{Vault, VaultError};
@@ -23,6 +24,10 @@ pub struct Checked {
     pub address: String,
     /// Where requests go, if somebody said so.
     pub endpoint: Option<String>,
+    /// A payload that the store knows and the vault does not have, if one was found among the first.
+    pub missing: Option<PayloadHash>,
+    /// Whether it is a folder on a disk of this machine.
+    pub is_of_this_machine: bool,
 }
 
 /// What was tried.
@@ -90,7 +95,9 @@ async fn check_within(patience: Duration, place: &VaultPlace, redrive: &Redrive)
     let opened = objects::open(place, Patience::None).map_err(|error| failed((Step::Open, error, None)))?;
     let vault = Vault::over(opened, redrive);
     vault.check(patience).await.map_err(failed)?;
-    Ok(Checked { address: place.shown(), endpoint: endpoint.clone() })
+    let missing = vault.missing(patience).await.map_err(|error| failed((Step::Read, error, None)))?;
+    let is_of_this_machine = place.folder().is_some_and(is_local);
+    Ok(Checked { address: place.shown(), endpoint: endpoint.clone(), missing, is_of_this_machine })
 }
 
 impl Vault {
@@ -117,6 +124,24 @@ impl Vault {
         }
     }
 
+    /// A payload among the first that is not there, though it is not on its way.
+    async fn missing(&self, patience: Duration) -> Result<Option<PayloadHash>, VaultError> {
+        let params = ListPayloads { prefix: None, limit: 5, cursor: None };
+        for payload in self.store.list_payloads(params).await?.items {
+            let path = payload.place.to_string().into();
+            let head = async {
+                match self.objects.head(&path).await {
+                    Err(object_store::Error::NotFound { .. }) => Ok(true),
+                    found => found.map(|_| false).map_err(|error| self.objects_failed(error)),
+                }
+            };
+            if payload.spooled_on.is_none() && self.within(patience, head).await? {
+                return Ok(Some(payload.hash));
+            }
+        }
+        Ok(None)
+    }
+
     async fn write_and_read(
         &self,
         patience: Duration,
@@ -136,6 +161,24 @@ impl Vault {
             false => Err((Step::Read, VaultError::Damaged(place.hash.to_string()))),
         }
     }
+}
+
+/// Kinds of file systems that are on a disk, or in the memory, of one machine.
+const LOCAL: [u32; 8] = [
+    0xEF53,      // ext2, ext3, ext4
+    0x5846_5342, // xfs
+    0x9123_683E, // btrfs
+    0x0102_1994, // tmpfs
+    0x794C_7630, // overlay
+    0x2FC1_2FC1, // zfs
+    0xF2F5_2010, // f2fs
+    0x5265_4973, // reiserfs
+];
+
+/// Whether a folder is plainly of this machine alone.
+fn is_local(folder: &Path) -> bool {
+    let kind = rustix::fs::statfs(folder).ok().and_then(|found| u32::try_from(found.f_type).ok());
+    kind.is_some_and(|kind| LOCAL.contains(&kind))
 }
 
 /// The folders on the way to a place that are not there, the deepest first.

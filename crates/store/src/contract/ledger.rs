@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
+use redrive_core::servers::ServerFacts;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 
@@ -127,6 +128,8 @@ pub struct Health {
     pub size_bytes: u64,
     /// Bytes free on that disk, where that can be told.
     pub free_bytes: Option<u64>,
+    /// What is known of the server that it is on, if it is on one.
+    pub server: Option<ServerFacts>,
     /// What is wrong with it.
     pub problems: Vec<String>,
 }

@@ -169,7 +169,7 @@ pub(super) async fn written_by_others(conn: &Conn, target: &Target, id: WorkerId
 
 /// Hears of changes on one connection. `known` is how much others had written when everything was known.
 async fn hear(target: &Target, id: WorkerId, bell: &Weak<Bell>, known: Option<i64>) -> Result<(), Fault> {
-    let Heard { conn, mut messages } = target.connect_to_hear().await?;
+    let Heard { conn, mut messages } = target.direct().connect_to_hear().await?;
     if conn.is_pooled() {
         return look(&conn, target, id, (bell, known)).await;
     }

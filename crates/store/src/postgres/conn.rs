@@ -30,6 +30,7 @@ pub(super) struct Conn {
     task: Task,
     watch: Watch,
     is_pooled: bool,
+    keeps_statements: bool,
     statements: Mutex<HashMap<String, Statement>>,
     changed: AtomicU64,
     sent: Mutex<Vec<Sent>>,
@@ -45,10 +46,16 @@ impl Conn {
             task,
             watch,
             is_pooled,
+            keeps_statements: !is_pooled,
             statements: Mutex::default(),
             changed: AtomicU64::new(0),
             sent: Mutex::default(),
         }
+    }
+
+    /// The same that keeps statements prepared, or not.
+    pub(super) fn keeping_statements(self, keeps_statements: bool) -> Self {
+        Self { keeps_statements, ..self }
     }
 
     /// Whether nothing can be asked here any more.
@@ -121,7 +128,7 @@ impl Conn {
         // How many rows it writes is not known yet: at least one, as far as others are told.
         self.changed.fetch_add(1, Ordering::Relaxed);
         let client = Arc::clone(&self.client);
-        if self.is_pooled {
+        if !self.keeps_statements {
             let sql = sql.to_owned();
             let run = async move { run_out(client.query_typed_raw(&sql, typed(args.as_ref())).await?).await };
             self.begin(Box::pin(run)).await;
@@ -155,7 +162,7 @@ impl Conn {
     }
 
     async fn ask(&self, sql: &str, args: &[Value]) -> Result<RowStream, Fault> {
-        if self.is_pooled {
+        if !self.keeps_statements {
             return self.answer(self.client.query_typed_raw(sql, typed(args))).await;
         }
         let statement = self.statement(sql).await?;

@@ -10,15 +10,21 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, SimpleQueryMessage};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, SimpleQueryMessage, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::Address;
+use super::address::{Address, Tls};
 use super::conn::Conn;
 use super::fault::Fault;
 use super::watch::Watch;
 
 /// How much longer than the network may take for a connection it may take until it can be used.
 const GREET_MAX: Duration = Duration::from_secs(5);
+
+/// A connection as the library has it, encrypted or not.
+type Encrypted = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 /// A connection, and what others tell on it.
 pub(super) struct Heard {
@@ -31,7 +37,14 @@ pub(super) struct Heard {
 pub(super) struct Target {
     /// The servers, to be tried in this order.
     servers: Arc<Vec<Config>>,
+    tls: Tls,
     connect_max: Duration,
+    /// At most so many connections read.
+    pub(super) readers_max: usize,
+    /// Whether statements are kept prepared, where the server's end stays the same.
+    keeps_statements: bool,
+    /// The way past a pooler, if it is known.
+    direct: Option<Arc<Self>>,
     /// The schema, as it is written in statements.
     pub(super) schema: String,
     /// The place in words, for messages.
@@ -67,8 +80,18 @@ struct Made {
 
 impl From<Address> for Target {
     fn from(address: Address) -> Self {
-        let Address { servers, schema, connect_max, place } = address;
-        Self { servers: Arc::new(servers), connect_max, schema, place, is_unmarked: Arc::default() }
+        let Address { servers, tls, schema, connect_max, readers_max, keeps_statements, direct, place } = address;
+        Self {
+            servers: Arc::new(servers),
+            tls,
+            connect_max,
+            readers_max,
+            keeps_statements,
+            direct: direct.map(|direct| Arc::new(Self::from(*direct))),
+            schema,
+            place,
+            is_unmarked: Arc::default(),
+        }
     }
 }
 
@@ -80,6 +103,16 @@ impl Target {
         i64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 
+    /// Whether a way past a pooler is known.
+    pub(super) const fn has_direct(&self) -> bool {
+        self.direct.is_some()
+    }
+
+    /// The same past a pooler, for what needs the server itself: listening, and changing the schema.
+    pub(super) fn direct(&self) -> &Self {
+        self.direct.as_deref().unwrap_or(self)
+    }
+
     /// Opens a connection. Nothing is set on it that outlasts a transaction: there may be a pooler between.
     pub(super) async fn connect(&self) -> Result<Conn, Fault> {
         Ok(self.connect_to_hear().await?.conn)
@@ -89,7 +122,10 @@ impl Target {
     pub(super) async fn connect_to_hear(&self) -> Result<Heard, Fault> {
         let Made { client, task, messages, name, is_pooled } = self.make().await?;
         let watch = Watch::new(self.clone(), name, is_pooled);
-        Ok(Heard { conn: Conn::new(client, task, watch, is_pooled), messages })
+        Ok(Heard {
+            conn: Conn::new(client, task, watch, is_pooled).keeping_statements(self.keeps_statements && !is_pooled),
+            messages,
+        })
     }
 
     /// The first column of what a statement finds, on a connection that is made for it.
@@ -138,7 +174,7 @@ impl Target {
             let options = config.get_options().map(|given| format!("{given} ")).unwrap_or_default();
             config.options(format!("{options}-c redrive.mark={mark}"));
         }
-        let (client, mut connection) = config.connect(NoTls).await?;
+        let (client, mut connection) = self.greet(config).await?;
         let (heard, messages) = mpsc::unbounded_channel();
         let task = tokio::spawn(async move {
             let mut next = std::future::poll_fn(|cx| connection.poll_message(cx));
@@ -151,6 +187,20 @@ impl Target {
             }
         });
         Ok(Made { client, task: Task(task.abort_handle()), messages, name, is_pooled: true })
+    }
+
+    /// Connects, encrypted or not as it is wanted. What is refused for how it was tried is tried the other way, if that is wanted too.
+    async fn greet(&self, mut config: Config) -> Result<(Client, Encrypted), Fault> {
+        let is_local = matches!(config.get_hosts(), [Host::Unix(_)]);
+        let (last, before) = self.tls.tries(is_local).split_last().unwrap_or((&SslMode::Disable, &[]));
+        for mode in before {
+            let connected = config.ssl_mode(*mode).connect(self.tls.connector.clone()).await.map_err(Fault::from);
+            match connected {
+                Err(fault) if fault.is_about_encryption() => {}
+                connected => return connected,
+            }
+        }
+        Ok(config.ssl_mode(*last).connect(self.tls.connector.clone()).await?)
     }
 
     /// Begins to read, in one view of the database.

@@ -4,6 +4,7 @@ use redrive_core::state::IllegalMove;
 use tokio_postgres::error::SqlState;
 
 use super::copies;
+use super::refusals;
 use crate::error::StoreError;
 
 /// Why an operation did not go through.
@@ -49,9 +50,13 @@ impl From<serde_json::Error> for Fault {
 /// transaction that rested for too long or took too long.
 const LOST: [&str; 5] = ["08", "57P", "53300", "25P03", "25P04"];
 
+/// What is known of a server that takes no writes.
+const READ_ONLY: &str =
+    "it is a standby, or set to be read-only: name the primary, or all with target_session_attrs=read-write";
+
 impl Fault {
     /// What PostgreSQL calls it, if it was asked.
-    fn code(&self) -> Option<&SqlState> {
+    pub(super) fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Sql(error) => error.code(),
             _ => None,
@@ -84,10 +89,22 @@ impl Fault {
         match self {
             Self::Sql(error) => match error.code() {
                 Some(code) => LOST.iter().any(|class| code.code().starts_with(class)) || self.is_read_only(),
-                // What fails without the server's word failed on the way, unless a value could not be written or read.
-                None => error.is_closed() || error.source_is_io(),
+                // What fails without the server's word failed on the way, unless a value could not be written or read, or one of the
+                // two does not trust the other.
+                None => (error.is_closed() || error.source_is_io()) && refusals::distrust(error).is_none(),
             },
             Self::Silent => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the connection may be taken if it is encrypted, or is not.
+    pub(super) fn is_about_encryption(&self) -> bool {
+        match self {
+            Self::Sql(error) => match error.code() {
+                Some(code) => *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                None => error.to_string().contains("TLS") || refusals::distrust(error).is_some(),
+            },
             _ => false,
         }
     }
@@ -103,10 +120,17 @@ impl Fault {
     pub(super) fn into_store_error(self, place: &str) -> StoreError {
         let place = place.to_owned();
         if self.is_lost() {
-            return StoreError::Unavailable { place, why: said(&self) };
+            let why = match self.is_read_only() {
+                true => format!("{}; {READ_ONLY}", said(&self)),
+                false => said(&self),
+            };
+            return StoreError::Unavailable { place, why };
         }
         if self.is_crossed() {
             return StoreError::busy(place);
+        }
+        if let Some(why) = refusals::why(&self) {
+            return StoreError::Refused { place, why };
         }
         let code = self.code().cloned();
         let message = said(&self);
@@ -114,16 +138,19 @@ impl Fault {
             (Self::Store(error), _) => error,
             (_, Some(code)) if code.code() == copies::REFUSED => copies::refusal(&place, &message),
             (_, Some(SqlState::DISK_FULL)) => StoreError::DiskFull { place },
-            (_, Some(SqlState::INSUFFICIENT_PRIVILEGE)) => StoreError::ReadOnly { place, why: message },
             _ => StoreError::Database { place, message },
         }
     }
 }
 
 /// What went wrong, in the words of whoever noticed.
-fn said(fault: &Fault) -> String {
+pub(super) fn said(fault: &Fault) -> String {
     match fault {
         Fault::Sql(error) => match error.as_db_error() {
+            Some(said) if *said.code() == SqlState::TOO_MANY_CONNECTIONS => format!(
+                "it has no connection left ({}): raise max_connections there, lower pool in the address, or put a pooler between",
+                said.message()
+            ),
             Some(said) => said.message().to_owned(),
             None => std::error::Error::source(error)
                 .map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),

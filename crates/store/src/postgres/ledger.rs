@@ -11,7 +11,7 @@ use serde_json::json;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Conn, Row, args};
-use super::{PostgresStore, activity, audit, rows, run, schema};
+use super::{PostgresStore, activity, audit, health, rows, run};
 use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore};
 use crate::error::{Result, StoreError};
 
@@ -27,7 +27,7 @@ impl LedgerStore for PostgresStore {
     }
 
     async fn health(&self) -> Result<Health> {
-        self.read(self.target.place.clone(), run!(health)).await
+        self.read(self.target.place.clone(), run!(health::health)).await
     }
 
     async fn compact(&self, params: Compact) -> Result<Compacted> {
@@ -79,24 +79,8 @@ fn ledger(row: &Row<'_>) -> Result<Ledger, Fault> {
 }
 
 /// Bytes of the store's tables and their indexes.
-async fn size_bytes(conn: &Conn) -> Result<u64, Fault> {
+pub(super) async fn size_bytes(conn: &Conn) -> Result<u64, Fault> {
     let sql = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
                WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'";
     conn.query_one(sql, args![], |row| row.get(0)).await
-}
-
-async fn health(conn: &Conn, place: &str) -> Result<Health, Fault> {
-    let version: String = conn.query_one("SELECT current_setting('server_version')", args![], |row| row.get(0)).await?;
-    let between = match conn.is_pooled() {
-        true => ", through a pooler: what others change is looked for each second",
-        false => "",
-    };
-    Ok(Health {
-        location: place.to_owned(),
-        engine: format!("PostgreSQL {version}{between}"),
-        schema_version: schema::newest_version(),
-        size_bytes: size_bytes(conn).await?,
-        free_bytes: None,
-        problems: Vec::new(),
-    })
 }

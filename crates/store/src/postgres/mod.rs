@@ -34,6 +34,7 @@ mod definitions;
 mod enqueuing;
 mod fault;
 mod floors;
+mod health;
 mod history;
 mod job_cancels;
 mod job_refs;
@@ -49,6 +50,7 @@ mod patience;
 mod payloads;
 mod pipelines;
 mod readers;
+mod refusals;
 mod replay_choices;
 mod replay_letters;
 mod replay_withdrawals;
@@ -82,7 +84,7 @@ use self::fault::Fault;
 use self::operations::Share;
 use self::patience::Patience;
 use self::readers::Readers;
-use self::sql::Conn;
+use self::sql::{Conn, args};
 use self::writer::Writer;
 use crate::contract::Topic;
 use crate::error::Result;
@@ -98,6 +100,19 @@ macro_rules! run {
     };
 }
 use run;
+
+/// What brings a store to the version of this build.
+#[derive(Clone, Debug)]
+pub struct Migration {
+    /// Where the store is.
+    pub place: String,
+    /// Its version; none if it is not there.
+    pub from: Option<i64>,
+    /// The version of this build.
+    pub to: i64,
+    /// What is to be run by somebody who may; empty if nothing is.
+    pub sql: String,
+}
 
 /// A store in a schema of a PostgreSQL database.
 pub struct PostgresStore {
@@ -129,6 +144,24 @@ impl PostgresStore {
     pub fn silent(self) -> Self {
         self.bells.be_silent();
         self
+    }
+
+    /// What would bring the store at an address to the version of this build, without doing it.
+    pub async fn migration(url: &str) -> Result<Migration> {
+        let target = Target::from(Address::of(url, None)?);
+        let look = async {
+            let conn = target.direct().connect().await?;
+            schema::check_server(&conn, &target).await?;
+            let role: String = conn.query_one("SELECT current_user::text", args![], |row| row.get(0)).await?;
+            Ok((schema::check(&conn, &target).await?, role))
+        };
+        let (found, role) = look.await.map_err(|fault: Fault| fault.into_store_error(&target.place))?;
+        Ok(Migration {
+            place: target.place.clone(),
+            from: found,
+            to: schema::newest_version(),
+            sql: schema::script(&target, found, &role),
+        })
     }
 
     /// Writes what looks at more than it has in its hands.
@@ -182,8 +215,11 @@ impl PostgresStore {
 /// Connects, and brings the store to the newest version; says how much others have written.
 async fn prepare(target: &Target, id: WorkerId, options: Options) -> Result<(Conn, i64), Fault> {
     let conn = target.connect().await?;
-    schema::check_encoding(&conn, target).await?;
-    schema::migrate(&conn, target, options.create).await?;
+    schema::check_server(&conn, target).await?;
+    match target.has_direct() {
+        true => schema::migrate(&target.direct().connect().await?, target, options.create).await?,
+        false => schema::migrate(&conn, target, options.create).await?,
+    }
     if !options.unfinished {
         copies::refuse_unfinished(&conn, &target.schema, &target.place).await?;
     }

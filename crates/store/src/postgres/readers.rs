@@ -12,9 +12,6 @@ use super::patience::Patience;
 use super::sql::Conn;
 use crate::error::{Result, StoreError};
 
-/// At most so many connections read.
-const READERS_MAX: usize = 4;
-
 /// Connections to read on, opened as needed and kept.
 pub(super) struct Readers {
     target: Target,
@@ -25,7 +22,8 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn new(target: Target, patience: Duration) -> Self {
-        Self { target, idle: Mutex::default(), free: Semaphore::new(READERS_MAX), patience }
+        let free = Semaphore::new(target.readers_max);
+        Self { target, idle: Mutex::default(), free, patience }
     }
 
     async fn take(&self) -> Result<Conn, Fault> {

@@ -1,46 +1,77 @@
-//! The schema and its versions. A store of an older version is brought forward; one of a newer version is refused.
+//! The schema and its versions. A store of an older version is brought forward.
+//!
+//! Old and new workers work side by side while a fleet is upgraded: what a version adds, the one before it does not miss, and what is
+//! no longer used is removed two versions later. Each version says which is the oldest that can work with it; only a build that is
+//! older than that is refused.
 
+use super::conn::Conn;
 use super::connect::Target;
 use super::fault::Fault;
-use super::sql::{Conn, args};
+use super::sql::args;
 use crate::error::StoreError;
 
-/// Each entry brings the schema forward by one version.
-const MIGRATIONS: &[&[&str]] = &[&[
-    include_str!("schema/001_jobs.sql"),
-    include_str!("schema/001_dead.sql"),
-    include_str!("schema/001_rest.sql"),
-    include_str!("schema/001_serve.sql"),
-]];
+/// Brings the schema forward by one version.
+struct Migration {
+    parts: &'static [&'static str],
+    /// The oldest version whose builds can work with the store from then on.
+    oldest: i64,
+}
+
+const MIGRATIONS: &[Migration] = &[Migration {
+    parts: &[
+        include_str!("schema/001_jobs.sql"),
+        include_str!("schema/001_dead.sql"),
+        include_str!("schema/001_rest.sql"),
+        include_str!("schema/001_serve.sql"),
+    ],
+    oldest: 1,
+}];
+
+/// The oldest server that is understood.
+const SERVER_MIN: i64 = 13;
 
 /// The version this build writes.
 pub(super) fn newest_version() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-/// Refuses a database that cannot keep every text as it is.
-pub(super) async fn check_encoding(conn: &Conn, target: &Target) -> Result<(), Fault> {
-    let encoding: String =
-        conn.query_one("SELECT current_setting('server_encoding')", args![], |row| row.get(0)).await?;
-    if encoding == "UTF8" {
-        return Ok(());
+/// Refuses a server that is too old, and a database that cannot keep every text as it is.
+pub(super) async fn check_server(conn: &Conn, target: &Target) -> Result<(), Fault> {
+    let sql = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::bigint";
+    let (encoding, version): (String, i64) = conn.query_one(sql, args![], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+    let place = target.place.clone();
+    if version < SERVER_MIN * 10_000 {
+        let why = format!("it is PostgreSQL {}, and a store needs {SERVER_MIN} or later", version / 10_000);
+        return Err(StoreError::Refused { place, why }.into());
     }
-    let why =
-        format!("its database keeps text as {encoding}, and a store needs one that was made with ENCODING 'UTF8'");
-    Err(StoreError::NotAStore { place: target.place.clone(), why }.into())
+    if encoding != "UTF8" {
+        let why =
+            format!("its database keeps text as {encoding}, and a store needs one that was made with ENCODING 'UTF8'");
+        return Err(StoreError::NotAStore { place, why }.into());
+    }
+    Ok(())
 }
 
 /// Checks that the schema is a store this build understands, and brings it to the newest version. Makes one if asked to.
 pub(super) async fn migrate(conn: &Conn, target: &Target, create: bool) -> Result<(), Fault> {
-    if check(conn, target).await? == Some(newest_version()) {
+    if check(conn, target).await? >= Some(newest_version()) {
         return Ok(());
     }
-    // One process brings it forward; the others wait and find it done.
-    conn.script(&format!("BEGIN; SELECT pg_advisory_xact_lock({})", target.lock().wrapping_add(1))).await?;
+    conn.script(&format!("BEGIN; {}", alone(target))).await?;
     let migrated = migrate_alone(conn, target, create).await;
     let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
     conn.script(end).await?;
     migrated
+}
+
+/// One process brings the store forward; the others find it done. Who cannot have a lock soon lets go of all and tries again, so that
+/// nobody queues up behind it.
+fn alone(target: &Target) -> String {
+    let lock = target.lock().wrapping_add(1);
+    format!(
+        "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning;
+SELECT pg_advisory_xact_lock({lock})"
+    )
 }
 
 async fn migrate_alone(conn: &Conn, target: &Target, create: bool) -> Result<(), Fault> {
@@ -48,21 +79,51 @@ async fn migrate_alone(conn: &Conn, target: &Target, create: bool) -> Result<(),
     if found.is_none() && !create {
         return Err(StoreError::Missing { place: target.place.clone() }.into());
     }
-    let schema = &target.schema;
-    if found.is_none() {
-        conn.script(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
+    for part in steps(target, found) {
+        conn.script(&part).await?;
     }
-    conn.script(&format!("SET LOCAL search_path = {schema}, pg_temp; SET LOCAL client_min_messages = warning")).await?;
-    let from = usize::try_from(found.unwrap_or(0)).unwrap_or(0);
-    for migration in &MIGRATIONS[from..] {
-        for part in *migration {
-            conn.script(part).await?;
-        }
-    }
-    conn.script(&format!("UPDATE meta SET version = {}", newest_version())).await
+    Ok(())
 }
 
-/// The version of the store, if there is one; an error if what is there is none, or a newer one than this build understands.
+/// What brings the store from a version to the newest, or makes it.
+fn steps(target: &Target, found: Option<i64>) -> Vec<String> {
+    let schema = &target.schema;
+    let from = usize::try_from(found.unwrap_or(0)).unwrap_or(0);
+    let missing = MIGRATIONS.get(from..).unwrap_or_default();
+    let Some(last) = missing.last() else { return Vec::new() };
+    let mut steps = Vec::new();
+    if found.is_none() {
+        steps.push(format!("CREATE SCHEMA IF NOT EXISTS {schema}"));
+    }
+    steps.push(format!("SET LOCAL search_path = {schema}, pg_temp"));
+    steps.extend(missing.iter().flat_map(|migration| migration.parts).map(|part| (*part).to_owned()));
+    steps.push(format!("UPDATE meta SET version = {}, oldest = {}", newest_version(), last.oldest));
+    steps
+}
+
+/// The same as one script for somebody else to run, who owns the schema then; `role` may work with it, and no more.
+pub(super) fn script(target: &Target, found: Option<i64>, role: &str) -> String {
+    let steps = steps(target, found);
+    if steps.is_empty() {
+        return String::new();
+    }
+    let (schema, role) = (&target.schema, format!("\"{}\"", role.replace('"', "\"\"")));
+    let steps: String = steps.iter().map(|step| format!("{};\n", step.trim().trim_end_matches(';'))).collect();
+    format!(
+        "BEGIN;
+{};
+{steps}
+-- The role that redrive connects as may work with the tables, and change none of them.
+GRANT USAGE ON SCHEMA {schema} TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
+GRANT SELECT, USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {role};
+COMMIT;
+",
+        alone(target)
+    )
+}
+
+/// The version of the store, if there is one; an error if what is there is none, or one that this build is too old for.
 pub(super) async fn check(conn: &Conn, target: &Target) -> Result<Option<i64>, Fault> {
     let schema = &target.schema;
     let tables = "SELECT count(*), count(*) FILTER (WHERE c.relname = 'meta') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -77,8 +138,9 @@ pub(super) async fn check(conn: &Conn, target: &Target) -> Result<Option<i64>, F
         let why = "its schema has the tables of another program".to_owned();
         return Err(StoreError::NotAStore { place, why }.into());
     }
-    let found: i64 = conn.query_one(&format!("SELECT version FROM {schema}.meta"), args![], |row| row.get(0)).await?;
-    match found > newest_version() {
+    let sql = format!("SELECT version, oldest FROM {schema}.meta");
+    let (found, oldest): (i64, i64) = conn.query_one(&sql, args![], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+    match oldest > newest_version() {
         true => Err(StoreError::NewerSchema { place, found, known: newest_version() }.into()),
         false => Ok(Some(found)),
     }

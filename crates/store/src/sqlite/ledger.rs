@@ -111,6 +111,7 @@ fn health(conn: &Connection, location: &Location) -> Result<Health, Fault> {
         schema_version: schema::newest_version(),
         size_bytes: size_bytes(conn)?,
         free_bytes: location.file().and_then(free_bytes),
+        server: None,
         problems: audit::damage(conn)?.into_iter().collect(),
     })
 }

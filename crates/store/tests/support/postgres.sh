@@ -18,8 +18,10 @@ fi
 # The lock is not for the server: it would keep itself.
 $as "$bin/initdb" -D data -U redrive -A trust -E UTF8 --locale=C 9>&- || exit 1
 [ -z "$addresses" ] || echo 'host all all 0.0.0.0/0 trust' >>data/pg_hba.conf
+# Not on the command line: a test may have its own server reached otherwise.
+echo "listen_addresses = '$addresses'" >>data/postgresql.conf
 setpriv --pdeathsig KILL sh -c 'while :; do [ -e held ] || "$@"; sleep 0.1; done' again \
-  $as "$bin/postgres" -D data -k "$folder" -c listen_addresses="$addresses" -c fsync=on -c max_connections=200 -c shared_buffers=64MB 9>&- &
+  $as "$bin/postgres" -D data -k "$folder" -c fsync=on -c max_connections=200 -c shared_buffers=64MB 9>&- &
 server=$!
 idle=0
 while [ $idle -lt 10 ]; do

@@ -144,7 +144,7 @@ impl OwnServer {
         address_in(&self.folder)
     }
 
-    /// Where it is.
+    /// Its folder; what it keeps is in `data` there.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -12,7 +12,7 @@ use crate::output::print::say;
 
 pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let vault = setting.vault(&redrive)?.ok_or_else(|| usage("a store in memory has no payloads to archive"))?;
+    let vault = setting.vault(&redrive)?.ok_or_else(|| usage(setting.no_vault()))?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let output = Output::to(args.file);
     if output.is_terminal() {

@@ -16,8 +16,7 @@ use crate::exit::{Exit, usage};
 
 pub async fn run(setting: &Setting, command: PayloadCommand) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;
-    let vault =
-        setting.vault(&redrive)?.ok_or_else(|| usage("a store in memory has no vault: name one in redrive.toml"))?;
+    let vault = setting.vault(&redrive)?.ok_or_else(|| usage(setting.no_vault()))?;
     match command {
         PayloadCommand::List(args) => list::run(&redrive, args).await,
         PayloadCommand::Show(args) => show::run(&redrive, &vault, args).await,

@@ -43,6 +43,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let before = Before::now(&redrive, &name).await?;
     let progress = Progress::start(before.ledger);
     let form = if args.bare { ResultForm::Bare } else { ResultForm::Whole };
+    setting.warn_without_vault();
     let pipeline = with_vault(pipeline, setting.vault(&redrive)?.as_ref()).sink(progress.sink(out, form)?);
     let stop = CancellationToken::new();
     let feeder = Feed {

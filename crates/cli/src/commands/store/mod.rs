@@ -1,6 +1,7 @@
-//! `redrive store …`
+//! `redrive store`: one file per verb.
 
 mod copy;
+mod migrate;
 
 use anyhow::Result;
 use redrive::config::Setting;
@@ -11,5 +12,6 @@ use crate::exit::Exit;
 pub async fn run(setting: &Setting, command: StoreCommand) -> Result<Exit> {
     match command {
         StoreCommand::Copy(args) => copy::run(setting, args).await,
+        StoreCommand::Migrate(args) => migrate::run(setting, args).await,
     }
 }

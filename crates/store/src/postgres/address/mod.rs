@@ -1,20 +1,26 @@
 //! Where a store in PostgreSQL is and how it is reached, as users of libpq write it: an address, and what the environment adds.
 //!
 //! - `text`: taking an address apart, and showing it without its password; `parameters`: which there are
-//! - `values`: numbers, times and choices among the parameters; `user`: who is asking
+//! - `values`: numbers, times and choices among the parameters; `user`: who is asking; `passfile`: their passwords; `tls`: encryption
 
 mod parameters;
+mod passfile;
 mod text;
+mod tls;
 mod user;
 mod values;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{ChannelBinding, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{ChannelBinding, TargetSessionAttrs};
 
 use self::parameters::Given;
+use self::passfile::Login;
 pub(crate) use self::text::shown;
+pub(super) use self::tls::Tls;
+use self::tls::Wanted;
 use self::values::Values;
 use crate::error::StoreError;
 use crate::host::host;
@@ -34,13 +40,26 @@ const PORT: u16 = 5432;
 /// Where servers of this machine have their sockets.
 const SOCKETS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
+/// The most connections of a process, unless something else is said.
+const POOL: usize = 7;
+
+/// Connections that are not for reading: one writes, one listens, one tells.
+const NOT_READING: usize = 3;
+
 /// Where a store is, resolved.
 pub(super) struct Address {
     /// The servers, to be tried in this order.
     pub(super) servers: Vec<Config>,
+    pub(super) tls: Tls,
     pub(super) schema: String,
     /// How long a connection may take to be made.
     pub(super) connect_max: Duration,
+    /// At most so many connections read.
+    pub(super) readers_max: usize,
+    /// Whether statements are kept prepared.
+    pub(super) keeps_statements: bool,
+    /// The way to the server itself, past a pooler, for what needs one.
+    pub(super) direct: Option<Box<Self>>,
     /// The place in words, for messages.
     pub(super) place: String,
 }
@@ -54,16 +73,44 @@ struct Server {
 
 /// Says what is wrong with an address, as far as that can be told without looking at the environment.
 pub(crate) fn check(text: &str) -> Result<(), StoreError> {
-    let given = text::parse(text).map_err(|why| wrong(text, why))?;
-    resolve(given, None).map(drop).map_err(|why| wrong(text, why))
+    let checked = text::parse(text).and_then(|given| {
+        given.get("direct_url").map_or(Ok(()), |direct| check(direct).map_err(|error| error.to_string()))?;
+        Plan::of(&given, None).map(drop)
+    });
+    checked.map_err(|why| wrong(text, why))
 }
 
 impl Address {
     /// An address as the environment completes it; a schema that is named apart comes before that of the address.
     pub(super) fn of(text: &str, schema: Option<&str>) -> Result<Self, StoreError> {
-        let given = text::parse(text).map_err(|why| wrong(text, why))?;
-        let given = given.filled_by(|variable| std::env::var(variable).ok());
-        resolve(given, schema).map_err(|why| wrong(text, why))
+        let environment = |variable: &str| std::env::var(variable).ok();
+        let home = environment("HOME").map(PathBuf::from);
+        Self::within(text, schema, environment, home.as_deref()).map_err(|why| wrong(text, why))
+    }
+
+    fn within(
+        text: &str,
+        schema: Option<&str>,
+        environment: impl Fn(&str) -> Option<String>,
+        home: Option<&Path>,
+    ) -> Result<Self, String> {
+        Self::of_given(&text::parse(text)?.filled_by(environment), schema, home)
+    }
+
+    fn of_given(given: &Given, schema: Option<&str>, home: Option<&Path>) -> Result<Self, String> {
+        let plan = Plan::of(given, schema)?;
+        let direct = given.get("direct_url").map(|direct| {
+            // It is another way to the same: what it does not say besides the way is as here.
+            let direct = text::parse(direct)?.completed_by(given, &["host", "hostaddr", "port", "direct_url"]);
+            Self::of_given(&direct, Some(&plan.schema), home).map(Box::new)
+        });
+        let direct = direct.transpose().map_err(|why: String| format!("direct_url: {why}"))?;
+        let passwords = passfile::path(given.get("passfile"), home);
+        let tls = plan.tls.read(home)?;
+        let servers = plan.servers.iter().map(|server| server.config(&plan, passwords.as_deref())).collect();
+        let place = place(&plan.servers, &plan.database, &plan.schema);
+        let Plan { schema, connect_max, readers_max, keeps_statements, .. } = plan;
+        Ok(Self { servers, tls, schema, connect_max, readers_max, keeps_statements, direct, place })
     }
 }
 
@@ -71,33 +118,56 @@ fn wrong(text: &str, why: String) -> StoreError {
     StoreError::InvalidAddress { address: shown(text), why }
 }
 
-fn resolve(given: Given, schema: Option<&str>) -> Result<Address, String> {
-    let values = Values(&given);
-    values.check_ignored()?;
-    let servers = servers(&values)?;
-    let schema = schema.or(given.get("schema")).unwrap_or(NAMESPACE).to_owned();
-    check_schema(&schema)?;
-    let connect_max = values.seconds("connect_timeout")?.unwrap_or(CONNECT_MAX);
-    let user = given.get("user").map(str::to_owned).or_else(user::name);
-    let database = given.get("dbname").map(str::to_owned).or_else(|| user.clone()).unwrap_or("postgres".to_owned());
-    let mut common = Config::new();
-    common.dbname(&database).connect_timeout(connect_max).ssl_mode(SslMode::Disable);
-    if let Some(user) = &user {
-        common.user(user);
+/// What an address says, before anything is looked up.
+struct Plan {
+    servers: Vec<Server>,
+    common: Config,
+    user: Option<String>,
+    database: String,
+    tls: Wanted,
+    schema: String,
+    connect_max: Duration,
+    readers_max: usize,
+    keeps_statements: bool,
+}
+
+impl Plan {
+    fn of(given: &Given, schema: Option<&str>) -> Result<Self, String> {
+        let values = Values(given);
+        values.check_ignored()?;
+        let schema = schema.or(given.get("schema")).unwrap_or(NAMESPACE).to_owned();
+        check_schema(&schema)?;
+        let connect_max = values.seconds("connect_timeout")?.unwrap_or(CONNECT_MAX);
+        let user = given.get("user").map(str::to_owned).or_else(user::name);
+        let database = given.get("dbname").map(str::to_owned).or_else(|| user.clone()).unwrap_or("postgres".to_owned());
+        let tls = Wanted::of(&values)?;
+        let mut common = Config::new();
+        common.dbname(&database).connect_timeout(connect_max).ssl_negotiation(tls.negotiation);
+        common.application_name(application(given.get("application_name")));
+        if let Some(options) = given.get("options") {
+            common.options(options);
+        }
+        if let Some(password) = given.get("password") {
+            common.password(password);
+        }
+        session(&values, &mut common)?;
+        keep_alive(&values, &mut common)?;
+        let keeps_statements = values.choice("statement_cache", &[("on", true), ("off", false)])?.unwrap_or(true);
+        let readers_max = readers_max(&values)?;
+        let servers = servers(&values)?;
+        Ok(Self { servers, common, user, database, tls, schema, connect_max, readers_max, keeps_statements })
     }
-    common.application_name(application(given.get("application_name")));
-    if let Some(options) = given.get("options") {
-        common.options(options);
+}
+
+/// How many connections may read, of all that a process may have.
+fn readers_max(values: &Values<'_>) -> Result<usize, String> {
+    let pool = values.number("pool")?.unwrap_or(POOL);
+    match pool > NOT_READING && pool <= 100 {
+        true => Ok(pool - NOT_READING),
+        false => {
+            Err(format!("pool is {pool}: expected the most connections of a process, from {} to 100", NOT_READING + 1))
+        }
     }
-    if let Some(password) = given.get("password") {
-        common.password(password);
-    }
-    session(&values, &mut common)?;
-    keep_alive(&values, &mut common)?;
-    values.sslmode()?;
-    let place = place(&servers, &database, &schema);
-    let configs = servers.iter().map(|server| server.config(&common)).collect();
-    Ok(Address { servers: configs, schema, connect_max, place })
 }
 
 /// At most so many bytes of a name, so that the mark of a connection has room after it.
@@ -189,9 +259,17 @@ fn local(port: u16) -> String {
 }
 
 impl Server {
-    fn config(&self, common: &Config) -> Config {
-        let mut config = common.clone();
+    /// How it is reached; the password is of the address or the environment, or else of the password file.
+    fn config(&self, plan: &Plan, passwords: Option<&Path>) -> Config {
+        let mut config = plan.common.clone();
         config.host(&self.host).port(self.port);
+        let user = plan.user.as_deref().unwrap_or_default();
+        config.user(user);
+        let login = Login { host: &self.host, port: self.port, database: &plan.database, user };
+        let known = || passfile::password(passwords?, &login);
+        if let Some(password) = Some(()).filter(|()| config.get_password().is_none()).and_then(|()| known()) {
+            config.password(password);
+        }
         config
     }
 }
@@ -212,10 +290,9 @@ mod tests {
     use super::*;
 
     fn resolved(text: &str, environment: &[(&str, &str)]) -> Address {
-        let given = text::parse(text).expect("an address").filled_by(|name| {
-            environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-        });
-        resolve(given, None).unwrap_or_else(|why| panic!("{text}: {why}"))
+        let variable =
+            |name: &str| environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        Address::within(text, None, variable, None).unwrap_or_else(|why| panic!("{text}: {why}"))
     }
 
     #[test]
@@ -232,6 +309,16 @@ mod tests {
     }
 
     #[test]
+    fn the_way_past_a_pooler_is_another_host_and_else_the_same() {
+        let direct = "direct_url=postgres%3A%2F%2Fdb%3A6000";
+        let address = resolved(&format!("postgres://me:s3cret@pool:6432/x?schema=one&{direct}"), &[]);
+        let direct = address.direct.expect("the way");
+        assert_eq!(direct.place, "PostgreSQL at db:6000, database x, schema one");
+        assert_eq!(direct.servers[0].get_password(), Some(&b"s3cret"[..]));
+        assert!(direct.direct.is_none());
+    }
+
+    #[test]
     fn several_servers_are_tried_each_at_its_own_port() {
         let address = resolved("postgres://a,b:6000,[::1]/x?target_session_attrs=read-write", &[]);
         let ports: Vec<_> = address.servers.iter().map(|config| config.get_ports()[0]).collect();
@@ -242,7 +329,12 @@ mod tests {
     #[test]
     fn values_that_cannot_be_are_named_with_those_that_can() {
         for (address, why) in [
-            ("postgres://db/x?sslmode=prefr", "`prefer`"),
+            ("postgres://db/x?sslmode=requir", "`require`"),
+            ("postgres://db/x?sslrootcert=system&sslmode=require", "verify-full"),
+            ("postgres://db/x?sslnegotiation=direct", "sslmode=require"),
+            ("postgres://db/x?pool=2", "from 4 to 100"),
+            ("postgres://db/x?statement_cache=no", "`off`"),
+            ("postgres://db/x?direct_url=postgres%3A%2F%2Fdb%3Fpol%3D1", "`pool`"),
             ("postgres://db/x?connect_timeout=soon", "connect_timeout"),
             ("postgres://db/x?target_session_attrs=standby", "read-write"),
             ("postgres://db/x?schema=A%3B%20DROP", "cannot be the schema"),

@@ -96,6 +96,14 @@ impl Given {
         self
     }
 
+    /// What this does not say is said by another, but for some.
+    pub(super) fn completed_by(mut self, other: &Self, except: &[&str]) -> Self {
+        for (at, value) in other.0.iter().filter(|(at, _)| !except.contains(&KNOWN[**at].0)) {
+            self.0.entry(*at).or_insert_with(|| value.clone());
+        }
+        self
+    }
+
     #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let order = ["user", "password", "host", "port", "dbname"];

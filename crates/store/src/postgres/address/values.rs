@@ -44,9 +44,4 @@ impl Values<'_> {
         self.choice("sslcompression", &[("0", ())])?;
         Ok(())
     }
-
-    pub(super) fn sslmode(&self) -> Result<(), String> {
-        self.choice("sslmode", &[("disable", ()), ("allow", ()), ("prefer", ())])?;
-        Ok(())
-    }
 }

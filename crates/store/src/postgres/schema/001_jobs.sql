@@ -1,12 +1,13 @@
 -- The whole store, in a schema of its own. Text is compared by bytes, whatever the database's collation: cursors, ranges and
 -- keys depend on it.
 
--- Which version this is, and the id under which its payloads lie in the vault.
+-- Which version this is, the oldest whose builds can work with it, and the id under which its payloads lie in the vault.
 CREATE TABLE meta (
     id      integer PRIMARY KEY CHECK (id = 1),
-    version integer NOT NULL
+    version integer NOT NULL,
+    oldest  integer NOT NULL
 );
-INSERT INTO meta VALUES (1, 1);
+INSERT INTO meta VALUES (1, 1, 1);
 CREATE TABLE store_id (
     id    text COLLATE "C" PRIMARY KEY,
     state text COLLATE "C" NOT NULL               -- own, adopted or inherited
