@@ -85,7 +85,7 @@ macro_rules! conformance_tests {
             tokens: [a_token_is_kept_and_revoked, the_first_token_is_made_once]
             answers: [the_first_answer_stays]
             uploads: [an_upload_is_known_to_who_brought_it]
-            ledger: [a_replayed_letter_counts_as_recovered]
+            ledger: [a_replayed_letter_counts_as_recovered, tidying_up_shows_nowhere]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
                      a_split_holds_for_the_future, a_part_of_a_part_is_split_off, a_merge_taken_back,

@@ -31,6 +31,9 @@ use crate::error::{Result, StoreError};
 /// At most so many operations share a transaction.
 const GROUP_MAX: usize = 512;
 
+/// At most so often it is looked who else comes.
+const GATHER_MAX: usize = 16;
+
 /// How an operation shares the store with those of other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Share {
@@ -188,6 +191,7 @@ type Group = [Box<dyn Operation>];
 impl Work {
     async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Box<dyn Operation>>) {
         while let Some(first) = waiting.recv().await {
+            gather(&waiting).await;
             let mut group = vec![first];
             while group.len() < GROUP_MAX
                 && let Ok(next) = waiting.try_recv()
@@ -360,6 +364,19 @@ impl Work {
         if let Some(conn) = self.conn.as_ref().filter(|_| self.is_noted) {
             let _ = conn.execute(&format!("DELETE FROM {schema}.sender WHERE id = $1"), args![self.id]).await;
         }
+    }
+}
+
+/// Lets those come along who were answered a moment ago and ask for more, as long as they do. Nobody is waited for who is not here.
+async fn gather(waiting: &mpsc::UnboundedReceiver<Box<dyn Operation>>) {
+    let mut here = waiting.len();
+    for _ in 0..GATHER_MAX {
+        tokio::task::yield_now().await;
+        let now = waiting.len();
+        if now == here || now >= GROUP_MAX {
+            return;
+        }
+        here = now;
     }
 }
 

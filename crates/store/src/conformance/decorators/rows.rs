@@ -62,4 +62,4 @@ macro_rules! single {
 }
 
 single!((), bool, u64, Audit, Health, Compacted, CauseDetail, CauseRules, CauseFacts, CauseChanged, LookedAtClock);
-single!(BreakerRow, Registered, ReplayView, StoreIds, TokenCreated, Watched);
+single!(BreakerRow, Registered, ReplayView, StoreIds, Tidied, TokenCreated, Watched);
