@@ -16,6 +16,8 @@ const { Pool } = require("pg");
 
 const fields = Object.fromEntries(address.split(" ").map((field) => field.split("=")));
 const pool = new Pool({ host: fields.host, user: fields.user, database: fields.dbname, max: 24 });
+pool.on("error", () => {});
+pool.on("connect", (client) => client.on("error", () => {}));
 const logger = new Logger(() => () => {});
 const body = "x".repeat(900);
 const now = () => performance.timeOrigin + performance.now();
@@ -41,8 +43,9 @@ async function fill(jobs) {
   await utils.migrate();
   await pool.query("delete from graphile_worker._private_jobs");
   await pool.query(
-    `select graphile_worker.add_job('task', json_build_object('n', n, 'body', $2::text), max_attempts := 1)
-     from generate_series(1, $1::int) n`,
+    `select count(*) from graphile_worker.add_jobs(array(
+       select ('task', json_build_object('n', n, 'body', $2::text), null, null, 1, null, null, null)::graphile_worker.job_spec
+       from generate_series(1, $1::int) n))`,
     [jobs, body],
   );
   await pool.query("vacuum analyze graphile_worker._private_jobs");

@@ -13,7 +13,7 @@ use super::load::BODY_BYTES;
 
 /// How many connections or processes others are measured with; the best counts.
 const CONNECTIONS: [usize; 2] = [16, 64];
-const PROCESSES: [usize; 3] = [1, 2, 4];
+const PROCESSES: [usize; 2] = [1, 4];
 
 async fn connect(address: &str) -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(address, NoTls).await?;

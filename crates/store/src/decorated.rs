@@ -91,6 +91,10 @@ impl<L: Layer> LedgerStore for Decorated<L> {
         self.layer.around("compact", || self.inner.compact(params.clone())).await
     }
 
+    async fn tidy(&self, params: Tidy) -> Result<Tidied> {
+        self.layer.around("tidy", || self.inner.tidy(params.clone())).await
+    }
+
     async fn snapshot(&self, to: &Path) -> Result<()> {
         self.layer.around("snapshot", || self.inner.snapshot(to)).await
     }

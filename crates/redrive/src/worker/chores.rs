@@ -1,6 +1,6 @@
 //! Chores: what is to be done once in a while by one worker of all. Dead letters that are older than their pipeline keeps them
 //! are discarded, with a record; breakers that have nothing more to say, old counts and old replays are forgotten; letters of
-//! causes that were split are brought to where they belong; payloads that nothing refers to are removed.
+//! causes that were split are brought to where they belong; payloads that nothing refers to are removed; the store is tidied up.
 //!
 //! Each works in bounded steps and looks between them whether this worker still leads. What is led by different leaders is done side
 //! by side: a vault that is slow to clear keeps nothing else from being done.
@@ -15,7 +15,7 @@ use redrive_core::clock::WAIT;
 use redrive_core::leader::{RENEW_EVERY, is_due};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    ExpireDead, FoldCounts, ForgetRecords, ForgetReplays, Led, LookAtClock, LookedAtClock, NoteChore,
+    ExpireDead, FoldCounts, ForgetRecords, ForgetReplays, Led, LookAtClock, LookedAtClock, NoteChore, Tidy,
 };
 
 use super::context::Context;
@@ -35,6 +35,9 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// At most so many letters go in one transaction.
 const BATCH: u32 = 500;
 
+/// At most so many counts are folded in one transaction.
+const FOLDED: u32 = 20_000;
+
 /// How long events are counted by the minute.
 const MINUTES_KEPT: Duration = Duration::from_secs(6 * 3_600);
 
@@ -53,6 +56,8 @@ enum Work {
     Resolve,
     /// Folds what was counted by the minute into hours, once it is old enough.
     Fold,
+    /// Has the store tidy up behind what is written often.
+    Tidy,
     /// Forgets old replays, and what people did long ago.
     Forget,
     /// Forgets receipts and counts of a pipeline that are over.
@@ -76,6 +81,7 @@ fn chores(pipelines: &[Pipeline], watching: Option<&Watching>) -> Vec<Chore> {
     let mut chores = vec![
         of_store("resolve", MINUTE, Work::Resolve),
         of_store("fold counts", MINUTE, Work::Fold),
+        of_store("tidy", MINUTE, Work::Tidy),
         of_store("forget", HOUR, Work::Forget),
     ];
     if let Some(watching) = watching {
@@ -203,6 +209,7 @@ impl Shift<'_> {
                 let params = || FoldCounts { before, limit: BATCH, led: self.led() };
                 self.step_by_step(|| store.fold_counts(params())).await
             }
+            Work::Tidy => self.step_by_step(|| self.tidy()).await,
             Work::EndHistory(pipeline) => {
                 let Some(by) = expires_by(self.context).await else { return Ok(()) };
                 self.step_by_step(|| history::forget(redrive, pipeline, by, self.led())).await
@@ -221,6 +228,18 @@ impl Shift<'_> {
                 self.step_by_step(|| store.forget_replays(replays())).await
             }
         }
+    }
+
+    /// Says whether there is more.
+    async fn tidy(&self) -> Result<bool, Error> {
+        let tidied = self.context.redrive.store.tidy(Tidy { limit: FOLDED, led: self.led() }).await?;
+        for table in &tidied.cleared {
+            tracing::debug!(table, "dead rows cleared away");
+        }
+        for refused in &tidied.refused {
+            tracing::warn!(refused, "the store could not be tidied up");
+        }
+        Ok(tidied.more)
     }
 
     async fn expire(&self, pipeline: &Pipeline) -> Result<(), Error> {

@@ -150,6 +150,12 @@ impl Context {
         }
     }
 
+    /// How often it is looked for what nobody tells of: a file shows at once that a worker is gone, and looking at it costs little; a
+    /// server that many share is spared.
+    pub(super) fn look_every(&self) -> Duration {
+        Duration::from_secs(if self.redrive.store.capabilities().instant_presence { 1 } else { 5 })
+    }
+
     pub(super) fn now(&self) -> Timestamp {
         let now = self.redrive.now();
         self.newest.fetch_max(now.as_millis(), Ordering::Relaxed);

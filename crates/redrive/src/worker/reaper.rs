@@ -18,9 +18,6 @@ use crate::events::Happening;
 use crate::handler::exec::orphans;
 use crate::pipeline::Pipeline;
 
-/// How often it looks.
-const EVERY: Duration = Duration::from_secs(1);
-
 /// At most so many leases are taken back at once.
 const BATCH: u32 = 500;
 
@@ -36,10 +33,10 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     let mut believed_from = last + GRACE;
     let mut watched = Watched::default();
     loop {
-        context.redrive.clock.sleep(EVERY).await;
+        context.redrive.clock.sleep(context.look_every()).await;
         let now = context.now();
         let passed = now.since(last);
-        // It looks every second: the clock went ahead, or the machine slept, and all leases look as if they had run out.
+        // It looks every few seconds: the clock went ahead, or the machine slept, and all leases look as if they had run out.
         if passed > lasts.max(GRACE) {
             believed_from = now + GRACE;
         }

@@ -26,7 +26,7 @@ use crate::pipeline::Pipeline;
 use crate::replays::NewReplay;
 use crate::replays::drive::{self, Known, Stepped};
 
-/// How long to wait at most before looking again.
+/// How long to wait at most before looking again, while a replay is open.
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 
 /// How often to ask for a turn that another process had.
@@ -111,7 +111,15 @@ impl Driver {
                 let clock = &self.context.redrive.clock;
                 match found.again {
                     Some(at) => drop(tokio::time::timeout(LOOK_ANYWAY, clock.sleep_until(at)).await),
-                    None => tokio::time::sleep(LOOK_ANYWAY).await,
+                    None if found.open => tokio::time::sleep(LOOK_ANYWAY).await,
+                    // Who opens one tells of it. That there is nothing left to wait for is seen without asking anybody.
+                    None => {
+                        let since = Instant::now();
+                        tokio::time::sleep(LOOK_ANYWAY).await;
+                        while since.elapsed() < self.context.look_every() && !until.may_end() {
+                            tokio::time::sleep(LOOK_ANYWAY).await;
+                        }
+                    }
                 }
             };
             tokio::select! {

@@ -91,7 +91,7 @@ macro_rules! conformance_tests {
             uploads: [it_is_known_who_brought_an_upload_and_who_uses_it]
             reported: [each_report_is_counted_once, a_report_meets_jobs_in_every_state, a_history_has_an_end]
             outcomes: [outcomes_are_counted_once]
-            ledger: [a_replayed_letter_counts_as_recovered]
+            ledger: [a_replayed_letter_counts_as_recovered, tidying_up_shows_nowhere]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
                      a_split_holds_for_the_future, a_part_of_a_part_is_split_off, a_merge_taken_back,

@@ -11,6 +11,7 @@ use redrive_core::servers::ServerFacts;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 
+use super::leader::Led;
 use crate::error::{Result, StoreError};
 
 /// Counters and their proof.
@@ -28,6 +29,10 @@ pub trait LedgerStore {
     /// Gives space that is no longer used back to the disk; says how many bytes the store had before and has now. Refused if there
     /// is no room to do it. That somebody did it is noted once it is done.
     async fn compact(&self, params: Compact) -> Result<Compacted>;
+
+    /// Does what the database wants done now and then, a piece at a time: counts that were only added up so far are folded, and the
+    /// remains of rows that were often written are cleared away. Nothing is left to do where the database does that itself.
+    async fn tidy(&self, params: Tidy) -> Result<Tidied>;
 
     /// Writes the whole store, as it is at one moment, to an empty file, which is a store of its own then; others go on meanwhile.
     /// [`Unsupported`](crate::StoreError::Unsupported) where the store is not in a file.
@@ -50,6 +55,26 @@ pub struct Compact {
     pub by: Actor,
     /// The time.
     pub now: Timestamp,
+}
+
+/// Tidies up.
+#[derive(Clone, Debug, Default)]
+pub struct Tidy {
+    /// At most so many rows are folded.
+    pub limit: u32,
+    /// The right to do it; none if it is not a chore.
+    pub led: Option<Led>,
+}
+
+/// What was tidied up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tidied {
+    /// Tables that were cleared of the remains of rows.
+    pub cleared: Vec<String>,
+    /// What was to be done and may not be, in words.
+    pub refused: Vec<String>,
+    /// Whether there is more to fold.
+    pub more: bool,
 }
 
 /// What became smaller.

@@ -60,7 +60,7 @@ pub use leader::{ChoreView, Lead, LeaderStore, Led, NoteChore};
 pub use leases::{
     FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, SettledJobs, StartJobs,
 };
-pub use ledger::{Audit, AuditedPipeline, Capabilities, Compact, Compacted, Health, LedgerStore};
+pub use ledger::{Audit, AuditedPipeline, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 pub use outcomes::{CountOutcomes, OutcomeStore};
 pub use pages::Page;
 pub use payloads::{

@@ -86,7 +86,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "it is not known how many letters are dead of a target or an hour",
         "SELECT count(*) FROM (
             SELECT pipeline, by, value, reason, sum(count) FROM (
-                SELECT * FROM dead_count
+                SELECT * FROM dead_sum
                 UNION ALL SELECT pipeline, 'target', coalesce(target, ''), reason, -1 FROM dead
                 UNION ALL SELECT pipeline, 'hour', (died_at / 3600000)::text, reason, -1 FROM dead) c
             GROUP BY 1, 2, 3, 4 HAVING sum(count) <> 0) d",

@@ -14,6 +14,7 @@ use redrive_core::pipelines::Pause;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 
+use super::cause_keys::Keys;
 use super::fault::Fault;
 use super::floors::Floors;
 use super::sql::{Conn, args};
@@ -39,7 +40,12 @@ pub(super) struct Standing {
 pub(super) struct Known {
     pipelines: HashMap<PipelineName, i64>,
     floors: Floors,
+    /// Keys of causes, as of a version of their rules.
+    cause_keys: (u64, Keys),
 }
+
+/// At most so many keys of causes are kept.
+const CAUSE_KEYS_MAX: usize = 10_000;
 
 impl Known {
     /// Forgets all: a transaction may have been rolled back.
@@ -82,6 +88,19 @@ impl Batch {
     /// Where leasing begins to look in each lane.
     pub(super) fn floors(&mut self) -> &mut Floors {
         &mut self.known.floors
+    }
+
+    /// Keys of causes that are known as of a version of their rules, for who gives them back.
+    pub(super) fn take_cause_keys(&mut self, rules: u64) -> Keys {
+        let (version, keys) = std::mem::take(&mut self.known.cause_keys);
+        if version == rules { keys } else { Keys::new() }
+    }
+
+    /// Keeps keys of causes for later.
+    pub(super) fn keep_cause_keys(&mut self, rules: u64, keys: Keys) {
+        if keys.len() <= CAUSE_KEYS_MAX {
+            self.known.cause_keys = (rules, keys);
+        }
     }
 
     /// Notes that something was changed that others may wait for. What changes the ledger need not be noted.

@@ -57,7 +57,8 @@ async fn file(batch: &mut Batch, dying: &[Burying<'_>], now: Timestamp) -> Resul
             death: settlement.decision.death(),
         });
     }
-    cause_keys::file_all(batch, &letters, now).await
+    let rules = dying.first().map(|(moving, _)| moving.leased.rules);
+    cause_keys::file_all(batch, &letters, rules, now).await
 }
 
 /// What is written of letters besides what their jobs have, by columns.

@@ -21,8 +21,9 @@ pub(super) struct Filing<'a> {
     pub(super) death: Death,
 }
 
-/// Keys that are known: their rows, and the versions of the rules since which their letters may belong to another.
-type Keys = HashMap<String, (i64, u64)>;
+/// Keys that are known: their rows, and the versions of the rules since which their letters may belong to another. Rows of keys stay,
+/// and the rest changes only with the version of all rules.
+pub(super) type Keys = HashMap<String, (i64, u64)>;
 
 /// Files one letter that dies now; says which key that is.
 pub(super) async fn file(
@@ -31,20 +32,28 @@ pub(super) async fn file(
     (print, failure): (&Print, &Failure),
     (death, now): (Death, Timestamp),
 ) -> Result<i64, Fault> {
-    let keys = file_all(batch, &[Filing { of, print, failure, death }], now).await?;
+    let keys = file_all(batch, &[Filing { of, print, failure, death }], None, now).await?;
     keys.first().copied().ok_or(Fault::NoRow)
 }
 
 /// Files letters that die now under the keys of their prints, made if need be, and counts them. Says which keys those are, in their
-/// order.
-pub(super) async fn file_all(batch: &mut Batch, letters: &[Filing<'_>], now: Timestamp) -> Result<Vec<i64>, Fault> {
-    let names: BTreeSet<&str> =
-        letters.iter().flat_map(|letter| [letter.print.resolved(), &letter.print.key]).collect();
-    let mut known = find(batch.conn(), &names).await?;
+/// order. Who names the version of the rules need not look up keys that are known since an earlier transaction.
+pub(super) async fn file_all(
+    batch: &mut Batch,
+    letters: &[Filing<'_>],
+    rules: Option<u64>,
+    now: Timestamp,
+) -> Result<Vec<i64>, Fault> {
+    let mut known = rules.map_or_else(Keys::new, |rules| batch.take_cause_keys(rules));
+    let names = letters.iter().flat_map(|letter| [letter.print.resolved(), &letter.print.key]);
+    let names: BTreeSet<&str> = names.filter(|name| !known.contains_key(*name)).collect();
+    if !names.is_empty() {
+        known.extend(find(batch.conn(), &names).await?);
+    }
     if letters.iter().any(|letter| look_up(&known, letter.print).is_none()) {
         // Who makes a key at this moment is waited for: it may be the same one.
         batch.conn().script("LOCK TABLE cause IN SHARE ROW EXCLUSIVE MODE").await?;
-        known = find(batch.conn(), &names).await?;
+        known.extend(find(batch.conn(), &names).await?);
     }
     let mut keys = Vec::with_capacity(letters.len());
     for letter in letters {
@@ -63,6 +72,9 @@ pub(super) async fn file_all(batch: &mut Batch, letters: &[Filing<'_>], now: Tim
         };
         batch.tallies.killed(key, letter.of.1, (letter.death, now));
         keys.push(key);
+    }
+    if let Some(rules) = rules {
+        batch.keep_cause_keys(rules, known);
     }
     Ok(keys)
 }

@@ -17,7 +17,7 @@ use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::DEAD_COLUMNS;
 use super::sql::{Conn, args};
-use super::{PostgresStore, activity, cause_keys, dead_imports, job_cancels, leader, payloads, rows, run};
+use super::{PostgresStore, activity, cause_keys, dead_imports, job_cancels, leader, payloads, rows, run, tidying};
 use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
 use crate::error::Result;
 use crate::lists;
@@ -186,6 +186,9 @@ async fn expire(batch: &mut Batch, params: &ExpireDead) -> Result<u64, Fault> {
     Ok(discard(batch, &old, record).await?.len() as u64)
 }
 
+/// At most so many counts are folded with an import.
+const FOLDED_MAX: u32 = 20_000;
+
 async fn import(batch: &mut Batch, params: &ImportDead) -> Result<Vec<Arrival>, Fault> {
     let mut arrivals = Vec::with_capacity(params.letters.len());
     for letter in &params.letters {
@@ -199,6 +202,8 @@ async fn import(batch: &mut Batch, params: &ImportDead) -> Result<Vec<Arrival>, 
         let names: BTreeSet<_> = pipelines.iter().collect();
         let detail = json!({"letters": pipelines.len(), "pipelines": names});
         activity::note(batch, &params.by, ("import", "letters"), &detail, params.now).await?;
+        // There may be nobody whose chore it is, and many more letters to come.
+        tidying::fold(batch, FOLDED_MAX).await?;
     }
     Ok(arrivals)
 }

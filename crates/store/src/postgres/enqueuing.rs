@@ -156,28 +156,18 @@ pub(super) async fn places_of(conn: &Conn, ids: &[JobId]) -> Result<HashMap<JobI
 /// Accepts jobs of a pipeline, unless their keys are known; answers in their order.
 async fn accept(batch: &mut Batch, pipeline: i64, jobs: &[Written<'_>]) -> Result<Vec<EnqueuedJob>, Fault> {
     let Some(now) = jobs.iter().map(|written| written.now).max() else { return Ok(Vec::new()) };
-    let keyed: Vec<&NewJob> = jobs.iter().map(|written| written.job).filter(|job| job.key.is_some()).collect();
-    let claims: Vec<(Key, JobId)> = keys_of(&keyed).into_iter().zip(keyed.iter().map(|job| job.id)).collect();
-    let mut claimed = claim_keys(batch.conn(), pipeline, &claims, now).await?;
     let unkeyed: Vec<JobId> =
         jobs.iter().filter(|written| written.job.key.is_none()).map(|written| written.job.id).collect();
     // A key tells that a job was sent again; of others it is asked.
     let known = places_of(batch.conn(), &unkeyed).await?;
-    let mut answers: Vec<Option<EnqueuedJob>> = Vec::with_capacity(jobs.len());
-    let mut new: Vec<Written<'_>> = Vec::new();
-    for written in jobs {
-        let job = written.job;
-        let is_new = match job.key {
-            // Of two jobs with one key and one id the second was sent again.
-            Some(_) => claimed.remove(&job.id),
-            None => !known.contains_key(&job.id),
-        };
-        if is_new {
-            new.push(*written);
-        }
-        answers.push((is_new || job.key.is_none()).then_some(EnqueuedJob::Accepted(job.id)));
-    }
-    insert(batch, pipeline, &new).await?;
+    let unknown: Vec<JobId> = unkeyed.into_iter().filter(|id| !known.contains_key(id)).collect();
+    let mut claimed = insert(batch, pipeline, jobs, (&unknown, now)).await?;
+    let answer = |written: &Written<'_>| {
+        // Of two jobs with one key and one id the second was sent again.
+        let is_new = written.job.key.is_none() || claimed.remove(&written.job.id);
+        is_new.then_some(EnqueuedJob::Accepted(written.job.id))
+    };
+    let answers: Vec<Option<EnqueuedJob>> = jobs.iter().map(answer).collect();
     let met: Vec<&NewJob> =
         jobs.iter().zip(&answers).filter(|(_, answer)| answer.is_none()).map(|(written, _)| written.job).collect();
     let mut met = meet(batch.conn(), pipeline, &met, now).await?.into_iter();
@@ -262,11 +252,14 @@ async fn meet(conn: &Conn, pipeline: i64, jobs: &[&NewJob], now: Timestamp) -> R
     jobs.iter().zip(&keys).map(answer).collect()
 }
 
-/// Writes new jobs, each once however often it is named, and counts them.
-async fn insert(batch: &mut Batch, pipeline: i64, jobs: &[Written<'_>]) -> Result<(), Fault> {
-    if jobs.is_empty() {
-        return Ok(());
-    }
+/// Gives keys to jobs, writes those that are new, each once however often it is named, and counts them: those that have a key now that
+/// nobody had (of several the first gets it), and those without one that are named. Says which got their keys.
+async fn insert(
+    batch: &mut Batch,
+    pipeline: i64,
+    jobs: &[Written<'_>],
+    (unknown, now): (&[JobId], Timestamp),
+) -> Result<BTreeSet<JobId>, Fault> {
     let ids: Vec<JobId> = jobs.iter().map(|written| written.job.id).collect();
     let rounds: Vec<&str> = jobs.iter().map(|written| rows::round_text(written.job.round.as_ref())).collect();
     let keys: Vec<Option<&str>> = jobs.iter().map(|written| written.job.key.as_deref()).collect();
@@ -276,26 +269,40 @@ async fn insert(batch: &mut Batch, pipeline: i64, jobs: &[Written<'_>]) -> Resul
     let inputs: Vec<&str> = jobs.iter().map(|written| written.input).collect();
     let origin = |written: &Written<'_>| written.job.origin.as_ref().map(serde_json::to_string).transpose();
     let origins: Vec<Option<String>> = jobs.iter().map(origin).collect::<Result<_, _>>()?;
-    let sql = "WITH new AS (
+    let sql = "WITH u AS MATERIALIZED (
+                   SELECT * FROM unnest($2::bigint[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[],
+                                        $10::text[])
+                                 WITH ORDINALITY AS u(accepted_at, id, round, key, target, due_at, input, origin, place)),
+               claimed AS (
+                   INSERT INTO identity (pipeline, key, round, job, met_on)
+                   SELECT $1, key, round, id, $12 FROM u WHERE key IS NOT NULL ORDER BY key, round, place
+                   ON CONFLICT DO NOTHING RETURNING job),
+               new AS (
                    INSERT INTO job (seq, id, pipeline, round, key, target, accepted_at, due_at, input, origin)
                    SELECT nextval('job_number'), s.id, $1, s.round, s.key, s.target, s.accepted_at, s.due_at, s.input, s.origin
-                   FROM (SELECT * FROM unnest($2::bigint[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[],
-                                              $10::text[])
-                                       WITH ORDINALITY AS u(accepted_at, id, round, key, target, due_at, input, origin, place)
+                   FROM (SELECT * FROM u WHERE CASE WHEN key IS NULL THEN id IN (SELECT unnest($11::uuid[]))
+                                                    ELSE id IN (SELECT job FROM claimed) END
                          ORDER BY place) s
                    ON CONFLICT (id) DO NOTHING RETURNING seq, id, due_at),
                placed AS (INSERT INTO place (lane, due_at, seq) SELECT $3, due_at, seq FROM new)
-               SELECT id FROM new";
+               SELECT id, true FROM new UNION ALL SELECT job, false FROM claimed";
     let lane = lanes::queue(pipeline);
-    let new = args![pipeline, accepted, lane, ids, rounds, keys, targets, due, inputs, origins];
-    let mut inserted: BTreeSet<JobId> =
-        batch.conn().query(sql, new, |row| rows::job_id(row, 0)).await?.into_iter().collect();
+    let new = args![pipeline, accepted, lane, ids, rounds, keys, targets, due, inputs, origins, unknown, now.day()];
+    let found = batch.conn().query(sql, new, |row| Ok((rows::job_id(row, 0)?, row.get::<bool>(1)?))).await?;
+    let (mut inserted, mut claimed) = (BTreeSet::new(), BTreeSet::new());
+    for (id, is_inserted) in found {
+        if is_inserted {
+            inserted.insert(id)
+        } else {
+            claimed.insert(id)
+        };
+    }
     for (written, round) in jobs.iter().zip(rounds) {
         if inserted.remove(&written.job.id) {
             count_accepted(batch, (pipeline, round), written.now);
         }
     }
-    Ok(())
+    Ok(claimed)
 }
 
 fn count_accepted(batch: &mut Batch, (pipeline, round): (i64, &str), now: Timestamp) {

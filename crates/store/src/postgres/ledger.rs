@@ -11,8 +11,8 @@ use serde_json::json;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Conn, Row, args};
-use super::{PostgresStore, activity, audit, health, rows, run};
-use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore};
+use super::{PostgresStore, activity, audit, health, rows, run, tidying};
+use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 use crate::error::{Result, StoreError};
 
 #[async_trait]
@@ -35,6 +35,13 @@ impl LedgerStore for PostgresStore {
         let bytes = self.read((), |conn, (): &()| Box::pin(size_bytes(conn))).await?;
         self.write((params, bytes), run!(note_compacted)).await?;
         Ok(Compacted { before_bytes: bytes, after_bytes: bytes })
+    }
+
+    async fn tidy(&self, params: Tidy) -> Result<Tidied> {
+        let more = self.write(params, run!(tidying::fold_some)).await?;
+        let (cleared, refused) =
+            tidying::clear(&self.target).await.map_err(|fault| fault.into_store_error(&self.target.place))?;
+        Ok(Tidied { cleared, refused, more })
     }
 
     async fn snapshot(&self, _: &Path) -> Result<()> {

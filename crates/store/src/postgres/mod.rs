@@ -62,6 +62,7 @@ mod settlements;
 mod sql;
 mod tallies;
 mod tasks;
+mod tidying;
 mod tokens;
 mod traffic;
 mod tries;

@@ -109,6 +109,8 @@ pub(super) struct Leased {
     replay: Option<i64>,
     cause_key: Option<i64>,
     pub(super) saved: Option<PayloadHash>,
+    /// The version of the rules of causes.
+    pub(super) rules: u64,
     /// Whether it failed before: only failures bring payloads besides the one that is kept.
     has_failed: bool,
 }
@@ -129,21 +131,14 @@ impl Moving<'_> {
 /// The jobs of settlements, as far as they are leased. Whoever settles the same at this moment is waited for.
 async fn leased(conn: &Conn, settlements: &[Settlement]) -> Result<Vec<Leased>, Fault> {
     let jobs: Vec<JobId> = settlements.iter().map(|settlement| settlement.lease.job).collect();
-    let sql = "SELECT job, token, started > 0, seq FROM lease WHERE job = ANY($1) ORDER BY job FOR UPDATE";
-    let leases = conn
-        .query(sql, args![jobs], |row| Ok((row.get::<i64>(3)?, (rows::token(row, 1)?, row.get::<bool>(2)?))))
-        .await?;
-    let leases: HashMap<i64, (LeaseToken, bool)> = leases.into_iter().collect();
-    let seqs: Vec<i64> = leases.keys().copied().collect();
-    let sql = "SELECT id, seq, pipeline, target, round, replay, cause_key, saved, reason IS NOT NULL FROM job WHERE seq = ANY($1)";
+    let sql = "WITH l AS MATERIALIZED (SELECT seq, token, started > 0 AS begun FROM lease WHERE job = ANY($1) ORDER BY job FOR UPDATE)
+               SELECT j.id, j.seq, j.pipeline, j.target, j.round, j.replay, j.cause_key, j.saved, j.reason IS NOT NULL, l.token,
+                      l.begun, (SELECT version FROM cause_rules)
+               FROM job j JOIN l ON l.seq = j.seq WHERE j.seq = ANY(ARRAY(SELECT seq FROM l))";
     let read = |row: &Row<'_>| {
-        let seq = row.get(1)?;
-        let (token, begun) = *leases.get(&seq).ok_or(Fault::NoRow)?;
         Ok(Leased {
             id: rows::job_id(row, 0)?,
-            token,
-            begun,
-            seq,
+            seq: row.get(1)?,
             pipeline: row.get(2)?,
             target: row.get(3)?,
             round: row.get(4)?,
@@ -151,9 +146,12 @@ async fn leased(conn: &Conn, settlements: &[Settlement]) -> Result<Vec<Leased>, 
             cause_key: row.get(6)?,
             saved: row.get::<Option<[u8; 32]>>(7)?.map(PayloadHash::from_bytes),
             has_failed: row.get(8)?,
+            token: rows::token(row, 9)?,
+            begun: row.get(10)?,
+            rules: row.get(11)?,
         })
     };
-    conn.query(sql, args![seqs], read).await
+    conn.query(sql, args![jobs], read).await
 }
 
 /// Moves jobs to where their decisions say.

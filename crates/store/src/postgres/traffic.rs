@@ -193,7 +193,7 @@ async fn count_kept(conn: &Conn, params: &CountDead) -> Result<Option<Vec<DeadCo
     let value = if by == "hour" { value.replace("c.value::bigint", hour) } else { value.to_owned() };
     let sql = format!(
         "SELECT {value}, {reason}, sum(c.count)::bigint, (sum(sum(c.count)) OVER ())::bigint
-         FROM pipeline p JOIN dead_count c ON c.pipeline = p.id {conditions}
+         FROM pipeline p JOIN dead_sum c ON c.pipeline = p.id {conditions}
          GROUP BY 1, 2 HAVING sum(c.count) > 0 ORDER BY 3 DESC, 1 NULLS FIRST, 2 LIMIT {}",
         params.limit
     );

@@ -34,6 +34,9 @@ use crate::error::{Result, StoreError};
 /// At most so many operations share a transaction.
 const GROUP_MAX: usize = 512;
 
+/// At most so often it is looked who else comes.
+const GATHER_MAX: usize = 16;
+
 /// A handle to the writer. Once it is dropped, what waits is finished and the connection closed.
 pub(super) struct Writer {
     operations: mpsc::UnboundedSender<Box<dyn Operation>>,
@@ -115,6 +118,7 @@ struct Work {
 impl Work {
     async fn run(mut self) {
         while let Some(first) = self.waiting.recv().await {
+            gather(&self.waiting).await;
             let mut group = vec![first];
             while group.len() < GROUP_MAX
                 && let Ok(next) = self.waiting.try_recv()
@@ -314,5 +318,18 @@ impl Work {
         if let Some(conn) = self.conn.as_ref().filter(|_| self.is_noted) {
             let _ = conn.execute(&format!("DELETE FROM {schema}.sender WHERE id = $1"), args![self.id]).await;
         }
+    }
+}
+
+/// Lets those come along who were answered a moment ago and ask for more, as long as they do. Nobody is waited for who is not here.
+async fn gather(waiting: &mpsc::UnboundedReceiver<Box<dyn Operation>>) {
+    let mut here = waiting.len();
+    for _ in 0..GATHER_MAX {
+        tokio::task::yield_now().await;
+        let now = waiting.len();
+        if now == here || now >= GROUP_MAX {
+            return;
+        }
+        here = now;
     }
 }

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use super::{SqliteStore, activity, audit, compact, schema, snapshot};
-use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore};
+use super::{SqliteStore, activity, audit, compact, leader, schema, snapshot};
+use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 use crate::error::{Result, StoreError};
 use crate::location::Location;
 
@@ -50,6 +50,12 @@ impl LedgerStore for SqliteStore {
         let detail = json!({"before_bytes": before_bytes, "after_bytes": after_bytes});
         self.write(move |batch| activity::note(batch, &params.by, ("compact", "store"), &detail, params.now)).await?;
         Ok(compacted)
+    }
+
+    async fn tidy(&self, params: Tidy) -> Result<Tidied> {
+        self.write(move |batch| leader::check(batch, params.led.as_ref())).await?;
+        // Counts are written as they are read, and pages that are no longer used are used again.
+        Ok(Tidied::default())
     }
 
     async fn snapshot(&self, to: &Path) -> Result<()> {

@@ -59,7 +59,10 @@ async fn a_database_that_may_not_be_written_is_got_over() {
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'redrive %'";
     run(&server.address(), &format!("ALTER ROLE redrive SET default_transaction_read_only = on; {end}")).await;
     let refused = try_enqueue(&store, vec![job(2, plain())], None).await.expect_err("refused");
-    assert!(matches!(refused, StoreError::Unavailable { .. }) && refused.to_string().contains("read-only"), "{refused}");
+    assert!(
+        matches!(refused, StoreError::Unavailable { .. }) && refused.to_string().contains("read-only"),
+        "{refused}"
+    );
     let writable = "BEGIN READ WRITE; ALTER ROLE redrive RESET default_transaction_read_only; COMMIT";
     run(&server.address(), writable).await;
     enqueue(&store, vec![job(2, plain())]).await;

@@ -47,28 +47,37 @@ CREATE INDEX dead_by_cause ON dead (cause_key, died_at, seq);
 CREATE INDEX dead_by_cause_age ON dead (cause_key, kept_from);
 CREATE INDEX dead_by_proxy ON dead (proxy, died_at, seq) WHERE proxy IS NOT NULL;
 
--- Dead letters by target and by the hour in which they died, each with their reason: kept with every change of `dead`. Rows are
--- only added, so that nobody waits for another who buries, and folded later: the sum of those with one key counts.
+-- Dead letters by target and by the hour in which they died, each with their reason: kept with every change of `dead`. Changes are
+-- only added, as rows of `dead_delta`, so that nobody waits for another who buries; they are folded later.
 CREATE TABLE dead_count (
     pipeline bigint NOT NULL,
     by       text COLLATE "C" NOT NULL,
     value    text COLLATE "C" NOT NULL,
     reason   text COLLATE "C" NOT NULL,
+    count    bigint NOT NULL,
+    PRIMARY KEY (pipeline, by, value, reason)
+) WITH (fillfactor = 50);
+CREATE INDEX dead_count_none ON dead_count (pipeline) WHERE count = 0;
+CREATE TABLE dead_delta (
+    pipeline bigint NOT NULL,
+    by       text COLLATE "C" NOT NULL,
+    value    text COLLATE "C" NOT NULL,
+    reason   text COLLATE "C" NOT NULL,
     count    bigint NOT NULL
-);
-CREATE INDEX dead_count_of ON dead_count (pipeline, by, value, reason);
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+CREATE VIEW dead_sum AS SELECT * FROM dead_count UNION ALL SELECT * FROM dead_delta;
 CREATE FUNCTION count_dead() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        INSERT INTO dead_count
+        INSERT INTO dead_delta
         SELECT pipeline, 'target', coalesce(target, ''), reason, count(*) FROM added GROUP BY 1, 3, 4
         UNION ALL SELECT pipeline, 'hour', (died_at / 3600000)::text, reason, count(*) FROM added GROUP BY 1, 3, 4;
     ELSIF TG_OP = 'DELETE' THEN
-        INSERT INTO dead_count
+        INSERT INTO dead_delta
         SELECT pipeline, 'target', coalesce(target, ''), reason, -count(*) FROM removed GROUP BY 1, 3, 4
         UNION ALL SELECT pipeline, 'hour', (died_at / 3600000)::text, reason, -count(*) FROM removed GROUP BY 1, 3, 4;
     ELSE
-        INSERT INTO dead_count
+        INSERT INTO dead_delta
         SELECT c.pipeline, c.by, c.value, c.reason, sum(c.n)::bigint FROM
             (SELECT pipeline, 'target' AS by, coalesce(target, '') AS value, reason, 1 AS n FROM added
              UNION ALL SELECT pipeline, 'hour', (died_at / 3600000)::text, reason, 1 FROM added
