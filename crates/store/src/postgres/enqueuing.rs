@@ -199,28 +199,6 @@ pub(super) async fn hand_on(
     Ok(())
 }
 
-/// Gives keys to jobs; says which of them have one now that nobody had. Of several jobs the first gets it.
-pub(super) async fn claim_keys(
-    conn: &Conn,
-    pipeline: i64,
-    claims: &[(Key, JobId)],
-    now: Timestamp,
-) -> Result<BTreeSet<JobId>, Fault> {
-    if claims.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let (names, rounds): (Vec<&str>, Vec<&str>) =
-        claims.iter().map(|((key, round), _)| (key.as_str(), round.as_str())).unzip();
-    let jobs: Vec<JobId> = claims.iter().map(|(_, job)| *job).collect();
-    let sql = "INSERT INTO identity (pipeline, key, round, job, met_on)
-               SELECT $1, u.key, u.round, u.job, $5
-               FROM unnest($2::text[], $3::text[], $4::uuid[]) WITH ORDINALITY AS u(key, round, job, place)
-               ORDER BY u.key, u.round, u.place
-               ON CONFLICT DO NOTHING RETURNING job";
-    let claimed = conn.query(sql, args![pipeline, names, rounds, jobs, now.day()], |row| rows::job_id(row, 0));
-    Ok(claimed.await?.into_iter().collect())
-}
-
 /// Answers for jobs whose keys are known. That a run met them is written at most once a day: they are not forgotten for a while.
 /// A statement of its own: the one that found the keys taken may not have seen by whom.
 async fn meet(conn: &Conn, pipeline: i64, jobs: &[&NewJob], now: Timestamp) -> Result<Vec<EnqueuedJob>, Fault> {

@@ -120,11 +120,6 @@ impl OwnServer {
         Self { folder: start(lock.path(), (within, addresses)), _lock: lock }
     }
 
-    /// The folder in which its socket is.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// Keeps it from coming back once it is stopped, or no longer does.
     pub fn hold(&self, is_held: bool) {
         let held = self.folder.join("held");
