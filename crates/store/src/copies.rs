@@ -146,6 +146,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("counter", "comes with the counters"),
     ("cause_rules", "comes with the counters"),
     ("dead_count", "is counted anew as dead letters are written"),
+    ("dead_delta", "so is this"),
     ("lease", "nothing is leased"),
     ("lease_probe", "nothing is leased"),
     ("lease_token", "nothing is leased"),
