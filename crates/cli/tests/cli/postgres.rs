@@ -49,7 +49,6 @@ fn every_command_works_and_none_prints_the_password() {
         "report",
         "job list",
         "round list",
-        "payload list",
         "dead show 1",
         "dead export",
         "-vv dead top",
@@ -106,19 +105,19 @@ fn found(sandbox: &Sandbox, check: &str) -> serde_json::Value {
 fn payloads_of_a_shared_store_need_a_vault_that_all_see() {
     let sandbox = Sandbox::new();
     let store = format!("store = \"{}\"\n", address());
-    let pipeline = "[pipeline.shop]\ncommand = [\"sh\", \"fails.sh\"]\nattempts = 1\n";
+    let pipeline = "[pipeline.shop]\ncommand = [\"sh\", \"fails.sh\"]\n";
     sandbox.write("tasks.jsonl", "{\"n\":1}\n");
     sandbox.write("fails.sh", "echo '<p>blocked</p>' > \"$REDRIVE_PAYLOAD\"\nexit 1\n");
     sandbox.write("redrive.toml", format!("{store}{pipeline}"));
-    sandbox.redrive("run tasks.jsonl").expect(3).complains("payloads are not kept");
+    sandbox.redrive("run tasks.jsonl --attempts 1").expect(3).complains("payloads are not kept");
     sandbox.redrive("payload list").expect(2).complains("every worker reaches");
     assert_eq!(found(&sandbox, "vault")["warning"], true);
     // Who asks for payloads to be kept is not left without them.
     sandbox.write("redrive.toml", format!("{store}{pipeline}payload = \"always\"\n"));
-    sandbox.redrive("run tasks.jsonl --again").expect(2).complains("every worker reaches");
+    sandbox.redrive("run tasks.jsonl --attempts 1 --again").expect(2).complains("every worker reaches");
     // A folder of this machine is told to be one.
     sandbox.write("redrive.toml", format!("{store}vault = \"one\"\n{pipeline}"));
-    sandbox.redrive("run tasks.jsonl --again").expect(3);
+    sandbox.redrive("run tasks.jsonl --attempts 1 --again").expect(3);
     let vault = found(&sandbox, "vault");
     assert_eq!(vault["ok"], true, "{vault}");
     assert!(vault["found"].as_str().is_some_and(|found| found.contains("a payload was written")), "{vault}");
