@@ -1,7 +1,6 @@
 //! Pages of letters are found by indexes, however many letters there are: the server itself says whether it read a whole table.
 
 #[path = "support/postgres.rs"]
-#[expect(dead_code, unused_imports, reason = "what stops servers is for other tests")]
 mod support;
 
 use std::sync::Arc;
