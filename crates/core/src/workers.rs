@@ -21,8 +21,8 @@ pub const SILENT_AFTER: Duration = Duration::from_secs(15);
 /// After how long without a word a worker that lives elsewhere, or of whose process nothing is known, is not waited for any more.
 pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
-/// At most so much counts between two looks: a longer time was not watched.
-const PASSED_MAX: Duration = Duration::from_secs(2);
+/// At most so much counts between two looks, which are as far apart as heartbeats where many share a server: a longer time was not watched.
+const PASSED_MAX: Duration = Duration::from_secs(7);
 
 /// What is known of a worker's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -171,10 +171,17 @@ mod tests {
         let mut silences = Silences::default();
         silences.look([beat(1, 7)], SECOND);
         assert_eq!(silences.look([beat(1, 7)], Duration::from_secs(3_600)), [], "the machine slept");
-        for _ in 0..6 {
-            assert_eq!(silences.look([beat(1, 7)], Duration::from_secs(60)), []);
-        }
+        assert_eq!(silences.look([beat(1, 7)], Duration::from_secs(60)), []);
         assert_eq!(silences.look([beat(1, 7)], Duration::from_secs(60)), [beat(1, 7)]);
+    }
+
+    #[test]
+    fn who_is_looked_at_every_five_seconds_is_gone_after_fifteen_too() {
+        let mut silences = Silences::default();
+        for _ in 0..3 {
+            assert_eq!(silences.look([beat(1, 7)], BEAT_EVERY), []);
+        }
+        assert_eq!(silences.look([beat(1, 7)], BEAT_EVERY), [beat(1, 7)]);
     }
 
     #[test]
