@@ -101,7 +101,7 @@ impl Address {
         let plan = Plan::of(given, schema)?;
         let direct = given.get("direct_url").map(|direct| {
             // It is another way to the same: what it does not say besides the way is as here.
-            let direct = text::parse(direct)?.completed_by(given, &["host", "hostaddr", "port", "direct_url"]);
+            let direct = text::parse(direct)?.completed_by(given, &["host", "port", "direct_url"]);
             Self::of_given(&direct, Some(&plan.schema), home).map(Box::new)
         });
         let direct = direct.transpose().map_err(|why: String| format!("direct_url: {why}"))?;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 /// A parameter and the variable of the environment that has its value if the address does not.
 const KNOWN: &[(&str, Option<&str>)] = &[
     ("host", Some("PGHOST")),
-    ("hostaddr", Some("PGHOSTADDR")),
     ("port", Some("PGPORT")),
     ("user", Some("PGUSER")),
     ("password", Some("PGPASSWORD")),
@@ -21,7 +20,6 @@ const KNOWN: &[(&str, Option<&str>)] = &[
     ("sslnegotiation", Some("PGSSLNEGOTIATION")),
     ("channel_binding", Some("PGCHANNELBINDING")),
     ("target_session_attrs", Some("PGTARGETSESSIONATTRS")),
-    ("load_balance_hosts", Some("PGLOADBALANCEHOSTS")),
     ("keepalives", None),
     ("keepalives_idle", None),
     ("keepalives_interval", None),
@@ -42,7 +40,9 @@ const NOT_HERE: &[&str] = &[
     "fallback_application_name",
     "gssdelegation",
     "gsslib",
+    "hostaddr",
     "krbsrvname",
+    "load_balance_hosts",
     "max_protocol_version",
     "min_protocol_version",
     "oauth_client_id",

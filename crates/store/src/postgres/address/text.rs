@@ -191,6 +191,7 @@ mod tests {
             ("postgres://db/x?pasword=s3cret", "`password`"),
             ("postgres://db/x?s3cret", "no `=`"),
             ("postgres://db/x?sslcrl=s3cret", "does not have"),
+            ("postgres://db/x?hostaddr=s3cret", "does not have"),
             ("postgres://me:%zzs3cret@db/x", "two hexadecimal digits"),
             ("host='s3cret", "without its end"),
             ("s3cret", "expected postgres://"),
