@@ -57,7 +57,8 @@ pub(super) async fn migrate(conn: &Conn, target: &Target, create: bool) -> Resul
     if check(conn, target).await? >= Some(newest_version()) {
         return Ok(());
     }
-    conn.script(&format!("BEGIN; {}", alone(target))).await?;
+    // Whatever the role is used to: who waited for the others has to see what they did.
+    conn.script(&format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", alone(target))).await?;
     let migrated = migrate_alone(conn, target, create).await;
     let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
     conn.script(end).await?;
@@ -70,6 +71,7 @@ fn alone(target: &Target) -> String {
     let lock = target.lock().wrapping_add(1);
     format!(
         "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning;
+SET LOCAL idle_in_transaction_session_timeout = '60s';
 SELECT pg_advisory_xact_lock({lock})"
     )
 }
