@@ -182,10 +182,11 @@ impl Reach {
             |obstacle, since: Instant| waiter.unwrap_or_else(|| self.waiter()).goes_on(obstacle, since.elapsed());
         let (begun, mut waits, mut tries) = (Instant::now(), None::<Waits<'_>>, 0);
         loop {
+            let tried = Instant::now();
             let answer = self.answer(&stuck, call(), (begun, &goes_on), &mut waits).await;
             let Some(passing) = answer.as_ref().err().and_then(StoreError::passing) else {
                 if self.is_waited_for() {
-                    self.note_answer(waits.is_some());
+                    self.note_answer(waits.is_some(), tried);
                 }
                 return answer;
             };
@@ -198,9 +199,9 @@ impl Reach {
         }
     }
 
-    /// Notes that something was answered during an outage: others need not rest.
-    fn note_answer(&self, has_waited: bool) {
-        if let Some(outage) = self.outage().as_mut() {
+    /// Notes that something was answered during an outage: others need not rest. What was asked before it began says nothing.
+    fn note_answer(&self, has_waited: bool, tried: Instant) {
+        if let Some(outage) = self.outage().as_mut().filter(|outage| has_waited || tried > outage.since) {
             outage.is_answered |= has_waited;
             outage.answered_at = Some(Instant::now());
         }
