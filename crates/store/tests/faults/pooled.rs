@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive_store::conformance::load::Load;
-use redrive_store::conformance::script::{enqueue, job, listen, plain};
+use redrive_store::conformance::script::{Shared, enqueue, job, listen, plain};
 use redrive_store::contract::Topic;
 
 use super::pooler::Pooler;
@@ -31,8 +31,8 @@ async fn changes_of_others_are_noticed_through_a_pooler() {
     // One that lets settings pass, and drops them.
     let (pooler, schema) = (Pooler::start(server(), "ignore_startup_parameters = options"), schema());
     let (there, here) = (open(&address(), &schema).await, open(&pooler.address(), &schema).await);
-    let (direct, pooled) = (there.health().await.expect("looked"), here.health().await.expect("looked"));
-    assert!(!direct.engine.contains("pooler") && pooled.engine.contains("pooler"), "{pooled:?}");
+    let is_pooled = async |store: &Shared| store.health().await.expect("looked").server.expect("a server").is_pooled;
+    assert_eq!((is_pooled(&there).await, is_pooled(&here).await), (false, true));
     let mut changes = listen(&here).await;
     for n in 1..=3 {
         enqueue(&there, vec![job(n, plain())]).await;
