@@ -1,6 +1,5 @@
 //! Copies from one backend to another: what cases of the suite leave in a store comes over whole, in either direction.
 
-#[allow(dead_code, unused_imports, reason = "not all of it is needed here")]
 #[path = "support/postgres.rs"]
 mod support;
 

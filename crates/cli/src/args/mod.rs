@@ -135,7 +135,7 @@ pub enum Command {
     /// Say who may ask a server for what
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Make the store or bring it to the version of this redrive, or print the SQL for it
+    /// Copy everything to another store; bring a store to the version of this redrive
     #[command(subcommand)]
     Store(StoreCommand),
     /// Recount everything and prove that nothing is missing
@@ -146,9 +146,6 @@ pub enum Command {
     Backup(BackupArgs),
     /// Make a store of what `redrive backup` wrote
     Restore(RestoreArgs),
-    /// Copy everything from one store to another
-    #[command(subcommand)]
-    Store(StoreCommand),
     /// Print the built-in tables: what codes of providers, HTTP statuses and names of errors mean
     Codes(CodesArgs),
     /// Write a commented redrive.toml

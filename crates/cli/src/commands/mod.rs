@@ -69,7 +69,6 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Alert(command) => alert::run(&setting::load(&cli.global)?, command).await,
         Command::Breaker(command) => breaker::run(&setting::load(&cli.global)?, command).await,
         Command::Pipeline(command) => pipeline::run(&setting::load(&cli.global)?, command).await,
-        Command::Store(command) => store::run(&setting::load(&cli.global)?, command).await,
         Command::Job(command) => job::run(&setting::load(&cli.global)?, command).await,
     }
 }
