@@ -20,6 +20,11 @@ use super::conn::Conn;
 use super::fault::Fault;
 use super::watch::Watch;
 
+/// How long a transaction may rest between two statements. One that writes has locks that others wait for, and rests when who began it was
+/// cut off: it is sent again then, once.
+const WRITING_RESTS_MAX: &str = "10s";
+const READING_RESTS_MAX: &str = "60s";
+
 /// How much longer than the network may take for a connection it may take until it can be used.
 const GREET_MAX: Duration = Duration::from_secs(5);
 
@@ -205,14 +210,14 @@ impl Target {
 
     /// Begins to read, in one view of the database.
     pub(super) fn begin_reading(&self) -> String {
-        format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", self.here())
+        format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", self.here(READING_RESTS_MAX))
     }
 
     /// Begins to write. Plans depend neither on values nor on statistics, which are of another time where queues fill and empty. What
     /// is written comes in bounded pieces, so a limit that is meant for questions does not hold for it; who holds a lock for long is
     /// named. What is answered is on disk, whatever the server is used to.
     pub(super) fn begin_writing(&self) -> String {
-        let here = self.here();
+        let here = self.here(WRITING_RESTS_MAX);
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED; {here};
              SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan;
@@ -222,9 +227,11 @@ impl Target {
     }
 
     /// Which schema is meant; and who stops in the middle of a transaction does not stop others for long.
-    fn here(&self) -> String {
+    fn here(&self, rests_max: &str) -> String {
         let schema = &self.schema;
-        format!("SET LOCAL search_path = {schema}, pg_temp; SET LOCAL idle_in_transaction_session_timeout = '60s'")
+        format!(
+            "SET LOCAL search_path = {schema}, pg_temp; SET LOCAL idle_in_transaction_session_timeout = '{rests_max}'"
+        )
     }
 }
 
