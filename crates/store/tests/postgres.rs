@@ -95,11 +95,11 @@ async fn the_audit_notices_what_does_not_add_up() {
         "UPDATE pipeline SET done = done + 1",
         "UPDATE pipeline SET accepted = accepted + 1, queued = queued + 1",
         "UPDATE pipeline SET retrying = 5",
-        "INSERT INTO done (job, accepted_at, done_at, attempts, crashes, replays)
-         SELECT id, accepted_at, 0, 1, 0, 0 FROM job",
+        "INSERT INTO done (job, pipeline, accepted_at, done_at, attempts, crashes, replays)
+         SELECT id, pipeline, accepted_at, 0, 1, 0, 0 FROM job",
         "SELECT setval('job_number', 1)",
-        "INSERT INTO dead (seq, id, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message, input)
-         SELECT 99, id, accepted_at, 0, 0, 1, 0, 0, 'auto', 'dns', '', '{}' FROM job LIMIT 1",
+        "INSERT INTO dead (seq, id, pipeline, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason, message, input)
+         SELECT 99, id, pipeline, accepted_at, 0, 0, 1, 0, 0, 'auto', 'dns', '', '{}' FROM job LIMIT 1",
         "INSERT INTO identity VALUES (1, 'nobody', '', '00000000-0000-0000-0000-000000000000', 0)",
         "INSERT INTO lease (job, seq, worker, token, epoch, until)
          SELECT u, 99, u, u, 1, 0 FROM (SELECT '00000000-0000-0000-0000-000000000000'::uuid AS u) u",
