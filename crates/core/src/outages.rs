@@ -31,6 +31,8 @@ pub enum Obstacle {
 pub enum Waiter {
     /// A command, which somebody sits before.
     Command,
+    /// A worker that opens its store: it has no jobs yet, and whoever started it may mend what is wrong on this machine.
+    Starting,
     /// A worker: it has jobs, and nobody who would start it again.
     Worker,
     /// A worker that was told to stop and has no time left.
@@ -42,6 +44,7 @@ impl Waiter {
     pub fn goes_on(self, obstacle: Obstacle, waited: Duration) -> bool {
         match self {
             Self::Worker => true,
+            Self::Starting => obstacle == Obstacle::Away,
             Self::Command => obstacle == Obstacle::Away && waited < COMMAND_WAITS,
             Self::Leaving => false,
         }
@@ -75,6 +78,14 @@ mod tests {
         for obstacle in [Obstacle::Locked, Obstacle::Away, Obstacle::Full] {
             assert!(Waiter::Worker.goes_on(obstacle, Duration::from_secs(86_400)));
             assert!(!Waiter::Leaving.goes_on(obstacle, Duration::ZERO));
+        }
+    }
+
+    #[test]
+    fn a_worker_that_starts_waits_for_a_server_and_not_for_room() {
+        assert!(Waiter::Starting.goes_on(Obstacle::Away, Duration::from_secs(86_400)));
+        for obstacle in [Obstacle::Locked, Obstacle::Full] {
+            assert!(!Waiter::Starting.goes_on(obstacle, Duration::ZERO));
         }
     }
 

@@ -60,12 +60,11 @@ impl Redrive {
     pub async fn open_for(location: &Location, options: Options, purpose: Purpose) -> Result<Self, Error> {
         let events = Events::default();
         let reach = Arc::new(Reach::new(events.clone()));
-        let working = (purpose == Purpose::Work).then(|| reach.work());
-        let store = reach.open(location, options).await?;
+        let waiter = if purpose == Purpose::Work { Waiter::Starting } else { Waiter::Command };
+        let store = reach.open(location, options, waiter).await?;
         let system: Arc<dyn Clock> = Arc::new(SystemClock);
         let look = || ServerClock::of(&store, Arc::clone(&system));
-        let clock = reach.call(|| store.trouble(), look).await?;
-        drop(working);
+        let clock = reach.call_for(Some(waiter), || store.trouble(), look).await?;
         let redrive = Self::over_with(store, events, reach);
         Ok(match clock {
             Some(clock) => Self { clock, ..redrive },

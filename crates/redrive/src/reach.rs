@@ -92,7 +92,7 @@ impl Reach {
     }
 
     /// Opens a store. A server that takes its time is waited for too: nobody can tell yet what is wrong with it.
-    pub(crate) async fn open(&self, location: &Location, options: Options) -> Result<Arc<dyn Store>> {
+    pub(crate) async fn open(&self, location: &Location, options: Options, waiter: Waiter) -> Result<Arc<dyn Store>> {
         let begun = Instant::now();
         let silent = async {
             if !location.is_shared() {
@@ -105,7 +105,7 @@ impl Reach {
         };
         tokio::select! {
             biased;
-            opened = self.call(|| None, || location.open(options.impatient())) => opened,
+            opened = self.call_for(Some(waiter), || None, || location.open(options.impatient())) => opened,
             () = silent => unreachable!("it waits for ever"),
         }
     }
@@ -169,7 +169,8 @@ impl Reach {
         self.call_for(None, stuck, call).await
     }
 
-    async fn call_for<T, F>(
+    /// The same, as this one waits, or else as whoever is in this process.
+    pub(crate) async fn call_for<T, F>(
         &self,
         waiter: Option<Waiter>,
         stuck: impl Fn() -> Option<StoreError>,

@@ -37,8 +37,11 @@ fn open(name: &str) -> File {
     OpenOptions::new().create(true).append(true).open(path).expect("a file for a lock")
 }
 
+/// Whether a server takes connections, and lets in who comes.
 fn answers(folder: &Path) -> bool {
-    UnixStream::connect(folder.join(SOCKET)).is_ok()
+    let noted = std::fs::read_to_string(folder.join("data/postmaster.pid")).unwrap_or_default();
+    let is_ready = noted.lines().last().is_some_and(|state| state.trim() == "ready");
+    is_ready && UnixStream::connect(folder.join(SOCKET)).is_ok()
 }
 
 /// The folder of a server that runs. What is left of one whose watchdog was killed is removed.
