@@ -12,6 +12,7 @@
 //! - [`error`]: what can go wrong, as far as a caller can act on it
 //! - `conformance`: the suite that every backend runs unchanged (feature `conformance`)
 
+mod audit;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod contract;
@@ -24,6 +25,7 @@ mod lists;
 pub mod location;
 pub mod postgres;
 mod rounds;
+mod rows;
 pub mod sqlite;
 mod tallies;
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use super::{PostgresStore, rows, run};
 use crate::contract::{ActivityStore, ActivityView, ListActivity, Page};
 use crate::error::Result;
@@ -64,23 +64,8 @@ async fn list(conn: &Conn, params: &ListActivity) -> Result<Page<ActivityView>, 
     let sql = format!(
         "SELECT id, at, who, via, verb, object, detail FROM activity {conditions} ORDER BY at DESC, id DESC LIMIT {limit}"
     );
-    let found = conn.query(&sql, conditions.values(), |row| Ok((row.get::<i64>(0)?, view(row)?))).await?;
+    let found =
+        conn.query(&sql, conditions.values(), |row| Ok((row.get::<i64>(0)?, rows::activity_view(row)?))).await?;
     let page = Page::cut(found, params.limit, |(id, view)| format!("{}-{id}", view.at.as_millis()));
     Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
-}
-
-fn view(row: &Row<'_>) -> Result<ActivityView, Fault> {
-    let via = match row.text(3)? {
-        "cli" => Via::Cli,
-        "web" => Via::Web,
-        "automatic" => Via::Automatic,
-        _ => Via::Api,
-    };
-    Ok(ActivityView {
-        at: rows::time(row, 1)?,
-        by: Actor::new(row.get::<String>(2)?, via),
-        verb: row.get(4)?,
-        object: row.get(5)?,
-        detail: rows::json(row, 6)?,
-    })
 }

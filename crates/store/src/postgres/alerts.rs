@@ -189,7 +189,7 @@ async fn watch(conn: &Conn, params: &Watch) -> Result<Watched, Fault> {
                    FROM pipeline p WHERE p.queued > 0) q
                WHERE due <= $1";
     let due = conn
-        .query(sql, args![params.now], |row| Ok((rows::parsed::<PipelineName>(row, 0)?, rows::time(row, 1)?)))
+        .query(sql, args![params.now], |row| Ok((rows::parsed::<PipelineName, _>(row, 0)?, rows::time(row, 1)?)))
         .await?;
     let mut expiring = BTreeMap::new();
     for (pipeline, before) in &params.expiring {

@@ -1,6 +1,6 @@
 //! Rules that people made by splitting causes, and bringing letters to the keys that they say.
 
-use redrive_core::causes::{CauseRule, CauseRules, Likeness};
+use redrive_core::causes::CauseRules;
 use redrive_core::counts::Death;
 use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
@@ -8,7 +8,7 @@ use redrive_core::time::Timestamp;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows;
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use crate::contract::{ResolveLetters, Unresolved, UnresolvedLetter};
 use crate::lists;
 
@@ -16,16 +16,8 @@ use crate::lists;
 pub(super) async fn all(conn: &Conn) -> Result<CauseRules, Fault> {
     let sql = "SELECT k.key, r.target, r.text, i.key FROM cause_rule r JOIN cause_key k ON k.id = r.key
                JOIN cause_key i ON i.id = r.into_key ORDER BY r.id";
-    let rules = conn.query(sql, args![], rule).await?;
+    let rules = conn.query(sql, args![], |row| rows::cause_rule(row)).await?;
     Ok(CauseRules { version: version(conn).await?, rules })
-}
-
-fn rule(row: &Row<'_>) -> Result<CauseRule, Fault> {
-    let like = match row.get::<Option<String>>(1)? {
-        Some(target) => Likeness::Target(target),
-        None => Likeness::Text(row.get(2)?),
-    };
-    Ok(CauseRule { key: row.get(0)?, like, into: row.get(3)? })
 }
 
 /// The version of the rules.

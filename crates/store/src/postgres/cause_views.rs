@@ -3,14 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use redrive_core::actors::Actor;
-use redrive_core::causes::{ALIKE_MIN, CauseId, CauseState, Narrowed, Standing, TREND_HOURS, Trend, narrowed, state};
+use redrive_core::causes::{ALIKE_MIN, CauseId, Narrowed, TREND_HOURS, Trend, narrowed, state};
 use redrive_core::fingerprint::similarity;
 use redrive_core::time::Timestamp;
 
 use super::causes::find;
 use super::conditions::Conditions;
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::rows::Found;
+use super::sql::{Conn, args};
 use super::{dead, rows};
 use crate::contract::{AlikeCause, CauseDetail, CauseKey, CauseNote, CauseView, DeadFilter, ListCauses, ListDead};
 use crate::error::StoreError;
@@ -23,13 +24,6 @@ const TARGETS: u32 = 3;
 
 /// Causes that are named because they look alike.
 const ALIKE: usize = 5;
-
-/// A cause without its trend and its targets, which are asked for only if it is shown.
-struct Found {
-    row: i64,
-    standing: Standing,
-    view: CauseView,
-}
 
 /// Of several keys the one that killed most names the cause.
 const COLUMNS: &str = "c.id, c.name, p.name, (array_agg(k.reason ORDER BY k.total + k.refailed DESC, k.id))[1],
@@ -44,33 +38,7 @@ async fn select(conn: &Conn, conditions: &Conditions, having: &str, limit: Optio
         "SELECT {COLUMNS} FROM cause c JOIN pipeline p ON p.id = c.pipeline JOIN cause_key k ON k.cause = c.id
          {conditions} GROUP BY c.id, p.name {having} ORDER BY sum(k.dead) DESC, max(k.last_seen) DESC, c.id DESC {limit}"
     );
-    conn.query(&sql, conditions.values(), found).await
-}
-
-fn found(row: &Row<'_>) -> Result<Found, Fault> {
-    let last_seen = rows::time(row, 11)?;
-    let standing = Standing { resolved_at: rows::time_opt(row, 13)?, last_seen, mute: rows::json_opt(row, 14)? };
-    let view = CauseView {
-        id: rows::parsed(row, 1)?,
-        state: CauseState::New,
-        pipeline: rows::parsed(row, 2)?,
-        reason: rows::parsed(row, 3)?,
-        code: row.get(4)?,
-        http_status: row.get(15)?,
-        title: row.get(5)?,
-        dead: row.get(6)?,
-        total: row.get(7)?,
-        refailed: row.get(16)?,
-        recovered: row.get(8)?,
-        discarded: row.get(9)?,
-        trend: Trend::default(),
-        targets: Vec::new(),
-        targets_count: 0,
-        first_seen: rows::time(row, 10)?,
-        last_seen,
-        owner: row.get(12)?,
-    };
-    Ok(Found { row: row.get(0)?, standing, view })
+    conn.query(&sql, conditions.values(), |row| rows::found_cause(row)).await
 }
 
 fn list_of(found: &[Found]) -> Vec<i64> {

@@ -117,7 +117,7 @@ async fn of_keys(conn: &Conn, filter: &DeadFilter, keys: Option<&[i64]>) -> Resu
 
 pub(super) async fn get(conn: &Conn, id: JobId) -> Result<Option<DeadLetter>, Fault> {
     let sql = format!("SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline WHERE d.id = $1");
-    match conn.query_opt(&sql, args![id], rows::dead_letter).await? {
+    match conn.query_opt(&sql, args![id], |row| rows::dead_letter(row)).await? {
         Some(letter) => Ok(Some(DeadLetter { failures: Some(rows::failures(conn, id).await?), ..letter })),
         None => Ok(None),
     }

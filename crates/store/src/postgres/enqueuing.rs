@@ -140,7 +140,7 @@ pub(super) async fn places_of(conn: &Conn, ids: &[JobId]) -> Result<HashMap<JobI
                UNION ALL SELECT job, 'discarded', discarded_at FROM discarded WHERE job = ANY($1)";
     let found = conn
         .query(sql, args![ids], |row| {
-            Ok((rows::job_id(row, 0)?, (rows::parsed::<JobState>(row, 1)?, rows::time_opt(row, 2)?)))
+            Ok((rows::job_id(row, 0)?, (rows::parsed::<JobState, _>(row, 1)?, rows::time_opt(row, 2)?)))
         })
         .await?;
     let mut places = HashMap::new();

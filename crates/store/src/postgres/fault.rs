@@ -9,7 +9,7 @@ use crate::error::StoreError;
 
 /// Why an operation did not go through.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The database or the way to it.
     Sql(tokio_postgres::Error),
     /// A refusal.

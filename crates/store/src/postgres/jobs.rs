@@ -8,7 +8,7 @@ use redrive_core::state::JobState;
 use super::conditions::Conditions;
 use super::enqueuing::{self, Enqueue};
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use super::{PostgresStore, job_cancels, job_refs, rows, run};
 use crate::contract::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
@@ -106,36 +106,13 @@ impl Source {
             "SELECT {id}, p.name, {state}, {columns} FROM {tables} JOIN pipeline p ON p.id = j.pipeline
              {conditions} ORDER BY {id} DESC LIMIT {limit}"
         );
-        conn.query(&sql, conditions.values(), view).await
+        conn.query(&sql, conditions.values(), |row| rows::job_view(row)).await
     }
 
     /// Whether the source has no reason and code to filter by.
     fn lacks_reason(&self) -> bool {
         self.states == [JobState::Done]
     }
-}
-
-fn view(row: &Row<'_>) -> Result<JobView, Fault> {
-    Ok(JobView {
-        id: rows::job_id(row, 0)?,
-        pipeline: rows::parsed(row, 1)?,
-        state: rows::parsed(row, 2)?,
-        key: row.get(3)?,
-        target: row.get(4)?,
-        input: rows::json_opt(row, 5)?,
-        attempts: row.get(6)?,
-        crashes: row.get(7)?,
-        replays: row.get(8)?,
-        accepted_at: rows::time(row, 9)?,
-        due_at: rows::time_opt(row, 10)?,
-        held: row.get(11)?,
-        ended_at: rows::time_opt(row, 12)?,
-        reason: rows::parsed_opt(row, 13)?,
-        code: row.get(14)?,
-        number: row.get(15)?,
-        round: rows::round(row, 16)?,
-        origin: rows::json_opt(row, 17)?,
-    })
 }
 
 async fn list(conn: &Conn, params: &ListJobs) -> Result<Page<JobView>, Fault> {

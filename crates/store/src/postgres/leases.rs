@@ -15,8 +15,9 @@ use serde_json::Value;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::leasing::{Granted, lease};
+use super::rows::JOB_COLUMNS;
 use super::settlements::{self, Settle};
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use super::{PostgresStore, rows, run};
 use crate::contract::{
     FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, SettledJobs, StartJobs,
@@ -108,7 +109,7 @@ async fn leased(conn: &Conn, leases: &[Lease]) -> Result<Vec<LeasedJob>, Fault> 
          FROM unnest($1::uuid[], $2::uuid[]) AS u(job, token) JOIN lease l ON l.job = u.job AND l.token = u.token
          JOIN job j ON j.seq = l.seq JOIN pipeline p ON p.id = j.pipeline"
     );
-    let mut held = conn.query(&sql, args![jobs, tokens], lost_lease).await?;
+    let mut held = conn.query(&sql, args![jobs, tokens], |row| rows::lost_lease(row)).await?;
     for LostLease { job, .. } in &mut held {
         let hash = job.saved.as_ref().map(|saved| *saved.hash.as_bytes());
         job.saved = saved(conn, job.lease.job, hash).await?;
@@ -137,7 +138,7 @@ async fn lost(conn: &Conn, params: &FindLostLeases) -> Result<Vec<LostLease>, Fa
                 OR (w.id, w.seen_at) IN (SELECT * FROM unnest($4::uuid[], $5::bigint[])))
            AND p.name = ANY($3) LIMIT $2"
     );
-    conn.query(&sql, args![params.now, params.limit, names, workers, seen], lost_lease).await
+    conn.query(&sql, args![params.now, params.limit, names, workers, seen], |row| rows::lost_lease(row)).await
 }
 
 /// The saved payload that a letter is to be worked from.
@@ -155,36 +156,4 @@ pub(super) async fn tried(conn: &Conn, job: JobId) -> Result<Vec<TriedProxy>, Fa
     let tried =
         |failure: redrive_core::failures::Failure| Some(TriedProxy { label: failure.proxy?, replay: failure.replay });
     Ok(failures.into_iter().filter_map(tried).collect())
-}
-
-/// What is read of a job that is, or was, leased, from `job j`.
-pub(super) const JOB_COLUMNS: &str =
-    "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
-    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved, j.automatic, j.round";
-
-/// How many columns that are.
-pub(super) const JOB_COLUMN_COUNT: usize = 16;
-
-fn lost_lease(row: &Row<'_>) -> Result<LostLease, Fault> {
-    Ok(LostLease {
-        job: LeasedJob {
-            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 17)?, epoch: row.get(18)? },
-            pipeline: rows::parsed(row, 16)?,
-            number: row.get(10)?,
-            round: rows::round(row, 15)?,
-            key: row.get(1)?,
-            target: row.get(2)?,
-            input: rows::input(row, 3)?,
-            accepted_at: rows::time(row, 4)?,
-            tally: rows::tally(row, 5)?,
-            progress: rows::json_opt(row, 12)?,
-            saved: row.get::<Option<[u8; 32]>>(13)?.map(|hash| Payload::bare(PayloadHash::from_bytes(hash), 0)),
-            automatic: row.get(14)?,
-            tried: Vec::new(),
-            probe: row.get(22)?,
-        },
-        worker: rows::worker_id(row, 19)?,
-        started: row.get(20)?,
-        worker_gone: row.get(21)?,
-    })
 }

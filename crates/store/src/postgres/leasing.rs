@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use redrive_core::breakers::Gates;
 use redrive_core::definitions::{Pins, fits};
-use redrive_core::ids::{JobId, RoundName};
-use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
+use redrive_core::ids::JobId;
+use redrive_core::jobs::{Input, Lease, LeasedJob};
 use redrive_core::pipelines::Pause;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
-use serde_json::Value;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::leases::{self, JOB_COLUMN_COUNT, JOB_COLUMNS};
-use super::sql::{Row, args};
+use super::leases;
+use super::rows::{JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob};
+use super::sql::args;
 use super::{breakers, lanes, rows};
 use crate::contract::{Lane, LeaseJobs};
 
@@ -126,7 +126,7 @@ async fn take_freely(
         floor.1
     ];
     let found =
-        batch.conn().query(&sql, asked, |row| Ok((queued_job(row)?, row.get::<u64>(JOB_COLUMN_COUNT)?))).await?;
+        batch.conn().query(&sql, asked, |row| Ok((rows::queued_job(row)?, row.get::<u64>(JOB_COLUMN_COUNT)?))).await?;
     let is_full = found.len() == params.limit as usize;
     let began = found.first().filter(|_| is_full).map(|(job, _)| (job.due_at.as_millis(), job.seq));
     batch.floors().note(lane, params.limit, began);
@@ -148,7 +148,7 @@ async fn take_freely(
 async fn replay_of(batch: &Batch, params: &LeaseJobs) -> Result<Option<Option<i64>>, Fault> {
     let Lane::Replay(id) = params.lane else { return Ok(Some(None)) };
     let sql = "SELECT id, pins FROM replay WHERE uuid = $1 AND state = 'running'";
-    let open = batch.conn().query_opt(sql, args![id], |row| Ok((row.get(0)?, rows::json::<Pins>(row, 1)?))).await?;
+    let open = batch.conn().query_opt(sql, args![id], |row| Ok((row.get(0)?, rows::json::<Pins, _>(row, 1)?))).await?;
     let fitting = open.filter(|(_, pins)| fits(pins.get(&params.pipeline), params.definition.as_ref()));
     Ok(fitting.map(|(replay, _)| Some(replay)))
 }
@@ -164,7 +164,7 @@ async fn resend(batch: &Batch, pipeline: i64, params: &LeaseJobs) -> Result<Opti
          WHERE l.token = $1 AND j.pipeline = $2 ORDER BY l.first DESC, j.due_at, j.seq"
     );
     let found = batch.conn().query(&sql, args![params.token, pipeline], |row| {
-        Ok((queued_job(row)?, row.get::<u64>(JOB_COLUMN_COUNT)?, row.get::<bool>(JOB_COLUMN_COUNT + 1)?))
+        Ok((rows::queued_job(row)?, row.get::<u64>(JOB_COLUMN_COUNT)?, row.get::<bool>(JOB_COLUMN_COUNT + 1)?))
     });
     let mut granted = Granted::default();
     for (job, epoch, probe) in found.await? {
@@ -265,7 +265,7 @@ impl<'a> Leasing<'a> {
                  RETURNING seq)
              SELECT {JOB_COLUMNS} FROM job j WHERE j.seq = ANY(ARRAY(SELECT seq FROM taken)) ORDER BY j.due_at, j.seq"
         );
-        self.batch.conn().query(&sql, args![lane, until, limit], queued_job).await
+        self.batch.conn().query(&sql, args![lane, until, limit], |row| rows::queued_job(row)).await
     }
 }
 
@@ -345,36 +345,4 @@ async fn hand_out(
         probe,
     });
     Ok(())
-}
-
-struct QueuedJob {
-    id: JobId,
-    key: Option<String>,
-    target: Option<String>,
-    input: String,
-    accepted_at: Timestamp,
-    tally: Tally,
-    seq: i64,
-    due_at: Timestamp,
-    progress: Option<Value>,
-    saved: Option<[u8; 32]>,
-    automatic: bool,
-    round: Option<RoundName>,
-}
-
-fn queued_job(row: &Row<'_>) -> Result<QueuedJob, Fault> {
-    Ok(QueuedJob {
-        id: rows::job_id(row, 0)?,
-        key: row.get(1)?,
-        target: row.get(2)?,
-        input: row.get(3)?,
-        accepted_at: rows::time(row, 4)?,
-        tally: rows::tally(row, 5)?,
-        seq: row.get(10)?,
-        due_at: rows::time(row, 11)?,
-        progress: rows::json_opt(row, 12)?,
-        saved: row.get(13)?,
-        automatic: row.get(14)?,
-        round: rows::round(row, 15)?,
-    })
 }

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
-use redrive_core::ledger::{Forgotten, Ledger};
+use redrive_core::ledger::Ledger;
 use serde_json::json;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::rows::LEDGER_COLUMNS;
+use super::sql::{Conn, args};
 use super::{PostgresStore, activity, audit, health, rows, run, tidying};
 use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 use crate::error::{Result, StoreError};
@@ -64,25 +65,8 @@ async fn note_compacted(batch: &mut Batch, (params, bytes): &(Compact, u64)) -> 
 
 /// Every pipeline's row, name and ledger.
 pub(super) async fn ledgers(conn: &Conn) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
-    let sql = "SELECT id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying,
-                      forgotten_done, forgotten_recovered, forgotten_discarded
-               FROM pipeline";
-    conn.query(sql, args![], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, ledger(row)?))).await
-}
-
-fn ledger(row: &Row<'_>) -> Result<Ledger, Fault> {
-    Ok(Ledger {
-        accepted: row.get(2)?,
-        queued: row.get(3)?,
-        leased: row.get(4)?,
-        done: row.get(5)?,
-        dead: row.get(6)?,
-        discarded: row.get(7)?,
-        retrying: row.get(8)?,
-        recovered: row.get(9)?,
-        replaying: row.get(10)?,
-        forgotten: Forgotten { done: row.get(11)?, recovered: row.get(12)?, discarded: row.get(13)? },
-    })
+    let sql = format!("SELECT {LEDGER_COLUMNS} FROM pipeline");
+    conn.query(&sql, args![], |row| rows::ledger(row)).await
 }
 
 /// Bytes of the store's tables and their indexes.

@@ -59,7 +59,7 @@ mod rounds;
 mod rows;
 mod schema;
 mod settlements;
-mod sql;
+pub(crate) mod sql;
 mod tallies;
 mod tasks;
 mod tidying;

@@ -226,21 +226,11 @@ async fn list(conn: &Conn, params: &ListPayloads) -> Result<Page<PayloadView>, F
                       (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash), p.spooled_on
                FROM payload p WHERE p.hash >= $1 AND p.hash > $2 ORDER BY p.hash LIMIT $3";
     let (from, after) = (bytes_of(&prefix), bytes_of(&after));
-    let mut found = conn.query(sql, args![Bytes(&from), Bytes(&after), params.limit.saturating_add(1)], view).await?;
+    let mut found = conn
+        .query(sql, args![Bytes(&from), Bytes(&after), params.limit.saturating_add(1)], |row| rows::payload_view(row))
+        .await?;
     found.retain(|view| view.hash.to_string().starts_with(&prefix));
     Ok(Page::cut(found, params.limit, |view| view.hash.to_string()))
-}
-
-fn view(row: &Row<'_>) -> Result<PayloadView, Fault> {
-    Ok(PayloadView {
-        hash: PayloadHash::from_bytes(row.get(0)?),
-        place: rows::parsed(row, 1)?,
-        size_bytes: row.get(2)?,
-        stored_bytes: row.get(3)?,
-        created_at: rows::time(row, 4)?,
-        uses: row.get(5)?,
-        spooled_on: row.get(6)?,
-    })
 }
 
 /// The ids under which payloads lie.

@@ -2,11 +2,11 @@
 
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, TryId};
-use redrive_core::replays::{LetterFacts, SavedPayload};
+use redrive_core::replays::LetterFacts;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use super::{dead, replays, rows, tries};
 use crate::contract::{ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, Page, SurveyLetters};
 use crate::lists;
@@ -27,16 +27,6 @@ fn payload_closely(host: &str) -> String {
     )
 }
 
-fn payload(row: &Row<'_>, column: usize) -> Result<SavedPayload, Fault> {
-    Ok(match row.text(column)? {
-        "kept" => SavedPayload::Kept,
-        "lost" => SavedPayload::Lost,
-        "elsewhere" => SavedPayload::Elsewhere,
-        "cut" => SavedPayload::Cut,
-        _ => SavedPayload::Gone,
-    })
-}
-
 /// Whether a try recovered a letter as it is. Without a try that does not matter.
 async fn recovered(conn: &Conn, tried: Option<TryId>) -> Result<String, Fault> {
     let row = match tried {
@@ -52,20 +42,6 @@ async fn recovered(conn: &Conn, tried: Option<TryId>) -> Result<String, Fault> {
             )
         },
     ))
-}
-
-/// The facts in eight columns: pipeline, reason, gate, claimed, payload, replays by itself, shut, recovered.
-fn facts(row: &Row<'_>, first: usize) -> Result<LetterFacts, Fault> {
-    Ok(LetterFacts {
-        pipeline: rows::parsed(row, first)?,
-        reason: rows::parsed(row, first + 1)?,
-        gate: rows::parsed(row, first + 2)?,
-        claimed: row.get(first + 3)?,
-        payload: payload(row, first + 4)?,
-        auto_replays: row.get(first + 5)?,
-        shut: row.get(first + 6)?,
-        recovered: row.get(first + 7)?,
-    })
 }
 
 pub(super) async fn survey(conn: &Conn, params: &SurveyLetters) -> Result<Vec<(LetterFacts, u64)>, Fault> {
@@ -91,7 +67,7 @@ pub(super) async fn survey(conn: &Conn, params: &SurveyLetters) -> Result<Vec<(L
                FROM dead d {conditions}) f
          GROUP BY f.pipeline, f.reason, f.gate, f.claimed, f.payload, f.auto_replays, f.shut, f.recovered"
     );
-    conn.query(&sql, conditions.values(), |row| Ok((facts(row, 0)?, row.get(8)?))).await
+    conn.query(&sql, conditions.values(), |row| Ok((rows::letter_facts(row, 0)?, row.get(8)?))).await
 }
 
 pub(super) async fn find(conn: &Conn, params: &FindLetters) -> Result<Page<FoundLetter>, Fault> {
@@ -111,7 +87,7 @@ pub(super) async fn find(conn: &Conn, params: &FindLetters) -> Result<Page<Found
             "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {CLAIMED}, {payload}, d.auto_replays, {SHUT}, {recovered}
              FROM dead d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at, d.seq LIMIT {limit}"
         );
-        all.extend(conn.query(&sql, conditions.values(), found).await?);
+        all.extend(conn.query(&sql, conditions.values(), |row| rows::found_letter(row)).await?);
     }
     all.sort_by_key(|(place, _)| *place);
     all.truncate(limit as usize);
@@ -123,13 +99,6 @@ pub(super) async fn find(conn: &Conn, params: &FindLetters) -> Result<Page<Found
         }
     }
     Ok(page)
-}
-
-/// A letter that was found, after its place among the others.
-fn found(row: &Row<'_>) -> Result<((i64, i64), FoundLetter), Fault> {
-    let (died_at, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
-    let (id, facts, cursor) = (rows::job_id(row, 2)?, facts(row, 3)?, format!("{died_at}-{seq}"));
-    Ok(((died_at, seq), FoundLetter { id, facts, letter: None, cursor }))
 }
 
 /// Claims letters, if the replay is still as it was and they are still dead and nobody's.

@@ -11,9 +11,9 @@ use redrive_core::time::Timestamp;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use super::{lanes, replays, rows};
-use crate::contract::{ListPending, PendingDead, PendingLetter, ReleaseLetters, SendLetter, SendLetters};
+use crate::contract::{ListPending, PendingLetter, ReleaseLetters, SendLetter, SendLetters};
 
 /// Letters whose turn has not come, in their order. Each pipeline is asked for by itself: the index has them so.
 pub(super) async fn pending(conn: &Conn, params: &ListPending) -> Result<Vec<PendingLetter>, Fault> {
@@ -25,19 +25,11 @@ pub(super) async fn pending(conn: &Conn, params: &ListPending) -> Result<Vec<Pen
     let mut found: Vec<(i64, PendingLetter)> = Vec::new();
     for pipeline in &params.pipelines {
         let of = args![replay, pipeline.as_str(), params.limit];
-        found.extend(conn.query(sql, of, |row| Ok((row.get(0)?, pending_letter(row)?))).await?);
+        found.extend(conn.query(sql, of, |row| Ok((row.get(0)?, rows::pending_letter(row)?))).await?);
     }
     found.sort_by_key(|(n, _)| *n);
     found.truncate(usize::try_from(params.limit).unwrap_or(usize::MAX));
     Ok(found.into_iter().map(|(_, letter)| letter).collect())
-}
-
-fn pending_letter(row: &Row<'_>) -> Result<PendingLetter, Fault> {
-    let dead = match rows::json_opt(row, 3)? {
-        Some(input) => Some(PendingDead { input, target: row.get(4)?, crashes: row.get(5)?, suspect: row.get(6)? }),
-        None => None,
-    };
-    Ok(PendingLetter { job: rows::job_id(row, 1)?, saved: row.get(2)?, dead })
 }
 
 /// The pipelines that have letters whose turn has not come, or that are under way.

@@ -5,14 +5,14 @@ use redrive_core::counts::Death;
 use redrive_core::dead::KeptPayload;
 use redrive_core::failures::Failure;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::jobs::{Lease, Tally};
+use redrive_core::jobs::Tally;
 use redrive_core::replays::Withdrawn;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use super::{cause_keys, cause_rules, lanes, payloads, replay_letters, replays, rows};
 use crate::contract::{ListSent, SentLetter, WithdrawLetter, WithdrawLetters};
 use crate::lanes::{held_range, replay_name};
@@ -51,33 +51,13 @@ pub(super) async fn list(conn: &Conn, params: &ListSent) -> Result<Vec<SentLette
          LIMIT $3"
     );
     let of = args![replay, names, params.limit, home, held_from, held_to];
-    let found = conn.query(&sql, of, |row| Ok((sent(row)?, row.get::<Option<i64>>(9)?))).await?;
+    let found = conn.query(&sql, of, |row| Ok((rows::sent_letter(row)?, row.get::<Option<i64>>(9)?))).await?;
     let mut letters = Vec::with_capacity(found.len());
     for (letter, failures) in found {
         let failure = failure_since(conn, &letter, failures).await?;
         letters.push(SentLetter { failure, ..letter });
     }
     Ok(letters)
-}
-
-fn sent(row: &Row<'_>) -> Result<SentLetter, Fault> {
-    let job = rows::job_id(row, 0)?;
-    let lost = match row.get::<Option<u64>>(13)? {
-        Some(epoch) => Some(Lease { job, token: rows::token(row, 12)?, epoch }),
-        None => None,
-    };
-    Ok(SentLetter {
-        job,
-        pipeline: rows::parsed(row, 1)?,
-        target: row.get(10)?,
-        tally: rows::tally(row, 2)?,
-        lost,
-        begun: row.get(11)?,
-        in_worker: row.get::<Option<i64>>(14)? == Some(1),
-        gate: rows::parsed(row, 7)?,
-        verdict: row.get(8)?,
-        failure: None,
-    })
 }
 
 /// Its last failure since it was sent.

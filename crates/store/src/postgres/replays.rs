@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use redrive_core::ids::{PipelineName, ReplayId};
-use redrive_core::replays::{LetterFacts, NextReplay, Progress, ReplayState, Step, StepChange, is_turn};
+use redrive_core::replays::{LetterFacts, NextReplay, ReplayState, StepChange, is_turn};
 use redrive_core::time::Timestamp;
 use serde_json::json;
 
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::rows::REPLAY_COLUMNS;
+use super::sql::{Conn, args};
 use super::{
     PostgresStore, activity, causes, dead, lanes, leader, replay_choices, replay_letters, replay_withdrawals, rows, run,
 };
@@ -177,54 +178,9 @@ async fn joined_since(conn: &Conn, id: &ReplayId) -> Result<u64, Fault> {
     conn.query_one(&format!("SELECT count(*) FROM dead d {conditions}"), conditions.values(), |row| row.get(0)).await
 }
 
-const COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
-    r.edits, r.excluded, r.created_at, r.finished_at, r.total, r.pending, r.running, r.recovered, r.failed, r.same_cause,
-    r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at, r.pipelines, r.version, r.saved, r.wish,
-    r.cursor, r.forgiven, r.pins";
-
-fn view(row: &Row<'_>) -> Result<(i64, ReplayView), Fault> {
-    let step = Step { number: row.get(22)?, sent: row.get(23)?, settled: row.get(24)?, failed: row.get(25)? };
-    let progress = Progress {
-        total: row.get(15)?,
-        pending: row.get(16)?,
-        running: row.get(17)?,
-        recovered: row.get(18)?,
-        failed: row.get(19)?,
-        same_cause: row.get(20)?,
-        gone: row.get(21)?,
-        forgiven: row.get(32)?,
-        step,
-        free_at: rows::time(row, 26)?,
-    };
-    let view = ReplayView {
-        id: row.get(1).map(ReplayId::from_bytes)?,
-        version: row.get(28)?,
-        name: row.get(2)?,
-        actor: row.get(3)?,
-        state: rows::parsed(row, 4)?,
-        why: row.get(5)?,
-        mode: rows::parsed(row, 6)?,
-        saved: row.get(29)?,
-        force_why: row.get(7)?,
-        automatic: row.get(8)?,
-        selection: rows::json(row, 9)?,
-        wish: rows::json(row, 30)?,
-        cursor: row.get(31)?,
-        pacing: rows::json(row, 10)?,
-        edits: rows::json(row, 11)?,
-        excluded: rows::json(row, 12)?,
-        progress,
-        pipelines: rows::json(row, 27)?,
-        pins: rows::json(row, 33)?,
-        created_at: rows::time(row, 13)?,
-        finished_at: rows::time_opt(row, 14)?,
-    };
-    Ok((row.get(0)?, view))
-}
-
 async fn find(conn: &Conn, id: ReplayId) -> Result<Option<(i64, ReplayView)>, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM replay r WHERE r.uuid = $1 AND NOT r.forgotten");
-    conn.query_opt(&sql, args![id], view).await
+    let sql = format!("SELECT {REPLAY_COLUMNS} FROM replay r WHERE r.uuid = $1 AND NOT r.forgotten");
+    conn.query_opt(&sql, args![id], |row| rows::replay_view(row)).await
 }
 
 /// The row of a replay that must be there, and the replay.
@@ -237,8 +193,8 @@ async fn list(conn: &Conn, params: &ListReplays) -> Result<Page<ReplayView>, Fau
     conditions.less_than("r.id", lists::row(params.cursor.as_deref())?);
     conditions.holds(if params.open_only { "r.finished_at IS NULL" } else { "NOT r.forgotten" });
     let limit = params.limit.saturating_add(1);
-    let sql = format!("SELECT {COLUMNS} FROM replay r {conditions} ORDER BY r.id DESC LIMIT {limit}");
-    let found = conn.query(&sql, conditions.values(), view).await?;
+    let sql = format!("SELECT {REPLAY_COLUMNS} FROM replay r {conditions} ORDER BY r.id DESC LIMIT {limit}");
+    let found = conn.query(&sql, conditions.values(), |row| rows::replay_view(row)).await?;
     let page = Page::cut(found, params.limit, |(row, _)| row.to_string());
     Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
 }

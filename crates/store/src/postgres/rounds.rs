@@ -7,7 +7,7 @@ use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows;
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use super::{PostgresStore, activity, run};
 use crate::contract::{BeginRound, ListRounds, RoundStore, RoundView};
 use crate::error::Result;
@@ -84,21 +84,5 @@ async fn list(conn: &Conn, params: &ListRounds) -> Result<Vec<RoundView>, Fault>
          ORDER BY r.begun_at DESC, p.name, r.name DESC LIMIT {}",
         params.limit
     );
-    conn.query(&sql, conditions.values(), view).await
-}
-
-fn view(row: &Row<'_>) -> Result<RoundView, Fault> {
-    Ok(RoundView {
-        pipeline: rows::parsed(row, 0)?,
-        round: rows::parsed(row, 1)?,
-        begun_at: rows::time(row, 2)?,
-        grown_at: rows::time(row, 3)?,
-        accepted: row.get(4)?,
-        queued: row.get(5)?,
-        leased: row.get(6)?,
-        done: row.get(7)?,
-        dead: row.get(8)?,
-        discarded: row.get(9)?,
-        forgotten: row.get(10)?,
-    })
+    conn.query(&sql, conditions.values(), |row| rows::round_view(row)).await
 }

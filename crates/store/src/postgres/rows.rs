@@ -1,119 +1,35 @@
-//! From rows to types and back.
+//! From rows to types and back: what is the same for every backend is in `store/rows`.
 
-use redrive_core::dead::DeadLetter;
-use redrive_core::definitions::DefinitionVersion;
-use redrive_core::failures::{Failure, Reason};
-use redrive_core::ids::{JobId, LeaseToken, PipelineName, RoundName, WorkerId};
-use redrive_core::jobs::{Input, Tally, task_of_progress};
-use redrive_core::payloads::PayloadHash;
-use redrive_core::time::Timestamp;
-use serde_json::Value;
+use redrive_core::failures::Failure;
+use redrive_core::ids::{JobId, RoundName};
 
 use super::fault::Fault;
 use super::sql::{Conn, Row, args};
+pub(super) use crate::rows::*;
 
-pub(super) fn job_id(row: &Row<'_>, column: usize) -> Result<JobId, Fault> {
-    row.get(column).map(JobId::from_bytes)
-}
+impl Columns for Row<'_> {
+    type Fault = Fault;
 
-pub(super) fn worker_id(row: &Row<'_>, column: usize) -> Result<WorkerId, Fault> {
-    row.get(column).map(WorkerId::from_bytes)
-}
+    fn get<T: Column>(&self, column: usize) -> Result<T, Fault> {
+        Row::get(self, column)
+    }
 
-pub(super) fn token(row: &Row<'_>, column: usize) -> Result<LeaseToken, Fault> {
-    row.get(column).map(LeaseToken::from_bytes)
-}
+    fn text(&self, column: usize) -> Result<&str, Fault> {
+        Row::text(self, column)
+    }
 
-pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, Fault> {
-    row.get(column).map(Timestamp::from_millis)
-}
+    fn is_null(&self, column: usize) -> Result<bool, Fault> {
+        Row::is_null(self, column)
+    }
 
-pub(super) fn time_opt(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>, Fault> {
-    Ok(row.get::<Option<i64>>(column)?.map(Timestamp::from_millis))
-}
-
-pub(super) fn parsed<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> Result<T, Fault>
-where
-    T::Err: std::fmt::Display,
-{
-    row.text(column)?.parse().map_err(|error: T::Err| Fault::Broken(error.to_string()))
-}
-
-pub(super) fn parsed_opt<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> Result<Option<T>, Fault>
-where
-    T::Err: std::fmt::Display,
-{
-    if row.is_null(column)? { Ok(None) } else { parsed(row, column).map(Some) }
-}
-
-pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, Fault> {
-    Ok(serde_json::from_str(row.text(column)?)?)
-}
-
-pub(super) fn json_opt<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>, Fault> {
-    if row.is_null(column)? { Ok(None) } else { json(row, column).map(Some) }
+    fn broken(_: usize, why: String) -> Fault {
+        Fault::Broken(why)
+    }
 }
 
 /// A round as it is bound; an empty text is none.
 pub(super) fn round_text(round: Option<&RoundName>) -> &str {
     round.map_or("", RoundName::as_str)
-}
-
-pub(super) fn round(row: &Row<'_>, column: usize) -> Result<Option<RoundName>, Fault> {
-    if row.text(column)?.is_empty() { Ok(None) } else { parsed(row, column).map(Some) }
-}
-
-pub(super) fn input(row: &Row<'_>, column: usize) -> Result<Input, Fault> {
-    json(row, column)
-}
-
-/// The tally in five columns: attempts, attempts_before, crashes, replays, suspect.
-pub(super) fn tally(row: &Row<'_>, first: usize) -> Result<Tally, Fault> {
-    Ok(Tally {
-        attempts: row.get(first)?,
-        attempts_before: row.get(first + 1)?,
-        crashes: row.get(first + 2)?,
-        replays: row.get(first + 3)?,
-        suspect: row.get(first + 4)?,
-    })
-}
-
-/// The columns of [`dead_letter`], from `dead d` joined with `pipeline p`.
-pub(super) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.target, d.reason, d.code, d.message,
-    d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload, d.verdict, d.original,
-    (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key),
-    d.payload_cut = 2, d.progress, d.round, d.origin, d.definition";
-
-pub(super) fn dead_letter(row: &Row<'_>) -> Result<DeadLetter, Fault> {
-    Ok(DeadLetter {
-        id: job_id(row, 1)?,
-        number: row.get(0)?,
-        pipeline: parsed::<PipelineName>(row, 2)?,
-        key: row.get(3)?,
-        input: input(row, 4)?,
-        target: row.get(5)?,
-        reason: parsed::<Reason>(row, 6)?,
-        code: row.get(7)?,
-        message: row.get(8)?,
-        attempts: row.get(9)?,
-        crashes: row.get(10)?,
-        replays: row.get(11)?,
-        gate: parsed(row, 12)?,
-        accepted_at: time(row, 13)?,
-        died_at: time(row, 14)?,
-        http_status: row.get(15)?,
-        proxy: row.get(16)?,
-        payload: row.get::<Option<[u8; 32]>>(17)?.map(PayloadHash::from_bytes),
-        verdict: row.get(18)?,
-        original: json_opt(row, 19)?,
-        cause: parsed_opt(row, 20)?,
-        payload_missing: row.get(21)?,
-        task_id: json_opt::<Value>(row, 22)?.as_ref().and_then(task_of_progress).map(str::to_owned),
-        round: round(row, 23)?,
-        origin: json_opt(row, 24)?,
-        definition: row.get::<Option<String>>(25)?.map(DefinitionVersion::new),
-        failures: None,
-    })
 }
 
 /// All failures of a job, oldest first.

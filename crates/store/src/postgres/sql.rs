@@ -40,7 +40,7 @@ macro_rules! args {
 pub(super) use args;
 
 /// A row.
-pub(super) struct Row<'a>(pub(super) &'a tokio_postgres::Row);
+pub(crate) struct Row<'a>(pub(super) &'a tokio_postgres::Row);
 
 impl Row<'_> {
     /// The value of a column.
@@ -60,7 +60,7 @@ impl Row<'_> {
 }
 
 /// A type that a column can be read as.
-pub(super) trait Read: Sized {
+pub(crate) trait Read: Sized {
     fn read(row: &Row<'_>, column: usize) -> Result<Self, Fault>;
 }
 

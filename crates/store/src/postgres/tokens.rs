@@ -2,12 +2,11 @@
 
 use async_trait::async_trait;
 use redrive_core::ids::TokenName;
-use redrive_core::tokens::{Token, TokenHash};
 use serde_json::json;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use super::{PostgresStore, activity, rows, run};
 use crate::contract::{CreateToken, KnownToken, NoteTokensUsed, RevokeTokens, TokenCreated, TokenStore};
 use crate::error::Result;
@@ -34,22 +33,7 @@ impl TokenStore for PostgresStore {
 async fn list(conn: &Conn, (): &()) -> Result<Vec<KnownToken>, Fault> {
     let sql = "SELECT name, role, pipelines, payloads, created_at, created_by, expires_at, revoked_at, used_at, hash
                FROM token ORDER BY id";
-    conn.query(sql, args![], view).await
-}
-
-fn view(row: &Row<'_>) -> Result<KnownToken, Fault> {
-    let token = Token {
-        name: rows::parsed(row, 0)?,
-        role: rows::parsed(row, 1)?,
-        pipelines: rows::json(row, 2)?,
-        payloads: row.get(3)?,
-        created_at: rows::time(row, 4)?,
-        created_by: row.get(5)?,
-        expires_at: rows::time_opt(row, 6)?,
-        revoked_at: rows::time_opt(row, 7)?,
-        last_used_at: rows::time_opt(row, 8)?,
-    };
-    Ok(KnownToken { token, hash: TokenHash::from_bytes(row.get(9)?) })
+    conn.query(sql, args![], |row| rows::known_token(row)).await
 }
 
 async fn create(batch: &mut Batch, params: &CreateToken) -> Result<TokenCreated, Fault> {

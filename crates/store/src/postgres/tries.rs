@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
-use super::sql::{Conn, Row, args};
+use super::sql::{Conn, args};
 use super::{PostgresStore, rows, run};
 use crate::contract::{ListTried, OpenTry, Page, TriedLetter, TryStore, TryView};
 use crate::error::{Result, StoreError};
@@ -82,20 +82,7 @@ async fn end(batch: &mut Batch, (id, outcome, now): &(TryId, Value, Timestamp)) 
 async fn list(conn: &Conn, limit: &u32) -> Result<Vec<TryView>, Fault> {
     let sql = "SELECT uuid, actor, selection, edits, tried_with, created_at, finished_at, outcome FROM try
                ORDER BY id DESC LIMIT $1";
-    conn.query(sql, args![limit], view).await
-}
-
-fn view(row: &Row<'_>) -> Result<TryView, Fault> {
-    Ok(TryView {
-        id: row.get(0).map(TryId::from_bytes)?,
-        actor: row.get(1)?,
-        selection: rows::json(row, 2)?,
-        edits: rows::json(row, 3)?,
-        tried_with: rows::json(row, 4)?,
-        created_at: rows::time(row, 5)?,
-        finished_at: rows::time_opt(row, 6)?,
-        outcome: rows::json_opt(row, 7)?.unwrap_or_default(),
-    })
+    conn.query(sql, args![limit], |row| rows::try_view(row)).await
 }
 
 async fn letters(conn: &Conn, params: &ListTried) -> Result<Page<TriedLetter>, Fault> {

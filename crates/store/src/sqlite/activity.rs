@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use redrive_core::actors::{Actor, Via};
 use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 use serde_json::Value;
 
 use super::SqliteStore;
@@ -67,24 +67,8 @@ fn list(conn: &Connection, params: &ListActivity) -> Result<Page<ActivityView>, 
         "SELECT id, at, who, via, verb, object, detail FROM activity {conditions} ORDER BY at DESC, id DESC LIMIT {limit}"
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, view(row)?)))?;
+    let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::activity_view(row)?)))?;
     let found = rows.collect::<RowResult<Vec<_>>>()?;
     let page = Page::cut(found, params.limit, |(id, view)| format!("{}-{id}", view.at.as_millis()));
     Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
-}
-
-fn view(row: &Row<'_>) -> RowResult<ActivityView> {
-    let via = match row.get::<_, String>(3)?.as_str() {
-        "cli" => Via::Cli,
-        "web" => Via::Web,
-        "automatic" => Via::Automatic,
-        _ => Via::Api,
-    };
-    Ok(ActivityView {
-        at: rows::time(row, 1)?,
-        by: Actor::new(row.get::<_, String>(2)?, via),
-        verb: row.get(4)?,
-        object: row.get(5)?,
-        detail: rows::json(row, 6)?,
-    })
 }

@@ -199,8 +199,9 @@ fn watch(conn: &Connection, params: &Watch) -> Result<Watched, Fault> {
              FROM pipeline p WHERE p.queued > 0)
          WHERE due <= ?1",
     )?;
-    let due = select
-        .query_map([params.now.as_millis()], |row| Ok((rows::parsed::<PipelineName>(row, 0)?, rows::time(row, 1)?)))?;
+    let due = select.query_map([params.now.as_millis()], |row| {
+        Ok((rows::parsed::<PipelineName, _>(row, 0)?, rows::time(row, 1)?))
+    })?;
     let due_since = due.collect::<RowResult<_>>()?;
     let mut expiring = BTreeMap::new();
     for (pipeline, before) in &params.expiring {

@@ -1,144 +1,24 @@
-//! The audit: counts every row, in one view of the database, and says what does not add up.
+//! The audit, in one view of the file, and what is wrong with the file itself.
 
-use redrive_core::ledger::{Forgotten, Ledger};
 use rusqlite::Connection;
 
 use super::fault::Fault;
 use super::ledger::ledgers;
+use crate::audit::{COUNT, Tables, contradictions, counted, note};
 use crate::contract::{Audit, AuditedPipeline};
 
-/// Rows that should not exist, each with what it would mean.
-const CONTRADICTIONS: &[(&str, &str)] = &[
-    (
-        "a hot task is neither queued, held nor leased",
-        "SELECT count(*) FROM job j WHERE NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)
-         AND NOT EXISTS (SELECT 1 FROM place q WHERE q.due_at = j.due_at AND q.seq = j.seq AND q.lane IN
-            (SELECT j.pipeline WHERE j.replay IS NULL
-             UNION ALL SELECT n.id FROM lane n WHERE n.pipeline = j.pipeline
-                       AND n.name IN ('r' || j.replay, ifnull('r' || j.replay, '') || 'h' || j.target)))",
-    ),
-    (
-        "a lease has no task",
-        "SELECT count(*) FROM lease l WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = l.seq AND j.id = l.job)",
-    ),
-    (
-        "a place in a lane has no task",
-        "SELECT count(*) FROM place q WHERE NOT EXISTS
-            (SELECT 1 FROM job j WHERE j.seq = q.seq AND j.due_at = q.due_at AND q.lane IN
-                (SELECT j.pipeline WHERE j.replay IS NULL
-                 UNION ALL SELECT n.id FROM lane n WHERE n.pipeline = j.pipeline
-                           AND n.name IN ('r' || j.replay, ifnull('r' || j.replay, '') || 'h' || j.target)))",
-    ),
-    (
-        "a task is queued and leased at once, or in two lanes",
-        "SELECT (SELECT count(*) FROM place) - (SELECT count(DISTINCT seq) FROM place)
-              + (SELECT count(*) FROM lease l WHERE l.seq IN (SELECT seq FROM place))",
-    ),
-    (
-        "a task is in two states",
-        "SELECT (SELECT count(*) FROM dead d WHERE EXISTS (SELECT 1 FROM job j WHERE j.id = d.id)
-                 OR EXISTS (SELECT 1 FROM done x WHERE x.job = d.id) OR EXISTS (SELECT 1 FROM discarded x WHERE x.job = d.id))
-              + (SELECT count(*) FROM job j WHERE EXISTS (SELECT 1 FROM done x WHERE x.job = j.id)
-                 OR EXISTS (SELECT 1 FROM discarded x WHERE x.job = j.id))
-              + (SELECT count(*) FROM discarded x WHERE EXISTS (SELECT 1 FROM done y WHERE y.job = x.job))",
-    ),
-    (
-        "a key belongs to a task that is nowhere",
-        "SELECT count(*) FROM identity i WHERE NOT EXISTS (SELECT 1 FROM done x WHERE x.job = i.job)
-         AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = i.job) AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = i.job)
-         AND NOT EXISTS (SELECT 1 FROM discarded x WHERE x.job = i.job)",
-    ),
-    (
-        "a number is that of two tasks, or was never given",
-        "SELECT (SELECT count(*) FROM dead d WHERE EXISTS (SELECT 1 FROM job j WHERE j.seq = d.seq))
-              + (SELECT count(*) FROM (SELECT seq FROM job UNION ALL SELECT seq FROM dead)
-                 WHERE seq > (SELECT value FROM counter WHERE name = 'number'))",
-    ),
-    (
-        "a dead letter has no failure",
-        "SELECT count(*) FROM dead d WHERE NOT EXISTS (SELECT 1 FROM failure f WHERE f.job = d.id)",
-    ),
-    (
-        "a payload is referred to and not registered",
-        "SELECT count(*) FROM payload_use u WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = u.hash)",
-    ),
-    (
-        "a payload is referred to by a task that is nowhere",
-        "SELECT count(*) FROM payload_use u WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.id = u.job)
-         AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = u.job) AND NOT EXISTS (SELECT 1 FROM done x WHERE x.job = u.job)",
-    ),
-    (
-        "a task belongs to no pipeline",
-        "SELECT count(*) FROM (SELECT pipeline FROM job UNION ALL SELECT pipeline FROM done UNION ALL SELECT pipeline FROM dead
-                               UNION ALL SELECT pipeline FROM discarded)
-         WHERE pipeline NOT IN (SELECT id FROM pipeline)",
-    ),
-    (
-        "a dead letter belongs to no cause",
-        "SELECT count(*) FROM dead d WHERE d.cause_key IS NULL
-         OR NOT EXISTS (SELECT 1 FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key)",
-    ),
-    (
-        "a cause does not know how many letters are dead of it",
-        "SELECT count(*) FROM cause_key k WHERE k.dead <> (SELECT count(*) FROM dead d WHERE d.cause_key = k.id)",
-    ),
-    (
-        "it is not known how many letters are dead of a target or an hour",
-        "SELECT count(*) FROM (
-            SELECT pipeline, by, value, reason, sum(count) FROM (
-                SELECT * FROM dead_count
-                UNION ALL SELECT pipeline, 'target', ifnull(target, ''), reason, -1 FROM dead
-                UNION ALL SELECT pipeline, 'hour', CAST(died_at / 3600000 AS TEXT), reason, -1 FROM dead)
-            GROUP BY 1, 2, 3, 4 HAVING sum(count) <> 0)",
-    ),
-    (
-        "a count of a tracked field is below zero",
-        "SELECT count(*) FROM tracked WHERE ok < 0 OR failed < 0",
-    ),
-    (
-        "a replay does not know how far it is",
-        "SELECT count(*) FROM replay r WHERE r.forgotten = 0 AND (r.total, r.pending, r.running, r.recovered, r.failed) <>
-            (SELECT count(*), ifnull(sum(state = 'pending'), 0), ifnull(sum(state = 'running'), 0),
-                    ifnull(sum(state = 'recovered'), 0), ifnull(sum(state = 'failed'), 0)
-             FROM replay_letter l WHERE l.replay = r.id)",
-    ),
-    (
-        "a letter that a replay sent is not under way",
-        "SELECT count(*) FROM replay_letter l WHERE l.state = 'running'
-         AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = l.job AND j.replay = l.replay)",
-    ),
-    (
-        "the ledger of a round is not what its tasks make",
-        "SELECT count(*) FROM (
-            SELECT pipeline, name, sum(q) AS q, sum(l) AS l, sum(d) AS d, sum(x) AS x, sum(g) AS g, sum(a) AS a FROM (
-                SELECT pipeline, name, queued AS q, leased AS l, done - forgotten_done AS d, dead AS x,
-                       discarded - forgotten_discarded AS g, accepted - queued - leased - done - dead - discarded AS a FROM round
-                UNION ALL SELECT j.pipeline, j.round, -(l.job IS NULL), -(l.job IS NOT NULL), 0, 0, 0, 0
-                          FROM job j LEFT JOIN lease l ON l.job = j.id WHERE j.round <> ''
-                UNION ALL SELECT pipeline, round, 0, 0, -1, 0, 0, 0 FROM done WHERE round <> ''
-                UNION ALL SELECT pipeline, round, 0, 0, 0, -1, 0, 0 FROM dead WHERE round <> ''
-                UNION ALL SELECT pipeline, round, 0, 0, 0, 0, -1, 0 FROM discarded WHERE round <> '')
-            GROUP BY 1, 2 HAVING (sum(q), sum(l), sum(d), sum(x), sum(g), sum(a)) <> (0, 0, 0, 0, 0, 0))",
-    ),
-    (
-        "it is not known how many tasks are held",
-        "SELECT count(*) FROM lane n WHERE instr(n.name, 'h') > 0
-         AND n.jobs <> (SELECT count(*) FROM place q WHERE q.lane = n.id)",
-    ),
-];
+const TABLES: Tables =
+    Tables { dead_counts: "dead_count", last_number: "(SELECT value FROM counter WHERE name = 'number')" };
 
 pub(super) fn audit(conn: &Connection) -> Result<Audit, Fault> {
     let mut audit = Audit::default();
     for (id, pipeline, ledger) in ledgers(conn)? {
-        let counted = count(conn, id, ledger.forgotten)?;
+        let counted = conn.query_row(COUNT, [id], |row| counted(row, ledger.forgotten))?;
         audit.add(AuditedPipeline { pipeline, ledger, counted });
     }
     audit.pipelines.sort_by(|a, b| a.pipeline.cmp(&b.pipeline));
-    for (meaning, sql) in CONTRADICTIONS {
-        let rows: i64 = conn.query_row(sql, [], |row| row.get(0))?;
-        if rows > 0 {
-            audit.problems.push(format!("{meaning}: {rows} times"));
-        }
+    for (meaning, sql) in contradictions(&TABLES) {
+        note(&mut audit, meaning, conn.query_row(&sql, [], |row| row.get(0))?);
     }
     Ok(audit)
 }
@@ -147,25 +27,4 @@ pub(super) fn audit(conn: &Connection) -> Result<Audit, Fault> {
 pub(super) fn damage(conn: &Connection) -> Result<Option<String>, Fault> {
     let check: String = conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     Ok((check != "ok").then(|| format!("the database is damaged: {check}")))
-}
-
-/// Counts the rows of a pipeline, and adds those that were forgotten.
-fn count(conn: &Connection, pipeline: i64, forgotten: Forgotten) -> Result<Ledger, Fault> {
-    let one = |sql: &str| conn.query_row(sql, [pipeline], |row| row.get::<_, i64>(0));
-    let queued =
-        one("SELECT count(*) FROM place WHERE lane IN (SELECT ?1 UNION ALL SELECT id FROM lane WHERE pipeline = ?1)")?;
-    let replaying = one("SELECT count(*) FROM job WHERE pipeline = ?1 AND replay IS NOT NULL")?;
-    let leased = one("SELECT count(*) FROM lease l JOIN job j ON j.seq = l.seq WHERE j.pipeline = ?1")?;
-    let retrying = one("SELECT count(*) FROM job j WHERE j.pipeline = ?1 AND j.attempts + j.crashes > 0
-         AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = j.id)")?;
-    let (done, recovered): (i64, i64) = conn.query_row(
-        "SELECT count(*), count(*) FILTER (WHERE replays > 0) FROM done WHERE pipeline = ?1",
-        [pipeline],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let dead = one("SELECT count(*) FROM dead WHERE pipeline = ?1")?;
-    let discarded = one("SELECT count(*) FROM discarded WHERE pipeline = ?1")? + forgotten.discarded;
-    let (done, recovered) = (done + forgotten.done, recovered + forgotten.recovered);
-    let accepted = queued + leased + done + dead + discarded;
-    Ok(Ledger { accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying, forgotten })
 }

@@ -1,10 +1,10 @@
 //! Rules that people made by splitting causes, and bringing letters to the keys that they say.
 
-use redrive_core::causes::{CauseRule, CauseRules, Likeness};
+use redrive_core::causes::CauseRules;
 use redrive_core::counts::Death;
 use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::Fault;
@@ -18,16 +18,8 @@ pub(super) fn all(conn: &Connection) -> Result<CauseRules, Fault> {
         "SELECT k.key, r.target, r.text, i.key FROM cause_rule r JOIN cause_key k ON k.id = r.key
          JOIN cause_key i ON i.id = r.into_key ORDER BY r.rowid",
     )?;
-    let rules = select.query_map([], rule)?.collect::<RowResult<_>>()?;
+    let rules = select.query_map([], |row| rows::cause_rule(row))?.collect::<RowResult<_>>()?;
     Ok(CauseRules { version: version(conn)?, rules })
-}
-
-fn rule(row: &Row<'_>) -> RowResult<CauseRule> {
-    let like = match row.get::<_, Option<String>>(1)? {
-        Some(target) => Likeness::Target(target),
-        None => Likeness::Text(row.get(2)?),
-    };
-    Ok(CauseRule { key: row.get(0)?, like, into: row.get(3)? })
 }
 
 /// The version of the rules.

@@ -3,16 +3,16 @@
 use std::collections::{HashMap, HashSet};
 
 use redrive_core::actors::Actor;
-use redrive_core::causes::{ALIKE_MIN, CauseId, CauseState, Narrowed, Standing, TREND_HOURS, Trend, narrowed, state};
+use redrive_core::causes::{ALIKE_MIN, CauseId, Narrowed, TREND_HOURS, Trend, narrowed, state};
 use redrive_core::fingerprint::similarity;
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use super::causes::find;
 use super::conditions::Conditions;
 use super::dead;
 use super::fault::Fault;
-use super::rows::{self, RowResult};
+use super::rows::{self, Found, RowResult};
 use crate::contract::{AlikeCause, CauseDetail, CauseKey, CauseNote, CauseView, DeadFilter, ListCauses, ListDead};
 use crate::error::StoreError;
 
@@ -25,16 +25,9 @@ const TARGETS: u32 = 3;
 /// Causes that are named because they look alike.
 const ALIKE: usize = 5;
 
-/// A cause without its trend and its targets, which are asked for only if it is shown.
-struct Found {
-    row: i64,
-    standing: Standing,
-    view: CauseView,
-}
-
 const COLUMNS: &str = "c.id, c.name, p.name, k.reason, k.code, k.template, sum(k.dead), sum(k.total), sum(k.recovered),
     sum(k.discarded), min(k.first_seen), max(k.last_seen), c.owner, c.resolved_at, c.mute, k.status,
-    max(k.total + k.refailed), sum(k.refailed)";
+    sum(k.refailed), max(k.total + k.refailed)";
 
 fn select(conn: &Connection, conditions: &Conditions, having: &str, limit: i64) -> Result<Vec<Found>, Fault> {
     // Of several keys the one that killed most names the cause: SQLite takes plain columns from the row of the maximum.
@@ -44,34 +37,8 @@ fn select(conn: &Connection, conditions: &Conditions, having: &str, limit: i64) 
          LIMIT {limit}"
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), found)?;
+    let rows = select.query_map(conditions.values(), |row| rows::found_cause(row))?;
     Ok(rows.collect::<RowResult<_>>()?)
-}
-
-fn found(row: &Row<'_>) -> RowResult<Found> {
-    let last_seen = rows::time(row, 11)?;
-    let standing = Standing { resolved_at: rows::time_opt(row, 13)?, last_seen, mute: rows::json_opt(row, 14)? };
-    let view = CauseView {
-        id: rows::parsed(row, 1)?,
-        state: CauseState::New,
-        pipeline: rows::parsed(row, 2)?,
-        reason: rows::parsed(row, 3)?,
-        code: row.get(4)?,
-        http_status: row.get(15)?,
-        title: row.get(5)?,
-        dead: row.get(6)?,
-        total: row.get(7)?,
-        refailed: row.get(17)?,
-        recovered: row.get(8)?,
-        discarded: row.get(9)?,
-        trend: Trend::default(),
-        targets: Vec::new(),
-        targets_count: 0,
-        first_seen: rows::time(row, 10)?,
-        last_seen,
-        owner: row.get(12)?,
-    };
-    Ok(Found { row: row.get(0)?, standing, view })
 }
 
 fn list_of(found: &[Found]) -> Result<String, Fault> {
@@ -222,7 +189,7 @@ fn alike(conn: &Connection, row: i64, cause: &CauseView) -> Result<Vec<AlikeCaus
         "SELECT c.name, k.template FROM cause c JOIN cause_key k ON k.cause = c.id
          WHERE c.pipeline = (SELECT pipeline FROM cause WHERE id = ?1) AND c.id <> ?1 AND instr(k.key, '/') = 0",
     )?;
-    let rows = select.query_map([row], |row| Ok((rows::parsed::<CauseId>(row, 0)?, row.get::<_, String>(1)?)))?;
+    let rows = select.query_map([row], |row| Ok((rows::parsed::<CauseId, _>(row, 0)?, row.get::<_, String>(1)?)))?;
     let mut alike = Vec::new();
     for row in rows {
         let (id, title) = row?;

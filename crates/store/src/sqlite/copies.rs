@@ -158,7 +158,7 @@ fn note(conn: &Connection, side: &str) -> Result<Option<CopyNote>, Fault> {
         Ok(CopyNote {
             id: rows::parsed(row, 0)?,
             place: row.get(1)?,
-            store: rows::parsed::<StoreId>(row, 2)?,
+            store: rows::parsed::<StoreId, _>(row, 2)?,
             vault: row.get(3)?,
             begun_at: rows::time(row, 4)?,
             finished_at: rows::time_opt(row, 5)?,

@@ -157,7 +157,7 @@ fn of_keys(filter: &DeadFilter, keys: Option<&[i64]>) -> Conditions {
 pub(super) fn get(conn: &Connection, id: JobId) -> Result<Option<DeadLetter>, Fault> {
     let sql = format!("SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline WHERE d.id = ?1");
     let mut select = conn.prepare_cached(&sql)?;
-    let found = select.query_row([id.as_bytes()], rows::dead_letter).optional()?;
+    let found = select.query_row([id.as_bytes()], |row| rows::dead_letter(row)).optional()?;
     match found {
         Some(letter) => Ok(Some(DeadLetter { failures: Some(rows::failures(conn, id)?), ..letter })),
         None => Ok(None),

@@ -9,7 +9,6 @@ use redrive_core::dead::import::{
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
 use redrive_core::ids::{JobId, RoundName};
-use redrive_core::jobs::progress_of_task;
 use redrive_core::payloads::Payload;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
@@ -173,7 +172,7 @@ fn insert_row(
     letter: &DeadLetter,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let payload = payload_of(letter);
+    let payload = rows::payload_of(letter);
     let cut = claim_payload(batch, letter.id, payload.as_ref(), now)?;
     let number = batch.next_number()?;
     batch
@@ -208,24 +207,13 @@ fn insert_row(
             letter.original.as_ref().map(serde_json::to_string).transpose()?,
             cut,
             letter.failures.iter().flatten().last().is_some_and(Failure::lost_payload),
-            progress_of(letter),
+            rows::progress_of(letter),
             number,
             rows::round_text(letter.round.as_ref()),
             letter.origin.as_ref().map(serde_json::to_string).transpose()?,
             letter.definition.as_ref().map(DefinitionVersion::as_str)
         ])?;
     Ok(())
-}
-
-/// The task that a letter left at a provider, as it is kept.
-fn progress_of(letter: &DeadLetter) -> Option<String> {
-    letter.task_id.as_deref().map(|id| progress_of_task(id).to_string())
-}
-
-/// The payload that a letter names, with what its failures know of it.
-fn payload_of(letter: &DeadLetter) -> Option<Payload> {
-    let hash = letter.payload?;
-    Some(letter.saved_payload().cloned().unwrap_or_else(|| Payload::bare(hash, 0)))
 }
 
 /// Refers to a payload if its bytes are here; says whether it is enough to work from.
@@ -260,7 +248,7 @@ fn fail_again(
         rows::add_failure(batch.connection(), id, failure)?;
     }
     update_row(batch, &here, (&grown, last), (arrived.died_at, key), now)?;
-    if let (true, Some(progress)) = (here.id == arrived.id, progress_of(arrived)) {
+    if let (true, Some(progress)) = (here.id == arrived.id, rows::progress_of(arrived)) {
         let mut update = batch.statement("UPDATE dead SET progress = ?2 WHERE id = ?1")?;
         update.execute(params![id.as_bytes(), progress])?;
     }

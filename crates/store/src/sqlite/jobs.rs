@@ -7,7 +7,7 @@ use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteStore;
 use super::batch::Batch;
@@ -281,7 +281,7 @@ impl Source {
              {conditions} ORDER BY {id} DESC LIMIT {limit}"
         );
         let mut select = conn.prepare_cached(&sql)?;
-        let rows = select.query_map(conditions.values(), view)?;
+        let rows = select.query_map(conditions.values(), |row| rows::job_view(row))?;
         Ok(rows.collect::<RowResult<_>>()?)
     }
 
@@ -289,29 +289,6 @@ impl Source {
     fn lacks_reason(&self) -> bool {
         self.states == [JobState::Done]
     }
-}
-
-fn view(row: &Row<'_>) -> RowResult<JobView> {
-    Ok(JobView {
-        id: rows::job_id(row, 0)?,
-        pipeline: rows::parsed(row, 1)?,
-        state: rows::parsed(row, 2)?,
-        key: row.get(3)?,
-        target: row.get(4)?,
-        input: rows::json_opt(row, 5)?,
-        attempts: row.get(6)?,
-        crashes: row.get(7)?,
-        replays: row.get(8)?,
-        accepted_at: rows::time(row, 9)?,
-        due_at: rows::time_opt(row, 10)?,
-        held: row.get(11)?,
-        ended_at: rows::time_opt(row, 12)?,
-        reason: rows::parsed_opt(row, 13)?,
-        code: row.get(14)?,
-        number: row.get(15)?,
-        round: rows::round(row, 16)?,
-        origin: rows::json_opt(row, 17)?,
-    })
 }
 
 fn list(conn: &Connection, params: &ListJobs) -> Result<Page<JobView>, Fault> {

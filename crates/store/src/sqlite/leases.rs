@@ -16,7 +16,7 @@ use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::leasing::{Granted, lease};
-use super::rows::{self, RowResult};
+use super::rows::{self, JOB_COLUMNS, RowResult};
 use super::settlements;
 use crate::contract::{
     FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, SettledJobs, StartJobs,
@@ -86,7 +86,9 @@ impl LeaseStore for SqliteStore {
             let mut select = conn.prepare_cached(&sql)?;
             let mut jobs = Vec::new();
             for Lease { job, token, .. } in &leases {
-                let held = select.query_row(params![job.as_bytes(), token.as_bytes()], lost_lease).optional()?;
+                let held = select
+                    .query_row(params![job.as_bytes(), token.as_bytes()], |row| rows::lost_lease(row))
+                    .optional()?;
                 let Some(LostLease { job, .. }) = held else { continue };
                 let hash = job.saved.as_ref().map(|saved| *saved.hash.as_bytes());
                 let (saved, tried) = (saved(conn, job.lease.job, hash)?, tried(conn, job.lease.job)?);
@@ -118,7 +120,8 @@ impl LeaseStore for SqliteStore {
             let silent: Vec<_> =
                 params.silent.iter().map(|beat| (hex(beat.worker), beat.seen_at.as_millis())).collect();
             let silent = serde_json::to_string(&silent)?;
-            let rows = select.query_map(params![params.now.as_millis(), params.limit, names, silent], lost_lease)?;
+            let rows = select
+                .query_map(params![params.now.as_millis(), params.limit, names, silent], |row| rows::lost_lease(row))?;
             Ok(rows.collect::<RowResult<Vec<_>>>()?)
         })
         .await
@@ -180,36 +183,4 @@ pub(super) fn tried(conn: &Connection, job: JobId) -> Result<Vec<TriedProxy>, Fa
 /// A worker's id as SQLite's `hex` writes it.
 fn hex(worker: WorkerId) -> String {
     worker.as_bytes().iter().map(|byte| format!("{byte:02X}")).collect()
-}
-
-/// What is read of a job that is, or was, leased, from `job j`.
-pub(super) const JOB_COLUMNS: &str =
-    "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
-    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved, j.automatic, j.round";
-
-/// How many columns that are.
-pub(super) const JOB_COLUMN_COUNT: usize = 16;
-
-fn lost_lease(row: &Row<'_>) -> RowResult<LostLease> {
-    Ok(LostLease {
-        job: LeasedJob {
-            lease: Lease { job: rows::job_id(row, 0)?, token: rows::token(row, 17)?, epoch: row.get(18)? },
-            pipeline: rows::parsed(row, 16)?,
-            number: row.get(10)?,
-            round: rows::round(row, 15)?,
-            key: row.get(1)?,
-            target: row.get(2)?,
-            input: rows::input(row, 3)?,
-            accepted_at: rows::time(row, 4)?,
-            tally: rows::tally(row, 5)?,
-            progress: rows::json_opt(row, 12)?,
-            saved: row.get::<_, Option<[u8; 32]>>(13)?.map(|hash| Payload::bare(PayloadHash::from_bytes(hash), 0)),
-            automatic: row.get(14)?,
-            tried: Vec::new(),
-            probe: row.get(22)?,
-        },
-        worker: rows::worker_id(row, 19)?,
-        started: row.get(20)?,
-        worker_gone: row.get(21)?,
-    })
 }

@@ -5,20 +5,18 @@ use std::collections::btree_map::Entry;
 
 use redrive_core::breakers::Gates;
 use redrive_core::definitions::{Pins, fits};
-use redrive_core::ids::{JobId, RoundName};
-use redrive_core::jobs::{Input, Lease, LeasedJob, Tally};
+use redrive_core::jobs::{Input, Lease, LeasedJob};
 use redrive_core::pipelines::Pause;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
-use serde_json::Value;
+use rusqlite::{OptionalExtension, params};
 
 use super::batch::Batch;
 use super::breakers;
 use super::fault::Fault;
 use super::lanes;
-use super::leases::{self, JOB_COLUMN_COUNT, JOB_COLUMNS};
-use super::rows::{self, RowResult};
+use super::leases;
+use super::rows::{self, JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob, RowResult};
 use crate::contract::{Lane, LeaseJobs};
 
 /// At most so many jobs are set aside for a breaker by one lease; the next one goes on.
@@ -82,7 +80,7 @@ pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted
 fn replay_of(batch: &Batch<'_>, params: &LeaseJobs) -> Result<Option<Option<i64>>, Fault> {
     let Lane::Replay(id) = params.lane else { return Ok(Some(None)) };
     let mut select = batch.statement("SELECT id, pins FROM replay WHERE uuid = ?1 AND state = 'running'")?;
-    let open = select.query_row([id.as_bytes()], |row| Ok((row.get(0)?, rows::json::<Pins>(row, 1)?))).optional()?;
+    let open = select.query_row([id.as_bytes()], |row| Ok((row.get(0)?, rows::json::<Pins, _>(row, 1)?))).optional()?;
     let fitting = open.filter(|(_, pins)| fits(pins.get(&params.pipeline), params.definition.as_ref()));
     Ok(fitting.map(|(replay, _)| Some(replay)))
 }
@@ -105,7 +103,11 @@ impl<'a> Leasing<'a, '_> {
         );
         let mut select = self.batch.statement(&sql)?;
         let rows = select.query_map(params![token, self.pipeline], |row| {
-            Ok((queued_job(row)?, row.get::<_, u64>(JOB_COLUMN_COUNT)?, row.get::<_, bool>(JOB_COLUMN_COUNT + 1)?))
+            Ok((
+                rows::queued_job(row)?,
+                row.get::<_, u64>(JOB_COLUMN_COUNT)?,
+                row.get::<_, bool>(JOB_COLUMN_COUNT + 1)?,
+            ))
         })?;
         for (job, epoch, probe) in rows.collect::<RowResult<Vec<_>>>()? {
             self.hand_out(job, epoch, probe)?;
@@ -151,7 +153,7 @@ impl<'a> Leasing<'a, '_> {
             "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq WHERE q.lane = ?1 ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map([lane], queued_job)?;
+        let rows = select.query_map([lane], |row| rows::queued_job(row))?;
         let found = rows.take(limit).collect::<RowResult<Vec<_>>>()?;
         let taken = found.len();
         for job in found {
@@ -205,7 +207,7 @@ impl<'a> Leasing<'a, '_> {
              WHERE q.lane = ?1 AND q.due_at <= ?2 ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map([lane, self.params.now.as_millis()], queued_job)?;
+        let rows = select.query_map([lane, self.params.now.as_millis()], |row| rows::queued_job(row))?;
         Ok(rows.take(self.room()).collect::<RowResult<_>>()?)
     }
 
@@ -278,36 +280,4 @@ impl<'a> Leasing<'a, '_> {
         });
         Ok(())
     }
-}
-
-struct QueuedJob {
-    id: JobId,
-    key: Option<String>,
-    target: Option<String>,
-    input: String,
-    accepted_at: Timestamp,
-    tally: Tally,
-    seq: i64,
-    due_at: Timestamp,
-    progress: Option<Value>,
-    saved: Option<[u8; 32]>,
-    automatic: bool,
-    round: Option<RoundName>,
-}
-
-fn queued_job(row: &Row<'_>) -> RowResult<QueuedJob> {
-    Ok(QueuedJob {
-        id: rows::job_id(row, 0)?,
-        key: row.get(1)?,
-        target: row.get(2)?,
-        input: row.get(3)?,
-        accepted_at: rows::time(row, 4)?,
-        tally: rows::tally(row, 5)?,
-        seq: row.get(10)?,
-        due_at: rows::time(row, 11)?,
-        progress: rows::json_opt(row, 12)?,
-        saved: row.get(13)?,
-        automatic: row.get(14)?,
-        round: rows::round(row, 15)?,
-    })
 }

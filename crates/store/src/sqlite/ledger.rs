@@ -5,12 +5,12 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
-use redrive_core::ledger::{Forgotten, Ledger};
-use rusqlite::{Connection, Row};
+use redrive_core::ledger::Ledger;
+use rusqlite::Connection;
 use serde_json::json;
 
 use super::fault::Fault;
-use super::rows::{self, RowResult};
+use super::rows::{self, LEDGER_COLUMNS, RowResult};
 use super::{SqliteStore, activity, audit, compact, leader, schema, snapshot};
 use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 use crate::error::{Result, StoreError};
@@ -74,28 +74,9 @@ impl LedgerStore for SqliteStore {
 
 /// Every pipeline's row, name and ledger.
 pub(super) fn ledgers(conn: &Connection) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
-    let mut select = conn.prepare_cached(
-        "SELECT id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying,
-                forgotten_done, forgotten_recovered, forgotten_discarded
-         FROM pipeline",
-    )?;
-    let rows = select.query_map([], |row| Ok((row.get(0)?, rows::parsed(row, 1)?, ledger(row)?)))?;
+    let mut select = conn.prepare_cached(&format!("SELECT {LEDGER_COLUMNS} FROM pipeline"))?;
+    let rows = select.query_map([], |row| rows::ledger(row))?;
     Ok(rows.collect::<RowResult<_>>()?)
-}
-
-fn ledger(row: &Row<'_>) -> RowResult<Ledger> {
-    Ok(Ledger {
-        accepted: row.get(2)?,
-        queued: row.get(3)?,
-        leased: row.get(4)?,
-        done: row.get(5)?,
-        dead: row.get(6)?,
-        discarded: row.get(7)?,
-        retrying: row.get(8)?,
-        recovered: row.get(9)?,
-        replaying: row.get(10)?,
-        forgotten: Forgotten { done: row.get(11)?, recovered: row.get(12)?, discarded: row.get(13)? },
-    })
 }
 
 /// Bytes of the database.

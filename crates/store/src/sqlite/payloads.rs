@@ -197,7 +197,7 @@ fn sweep(batch: &Batch<'_>, params: &SweepPayloads) -> Result<Vec<PayloadPlace>,
          AND NOT EXISTS (SELECT 1 FROM store_id s WHERE s.id = p.store AND s.state = 'inherited') LIMIT ?2",
     )?;
     let found = select.query_map(params![params.before.as_millis(), params.limit], |row| {
-        Ok((row.get::<_, [u8; 32]>(0)?, rows::parsed::<PayloadPlace>(row, 1)?))
+        Ok((row.get::<_, [u8; 32]>(0)?, rows::parsed::<PayloadPlace, _>(row, 1)?))
     })?;
     let found = found.collect::<RowResult<Vec<_>>>()?;
     let mut delete = batch.statement("DELETE FROM payload WHERE hash = ?1")?;
@@ -215,7 +215,7 @@ fn list(conn: &Connection, params: &ListPayloads) -> Result<Page<PayloadView>, F
                 (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash), p.spooled_on
          FROM payload p WHERE p.hash >= ?1 AND p.hash > ?2 ORDER BY p.hash",
     )?;
-    let rows = select.query_map(params![bytes_of(&prefix), bytes_of(&after)], view)?;
+    let rows = select.query_map(params![bytes_of(&prefix), bytes_of(&after)], |row| rows::payload_view(row))?;
     let mut found = Vec::new();
     for view in rows {
         let view = view?;
@@ -225,16 +225,4 @@ fn list(conn: &Connection, params: &ListPayloads) -> Result<Page<PayloadView>, F
         found.push(view);
     }
     Ok(Page::cut(found, params.limit, |view| view.hash.to_string()))
-}
-
-fn view(row: &Row<'_>) -> RowResult<PayloadView> {
-    Ok(PayloadView {
-        hash: PayloadHash::from_bytes(row.get(0)?),
-        place: rows::parsed(row, 1)?,
-        size_bytes: row.get(2)?,
-        stored_bytes: row.get(3)?,
-        created_at: rows::time(row, 4)?,
-        uses: row.get(5)?,
-        spooled_on: row.get(6)?,
-    })
 }

@@ -2,8 +2,8 @@
 
 use redrive_core::failures::Reason;
 use redrive_core::ids::TryId;
-use redrive_core::replays::{LetterFacts, SavedPayload};
-use rusqlite::{Connection, Row, params};
+use redrive_core::replays::LetterFacts;
+use rusqlite::{Connection, params};
 
 use super::batch::Batch;
 use super::dead;
@@ -27,16 +27,6 @@ fn payload_closely(host: &str) -> String {
     )
 }
 
-fn payload(row: &Row<'_>, column: usize) -> RowResult<SavedPayload> {
-    Ok(match row.get_ref(column)?.as_str().unwrap_or_default() {
-        "kept" => SavedPayload::Kept,
-        "lost" => SavedPayload::Lost,
-        "elsewhere" => SavedPayload::Elsewhere,
-        "cut" => SavedPayload::Cut,
-        _ => SavedPayload::Gone,
-    })
-}
-
 /// Whether another replay has a letter. If none has any, none need be asked for.
 fn claimed(conn: &Connection) -> Result<&'static str, Fault> {
     let any = "SELECT 1 FROM replay_letter INDEXED BY replay_letter_claim WHERE claimed = 1 LIMIT 1";
@@ -58,20 +48,6 @@ fn recovered(conn: &Connection, tried: Option<TryId>) -> Result<String, Fault> {
             )
         },
     ))
-}
-
-/// The facts in eight columns: pipeline, reason, gate, claimed, payload, replays by itself, shut, recovered.
-fn facts(row: &Row<'_>, first: usize) -> RowResult<LetterFacts> {
-    Ok(LetterFacts {
-        pipeline: rows::parsed(row, first)?,
-        reason: rows::parsed(row, first + 1)?,
-        gate: rows::parsed(row, first + 2)?,
-        claimed: row.get(first + 3)?,
-        payload: payload(row, first + 4)?,
-        auto_replays: row.get(first + 5)?,
-        shut: row.get(first + 6)?,
-        recovered: row.get(first + 7)?,
-    })
 }
 
 pub(super) fn survey(conn: &Connection, params: &SurveyLetters) -> Result<Vec<(LetterFacts, u64)>, Fault> {
@@ -112,7 +88,7 @@ fn count(conn: &Connection, params: &SurveyLetters, closely: bool) -> Result<Vec
                FROM dead d {conditions} GROUP BY 1, 2, 3{group}) f"
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), |row| Ok((facts(row, 0)?, row.get(8)?)))?;
+    let rows = select.query_map(conditions.values(), |row| Ok((rows::letter_facts(row, 0)?, row.get(8)?)))?;
     Ok(rows.collect::<RowResult<_>>()?)
 }
 
@@ -134,7 +110,7 @@ pub(super) fn find(conn: &Connection, params: &FindLetters) -> Result<Page<Found
              FROM dead d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at, d.seq LIMIT {limit}"
         );
         let mut select = conn.prepare_cached(&sql)?;
-        let rows = select.query_map(conditions.values(), found)?;
+        let rows = select.query_map(conditions.values(), |row| rows::found_letter(row))?;
         all.extend(rows.collect::<RowResult<Vec<_>>>()?);
     }
     all.sort_by_key(|(place, _)| *place);
@@ -147,13 +123,6 @@ pub(super) fn find(conn: &Connection, params: &FindLetters) -> Result<Page<Found
         }
     }
     Ok(page)
-}
-
-/// A letter that was found, after its place among the others.
-fn found(row: &Row<'_>) -> RowResult<((i64, i64), FoundLetter)> {
-    let (died_at, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
-    let (id, facts, cursor) = (rows::job_id(row, 2)?, facts(row, 3)?, format!("{died_at}-{seq}"));
-    Ok(((died_at, seq), FoundLetter { id, facts, letter: None, cursor }))
 }
 
 /// Claims letters, if the replay is still as it was and they are still dead and nobody's.

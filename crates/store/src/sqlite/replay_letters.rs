@@ -8,13 +8,13 @@ use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::replays::LetterState;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{lanes, replays};
-use crate::contract::{ListPending, PendingDead, PendingLetter, ReleaseLetters, SendLetter, SendLetters};
+use crate::contract::{ListPending, PendingLetter, ReleaseLetters, SendLetter, SendLetters};
 
 /// Letters whose turn has not come, in their order. Each pipeline is asked for by itself: the index has them so.
 pub(super) fn pending(conn: &Connection, params: &ListPending) -> Result<Vec<PendingLetter>, Fault> {
@@ -29,21 +29,13 @@ pub(super) fn pending(conn: &Connection, params: &ListPending) -> Result<Vec<Pen
     let mut select = conn.prepare(&sql)?;
     let mut found = Vec::new();
     for pipeline in &params.pipelines {
-        let rows =
-            select.query_map(params![replay, pipeline.as_str()], |row| Ok((row.get(0)?, pending_letter(row)?)))?;
+        let rows = select
+            .query_map(params![replay, pipeline.as_str()], |row| Ok((row.get(0)?, rows::pending_letter(row)?)))?;
         found.extend(rows.collect::<RowResult<Vec<(i64, _)>>>()?);
     }
     found.sort_by_key(|(n, _)| *n);
     found.truncate(usize::try_from(params.limit).unwrap_or(usize::MAX));
     Ok(found.into_iter().map(|(_, letter)| letter).collect())
-}
-
-fn pending_letter(row: &Row<'_>) -> RowResult<PendingLetter> {
-    let dead = match rows::json_opt(row, 3)? {
-        Some(input) => Some(PendingDead { input, target: row.get(4)?, crashes: row.get(5)?, suspect: row.get(6)? }),
-        None => None,
-    };
-    Ok(PendingLetter { job: rows::job_id(row, 1)?, saved: row.get(2)?, dead })
 }
 
 /// The pipelines that have letters whose turn has not come, or that are under way.

@@ -5,11 +5,11 @@ use redrive_core::counts::Death;
 use redrive_core::dead::KeptPayload;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobId;
-use redrive_core::jobs::{Lease, Tally};
+use redrive_core::jobs::Tally;
 use redrive_core::replays::Withdrawn;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::fault::Fault;
@@ -51,33 +51,13 @@ pub(super) fn list(conn: &Connection, params: &ListSent) -> Result<Vec<SentLette
          LIMIT {limit}"
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(params![replay, names], |row| Ok((sent(row)?, row.get(9)?)))?;
+    let rows = select.query_map(params![replay, names], |row| Ok((rows::sent_letter(row)?, row.get(9)?)))?;
     let found = rows.collect::<RowResult<Vec<(SentLetter, Option<i64>)>>>()?;
     let told = |(letter, failures): (SentLetter, Option<i64>)| {
         let failure = failure_since(conn, &letter, failures)?;
         Ok(SentLetter { failure, ..letter })
     };
     found.into_iter().map(told).collect()
-}
-
-fn sent(row: &Row<'_>) -> RowResult<SentLetter> {
-    let job = rows::job_id(row, 0)?;
-    let lost = match row.get::<_, Option<u64>>(13)? {
-        Some(epoch) => Some(Lease { job, token: rows::token(row, 12)?, epoch }),
-        None => None,
-    };
-    Ok(SentLetter {
-        job,
-        pipeline: rows::parsed(row, 1)?,
-        target: row.get(10)?,
-        tally: rows::tally(row, 2)?,
-        lost,
-        begun: row.get(11)?,
-        in_worker: row.get::<_, Option<i64>>(14)? == Some(1),
-        gate: rows::parsed(row, 7)?,
-        verdict: row.get(8)?,
-        failure: None,
-    })
 }
 
 /// Its last failure since it was sent. How many it had before is not known of letters that an older version sent.

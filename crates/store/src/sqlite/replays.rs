@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use redrive_core::ids::{PipelineName, ReplayId};
-use redrive_core::replays::{LetterFacts, NextReplay, Progress, ReplayState, Step, StepChange, is_turn};
+use redrive_core::replays::{LetterFacts, NextReplay, ReplayState, StepChange, is_turn};
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
 use super::SqliteStore;
@@ -14,7 +14,7 @@ use super::activity;
 use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
-use super::rows::{self, RowResult};
+use super::rows::{self, REPLAY_COLUMNS, RowResult};
 use super::{causes, dead, lanes, leader, replay_choices, replay_letters, replay_withdrawals};
 use crate::contract::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
@@ -181,54 +181,9 @@ fn joined_since(conn: &Connection, id: ReplayId) -> Result<u64, Fault> {
     Ok(conn.prepare_cached(&sql)?.query_row(conditions.values(), |row| row.get(0))?)
 }
 
-const COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
-    r.edits, r.excluded, r.created_at, r.finished_at, r.total, r.pending, r.running, r.recovered, r.failed, r.same_cause,
-    r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at, r.pipelines, r.version, r.saved, r.wish,
-    r.cursor, r.forgiven, r.pins";
-
-fn view(row: &Row<'_>) -> RowResult<(i64, ReplayView)> {
-    let step = Step { number: row.get(22)?, sent: row.get(23)?, settled: row.get(24)?, failed: row.get(25)? };
-    let progress = Progress {
-        total: row.get(15)?,
-        pending: row.get(16)?,
-        running: row.get(17)?,
-        recovered: row.get(18)?,
-        failed: row.get(19)?,
-        same_cause: row.get(20)?,
-        gone: row.get(21)?,
-        forgiven: row.get(32)?,
-        step,
-        free_at: rows::time(row, 26)?,
-    };
-    let view = ReplayView {
-        id: row.get(1).map(ReplayId::from_bytes)?,
-        version: row.get(28)?,
-        name: row.get(2)?,
-        actor: row.get(3)?,
-        state: rows::parsed(row, 4)?,
-        why: row.get(5)?,
-        mode: rows::parsed(row, 6)?,
-        saved: row.get(29)?,
-        force_why: row.get(7)?,
-        automatic: row.get(8)?,
-        selection: rows::json(row, 9)?,
-        wish: rows::json(row, 30)?,
-        cursor: row.get(31)?,
-        pacing: rows::json(row, 10)?,
-        edits: rows::json(row, 11)?,
-        excluded: rows::json(row, 12)?,
-        progress,
-        pipelines: rows::json(row, 27)?,
-        pins: rows::json(row, 33)?,
-        created_at: rows::time(row, 13)?,
-        finished_at: rows::time_opt(row, 14)?,
-    };
-    Ok((row.get(0)?, view))
-}
-
 fn find(conn: &Connection, id: ReplayId) -> Result<Option<(i64, ReplayView)>, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM replay r WHERE r.uuid = ?1 AND r.forgotten = 0");
-    Ok(conn.prepare_cached(&sql)?.query_row([id.as_bytes()], view).optional()?)
+    let sql = format!("SELECT {REPLAY_COLUMNS} FROM replay r WHERE r.uuid = ?1 AND r.forgotten = 0");
+    Ok(conn.prepare_cached(&sql)?.query_row([id.as_bytes()], |row| rows::replay_view(row)).optional()?)
 }
 
 /// The row of a replay that must be there, and the replay.
@@ -242,9 +197,9 @@ fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fau
     conditions.holds(if params.open_only { "r.finished_at IS NULL" } else { "r.forgotten = 0" });
     let limit = params.limit.saturating_add(1);
     let index = if params.open_only { "INDEXED BY replay_open" } else { "" };
-    let sql = format!("SELECT {COLUMNS} FROM replay r {index} {conditions} ORDER BY r.id DESC LIMIT {limit}");
+    let sql = format!("SELECT {REPLAY_COLUMNS} FROM replay r {index} {conditions} ORDER BY r.id DESC LIMIT {limit}");
     let mut select = conn.prepare_cached(&sql)?;
-    let found = select.query_map(conditions.values(), view)?.collect::<RowResult<Vec<_>>>()?;
+    let found = select.query_map(conditions.values(), |row| rows::replay_view(row))?.collect::<RowResult<Vec<_>>>()?;
     let page = Page::cut(found, params.limit, |(row, _)| row.to_string());
     Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
 }

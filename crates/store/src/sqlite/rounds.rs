@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 use serde_json::json;
 
 use super::SqliteStore;
@@ -79,28 +79,12 @@ fn list(conn: &Connection, params: &ListRounds) -> Result<Vec<RoundView>, Fault>
     conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
     let sql = format!(
         "SELECT p.name, r.name, r.begun_at, r.grown_at, r.accepted, r.queued, r.leased, r.done, r.dead, r.discarded,
-                r.forgotten_done, r.forgotten_discarded
+                r.forgotten_done + r.forgotten_discarded
          FROM round r JOIN pipeline p ON p.id = r.pipeline {conditions}
          ORDER BY r.begun_at DESC, p.name, r.name DESC LIMIT {}",
         params.limit
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), view)?;
+    let rows = select.query_map(conditions.values(), |row| rows::round_view(row))?;
     Ok(rows.collect::<RowResult<_>>()?)
-}
-
-fn view(row: &Row<'_>) -> RowResult<RoundView> {
-    Ok(RoundView {
-        pipeline: rows::parsed(row, 0)?,
-        round: rows::parsed(row, 1)?,
-        begun_at: rows::time(row, 2)?,
-        grown_at: rows::time(row, 3)?,
-        accepted: row.get(4)?,
-        queued: row.get(5)?,
-        leased: row.get(6)?,
-        done: row.get(7)?,
-        dead: row.get(8)?,
-        discarded: row.get(9)?,
-        forgotten: row.get::<_, i64>(10)? + row.get::<_, i64>(11)?,
-    })
 }

@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::ids::TokenName;
 use redrive_core::time::Timestamp;
-use redrive_core::tokens::{Token, TokenHash};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
 use super::SqliteStore;
@@ -39,23 +38,8 @@ fn list(conn: &Connection) -> Result<Vec<KnownToken>, Fault> {
         "SELECT name, role, pipelines, payloads, created_at, created_by, expires_at, revoked_at, used_at, hash
          FROM token ORDER BY id",
     )?;
-    let rows = select.query_map([], view)?;
+    let rows = select.query_map([], |row| rows::known_token(row))?;
     Ok(rows.collect::<RowResult<_>>()?)
-}
-
-fn view(row: &Row<'_>) -> RowResult<KnownToken> {
-    let token = Token {
-        name: rows::parsed(row, 0)?,
-        role: rows::parsed(row, 1)?,
-        pipelines: rows::json(row, 2)?,
-        payloads: row.get(3)?,
-        created_at: rows::time(row, 4)?,
-        created_by: row.get(5)?,
-        expires_at: rows::time_opt(row, 6)?,
-        revoked_at: rows::time_opt(row, 7)?,
-        last_used_at: rows::time_opt(row, 8)?,
-    };
-    Ok(KnownToken { token, hash: TokenHash::from_bytes(row.get(9)?) })
 }
 
 fn create(batch: &mut Batch<'_>, params: &CreateToken) -> Result<TokenCreated, Fault> {

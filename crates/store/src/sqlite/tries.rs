@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::ids::TryId;
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
 use super::SqliteStore;
@@ -40,7 +40,7 @@ impl TryStore for SqliteStore {
                  ORDER BY id DESC LIMIT {limit}"
             );
             let mut select = conn.prepare_cached(&sql)?;
-            Ok(select.query_map([], view)?.collect::<RowResult<_>>()?)
+            Ok(select.query_map([], |row| rows::try_view(row))?.collect::<RowResult<_>>()?)
         })
         .await
     }
@@ -87,19 +87,6 @@ fn note(batch: &Batch<'_>, id: TryId, letters: &[TriedLetter]) -> Result<(), Fau
         insert.execute(params![row, id.as_bytes(), attempts, recovered, key, message])?;
     }
     Ok(())
-}
-
-fn view(row: &Row<'_>) -> RowResult<TryView> {
-    Ok(TryView {
-        id: row.get(0).map(TryId::from_bytes)?,
-        actor: row.get(1)?,
-        selection: rows::json(row, 2)?,
-        edits: rows::json(row, 3)?,
-        tried_with: rows::json(row, 4)?,
-        created_at: rows::time(row, 5)?,
-        finished_at: rows::time_opt(row, 6)?,
-        outcome: rows::json_opt(row, 7)?.unwrap_or_default(),
-    })
 }
 
 fn letters(conn: &Connection, params: &ListTried) -> Result<Page<TriedLetter>, Fault> {

@@ -1,0 +1,114 @@
+//! Replays.
+
+use redrive_core::ids::ReplayId;
+use redrive_core::jobs::Lease;
+use redrive_core::replays::{LetterFacts, Progress, SavedPayload, Step};
+
+use super::{Columns, job_id, json, json_opt, parsed, tally, time, time_opt, token};
+use crate::contract::{FoundLetter, PendingDead, PendingLetter, ReplayView, SentLetter};
+
+/// The columns of [`replay_view`], of `replay r`.
+pub(crate) const REPLAY_COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
+    r.edits, r.excluded, r.created_at, r.finished_at, r.total, r.pending, r.running, r.recovered, r.failed, r.same_cause,
+    r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at, r.pipelines, r.version, r.saved, r.wish,
+    r.cursor, r.forgiven, r.pins";
+
+/// The number of a replay's row, and the replay.
+pub(crate) fn replay_view<R: Columns>(row: &R) -> Result<(i64, ReplayView), R::Fault> {
+    let step = Step { number: row.get(22)?, sent: row.get(23)?, settled: row.get(24)?, failed: row.get(25)? };
+    let progress = Progress {
+        total: row.get(15)?,
+        pending: row.get(16)?,
+        running: row.get(17)?,
+        recovered: row.get(18)?,
+        failed: row.get(19)?,
+        same_cause: row.get(20)?,
+        gone: row.get(21)?,
+        forgiven: row.get(32)?,
+        step,
+        free_at: time(row, 26)?,
+    };
+    let view = ReplayView {
+        id: row.get(1).map(ReplayId::from_bytes)?,
+        version: row.get(28)?,
+        name: row.get(2)?,
+        actor: row.get(3)?,
+        state: parsed(row, 4)?,
+        why: row.get(5)?,
+        mode: parsed(row, 6)?,
+        saved: row.get(29)?,
+        force_why: row.get(7)?,
+        automatic: row.get(8)?,
+        selection: json(row, 9)?,
+        wish: json(row, 30)?,
+        cursor: row.get(31)?,
+        pacing: json(row, 10)?,
+        edits: json(row, 11)?,
+        excluded: json(row, 12)?,
+        progress,
+        pipelines: json(row, 27)?,
+        pins: json(row, 33)?,
+        created_at: time(row, 13)?,
+        finished_at: time_opt(row, 14)?,
+    };
+    Ok((row.get(0)?, view))
+}
+
+/// The facts in eight columns: pipeline, reason, gate, claimed, payload, replays by itself, shut, recovered.
+pub(crate) fn letter_facts<R: Columns>(row: &R, first: usize) -> Result<LetterFacts, R::Fault> {
+    Ok(LetterFacts {
+        pipeline: parsed(row, first)?,
+        reason: parsed(row, first + 1)?,
+        gate: parsed(row, first + 2)?,
+        claimed: row.get(first + 3)?,
+        payload: saved_payload(row, first + 4)?,
+        auto_replays: row.get(first + 5)?,
+        shut: row.get(first + 6)?,
+        recovered: row.get(first + 7)?,
+    })
+}
+
+fn saved_payload<R: Columns>(row: &R, column: usize) -> Result<SavedPayload, R::Fault> {
+    Ok(match row.text(column)? {
+        "kept" => SavedPayload::Kept,
+        "lost" => SavedPayload::Lost,
+        "elsewhere" => SavedPayload::Elsewhere,
+        "cut" => SavedPayload::Cut,
+        _ => SavedPayload::Gone,
+    })
+}
+
+/// A letter that was found, after its place among the others.
+pub(crate) fn found_letter<R: Columns>(row: &R) -> Result<((i64, i64), FoundLetter), R::Fault> {
+    let (died_at, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let (id, facts, cursor) = (job_id(row, 2)?, letter_facts(row, 3)?, format!("{died_at}-{seq}"));
+    Ok(((died_at, seq), FoundLetter { id, facts, letter: None, cursor }))
+}
+
+pub(crate) fn pending_letter<R: Columns>(row: &R) -> Result<PendingLetter, R::Fault> {
+    let dead = match json_opt(row, 3)? {
+        Some(input) => Some(PendingDead { input, target: row.get(4)?, crashes: row.get(5)?, suspect: row.get(6)? }),
+        None => None,
+    };
+    Ok(PendingLetter { job: job_id(row, 1)?, saved: row.get(2)?, dead })
+}
+
+pub(crate) fn sent_letter<R: Columns>(row: &R) -> Result<SentLetter, R::Fault> {
+    let job = job_id(row, 0)?;
+    let lost = match row.get::<Option<u64>>(13)? {
+        Some(epoch) => Some(Lease { job, token: token(row, 12)?, epoch }),
+        None => None,
+    };
+    Ok(SentLetter {
+        job,
+        pipeline: parsed(row, 1)?,
+        target: row.get(10)?,
+        tally: tally(row, 2)?,
+        lost,
+        begun: row.get(11)?,
+        in_worker: row.get::<Option<i64>>(14)? == Some(1),
+        gate: parsed(row, 7)?,
+        verdict: row.get(8)?,
+        failure: None,
+    })
+}
