@@ -1,7 +1,5 @@
 //! An engine in a folder of its own that runs one job with a handler, and what became of the job.
 
-#![allow(dead_code, reason = "each test binary needs a part of it")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

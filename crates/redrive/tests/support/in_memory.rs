@@ -1,7 +1,5 @@
 //! Redrive on a store in memory, with a clock that the test moves, and waiting for what happens in real time.
 
-#![allow(dead_code, reason = "each test binary needs a part of it")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,5 +1,8 @@
-//! What several test binaries need.
+//! What several tests of the engine need.
 
 pub mod bench;
+pub mod in_memory;
 pub mod misbehaving;
+pub mod s3;
 pub mod servers;
+pub mod strict;

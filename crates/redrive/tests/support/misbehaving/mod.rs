@@ -8,7 +8,7 @@
 
 pub mod bodies;
 mod paths;
-mod ports;
+pub mod ports;
 mod tls;
 mod wire;
 

@@ -1,8 +1,5 @@
 //! Feeding files of tasks into a pipeline.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -19,6 +16,8 @@ use redrive_store::conformance::decorators::{Counting, Decorated};
 use redrive_store::sqlite::SqliteStore;
 
 use self::in_memory::{eventually, over, redrive};
+
+use crate::support::in_memory;
 
 fn feed(redrive: &Redrive, queued_max: Option<u64>, when_full: WhenFull) -> Feed {
     let pipeline = "p".parse().expect("a name");

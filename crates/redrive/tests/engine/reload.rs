@@ -1,8 +1,5 @@
 //! Workers that take up pipelines which changed.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::sync::{Arc, Mutex};
 
 use redrive::events::{Happening, Heard};
@@ -11,6 +8,8 @@ use redrive::worker::reload::{Reread, Source};
 use redrive::{CancellationToken, FailureReport, Handler, HandlerError, Job, Pipeline, Success, json};
 
 use self::in_memory::{eventually, redrive};
+
+use crate::support::in_memory;
 
 /// Pipelines that a test puts there.
 #[derive(Clone, Default)]

@@ -1,9 +1,5 @@
 //! Alerts from what dies to what a sink receives: real servers, real commands, sinks that fail, hang and lead astray.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +13,10 @@ use redrive_store::sqlite::SqliteStore;
 use serde_json::Value;
 
 use self::in_memory::{as_time_passes, at_start, eventually, redrive};
-use self::support::bench::assert_no_secret;
-use self::support::misbehaving::{ClosedPort, Misbehaving};
+use crate::support::bench::assert_no_secret;
+use crate::support::misbehaving::{ClosedPort, Misbehaving};
+
+use crate::support::in_memory;
 
 /// Dies of every input that says so.
 fn pipeline() -> Pipeline {

@@ -1,17 +1,15 @@
 //! The `http` handler against a server that misbehaves for real: every reason that can come from HTTP.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::bench::{Bench, Caught, assert_no_secret, config, payload};
+use crate::support::misbehaving::{ClosedPort, FullPort, Misbehaving, bodies};
 use redrive::handler::http::extract::Rules;
 use redrive::handler::http::request::Template;
 use redrive::handler::http::{Http, HttpConfig, Proxy};
 use redrive::{Pipeline, Reason, json};
 use redrive_core::payloads::Payload;
 use serde_json::Value;
-use support::bench::{Bench, Caught, assert_no_secret, config, payload};
-use support::misbehaving::{ClosedPort, FullPort, Misbehaving, bodies};
 
 fn rules(text: Value) -> Rules {
     serde_json::from_value(text).expect("rules")

@@ -1,8 +1,5 @@
 //! A clock that was wrong and is set right: nothing expires at once, nothing waits for a time that is far away.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -15,6 +12,8 @@ use redrive_store::sqlite::SqliteStore;
 use tokio::task::JoinHandle;
 
 use self::in_memory::{eventually, over, redrive};
+
+use crate::support::in_memory;
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -1,8 +1,5 @@
 //! Handing on: jobs that come into being with the end of another.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +14,8 @@ use redrive_core::replays::Pacing;
 use serde_json::Value;
 
 use self::in_memory::{redrive, replay_of};
+
+use crate::support::in_memory;
 
 fn name(name: &str) -> PipelineName {
     name.parse().expect("a name")

@@ -1,8 +1,5 @@
 //! An engine that outlives a store which does not answer: it waits, says so once, keeps what it has, and goes on.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,6 +18,8 @@ use redrive_store::{Result as StoreResult, StoreError};
 use tokio::sync::watch;
 
 use self::in_memory::{eventually, over};
+
+use crate::support::in_memory;
 
 /// What is wrong with the store.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,5 @@
 //! Replays that several workers drive, and tries that a replay relies on.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,6 +19,8 @@ use redrive_store::contract::{DeadFilter, ListDead, OpenTry, Selection};
 use redrive_store::sqlite::SqliteStore;
 
 use self::in_memory::{at_start, eventually, over, redrive, replay_of};
+
+use crate::support::in_memory;
 
 fn ada() -> Actor {
     Actor::new("ada", Via::Api)

@@ -1,8 +1,5 @@
 //! What people did is noted: who began a round, who gave the store's space back.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::time::Duration;
 
 use redrive::contract::ListActivity;
@@ -12,6 +9,8 @@ use redrive_core::ids::WorkerId;
 use redrive_store::contract::Beat;
 
 use self::in_memory::{at_start, redrive};
+
+use crate::support::in_memory;
 
 fn by(name: &str) -> Actor {
     Actor::new(name, Via::Api)

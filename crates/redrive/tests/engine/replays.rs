@@ -1,8 +1,5 @@
 //! What can be asked of replays that are there, and what is refused.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use redrive::contract::{DeadFilter, ListActivity};
 use redrive::replays::{NewReplay, ReplayError, ReplayRef, can_use_saved};
 use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, json};
@@ -12,6 +9,8 @@ use redrive_core::ids::ReplayId;
 use redrive_core::replays::{ReplayChange, ReplayMode, ReplayState, Wish};
 
 use self::in_memory::{at_start, redrive, replay_of};
+
+use crate::support::in_memory;
 
 fn pipeline() -> Pipeline {
     let fails = |_: Job| async { Err::<serde_json::Value, _>(FailureReport::new(Reason::Timeout, "slow")) };

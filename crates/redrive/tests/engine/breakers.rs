@@ -1,8 +1,5 @@
 //! Breakers in the engine: what attempts say of their targets is counted whoever settles them, and probes do not kill.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,6 +23,8 @@ use redrive_store::conformance::decorators::{Decorated, Delaying};
 use redrive_store::sqlite::SqliteStore;
 
 use self::in_memory::{at_start, eventually, over, redrive, replay_of};
+
+use crate::support::in_memory;
 
 const CALLERS: u32 = 16;
 const JOBS: u32 = 20;

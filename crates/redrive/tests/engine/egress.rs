@@ -1,14 +1,12 @@
 //! Where requests may go, with real listeners that see who comes.
 
-mod support;
-
 use std::net::TcpListener;
 
+use crate::support::bench::{Bench, config};
+use crate::support::misbehaving::Misbehaving;
 use redrive::handler::http::{HttpConfig, Proxy};
 use redrive::{Reason, json};
 use redrive_core::egress::Egress;
-use support::bench::{Bench, config};
-use support::misbehaving::Misbehaving;
 
 fn allowing(allow: &[&str]) -> HttpConfig {
     let mut asked = config();

@@ -1,8 +1,5 @@
 //! Tries: what would recover from the saved payloads, and the replays that rely on it.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use async_trait::async_trait;
 use redrive::contract::{DeadFilter, Selection};
 use redrive::handler::{Handler, HandlerError, Success};
@@ -17,6 +14,8 @@ use redrive_core::replays::{Exclusion, HANDFUL, Pacing, ReplayMode};
 use tempfile::TempDir;
 
 use self::in_memory::redrive;
+
+use crate::support::in_memory;
 
 /// Without a saved page it saves one, if the task says so, and fails for the reason that the task names; with one it works, unless
 /// the task is bad.

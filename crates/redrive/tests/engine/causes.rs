@@ -1,8 +1,5 @@
 //! What can be asked of causes, and what people do to them.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::time::Duration;
 
 use redrive::causes::CausesAsked;
@@ -12,6 +9,8 @@ use redrive_core::causes::changes::Unchangeable;
 use redrive_core::causes::{CauseChange, CauseId, CauseState, Likeness, Mute, SplitBy};
 
 use self::in_memory::{at_start, redrive};
+
+use crate::support::in_memory;
 
 fn by() -> Actor {
     Actor::new("ada", Via::Api)

@@ -1,8 +1,5 @@
 //! The vault on a folder and on a real S3 server: what goes in comes out, once, and nothing else is removed.
 
-#[path = "support/s3.rs"]
-mod s3;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +15,7 @@ use redrive_store::contract::{CancelJobs, DeadFilter, EnqueuedJob, ListDead};
 use redrive_store::sqlite::SqliteStore;
 use tokio::sync::Semaphore;
 
-use s3::S3;
+use crate::support::s3::S3;
 
 async fn save(vault: &Vault, bytes: &[u8], cap: u64) -> Result<Payload, VaultError> {
     let mut capture = Capture::begin(cap).expect("begun");

@@ -1,10 +1,5 @@
 //! Workers that live elsewhere: what they lease, keep up and bring back is settled as by the engine's own.
 
-#[path = "support/bench.rs"]
-mod bench;
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::time::Duration;
 
 use redrive::contract::{DeadFilter, Lane, ListDead};
@@ -21,6 +16,9 @@ use redrive::handler::exec::{Command, Exec, Mode};
 
 use self::bench::{Bench, Caught};
 use self::in_memory::redrive;
+
+use crate::support::bench;
+use crate::support::in_memory;
 
 const TTL: Duration = Duration::from_secs(30);
 

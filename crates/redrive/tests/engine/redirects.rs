@@ -1,9 +1,9 @@
 //! Redirects between two real servers that record what they were sent.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::bench::{Bench, assert_no_secret, config, payload};
+use crate::support::misbehaving::Misbehaving;
 use redrive::handler::http::HttpConfig;
 use redrive::handler::http::request::{Body, Request, Template};
 use redrive::handler::submit_poll::codes::Codes;
@@ -11,8 +11,6 @@ use redrive::handler::submit_poll::{Condition, Reading, SubmitPoll, SubmitPollCo
 use redrive::{Reason, json};
 use reqwest::Method;
 use serde_json::Value;
-use support::bench::{Bench, assert_no_secret, config, payload};
-use support::misbehaving::Misbehaving;
 
 /// Headers that every request has, whoever it goes to.
 const OWN: &[&str] = &["host", "accept", "accept-encoding", "user-agent"];

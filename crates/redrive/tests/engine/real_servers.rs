@@ -1,16 +1,14 @@
 //! The `http` handler against servers that the world runs: nginx and squid.
 
-mod support;
-
 use std::collections::BTreeSet;
 
+use crate::support::bench::{Bench, Caught, config};
+use crate::support::servers::nginx::Nginx;
+use crate::support::servers::squid::{PASSWORD, Squid, USER};
 use redrive::handler::http::extract::Rules;
 use redrive::handler::http::{Authorities, Http, HttpConfig, Proxy};
 use redrive::{Pipeline, Reason, json};
 use serde_json::Value;
-use support::bench::{Bench, Caught, config};
-use support::servers::nginx::Nginx;
-use support::servers::squid::{PASSWORD, Squid, USER};
 
 /// Trusts the authority of a server too.
 fn trusting(nginx: &Nginx) -> HttpConfig {

@@ -47,7 +47,7 @@ async fn only_the_poison_pill_is_blamed() {
     let path = folder.path().join("redrive.db");
     open(&path).enqueue(&pipeline(), (0..40).map(|n| json!({"n": n}))).await.expect("accepted");
     let mut deaths = 0;
-    while !work(&path, "only_the_poison_pill_is_blamed") {
+    while !work(&path, "poison::only_the_poison_pill_is_blamed") {
         deaths += 1;
         assert!(deaths < 10, "the worker dies for ever");
     }
@@ -64,7 +64,7 @@ async fn only_the_poison_pill_is_blamed() {
     assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
 }
 
-const ISOLATED: &str = "isolated_jobs_answer_for_their_own_process";
+const ISOLATED: &str = "poison::isolated_jobs_answer_for_their_own_process";
 
 /// Keeps a payload, then takes the process down if the job says so.
 fn deadly() -> Pipeline {

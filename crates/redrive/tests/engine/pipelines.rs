@@ -1,8 +1,5 @@
 //! Pipelines that people pause, and breakers that they turn, as workers of two processes see it.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,6 +13,8 @@ use redrive_core::ids::PipelineName;
 use tokio::sync::Semaphore;
 
 use self::in_memory::{at_start, eventually, redrive};
+
+use crate::support::in_memory;
 
 fn ada() -> Actor {
     Actor::new("ada", Via::Cli)

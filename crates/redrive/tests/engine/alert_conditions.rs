@@ -1,8 +1,5 @@
 //! Conditions judged by what a store has: queues that nobody works on, targets that stay away, what people hold and pause.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::time::Duration;
 
 use redrive::alerts::Watching;
@@ -13,6 +10,8 @@ use redrive_core::breakers::{BreakerTurn, HeldBy};
 use serde_json::Value;
 
 use self::in_memory::{eventually, redrive};
+
+use crate::support::in_memory;
 
 /// Only what waits is watched.
 fn watching() -> Watching {

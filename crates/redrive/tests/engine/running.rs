@@ -1,8 +1,5 @@
 //! The engine on a store in memory, with a clock that stands still until it is told to go on.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,6 +15,8 @@ use redrive_store::contract::{CancelJobs, DeadFilter, FindLostLeases, JobFilter,
 use tokio::task::JoinHandle;
 
 use self::in_memory::{as_time_passes, at_start, eventually, redrive};
+
+use crate::support::in_memory;
 
 async fn dead(redrive: &Redrive) -> Vec<redrive_core::dead::DeadLetter> {
     let params = ListDead { filter: DeadFilter::default(), limit: 100, cursor: None, with_failures: true };

@@ -1,8 +1,5 @@
 //! What can be done with dead letters: giving them up, carrying them to another store, counting them.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use redrive::contract::{DeadBy, DeadFilter, Selection};
 use redrive::dead::{DeadError, ImportNote, Imported, NotDead, foretell_import};
 use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, json};
@@ -11,6 +8,8 @@ use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
 
 use self::in_memory::{at_start, redrive};
+
+use crate::support::in_memory;
 
 /// Buries so many jobs: odd ones for their input, even ones for what came.
 async fn bury(redrive: &Redrive, jobs: u32) {

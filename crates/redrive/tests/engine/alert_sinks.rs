@@ -1,11 +1,6 @@
 //! Sinks against services that are as strict as the real ones: what is too long or lacks something is refused, who comes too often is
 //! sent away for a while, and some answers never arrive. Nothing is lost by any of it, and nothing that was taken is told again.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-#[path = "support/strict.rs"]
-mod strict;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
@@ -24,6 +19,9 @@ use serde_json::Value;
 
 use self::in_memory::{over, redrive};
 use self::strict::{Answer, Service, pagerduty, slack};
+
+use crate::support::in_memory;
+use crate::support::strict;
 
 const SHOPS: [&str; 3] = ["one", "two", "three"];
 

@@ -1,11 +1,5 @@
 //! What `doctor` finds out about the vault, on a real S3 server and in folders, and that it leaves nothing behind.
 
-#[allow(dead_code, reason = "another test binary needs the rest")]
-#[path = "support/misbehaving/ports.rs"]
-mod ports;
-#[path = "support/s3.rs"]
-mod s3;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -14,8 +8,8 @@ use redrive::config::{Config, Setting};
 use redrive::doctor::{Finding, examine};
 use tempfile::TempDir;
 
-use ports::ClosedPort;
-use s3::S3;
+use crate::support::misbehaving::ports::ClosedPort;
+use crate::support::s3::S3;
 
 /// A folder with a store, or with none yet, and a configuration.
 struct Place {

@@ -1,8 +1,5 @@
 //! How long the engine waits, and for what: targets that stay away, pipelines that cannot work.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,6 +24,8 @@ use redrive_store::sqlite::SqliteStore;
 use redrive_store::{Result as StoreResult, Store, StoreError};
 
 use self::in_memory::{as_time_passes, eventually, over, redrive};
+
+use crate::support::in_memory;
 
 /// Works until the worker has waited in vain for ten minutes, which pass quickly.
 async fn wait_in_vain(redrive: &Redrive, pipeline: &Pipeline, clock: &TestClock) -> Waited {

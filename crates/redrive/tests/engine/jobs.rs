@@ -1,8 +1,5 @@
 //! What can be asked of single jobs and payloads, and what is refused.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use redrive::contract::{EnqueuedJob, ListPayloads};
 use redrive::jobs::JobError;
 use redrive::payloads::PayloadError;
@@ -14,6 +11,8 @@ use redrive_core::payloads::Response;
 use redrive_core::state::JobState;
 
 use self::in_memory::{at_start, redrive};
+
+use crate::support::in_memory;
 
 /// Enqueues a job and gives its id.
 async fn enqueue(redrive: &Redrive, input: serde_json::Value) -> JobId {

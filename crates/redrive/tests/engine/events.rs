@@ -1,8 +1,5 @@
 //! What who listens hears of jobs, pipelines and replays.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,6 +15,8 @@ use redrive_core::breakers::BreakerPolicy;
 use redrive_core::replays::{AutoReplay, Pacing};
 
 use self::in_memory::{eventually, redrive, replay_of};
+
+use crate::support::in_memory;
 
 /// What was told so far.
 async fn heard(listener: &mut Listener) -> Vec<Happening> {

@@ -1,8 +1,5 @@
 //! Workers on machines whose clocks are apart: they go by that of the server which they share.
 
-#[path = "../../store/tests/support/server.rs"]
-mod server;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,6 +10,8 @@ use redrive::worker::Until;
 use redrive::{CancellationToken, Job, Pipeline, Policy, Redrive, json};
 use redrive_core::time::Timestamp;
 use redrive_store::{Options, Store};
+
+use crate::server;
 
 /// A machine whose own clock shows something else altogether, and the same store.
 async fn machine(address: &str, shows: Timestamp) -> Redrive {

@@ -1,8 +1,5 @@
 //! Alerts of a store that several files know: who judges what, what is not judged at all, and what is not forgotten meanwhile.
 
-#[path = "support/in_memory.rs"]
-mod in_memory;
-
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
@@ -18,6 +15,8 @@ use redrive_core::policy::Policy;
 use serde_json::Value;
 
 use self::in_memory::{at_start, redrive};
+
+use crate::support::in_memory;
 
 /// Dies of every input, with the code that it says.
 fn pipeline(name: &str) -> Pipeline {

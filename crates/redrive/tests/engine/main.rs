@@ -1,0 +1,41 @@
+//! What the engine holds to, from running a job to replaying a million.
+
+#[path = "../../../store/tests/support/server.rs"]
+mod server;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod activity;
+mod alert_conditions;
+mod alert_files;
+mod alert_sinks;
+mod alerts;
+mod breakers;
+mod causes;
+mod clock;
+mod clocks_apart;
+mod config;
+mod dead;
+mod doctor;
+mod egress;
+mod events;
+mod extraction;
+mod hand_on;
+mod http;
+mod jobs;
+mod leases;
+mod outages;
+mod panics;
+mod patience;
+mod pipelines;
+mod poison;
+mod real_servers;
+mod redirects;
+mod reload;
+mod replay_drivers;
+mod replays;
+mod running;
+mod tasks;
+mod tries;
+mod vault;
+mod workers;
