@@ -64,6 +64,23 @@ fn a_backup_made_while_workers_work_has_every_task_once() {
 }
 
 #[test]
+fn nobody_is_blamed_for_what_ran_when_the_backup_was_made() {
+    let sandbox = sandbox(1);
+    sandbox.write("scrape.sh", "exec sleep 600");
+    sandbox.redrive("push tasks.jsonl").expect(0);
+    let mut worker = sandbox.spawn(&["work"]);
+    eventually("it runs", || sandbox.ledger("p")["leased"] == 1);
+    sandbox.redrive("backup now.tar").expect(0);
+    worker.kill().expect("killed");
+    worker.wait().expect("ended");
+
+    elsewhere(&sandbox, &["restore", "now.tar"]).expect(0);
+    let jobs = elsewhere(&sandbox, &["job", "list", "--json"]).expect(0);
+    let job = &jobs.json_lines()[0];
+    assert_eq!((job["state"].as_str(), job["crashes"].as_u64()), (Some("queued"), Some(0)), "{job}");
+}
+
+#[test]
 fn payloads_that_are_not_whole_are_named_and_the_rest_is_kept() {
     let sandbox = sandbox(9);
     sandbox.redrive("run tasks.jsonl").expect(3);

@@ -57,6 +57,8 @@ impl Setting {
         if unpacked.is_alone {
             vault.adopt(by).await?;
         }
+        // Their workers were of another time.
+        redrive.give_back_leases().await?;
         let audit = redrive.store().audit().await?;
         let tasks = audit.pipelines.iter().map(|audited| u64::try_from(audited.counted.accepted).unwrap_or(0)).sum();
         let mut restored = BackedUp {

@@ -12,6 +12,7 @@ use redrive_core::workers::{LastBeat, SILENT_AFTER, Silences};
 use redrive_store::contract::{FindLostLeases, SettleJobs, WorkerView};
 
 use super::{CopyError, CopyProgress, Side};
+use crate::Redrive;
 use crate::error::Error;
 
 /// How often workers of which nothing is proven are looked at.
@@ -31,7 +32,7 @@ impl Side {
         shown: &mut (impl FnMut(CopyProgress) + Send),
     ) -> Result<u64, Error> {
         self.refuse_workers(shown).await?;
-        let given_back = self.give_back().await?;
+        let given_back = self.redrive.give_back_leases().await?;
         let id = note.id;
         self.redrive.store.begin_copy_from(note).await?;
         // Whoever began in between has no lease, and gets none any more.
@@ -79,12 +80,14 @@ impl Side {
         let all = self.redrive.store.list_workers().await?;
         Ok(all.into_iter().filter(|worker| worker.is_at_work(now) && !silent.contains(&worker.id)).collect())
     }
+}
 
+impl Redrive {
     /// Gives every lease back: the attempts under way count as ended, and nobody is to blame.
-    async fn give_back(&self) -> Result<u64, Error> {
-        let store = &self.redrive.store;
+    pub(crate) async fn give_back_leases(&self) -> Result<u64, Error> {
+        let store = &self.store;
         let pipelines: Vec<PipelineName> = store.ledgers().await?.into_keys().collect();
-        let worker = WorkerId::new(self.redrive.now(), self.redrive.chance.bits());
+        let worker = WorkerId::new(self.now(), self.chance.bits());
         let mut given_back = 0;
         loop {
             let params =
@@ -94,7 +97,7 @@ impl Side {
                 return Ok(given_back);
             }
             given_back += lost.len() as u64;
-            let (rules, now) = (self.redrive.known_rules().await, self.redrive.now());
+            let (rules, now) = (self.known_rules().await, self.now());
             let ending = Ending { at: now, duration: None, worker: None, chance: 0.0 };
             let settle = |lost: &LostLease| {
                 let blameless = LostLease { worker_gone: false, ..lost.clone() };
