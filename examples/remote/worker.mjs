@@ -1,50 +1,38 @@
-// A worker that leases jobs from `redrive serve`. Node 20 or newer, no packages.
-//
-//     REDRIVE_SERVER=http://127.0.0.1:7171 REDRIVE_TOKEN=... node worker.mjs shop
+// A worker that leases jobs from `redrive serve`, in 40 lines and without packages (Node 20 or newer):
+// REDRIVE_SERVER=http://127.0.0.1:7171 REDRIVE_TOKEN=... node worker.mjs shop
 const server = (process.env.REDRIVE_SERVER ?? 'http://127.0.0.1:7171') + '/api/v1';
-const ttl = 60;
+const ttl = Number(process.env.TTL ?? 60);
 const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
-async function ask(path, body) {
-  const headers = { 'content-type': 'application/json' };
-  if (process.env.REDRIVE_TOKEN) headers.authorization = `Bearer ${process.env.REDRIVE_TOKEN}`;
-  for (;;) {
-    let answer;
-    try {
-      answer = await fetch(server + path, { method: 'POST', headers, body: JSON.stringify(body) });
-      if (answer.ok) return await answer.json();
-    } catch {
-      await sleep(1); // The server is away: leases are still ours until they run out.
-      continue;
-    }
-    if (answer.status !== 429 && answer.status !== 503) throw new Error(await answer.text());
-    await sleep(Number(answer.headers.get('retry-after') ?? 1));
-  }
-}
+// Does the work. What it throws is the failure.
+const handle = async (job) => ({ title: job.input.title.toUpperCase() });
 
-// Does the work; what it throws is the failure.
-async function handle(job) {
-  return { title: job.input.title.toUpperCase() };
+async function ask(path, body) {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${process.env.REDRIVE_TOKEN ?? ''}` };
+  for (;;) {
+    const request = { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(30_000) };
+    const answer = await fetch(server + path, request).catch(() => null);
+    // The server is away: leases are still ours until they run out.
+    const wait = answer ? Number(answer.headers.get('retry-after') ?? 1) : 1;
+    const text = await answer?.text().catch(() => null);
+    if (answer?.ok && text != null) return JSON.parse(text);
+    if (answer && text != null && ![429, 503].includes(answer.status)) throw new Error(text);
+    await sleep(wait);
+  }
 }
 
 async function run(worker, job) {
-  const renew = () => ask('/leases/renew', { worker, leases: [job.lease], ttl });
-  const renewing = setInterval(() => renew().catch(() => {}), (ttl / 3) * 1000);
-  let ended = { lease: job.lease, verdict: 'done' };
-  try {
-    ended.result = await handle(job);
-  } catch (error) {
-    ended = { ...ended, verdict: 'failed', failure: { message: String(error.message), error_type: error.name } };
-  }
+  const renewing = setInterval(() => ask('/leases/renew', { worker, leases: [job.lease], ttl }).catch(() => {}), ttl * 333);
+  const failed = (error) => ({ verdict: 'failed', failure: { message: error.message, error_type: error.name } });
+  const ended = await handle(job).then((result) => ({ verdict: 'done', result }), failed);
   clearInterval(renewing);
-  await ask('/leases/settle', { worker, jobs: [ended] });
+  await ask('/leases/settle', { worker, jobs: [{ lease: job.lease, ...ended }] });
 }
 
 const untilEmpty = process.argv.includes('--until-empty');
 const pipelines = process.argv.slice(2).filter((name) => name !== '--until-empty');
-for (let worker; ; ) {
-  const leased = await ask('/leases', { pipelines, max: 10, wait: untilEmpty ? 1 : 20, ttl, ...(worker && { worker }) });
-  worker = leased.worker;
+for (let worker, leased; !untilEmpty || !leased || leased.leases.length > 0 || leased.open > 0; ) {
+  leased = await ask('/leases', { pipelines, max: 10, wait: untilEmpty ? 1 : 20, ttl, ...(worker && { worker }) });
+  worker = leased.worker; // So that it stays the same worker.
   await Promise.all(leased.leases.map((job) => run(worker, job)));
-  if (untilEmpty && leased.leases.length === 0 && leased.open === 0) break;
 }

@@ -5,6 +5,7 @@ mod hand;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use redrive_core::breakers::{BreakerChange, BreakerPolicy, BreakerRow, Heard, Known};
 use redrive_core::ids::PipelineName;
@@ -215,7 +216,10 @@ impl Redrive {
     /// are asked for.
     pub(crate) async fn lease_when_possible(&self, params: impl Fn() -> LeaseJobs) -> Result<LeasedJobs> {
         let store = &self.at_once;
-        self.reach.call(|| store.trouble(), || self.breakers.lease(&**store, params())).await
+        let begun = Instant::now();
+        let leased = self.reach.call(|| store.trouble(), || self.breakers.lease(&**store, params())).await;
+        self.reach.times.note("lease", begun.elapsed(), leased.is_err());
+        leased
     }
 
     /// Settles jobs: what the parameters say of breakers is filled in, from what the settlements say of their targets.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use redrive_core::hand_on::{HandedJob, HandedOn};
 use redrive_core::ids::{LeaseToken, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
-use redrive_core::payloads::Response;
+use redrive_core::payloads::{Payload, PayloadHash, Response};
 use redrive_core::settlements::{Decision, Ending, Outcome, Settlement, decide};
 use redrive_core::time::Timestamp;
 use redrive_core::traffic::Facts;
@@ -59,11 +59,24 @@ pub struct EndedJob {
 /// A payload that a worker brought.
 pub struct BroughtPayload {
     /// Its bytes.
-    pub capture: Capture,
+    pub bytes: BroughtBytes,
     /// What came with it.
     pub response: Response,
     /// How long it is said to be, where that is known.
     pub total_bytes: Option<u64>,
+}
+
+/// Where the bytes of a payload are that a worker brought.
+pub enum BroughtBytes {
+    /// Here.
+    Here(Capture),
+    /// In the vault: they were uploaded before.
+    Uploaded {
+        /// Their address.
+        hash: PayloadHash,
+        /// How many they are.
+        size_bytes: u64,
+    },
 }
 
 /// What became of a job that was brought back.
@@ -92,6 +105,10 @@ impl Redrive {
 }
 
 impl RemoteWorker {
+    pub(crate) const fn redrive(&self) -> &Redrive {
+        &self.redrive
+    }
+
     /// Its id.
     pub const fn id(&self) -> WorkerId {
         self.id
@@ -258,12 +275,20 @@ impl Settling<'_> {
         let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
         let evidence = Evidence::new(job.lease.job, self.pipeline);
         let wanted = payload.filter(|_| evidence.is_wanted(failed));
-        if let Some(BroughtPayload { capture, mut response, total_bytes }) = wanted {
+        let mut uploaded = None;
+        if let Some(BroughtPayload { bytes, mut response, total_bytes }) = wanted {
             secrets.mask_response(&mut response);
-            evidence.save(capture, response, total_bytes).await.map_err(unkept)?;
+            match bytes {
+                BroughtBytes::Here(capture) => evidence.save(capture, response, total_bytes).await.map_err(unkept)?,
+                BroughtBytes::Uploaded { hash, size_bytes } => {
+                    let truncated = total_bytes.is_some_and(|total| total > size_bytes);
+                    uploaded = Some(Payload { hash, size_bytes, truncated, total_bytes, lost: None, response });
+                }
+            }
         }
         // What it worked from is the evidence of how it failed.
-        let kept = evidence.take().map(|kept| kept.payload).or_else(|| job.saved.clone().filter(|_| failed));
+        let kept =
+            evidence.take().map(|kept| kept.payload).or(uploaded).or_else(|| job.saved.clone().filter(|_| failed));
         if let Some(result) = result.filter(|_| with_result) {
             let (id, pipeline, round) = (job.lease.job, job.pipeline.clone(), job.round.clone());
             let (key, input) = (job.key.clone(), job.input.clone());

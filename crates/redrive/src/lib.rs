@@ -40,7 +40,7 @@
 //!   `uploads`: payloads that came before their letters; [`outcomes`]: what programs count of jobs that they run themselves
 //! - [`copies`]: a whole store, brought to another
 //! - `compact`: giving unused space of the store back
-//! - [`reach`]: whether the store answers, and waiting for it
+//! - [`reach`]: whether the store answers, and waiting for it; [`times`]: how long that takes; [`numbers`]: all that monitoring reads
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
 //! - [`clock`] and [`chance`]: time and randomness, passed in
 //! - [`events`]: what happens, for who listens
@@ -67,6 +67,7 @@ pub mod handler;
 pub mod jobs;
 pub mod leases;
 mod lines;
+pub mod numbers;
 pub mod outcomes;
 pub mod payloads;
 pub mod pipeline;
@@ -78,6 +79,7 @@ mod rounds;
 pub mod sink;
 pub mod status;
 pub mod tasks;
+pub mod times;
 mod tls;
 pub mod tokens;
 mod uploads;

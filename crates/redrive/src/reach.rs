@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::chance::{Chance, SystemChance};
 use crate::clock::{Clock, SystemClock};
 use crate::events::{Events, Happening};
+use crate::times::Times;
 
 /// How often it is looked why a call is not answered.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -38,6 +39,8 @@ pub(crate) struct Reach {
     waiters: watch::Sender<Waiters>,
     /// Sent when something is answered during an outage, and when one begins or ends.
     changed: watch::Sender<()>,
+    /// How long calls took, with all that they waited.
+    pub(crate) times: Times<&'static str>,
 }
 
 /// An outage that is not over.
@@ -82,6 +85,7 @@ impl Reach {
             over_at: Mutex::default(),
             waiters: watch::channel(Waiters::default()).0,
             changed: watch::channel(()).0,
+            times: Times::default(),
         }
     }
 
@@ -339,12 +343,15 @@ struct Patient {
 }
 
 impl Layer for Patient {
-    async fn around<T, F, R>(&self, _: &'static str, call: F) -> Result<T>
+    async fn around<T, F, R>(&self, verb: &'static str, call: F) -> Result<T>
     where
         T: Rows + Send,
         F: Fn() -> R + Send + Sync,
         R: Future<Output = Result<T>> + Send,
     {
-        self.reach.call_for(self.waiter, || self.store.trouble(), call).await
+        let begun = Instant::now();
+        let answer = self.reach.call_for(self.waiter, || self.store.trouble(), call).await;
+        self.reach.times.note(verb, begun.elapsed(), answer.is_err());
+        answer
     }
 }

@@ -11,6 +11,7 @@ use redrive_core::tokens::{Role, Token, TokenHash};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::measured::Who;
 
 /// What who needs no token is called.
 const LOCAL: &str = "local";
@@ -105,8 +106,11 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
     if let Some(token) = &caller.token {
         app.note_used(&token.name);
     }
+    let who = Who(caller.name().to_owned());
     request.extensions_mut().insert(caller);
-    next.run(request).await
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(who);
+    response
 }
 
 async fn identify(app: &App, version: Version, headers: &HeaderMap) -> Result<Caller, ApiError> {

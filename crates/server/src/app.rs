@@ -14,6 +14,7 @@ use redrive_core::ids::{PipelineName, TokenName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
+use crate::measured::Measured;
 use crate::tls::TlsFiles;
 
 /// How long tokens are believed: one that is revoked is no good after that.
@@ -68,6 +69,8 @@ struct Shared {
     in_flight: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Room for bodies that are being read.
     bodies: Arc<Semaphore>,
+    /// How long requests take.
+    measured: Measured,
     /// Requests with a key that are under way: another with the same waits for their answer.
     under_way: Mutex<HashMap<(String, String), Turn>>,
 }
@@ -96,6 +99,7 @@ impl App {
             pipelines: Mutex::default(),
             in_flight: Mutex::default(),
             bodies: Arc::new(Semaphore::new(BODY_PIECES_MAX)),
+            measured: Measured::logging(),
             under_way: Mutex::default(),
         })))
     }
@@ -126,6 +130,11 @@ impl App {
     /// The vault, if there is one.
     pub fn vault(&self) -> Option<&Vault> {
         self.0.vault.as_ref()
+    }
+
+    /// What is measured of requests.
+    pub fn measured(&self) -> &Measured {
+        &self.0.measured
     }
 
     /// What it was told besides its configuration.

@@ -2,7 +2,6 @@
 //! sends without asking.
 
 use std::net::IpAddr;
-use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -14,15 +13,10 @@ use crate::error::ApiError;
 
 /// Looks at each request before anything else does.
 pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
-    let (method, path, begun) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
-    let client = client(app.options(), &request).map(tracing::field::display);
     let mut response = match refuse(app.options(), &request) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     };
-    // What stands after the question mark may be anything: it is in no log.
-    let (status, millis) = (response.status().as_u16(), begun.elapsed().as_millis());
-    tracing::info!(target: "redrive::access", client, %method, path, status, millis, "answered");
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -43,7 +37,7 @@ fn is_through_proxy(options: &Options, Peer(peer): Peer) -> bool {
 }
 
 /// Where a request comes from, as far as it can be believed.
-fn client(options: &Options, request: &Request) -> Option<IpAddr> {
+pub fn client(options: &Options, request: &Request) -> Option<IpAddr> {
     let peer = *request.extensions().get::<Peer>()?;
     let told = request.headers().get_all("x-forwarded-for").iter().next_back().and_then(|told| told.to_str().ok());
     let last = told.and_then(|told| told.rsplit(',').next()?.trim().parse().ok());

@@ -4,6 +4,7 @@
 //! - `route`: what a route is: its path, who may ask, what it takes and gives
 //! - [`app`]: what all routes share
 //! - `access`: who asks, and what they may; `guard`: what is refused of whomever it comes from
+//! - `measured`: how long requests take, and the log of them
 //! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
 //! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
 //! - [`error`]: the one form in which mistakes are told
@@ -17,6 +18,7 @@ mod asked;
 pub mod error;
 mod guard;
 mod impatient;
+mod measured;
 mod once;
 pub mod openapi;
 mod page;
@@ -29,5 +31,6 @@ mod tls;
 pub use app::{App, Options};
 pub use route::Route;
 pub use router::{all as all_routes, router};
+pub use routes::metrics::FAMILIES;
 pub use serve::{ServeError, Server};
 pub use tls::TlsFiles;

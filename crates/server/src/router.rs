@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::route::Route;
 use crate::routes;
-use crate::{access, answer, guard, once};
+use crate::{access, answer, guard, measured, once};
 
 /// Where the API begins.
 pub const BASE: &str = "/api/v1";
@@ -33,6 +33,7 @@ pub fn all() -> Vec<Route> {
         routes::rounds::routes(),
         routes::status::routes(),
         routes::tokens::routes(),
+        routes::tries::routes(),
     ];
     nouns.into_iter().flatten().collect()
 }
@@ -55,12 +56,15 @@ pub fn router(app: App) -> Router {
         .route("/metrics", metrics(&app))
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_so);
-    open.layer(from_fn(answer::tag)).layer(from_fn_with_state(app.clone(), guard::check)).with_state(app)
+    open.layer(from_fn(answer::tag))
+        .layer(from_fn_with_state(app.clone(), guard::check))
+        .layer(from_fn_with_state(app.clone(), measured::measure))
+        .with_state(app)
 }
 
 fn metrics(app: &App) -> axum::routing::MethodRouter<App> {
     let state = (app.clone(), redrive_core::tokens::Role::Viewer);
-    get(routes::status::metrics::run).layer(from_fn_with_state(state, access::let_in))
+    get(routes::metrics::run).layer(from_fn_with_state(state, access::let_in))
 }
 
 async fn nothing_here() -> ApiError {

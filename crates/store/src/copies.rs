@@ -103,7 +103,7 @@ pub const PARTS: &[Part] = parts! {
         original: Text, auto_replays: Int, automatic: Flag;
     "places in lanes" place [lane: Int, due_at: Int, seq: Int];
     "letters of replays" replay_letter [replay: Int, n: Int] job: Id, pipeline: Int, cause_key: Int, state: Text, claimed: Flag,
-        saved: Flag, ended_at: Int, after_key: Int, letter: Json;
+        saved: Flag, ended_at: Int, after_key: Int, letter: Json, processed: Flag;
     "receipts" done [job: Id] number: Int, pipeline: Int, round: Text, key: Text, target: Text, accepted_at: Int, done_at: Int,
         attempts: Int, crashes: Int, replays: Int, origin: Text, definition: Text, token: Id;
     "discarded tasks" discarded [job: Id] number: Int, pipeline: Int, round: Text, key: Text, target: Text, was: Text,
@@ -117,7 +117,8 @@ pub const PARTS: &[Part] = parts! {
     "signals of breakers" breaker_said [id: Int] pipeline: Int, target: Text, said: Text;
     "tries" try [id: Int] uuid: Id, actor: Text, via: Text, selection: Text, edits: Text, tried_with: Text, created_at: Int,
         finished_at: Int, outcome: Text;
-    "letters of tries" try_letter [try: Int, job: Id] attempts: Int, recovered: Flag, key: Text, message: Text;
+    "letters of tries" try_letter [try: Int, job: Id] attempts: Int, recovered: Flag, key: Text, message: Text, state: Text,
+        pipeline: Text, part: Text, token: Id, until: Int, details: Text;
     "counts by the minute" minutely [pipeline: Int, minute: Int, event: Text, reason: Text] count: Int;
     "counts by the hour" hourly_count [pipeline: Int, hour: Int, event: Text, reason: Text] count: Int;
     "traffic" traffic [pipeline: Int, hour: Int, target: Text, proxy: Text, reason: Text] count: Int, ended: Int;
@@ -145,6 +146,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("copy", "a copy is no part of what is copied"),
     ("counter", "comes with the counters"),
     ("cause_rules", "comes with the counters"),
+    ("event_total", "is counted anew as hours are written"),
     ("dead_count", "is counted anew as dead letters are written"),
     ("dead_delta", "so is this"),
     ("lease", "nothing is leased"),

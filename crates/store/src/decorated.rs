@@ -161,6 +161,7 @@ decorate! {
         end_copy_to(params: EndCopy) -> ();
     }
     CountStore {
+        event_totals() -> Vec<EventTotal>;
         counts(params: CountEvents) -> Vec<EventCount>;
         fold_counts(params: FoldCounts) -> bool;
     }
@@ -274,6 +275,11 @@ decorate! {
     TryStore {
         open_try(params: OpenTry) -> ();
         note_tried(id: TryId, letters: Vec<TriedLetter>) -> ();
+        add_to_try(id: TryId, letters: Vec<LetterToTry>) -> ();
+        lease_tried(params: LeaseTried) -> Vec<JobId>;
+        extend_tried(leases: Vec<TriedLease>, until: Timestamp) -> Vec<bool>;
+        settle_tried(settled: Vec<SettleTried>) -> Vec<bool>;
+        count_tried(id: TryId) -> Vec<TriedCount>;
         end_try(id: TryId, outcome: Value, now: Timestamp) -> ();
         list_tries(limit: u32) -> Vec<TryView>;
         list_tried(params: ListTried) -> Page<TriedLetter>;

@@ -1,4 +1,6 @@
-//! What the lists of every backend need: cursors, patterns for text, beginnings of hashes.
+//! What the lists of every backend need: cursors, patterns for text, beginnings of hashes, JSON that is left out where it says nothing.
+
+use redrive_core::replays::TriedDetails;
 
 use crate::error::StoreError;
 
@@ -15,6 +17,11 @@ pub(crate) fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
 pub(crate) fn row(cursor: Option<&str>) -> Result<Option<i64>, StoreError> {
     let row = |cursor: &str| cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.to_owned()));
     cursor.map(row).transpose()
+}
+
+/// What is known of a letter that was tried, as it is kept; nothing if there is nothing.
+pub(crate) fn tried_details(details: &TriedDetails) -> serde_json::Result<Option<String>> {
+    (!details.is_empty()).then(|| serde_json::to_string(details)).transpose()
 }
 
 /// A `LIKE` pattern that finds the text itself.

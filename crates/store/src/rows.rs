@@ -24,7 +24,7 @@ pub(crate) use self::payloads::payload_view;
 pub(crate) use self::replays::{REPLAY_COLUMNS, found_letter, letter_facts, pending_letter, replay_view, sent_letter};
 pub(crate) use self::rounds::round_view;
 pub(crate) use self::tokens::known_token;
-pub(crate) use self::tries::try_view;
+pub(crate) use self::tries::{TRIED_COLUMNS, tried_count, tried_letter, try_view};
 use crate::postgres::sql::Read;
 
 /// A row with its columns.

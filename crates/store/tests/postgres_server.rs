@@ -266,10 +266,10 @@ async fn a_worker_goes_on_beside_a_newer_version_that_says_it_may() {
     let url = server::url(&schema);
     let open = || PostgresStore::open(&url, None, Options::create());
     drop(open().await.expect("made"));
-    sql(&format!("UPDATE {schema}.meta SET version = 2, oldest = 1")).await;
+    sql(&format!("UPDATE {schema}.meta SET version = 3, oldest = 1")).await;
     let store = open().await.expect("a version that adds, and takes nothing away");
-    assert_eq!(store.health().await.expect("looked").schema_version, 2);
-    sql(&format!("UPDATE {schema}.meta SET version = 3, oldest = 2")).await;
+    assert_eq!(store.health().await.expect("looked").schema_version, 3);
+    sql(&format!("UPDATE {schema}.meta SET version = 4, oldest = 3")).await;
     let refused = open().await.err().expect("refused");
-    assert!(matches!(refused, StoreError::NewerSchema { found: 3, known: 1, .. }), "{refused}");
+    assert!(matches!(refused, StoreError::NewerSchema { found: 4, known: 2, .. }), "{refused}");
 }

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use crate::definitions::DefinitionVersion;
+use crate::failures::Reason;
 use crate::ids::PipelineName;
 use crate::time::Timestamp;
 
@@ -12,6 +16,55 @@ pub const TRY_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
 /// The versions of definitions that letters were tried with; nothing for a pipeline whose definition has none.
 pub type TriedWith = BTreeMap<PipelineName, Option<DefinitionVersion>>;
+
+/// Jobs that a letter would hand on, of which an example is kept: at most so many.
+pub const SAMPLES_MAX: usize = 5;
+
+/// What is known of a letter that was tried, besides whether it would recover.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TriedDetails {
+    /// Whether it could not be found out: it needs the network, for example.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unknown: bool,
+    /// Why it would fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// The code it would fail with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What it would say, without what varies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// How many jobs it would hand on.
+    #[serde(skip_serializing_if = "is_none")]
+    pub follow: u64,
+    /// Some of those, as they would be: at most [`SAMPLES_MAX`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub enqueue: Vec<Value>,
+}
+
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+const fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+impl TriedDetails {
+    /// Of a letter that would hand on jobs: how many are said to be more than are told of, and some of them.
+    pub fn following(follow: Option<u64>, mut enqueue: Vec<Value>) -> Self {
+        let told = enqueue.len() as u64;
+        enqueue.truncate(SAMPLES_MAX);
+        Self { follow: follow.unwrap_or(told).max(told), enqueue, ..Self::default() }
+    }
+
+    /// Whether there is nothing to be kept.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// Why a try is no longer to be believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +97,18 @@ mod tests {
     fn with(version: &str) -> TriedWith {
         let name: PipelineName = "shop".parse().expect("a name");
         BTreeMap::from([(name, Some(DefinitionVersion::new(version)))])
+    }
+
+    #[test]
+    fn of_what_would_be_handed_on_there_is_a_count_and_some_examples() {
+        let jobs = |count: u64| (0..count).map(|n| serde_json::json!({ "n": n })).collect::<Vec<_>>();
+        let many = TriedDetails::following(None, jobs(7));
+        assert_eq!((many.follow, many.enqueue.len()), (7, SAMPLES_MAX));
+        let told = TriedDetails::following(Some(40), jobs(2));
+        assert_eq!((told.follow, told.enqueue.len()), (40, 2));
+        assert!(TriedDetails::following(Some(0), Vec::new()).is_empty() && !told.is_empty());
+        let text = serde_json::to_string(&told).expect("written");
+        assert_eq!(serde_json::from_str::<TriedDetails>(&text).ok(), Some(told));
     }
 
     #[test]

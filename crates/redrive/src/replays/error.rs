@@ -1,6 +1,6 @@
 //! Why a replay is refused.
 
-use redrive_core::ids::{IdEnding, PipelineName, ReplayId};
+use redrive_core::ids::{IdEnding, PipelineName, ReplayId, TryId};
 use redrive_core::replays::{ReplayChange, ReplayState};
 use redrive_core::time::Timestamp;
 
@@ -50,6 +50,9 @@ pub enum ReplayError {
     /// Nobody has tried these letters.
     #[error("these letters were not tried in the last 24 hours")]
     NoTry,
+    /// There is no such try, or it was forgotten.
+    #[error("no try {0}: tries are kept for 24 hours")]
+    NoSuchTry(TryId),
     /// They were tried too long ago.
     #[error("these letters were last tried at {0}, which is more than 24 hours ago")]
     TryTooOld(Timestamp),
@@ -62,7 +65,9 @@ impl ReplayError {
     /// What it means to who asked.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unknown(_) | Self::NoEnding(_) | Self::None | Self::NoneFor { .. } => ErrorKind::Missing,
+            Self::Unknown(_) | Self::NoSuchTry(_) | Self::NoEnding(_) | Self::None | Self::NoneFor { .. } => {
+                ErrorKind::Missing
+            }
             Self::InState { .. } | Self::NoTry | Self::TryTooOld(_) | Self::TriedOtherwise(_) => ErrorKind::Refused,
             Self::SavedUnusable { .. } | Self::Ambiguous(_) => ErrorKind::Invalid,
         }

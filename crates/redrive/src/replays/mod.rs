@@ -3,12 +3,13 @@
 //! - `ask`: from what somebody asks for to a replay; `choose`: what to work from, and what a replay is called
 //! - `prepare`: which letters a replay takes, a bounded number at once
 //! - `drive`: the next step of a replay, whoever takes it
-//! - `trial`: trying letters without settling anything; `tries`: those that were kept
+//! - `trial`: trying letters without settling anything; `elsewhere`: by workers that live elsewhere; `tries`: those that were kept
 //! - `verbs`: what can be asked of a replay that is there; `error`: why that is refused
 
 mod ask;
 mod choose;
 pub(crate) mod drive;
+mod elsewhere;
 mod error;
 mod prepare;
 mod trial;
@@ -25,6 +26,7 @@ use redrive_store::contract::{OpenReplay, ReplayView, Selection, SurveyLetters};
 
 pub use self::ask::{AskedReplay, StartedReplay};
 pub use self::choose::{can_use_saved, describe, wish};
+pub use self::elsewhere::{EndedTry, LetterInTry, OpenedTry, TryVerdict};
 pub use self::error::ReplayError;
 pub use self::trial::{NewTry, Remaining, Tried};
 pub use self::verbs::ReplayRef;

@@ -10,8 +10,9 @@ use redrive_core::failures::Reason;
 use redrive_core::fingerprint;
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, TryId, WorkerId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally, edited};
-use redrive_core::replays::{Exclusion, ReplayMode, treat};
-use redrive_core::settlements::{Ending, decide};
+use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, treat};
+use redrive_core::settlements::{Ending, Outcome, decide};
+use redrive_core::time::Timestamp;
 use redrive_store::contract::{FindLetters, OpenTry, Selection, TriedLetter};
 use redrive_store::{StoreError, host};
 use serde::Serialize;
@@ -53,12 +54,22 @@ pub struct Tried {
     pub tried: u64,
     /// Letters that would recover.
     pub recovered: u64,
+    /// Letters of which it could not be found out what would become.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+    /// Jobs that the letters would hand on, where that was told.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub follow: u64,
     /// Letters that were not tried, and why.
     pub excluded: BTreeMap<Exclusion, u64>,
     /// What the others would still fail for, most first.
     pub remaining: Vec<Remaining>,
     /// Whether it was stopped before the end.
     pub stopped: bool,
+}
+
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A cause that would remain.
@@ -130,7 +141,7 @@ impl Redrive {
     }
 
     /// Makes the row of a try, unless the store cannot be written: letters can be tried all the same.
-    async fn open_try(&self, pipelines: &[Pipeline], new: &NewTry) -> Result<Option<TryId>, Error> {
+    pub(super) async fn open_try(&self, pipelines: &[Pipeline], new: &NewTry) -> Result<Option<TryId>, Error> {
         let now = self.now();
         let open = OpenTry {
             id: TryId::new(now, self.chance.bits()),
@@ -176,10 +187,10 @@ struct Ended {
 }
 
 /// A letter that would fail again.
-struct Refailed {
-    key: String,
-    target: Option<String>,
-    remaining: Remaining,
+pub(super) struct Refailed {
+    pub(super) key: String,
+    pub(super) target: Option<String>,
+    pub(super) remaining: Remaining,
 }
 
 impl Trial {
@@ -203,7 +214,9 @@ impl Trial {
     }
 
     async fn begin(&mut self, letter: DeadLetter) -> Result<(), Error> {
-        let Some(payload) = letter.saved_payload().cloned() else { return Ok(()) };
+        if letter.saved_payload().is_none() {
+            return Ok(());
+        }
         let able = |pipeline: &&Pipeline| pipeline.works_from_saved(!self.edits.is_empty());
         let Some(pipeline) = self.pipelines.get(&letter.pipeline).filter(able).cloned() else {
             let why = "it cannot work from saved payloads".to_owned();
@@ -212,30 +225,8 @@ impl Trial {
         while self.running.len() >= self.at_once {
             self.take_one().await?;
         }
-        let Some((input, target)) = edited(&letter.input, &self.edits, letter.target.as_deref()) else { return Ok(()) };
+        let Some(job) = trial_of(&letter, &self.edits, self.redrive.now()) else { return Ok(()) };
         self.tried.tried += 1;
-        let job = LeasedJob {
-            lease: Lease { job: letter.id, token: LeaseToken::new(self.redrive.now(), 0), epoch: 0 },
-            number: letter.number.unwrap_or_default(),
-            pipeline: letter.pipeline.clone(),
-            round: letter.round.clone(),
-            key: letter.key.clone(),
-            target,
-            input,
-            tally: Tally {
-                attempts: letter.attempts,
-                attempts_before: letter.attempts,
-                crashes: letter.crashes,
-                replays: letter.replays.saturating_add(1),
-                suspect: false,
-            },
-            accepted_at: letter.accepted_at,
-            progress: None,
-            saved: Some(payload),
-            automatic: false,
-            tried: Vec::new(),
-            probe: false,
-        };
         self.running.spawn(try_one(self.redrive.clone(), pipeline, job, self.worker));
         Ok(())
     }
@@ -254,7 +245,8 @@ impl Trial {
                 self.remaining.entry(resolved).and_modify(|known| known.letters += 1).or_insert(remaining);
             }
         }
-        self.verdicts.push(TriedLetter { id, attempts, recovered, key, message });
+        let details = TriedDetails::default();
+        self.verdicts.push(TriedLetter { id, attempts, recovered, key, message, details });
         if self.verdicts.len() >= PAGE as usize {
             self.keep().await?;
         }
@@ -275,13 +267,49 @@ impl Trial {
             self.take_one().await?;
         }
         self.keep().await?;
-        let (keys, mut remaining): (Vec<_>, Vec<_>) = self.remaining.into_iter().unzip();
-        for (remaining, cause) in remaining.iter_mut().zip(self.redrive.store.recognise(keys).await?) {
+        let (tried, groups) = (self.tried, self.remaining);
+        self.redrive.recognised(tried, groups).await
+    }
+}
+
+impl Redrive {
+    /// The same with what letters would still fail for, by their keys: most first, each with the cause that it is known by.
+    pub(super) async fn recognised(&self, tried: Tried, groups: HashMap<String, Remaining>) -> Result<Tried, Error> {
+        let (keys, mut remaining): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
+        for (remaining, cause) in remaining.iter_mut().zip(self.store.recognise(keys).await?) {
             remaining.cause = cause;
         }
         remaining.sort_by(|a, b| b.letters.cmp(&a.letters).then_with(|| a.title.cmp(&b.title)));
-        Ok(Tried { remaining, ..self.tried })
+        Ok(Tried { remaining, ..tried })
     }
+}
+
+/// A letter as the job that is tried: from its saved payload, with fields of its input changed. Nothing if it has none, or they do not
+/// fit.
+pub(super) fn trial_of(letter: &DeadLetter, edits: &Input, now: Timestamp) -> Option<LeasedJob> {
+    let (input, target) = edited(&letter.input, edits, letter.target.as_deref())?;
+    Some(LeasedJob {
+        lease: Lease { job: letter.id, token: LeaseToken::new(now, 0), epoch: 0 },
+        number: letter.number.unwrap_or_default(),
+        pipeline: letter.pipeline.clone(),
+        round: letter.round.clone(),
+        key: letter.key.clone(),
+        target,
+        input,
+        tally: Tally {
+            attempts: letter.attempts,
+            attempts_before: letter.attempts,
+            crashes: letter.crashes,
+            replays: letter.replays.saturating_add(1),
+            suspect: false,
+        },
+        accepted_at: letter.accepted_at,
+        progress: None,
+        saved: Some(letter.saved_payload().cloned()?),
+        automatic: false,
+        tried: Vec::new(),
+        probe: false,
+    })
 }
 
 async fn try_one(redrive: Redrive, pipeline: Pipeline, job: LeasedJob, worker: WorkerId) -> Result<Ended, Error> {
@@ -291,20 +319,28 @@ async fn try_one(redrive: Redrive, pipeline: Pipeline, job: LeasedJob, worker: W
     let ended = guarded(&pipeline, &pipeline.handler, work, std::time::Duration::ZERO).await.map_err(unavailable)?;
     // A letter that may not hand on what it hands on would fail.
     let (outcome, _, _) = hand_on(&pipeline, &job, ended, redrive.now());
-    let ending = Ending { at: redrive.now(), duration: None, worker: Some(worker), chance: 0.0 };
-    let failure = decide(&pipeline.policy, &job, outcome, ending).failure;
-    let refailed = failure.map(|failure| {
-        let print = fingerprint::of_failure(&pipeline.name, job.target.as_deref(), &failure);
-        let remaining = Remaining {
-            letters: 1,
-            reason: failure.reason,
-            code: failure.code,
-            title: print.template,
-            cause: None,
-            example: job.lease.job,
-            message: failure.message,
-        };
-        Refailed { key: print.key, target: job.target.clone(), remaining }
-    });
+    let refailed = came_to(&redrive, &pipeline, &job, (outcome, worker));
     Ok(Ended { id: job.lease.job, attempts: job.tally.attempts, refailed })
+}
+
+/// What a letter would fail for, if it would.
+pub(super) fn came_to(
+    redrive: &Redrive,
+    pipeline: &Pipeline,
+    job: &LeasedJob,
+    (outcome, worker): (Outcome, WorkerId),
+) -> Option<Refailed> {
+    let ending = Ending { at: redrive.now(), duration: None, worker: Some(worker), chance: 0.0 };
+    let failure = decide(&pipeline.policy, job, outcome, ending).failure?;
+    let print = fingerprint::of_failure(&pipeline.name, job.target.as_deref(), &failure);
+    let remaining = Remaining {
+        letters: 1,
+        reason: failure.reason,
+        code: failure.code,
+        title: print.template,
+        cause: None,
+        example: job.lease.job,
+        message: failure.message,
+    };
+    Some(Refailed { key: print.key, target: job.target.clone(), remaining })
 }

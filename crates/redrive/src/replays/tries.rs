@@ -23,9 +23,14 @@ pub(super) fn defined(pipelines: &[Pipeline]) -> TriedWith {
 }
 
 impl Redrive {
+    /// The tries that are kept, newest first.
+    pub async fn list_tries(&self) -> Result<Vec<TryView>, Error> {
+        Ok(self.store.list_tries(TRIES_MAX).await?)
+    }
+
     /// The newest try that ended: of a selection, with those fields of the inputs changed, or of any.
     pub async fn find_try(&self, of: Option<(&Selection, &Input)>) -> Result<Option<TryView>, Error> {
-        let kept = self.store.list_tries(TRIES_MAX).await?;
+        let kept = self.list_tries().await?;
         let fits = |kept: &TryView| {
             let asked = of.is_none_or(|(selection, edits)| covers(&kept.selection, selection) && kept.edits == *edits);
             kept.finished_at.is_some() && asked

@@ -17,6 +17,7 @@ mod away;
 mod capture;
 mod check;
 mod collect;
+mod counts;
 mod evidence;
 mod objects;
 mod read;
@@ -39,6 +40,7 @@ use tokio::sync::{OnceCell, Semaphore};
 pub use self::capture::Capture;
 pub use self::check::{CheckFailed, Checked, Step, check};
 pub use self::collect::Collected;
+pub use self::counts::VaultCounts;
 pub(crate) use self::evidence::unkept;
 pub use self::evidence::{Evidence, Keep};
 pub use self::objects::VaultPlace;
@@ -47,6 +49,7 @@ pub use self::spool::{SPOOL_BYTES_MAX, Spool, Spooled};
 pub(crate) use self::take_over::Brought;
 
 use self::away::Away;
+use self::counts::Counters;
 use self::objects::{Objects, Patience};
 use crate::clock::Clock;
 
@@ -148,6 +151,8 @@ pub struct Vault {
     away: Away,
     /// How many payloads may be kept at hand until their settlement is answered: each is an open file.
     at_hand: Arc<Semaphore>,
+    /// What is counted of it in this process.
+    counters: Arc<Counters>,
 }
 
 /// Payloads that are kept at hand at once.
@@ -191,6 +196,7 @@ impl Vault {
             spool: None,
             away: Away::new(redrive.events.clone(), Arc::clone(&redrive.clock)),
             at_hand: Arc::new(Semaphore::new(AT_HAND_MAX)),
+            counters: Arc::default(),
         }
     }
 

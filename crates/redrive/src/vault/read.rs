@@ -52,6 +52,12 @@ impl Vault {
 
     /// A payload as it lies in the vault, packed.
     pub(super) async fn object(&self, hash: PayloadHash) -> Result<GetResult, VaultError> {
+        let read = self.read_object(hash).await;
+        self.counters.read(&read);
+        read
+    }
+
+    async fn read_object(&self, hash: PayloadHash) -> Result<GetResult, VaultError> {
         let missing = || VaultError::Missing(hash.to_string());
         let mut at = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
         if at.spooled_on.is_some() {

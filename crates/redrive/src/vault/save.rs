@@ -13,6 +13,7 @@ use redrive_store::contract::{RegisterPayload, Registered, TouchPayload};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::capture::{Capture, Packed};
+use super::counts::Put;
 use super::spool::{Refused, Spool};
 use super::{Vault, VaultError};
 use redrive_store::host;
@@ -95,27 +96,33 @@ impl Vault {
     }
 
     async fn put(&self, packed: &Packed, wanted_by: Option<JobId>) -> Result<(), VaultError> {
+        let put = self.put_somewhere(packed, wanted_by).await;
+        self.counters.put(&put);
+        put.map(drop)
+    }
+
+    async fn put_somewhere(&self, packed: &Packed, wanted_by: Option<JobId>) -> Result<Put, VaultError> {
         let touch = TouchPayload { hash: packed.payload.hash, wanted_by, now: self.clock.now() };
         let registered = self.store.touch_payload(touch).await?;
         if let Some(place) = &registered
             && self.can_rely_on(place).await?
         {
-            return Ok(());
+            return Ok(Put::Known);
         }
         let want = Want { by: wanted_by, instead_of: registered };
-        let Some(spool) = &self.spool else { return self.upload(packed, want).await };
+        let Some(spool) = &self.spool else { return self.upload(packed, want).await.map(|()| Put::Saved) };
         if !self.away.is_away() {
             let patience = PATIENCE + Duration::from_secs(packed.stored_bytes / BYTES_PER_SEC_MIN);
             match self.within(patience, self.upload(packed, want)).await {
                 Err(error) if error.is_of_the_vault() => self.away.note(&self.address, &error),
                 Ok(()) => {
                     self.away.clear(&self.address);
-                    return Ok(());
+                    return Ok(Put::Saved);
                 }
-                failed => return failed,
+                Err(error) => return Err(error),
             }
         }
-        self.put_aside(spool, packed, want).await
+        self.put_aside(spool, packed, want).await.map(|()| Put::Spooled)
     }
 
     /// Whether equal bytes that are registered already are there, and this store's own: what it inherited belongs to the store

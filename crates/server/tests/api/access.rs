@@ -58,8 +58,18 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         server.ask_as(Some(&all), "POST /jobs", &[], Some(jobs)).await.ok();
     }
     let mut asked = Asked::default();
-    for path in ["/jobs", "/letters", "/causes", "/pipelines", "/rounds", "/breakers", "/replays", "/status", "/alerts"]
-    {
+    for path in [
+        "/jobs",
+        "/letters",
+        "/causes",
+        "/pipelines",
+        "/rounds",
+        "/breakers",
+        "/replays",
+        "/tries",
+        "/status",
+        "/alerts",
+    ] {
         let answer = asked.ask(&server, &limited, (&format!("GET {path}"), None)).await;
         assert_eq!(answer.status, 200, "{path}");
         let text = String::from_utf8_lossy(&answer.body).into_owned();
@@ -73,6 +83,12 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
     let started = Some(json!({ "letters": { "ids": [other] } }));
     let started = server.ask_as(Some(&all), "POST /replays", &[], started).await.ok();
     let replay = started["replay"]["id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
+    let saved =
+        json!({ "pipeline": "bank", "input": { "n": 4 }, "message": "no bank", "payload": { "text": "<html>" } });
+    let saved = server.ask_as(Some(&all), "POST /letters", &[], Some(saved)).await.ok()["letters"][0]["id"].clone();
+    let tried = Some(json!({ "letters": { "ids": [saved] } }));
+    let tried = server.ask_as(Some(&all), "POST /tries", &[], tried).await.ok();
+    let tried = tried["id"].as_str().unwrap_or_else(|| panic!("{tried}")).to_owned();
     let leased = json!({ "pipelines": ["bank"], "ttl": 600 });
     let leased = server.ask_as(Some(&all), "POST /leases", &[], Some(leased)).await.ok();
     let (worker, lease) = (leased["worker"].clone(), leased["leases"][0]["lease"].clone());
@@ -90,6 +106,9 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         (format!("POST /replays/{replay}/pause"), Some(json!({}))),
         (format!("POST /replays/{replay}/resume"), Some(json!({}))),
         (format!("POST /replays/{replay}/cancel"), Some(json!({}))),
+        ("POST /tries".to_owned(), Some(json!({ "letters": { "ids": [id] } }))),
+        (format!("GET /tries/{tried}"), None),
+        (format!("GET /tries/{tried}/letters"), None),
         ("POST /leases/start".to_owned(), Some(kept.clone())),
         ("POST /leases/renew".to_owned(), Some(kept)),
         ("POST /leases/progress".to_owned(), Some(json!({ "worker": worker, "lease": lease }))),

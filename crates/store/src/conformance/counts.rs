@@ -7,9 +7,9 @@ use redrive_core::time::Timestamp;
 
 use super::replays::{replay_nth, replay_one};
 use super::script::{
-    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, plain, settle,
+    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, pipeline, plain, settle,
 };
-use crate::contract::{CountEvents, DeadFilter, DiscardDead, FoldCounts, Span};
+use crate::contract::{CountEvents, DeadFilter, DiscardDead, FoldCounts, ForgetHistory, Span};
 
 async fn counted(store: &Shared, by: Span, since: Timestamp) -> Vec<(i64, Event, Option<Reason>, i64)> {
     let counts = store.counts(CountEvents { since, by }).await.expect("counted");
@@ -96,4 +96,30 @@ pub async fn folding_changes_no_sum(store: Shared) {
         "nothing is left"
     );
     assert_eq!(counted(&store, Span::Hour, at(0)).await, hours, "folding twice changes nothing");
+}
+
+/// What has ever happened is known however much of it is forgotten: a total never becomes less.
+pub async fn totals_only_grow(store: Shared) {
+    const DAY: i64 = 86_400;
+    attach(&store, 1).await;
+    let buried = async || {
+        let totals = store.event_totals().await.expect("read").into_iter();
+        totals.filter(|total| total.event == Event::Buried).map(|total| (total.reason, total.count)).collect::<Vec<_>>()
+    };
+    bury(&store, job(1, plain()), Reason::Blocked, "no", at(0)).await;
+    bury(&store, job(2, plain()), Reason::Blocked, "no", at(3_600)).await;
+    let both = [(Some(Reason::Blocked), 2)];
+    assert_eq!(buried().await, both);
+    for _ in 0..2 {
+        while store.fold_counts(FoldCounts { before: at(DAY), limit: 1, led: None }).await.expect("folded") {
+            assert_eq!(buried().await, both, "in the middle");
+        }
+    }
+    assert_eq!(buried().await, both);
+    let forget = ForgetHistory { pipeline: pipeline(), before: at(DAY), limit: 9, led: None, now: at(100 * DAY) };
+    while store.forget_counts(forget.clone()).await.expect("forgotten") {}
+    assert!(counted(&store, Span::Hour, at(0)).await.is_empty());
+    assert_eq!(buried().await, both, "forgotten, and counted");
+    bury(&store, job(3, plain()), Reason::Blocked, "no", at(100 * DAY)).await;
+    assert_eq!(buried().await, [(Some(Reason::Blocked), 3)]);
 }

@@ -78,7 +78,7 @@ macro_rules! conformance_tests {
             alerts: [an_alert_is_changed_on_what_it_was, a_notice_is_posted_once_and_taken_in_order,
                      a_notice_whose_taker_is_gone_is_taken_again, a_failing_sink_is_left_alone_and_seen,
                      what_was_over_long_ago_is_forgotten, what_is_watched_is_told]
-            counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum]
+            counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum, totals_only_grow]
             definitions: [definitions_are_kept_by_version, commands_are_kept_with_every_folder_that_they_ran_in, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]
             history: [what_is_forgotten_is_counted, what_is_open_is_not_forgotten, a_key_that_is_met_again_is_kept,
@@ -112,7 +112,8 @@ macro_rules! conformance_tests {
                       what_settles_meanwhile_is_not_lost, a_replay_knows_what_is_left, a_replay_is_cancelled_in_steps,
                       who_works_on_a_letter_keeps_it, old_replays_are_forgotten_in_steps,
                       what_people_do_to_a_replay_is_noted]
-            tries: [a_try_changes_nothing_but_itself, what_a_try_recovered_can_be_chosen, old_tries_are_forgotten_in_steps]
+            tries: [a_try_changes_nothing_but_itself, what_a_try_recovered_can_be_chosen, old_tries_are_forgotten_in_steps,
+                letters_to_try_are_leased_to_one_at_a_time, what_leased_letters_came_to_is_noted_once]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
                       a_job_is_counted_once_by_target, kept_counts_are_those_that_counting_finds]
             clock: [a_jump_is_remembered, due_times_of_a_clock_that_was_ahead_are_mended,
@@ -202,7 +203,7 @@ macro_rules! copied_tests {
             replays: [a_retry_stays_with_its_replay, a_paused_replay_rests, cancelling_tells_of_a_lost_payload,
                       an_edited_letter_keeps_its_original, replayed_letters_respect_breakers,
                       a_saved_payload_stays_with_its_letter, by_itself_only_what_may_go_goes]
-            tries: [a_try_changes_nothing_but_itself]
+            tries: [a_try_changes_nothing_but_itself, what_leased_letters_came_to_is_noted_once]
             traffic: [every_rate_has_its_denominator, fields_are_counted]
             counts: [folding_changes_no_sum]
             leader: [a_chore_is_begun_once]

@@ -1,15 +1,15 @@
 //! What must hold of tries.
 
 use redrive_core::definitions::DefinitionVersion;
-use redrive_core::ids::TryId;
+use redrive_core::ids::{JobId, LeaseToken, TryId};
 use redrive_core::jobs::Input;
-use redrive_core::replays::{Exclusion, ReplayMode, TriedWith};
+use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, TriedWith};
 use redrive_core::settlements::Outcome;
 use serde_json::json;
 
 use super::replays::{Asked, advance, all, at_once, bury_some, lease, plan, plan_of, start_as};
 use super::script::{Shared, ada, assert_sound, at, dead, ledger, pipeline, settle, timeout};
-use crate::contract::{DeadFilter, ListTried, OpenTry, TriedLetter};
+use crate::contract::{DeadFilter, LeaseTried, LetterToTry, ListTried, OpenTry, SettleTried, TriedLease, TriedLetter};
 
 fn try_id(n: u128) -> TryId {
     TryId::new(at(0), n)
@@ -19,6 +19,104 @@ async fn open(store: &Shared, n: u128, secs: i64) {
     let tried_with = TriedWith::from([(pipeline(), Some(DefinitionVersion::new("v1")))]);
     let params = OpenTry { id: try_id(n), by: ada(), selection: all(), edits: Input::new(), tried_with, now: at(secs) };
     store.open_try(params).await.expect("opened");
+}
+
+fn came_to(id: JobId, recovered: bool) -> TriedLetter {
+    TriedLetter { id, attempts: 1, recovered, key: None, message: None, details: TriedDetails::default() }
+}
+
+fn token(n: u128) -> LeaseToken {
+    LeaseToken::new(at(0), n)
+}
+
+fn leasing(n: u128, limit: u32, secs: i64) -> LeaseTried {
+    LeaseTried {
+        id: try_id(1),
+        pipelines: vec![pipeline()],
+        group: None,
+        token: token(n),
+        limit,
+        until: at(secs + 60),
+        now: at(secs),
+    }
+}
+
+fn settling(n: u128, job: JobId, verdict: Option<TriedLetter>) -> SettleTried {
+    SettleTried { lease: TriedLease { id: try_id(1), job, token: token(n) }, verdict }
+}
+
+/// Makes a try of letters that are to be leased, the first two of one group, the others of another.
+async fn open_to_lease(store: &Shared, many: u128) -> Vec<JobId> {
+    let mut ids = bury_some(store, many).await;
+    ids.sort();
+    open(store, 1, 100).await;
+    let group = |n: usize| Some(if n < 2 { "books" } else { "toys" }.to_owned());
+    let letters = ids.iter().enumerate();
+    let letters: Vec<_> =
+        letters.map(|(n, id)| LetterToTry { id: *id, attempts: 1, pipeline: pipeline(), group: group(n) }).collect();
+    for _ in 0..2 {
+        store.add_to_try(try_id(1), letters.clone()).await.expect("added");
+    }
+    ids
+}
+
+/// Letters of a try are leased, each to one at a time, and go to another when the lease runs out; nothing else changes.
+pub async fn letters_to_try_are_leased_to_one_at_a_time(store: Shared) {
+    let before = ledger(&store).await;
+    let ids = open_to_lease(&store, 4).await;
+    let buried = (dead(&store, DeadFilter::default()).await, ledger(&store).await);
+    assert_ne!(buried.1, before);
+    let lease = async |params: LeaseTried| {
+        let mut leased = store.lease_tried(params).await.expect("leased");
+        leased.sort();
+        leased
+    };
+    let toys = LeaseTried { group: Some("toys".into()), ..leasing(1, 9, 100) };
+    assert_eq!(lease(toys.clone()).await, ids[2..]);
+    assert_eq!(lease(toys).await, ids[2..], "the same token has what it has");
+    assert_eq!(lease(LeaseTried { pipelines: vec!["other".parse().expect("a name")], ..leasing(2, 9, 100) }).await, []);
+    assert_eq!(lease(leasing(3, 9, 100)).await, ids[..2]);
+    assert_eq!(lease(leasing(4, 9, 159)).await, []);
+    let hold = |n: u128, id: JobId| TriedLease { id: try_id(1), job: id, token: token(n) };
+    let extended = store.extend_tried(vec![hold(1, ids[2]), hold(9, ids[3])], at(500)).await.expect("extended");
+    assert_eq!(extended, [true, false]);
+    assert_eq!(lease(leasing(5, 9, 160)).await, [ids[0], ids[1], ids[3]], "what ran out goes to another");
+    let late = store.settle_tried(vec![settling(3, ids[0], Some(came_to(ids[0], true)))]).await.expect("settled");
+    assert_eq!(late, [false], "whoever lost it is not heard");
+    assert_eq!((dead(&store, DeadFilter::default()).await, ledger(&store).await), buried);
+    assert_sound(&store).await;
+}
+
+/// What a leased letter came to is noted once, whoever says it twice; what was given back is leased again.
+pub async fn what_leased_letters_came_to_is_noted_once(store: Shared) {
+    let ids = open_to_lease(&store, 3).await;
+    store.lease_tried(leasing(1, 9, 100)).await.expect("leased");
+    let failed = TriedLetter {
+        key: Some("1-abc".into()),
+        message: Some("no price".into()),
+        details: TriedDetails { follow: 3, enqueue: vec![json!({"page": 2})], ..TriedDetails::default() },
+        ..came_to(ids[1], false)
+    };
+    let settled = || {
+        vec![
+            settling(1, ids[0], Some(came_to(ids[0], true))),
+            settling(1, ids[1], Some(failed.clone())),
+            settling(1, ids[2], None),
+        ]
+    };
+    assert_eq!(store.settle_tried(settled()).await.expect("settled"), [true, true, true]);
+    let again = vec![settled().remove(0), settling(1, ids[0], Some(came_to(ids[0], false)))];
+    assert_eq!(store.settle_tried(again).await.expect("settled"), [true, false], "an answer may have been lost");
+    let noted = store.list_tried(ListTried { id: try_id(1), limit: 9, cursor: None }).await.expect("listed").items;
+    assert_eq!(noted, [came_to(ids[0], true), failed]);
+    let counts = store.count_tried(try_id(1)).await.expect("counted");
+    let of = |n: usize| {
+        (counts[n].group.as_deref(), counts[n].waiting, counts[n].leased, counts[n].tried, counts[n].recovered)
+    };
+    assert_eq!((of(0), of(1)), ((Some("books"), 0, 0, 2, 1), (Some("toys"), 1, 0, 0, 0)));
+    assert_eq!(store.lease_tried(leasing(2, 9, 101)).await.expect("leased"), [ids[2]]);
+    store.end_try(try_id(1), json!({}), at(102)).await.expect("ended");
+    assert_eq!(store.lease_tried(leasing(3, 9, 500)).await.expect("leased"), [], "it is over");
 }
 
 /// A try keeps what letters came to, and changes nothing else: no letter, no ledger, no breaker.
@@ -32,6 +130,7 @@ pub async fn a_try_changes_nothing_but_itself(store: Shared) {
         recovered,
         key: (!recovered).then(|| "1-abc".to_owned()),
         message: (!recovered).then(|| "no price".to_owned()),
+        details: TriedDetails::default(),
     };
     store.note_tried(try_id(1), vec![verdict(0, true), verdict(1, false)]).await.expect("noted");
     store.note_tried(try_id(1), vec![verdict(2, true)]).await.expect("noted");
@@ -57,7 +156,7 @@ pub async fn a_try_changes_nothing_but_itself(store: Shared) {
 pub async fn what_a_try_recovered_can_be_chosen(store: Shared) {
     let ids = bury_some(&store, 3).await;
     open(&store, 1, 100).await;
-    let verdict = |n: usize| TriedLetter { id: ids[n], attempts: 1, recovered: n < 2, key: None, message: None };
+    let verdict = |n: usize| came_to(ids[n], n < 2);
     store.note_tried(try_id(1), (0..3).map(verdict).collect()).await.expect("noted");
     let bound = || Asked { mode: ReplayMode::Suited, tried: Some(try_id(1)), ..plan(all()) };
     let planned = plan_of(&store, bound()).await;
@@ -88,9 +187,8 @@ pub async fn old_tries_are_forgotten_in_steps(store: Shared) {
     let ids = bury_some(&store, 5).await;
     for (n, secs) in [(1, 100), (2, 200)] {
         open(&store, n, secs).await;
-        let letters =
-            ids.iter().map(|id| TriedLetter { id: *id, attempts: 1, recovered: true, key: None, message: None });
-        store.note_tried(try_id(n), letters.collect()).await.expect("noted");
+        let letters = ids.iter().map(|id| came_to(*id, true)).collect();
+        store.note_tried(try_id(n), letters).await.expect("noted");
     }
     let mut steps = 1;
     while store.forget_tries(at(150), 2).await.expect("forgotten") {

@@ -16,6 +16,9 @@ pub trait CountStore {
     /// How often what happened since a time, oldest first. Exact at every moment, folded or not.
     async fn counts(&self, params: CountEvents) -> Result<Vec<EventCount>>;
 
+    /// How often what has happened since the store was made: forgotten or not, it only grows.
+    async fn event_totals(&self) -> Result<Vec<EventTotal>>;
+
     /// Folds minutes before a time into their hours, so many rows at a time; says whether there are more.
     async fn fold_counts(&self, params: FoldCounts) -> Result<bool>;
 }
@@ -43,6 +46,19 @@ pub enum Span {
 pub struct EventCount {
     /// The beginning of the span.
     pub at: Timestamp,
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// What happened.
+    pub event: Event,
+    /// For what reason, where there is one.
+    pub reason: Option<Reason>,
+    /// How often.
+    pub count: i64,
+}
+
+/// How often something has ever happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventTotal {
     /// The pipeline.
     pub pipeline: PipelineName,
     /// What happened.

@@ -48,7 +48,7 @@ pub use clock::{ClockStore, LookAtClock, LookedAtClock, MendDueTimes};
 pub use copies::{
     Cell, CopyCounters, CopyCursor, CopyStore, EndCopy, PARTS, Part, ReadPart, Row, TakeCounters, WritePart,
 };
-pub use counts::{CountEvents, CountStore, EventCount, FoldCounts, Span};
+pub use counts::{CountEvents, CountStore, EventCount, EventTotal, FoldCounts, Span};
 pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use definitions::{DefinitionStore, DefinitionView};
 pub use history::{ForgetHistory, ForgetRecords, HistoryStore};
@@ -81,7 +81,9 @@ pub use traffic::{
     CountDead, CountTraffic, CoverageCount, DeadBy, DeadCount, ListTracked, TrackedCount, TrafficBy, TrafficCount,
     TrafficStore,
 };
-pub use tries::{ListTried, OpenTry, TriedLetter, TryStore, TryView};
+pub use tries::{
+    LeaseTried, LetterToTry, ListTried, OpenTry, SettleTried, TriedCount, TriedLease, TriedLetter, TryStore, TryView,
+};
 pub use uploads::{NoteUpload, Sha256, Upload, UploadStore};
 pub use workers::{AttachWorker, Beat, WorkerStore, WorkerView};
 

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
-use redrive_core::ids::{JobId, TryId};
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, TryId};
 use redrive_core::jobs::Input;
-use redrive_core::replays::TriedWith;
+use redrive_core::replays::{TriedDetails, TriedWith};
 use redrive_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -21,6 +21,23 @@ pub trait TryStore {
 
     /// Notes what letters came to; what was noted of them before is replaced.
     async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<()>;
+
+    /// Adds letters to a try, for whoever leases them to try; those that it has already stay as they are.
+    async fn add_to_try(&self, id: TryId, letters: Vec<LetterToTry>) -> Result<()>;
+
+    /// Leases letters of a try that has not ended: those that nobody has, and those whose lease ran out. A token that was used before
+    /// is answered with what it has.
+    async fn lease_tried(&self, params: LeaseTried) -> Result<Vec<JobId>>;
+
+    /// Extends leases of letters of tries; says which of them hold, in the order asked.
+    async fn extend_tried(&self, leases: Vec<TriedLease>, until: Timestamp) -> Result<Vec<bool>>;
+
+    /// Notes what leased letters came to, or that they are to be leased again; says which leases held, in the order asked. What was
+    /// noted before by the same lease is answered so again, and has no second effect.
+    async fn settle_tried(&self, settled: Vec<SettleTried>) -> Result<Vec<bool>>;
+
+    /// Counts the letters of a try, by pipeline and group.
+    async fn count_tried(&self, id: TryId) -> Result<Vec<TriedCount>>;
 
     /// Ends a try, with what came of all of it.
     async fn end_try(&self, id: TryId, outcome: Value, now: Timestamp) -> Result<()>;
@@ -65,6 +82,77 @@ pub struct TriedLetter {
     pub key: Option<String>,
     /// What it would say then.
     pub message: Option<String>,
+    /// What else is known of it.
+    pub details: TriedDetails,
+}
+
+/// A letter that is to be tried by whoever leases it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LetterToTry {
+    /// Which.
+    pub id: JobId,
+    /// Its attempts.
+    pub attempts: u32,
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// What it belongs to in the system that handed it over.
+    pub group: Option<String>,
+}
+
+/// Asks for letters to try.
+#[derive(Clone, Debug)]
+pub struct LeaseTried {
+    /// Of which try.
+    pub id: TryId,
+    /// Only of these pipelines.
+    pub pipelines: Vec<PipelineName>,
+    /// Only of this group, if one is named.
+    pub group: Option<String>,
+    /// The token the leases will have.
+    pub token: LeaseToken,
+    /// At most so many.
+    pub limit: u32,
+    /// When the leases run out.
+    pub until: Timestamp,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A right to say what a letter came to in a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TriedLease {
+    /// The try.
+    pub id: TryId,
+    /// The letter.
+    pub job: JobId,
+    /// Known to the holder only.
+    pub token: LeaseToken,
+}
+
+/// Says what a leased letter came to.
+#[derive(Clone, Debug)]
+pub struct SettleTried {
+    /// The right to do so.
+    pub lease: TriedLease,
+    /// What it came to; none if it is to be leased again.
+    pub verdict: Option<TriedLetter>,
+}
+
+/// How many letters of a group are where in a try.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TriedCount {
+    /// Their pipeline; none where it was not noted, because they were tried here.
+    pub pipeline: Option<PipelineName>,
+    /// What they belong to in the system that handed them over.
+    pub group: Option<String>,
+    /// Those that nobody has.
+    pub waiting: u64,
+    /// Those that somebody has.
+    pub leased: u64,
+    /// Those that were tried.
+    pub tried: u64,
+    /// Of those: would recover.
+    pub recovered: u64,
 }
 
 /// A try as others see it.

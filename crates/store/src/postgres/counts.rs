@@ -6,13 +6,17 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Conn, args};
 use super::{PostgresStore, leader, rows, run};
-use crate::contract::{CountEvents, CountStore, EventCount, FoldCounts, Span};
+use crate::contract::{CountEvents, CountStore, EventCount, EventTotal, FoldCounts, Span};
 use crate::error::Result;
 
 #[async_trait]
 impl CountStore for PostgresStore {
     async fn counts(&self, params: CountEvents) -> Result<Vec<EventCount>> {
         self.read(params, run!(counts)).await
+    }
+
+    async fn event_totals(&self) -> Result<Vec<EventTotal>> {
+        self.read((), run!(totals)).await
     }
 
     async fn fold_counts(&self, params: FoldCounts) -> Result<bool> {
@@ -49,6 +53,22 @@ async fn counts(conn: &Conn, params: &CountEvents) -> Result<Vec<EventCount>, Fa
         })
     });
     counts.await
+}
+
+async fn totals(conn: &Conn, (): &()) -> Result<Vec<EventTotal>, Fault> {
+    let sql = "SELECT p.name, c.event, nullif(c.reason, ''), sum(c.count)::bigint
+               FROM (SELECT pipeline, event, reason, count FROM event_total
+                     UNION ALL SELECT pipeline, event, reason, count FROM minutely) c
+               JOIN pipeline p ON p.id = c.pipeline GROUP BY p.name, c.event, c.reason ORDER BY p.name, c.event, c.reason";
+    conn.query(sql, args![], |row| {
+        Ok(EventTotal {
+            pipeline: rows::parsed(row, 0)?,
+            event: rows::parsed(row, 1)?,
+            reason: rows::parsed_opt(row, 2)?,
+            count: row.get(3)?,
+        })
+    })
+    .await
 }
 
 async fn fold(batch: &mut Batch, params: &FoldCounts) -> Result<bool, Fault> {

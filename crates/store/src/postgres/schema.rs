@@ -17,15 +17,18 @@ struct Migration {
     oldest: i64,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    parts: &[
-        include_str!("schema/001_jobs.sql"),
-        include_str!("schema/001_dead.sql"),
-        include_str!("schema/001_rest.sql"),
-        include_str!("schema/001_serve.sql"),
-    ],
-    oldest: 1,
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        parts: &[
+            include_str!("schema/001_jobs.sql"),
+            include_str!("schema/001_dead.sql"),
+            include_str!("schema/001_rest.sql"),
+            include_str!("schema/001_serve.sql"),
+        ],
+        oldest: 1,
+    },
+    Migration { parts: &[include_str!("schema/002_serving.sql")], oldest: 1 },
+];
 
 /// The oldest server that is understood.
 const SERVER_MIN: i64 = 13;

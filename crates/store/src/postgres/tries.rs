@@ -1,7 +1,7 @@
 //! Tries: rows of their own, that no letter, ledger or breaker knows of.
 
 use async_trait::async_trait;
-use redrive_core::ids::{JobId, TryId};
+use redrive_core::ids::{JobId, PipelineName, TryId};
 use redrive_core::time::Timestamp;
 use serde_json::Value;
 
@@ -10,8 +10,12 @@ use super::conditions::Conditions;
 use super::fault::Fault;
 use super::sql::{Conn, args};
 use super::{PostgresStore, rows, run};
-use crate::contract::{ListTried, OpenTry, Page, TriedLetter, TryStore, TryView};
+use crate::contract::{
+    LeaseTried, LetterToTry, ListTried, OpenTry, Page, SettleTried, TriedCount, TriedLease, TriedLetter, TryStore,
+    TryView,
+};
 use crate::error::{Result, StoreError};
+use crate::lists;
 
 #[async_trait]
 impl TryStore for PostgresStore {
@@ -21,6 +25,26 @@ impl TryStore for PostgresStore {
 
     async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<()> {
         self.write((id, letters), run!(note)).await
+    }
+
+    async fn add_to_try(&self, id: TryId, letters: Vec<LetterToTry>) -> Result<()> {
+        self.write((id, letters), run!(add)).await
+    }
+
+    async fn lease_tried(&self, params: LeaseTried) -> Result<Vec<JobId>> {
+        self.write(params, run!(lease)).await
+    }
+
+    async fn extend_tried(&self, leases: Vec<TriedLease>, until: Timestamp) -> Result<Vec<bool>> {
+        self.write((leases, until), run!(extend)).await
+    }
+
+    async fn settle_tried(&self, settled: Vec<SettleTried>) -> Result<Vec<bool>> {
+        self.write(settled, run!(settle)).await
+    }
+
+    async fn count_tried(&self, id: TryId) -> Result<Vec<TriedCount>> {
+        self.read(id, run!(count)).await
     }
 
     async fn end_try(&self, id: TryId, outcome: Value, now: Timestamp) -> Result<()> {
@@ -64,13 +88,88 @@ pub(super) async fn row(conn: &Conn, id: TryId) -> Result<Option<i64>, Fault> {
 async fn note(batch: &mut Batch, (id, letters): &(TryId, Vec<TriedLetter>)) -> Result<(), Fault> {
     let Some(row) = row(batch.conn(), *id).await? else { return Ok(()) };
     for letter in letters {
-        let TriedLetter { id, attempts, recovered, key, message } = letter;
-        let sql = "INSERT INTO try_letter (try, job, attempts, recovered, key, message) VALUES ($1, $2, $3, $4, $5, $6)
-                   ON CONFLICT (try, job) DO UPDATE SET attempts = excluded.attempts, recovered = excluded.recovered,
-                       key = excluded.key, message = excluded.message";
-        batch.conn().execute(sql, args![row, id, attempts, recovered, key, message]).await?;
+        let TriedLetter { id, attempts, recovered, key, message, details } = letter;
+        let sql =
+            "INSERT INTO try_letter (try, job, attempts, recovered, key, message, details) VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (try, job) DO UPDATE SET attempts = excluded.attempts, recovered = excluded.recovered,
+                 key = excluded.key, message = excluded.message, details = excluded.details, state = 'tried'";
+        let details = lists::tried_details(details)?;
+        batch.conn().execute(sql, args![row, id, attempts, recovered, key, message, details]).await?;
     }
     Ok(())
+}
+
+async fn add(batch: &mut Batch, (id, letters): &(TryId, Vec<LetterToTry>)) -> Result<(), Fault> {
+    let Some(row) = row(batch.conn(), *id).await? else { return Ok(()) };
+    for LetterToTry { id, attempts, pipeline, group } in letters {
+        let sql = "INSERT INTO try_letter (try, job, attempts, recovered, state, pipeline, part)
+                   VALUES ($1, $2, $3, false, 'waiting', $4, $5) ON CONFLICT DO NOTHING";
+        batch.conn().execute(sql, args![row, id, attempts, pipeline.as_str(), group]).await?;
+    }
+    Ok(())
+}
+
+async fn lease(batch: &mut Batch, params: &LeaseTried) -> Result<Vec<JobId>, Fault> {
+    let open = "SELECT id FROM try WHERE uuid = $1 AND finished_at IS NULL";
+    let open: Option<i64> = batch.conn().query_opt(open, args![params.id], |row| row.get(0)).await?;
+    let Some(row) = open else { return Ok(Vec::new()) };
+    let had = "SELECT job FROM try_letter WHERE try = $1 AND token = $2 AND state = 'leased'";
+    let had = batch.conn().query(had, args![row, params.token], |row| rows::job_id(row, 0)).await?;
+    if !had.is_empty() {
+        return Ok(had);
+    }
+    let names: Vec<&str> = params.pipelines.iter().map(PipelineName::as_str).collect();
+    let sql = "UPDATE try_letter SET state = 'leased', token = $2, until = $3
+               WHERE (try, job) IN (
+                  SELECT try, job FROM try_letter
+                  WHERE try = $1 AND state <> 'tried' AND (state = 'waiting' OR until <= $4)
+                    AND pipeline IN (SELECT jsonb_array_elements_text($5::text::jsonb)) AND ($6::text IS NULL OR part = $6)
+                  ORDER BY job LIMIT $7)
+               RETURNING job";
+    let names = serde_json::to_string(&names)?;
+    let asked = args![row, params.token, params.until, params.now, names, params.group, params.limit];
+    batch.conn().query(sql, asked, |row| rows::job_id(row, 0)).await
+}
+
+async fn extend(batch: &mut Batch, (leases, until): &(Vec<TriedLease>, Timestamp)) -> Result<Vec<bool>, Fault> {
+    let mut held = Vec::with_capacity(leases.len());
+    for TriedLease { id, job, token } in leases {
+        let sql = "UPDATE try_letter SET until = $4 WHERE try = (SELECT id FROM try WHERE uuid = $1) AND job = $2
+                   AND token = $3 AND state = 'leased'";
+        held.push(batch.conn().execute(sql, args![id, job, token, until]).await? == 1);
+    }
+    Ok(held)
+}
+
+async fn settle(batch: &mut Batch, settled: &Vec<SettleTried>) -> Result<Vec<bool>, Fault> {
+    let mut held = Vec::with_capacity(settled.len());
+    for SettleTried { lease: TriedLease { id, job, token }, verdict } in settled {
+        let changed = match verdict {
+            None => {
+                let sql = "UPDATE try_letter SET state = 'waiting', until = NULL
+                           WHERE try = (SELECT id FROM try WHERE uuid = $1) AND job = $2 AND token = $3 AND state <> 'tried'";
+                batch.conn().execute(sql, args![id, job, token]).await?
+            }
+            Some(TriedLetter { recovered, key, message, details, .. }) => {
+                let sql = "UPDATE try_letter SET state = 'tried', until = NULL, recovered = $4, key = $5, message = $6, details = $7
+                           WHERE try = (SELECT id FROM try WHERE uuid = $1) AND job = $2 AND token = $3
+                             AND (state = 'leased' OR state = 'tried' AND recovered = $4)";
+                let details = lists::tried_details(details)?;
+                batch.conn().execute(sql, args![id, job, token, recovered, key, message, details]).await?
+            }
+        };
+        held.push(changed == 1);
+    }
+    Ok(held)
+}
+
+async fn count(conn: &Conn, id: &TryId) -> Result<Vec<TriedCount>, Fault> {
+    let sql = "SELECT l.pipeline, l.part, count(*) FILTER (WHERE l.state = 'waiting'),
+                      count(*) FILTER (WHERE l.state = 'leased'), count(*) FILTER (WHERE l.state = 'tried'),
+                      count(*) FILTER (WHERE l.state = 'tried' AND l.recovered)
+               FROM try t JOIN try_letter l ON l.try = t.id WHERE t.uuid = $1 GROUP BY l.pipeline, l.part
+               ORDER BY l.pipeline NULLS FIRST, l.part NULLS FIRST";
+    conn.query(sql, args![id], |row| rows::tried_count(row)).await
 }
 
 async fn end(batch: &mut Batch, (id, outcome, now): &(TryId, Value, Timestamp)) -> Result<(), Fault> {
@@ -89,23 +188,14 @@ async fn letters(conn: &Conn, params: &ListTried) -> Result<Page<TriedLetter>, F
     let Some(row) = row(conn, params.id).await? else { return Ok(Page { items: Vec::new(), next: None }) };
     let mut conditions = Conditions::default();
     conditions.equal("try", Some(row));
+    conditions.equal("state", Some("tried".to_owned()));
     if let Some(cursor) = &params.cursor {
         let after: JobId = cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.clone()))?;
         conditions.more_than("job", Some(after));
     }
     let limit = params.limit.saturating_add(1);
-    let sql = format!(
-        "SELECT job, attempts, recovered, key, message FROM try_letter {conditions} ORDER BY job LIMIT {limit}"
-    );
-    let found = conn.query(&sql, conditions.values(), |row| {
-        Ok(TriedLetter {
-            id: rows::job_id(row, 0)?,
-            attempts: row.get(1)?,
-            recovered: row.get(2)?,
-            key: row.get(3)?,
-            message: row.get(4)?,
-        })
-    });
+    let sql = format!("SELECT {} FROM try_letter {conditions} ORDER BY job LIMIT {limit}", rows::TRIED_COLUMNS);
+    let found = conn.query(&sql, conditions.values(), |row| rows::tried_letter(row));
     Ok(Page::cut(found.await?, params.limit, |letter| letter.id.to_string()))
 }
 

@@ -8,13 +8,17 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::leader;
 use super::rows::{self, RowResult};
-use crate::contract::{CountEvents, CountStore, EventCount, FoldCounts, Span};
+use crate::contract::{CountEvents, CountStore, EventCount, EventTotal, FoldCounts, Span};
 use crate::error::Result;
 
 #[async_trait]
 impl CountStore for SqliteStore {
     async fn counts(&self, params: CountEvents) -> Result<Vec<EventCount>> {
         self.read(move |conn| counts(conn, params)).await
+    }
+
+    async fn event_totals(&self) -> Result<Vec<EventTotal>> {
+        self.read(totals).await
     }
 
     async fn fold_counts(&self, params: FoldCounts) -> Result<bool> {
@@ -49,6 +53,24 @@ fn counts(conn: &Connection, params: CountEvents) -> Result<Vec<EventCount>, Fau
             event: rows::parsed(row, 2)?,
             reason: rows::parsed_opt(row, 3)?,
             count: row.get(4)?,
+        })
+    })?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+fn totals(conn: &Connection) -> Result<Vec<EventTotal>, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT p.name, c.event, nullif(c.reason, ''), sum(c.count)
+         FROM (SELECT pipeline, event, reason, count FROM event_total
+               UNION ALL SELECT pipeline, event, reason, count FROM minutely) c
+         JOIN pipeline p ON p.id = c.pipeline GROUP BY p.name, c.event, c.reason ORDER BY p.name, c.event, c.reason",
+    )?;
+    let rows = select.query_map([], |row| {
+        Ok(EventTotal {
+            pipeline: rows::parsed(row, 0)?,
+            event: rows::parsed(row, 1)?,
+            reason: rows::parsed_opt(row, 2)?,
+            count: row.get(3)?,
         })
     })?;
     Ok(rows.collect::<RowResult<_>>()?)

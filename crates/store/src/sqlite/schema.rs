@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/006_seam.sql"),
     include_str!("schema/007_every_day.sql"),
     include_str!("schema/008_serve.sql"),
+    include_str!("schema/009_serving.sql"),
 ];
 
 /// The version that brought causes: letters of older stores are recognised once.

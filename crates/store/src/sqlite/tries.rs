@@ -1,7 +1,7 @@
 //! Tries: rows of their own, that no letter, ledger or breaker knows of.
 
 use async_trait::async_trait;
-use redrive_core::ids::TryId;
+use redrive_core::ids::{JobId, PipelineName, TryId};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
@@ -11,8 +11,12 @@ use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{ListTried, OpenTry, Page, TriedLetter, TryStore, TryView};
+use crate::contract::{
+    LeaseTried, LetterToTry, ListTried, OpenTry, Page, SettleTried, TriedCount, TriedLease, TriedLetter, TryStore,
+    TryView,
+};
 use crate::error::{Result, StoreError};
+use crate::lists;
 
 #[async_trait]
 impl TryStore for SqliteStore {
@@ -22,6 +26,26 @@ impl TryStore for SqliteStore {
 
     async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<()> {
         self.write(move |batch| note(batch, id, &letters)).await
+    }
+
+    async fn add_to_try(&self, id: TryId, letters: Vec<LetterToTry>) -> Result<()> {
+        self.write(move |batch| add(batch, id, &letters)).await
+    }
+
+    async fn lease_tried(&self, params: LeaseTried) -> Result<Vec<JobId>> {
+        self.write(move |batch| lease(batch, &params)).await
+    }
+
+    async fn extend_tried(&self, leases: Vec<TriedLease>, until: Timestamp) -> Result<Vec<bool>> {
+        self.write(move |batch| leases.iter().map(|lease| extend(batch, lease, until)).collect()).await
+    }
+
+    async fn settle_tried(&self, settled: Vec<SettleTried>) -> Result<Vec<bool>> {
+        self.write(move |batch| settled.iter().map(|settled| settle(batch, settled)).collect()).await
+    }
+
+    async fn count_tried(&self, id: TryId) -> Result<Vec<TriedCount>> {
+        self.read(move |conn| count(conn, id)).await
     }
 
     async fn end_try(&self, id: TryId, outcome: Value, now: Timestamp) -> Result<()> {
@@ -80,37 +104,107 @@ pub(super) fn row(conn: &Connection, id: TryId) -> Result<Option<i64>, Fault> {
 fn note(batch: &Batch<'_>, id: TryId, letters: &[TriedLetter]) -> Result<(), Fault> {
     let Some(row) = row(batch.connection(), id)? else { return Ok(()) };
     let mut insert = batch.statement(
-        "INSERT OR REPLACE INTO try_letter (try, job, attempts, recovered, key, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT OR REPLACE INTO try_letter (try, job, attempts, recovered, key, message, details)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for letter in letters {
-        let TriedLetter { id, attempts, recovered, key, message } = letter;
-        insert.execute(params![row, id.as_bytes(), attempts, recovered, key, message])?;
+        let TriedLetter { id, attempts, recovered, key, message, details } = letter;
+        let details = lists::tried_details(details)?;
+        insert.execute(params![row, id.as_bytes(), attempts, recovered, key, message, details])?;
     }
     Ok(())
+}
+
+fn add(batch: &Batch<'_>, id: TryId, letters: &[LetterToTry]) -> Result<(), Fault> {
+    let Some(row) = row(batch.connection(), id)? else { return Ok(()) };
+    let mut insert = batch.statement(
+        "INSERT OR IGNORE INTO try_letter (try, job, attempts, recovered, state, pipeline, part)
+         VALUES (?1, ?2, ?3, 0, 'waiting', ?4, ?5)",
+    )?;
+    for LetterToTry { id, attempts, pipeline, group } in letters {
+        insert.execute(params![row, id.as_bytes(), attempts, pipeline.as_str(), group])?;
+    }
+    Ok(())
+}
+
+fn lease(batch: &Batch<'_>, params: &LeaseTried) -> Result<Vec<JobId>, Fault> {
+    let mut select = batch.statement("SELECT id FROM try WHERE uuid = ?1 AND finished_at IS NULL")?;
+    let open: Option<i64> = select.query_row([params.id.as_bytes()], |row| row.get(0)).optional()?;
+    let Some(row) = open else { return Ok(Vec::new()) };
+    let token = params.token.as_bytes();
+    let mut has = batch.statement("SELECT job FROM try_letter WHERE try = ?1 AND token = ?2 AND state = 'leased'")?;
+    let had = has.query_map(params![row, token], |row| rows::job_id(row, 0))?.collect::<RowResult<Vec<_>>>()?;
+    if !had.is_empty() {
+        return Ok(had);
+    }
+    let names: Vec<&str> = params.pipelines.iter().map(PipelineName::as_str).collect();
+    let mut update = batch.statement(
+        "UPDATE try_letter SET state = 'leased', token = ?2, until = ?3
+         WHERE (try, job) IN (
+            SELECT try, job FROM try_letter
+            WHERE try = ?1 AND state <> 'tried' AND (state = 'waiting' OR until <= ?4)
+              AND pipeline IN (SELECT value FROM json_each(?5)) AND (?6 IS NULL OR part = ?6)
+            ORDER BY job LIMIT ?7)
+         RETURNING job",
+    )?;
+    let (until, now, names) = (params.until.as_millis(), params.now.as_millis(), serde_json::to_string(&names)?);
+    let leased = update
+        .query_map(params![row, token, until, now, names, params.group, params.limit], |row| rows::job_id(row, 0))?;
+    Ok(leased.collect::<RowResult<_>>()?)
+}
+
+fn extend(batch: &Batch<'_>, lease: &TriedLease, until: Timestamp) -> Result<bool, Fault> {
+    let Some(row) = row(batch.connection(), lease.id)? else { return Ok(false) };
+    let mut update = batch.statement(
+        "UPDATE try_letter SET until = ?4 WHERE try = ?1 AND job = ?2 AND token = ?3 AND state = 'leased'",
+    )?;
+    let job = lease.job.as_bytes();
+    Ok(update.execute(params![row, job, lease.token.as_bytes(), until.as_millis()])? == 1)
+}
+
+fn settle(batch: &Batch<'_>, settled: &SettleTried) -> Result<bool, Fault> {
+    let SettleTried { lease, verdict } = settled;
+    let Some(row) = row(batch.connection(), lease.id)? else { return Ok(false) };
+    let (job, token) = (lease.job.as_bytes(), lease.token.as_bytes());
+    let Some(TriedLetter { recovered, key, message, details, .. }) = verdict else {
+        let mut update = batch.statement(
+            "UPDATE try_letter SET state = 'waiting', until = NULL
+             WHERE try = ?1 AND job = ?2 AND token = ?3 AND state <> 'tried'",
+        )?;
+        return Ok(update.execute(params![row, job, token])? == 1);
+    };
+    let mut update = batch.statement(
+        "UPDATE try_letter SET state = 'tried', until = NULL, recovered = ?4, key = ?5, message = ?6, details = ?7
+         WHERE try = ?1 AND job = ?2 AND token = ?3 AND (state = 'leased' OR state = 'tried' AND recovered = ?4)",
+    )?;
+    let details = lists::tried_details(details)?;
+    Ok(update.execute(params![row, job, token, recovered, key, message, details])? == 1)
+}
+
+fn count(conn: &Connection, id: TryId) -> Result<Vec<TriedCount>, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT l.pipeline, l.part, sum(l.state = 'waiting'), sum(l.state = 'leased'), sum(l.state = 'tried'),
+                sum(l.state = 'tried' AND l.recovered)
+         FROM try t JOIN try_letter l ON l.try = t.id WHERE t.uuid = ?1 GROUP BY l.pipeline, l.part
+         ORDER BY l.pipeline, l.part",
+    )?;
+    let counts = select.query_map([id.as_bytes()], |row| rows::tried_count(row))?;
+    Ok(counts.collect::<RowResult<_>>()?)
 }
 
 fn letters(conn: &Connection, params: &ListTried) -> Result<Page<TriedLetter>, Fault> {
     let Some(row) = row(conn, params.id)? else { return Ok(Page { items: Vec::new(), next: None }) };
     let mut conditions = Conditions::default();
     conditions.equal("try", Some(row));
+    conditions.equal("state", Some("tried".to_owned()));
     if let Some(cursor) = &params.cursor {
         let after: redrive_core::ids::JobId = cursor.parse().map_err(|_| StoreError::InvalidCursor(cursor.clone()))?;
         conditions.more_than("job", Some(after.as_bytes().to_vec()));
     }
     let limit = params.limit.saturating_add(1);
-    let sql = format!(
-        "SELECT job, attempts, recovered, key, message FROM try_letter {conditions} ORDER BY job LIMIT {limit}"
-    );
+    let sql = format!("SELECT {} FROM try_letter {conditions} ORDER BY job LIMIT {limit}", rows::TRIED_COLUMNS);
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), |row| {
-        Ok(TriedLetter {
-            id: rows::job_id(row, 0)?,
-            attempts: row.get(1)?,
-            recovered: row.get(2)?,
-            key: row.get(3)?,
-            message: row.get(4)?,
-        })
-    })?;
+    let rows = select.query_map(conditions.values(), |row| rows::tried_letter(row))?;
     Ok(Page::cut(rows.collect::<RowResult<Vec<_>>>()?, params.limit, |letter| letter.id.to_string()))
 }
 

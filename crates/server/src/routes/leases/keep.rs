@@ -1,17 +1,16 @@
 //! `POST /leases/start`, `/leases/renew` and `/leases/progress`
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use redrive_core::ids::WorkerId;
-use redrive_core::jobs::Lease;
+use redrive_core::ids::{PipelineName, WorkerId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::id::LeaseText;
+use super::id::{LeaseText, apart};
 use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Text};
@@ -72,7 +71,8 @@ pub struct Progress {
 }
 
 pub async fn start(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Value>, ApiError> {
-    let leases = mine(&app, &caller, asked.leases).await?;
+    // Whether letters of a try have begun is noted nowhere.
+    let (leases, _) = apart(&mine(&app, &caller, asked.leases).await?);
     app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0).start(leases).await?;
     Ok(Json(json!({})))
 }
@@ -84,9 +84,18 @@ pub async fn renew(State(app): State<App>, caller: Caller, Body(asked): Body<Ask
     }
     let leases = mine(&app, &caller, asked.leases).await?;
     let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
-    let held: HashSet<Lease> = worker.renew(leases.clone(), Duration::from_secs(ttl)).await?.into_iter().collect();
-    let told =
-        |lease: Lease| Kept { lease: LeaseText(lease), result: if held.contains(&lease) { "ok" } else { "lost" } };
+    let ((jobs, tried), ttl) = (apart(&leases), Duration::from_secs(ttl));
+    let mut held: HashSet<LeaseText> = HashSet::new();
+    if !jobs.is_empty() {
+        held.extend(worker.renew(jobs, ttl).await?.into_iter().map(LeaseText::Job));
+    }
+    if !tried.is_empty() {
+        let answers = worker.renew_tried(tried.clone(), ttl).await?;
+        held.extend(
+            tried.into_iter().zip(answers).filter(|(_, holds)| *holds).map(|(lease, _)| LeaseText::Tried(lease)),
+        );
+    }
+    let told = |lease: LeaseText| Kept { lease, result: if held.contains(&lease) { "ok" } else { "lost" } };
     Ok(Json(Answer { leases: leases.into_iter().map(told).collect() }))
 }
 
@@ -95,22 +104,41 @@ pub async fn progress(
     caller: Caller,
     Body(asked): Body<Progress>,
 ) -> Result<Json<Kept>, ApiError> {
-    let leases = mine(&app, &caller, vec![asked.lease]).await?;
-    let lease = leases[0];
+    let told = asked.lease.0;
+    let (leases, _) = apart(&mine(&app, &caller, vec![asked.lease]).await?);
+    let Some(lease) = leases.into_iter().next() else {
+        return Err(ApiError::invalid("lease", "how far a letter got in a try is kept nowhere"));
+    };
     let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
     let holds = worker.note_progress(lease, asked.progress).await?;
-    Ok(Json(Kept { lease: LeaseText(lease), result: if holds { "ok" } else { "lost" } }))
+    Ok(Json(Kept { lease: told, result: if holds { "ok" } else { "lost" } }))
 }
 
 /// The leases of a request, if they are for pipelines of who asks.
-pub async fn mine(app: &App, caller: &Caller, leases: Vec<Text<LeaseText>>) -> Result<Vec<Lease>, ApiError> {
+pub async fn mine(app: &App, caller: &Caller, leases: Vec<Text<LeaseText>>) -> Result<Vec<LeaseText>, ApiError> {
     if leases.len() > LEASES_MAX {
         return Err(ApiError::too_large(format!("{} leases at once: at most {LEASES_MAX}", leases.len())).at("leases"));
     }
-    let leases: Vec<Lease> = leases.into_iter().map(|lease| lease.0.0).collect();
+    let leases: Vec<LeaseText> = leases.into_iter().map(|lease| lease.0).collect();
     if !caller.covers_all() {
-        let held = app.redrive().store().leased(leases.clone()).await?;
-        caller.check_each(held.iter().map(|job| &job.pipeline))?;
+        caller.check_each(pipelines_of(app, &leases).await?.values())?;
     }
     Ok(leases)
+}
+
+/// The pipelines of what leases are of, also of those that no longer hold.
+pub async fn pipelines_of(app: &App, leases: &[LeaseText]) -> Result<HashMap<LeaseText, PipelineName>, ApiError> {
+    let (jobs, tried) = apart(leases);
+    let held = if jobs.is_empty() { Vec::new() } else { app.redrive().store().leased(jobs.clone()).await? };
+    let mut pipelines: HashMap<_, _> = held.into_iter().map(|job| (LeaseText::Job(job.lease), job.pipeline)).collect();
+    let others = jobs.into_iter().map(|lease| (LeaseText::Job(lease), lease.job));
+    let others = others.chain(tried.into_iter().map(|lease| (LeaseText::Tried(lease), lease.job)));
+    for (lease, job) in others {
+        if !pipelines.contains_key(&lease)
+            && let Some(detail) = app.redrive().store().get_job(job).await?
+        {
+            pipelines.insert(lease, detail.job.pipeline);
+        }
+    }
+    Ok(pipelines)
 }

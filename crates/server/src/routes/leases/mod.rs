@@ -1,10 +1,12 @@
 //! Jobs for workers that live elsewhere: leasing them, keeping leases up, settling. A restart of the server loses no lease: all that
 //! is known of one is in the store.
 
+mod evidence;
 mod id;
 mod keep;
 mod lease;
 mod settle;
+mod wanted;
 
 use redrive_core::tokens::Role;
 
@@ -14,9 +16,13 @@ use crate::route::Route;
 pub fn routes() -> Vec<Route> {
     let worker = |route: Route| route.needs(Role::Worker).answered_anew();
     vec![
-        worker(Route::post("/leases", lease::run, "Lease jobs, and letters of replays; waits for some if asked to"))
-            .takes::<lease::Asked>()
-            .gives::<lease::Answer>(),
+        worker(Route::post(
+            "/leases",
+            lease::run,
+            "Lease jobs, letters of replays, or letters of a try; waits for some if asked to",
+        ))
+        .takes::<lease::Asked>()
+        .gives::<lease::Answer>(),
         worker(Route::post("/leases/start", keep::start, "Note that jobs begin to run")).takes::<keep::Asked>(),
         worker(Route::post(
             "/leases/renew",
@@ -31,8 +37,12 @@ pub fn routes() -> Vec<Route> {
             "Note how far an attempt got, for who runs the job next",
         ))
         .takes::<keep::Progress>(),
-        worker(Route::post("/leases/settle", settle::run, "Settle jobs: done, failed, crashed or returned"))
-            .takes::<settle::Asked>()
-            .gives::<settle::Answer>(),
+        worker(Route::post(
+            "/leases/settle",
+            settle::run,
+            "Settle jobs, or say what letters came to in a try: done, failed, crashed, unknown or returned",
+        ))
+        .takes::<settle::Asked>()
+        .gives::<settle::Answer>(),
     ]
 }

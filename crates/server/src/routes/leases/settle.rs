@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use data_encoding::BASE64;
-use redrive::leases::{BroughtBack, BroughtPayload, EndedJob};
-use redrive::vault::Capture;
+use redrive::leases::{BroughtBack, EndedJob, RemoteWorker};
+use redrive::replays::{EndedTry, TryVerdict};
 use redrive::{FailureReport, HandedOn};
-use redrive_core::ids::{PipelineName, WorkerId};
-use redrive_core::jobs::Lease;
-use redrive_core::payloads::Response;
+use redrive_core::ids::{PipelineName, TryId, WorkerId};
 use redrive_core::settlements::Outcome;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::evidence::Evidence;
 use super::id::LeaseText;
+use super::keep::pipelines_of;
 use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Text};
@@ -26,7 +25,7 @@ use crate::error::ApiError;
 /// The most jobs of one request.
 const JOBS_MAX: usize = 1_000;
 
-/// How jobs ended.
+/// How jobs ended, or what letters came to in a try.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SettleJobs)]
@@ -56,6 +55,13 @@ pub struct Ended {
     failure: Option<FailureReport>,
     /// What it worked on, as evidence.
     payload: Option<Evidence>,
+    /// How many items came out of it, where that is told instead of a result.
+    items: Option<u64>,
+    /// One of those, as an example.
+    #[schema(value_type = Option<Object>)]
+    sample: Option<Value>,
+    /// In a try: how many jobs it would hand on; `enqueue` may name some of them, of which 5 are kept.
+    follow: Option<u64>,
     /// Jobs that it hands on, if it is done: each with `input`, and `pipeline` and `key` where they are others.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
@@ -74,27 +80,10 @@ pub enum Verdict {
     Failed,
     /// It took its process down.
     Crashed,
+    /// In a try: it cannot be found out from what is saved; `failure` may say why.
+    Unknown,
     /// Nothing was done: it is queued again, as it was.
     Returned,
-}
-
-/// A raw response, or any bytes.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Evidence {
-    /// Its bytes, as text.
-    text: Option<String>,
-    /// Its bytes, in Base64.
-    base64: Option<String>,
-    /// The HTTP status that it came with.
-    status: Option<u16>,
-    /// The headers that it came with. Secrets are masked.
-    #[serde(default)]
-    headers: Vec<(String, String)>,
-    /// Where it came from.
-    url: Option<String>,
-    /// How long it is said to be, if only the beginning is sent.
-    total_bytes: Option<u64>,
 }
 
 /// What became of jobs, in their order.
@@ -121,96 +110,141 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     if asked.jobs.len() > JOBS_MAX {
         return Err(ApiError::too_large(format!("{} jobs at once: at most {JOBS_MAX}", asked.jobs.len())).at("jobs"));
     }
-    let leases: Vec<Lease> = asked.jobs.iter().map(|ended| ended.lease.0.0).collect();
+    let leases: Vec<LeaseText> = asked.jobs.iter().map(|ended| ended.lease.0).collect();
     let pipelines = pipelines_of(&app, &leases).await?;
     caller.check_each(pipelines.values())?;
     for name in asked.jobs.iter().flat_map(|ended| &ended.enqueue).filter_map(|handed| handed.pipeline.as_ref()) {
         caller.check(name)?;
     }
-    let mut told: HashMap<Lease, Settled> = HashMap::new();
-    let mut by_pipeline: BTreeMap<&PipelineName, Vec<EndedJob>> = BTreeMap::new();
+    let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
+    let mut settling = Settling { app: &app, caller: &caller, worker, told: HashMap::new() };
+    let (mut jobs, mut tried) = (BTreeMap::<_, Vec<EndedJob>>::new(), BTreeMap::<_, Vec<EndedTry>>::new());
     for (at, ended) in asked.jobs.into_iter().enumerate() {
-        let lease = ended.lease.0.0;
-        match pipelines.get(&lease) {
-            Some(name) => by_pipeline.entry(name).or_default().push(ended.brought(at)?),
-            None => drop(told.insert(lease, settled(lease, BroughtBack::Stale))),
+        let lease = ended.lease.0;
+        match (lease, pipelines.get(&lease)) {
+            (_, None) => settling.tell(lease, BroughtBack::Stale),
+            (LeaseText::Job(_), Some(name)) => match settling.brought(ended, at).await? {
+                Ok(ended) => jobs.entry(name).or_default().push(ended),
+                Err(unkept) => settling.tell(lease, unkept),
+            },
+            (LeaseText::Tried(of), Some(name)) => {
+                tried.entry((of.id, name)).or_default().push(EndedTry { lease: of, verdict: ended.tried(at)? });
+            }
         }
     }
-    let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
-    for (name, ended) in by_pipeline {
-        let brought: Vec<Lease> = ended.iter().map(|ended| ended.lease).collect();
-        let answers = worker.settle(&app.pipeline(name)?, ended).await?;
-        told.extend(brought.into_iter().zip(answers).map(|(lease, answer)| (lease, settled(lease, answer))));
-    }
-    let jobs = leases.iter().filter_map(|lease| told.remove(lease)).collect();
+    settling.jobs(jobs).await?;
+    settling.tried(tried).await?;
+    let jobs = leases.iter().filter_map(|lease| settling.told.remove(lease)).collect();
     Ok(Json(Answer { jobs }))
 }
 
-/// The pipelines of the jobs that leases are of, also of those that no longer hold.
-async fn pipelines_of(app: &App, leases: &[Lease]) -> Result<HashMap<Lease, PipelineName>, ApiError> {
-    let held = app.redrive().store().leased(leases.to_vec()).await?;
-    let mut pipelines: HashMap<_, _> = held.into_iter().map(|job| (job.lease, job.pipeline)).collect();
-    for lease in leases {
-        if !pipelines.contains_key(lease)
-            && let Some(detail) = app.redrive().store().get_job(lease.job).await?
-        {
-            pipelines.insert(*lease, detail.job.pipeline);
-        }
+/// Settlements under way.
+struct Settling<'a> {
+    app: &'a App,
+    caller: &'a Caller,
+    worker: RemoteWorker,
+    told: HashMap<LeaseText, Settled>,
+}
+
+impl Settling<'_> {
+    fn tell(&mut self, lease: LeaseText, answer: BroughtBack) {
+        self.told.insert(lease, settled(lease, answer));
     }
-    Ok(pipelines)
-}
 
-fn settled(lease: Lease, answer: BroughtBack) -> Settled {
-    let (result, why) = match answer {
-        BroughtBack::Settled => ("ok", None),
-        BroughtBack::Stale => ("lost", None),
-        BroughtBack::Unkept(why) => ("unkept", Some(why)),
-    };
-    Settled { lease: LeaseText(lease), result, why }
-}
+    async fn jobs(&mut self, jobs: BTreeMap<&PipelineName, Vec<EndedJob>>) -> Result<(), ApiError> {
+        for (name, ended) in jobs {
+            let brought: Vec<_> = ended.iter().map(|ended| LeaseText::Job(ended.lease)).collect();
+            let answers = self.worker.settle(&self.app.pipeline(name)?, ended).await?;
+            brought.into_iter().zip(answers).for_each(|(lease, answer)| self.tell(lease, answer));
+        }
+        Ok(())
+    }
 
-impl Ended {
-    fn brought(self, at: usize) -> Result<EndedJob, ApiError> {
-        let Self { lease, verdict, result, failure, payload, enqueue, duration_ms } = self;
+    async fn tried(&mut self, tried: BTreeMap<(TryId, &PipelineName), Vec<EndedTry>>) -> Result<(), ApiError> {
+        for ((id, name), ended) in tried {
+            let brought: Vec<_> = ended.iter().map(|ended| LeaseText::Tried(ended.lease)).collect();
+            let answers = self.worker.settle_tried(id, &self.app.pipeline(name)?, ended).await?;
+            let answer = |held: bool| if held { BroughtBack::Settled } else { BroughtBack::Stale };
+            brought.into_iter().zip(answers).for_each(|(lease, held)| self.tell(lease, answer(held)));
+        }
+        Ok(())
+    }
+
+    /// A job as it is brought back, unless what is to be kept of it is not there.
+    async fn brought(&self, ended: Ended, at: usize) -> Result<Result<EndedJob, BroughtBack>, ApiError> {
         let wrong = |field: &str, why: &str| ApiError::invalid(format!("jobs[{at}].{field}"), why);
-        let failed = matches!(verdict, Verdict::Failed | Verdict::Crashed);
-        if failed != failure.is_some() {
-            let why = if failed { "say what went wrong" } else { "only what failed has a failure" };
-            return Err(wrong("failure", why));
-        }
-        if verdict != Verdict::Done && (result.is_some() || !enqueue.is_empty()) {
-            return Err(wrong("result", "only what is done has a result, or hands on"));
-        }
+        ended.check(&wrong)?;
+        let Ended { lease, verdict, result, failure, payload, items, sample, enqueue, duration_ms, .. } = ended;
+        let LeaseText::Job(lease) = lease.0 else { return Err(wrong("lease", "it is of a letter in a try")) };
         let outcome = match (verdict, failure) {
+            (Verdict::Unknown, _) => return Err(wrong("verdict", "only of a letter in a try it may not be known")),
             (Verdict::Failed, Some(report)) => Outcome::Failed(report),
             (Verdict::Crashed, Some(report)) => Outcome::Crashed(report),
             (Verdict::Done, _) => Outcome::Done,
             _ => Outcome::Returned,
         };
-        let payload = payload.map(|payload| payload.brought(&|why| wrong("payload", why))).transpose()?;
+        let payload = match payload {
+            None => None,
+            Some(payload) => match payload.brought(self.app, self.caller, &|why| wrong("payload", why)).await? {
+                Some(payload) => Some(payload),
+                None => return Ok(Err(BroughtBack::Unkept("its payload was not uploaded: send it first".to_owned()))),
+            },
+        };
+        let result = result.or_else(|| counted(items, sample));
         let duration = duration_ms.map(Duration::from_millis);
-        Ok(EndedJob { lease: lease.0.0, outcome, result, handed_on: enqueue, payload, duration })
+        Ok(Ok(EndedJob { lease, outcome, result, handed_on: enqueue, payload, duration }))
     }
 }
 
-impl Evidence {
-    fn brought(self, wrong: &dyn Fn(&str) -> ApiError) -> Result<BroughtPayload, ApiError> {
-        let bytes = match (self.text, self.base64) {
-            (Some(text), None) => text.into_bytes(),
-            (None, Some(text)) => BASE64.decode(text.as_bytes()).map_err(|error| wrong(&error.to_string()))?,
-            _ => return Err(wrong("expected text or base64")),
-        };
-        // It came in a body, which has an end.
-        let written = Capture::begin(u64::MAX).and_then(|mut capture| capture.write(&bytes).map(|()| capture));
-        let capture = written.map_err(|error| {
-            tracing::warn!(%error, "a payload cannot be kept");
-            ApiError::new(
-                axum::http::StatusCode::SERVICE_UNAVAILABLE,
-                "payload_unkept",
-                "the payload cannot be kept for now",
-            )
-        })?;
-        let response = Response { status: self.status, headers: self.headers, url: self.url, elapsed_ms: None };
-        Ok(BroughtPayload { capture, response, total_bytes: self.total_bytes })
+/// What came out of a job that tells how many items it had, and maybe one of them.
+fn counted(items: Option<u64>, sample: Option<Value>) -> Option<Value> {
+    match (items, sample) {
+        (None | Some(0), None) => None,
+        (items, sample) => Some(json!({ "items": items.unwrap_or(1), "sample": sample })),
+    }
+}
+
+fn settled(lease: LeaseText, answer: BroughtBack) -> Settled {
+    let (result, why) = match answer {
+        BroughtBack::Settled => ("ok", None),
+        BroughtBack::Stale => ("lost", None),
+        BroughtBack::Unkept(why) => ("unkept", Some(why)),
+    };
+    Settled { lease, result, why }
+}
+
+impl Ended {
+    /// Refuses what does not go together.
+    fn check(&self, wrong: &dyn Fn(&str, &str) -> ApiError) -> Result<(), ApiError> {
+        let failed = matches!(self.verdict, Verdict::Failed | Verdict::Crashed);
+        if failed && self.failure.is_none() {
+            return Err(wrong("failure", "say what went wrong"));
+        }
+        if !failed && self.verdict != Verdict::Unknown && self.failure.is_some() {
+            return Err(wrong("failure", "only what failed has a failure"));
+        }
+        let came_out = self.result.is_some() || self.items.is_some() || self.sample.is_some();
+        if self.verdict != Verdict::Done && (came_out || !self.enqueue.is_empty() || self.follow.is_some()) {
+            return Err(wrong("result", "only what is done has a result, or hands on"));
+        }
+        Ok(())
+    }
+
+    /// What a letter came to in a try. What it brings is not kept: nothing is settled.
+    fn tried(self, at: usize) -> Result<TryVerdict, ApiError> {
+        let wrong = |field: &str, why: &str| ApiError::invalid(format!("jobs[{at}].{field}"), why);
+        self.check(&wrong)?;
+        let Self { verdict, result, failure, items, sample, follow, enqueue, .. } = self;
+        Ok(match (verdict, failure) {
+            (Verdict::Done, _) => {
+                TryVerdict::Done { result: result.or_else(|| counted(items, sample)), follow, enqueue }
+            }
+            (Verdict::Returned, _) => TryVerdict::Returned,
+            (Verdict::Unknown, failure) => {
+                let why = failure.map(|failure| failure.message).filter(|why| !why.is_empty());
+                TryVerdict::Unknown(why.unwrap_or_else(|| "it cannot be told from what is saved".to_owned()))
+            }
+            (Verdict::Failed | Verdict::Crashed, failure) => TryVerdict::Failed(Box::new(failure.unwrap_or_default())),
+        })
     }
 }

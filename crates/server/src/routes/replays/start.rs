@@ -30,6 +30,9 @@ pub struct Asked {
     /// From what letters are worked on: `suited` if left out, `saved` (no network) or `refetch`.
     #[schema(value_type = Option<String>)]
     from: Option<ReplayMode>,
+    /// Only what the newest try of these letters recovered, from the saved payloads as it was tried.
+    #[serde(default)]
+    recoverable: bool,
     /// Also those that failed permanently; needs `why`.
     #[serde(default)]
     force: bool,
@@ -97,8 +100,12 @@ impl Asked {
         let found = app.redrive().plan_replay(&selection, &rough).await?;
         caller.check_each(found.pipelines.keys())?;
         let pipelines = concerned(app, &found)?;
-        let wish =
-            wish(&pipelines, self.from, force_why.is_some(), !self.set.is_empty()).map_err(redrive::Error::from)?;
+        let from = if self.recoverable { Some(ReplayMode::Saved) } else { self.from };
+        let mut wish =
+            wish(&pipelines, from, force_why.is_some(), !self.set.is_empty()).map_err(redrive::Error::from)?;
+        if self.recoverable {
+            wish.tried = Some(app.redrive().find_recoverable(&selection, &self.set, &pipelines).await?.id);
+        }
         Ok(NewReplay {
             name: self.name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| describe(&selection)),
             by: caller.actor(),

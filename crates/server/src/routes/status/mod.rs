@@ -1,7 +1,6 @@
 //! Where everything stands, and whether the server is well.
 
 pub mod health;
-pub mod metrics;
 mod show;
 
 use axum::Json;

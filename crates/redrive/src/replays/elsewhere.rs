@@ -1,0 +1,307 @@
+//! Trying letters elsewhere: their saved payloads are handed out to who leases them, and what they came to is noted. Nothing is settled:
+//! no letter, ledger, breaker or worker's row changes.
+//!
+//! As with jobs, nothing is remembered here between two calls. A lease that ran out is given to the next who asks; a try ends when all of
+//! its letters have a verdict, by whoever notices first.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::causes::CauseRules;
+use redrive_core::dead::DeadLetter;
+use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::hand_on::HandedOn;
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, TryId};
+use redrive_core::jobs::{Input, LeasedJob};
+use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, treat};
+use redrive_core::settlements::Outcome;
+use redrive_store::contract::{
+    FindLetters, FoundLetter, LeaseTried, LetterToTry, ListTried, Page, Selection, SettleTried, TriedCount, TriedLease,
+    TriedLetter, TryView,
+};
+use redrive_store::host;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::choose::wish;
+use super::error::ReplayError;
+use super::trial::{NewTry, Refailed, Remaining, Tried, came_to, trial_of};
+use crate::engine::Redrive;
+use crate::error::Error;
+use crate::handler::{self, Success};
+use crate::leases::RemoteWorker;
+use crate::pipeline::Pipeline;
+use crate::worker::run::hand_on;
+
+/// Letters that are read at once.
+const PAGE: u32 = 500;
+
+/// What is said of a letter that went away while it was tried.
+const GONE: &str = "it is no longer dead, or its payload is gone";
+
+/// A try whose letters are leased.
+#[derive(Clone, Debug, Serialize)]
+pub struct OpenedTry {
+    /// What it is known by; none if there is no letter to try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<TryId>,
+    /// Letters that are to be tried.
+    pub letters: u64,
+    /// Letters that were found and left out, and why.
+    pub left_out: BTreeMap<Exclusion, u64>,
+    /// The groups that its letters are of.
+    pub groups: Vec<TriedCount>,
+}
+
+/// A letter in the hands of who tries it.
+#[derive(Clone, Debug)]
+pub struct LetterInTry {
+    /// The right to say what it came to.
+    pub lease: TriedLease,
+    /// What it is to be worked on, as a job that is leased.
+    pub job: LeasedJob,
+    /// The letter.
+    pub letter: DeadLetter,
+}
+
+/// What a letter came to that was tried elsewhere.
+pub struct EndedTry {
+    /// The right to say so.
+    pub lease: TriedLease,
+    /// What it came to.
+    pub verdict: TryVerdict,
+}
+
+/// What a letter came to.
+pub enum TryVerdict {
+    /// It would recover.
+    Done {
+        /// What would come out of it.
+        result: Option<Value>,
+        /// How many jobs it would hand on, where that is more than are named.
+        follow: Option<u64>,
+        /// Jobs that it would hand on.
+        enqueue: Vec<HandedOn>,
+    },
+    /// It would fail again.
+    Failed(Box<FailureReport>),
+    /// That cannot be found out from what is saved.
+    Unknown(String),
+    /// It was not tried: somebody else may.
+    Returned,
+}
+
+impl Redrive {
+    /// Makes a try of letters whose saved payloads are handed out to who leases them. Without a letter to try there is none.
+    pub async fn open_try_elsewhere(&self, pipelines: &[Pipeline], new: NewTry) -> Result<OpenedTry, Error> {
+        let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, !new.edits.is_empty())?;
+        let plan = self.plan_replay(&new.selection, &wish).await?;
+        let left_out = plan.excluded;
+        if plan.included == 0 {
+            return Ok(OpenedTry { id: None, letters: 0, left_out, groups: Vec::new() });
+        }
+        let Some(id) = self.open_try(pipelines, &new).await? else {
+            return Err(Error::Internal("the store cannot be written".to_owned()));
+        };
+        let mut cursor = None;
+        loop {
+            let page = self.find_to_try(&new.selection, cursor).await?;
+            let mut letters = Vec::new();
+            for found in page.items {
+                if let (Ok(_), Some(letter)) = (treat(&found.facts, &wish), found.letter) {
+                    let group = letter.origin.and_then(|origin| origin.group);
+                    let (id, attempts, pipeline) = (letter.id, letter.attempts, letter.pipeline);
+                    letters.push(LetterToTry { id, attempts, pipeline, group });
+                }
+            }
+            self.store.add_to_try(id, letters).await?;
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let groups = self.store.count_tried(id).await?;
+        let letters = groups.iter().map(|group| group.waiting + group.leased + group.tried).sum();
+        Ok(OpenedTry { id: Some(id), letters, left_out, groups })
+    }
+
+    async fn find_to_try(&self, selection: &Selection, cursor: Option<String>) -> Result<Page<FoundLetter>, Error> {
+        let params = FindLetters {
+            selection: selection.clone(),
+            opened: None,
+            tried: None,
+            host: host().to_owned(),
+            whole: true,
+            limit: PAGE.max(u32::try_from(selection.ids.len()).unwrap_or(PAGE)),
+            cursor,
+        };
+        Ok(self.store.find_letters(params).await?)
+    }
+
+    /// A try that was made, and where its letters are. One that nobody knows any more is refused.
+    pub async fn try_by_id(&self, id: TryId) -> Result<(TryView, Vec<TriedCount>), Error> {
+        let known = self.list_tries().await?.into_iter().find(|kept| kept.id == id);
+        let kept = known.ok_or(ReplayError::NoSuchTry(id))?;
+        Ok((kept, self.store.count_tried(id).await?))
+    }
+
+    /// Ends a try all of whose letters have a verdict, with what came of it. Says whether it is over.
+    pub async fn end_try_if_over(&self, id: TryId) -> Result<bool, Error> {
+        let (kept, groups) = self.try_by_id(id).await?;
+        if kept.finished_at.is_some() {
+            return Ok(true);
+        }
+        if groups.iter().any(|group| group.waiting + group.leased > 0) {
+            return Ok(false);
+        }
+        let tried = self.summary(id).await?;
+        let outcome = serde_json::to_value(&tried).map_err(|error| Error::Internal(error.to_string()))?;
+        self.store.end_try(id, outcome, self.now()).await?;
+        Ok(true)
+    }
+
+    /// What came of a try so far: how many would recover, and for what the others would still fail.
+    async fn summary(&self, id: TryId) -> Result<Tried, Error> {
+        let (mut tried, mut groups) = (Tried { id: Some(id), ..Tried::default() }, HashMap::<String, Remaining>::new());
+        let mut cursor = None;
+        loop {
+            let page = self.store.list_tried(ListTried { id, limit: PAGE, cursor }).await?;
+            for letter in page.items {
+                tried.tried += 1;
+                tried.recovered += u64::from(letter.recovered);
+                tried.unknown += u64::from(letter.details.unknown);
+                tried.follow += letter.details.follow;
+                if let Some(key) = letter.key.clone() {
+                    groups.entry(key).and_modify(|known| known.letters += 1).or_insert_with(|| remaining(letter));
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        self.recognised(tried, groups).await
+    }
+}
+
+/// What would remain of a letter that failed in a try.
+fn remaining(letter: TriedLetter) -> Remaining {
+    let TriedDetails { reason, code, title, .. } = letter.details;
+    let message = letter.message.unwrap_or_default();
+    let reason = reason.unwrap_or(Reason::HandlerError);
+    let title = title.unwrap_or_else(|| message.clone());
+    Remaining { letters: 1, reason, code, title, cause: None, example: letter.id, message }
+}
+
+impl RemoteWorker {
+    /// Leases letters of a try for so long, each with its saved payload. Letters that are no longer dead have no verdict: that is noted.
+    pub async fn lease_tried(
+        &self,
+        id: TryId,
+        (pipelines, group): (&[PipelineName], Option<&str>),
+        limit: u32,
+        ttl: Duration,
+    ) -> Result<Vec<LetterInTry>, Error> {
+        let redrive = self.redrive();
+        let (kept, _) = redrive.try_by_id(id).await?;
+        let now = redrive.now();
+        let token = LeaseToken::new(now, redrive.chance.secret_bits());
+        let (pipelines, group) = (pipelines.to_vec(), group.map(str::to_owned));
+        let params = LeaseTried { id, pipelines, group, token, limit, until: now + ttl, now };
+        let leased = redrive.store.lease_tried(params).await?;
+        if leased.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lease = |job| TriedLease { id, job, token };
+        let selection = Selection { ids: leased.clone(), ..Selection::default() };
+        let found = redrive.find_to_try(&selection, None).await?.items;
+        let mut found: HashMap<JobId, _> = found.into_iter().map(|found| (found.id, found)).collect();
+        let (mut letters, mut gone) = (Vec::new(), Vec::new());
+        for job in leased {
+            let letter = found.remove(&job).and_then(|found| found.letter);
+            let trial = letter.and_then(|letter| Some((trial_of(&letter, &kept.edits, now)?, letter)));
+            match trial {
+                Some((trial, letter)) => letters.push(LetterInTry { lease: lease(job), job: trial, letter }),
+                None => gone.push(SettleTried { lease: lease(job), verdict: Some(unknown(job, GONE)) }),
+            }
+        }
+        if !gone.is_empty() {
+            redrive.store.settle_tried(gone).await?;
+        }
+        Ok(letters)
+    }
+
+    /// Extends leases of letters of tries for so long from now; says which of them hold, in their order.
+    pub async fn renew_tried(&self, leases: Vec<TriedLease>, ttl: Duration) -> Result<Vec<bool>, Error> {
+        let until = self.redrive().now() + ttl;
+        Ok(self.redrive().store.extend_tried(leases, until).await?)
+    }
+
+    /// Notes what letters of a pipeline came to in a try; says which leases held, in their order. If they were the last, the try ends.
+    pub async fn settle_tried(&self, id: TryId, pipeline: &Pipeline, ended: Vec<EndedTry>) -> Result<Vec<bool>, Error> {
+        let redrive = self.redrive();
+        let (kept, _) = redrive.try_by_id(id).await?;
+        let ids = ended.iter().map(|ended| ended.lease.job).collect();
+        let found = redrive.find_to_try(&Selection { ids, ..Selection::default() }, None).await?.items;
+        let found: HashMap<JobId, _> = found.into_iter().map(|found| (found.id, found)).collect();
+        let judging = Judging { worker: self, pipeline, edits: &kept.edits, rules: redrive.known_rules().await };
+        let settle = |EndedTry { lease, verdict }: EndedTry| {
+            let letter = found.get(&lease.job).and_then(|found| found.letter.as_ref());
+            SettleTried { lease, verdict: judging.judge(lease.job, letter, verdict) }
+        };
+        let held = redrive.store.settle_tried(ended.into_iter().map(settle).collect()).await?;
+        redrive.end_try_if_over(id).await?;
+        Ok(held)
+    }
+}
+
+/// What is needed to say what a letter came to: a failure is classified and recognised as one of a job would be.
+struct Judging<'a> {
+    worker: &'a RemoteWorker,
+    pipeline: &'a Pipeline,
+    edits: &'a Input,
+    rules: Arc<CauseRules>,
+}
+
+impl Judging<'_> {
+    /// What is kept of a verdict; nothing if the letter is to be tried by somebody else.
+    fn judge(&self, id: JobId, letter: Option<&DeadLetter>, verdict: TryVerdict) -> Option<TriedLetter> {
+        let (outcome, success, details) = match verdict {
+            TryVerdict::Returned => return None,
+            TryVerdict::Unknown(why) => return Some(unknown(id, &why)),
+            TryVerdict::Failed(mut report) => {
+                handler::mask(&mut report, &self.pipeline.handler.secrets().cloned().unwrap_or_default());
+                (Outcome::Failed(*report), None, TriedDetails::default())
+            }
+            TryVerdict::Done { result, follow, enqueue } => {
+                let samples = enqueue.iter().filter_map(|job| serde_json::to_value(job).ok()).collect();
+                let success = Success { result: result.unwrap_or_default(), handed_on: enqueue };
+                (Outcome::Done, Some(success), TriedDetails::following(follow, samples))
+            }
+        };
+        let Some(job) = letter.and_then(|letter| self.trial_of(letter)) else { return Some(unknown(id, GONE)) };
+        let redrive = self.worker.redrive();
+        let (outcome, _, _) = hand_on(self.pipeline, &job, (outcome, success), redrive.now());
+        let attempts = job.tally.attempts;
+        Some(match came_to(redrive, self.pipeline, &job, (outcome, self.worker.id())) {
+            None => TriedLetter { id, attempts, recovered: true, key: None, message: None, details },
+            Some(Refailed { key, target, remaining }) => {
+                let key = self.rules.resolve(&key, target.as_deref(), &remaining.message).to_owned();
+                let Remaining { reason, code, title, message, .. } = remaining;
+                let details = TriedDetails { reason: Some(reason), code, title: Some(title), ..details };
+                TriedLetter { id, attempts, recovered: false, key: Some(key), message: Some(message), details }
+            }
+        })
+    }
+
+    fn trial_of(&self, letter: &DeadLetter) -> Option<LeasedJob> {
+        trial_of(letter, self.edits, self.worker.redrive().now())
+    }
+}
+
+/// A letter of which it cannot be found out what would become.
+fn unknown(id: JobId, why: &str) -> TriedLetter {
+    let details = TriedDetails { unknown: true, ..TriedDetails::default() };
+    TriedLetter { id, attempts: 0, recovered: false, key: None, message: Some(why.to_owned()), details }
+}

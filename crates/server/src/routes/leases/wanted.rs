@@ -1,0 +1,184 @@
+//! What is wanted of `POST /leases`, and finding it: in the queues, in the lanes of replays, or among the letters of a try.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use redrive::contract::{Lane, LeasedJobs, ListReplays};
+use redrive::leases::RemoteWorker;
+use redrive::replays::LetterInTry;
+use redrive_core::ids::{PipelineName, ReplayId, TryId};
+use redrive_core::jobs::LeasedJob;
+use redrive_core::replays::ReplayState;
+use redrive_core::time::Timestamp;
+
+use super::lease::Asked;
+use crate::app::App;
+use crate::error::ApiError;
+
+/// The most jobs of one lease.
+const JOBS_MAX: u32 = 1_000;
+
+/// The longest that is waited for jobs, in seconds.
+const WAIT_SECS_MAX: u64 = 30;
+
+/// How long a lease lasts, in seconds: unless something else is asked for, at least and at most.
+const TTL_SECS: (u64, u64, u64) = (60, 5, 3_600);
+
+/// Open replays that are looked at.
+const REPLAYS_MAX: u32 = 100;
+
+/// The operation whose letters are wanted.
+#[derive(Clone, Copy)]
+enum Operation {
+    Replay(ReplayId),
+    Try(TryId),
+}
+
+/// What is wanted, checked.
+pub struct Wanted {
+    op: Option<Operation>,
+    pipelines: Vec<PipelineName>,
+    group: Option<String>,
+    max: u32,
+    pub wait: Duration,
+    ttl: Duration,
+}
+
+/// What was found.
+pub struct Found {
+    pub jobs: Vec<LeasedJob>,
+    pub tried: Vec<LetterInTry>,
+    pub until: Timestamp,
+    pub next_due: Option<Timestamp>,
+}
+
+impl Found {
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.tried.is_empty()
+    }
+}
+
+impl Wanted {
+    pub async fn of(app: &App, asked: &Asked) -> Result<Self, ApiError> {
+        let within = |field: &'static str, value: u64, least: u64, most: u64| match (least..=most).contains(&value) {
+            true => Ok(value),
+            false => Err(ApiError::invalid(field, format!("{field} is {value}: expected {least} to {most}"))),
+        };
+        if asked.pipelines.is_empty() {
+            return Err(ApiError::invalid("pipelines", "name at least one pipeline"));
+        }
+        let (usual, least, most) = TTL_SECS;
+        let max = within("max", asked.max.unwrap_or(1).into(), 1, JOBS_MAX.into())?;
+        let wait = Duration::from_secs(within("wait", asked.wait.unwrap_or(0), 0, WAIT_SECS_MAX)?);
+        let ttl = Duration::from_secs(within("ttl", asked.ttl.unwrap_or(usual), least, most)?);
+        let op = match &asked.op {
+            Some(id) => Some(operation(app, id.0).await?),
+            None => None,
+        };
+        Ok(Self {
+            op,
+            pipelines: asked.pipelines.clone(),
+            group: asked.group.clone(),
+            max: u32::try_from(max).unwrap_or(JOBS_MAX),
+            wait,
+            ttl,
+        })
+    }
+
+    /// The operation, by its id.
+    pub fn op_id(&self) -> Option<ReplayId> {
+        self.op.map(|op| match op {
+            Operation::Replay(id) => id,
+            Operation::Try(id) => ReplayId::from_bytes(*id.as_bytes()),
+        })
+    }
+
+    /// Leases what there is, lane by lane, until it is enough.
+    pub async fn lease(&self, app: &App, worker: &RemoteWorker) -> Result<Found, ApiError> {
+        let until = app.redrive().now() + self.ttl;
+        let mut found = Found { jobs: Vec::new(), tried: Vec::new(), until, next_due: None };
+        if let Some(Operation::Try(id)) = self.op {
+            let whose = (self.pipelines.as_slice(), self.group.as_deref());
+            found.tried = worker.lease_tried(id, whose, self.max, self.ttl).await?;
+            return Ok(found);
+        }
+        let replays = self.replays(app).await?;
+        for name in &self.pipelines {
+            let pipeline = app.pipeline(name)?;
+            let queue = self.op.is_none().then_some(Lane::Queue);
+            let of_replays = replays.iter().filter(|(_, pipelines)| pipelines.contains(name));
+            for lane in queue.into_iter().chain(of_replays.map(|(id, _)| Lane::Replay(*id))) {
+                let room = self.max - u32::try_from(found.jobs.len()).unwrap_or(self.max).min(self.max);
+                if room == 0 {
+                    return Ok(found);
+                }
+                let LeasedJobs { jobs, next_due, .. } = worker.lease(&pipeline, lane, room, self.ttl).await?;
+                found.jobs.extend(jobs);
+                found.next_due = [found.next_due, next_due].into_iter().flatten().min();
+            }
+        }
+        Ok(found)
+    }
+
+    /// The replays whose letters may be leased.
+    async fn replays(&self, app: &App) -> Result<Vec<(ReplayId, BTreeSet<PipelineName>)>, ApiError> {
+        let params = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None };
+        let open = app.redrive().store().list_replays(params).await?.items;
+        let wanted = open.into_iter().filter(|replay| self.op_id().is_none_or(|id| id == replay.id));
+        Ok(wanted.map(|replay| (replay.id, replay.pipelines)).collect())
+    }
+
+    /// Whether an operation is asked for, and nothing of it is open any more.
+    pub async fn is_over(&self, app: &App) -> Result<bool, ApiError> {
+        Ok(self.op.is_some() && self.standing(app).await?.0 == 0)
+    }
+
+    /// How much is open, and whether it rests.
+    pub async fn standing(&self, app: &App) -> Result<(u64, bool), ApiError> {
+        let names = &self.pipelines;
+        let store = app.redrive().store();
+        if let Some(Operation::Try(id)) = self.op {
+            let open = match app.redrive().end_try_if_over(id).await? {
+                true => 0,
+                false => self.open_in_try(app, id).await?,
+            };
+            return Ok((open, false));
+        }
+        let pauses = store.pauses().await?;
+        let paused = names.iter().any(|name| pauses.contains_key(name));
+        if let Some(Operation::Replay(id)) = self.op {
+            let replay = store.get_replay(id).await?.ok_or_else(|| no_operation(id))?;
+            let open = if replay.is_open() { replay.progress.pending + replay.progress.running } else { 0 };
+            return Ok((open, paused || replay.state == ReplayState::Paused));
+        }
+        let ledgers = store.ledgers().await?;
+        let open: i64 = names.iter().filter_map(|name| ledgers.get(name)).map(|ledger| ledger.open()).sum();
+        Ok((u64::try_from(open).unwrap_or(0), paused))
+    }
+
+    /// Letters of a try that are of these pipelines, and of the group, and have no verdict yet.
+    async fn open_in_try(&self, app: &App, id: TryId) -> Result<u64, ApiError> {
+        let counts = app.redrive().store().count_tried(id).await?;
+        let mine = counts.iter().filter(|count| {
+            let named = count.pipeline.as_ref().is_some_and(|name| self.pipelines.contains(name));
+            named && (self.group.is_none() || self.group == count.group)
+        });
+        Ok(mine.map(|count| count.waiting + count.leased).sum())
+    }
+}
+
+/// Which operation an id is of.
+async fn operation(app: &App, id: ReplayId) -> Result<Operation, ApiError> {
+    if app.redrive().store().get_replay(id).await?.is_some() {
+        return Ok(Operation::Replay(id));
+    }
+    let tried = TryId::from_bytes(*id.as_bytes());
+    match app.redrive().list_tries().await?.iter().any(|kept| kept.id == tried) {
+        true => Ok(Operation::Try(tried)),
+        false => Err(no_operation(id)),
+    }
+}
+
+fn no_operation(id: ReplayId) -> ApiError {
+    ApiError::missing(format!("no replay and no try {id}")).at("op")
+}

@@ -1,0 +1,31 @@
+//! Tries: what letters would come to, found out by workers elsewhere from their saved payloads. Nothing is settled.
+
+mod list;
+mod start;
+
+use redrive_core::tokens::Role;
+
+use crate::route::Route;
+
+/// Its routes.
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/tries", list::run, "List the tries of the last 24 hours, newest first").lists(),
+        Route::get("/tries/{id}", list::show, "Show a try: how far it is, and what would still fail"),
+        Route::get(
+            "/tries/{id}/letters",
+            list::letters,
+            "List the letters of a try that have a verdict, and what they came to",
+        )
+        .query::<list::Asked>()
+        .lists(),
+        Route::post(
+            "/tries",
+            start::run,
+            "Have letters tried by who leases them, from their saved payloads; nothing is settled",
+        )
+        .needs(Role::Worker)
+        .takes::<start::Asked>()
+        .with_status(201),
+    ]
+}

@@ -1,0 +1,61 @@
+//! `POST /tries`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use redrive::replays::{NewTry, OpenedTry};
+use redrive_core::jobs::Input;
+use redrive_core::replays::{ReplayMode, Wish};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::super::letters::filter::Letters;
+use crate::access::Caller;
+use crate::app::App;
+use crate::asked::Body;
+use crate::error::ApiError;
+
+/// Which letters.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = StartTry)]
+pub struct Asked {
+    /// Which letters.
+    letters: Letters,
+    /// Also those that failed permanently.
+    #[serde(default)]
+    force: bool,
+    /// Fields that are changed in each input.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    set: Input,
+}
+
+/// A try that was begun.
+#[derive(Debug, Serialize)]
+pub struct Started {
+    /// The try: `id`, `letters`, `left_out`, `groups`. There is no `id` if no letter can be tried.
+    #[serde(flatten)]
+    opened: OpenedTry,
+    /// What letters are worked on from.
+    from: ReplayMode,
+}
+
+pub async fn run(
+    State(app): State<App>,
+    caller: Caller,
+    Body(asked): Body<Asked>,
+) -> Result<(StatusCode, Json<Started>), ApiError> {
+    let selection = asked.letters.selection(&app, &caller).await?;
+    let rough = Wish { force: asked.force, ..Wish::of(ReplayMode::Suited) };
+    let found = app.redrive().plan_replay(&selection, &rough).await?;
+    caller.check_each(found.pipelines.keys())?;
+    if found.matched == 0 {
+        return Err(ApiError::missing("no dead letters are like that").at("letters"));
+    }
+    let pipelines: Vec<_> = found.pipelines.keys().map(|name| app.pipeline(name)).collect::<Result<_, _>>()?;
+    let new = NewTry { by: caller.actor(), selection, force: asked.force, edits: asked.set };
+    let opened = app.redrive().open_try_elsewhere(&pipelines, new).await?;
+    let status = if opened.id.is_some() { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(Started { opened, from: ReplayMode::Saved })))
+}

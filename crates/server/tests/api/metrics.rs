@@ -1,0 +1,178 @@
+//! The numbers that monitoring reads: that Prometheus takes the page, that counters only grow, that what names them is right.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use redrive_core::tokens::Role;
+use redrive_server::FAMILIES;
+use serde_json::{Value, json};
+
+use crate::running::Running;
+
+async fn page(server: &Running) -> String {
+    let answer = server.get("~/metrics").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/plain; version=0.0.4; charset=utf-8")));
+    String::from_utf8(answer.body).expect("text")
+}
+
+/// The value of a series.
+fn value(page: &str, series: &str) -> Option<f64> {
+    page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+fn promtool(arguments: &[&str], input: &str) -> String {
+    let mut command = Command::new("promtool");
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child =
+        command.spawn().unwrap_or_else(|error| panic!("promtool, of the package prometheus, is needed: {error}"));
+    child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("written");
+    let output = child.wait_with_output().expect("waited");
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{input}");
+    said
+}
+
+/// Work of every kind: done, dead, retried, recovered, failed again, discarded.
+async fn work(server: &Running) {
+    server.enqueue("shop", (0..4).map(|n| json!({ "n": n, "url": "https://shop.example/" }))).await;
+    let leased = server.post("/leases", json!({ "pipelines": ["shop"], "max": 4 })).await.ok();
+    let of = |n: usize| leased["leases"][n]["lease"].clone();
+    let dead = json!({ "message": "no price", "reason": "schema_validation" });
+    let jobs = json!([
+        { "lease": of(0), "verdict": "done" },
+        { "lease": of(1), "verdict": "failed", "failure": dead, "payload": { "text": "<html>" } },
+        { "lease": of(2), "verdict": "failed", "failure": { "message": "reset", "reason": "timeout" } },
+        { "lease": of(3), "verdict": "crashed", "failure": { "message": "SIGSEGV" } },
+    ]);
+    server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": jobs })).await.ok();
+    let letter = server.report("books", json!({ "n": 1 }), "KeyError: title").await;
+    server.post("/letters/discard", json!({ "letters": { "ids": [letter] }, "why": "test" })).await.ok();
+    server.get("/payloads/ffffffff/bytes").await;
+    server.get("/letters?text=hunter2").await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prometheus_takes_the_page_and_counters_only_grow_over_restarts() {
+    let server = Running::start().await;
+    work(&server).await;
+    let first = page(&server).await;
+    assert_eq!(promtool(&["check", "metrics"], &first), "", "nothing to complain of");
+    for (series, least) in [
+        ("redrive_jobs_accepted_total{pipeline=\"shop\"}", 4.0),
+        ("redrive_jobs_done_total{pipeline=\"shop\"}", 1.0),
+        ("redrive_jobs_died_total{pipeline=\"shop\",reason=\"schema_validation\"}", 1.0),
+        ("redrive_attempts_retried_total{pipeline=\"shop\",reason=\"timeout\"}", 1.0),
+        ("redrive_jobs{pipeline=\"shop\",state=\"queued\"}", 2.0),
+        ("redrive_jobs_discarded_total{pipeline=\"books\",reason=\"handler_error\"}", 1.0),
+        ("redrive_ledger_balanced{pipeline=\"shop\"}", 1.0),
+        ("redrive_vault_saves_total{result=\"saved\"}", 1.0),
+        ("redrive_http_requests_total{route=\"/api/v1/leases/settle\",method=\"POST\",status=\"2xx\"}", 1.0),
+        ("redrive_store_call_duration_seconds_count{call=\"settle\"}", 1.0),
+    ] {
+        assert!(value(&first, series).is_some_and(|value| value >= least), "{series}\n{first}");
+    }
+    assert!(value(&first, "redrive_oldest_dead_age_seconds{pipeline=\"shop\"}").is_some(), "{first}");
+    assert!(!first.contains("hunter2") && !first.contains("shop.example"), "nothing of what jobs are about: {first}");
+    let server = server.restart().await;
+    work(&server).await;
+    let second = page(&server).await;
+    let of_store = |name: &str| {
+        let of_process = ["redrive_http", "redrive_store", "redrive_vault", "redrive_access"];
+        name.contains("_total") && !of_process.iter().any(|own| name.starts_with(own))
+    };
+    let counters = first.lines().filter(|line| of_store(line) && !line.starts_with('#'));
+    for line in counters {
+        let (series, before) = line.rsplit_once(' ').expect("a value");
+        let (before, now) = (before.parse::<f64>().expect("a number"), value(&second, series));
+        assert!(now.is_some_and(|now| now >= before), "{series} was {before}, and is {now:?}");
+    }
+    assert_eq!(value(&second, "redrive_jobs_done_total{pipeline=\"shop\"}"), Some(2.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn series_are_bounded_whatever_is_asked_and_reported() {
+    let server = Running::start().await;
+    let letters: Vec<_> = (0..230)
+        .map(
+            |n| json!({ "pipeline": format!("p{n}"), "input": { "n": n }, "target": format!("t{n}"), "message": "no" }),
+        )
+        .collect();
+    server.post("/letters", json!(letters)).await.ok();
+    for n in 0..30 {
+        server.get(&format!("/nothing-{n}")).await;
+        server.get(&format!("/jobs/{n}")).await;
+    }
+    let text = page(&server).await;
+    let mut labels = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let inside = line.split_once('{').and_then(|(_, rest)| rest.rsplit_once('}')).map_or("", |(labels, _)| labels);
+        for (name, value) in inside.split("\",").filter_map(|label| label.split_once("=\"")) {
+            labels.entry(name).or_default().insert(value.trim_end_matches('"'));
+        }
+    }
+    assert_eq!(labels["pipeline"].len(), 200, "of 230");
+    assert_eq!(value(&text, "redrive_pipelines_left_out"), Some(30.0));
+    assert!(labels["route"].len() < 10, "{:?}", labels["route"]);
+    assert!(!text.contains("nothing-") && !text.contains("t17"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_let_near_some_pipelines_reads_numbers_of_no_other() {
+    let server = Running::start().await;
+    server.report("shop", json!({ "n": 1 }), "no").await;
+    server.report("bank", json!({ "n": 1 }), "no").await;
+    server.token("ops", Role::Admin, &[]).await;
+    let limited = server.token("eve", Role::Viewer, &["shop"]).await;
+    let server = server.restart().await;
+    let answer = server.ask_as(Some(&limited), "GET ~/metrics", &[], None).await;
+    let text = String::from_utf8(answer.body).expect("text");
+    assert!(text.contains("pipeline=\"shop\"") && !text.contains("bank"), "{text}");
+    assert_eq!(server.get("~/metrics").await.status, 401);
+}
+
+fn document(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The families that a text names.
+fn named(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let family = |word: &str| {
+        let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end));
+        let is_histogram = |name: &str| FAMILIES.iter().any(|(known, kind, _)| *known == name && *kind == "histogram");
+        base.filter(|base| is_histogram(base)).unwrap_or(word).to_owned()
+    };
+    words.filter(|word| word.starts_with("redrive_")).map(family).collect()
+}
+
+#[test]
+fn the_dashboard_and_the_alert_rules_name_what_there_is() {
+    let known: BTreeSet<_> = FAMILIES.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    let rules = document("docs/prometheus/redrive-alerts.yml");
+    let dashboard = document("docs/grafana/redrive.json");
+    for (file, text) in [("the rules", &rules), ("the dashboard", &dashboard)] {
+        let unknown: Vec<_> = named(text).difference(&known).cloned().collect();
+        assert!(unknown.is_empty(), "{file} name what there is not: {unknown:?}");
+    }
+    let missing: Vec<_> = known.difference(&named(&dashboard)).cloned().collect();
+    assert!(missing.is_empty(), "the dashboard shows nothing of {missing:?}");
+    let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let queries: Vec<_> = panels.iter().flat_map(|panel| panel["targets"].as_array().expect("targets")).collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/prometheus/redrive-alerts.yml");
+    promtool(&["check", "rules", path.to_str().expect("a path")], "");
+    // Each query of the dashboard is one that Prometheus understands.
+    let rules = queries.iter().enumerate().map(|(n, query)| {
+        let expr =
+            query["expr"].as_str().expect("a query").replace("$__rate_interval", "5m").replace("$pipeline", ".*");
+        json!({ "record": format!("query_{n}"), "expr": expr })
+    });
+    let rules = json!({ "groups": [{ "name": "dashboard", "rules": rules.collect::<Vec<_>>() }] });
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("dashboard.yml");
+    std::fs::write(&file, rules.to_string()).expect("written");
+    promtool(&["check", "rules", file.to_str().expect("a path")], "");
+}
