@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redrive::contract::{DeadFilter, Lane, ListDead};
 use redrive::events::{Happening, Heard};
-use redrive::leases::{BroughtBack, BroughtPayload, EndedJob, RemoteWorker};
+use redrive::leases::{BroughtBack, BroughtBytes, BroughtPayload, EndedJob, RemoteWorker};
 use redrive::vault::{Capture, Keep};
 use redrive::worker::Until;
 use redrive::{CancellationToken, FailureReport, HandedOn, Job, Pipeline, PipelineName, Policy, Reason, Redrive, json};
@@ -210,8 +210,11 @@ async fn what_a_failure_was_about_is_kept_in_the_vault() {
     let lease = leased(&worker, 1).await[0].lease;
     let mut capture = Capture::begin(1 << 20).expect("begun");
     capture.write(b"<p>sold out</p>").expect("written");
-    let payload =
-        BroughtPayload { capture, response: Response { status: Some(200), ..Response::default() }, total_bytes: None };
+    let payload = BroughtPayload {
+        bytes: BroughtBytes::Here(capture),
+        response: Response { status: Some(200), ..Response::default() },
+        total_bytes: None,
+    };
     let failed = EndedJob { payload: Some(payload), ..ended(lease, failed(Reason::SchemaValidation)) };
     assert_eq!(worker.settle(&pipeline, vec![failed]).await.expect("settled"), [BroughtBack::Settled]);
     let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
@@ -243,7 +246,7 @@ async fn secrets_in_what_is_brought_are_masked() {
         headers: vec![("Set-Cookie".into(), "id=of-another".into()), ("X".into(), "pl4nted-s3cret".into())],
         ..Response::default()
     };
-    let payload = Some(BroughtPayload { capture, response, total_bytes: None });
+    let payload = Some(BroughtPayload { bytes: BroughtBytes::Here(capture), response, total_bytes: None });
     let failed = EndedJob { payload, ..ended(jobs[0].lease, Outcome::Failed(report())) };
     let crashed = ended(jobs[1].lease, Outcome::Crashed(report()));
     worker.settle(&pipeline, vec![failed, crashed]).await.expect("settled");
