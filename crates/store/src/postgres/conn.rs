@@ -5,6 +5,8 @@
 //!
 //! Statements whose answers nobody needs are sent and not waited for ([`Conn::send`]): the server works on them while the next are
 //! written. Whether they went through is known when [`Conn::answers`] says so, or when anything after them is answered.
+//!
+//! What is asked is boxed here: else the compiler goes through all of the driver anew for each verb that asks.
 
 use std::collections::HashMap;
 use std::pin::{Pin, pin};
@@ -16,6 +18,7 @@ use futures_util::TryStreamExt;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, RowStream, Statement};
 
+use super::Running;
 use super::connect::Task;
 use super::fault::Fault;
 use super::sql::{Args, Row, Value};
@@ -97,24 +100,26 @@ impl Conn {
         }
     }
 
-    async fn statement(&self, sql: &str) -> Result<Statement, Fault> {
-        let known = || self.statements.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known().get(sql).cloned();
-        if let Some(statement) = found {
-            return Ok(statement);
-        }
-        let statement = self.answer(self.client.prepare(sql)).await?;
-        let mut known = known();
-        if known.len() >= STATEMENTS_MAX {
-            known.clear();
-        }
-        known.insert(sql.to_owned(), statement.clone());
-        Ok(statement)
+    fn statement<'a>(&'a self, sql: &'a str) -> Running<'a, Statement> {
+        Box::pin(async move {
+            let known = || self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = known().get(sql).cloned();
+            if let Some(statement) = found {
+                return Ok(statement);
+            }
+            let statement = self.answer(self.client.prepare(sql)).await?;
+            let mut known = known();
+            if known.len() >= STATEMENTS_MAX {
+                known.clear();
+            }
+            known.insert(sql.to_owned(), statement.clone());
+            Ok(statement)
+        })
     }
 
     /// Runs statements without values, one after another.
-    pub(super) async fn script(&self, sql: &str) -> Result<(), Fault> {
-        self.answer(self.client.batch_execute(sql)).await
+    pub(super) fn script<'a>(&'a self, sql: &'a str) -> Running<'a, ()> {
+        Box::pin(self.answer(self.client.batch_execute(sql)))
     }
 
     /// Sends statements without values.
@@ -151,14 +156,16 @@ impl Conn {
     }
 
     /// Waits for the answers to what was sent; the first fault is the reason of all that follow it.
-    pub(super) async fn answers(&self) -> Result<(), Fault> {
-        let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut first = Ok(());
-        for sent in sent {
-            let answered = self.answer_alone(sent).await;
-            first = first.and(answered);
-        }
-        first
+    pub(super) fn answers(&self) -> Running<'_, ()> {
+        Box::pin(async move {
+            let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut first = Ok(());
+            for sent in sent {
+                let answered = self.answer_alone(sent).await;
+                first = first.and(answered);
+            }
+            first
+        })
     }
 
     async fn ask(&self, sql: &str, args: &[Value]) -> Result<RowStream, Fault> {
@@ -171,27 +178,30 @@ impl Conn {
 
     /// Runs a statement; says how many rows it wrote.
     pub(super) async fn execute(&self, sql: &str, args: impl Args) -> Result<u64, Fault> {
-        let mut answers = pin!(self.ask(sql, args.as_ref()).await?);
-        while self.next(&mut answers).await?.is_some() {}
-        let rows = answers.rows_affected().unwrap_or(0);
+        let (_, rows) = self.rows(sql, args.as_ref()).await?;
         self.changed.fetch_add(rows, Ordering::Relaxed);
         Ok(rows)
     }
 
-    async fn rows(&self, sql: &str, args: impl Args) -> Result<Vec<tokio_postgres::Row>, Fault> {
-        let mut answers = pin!(self.ask(sql, args.as_ref()).await?);
-        let mut rows = Vec::new();
-        while let Some(row) = self.next(&mut answers).await? {
-            rows.push(row);
-        }
+    /// The rows of a statement, and how many it read or wrote.
+    fn rows<'a>(&'a self, sql: &'a str, args: &'a [Value]) -> Running<'a, (Vec<tokio_postgres::Row>, u64)> {
+        Box::pin(async move {
+            let mut answers = pin!(self.ask(sql, args).await?);
+            let mut rows = Vec::new();
+            while let Some(row) = self.answer(answers.try_next()).await? {
+                rows.push(row);
+            }
+            let affected = answers.rows_affected().unwrap_or(0);
+            Ok((rows, affected))
+        })
+    }
+
+    async fn read_rows(&self, sql: &str, args: impl Args) -> Result<Vec<tokio_postgres::Row>, Fault> {
+        let (rows, _) = self.rows(sql, args.as_ref()).await?;
         if !sql.trim_start().starts_with("SELECT") {
             self.changed.fetch_add(rows.len() as u64, Ordering::Relaxed);
         }
         Ok(rows)
-    }
-
-    async fn next(&self, answers: &mut Pin<&mut RowStream>) -> Result<Option<tokio_postgres::Row>, Fault> {
-        self.answer(answers.try_next()).await
     }
 
     /// All rows of a statement.
@@ -201,27 +211,29 @@ impl Conn {
         args: impl Args,
         mut read: impl FnMut(&Row<'_>) -> Result<T, Fault> + Send,
     ) -> Result<Vec<T>, Fault> {
-        let rows = self.rows(sql, args).await?;
+        let rows = self.read_rows(sql, args).await?;
         rows.iter().map(|row| read(&Row(row))).collect()
     }
 
     /// The rows of a statement as far as they are wanted: `read` says whether more are. Only one is in memory besides those.
-    pub(super) async fn query_until<T>(
-        &self,
-        sql: &str,
-        args: impl Args,
-        mut read: impl FnMut(&Row<'_>) -> Result<(T, bool), Fault> + Send,
-    ) -> Result<Vec<T>, Fault> {
-        let mut answers = pin!(self.ask(sql, args.as_ref()).await?);
-        let mut found = Vec::new();
-        while let Some(row) = self.next(&mut answers).await? {
-            let (value, more) = read(&Row(&row))?;
-            found.push(value);
-            if !more {
-                break;
+    pub(super) fn query_until<'a, T: Send + 'a>(
+        &'a self,
+        sql: &'a str,
+        args: impl Args + 'a,
+        mut read: impl FnMut(&Row<'_>) -> Result<(T, bool), Fault> + Send + 'a,
+    ) -> Running<'a, Vec<T>> {
+        Box::pin(async move {
+            let mut answers = pin!(self.ask(sql, args.as_ref()).await?);
+            let mut found = Vec::new();
+            while let Some(row) = self.answer(answers.try_next()).await? {
+                let (value, more) = read(&Row(&row))?;
+                found.push(value);
+                if !more {
+                    break;
+                }
             }
-        }
-        Ok(found)
+            Ok(found)
+        })
     }
 
     /// The first row of a statement, if it has one.
@@ -231,7 +243,7 @@ impl Conn {
         args: impl Args,
         read: impl FnOnce(&Row<'_>) -> Result<T, Fault> + Send,
     ) -> Result<Option<T>, Fault> {
-        let rows = self.rows(sql, args).await?;
+        let rows = self.read_rows(sql, args).await?;
         rows.first().map(|row| read(&Row(row))).transpose()
     }
 
@@ -247,7 +259,7 @@ impl Conn {
 
     /// Whether a statement has a row.
     pub(super) async fn exists(&self, sql: &str, args: impl Args) -> Result<bool, Fault> {
-        Ok(!self.rows(sql, args).await?.is_empty())
+        Ok(!self.read_rows(sql, args).await?.is_empty())
     }
 }
 

@@ -207,9 +207,11 @@ impl PostgresStore {
 
     async fn read<P, T, F>(&self, params: P, run: F) -> Result<T>
     where
-        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T>,
+        P: Send + Sync,
+        T: Send,
+        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T> + Send + Sync,
     {
-        self.readers.read(&params, run).await
+        self.readers.read(params, run).await
     }
 }
 

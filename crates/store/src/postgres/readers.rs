@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::Running;
@@ -41,25 +42,29 @@ impl Readers {
     }
 
     /// Runs `run` on one view of the database. What is lost on the way is asked again.
-    pub(super) async fn read<P, T, F>(&self, params: &P, run: F) -> Result<T>
+    pub(super) fn read<'s, P, T, F>(&'s self, params: P, run: F) -> BoxFuture<'s, Result<T>>
     where
-        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T>,
+        P: Send + Sync + 's,
+        T: Send + 's,
+        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T> + Send + Sync + 's,
     {
-        let _free = self.free.acquire().await.map_err(|_| StoreError::Closed)?;
-        let mut patience = Patience::of(self.patience);
-        loop {
-            let fault = match self.try_read(params, &run).await {
-                Ok(value) => return Ok(value),
-                Err(fault) => fault,
-            };
-            if fault.is_cancelled() {
-                let what = "what was asked, which takes longer than the server's statement_timeout,".to_owned();
-                return Err(StoreError::TooBroad { what });
+        Box::pin(async move {
+            let _free = self.free.acquire().await.map_err(|_| StoreError::Closed)?;
+            let mut patience = Patience::of(self.patience);
+            loop {
+                let fault = match self.try_read(&params, &run).await {
+                    Ok(value) => return Ok(value),
+                    Err(fault) => fault,
+                };
+                if fault.is_cancelled() {
+                    let what = "what was asked, which takes longer than the server's statement_timeout,".to_owned();
+                    return Err(StoreError::TooBroad { what });
+                }
+                if !patience.rest_after(&fault).await {
+                    return Err(fault.into_store_error(&self.target.place));
+                }
             }
-            if !patience.rest_after(&fault).await {
-                return Err(fault.into_store_error(&self.target.place));
-            }
-        }
+        })
     }
 
     async fn try_read<P, T, F>(&self, params: &P, run: &F) -> Result<T, Fault>
