@@ -124,9 +124,16 @@ impl RemoteWorker {
         Ok(self.redrive.store.detach_worker(self.id).await?)
     }
 
-    /// Leases jobs of a pipeline for so long, past the breakers: at most `limit`, of its queue or of a replay. Says also when
+    /// Leases jobs of a pipeline for so long, past the breakers: at most `limit`, of its queue or of a replay, and of a group if one
+    /// is named. Says also when
     /// more may come. Who asks now and then stays on the list.
-    pub async fn lease(&self, pipeline: &Pipeline, lane: Lane, limit: u32, ttl: Duration) -> Result<LeasedJobs, Error> {
+    pub async fn lease(
+        &self,
+        pipeline: &Pipeline,
+        (lane, group): (Lane, Option<&str>),
+        limit: u32,
+        ttl: Duration,
+    ) -> Result<LeasedJobs, Error> {
         self.stay_listed(pipeline).await?;
         let now = self.redrive.now();
         let params = LeaseJobs {
@@ -142,6 +149,7 @@ impl RemoteWorker {
             gates_seen: None,
             freed: Vec::new(),
             with_tried: pipeline.policy.proxies.is_choice(),
+            group: group.map(str::to_owned),
             now,
         };
         Ok(self.redrive.lease(params).await?)
@@ -167,6 +175,12 @@ impl RemoteWorker {
     /// Notes how far an attempt got, for who runs the job next; says whether the lease still holds.
     pub async fn note_progress(&self, lease: Lease, progress: Option<Value>) -> Result<bool, Error> {
         Ok(self.redrive.store.note_progress(NoteProgress { lease, progress }).await?)
+    }
+
+    /// Notes that jobs were processed while what came of that is not durable yet: the leases stay, and replays go on as if the letters were
+    /// settled. Says which leases hold, in their order.
+    pub async fn note_processed(&self, leases: Vec<Lease>) -> Result<Vec<bool>, Error> {
+        Ok(self.redrive.store.note_processed(leases).await?)
     }
 
     /// Settles jobs of a pipeline as its policy has it, and says what became of each, in their order. Payloads are kept and

@@ -11,7 +11,7 @@ use redrive::vault::Vault;
 use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_core::egress::Egress;
 use redrive_core::ids::{PipelineName, TokenName};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 use crate::measured::Measured;
@@ -59,6 +59,8 @@ struct Shared {
     options: Options,
     /// Cancelled when the server stops: who waits for something is answered.
     stopping: CancellationToken,
+    /// Somebody wants the files that were read to be read again.
+    reread: Notify,
     /// The tokens as they were last read.
     tokens: Mutex<Option<(Instant, Arc<Vec<KnownToken>>)>>,
     /// The minute in which each token was last noted to be used.
@@ -94,6 +96,7 @@ impl App {
             vault,
             options,
             stopping: CancellationToken::new(),
+            reread: Notify::new(),
             tokens: Mutex::default(),
             used: Mutex::default(),
             pipelines: Mutex::default(),
@@ -140,6 +143,16 @@ impl App {
     /// What it was told besides its configuration.
     pub fn options(&self) -> &Options {
         &self.0.options
+    }
+
+    /// Has the configuration and the certificate looked at now, rather than in a moment.
+    pub fn reread(&self) {
+        self.0.reread.notify_one();
+    }
+
+    /// Returns when somebody wants that.
+    pub(crate) async fn asked_to_reread(&self) {
+        self.0.reread.notified().await;
     }
 
     /// Cancelled when the server stops.

@@ -9,12 +9,14 @@
 //! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
 //! - [`error`]: the one form in which mistakes are told
 //! - [`openapi`]: the document, made of the routes
+//! - `check`: asking a server whether it is ready
 //! - [`serve`]: the socket, and what goes on besides answering; `tls`: its certificate; `impatient`: who reads too slowly is dropped
 
 mod access;
 mod answer;
 pub mod app;
 mod asked;
+mod check;
 pub mod error;
 mod guard;
 mod impatient;
@@ -29,6 +31,7 @@ pub mod serve;
 mod tls;
 
 pub use app::{App, Options};
+pub use check::check;
 pub use route::Route;
 pub use router::{all as all_routes, router};
 pub use routes::metrics::FAMILIES;

@@ -239,9 +239,12 @@ async fn look_after(app: App, worked_on: BTreeSet<PipelineName>, stop: Cancellat
         let worker = app.redrive().worker(app.pipelines(&names)).only_upkeep();
         let working = tokio::spawn(worker.run(Until::Stopped, enough.clone()));
         while !stop.is_cancelled() && !working.is_finished() {
-            wait(&stop).await;
+            let asked = tokio::select! {
+                () = wait(&stop) => false,
+                () = app.asked_to_reread() => true,
+            };
             // A store that cannot be read for a moment has no other pipelines by that.
-            if is_reread(&mut followed) || is_another(app.redrive(), &worked_on, &names).await {
+            if is_reread(&mut followed, asked) || is_another(app.redrive(), &worked_on, &names).await {
                 break;
             }
         }
@@ -254,9 +257,16 @@ async fn look_after(app: App, worked_on: BTreeSet<PipelineName>, stop: Cancellat
     }
 }
 
-/// Looks whether the configuration changed; says whether it was taken up.
-fn is_reread(followed: &mut Option<Followed>) -> bool {
-    match followed.as_mut().and_then(|followed| followed.changed()) {
+/// Looks whether the configuration changed; says whether it was taken up. A file that is being written is left for a moment, unless
+/// somebody says that it is whole.
+fn is_reread(followed: &mut Option<Followed>, asked: bool) -> bool {
+    let mut look = || followed.as_mut().and_then(|followed| followed.changed());
+    let changed = look().or_else(|| asked.then(&mut look).flatten());
+    match changed {
+        None if asked => {
+            tracing::info!("the configuration was read again, and is as it was");
+            false
+        }
         None => false,
         Some(Ok(_)) => {
             tracing::info!("the configuration changed, and is taken up");

@@ -229,6 +229,8 @@ decorate! {
         list_replays(params: ListReplays) -> Page<ReplayView>;
         get_replay(id: ReplayId) -> Option<ReplayView>;
         left_in_replay(id: ReplayId) -> BTreeSet<PipelineName>;
+        replay_groups(id: ReplayId, limit: u32) -> Vec<ReplayGroup>;
+        note_processed(leases: Vec<Lease>) -> Vec<bool>;
         joined_since(id: ReplayId) -> u64;
         list_replay_letters(params: ListReplayLetters) -> Page<ReplayLetter>;
         forget_replays(params: ForgetReplays) -> bool;

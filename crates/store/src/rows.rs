@@ -21,7 +21,9 @@ pub(crate) use self::causes::{Found, cause_rule, found_cause};
 pub(crate) use self::jobs::{JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob, job_view, lost_lease, queued_job};
 pub(crate) use self::letters::{DEAD_COLUMNS, dead_letter, payload_of, progress_of};
 pub(crate) use self::payloads::payload_view;
-pub(crate) use self::replays::{REPLAY_COLUMNS, found_letter, letter_facts, pending_letter, replay_view, sent_letter};
+pub(crate) use self::replays::{
+    REPLAY_COLUMNS, found_letter, letter_facts, pending_letter, replay_group, replay_view, sent_letter,
+};
 pub(crate) use self::rounds::round_view;
 pub(crate) use self::tokens::known_token;
 pub(crate) use self::tries::{TRIED_COLUMNS, tried_count, tried_letter, try_view};

@@ -50,6 +50,8 @@ pub(crate) struct ReplayCounts {
     pub(crate) failed: i64,
     pub(crate) same_cause: i64,
     pub(crate) gone: i64,
+    /// Of those: letters that the step has counted before, when they were processed.
+    pub(crate) processed: i64,
 }
 
 /// An event's place: pipeline and minute.

@@ -10,6 +10,7 @@ pub const SERVE_EXAMPLES: &str = "\
 Examples:
   redrive serve                                       on this machine only
   redrive serve --work                                and work on the pipelines of redrive.toml
+  redrive serve --check                               whether the one that runs is ready, for a health check
   redrive token create ops --role admin
   redrive serve --listen 0.0.0.0:7171 --tls-certificate chain.pem --tls-key key.pem
   redrive serve --listen 0.0.0.0:7171 --proxy 10.0.0.2 --public-url https://redrive.example
@@ -22,6 +23,9 @@ pub struct ServeArgs {
     /// Where to listen; another address than one of this machine alone needs a token, and TLS or a proxy
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7171")]
     pub listen: SocketAddr,
+    /// Only ask the server that runs, with the same --listen and --tls-certificate, whether it is ready
+    #[arg(long, conflicts_with = "work")]
+    pub check: bool,
     /// Also work on the pipelines of redrive.toml
     #[arg(long)]
     pub work: bool,

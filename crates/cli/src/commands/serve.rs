@@ -16,17 +16,21 @@ use crate::output::print::say;
 
 pub async fn run(setting: &Setting, args: ServeArgs) -> Result<Exit> {
     let options = options(&args)?;
+    if args.check {
+        return check(&options).await;
+    }
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let redrive = setting.redrive_to_work().await?;
     let worker = match args.work {
         true => Some(work::worker(setting, &redrive, work::Asked::new(Vec::new(), Overrides::default(), None)).await?),
         false => None,
     };
-    let mut server = Server::bind(App::new(redrive, setting.clone(), options)?).await?;
+    let app = App::new(redrive, setting.clone(), options)?;
+    let mut server = Server::bind(app.clone()).await?;
     let address = server.address()?;
     let (stop, hurry) = (CancellationToken::new(), worker.as_ref().map(|(worker, _)| worker.hurry()));
     signals::watch(stop.clone(), hurry.unwrap_or_default(), |line| say!("{line}"));
-    stay_when_hung_up();
+    reread_when_hung_up(app);
     let working = worker.map(|(worker, names)| {
         say!("working on {}", names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "));
         (tokio::spawn(worker.run(Until::Stopped, stop.clone())), names)
@@ -59,9 +63,19 @@ fn options(args: &ServeArgs) -> Result<Options> {
     })
 }
 
-/// A server that is hung up goes on: that is how others are told to read their configuration, and a changed one is read anyway.
-fn stay_when_hung_up() {
+/// A server that is hung up goes on, and looks at its configuration now: it would have in a moment.
+fn reread_when_hung_up(app: App) {
     if let Ok(mut hung_up) = signal(SignalKind::hangup()) {
-        tokio::spawn(async move { while hung_up.recv().await.is_some() {} });
+        tokio::spawn(async move {
+            while hung_up.recv().await.is_some() {
+                app.reread();
+            }
+        });
     }
+}
+
+/// Asks a server that runs whether it is ready.
+async fn check(options: &Options) -> Result<Exit> {
+    redrive_server::check(options).await.map_err(anyhow::Error::msg)?;
+    Ok(Exit::Ok)
 }

@@ -45,6 +45,7 @@ mod read_only;
 #[path = "../../../redrive/tests/support/servers/mod.rs"]
 mod real;
 mod recipes;
+mod remote;
 mod replay;
 mod replay_steps;
 mod report;
@@ -55,6 +56,9 @@ mod run;
 mod run_end;
 mod scripted;
 mod serve;
+mod served;
+mod served_load;
+mod served_twice;
 mod servers;
 mod solver;
 mod status;

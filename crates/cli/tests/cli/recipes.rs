@@ -185,6 +185,16 @@ fn the_units_say_what_their_page_promises() {
     assert_eq!(setting(&work, "KillMode"), "mixed", "commands must not be told to stop");
     assert!(setting(&work, "TimeoutStopSec").parse::<u32>().expect("seconds") > 20, "running jobs have 20 seconds");
     assert_eq!(setting(&work, "ReadWritePaths"), setting(&work, "WorkingDirectory"));
+    let serve = unit(&sandbox.read("redrive-serve.service"));
+    assert_eq!(
+        (setting(&serve, "KillMode"), setting(&serve, "ReadWritePaths")),
+        ("mixed".to_owned(), FOLDER.to_owned())
+    );
+    assert!(
+        setting(&serve, "TimeoutStopSec").parse::<u32>().expect("seconds") > 40,
+        "requests and jobs have 20 seconds each"
+    );
+    assert_eq!(setting(&serve, "ExecReload"), "/bin/kill -HUP $MAINPID");
     let timer = unit(&sandbox.read("redrive-daily.timer"));
     assert!(timer.iter().all(|(section, ..)| ["Unit", "Timer", "Install"].contains(&section.as_str())), "{timer:?}");
 }
@@ -216,16 +226,19 @@ fn stand_in(sandbox: &Sandbox) {
     tool(sandbox, "cargo", &script);
 }
 
-/// Does what is run in the stages before the last, outside of a container; gives the instructions of the last.
-fn build(sandbox: &Sandbox) -> Vec<(String, String)> {
+/// Does what is run in the stage that builds, outside of a container; gives the instructions of a later one, with those that it begins
+/// with.
+fn build(sandbox: &Sandbox, target: &str) -> Vec<(String, String)> {
     let really = std::env::var_os("REDRIVE_TEST_IMAGE").is_some();
     if !really {
         stand_in(sandbox);
     }
     let out = sandbox.path("out").display().to_string();
     let mut stages = stages(&document("Dockerfile"));
-    let (_, last) = stages.pop().expect("a stage");
-    for (instruction, rest) in stages.into_iter().flat_map(|(_, instructions)| instructions) {
+    let built = stages.remove(0).1;
+    let mut of = |wanted: &str| stages.remove(stages.iter().position(|(name, _)| name == wanted).expect("a stage")).1;
+    let last = [of("base"), of(target)].concat();
+    for (instruction, rest) in built {
         if instruction != "RUN" {
             assert!(["ARG", "WORKDIR", "COPY"].contains(&instruction.as_str()), "{instruction} {rest}");
             continue;
@@ -243,7 +256,7 @@ fn build(sandbox: &Sandbox) -> Vec<(String, String)> {
 #[test]
 fn the_steps_of_the_dockerfile_make_what_it_copies_and_starts() {
     let sandbox = shop();
-    let last = build(&sandbox);
+    let last = build(&sandbox, "");
     let of = |wanted: &str| {
         last.iter().filter(|(name, _)| name == wanted).map(|(_, rest)| rest.as_str()).collect::<Vec<_>>()
     };
@@ -267,6 +280,32 @@ fn the_steps_of_the_dockerfile_make_what_it_copies_and_starts() {
     let worked = start(&["work", "--drain"]);
     assert!(worked.status.success(), "{}", String::from_utf8_lossy(&worked.stderr));
     assert_eq!(json_lines(&sandbox.read("results.jsonl")).len(), 3);
+}
+
+/// The image that serves has a health check, which says whether the server is ready.
+#[test]
+fn the_health_check_of_the_image_that_serves_tells_whether_it_is_ready() {
+    let sandbox = shop();
+    let last = build(&sandbox, "serve");
+    let of = |wanted: &str| &last.iter().find(|(name, _)| name == wanted).unwrap_or_else(|| panic!("{wanted}")).1;
+    let words = |text: &str| serde_json::from_str::<Vec<String>>(text).expect("a list of words");
+    let check = words(of("HEALTHCHECK").split_once("CMD ").expect("a command").1);
+    assert_eq!((check[0].as_str(), of("EXPOSE").as_str()), ("redrive", "7171"));
+    // Another port than the one of the image, which may be taken on this machine.
+    let address = crate::served::free_address();
+    let start = |words: &[String]| {
+        let mut command = bare(&sandbox, &sandbox.path("out/redrive").display().to_string());
+        command.args(words).args(["--listen", &address]).current_dir(sandbox.path("")).env("PATH", "/usr/bin:/bin");
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let is_ready = || start(&check[1..]).status().expect("it starts").success();
+    assert!(!is_ready(), "nobody serves yet");
+    let mut server = start(&words(of("CMD"))).spawn().expect("it starts");
+    eventually("it is ready", is_ready);
+    let told = Command::new("kill").args(["-TERM", &server.id().to_string()]).status().expect("kill");
+    assert!(told.success() && server.wait().expect("waited").success());
+    assert!(!is_ready(), "it is gone");
 }
 
 /// The image is built of what is not ignored, and by a Rust that is new enough.

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Sandbox, eventually};
+use serde_json::{Value, json};
+
+use crate::harness::{Sandbox, eventually, json_lines};
+use crate::served::{Served, answered, ask, free_address};
 
 /// Starts a server; says where it listens.
 fn serve(sandbox: &Sandbox, extra: &[&str]) -> (Child, String) {
@@ -51,4 +54,94 @@ fn it_answers_works_and_stops_when_told_to() {
 fn it_is_not_reached_from_elsewhere_without_a_token() {
     let sandbox = Sandbox::new();
     sandbox.redrive("serve --listen 0.0.0.0:0").expect(1).complains("the store has no token");
+}
+
+#[test]
+fn a_changed_configuration_is_taken_up_when_it_is_hung_up() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.shop]\nhandler = \"remote\"\n");
+    let server = Served::start(&sandbox, "127.0.0.1:0", &[]);
+    let configured = |name: &str| {
+        let shown = ask(&server.address, "", &format!("GET /pipelines/{name}"), None);
+        shown.is_some_and(|(status, shown)| status == 200 && shown["configured"] == true)
+    };
+    answered(&server.address, "", "POST /jobs", &json!({ "pipeline": "books", "jobs": [{ "input": {} }] }));
+    assert!(!configured("books"));
+    sandbox.write("redrive.toml", "[pipeline.shop]\nhandler = \"remote\"\n[pipeline.books]\nhandler = \"remote\"\n");
+    server.signal(Signal::HUP);
+    eventually("it is taken up", || configured("books"));
+    sandbox.write("redrive.toml", "[pipeline.shop]\nhandlr = 1\n");
+    server.signal(Signal::HUP);
+    server.signal(Signal::HUP);
+    assert!(configured("books"), "one with a mistake is not, and the server goes on");
+    server.stop();
+}
+
+#[test]
+fn it_drains_when_told_to_stop_who_waits_is_answered_and_its_own_leases_are_returned() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "redrive.toml",
+        "[pipeline.slow]\ncommand = [\"sleep\", \"600\"]\ntimeout = \"1h\"\n[pipeline.far]\nhandler = \"remote\"\n",
+    );
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.redrive("push tasks.jsonl --pipeline slow").expect(0);
+    let server = Served::start(&sandbox, "127.0.0.1:0", &["--work"]);
+    eventually("its worker has the task", || sandbox.ledger("slow")["leased"] == 1);
+    answered(&server.address, "", "POST /jobs", &json!({ "pipeline": "far", "jobs": [{ "input": {} }] }));
+    let far = json!({ "pipelines": ["far"], "ttl": 600 });
+    let leased = answered(&server.address, "", "POST /leases", &far);
+    assert_eq!(leased["leases"].as_array().map(Vec::len), Some(1));
+    std::thread::scope(|scope| {
+        let address = server.address.clone();
+        let waiting =
+            scope.spawn(move || ask(&address, "", "POST /leases", Some(&json!({ "pipelines": ["far"], "wait": 30 }))));
+        eventually("it waits", || {
+            let text = get(&server.address, "/metrics");
+            text.lines()
+                .any(|line| line.strip_prefix("redrive_http_requests_in_flight ").is_some_and(|count| count != "1"))
+        });
+        server.signal(Signal::TERM);
+        // Twice: what runs is returned at once.
+        std::thread::sleep(Duration::from_millis(300));
+        server.signal(Signal::TERM);
+        let answer = waiting.join().expect("no panic").expect("answered before it ends");
+        assert_eq!((answer.0, &answer.1["leases"]), (200, &json!([])));
+        drop(server);
+    });
+    eventually("its own lease is returned", || sandbox.ledger("slow")["queued"] == 1);
+    assert_eq!(sandbox.ledger("far")["leased"], 1, "that of a worker elsewhere is still its own");
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_check_says_whether_a_server_is_ready() {
+    let sandbox = Sandbox::new();
+    let address = free_address();
+    sandbox.redrive(&format!("serve --check --listen {address}")).expect(1).complains("does not answer");
+    let server = Served::start(&sandbox, &address, &[]);
+    sandbox.redrive(&format!("serve --check --listen {address}")).expect(0);
+    server.stop();
+}
+
+#[test]
+fn requests_are_logged_as_json_with_who_asked_and_without_secrets() {
+    let sandbox = Sandbox::new();
+    let token = sandbox.redrive("token create ops --role admin").expect(0).stdout.trim().to_owned();
+    let server = Served::start(&sandbox, "127.0.0.1:0", &["--log", "access.log", "--log-format", "json"]);
+    ask(&server.address, &token, "GET /letters?text=hunter2", None).expect("answered");
+    ask(&server.address, "wrong", "GET /letters", None).expect("answered");
+    eventually("both are logged", || sandbox.read("access.log").matches("/api/v1/letters").count() == 2);
+    server.stop();
+    let lines: Vec<_> =
+        json_lines(&sandbox.read("access.log")).into_iter().filter(|line| line["path"] == "/api/v1/letters").collect();
+    assert_eq!(
+        (&lines[0]["who"], &lines[0]["status"], &lines[0]["method"]),
+        (&json!("ops"), &json!(200), &json!("GET")),
+        "{lines:?}"
+    );
+    assert_eq!((&lines[1]["who"], &lines[1]["status"]), (&Value::Null, &json!(401)), "{lines:?}");
+    assert!(lines[0]["client"] == "127.0.0.1" && lines[0]["millis"].is_number(), "{lines:?}");
+    let text = sandbox.read("access.log");
+    assert!(!text.contains("hunter2") && !text.contains(&token), "{text}");
 }

@@ -65,6 +65,9 @@ pub struct Progress {
     pub pending: u64,
     /// Letters that were sent and have not come to their end.
     pub running: u64,
+    /// Of those: letters that were processed while what came of them is not durable yet. They are counted, and not waited for.
+    #[serde(skip_serializing_if = "is_none")]
+    pub processed: u64,
     /// Letters that were processed successfully.
     pub recovered: u64,
     /// Letters that failed again.
@@ -80,6 +83,10 @@ pub struct Progress {
     /// When the rate lets the next letter go.
     #[serde(skip)]
     pub free_at: Timestamp,
+}
+
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Progress {
@@ -154,7 +161,7 @@ pub fn advance(pacing: &Pacing, progress: &Progress, now: Timestamp) -> Advance 
         step = Step { number: step.number, sent: progress.running, ..Step::default() };
     }
     let left_in_step = quota(pacing, &step).map_or(u64::MAX, |quota| quota.saturating_sub(step.sent));
-    let room = u64::from(IN_FLIGHT_MAX).saturating_sub(progress.running);
+    let room = u64::from(IN_FLIGHT_MAX).saturating_sub(progress.running.saturating_sub(progress.processed));
     let (by_rate, next_free) = allowed(pacing, progress.free_at, now);
     let letters = progress.pending.min(left_in_step).min(room).min(by_rate);
     if letters == 0 {
@@ -325,6 +332,18 @@ mod tests {
         let (step, _) = sent(&Pacing::default(), &progress, step, 1, NOW);
         progress = Progress { pending: 99, running: 1, step, ..progress };
         assert_eq!(advance(&Pacing::default(), &progress, NOW), Advance::Wait(None));
+    }
+
+    #[test]
+    fn what_was_processed_and_is_not_durable_yet_is_not_waited_for() {
+        let pacing = Pacing { ramp: Vec::new(), ..Pacing::default() };
+        let full = Progress { total: 2_000, pending: 1_000, running: 1_000, ..Progress::default() };
+        assert_eq!(advance(&pacing, &full, NOW), Advance::Wait(None));
+        let processed = Progress { processed: 900, ..full };
+        assert!(matches!(advance(&pacing, &processed, NOW), Advance::Send { letters: 400, .. }));
+        let step = Step { number: 0, sent: 1, settled: 1, failed: 0 };
+        let first = Progress { total: 9, pending: 8, running: 1, processed: 1, step, ..Progress::default() };
+        assert!(matches!(advance(&Pacing::default(), &first, NOW), Advance::Send { letters: 5, .. }), "the next step");
     }
 
     #[test]

@@ -35,7 +35,7 @@ async fn attached(redrive: &Redrive) -> RemoteWorker {
 }
 
 async fn leased(worker: &RemoteWorker, limit: u32) -> Vec<LeasedJob> {
-    worker.lease(&pipeline(), Lane::Queue, limit, TTL).await.expect("leased").jobs
+    worker.lease(&pipeline(), (Lane::Queue, None), limit, TTL).await.expect("leased").jobs
 }
 
 fn ended(lease: Lease, outcome: Outcome) -> EndedJob {
@@ -302,7 +302,7 @@ async fn a_worker_of_this_process_does_not_shorten_leases_of_one_that_lives_else
     let worker = attached(&redrive).await;
     let long = Duration::from_secs(7_200);
     redrive.enqueue(&pipeline(), [json!({})]).await.expect("accepted");
-    let job = worker.lease(&pipeline(), Lane::Queue, 1, long).await.expect("leased").jobs.remove(0);
+    let job = worker.lease(&pipeline(), (Lane::Queue, None), 1, long).await.expect("leased").jobs.remove(0);
     let stop = CancellationToken::new();
     let own = tokio::spawn(redrive.worker(vec![pipeline()]).run(Until::Stopped, stop.clone()));
     for _ in 0..40 {

@@ -137,3 +137,63 @@ async fn a_worker_that_falls_silent_loses_its_job_and_another_gets_it() {
     let done = json!([{ "lease": second["leases"][0]["lease"], "verdict": "done" }]);
     assert_eq!(settle(&server, &second, done).await["jobs"][0]["result"], "ok");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_that_was_uploaded_before_is_named_by_its_hash() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let leased = lease(&server, json!({ "pipelines": ["shop"] })).await;
+    let (bytes, sha256) = (b"hello", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+    let failed = json!([{
+        "lease": leased["leases"][0]["lease"], "verdict": "failed", "failure": { "message": "no", "reason": "schema_validation" },
+        "payload": { "sha256": sha256, "status": 200 },
+    }]);
+    let early = settle(&server, &leased, failed.clone()).await;
+    assert_eq!(early["jobs"][0]["result"], "unkept", "the lease holds: {early}");
+    let head = format!("PUT /api/v1/payloads/{sha256} HTTP/1.1\r\nhost: {}", server.address);
+    assert_eq!(server.send(&head, bytes).await.status, 201);
+    assert_eq!(settle(&server, &leased, failed).await["jobs"][0]["result"], "ok");
+    let letter = server.get("/letters").await.ok()["items"][0]["id"].clone();
+    let kept = server.get(&format!("/payloads/{}/bytes", letter.as_str().expect("an id"))).await;
+    assert_eq!(kept.body, bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_takes_its_process_down_is_quarantined() {
+    let server = Running::with("[pipeline.shop]\nhandler = \"remote\"\n[pipeline.shop.retry]\nbase = \"1ms\"\n").await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    for crashes in 0..3 {
+        let leased = lease(&server, json!({ "pipelines": ["shop"], "wait": 30 })).await;
+        assert_eq!(leased["leases"][0]["crashes"], crashes, "{leased}");
+        let crashed = json!([{ "lease": leased["leases"][0]["lease"], "verdict": "crashed", "failure": { "message": "SIGSEGV" } }]);
+        assert_eq!(settle(&server, &leased, crashed).await["jobs"][0]["result"], "ok");
+    }
+    let dead = server.get("/letters").await.ok();
+    assert_eq!(
+        (&dead["items"][0]["reason"], &dead["items"][0]["gate"]),
+        (&json!("poison_pill"), &json!("review")),
+        "{dead}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_hands_on_within_its_pipelines() {
+    let config = "[pipeline.shop]\nhandler = \"remote\"\nhand_on = [\"books\", \"bank\"]\n[pipeline.books]\nhandler = \"remote\"\n[pipeline.bank]\nhandler = \"remote\"\n";
+    let server = Running::with(config).await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    server.token("ops", redrive_core::tokens::Role::Admin, &[]).await;
+    let token = server.token("crawler", redrive_core::tokens::Role::Worker, &["shop", "books"]).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    let leased = server.ask_as(Some(&token), "POST /leases", &[], Some(json!({ "pipelines": ["shop"] }))).await.ok();
+    let done = |to: &str| {
+        let handed = json!([{ "pipeline": to, "input": { "n": 2 } }]);
+        let job = json!({ "lease": leased["leases"][0]["lease"], "verdict": "done", "enqueue": handed });
+        Some(json!({ "worker": leased["worker"], "jobs": [job] }))
+    };
+    let refused = server.ask_as(Some(&token), "POST /leases/settle", &[], done("bank")).await;
+    assert_eq!(refused.refused(), (403, "foreign_pipeline".to_owned()));
+    let settled = server.ask_as(Some(&token), "POST /leases/settle", &[], done("books")).await.ok();
+    assert_eq!(settled["jobs"][0]["result"], "ok", "{settled}");
+    let ledger = server.redrive.ledger(&"books".parse().expect("a name")).await.expect("read");
+    assert_eq!(ledger.queued, 1);
+}

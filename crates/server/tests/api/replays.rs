@@ -100,3 +100,72 @@ async fn a_replay_that_makes_no_sense_is_refused() {
     }
     assert_eq!(server.get("/letters").await.ok()["items"].as_array().map(Vec::len), Some(1));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_processed_and_not_durable_yet_lets_the_replay_go_on() {
+    let server = Running::start().await;
+    letters(&server, 6).await;
+    let started = server.post("/replays", json!({ "letters": { "pipeline": "shop" } })).await.ok();
+    let (id, path) =
+        (started["replay"]["id"].clone(), format!("/replays/{}", started["replay"]["id"].as_str().expect("an id")));
+    let mut held = Vec::new();
+    // One letter, then five: those are sent although the first is still leased.
+    for many in [1, 5] {
+        let asked = json!({ "pipelines": ["shop"], "op": id, "max": 10, "wait": 30 });
+        let mut leases = Vec::new();
+        while leases.len() < many {
+            let leased = server.post("/leases", asked.clone()).await.ok();
+            leases.extend(
+                leased["leases"]
+                    .as_array()
+                    .expect("leases")
+                    .iter()
+                    .map(|lease| (lease["lease"].clone(), leased["worker"].clone())),
+            );
+        }
+        for (lease, worker) in &leases {
+            let job = json!({ "lease": lease, "verdict": "done", "commit": false });
+            for _ in 0..2 {
+                let settled = server.post("/leases/settle", json!({ "worker": worker, "jobs": [job] })).await.ok();
+                assert_eq!(settled["jobs"][0]["result"], "ok", "{settled}");
+            }
+        }
+        held.extend(leases);
+    }
+    let shown = server.get(&path).await.ok();
+    assert_eq!((&shown["progress"]["recovered"], &shown["progress"]["processed"]), (&json!(0), &json!(6)), "{shown}");
+    assert_eq!(server.get("/pipelines/shop").await.ok()["leased"], 6, "the leases stay");
+    for (lease, worker) in held {
+        let job = json!({ "lease": lease, "verdict": "done" });
+        server.post("/leases/settle", json!({ "worker": worker, "jobs": [job] })).await.ok();
+    }
+    let done = server.until(&path, |replay| replay["state"] == "done").await;
+    assert_eq!(done["progress"]["recovered"], 6, "{done}");
+    let job = json!({ "lease": "x.y.1", "verdict": "failed", "failure": { "message": "no" }, "commit": false });
+    let answer = server.post("/leases/settle", json!({ "worker": shown["id"], "jobs": [job] })).await;
+    assert_eq!(answer.status, 400);
+    server.audit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_of_a_replay_are_leased_by_what_they_belong_to() {
+    let server = Running::start().await;
+    let letter = |n: u32, group: &str| json!({ "pipeline": "shop", "input": { "n": n }, "message": "no", "origin": { "kind": "scrapy", "group": group } });
+    server.post("/letters", json!([letter(1, "books"), letter(2, "toys"), letter(3, "toys")])).await.ok();
+    let asked = json!({ "letters": { "pipeline": "shop" }, "ramp": [] });
+    let started = server.post("/replays", asked).await.ok();
+    let groups: Vec<_> =
+        started["groups"].as_array().expect("groups").iter().map(|g| (g["group"].clone(), g["open"].clone())).collect();
+    assert_eq!(groups, [(json!("books"), json!(1)), (json!("toys"), json!(2))], "{started}");
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        let asked =
+            json!({ "pipelines": ["shop"], "op": started["replay"]["id"], "group": "toys", "max": 10, "wait": 30 });
+        let leased = server.post("/leases", asked).await.ok();
+        seen.extend(leased["leases"].as_array().expect("leases").iter().map(|lease| lease["input"]["n"].clone()));
+    }
+    seen.sort_by_key(|n| n.as_i64());
+    assert_eq!(seen, [json!(2), json!(3)]);
+    let asked = json!({ "pipelines": ["shop"], "op": started["replay"]["id"], "group": "books", "wait": 30 });
+    assert_eq!(server.post("/leases", asked).await.ok()["leases"][0]["input"]["n"], 1);
+}

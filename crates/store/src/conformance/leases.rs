@@ -5,15 +5,15 @@ use std::time::Duration;
 use redrive_core::dead::Gate;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::LeaseToken;
-use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::jobs::{Lease, LeasedJob, NewJob};
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, decide};
 use redrive_core::state::JobState;
 use serde_json::json;
 
 use super::script::{
-    Shared, ada, assert_sound, at, attach, beat, enqueue, fatal, job, lease_all, lease_of, lease_one, ledger, pipeline,
-    plain, reap, settle, timeout,
+    Shared, ada, assert_sound, at, attach, beat, enqueue, fatal, job, lease_all, lease_of, lease_one,
+    lease_past_breakers, ledger, pipeline, plain, reap, settle, timeout,
 };
 use crate::contract::{Beat, CancelJobs, FindLostLeases, Lane, LeaseJobs, NoteProgress, Settled, StartJobs};
 
@@ -298,4 +298,24 @@ pub async fn a_lease_is_enough_to_find_its_job(store: Shared) {
     assert_eq!(leased[0].tried.len(), 1);
     settle(&store, &leased[0], Outcome::Done, at(501)).await;
     assert_eq!(found().await, leased[1..]);
+}
+
+/// Who names a group gets jobs of that one, and leaves the others where they are.
+pub async fn jobs_are_leased_by_group(store: Shared) {
+    attach(&store, 1).await;
+    let of = |n: u128, group: Option<&str>| {
+        let origin = group.map(|group| serde_json::from_value(json!({"kind": "scrapy", "group": group})));
+        NewJob { origin: origin.transpose().expect("an origin"), ..job(n, json!({"n": n.to_string()})) }
+    };
+    enqueue(&store, vec![of(1, Some("books")), of(2, Some("toys")), of(3, None), of(4, Some("toys"))]).await;
+    let lease = async |group: Option<&str>, limit| {
+        let asked = LeaseJobs { group: group.map(str::to_owned), ..lease_of(Lane::Queue, limit, at(1)) };
+        let leased = lease_past_breakers(&store, asked).await;
+        leased.jobs.iter().map(|leased| leased.input["n"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(lease(Some("toys"), 1).await, ["2"]);
+    assert_eq!(lease(Some("music"), 9).await, Vec::<String>::new());
+    assert_eq!(lease(Some("toys"), 9).await, ["4"]);
+    assert_eq!(lease(None, 9).await, ["1", "3"]);
+    assert_sound(&store).await;
 }

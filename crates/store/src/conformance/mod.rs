@@ -70,7 +70,8 @@ macro_rules! conformance_tests {
                      extending_keeps_a_lease, extending_tells_a_lost_lease_from_a_new_one, a_started_job_is_told_from_a_waiting_one, epochs_grow,
                      progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told,
                      a_resent_lease_is_the_same, a_lease_is_enough_to_find_its_job,
-                     a_settlement_is_answered_alike_when_it_is_sent_again]
+                     a_settlement_is_answered_alike_when_it_is_sent_again,
+                     jobs_are_leased_by_group]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter, hostile_texts_stop_nobody,
                    a_known_key_is_not_taken_in_again]
@@ -111,7 +112,8 @@ macro_rules! conformance_tests {
                       of_two_drivers_one_is_heard, one_letter_goes_to_one_of_two_replays,
                       what_settles_meanwhile_is_not_lost, a_replay_knows_what_is_left, a_replay_is_cancelled_in_steps,
                       who_works_on_a_letter_keeps_it, old_replays_are_forgotten_in_steps,
-                      what_people_do_to_a_replay_is_noted]
+                      what_people_do_to_a_replay_is_noted, what_was_processed_is_counted_once_and_stays_leased,
+                      open_letters_are_counted_by_group]
             tries: [a_try_changes_nothing_but_itself, what_a_try_recovered_can_be_chosen, old_tries_are_forgotten_in_steps,
                 letters_to_try_are_leased_to_one_at_a_time, what_leased_letters_came_to_is_noted_once]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,

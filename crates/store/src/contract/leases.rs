@@ -59,6 +59,8 @@ pub struct LeaseJobs {
     pub definition: Option<DefinitionVersion>,
     /// The token the leases will have.
     pub token: LeaseToken,
+    /// Only jobs of this group of the system that handed them over, if one is named: of those that come first.
+    pub group: Option<String>,
     /// At most so many.
     pub limit: u32,
     /// When the leases run out.

@@ -71,8 +71,8 @@ pub use pipelines::{PipelineStore, SetPause};
 pub use replays::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
     ListReplayLetters, ListReplays, ListSent, NewReplay, OpenReplay, PendingDead, PendingLetter, ReleaseLetters,
-    ReplayLetter, ReplayStore, ReplayView, Selection, SendLetter, SendLetters, SentLetter, SetReplay, SurveyLetters,
-    WithdrawLetter, WithdrawLetters,
+    ReplayGroup, ReplayLetter, ReplayStore, ReplayView, Selection, SendLetter, SendLetters, SentLetter, SetReplay,
+    SurveyLetters, WithdrawLetter, WithdrawLetters,
 };
 pub use rounds::{BeginRound, ListRounds, RoundStore, RoundView};
 pub use tasks::{FindTasks, KnownTask, TaskStore};

@@ -21,6 +21,9 @@ use crate::contract::{Lane, LeaseJobs};
 /// At most so many jobs are set aside for a breaker by one lease; the next one goes on.
 const HELD_PER_LEASE_MAX: usize = 2_000;
 
+/// At most so many jobs of a lane are looked at for those of a group.
+const LOOKED_AT_MAX: u32 = 10_000;
+
 /// Jobs that were leased, and their inputs as they are kept.
 #[derive(Default)]
 pub(super) struct Granted {
@@ -73,7 +76,7 @@ pub(super) async fn lease(batch: &mut Batch, params: &LeaseJobs) -> Result<Grant
     leasing.take_due().await?;
     // Whoever got all that was asked for comes back anyway.
     let next_due = match lane {
-        Some(lane) if leasing.room() > 0 => first_due(leasing.batch, lane).await?,
+        Some(lane) if leasing.room() > 0 && params.group.is_none() => first_due(leasing.batch, lane).await?,
         _ => None,
     };
     let taken = std::mem::take(&mut leasing.taken);
@@ -93,7 +96,7 @@ async fn take_freely(
     params: &LeaseJobs,
 ) -> Result<Option<Granted>, Fault> {
     let (Some(lane), Some(gates)) = (lane, params.gates_seen) else { return Ok(None) };
-    if !(params.gates.is_empty() && params.freed.is_empty()) || params.limit == 0 {
+    if !(params.gates.is_empty() && params.freed.is_empty()) || params.limit == 0 || params.group.is_some() {
         return Ok(None);
     }
     let sql = format!(
@@ -258,6 +261,9 @@ impl<'a> Leasing<'a> {
     /// Takes the first jobs out of a lane, those that are due if a time is given. What another takes at this moment is passed over.
     async fn pull(&self, lane: i64, due: Option<Timestamp>, limit: usize) -> Result<Vec<QueuedJob>, Fault> {
         let until = due.map_or(i64::MAX, Timestamp::as_millis);
+        if let Some(group) = &self.params.group {
+            return self.pull_group(lane, until, group, limit).await;
+        }
         let sql = format!(
             "WITH taken AS (
                  DELETE FROM place WHERE ctid = ANY(ARRAY(
@@ -266,6 +272,22 @@ impl<'a> Leasing<'a> {
              SELECT {JOB_COLUMNS} FROM job j WHERE j.seq = ANY(ARRAY(SELECT seq FROM taken)) ORDER BY j.due_at, j.seq"
         );
         self.batch.conn().query(&sql, args![lane, until, limit], |row| rows::queued_job(row)).await
+    }
+
+    /// The same of those that are of a group, among the first of the lane.
+    async fn pull_group(&self, lane: i64, until: i64, group: &str, limit: usize) -> Result<Vec<QueuedJob>, Fault> {
+        let sql = format!(
+            "WITH first AS MATERIALIZED (
+                 SELECT seq, due_at FROM place WHERE lane = $1 AND due_at <= $2 ORDER BY due_at, seq LIMIT {LOOKED_AT_MAX}),
+             taken AS (
+                 DELETE FROM place WHERE ctid = ANY(ARRAY(
+                     SELECT q.ctid FROM place q JOIN first f ON f.seq = q.seq AND f.due_at = q.due_at JOIN job j ON j.seq = q.seq
+                     WHERE q.lane = $1 AND j.origin::json ->> 'group' = $4
+                     ORDER BY q.due_at, q.seq LIMIT $3 FOR UPDATE OF q SKIP LOCKED))
+                 RETURNING seq)
+             SELECT {JOB_COLUMNS} FROM job j WHERE j.seq = ANY(ARRAY(SELECT seq FROM taken)) ORDER BY j.due_at, j.seq"
+        );
+        self.batch.conn().query(&sql, args![lane, until, limit, group], |row| rows::queued_job(row)).await
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use redrive_core::counts::{Delta, Event};
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
+use redrive_core::jobs::Lease;
 use redrive_core::replays::LetterState;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
@@ -13,7 +14,7 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Conn, args};
 use super::{lanes, replays, rows};
-use crate::contract::{ListPending, PendingLetter, ReleaseLetters, SendLetter, SendLetters};
+use crate::contract::{ListPending, PendingLetter, ReleaseLetters, ReplayGroup, SendLetter, SendLetters};
 
 /// Letters whose turn has not come, in their order. Each pipeline is asked for by itself: the index has them so.
 pub(super) async fn pending(conn: &Conn, params: &ListPending) -> Result<Vec<PendingLetter>, Fault> {
@@ -175,8 +176,9 @@ pub(super) struct Ended {
 pub(super) async fn note_end(batch: &mut Batch, ended: &Ended, now: Timestamp) -> Result<(), Fault> {
     let Ended { replay, job, pipeline, state, keys: (before, after) } = ended;
     let sql = "UPDATE replay_letter SET state = $3, claimed = false, ended_at = $4, after_key = $5, letter = NULL
-               WHERE job = $2 AND claimed AND replay = $1";
-    batch.conn().execute(sql, args![replay, job, state.as_str(), now, after]).await?;
+               WHERE job = $2 AND claimed AND replay = $1 RETURNING processed";
+    let noted = args![replay, job, state.as_str(), now, after];
+    let processed: Option<bool> = batch.conn().query_opt(sql, noted, |row| row.get(0)).await?;
     batch.ledger(*pipeline).replaying -= 1;
     let same_cause = match (before, after) {
         (Some(before), Some(after)) => {
@@ -186,6 +188,7 @@ pub(super) async fn note_end(batch: &mut Batch, ended: &Ended, now: Timestamp) -
         _ => false,
     };
     let counts = batch.tallies.replay(*replay);
+    counts.processed += i64::from(processed.unwrap_or_default());
     match state {
         LetterState::Recovered => counts.recovered += 1,
         LetterState::Failed => {
@@ -198,4 +201,32 @@ pub(super) async fn note_end(batch: &mut Batch, ended: &Ended, now: Timestamp) -
         batch.tallies.key(*key).recovered += 1;
     }
     Ok(())
+}
+
+/// Notes that leased jobs were processed; says which leases hold.
+pub(super) async fn note_processed(batch: &mut Batch, leases: &Vec<Lease>) -> Result<Vec<bool>, Fault> {
+    let mut held = Vec::with_capacity(leases.len());
+    for Lease { job, token, .. } in leases {
+        let sql = "SELECT j.replay FROM lease l JOIN job j ON j.seq = l.seq WHERE l.job = $1 AND l.token = $2";
+        let replay = batch.conn().query_opt(sql, args![job, token], |row| row.get::<Option<i64>>(0)).await?;
+        held.push(replay.is_some());
+        let Some(replay) = replay.flatten() else { continue };
+        let sql = "UPDATE replay_letter SET processed = true
+                   WHERE job = $2 AND claimed AND replay = $1 AND state = 'running' AND NOT processed";
+        if batch.conn().execute(sql, args![replay, job]).await? > 0 {
+            let sql = "UPDATE replay SET step_settled = step_settled + 1 WHERE id = $1";
+            batch.conn().execute(sql, args![replay]).await?;
+        }
+    }
+    Ok(held)
+}
+
+/// The groups of open letters, of so many at most.
+pub(super) async fn groups(conn: &Conn, (id, limit): &(ReplayId, u32)) -> Result<Vec<ReplayGroup>, Fault> {
+    let (replay, _) = replays::get(conn, *id).await?;
+    let sql = "SELECT p.name, coalesce(d.origin, j.origin)::json ->> 'group', count(*)
+               FROM (SELECT job, pipeline FROM replay_letter WHERE replay = $1 AND state IN ('pending', 'running') LIMIT $2) l
+               JOIN pipeline p ON p.id = l.pipeline LEFT JOIN dead d ON d.id = l.job LEFT JOIN job j ON j.id = l.job
+               GROUP BY 1, 2 ORDER BY 1, 2 NULLS FIRST";
+    conn.query(sql, args![replay, limit], |row| rows::replay_group(row)).await
 }

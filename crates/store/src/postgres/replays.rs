@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use redrive_core::ids::{PipelineName, ReplayId};
+use redrive_core::jobs::Lease;
 use redrive_core::replays::{LetterFacts, NextReplay, ReplayState, StepChange, is_turn};
 use redrive_core::time::Timestamp;
 use serde_json::json;
@@ -18,8 +19,8 @@ use super::{
 };
 use crate::contract::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
-    ListReplayLetters, ListReplays, ListSent, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayLetter,
-    ReplayStore, ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
+    ListReplayLetters, ListReplays, ListSent, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayGroup,
+    ReplayLetter, ReplayStore, ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
 };
 use crate::error::{Result, StoreError};
 use crate::lists;
@@ -81,6 +82,14 @@ impl ReplayStore for PostgresStore {
 
     async fn left_in_replay(&self, id: ReplayId) -> Result<BTreeSet<PipelineName>> {
         self.read(id, run!(replay_letters::left)).await
+    }
+
+    async fn replay_groups(&self, id: ReplayId, limit: u32) -> Result<Vec<ReplayGroup>> {
+        self.read((id, limit), run!(replay_letters::groups)).await
+    }
+
+    async fn note_processed(&self, leases: Vec<Lease>) -> Result<Vec<bool>> {
+        self.write_about(Topic::Replays, leases, run!(replay_letters::note_processed)).await
     }
 
     async fn joined_since(&self, id: ReplayId) -> Result<u64> {

@@ -159,12 +159,13 @@ async fn write_replays(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     let mut replays: Vec<_> = tallies.replays.iter().collect();
     replays.sort_by_key(|(replay, _)| **replay);
     for (replay, n) in replays {
+        let ended = n.recovered + n.failed + n.gone;
         conn.send(
             "UPDATE replay SET running = running - $2, recovered = recovered + $3, failed = failed + $4,
-                    same_cause = same_cause + $5, gone = gone + $6, step_settled = step_settled + $2,
+                    same_cause = same_cause + $5, gone = gone + $6, step_settled = step_settled + $7,
                     step_failed = step_failed + $4
              WHERE id = $1",
-            args![replay, n.recovered + n.failed + n.gone, n.recovered, n.failed, n.same_cause, n.gone],
+            args![replay, ended, n.recovered, n.failed, n.same_cause, n.gone, ended - n.processed],
         )
         .await?;
     }

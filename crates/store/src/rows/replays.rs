@@ -5,13 +5,13 @@ use redrive_core::jobs::Lease;
 use redrive_core::replays::{LetterFacts, Progress, SavedPayload, Step};
 
 use super::{Columns, job_id, json, json_opt, parsed, tally, time, time_opt, token};
-use crate::contract::{FoundLetter, PendingDead, PendingLetter, ReplayView, SentLetter};
+use crate::contract::{FoundLetter, PendingDead, PendingLetter, ReplayGroup, ReplayView, SentLetter};
 
 /// The columns of [`replay_view`], of `replay r`.
 pub(crate) const REPLAY_COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
     r.edits, r.excluded, r.created_at, r.finished_at, r.total, r.pending, r.running, r.recovered, r.failed, r.same_cause,
     r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at, r.pipelines, r.version, r.saved, r.wish,
-    r.cursor, r.forgiven, r.pins";
+    r.cursor, r.forgiven, r.pins, (SELECT count(*) FROM replay_letter l WHERE l.replay = r.id AND l.processed AND l.state = 'running')";
 
 /// The number of a replay's row, and the replay.
 pub(crate) fn replay_view<R: Columns>(row: &R) -> Result<(i64, ReplayView), R::Fault> {
@@ -20,6 +20,7 @@ pub(crate) fn replay_view<R: Columns>(row: &R) -> Result<(i64, ReplayView), R::F
         total: row.get(15)?,
         pending: row.get(16)?,
         running: row.get(17)?,
+        processed: row.get(34)?,
         recovered: row.get(18)?,
         failed: row.get(19)?,
         same_cause: row.get(20)?,
@@ -111,4 +112,9 @@ pub(crate) fn sent_letter<R: Columns>(row: &R) -> Result<SentLetter, R::Fault> {
         verdict: row.get(8)?,
         failure: None,
     })
+}
+
+/// Open letters of a group: its pipeline and name, then how many.
+pub(crate) fn replay_group<R: Columns>(row: &R) -> Result<ReplayGroup, R::Fault> {
+    Ok(ReplayGroup { pipeline: parsed(row, 0)?, group: row.get(1)?, open: row.get(2)? })
 }

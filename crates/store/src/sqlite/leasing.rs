@@ -22,6 +22,9 @@ use crate::contract::{Lane, LeaseJobs};
 /// At most so many jobs are set aside for a breaker by one lease; the next one goes on.
 const HELD_PER_LEASE_MAX: usize = 2_000;
 
+/// At most so many jobs of a lane are looked at for those of a group.
+const LOOKED_AT_MAX: u32 = 10_000;
+
 /// Jobs that were leased, and their inputs as they are kept.
 #[derive(Default)]
 pub(super) struct Granted {
@@ -72,7 +75,7 @@ pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted
         leasing.granted.held = Some(lanes::list_held(leasing.batch, pipeline, replay)?);
     }
     // Whoever got all that was asked for comes back anyway.
-    let next_due = if leasing.room() > 0 { leasing.first_due()? } else { None };
+    let next_due = if leasing.room() > 0 && params.group.is_none() { leasing.first_due()? } else { None };
     Ok(Granted { next_due, ..leasing.granted })
 }
 
@@ -149,12 +152,18 @@ impl<'a> Leasing<'a, '_> {
             return Ok(0);
         }
         let Some(lane) = lanes::find_held(self.batch, self.pipeline, self.replay, target)? else { return Ok(0) };
-        let sql = format!(
-            "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq WHERE q.lane = ?1 ORDER BY q.due_at, q.seq"
-        );
-        let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map([lane], |row| rows::queued_job(row))?;
-        let found = rows.take(limit).collect::<RowResult<Vec<_>>>()?;
+        let found = match &self.params.group {
+            Some(group) => self.of_group(lane, i64::MAX, group, limit)?,
+            None => {
+                let sql = format!(
+                    "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq WHERE q.lane = ?1
+                     ORDER BY q.due_at, q.seq"
+                );
+                let mut select = self.batch.statement(&sql)?;
+                let rows = select.query_map([lane], |row| rows::queued_job(row))?;
+                rows.take(limit).collect::<RowResult<Vec<_>>>()?
+            }
+        };
         let taken = found.len();
         for job in found {
             lanes::pull(self.batch, lane, job.due_at, job.seq)?;
@@ -171,9 +180,18 @@ impl<'a> Leasing<'a, '_> {
         let mut held: BTreeMap<&'a str, (i64, i64)> = BTreeMap::new();
         let mut set_aside = 0;
         while self.room() > 0 && set_aside < HELD_PER_LEASE_MAX {
-            let due = self.due_jobs(lane)?;
+            let due = match &self.params.group {
+                Some(group) => self.of_group(lane, self.params.now.as_millis(), group, self.room())?,
+                None => self.due_jobs(lane)?,
+            };
             let Some(last) = due.last() else { break };
-            lanes::pull_until(self.batch, lane, last.due_at, last.seq)?;
+            match self.params.group {
+                None => lanes::pull_until(self.batch, lane, last.due_at, last.seq)?,
+                // Others stand between them.
+                Some(_) => {
+                    due.iter().try_for_each(|job| lanes::pull(self.batch, lane, job.due_at, job.seq).map(drop))?
+                }
+            }
             for job in due {
                 let target = job.target.as_deref().filter(|_| job.saved.is_none()).unwrap_or_default();
                 let Some((&target, probes)) = self.gates.iter_mut().find(|(gated, _)| **gated == target) else {
@@ -209,6 +227,18 @@ impl<'a> Leasing<'a, '_> {
         let mut select = self.batch.statement(&sql)?;
         let rows = select.query_map([lane, self.params.now.as_millis()], |row| rows::queued_job(row))?;
         Ok(rows.take(self.room()).collect::<RowResult<_>>()?)
+    }
+
+    /// The first jobs of a lane that are of a group, and due by a time.
+    fn of_group(&self, lane: i64, until: i64, group: &str, limit: usize) -> Result<Vec<QueuedJob>, Fault> {
+        let sql = format!(
+            "SELECT {JOB_COLUMNS} FROM (SELECT seq, due_at FROM place WHERE lane = ?1 AND due_at <= ?2
+                                        ORDER BY due_at, seq LIMIT {LOOKED_AT_MAX}) q
+             JOIN job j ON j.seq = q.seq WHERE j.origin ->> 'group' = ?3 ORDER BY q.due_at, q.seq"
+        );
+        let mut select = self.batch.statement(&sql)?;
+        let rows = select.query_map(params![lane, until, group], |row| rows::queued_job(row))?;
+        Ok(rows.take(limit).collect::<RowResult<_>>()?)
     }
 
     /// When the first job of the lane is due.

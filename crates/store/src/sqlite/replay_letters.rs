@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
+use redrive_core::jobs::Lease;
 use redrive_core::replays::LetterState;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
@@ -14,7 +15,7 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{lanes, replays};
-use crate::contract::{ListPending, PendingLetter, ReleaseLetters, SendLetter, SendLetters};
+use crate::contract::{ListPending, PendingLetter, ReleaseLetters, ReplayGroup, SendLetter, SendLetters};
 
 /// Letters whose turn has not come, in their order. Each pipeline is asked for by itself: the index has them so.
 pub(super) fn pending(conn: &Connection, params: &ListPending) -> Result<Vec<PendingLetter>, Fault> {
@@ -206,12 +207,13 @@ pub(super) struct Ended {
 /// Notes how a letter came to its end, and lets go of it.
 pub(super) fn note_end(batch: &mut Batch<'_>, ended: &Ended, now: Timestamp) -> Result<(), Fault> {
     let Ended { replay, job, pipeline, state, keys: (before, after) } = ended;
-    batch
+    let processed = batch
         .statement(
             "UPDATE replay_letter SET state = ?3, claimed = 0, ended_at = ?4, after_key = ?5, letter = NULL
-             WHERE job = ?2 AND claimed = 1 AND replay = ?1",
+             WHERE job = ?2 AND claimed = 1 AND replay = ?1 RETURNING processed",
         )?
-        .execute(params![replay, job.as_bytes(), state.as_str(), now.as_millis(), after])?;
+        .query_row(params![replay, job.as_bytes(), state.as_str(), now.as_millis(), after], |row| row.get::<_, bool>(0))
+        .optional()?;
     batch.ledger(*pipeline).replaying -= 1;
     let same_cause = match (before, after) {
         (Some(before), Some(after)) => batch
@@ -220,6 +222,7 @@ pub(super) fn note_end(batch: &mut Batch<'_>, ended: &Ended, now: Timestamp) -> 
         _ => false,
     };
     let counts = batch.tallies.replay(*replay);
+    counts.processed += i64::from(processed.unwrap_or_default());
     match state {
         LetterState::Recovered => counts.recovered += 1,
         LetterState::Failed => {
@@ -232,4 +235,35 @@ pub(super) fn note_end(batch: &mut Batch<'_>, ended: &Ended, now: Timestamp) -> 
         batch.tallies.key(*key).recovered += 1;
     }
     Ok(())
+}
+
+/// Notes that a leased job was processed; says whether the lease holds.
+pub(super) fn note_processed(batch: &Batch<'_>, lease: &Lease) -> Result<bool, Fault> {
+    let (job, token) = (lease.job.as_bytes(), lease.token.as_bytes());
+    let mut select = batch
+        .statement("SELECT j.replay FROM lease l JOIN job j ON j.seq = l.seq WHERE l.job = ?1 AND l.token = ?2")?;
+    let Some(replay) = select.query_row([job, token], |row| row.get::<_, Option<i64>>(0)).optional()? else {
+        return Ok(false);
+    };
+    let mut update = batch.statement(
+        "UPDATE replay_letter SET processed = 1
+         WHERE job = ?2 AND claimed = 1 AND replay = ?1 AND state = 'running' AND NOT processed",
+    )?;
+    if update.execute(params![replay, job])? > 0 {
+        batch.statement("UPDATE replay SET step_settled = step_settled + 1 WHERE id = ?1")?.execute([replay])?;
+    }
+    Ok(true)
+}
+
+/// The groups of open letters, of so many at most.
+pub(super) fn groups(conn: &Connection, id: ReplayId, limit: u32) -> Result<Vec<ReplayGroup>, Fault> {
+    let (replay, _) = replays::get(conn, id)?;
+    let mut select = conn.prepare_cached(
+        "SELECT p.name, ifnull(d.origin, j.origin) ->> 'group', count(*)
+         FROM (SELECT job, pipeline FROM replay_letter WHERE replay = ?1 AND state IN ('pending', 'running') LIMIT ?2) l
+         JOIN pipeline p ON p.id = l.pipeline LEFT JOIN dead d ON d.id = l.job LEFT JOIN job j ON j.id = l.job
+         GROUP BY 1, 2 ORDER BY 1, 2",
+    )?;
+    let rows = select.query_map(params![replay, limit], |row| rows::replay_group(row))?;
+    Ok(rows.collect::<RowResult<_>>()?)
 }

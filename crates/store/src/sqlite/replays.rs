@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use redrive_core::ids::{PipelineName, ReplayId};
+use redrive_core::jobs::Lease;
 use redrive_core::replays::{LetterFacts, NextReplay, ReplayState, StepChange, is_turn};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -18,8 +19,8 @@ use super::rows::{self, REPLAY_COLUMNS, RowResult};
 use super::{causes, dead, lanes, leader, replay_choices, replay_letters, replay_withdrawals};
 use crate::contract::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
-    ListReplayLetters, ListReplays, ListSent, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayLetter,
-    ReplayStore, ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
+    ListReplayLetters, ListReplays, ListSent, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayGroup,
+    ReplayLetter, ReplayStore, ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
 };
 use crate::error::{Result, StoreError};
 use crate::lists;
@@ -90,6 +91,17 @@ impl ReplayStore for SqliteStore {
 
     async fn left_in_replay(&self, id: ReplayId) -> Result<BTreeSet<PipelineName>> {
         self.read(move |conn| replay_letters::left(conn, id)).await
+    }
+
+    async fn replay_groups(&self, id: ReplayId, limit: u32) -> Result<Vec<ReplayGroup>> {
+        self.read(move |conn| replay_letters::groups(conn, id, limit)).await
+    }
+
+    async fn note_processed(&self, leases: Vec<Lease>) -> Result<Vec<bool>> {
+        self.write_about(Topic::Replays, move |batch| {
+            leases.iter().map(|lease| replay_letters::note_processed(batch, lease)).collect()
+        })
+        .await
     }
 
     async fn joined_since(&self, id: ReplayId) -> Result<u64> {

@@ -83,13 +83,14 @@ fn write_causes(tallies: &Tallies, conn: &Connection) -> Result<(), Fault> {
 fn write_replays(tallies: &Tallies, conn: &Connection) -> Result<(), Fault> {
     let mut update = conn.prepare_cached(
         "UPDATE replay SET running = running - ?2, recovered = recovered + ?3, failed = failed + ?4,
-                same_cause = same_cause + ?5, gone = gone + ?6, step_settled = step_settled + ?2,
+                same_cause = same_cause + ?5, gone = gone + ?6, step_settled = step_settled + ?7,
                 step_failed = step_failed + ?4
          WHERE id = ?1",
     )?;
     for (replay, change) in &tallies.replays {
-        let ReplayCounts { recovered, failed, same_cause, gone } = change;
-        update.execute(params![replay, recovered + failed + gone, recovered, failed, same_cause, gone])?;
+        let ReplayCounts { recovered, failed, same_cause, gone, processed } = change;
+        let ended = recovered + failed + gone;
+        update.execute(params![replay, ended, recovered, failed, same_cause, gone, ended - processed])?;
     }
     Ok(())
 }

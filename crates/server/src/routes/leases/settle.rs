@@ -9,6 +9,7 @@ use redrive::leases::{BroughtBack, EndedJob, RemoteWorker};
 use redrive::replays::{EndedTry, TryVerdict};
 use redrive::{FailureReport, HandedOn};
 use redrive_core::ids::{PipelineName, TryId, WorkerId};
+use redrive_core::jobs::Lease;
 use redrive_core::settlements::Outcome;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -47,6 +48,9 @@ pub struct Ended {
     lease: Text<LeaseText>,
     /// How it ended.
     verdict: Verdict,
+    /// Whether what came of it is durable: `false` if it was processed, and is yet to be written where it belongs. Its replay goes on
+    /// then, and the lease stays: settle it again once it is.
+    commit: Option<bool>,
     /// What came out of it, if it is done.
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
@@ -119,10 +123,15 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
     let mut settling = Settling { app: &app, caller: &caller, worker, told: HashMap::new() };
     let (mut jobs, mut tried) = (BTreeMap::<_, Vec<EndedJob>>::new(), BTreeMap::<_, Vec<EndedTry>>::new());
+    let mut processed = Vec::new();
     for (at, ended) in asked.jobs.into_iter().enumerate() {
         let lease = ended.lease.0;
         match (lease, pipelines.get(&lease)) {
             (_, None) => settling.tell(lease, BroughtBack::Stale),
+            (LeaseText::Job(of), Some(_)) if ended.commit == Some(false) => {
+                ended.check(&|field, why| wrong_at(at, field, why))?;
+                processed.push(of);
+            }
             (LeaseText::Job(_), Some(name)) => match settling.brought(ended, at).await? {
                 Ok(ended) => jobs.entry(name).or_default().push(ended),
                 Err(unkept) => settling.tell(lease, unkept),
@@ -132,6 +141,7 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
             }
         }
     }
+    settling.processed(processed).await?;
     settling.jobs(jobs).await?;
     settling.tried(tried).await?;
     let jobs = leases.iter().filter_map(|lease| settling.told.remove(lease)).collect();
@@ -149,6 +159,16 @@ struct Settling<'a> {
 impl Settling<'_> {
     fn tell(&mut self, lease: LeaseText, answer: BroughtBack) {
         self.told.insert(lease, settled(lease, answer));
+    }
+
+    async fn processed(&mut self, leases: Vec<Lease>) -> Result<(), ApiError> {
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let held = self.worker.note_processed(leases.clone()).await?;
+        let answer = |held: bool| if held { BroughtBack::Settled } else { BroughtBack::Stale };
+        leases.into_iter().zip(held).for_each(|(lease, held)| self.tell(LeaseText::Job(lease), answer(held)));
+        Ok(())
     }
 
     async fn jobs(&mut self, jobs: BTreeMap<&PipelineName, Vec<EndedJob>>) -> Result<(), ApiError> {
@@ -172,7 +192,7 @@ impl Settling<'_> {
 
     /// A job as it is brought back, unless what is to be kept of it is not there.
     async fn brought(&self, ended: Ended, at: usize) -> Result<Result<EndedJob, BroughtBack>, ApiError> {
-        let wrong = |field: &str, why: &str| ApiError::invalid(format!("jobs[{at}].{field}"), why);
+        let wrong = |field: &str, why: &str| wrong_at(at, field, why);
         ended.check(&wrong)?;
         let Ended { lease, verdict, result, failure, payload, items, sample, enqueue, duration_ms, .. } = ended;
         let LeaseText::Job(lease) = lease.0 else { return Err(wrong("lease", "it is of a letter in a try")) };
@@ -204,6 +224,10 @@ fn counted(items: Option<u64>, sample: Option<Value>) -> Option<Value> {
     }
 }
 
+fn wrong_at(at: usize, field: &str, why: &str) -> ApiError {
+    ApiError::invalid(format!("jobs[{at}].{field}"), why)
+}
+
 fn settled(lease: LeaseText, answer: BroughtBack) -> Settled {
     let (result, why) = match answer {
         BroughtBack::Settled => ("ok", None),
@@ -223,6 +247,9 @@ impl Ended {
         if !failed && self.verdict != Verdict::Unknown && self.failure.is_some() {
             return Err(wrong("failure", "only what failed has a failure"));
         }
+        if self.commit == Some(false) && self.verdict != Verdict::Done {
+            return Err(wrong("commit", "only what is done may be not durable yet"));
+        }
         let came_out = self.result.is_some() || self.items.is_some() || self.sample.is_some();
         if self.verdict != Verdict::Done && (came_out || !self.enqueue.is_empty() || self.follow.is_some()) {
             return Err(wrong("result", "only what is done has a result, or hands on"));
@@ -232,8 +259,7 @@ impl Ended {
 
     /// What a letter came to in a try. What it brings is not kept: nothing is settled.
     fn tried(self, at: usize) -> Result<TryVerdict, ApiError> {
-        let wrong = |field: &str, why: &str| ApiError::invalid(format!("jobs[{at}].{field}"), why);
-        self.check(&wrong)?;
+        self.check(&|field, why| wrong_at(at, field, why))?;
         let Self { verdict, result, failure, items, sample, follow, enqueue, .. } = self;
         Ok(match (verdict, failure) {
             (Verdict::Done, _) => {

@@ -112,7 +112,8 @@ impl Wanted {
                 if room == 0 {
                     return Ok(found);
                 }
-                let LeasedJobs { jobs, next_due, .. } = worker.lease(&pipeline, lane, room, self.ttl).await?;
+                let LeasedJobs { jobs, next_due, .. } =
+                    worker.lease(&pipeline, (lane, self.group.as_deref()), room, self.ttl).await?;
                 found.jobs.extend(jobs);
                 found.next_due = [found.next_due, next_due].into_iter().flatten().min();
             }

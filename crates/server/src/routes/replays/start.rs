@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use redrive::Pipeline;
 use redrive::config::units;
-use redrive::contract::ReplayView;
+use redrive::contract::{ReplayGroup, ReplayView};
 use redrive::replays::{NewReplay, ReplayRef, describe, pins, wish};
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Pacing, ReplayMode, ReplayPlan, Wish};
@@ -17,6 +17,9 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
+
+/// Letters that are looked at for the groups that they are of.
+const GROUPED_MAX: u32 = 10_000;
 
 /// Which letters, from what, and at what pace.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -58,6 +61,8 @@ pub struct Started {
     replay: Option<ReplayView>,
     /// What is sent, what not and why.
     plan: ReplayPlan,
+    /// What its letters belong to in the programs that reported them, of the first 10,000: `group` of a lease.
+    groups: Vec<ReplayGroup>,
 }
 
 pub async fn plan(
@@ -79,10 +84,11 @@ pub async fn run(
     match id {
         Some(id) => {
             let replay = Some(app.redrive().find_replay(ReplayRef::Id(id)).await?);
-            Ok((StatusCode::CREATED, Json(Started { replay, plan })))
+            let groups = app.redrive().store().replay_groups(id, GROUPED_MAX).await?;
+            Ok((StatusCode::CREATED, Json(Started { replay, plan, groups })))
         }
         None if plan.matched == 0 => Err(ApiError::missing("no dead letters are like that").at("letters")),
-        None => Ok((StatusCode::OK, Json(Started { replay: None, plan }))),
+        None => Ok((StatusCode::OK, Json(Started { replay: None, plan, groups: Vec::new() }))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod driver;
+mod processed;
 mod script;
 mod steps;
 
@@ -32,6 +33,7 @@ use crate::contract::{
 
 pub use self::cancelling::*;
 pub(super) use self::driver::*;
+pub use self::processed::*;
 pub(super) use self::script::*;
 pub use self::steps::*;
 

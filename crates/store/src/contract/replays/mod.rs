@@ -15,7 +15,7 @@ use redrive_core::causes::CauseId;
 use redrive_core::definitions::Pins;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
-use redrive_core::jobs::Input;
+use redrive_core::jobs::{Input, Lease};
 use redrive_core::replays::{
     Exclusion, LetterFacts, LetterState, NextReplay, Pacing, Progress, ReplayMode, ReplayState, Wish,
 };
@@ -78,6 +78,13 @@ pub trait ReplayStore {
 
     /// The pipelines of a replay that have letters which have not come to their end.
     async fn left_in_replay(&self, id: ReplayId) -> Result<BTreeSet<PipelineName>>;
+
+    /// The groups that open letters of a replay are of, and how many each has, of so many letters at most.
+    async fn replay_groups(&self, id: ReplayId, limit: u32) -> Result<Vec<ReplayGroup>>;
+
+    /// Notes that leased jobs were processed while what came of that is not durable yet: their leases stay, and their replay goes on as
+    /// if they were settled. Says which leases hold, in the order asked. To note it twice changes nothing.
+    async fn note_processed(&self, leases: Vec<Lease>) -> Result<Vec<bool>>;
 
     /// Letters that a replay's choice would find now and that died after it was made.
     async fn joined_since(&self, id: ReplayId) -> Result<u64>;
@@ -261,6 +268,17 @@ pub struct ReplayLetter {
     pub cause_after: Option<CauseId>,
     /// When it came to its end.
     pub ended_at: Option<Timestamp>,
+}
+
+/// Open letters of a replay that belong together in the system that handed them over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplayGroup {
+    /// Their pipeline.
+    pub pipeline: PipelineName,
+    /// What they belong to, if that was said.
+    pub group: Option<String>,
+    /// How many have not come to their end.
+    pub open: u64,
 }
 
 /// Asks for old replays to be forgotten.

@@ -10,7 +10,7 @@ CREATE INDEX try_letter_open ON try_letter (try, job) WHERE state <> 'tried';
 
 -- Letters of replays that were processed while what came of them is not durable yet: the next step need not wait for them.
 ALTER TABLE replay_letter ADD COLUMN processed INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX replay_letter_processed ON replay_letter (replay) WHERE processed = 1 AND state = 'running';
+CREATE INDEX replay_letter_processed ON replay_letter (replay) WHERE processed AND state = 'running';
 
 -- Events ever counted that have been folded into hours, so that what is forgotten of those is not missed: counters only grow. Kept by
 -- triggers, so that whoever folds adds to it.

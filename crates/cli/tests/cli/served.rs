@@ -1,0 +1,105 @@
+//! `redrive serve` as a process of a test, and asking it by nothing but a socket.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::harness::Sandbox;
+
+/// How long an answer is waited for: longer than any request may wait for jobs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that runs.
+pub struct Served {
+    child: Child,
+    pub address: String,
+}
+
+impl Served {
+    /// Starts a server and waits until it listens.
+    pub fn start(sandbox: &Sandbox, listen: &str, extra: &[&str]) -> Self {
+        Self::start_as(sandbox.command(), listen, extra)
+    }
+
+    /// The same of a command that runs `redrive` somewhere.
+    pub fn start_as(mut command: Command, listen: &str, extra: &[&str]) -> Self {
+        command.args(["serve", "--listen", listen]).args(extra).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("redrive starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+        let mut said = Vec::new();
+        let address = lines.by_ref().find_map(|line| {
+            let found = line.split_once("http://").map(|(_, address)| address.to_owned());
+            said.push(line);
+            found
+        });
+        // What it says further is read, so that it never waits for us.
+        std::thread::spawn(move || lines.count());
+        Self { child, address: address.unwrap_or_else(|| panic!("it does not listen: {said:?}")) }
+    }
+
+    /// Ends it at once.
+    pub fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("waited");
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("signalled");
+    }
+
+    /// Tells it to stop, and waits until it has.
+    pub fn stop(mut self) {
+        self.signal(Signal::TERM);
+        assert!(self.child.wait().expect("waited").success(), "told to stop, it ends well");
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address on this machine that nobody listens on.
+pub fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").to_string()
+}
+
+/// Asks a server; nothing if no whole answer came.
+pub fn ask(address: &str, token: &str, request: &str, body: Option<&Value>) -> Option<(u16, Value)> {
+    let (method, path) = request.split_once(' ').expect("a method and a path");
+    let text = body.map(ToString::to_string).unwrap_or_default();
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let head = format!(
+        "{method} /api/v1{path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        text.len()
+    );
+    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes())).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let answer = String::from_utf8(answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    // A body that was cut off is no JSON.
+    Some((status, serde_json::from_str(body).ok()?))
+}
+
+/// Asks until there is an answer, as every client does: also while the server is away.
+pub fn answered(address: &str, token: &str, request: &str, body: &Value) -> Value {
+    for _ in 0..6_000 {
+        match ask(address, token, request, Some(body)) {
+            Some((200..300, answer)) => return answer,
+            None | Some((429 | 503, _)) => std::thread::sleep(Duration::from_millis(20)),
+            Some((status, answer)) => panic!("{request} {body}: {status} {answer}"),
+        }
+    }
+    panic!("{request} is never answered")
+}
