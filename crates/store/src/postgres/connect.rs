@@ -46,6 +46,8 @@ pub(super) struct Target {
     connect_max: Duration,
     /// At most so many connections read.
     pub(super) readers_max: usize,
+    /// Whether a second connection may write where many enqueue.
+    pub(super) has_helper: bool,
     /// Whether statements are kept prepared, where the server's end stays the same.
     keeps_statements: bool,
     /// The way past a pooler, if it is known.
@@ -85,12 +87,13 @@ struct Made {
 
 impl From<Address> for Target {
     fn from(address: Address) -> Self {
-        let Address { servers, tls, schema, connect_max, readers_max, keeps_statements, direct, place } = address;
+        let Address { servers, tls, schema, connect_max, shares, keeps_statements, direct, place } = address;
         Self {
             servers: Arc::new(servers),
             tls,
             connect_max,
-            readers_max,
+            readers_max: shares.readers_max,
+            has_helper: shares.has_helper,
             keeps_statements,
             direct: direct.map(|direct| Arc::new(Self::from(*direct))),
             schema,
