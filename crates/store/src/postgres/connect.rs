@@ -25,6 +25,13 @@ use super::watch::Watch;
 const WRITING_RESTS_MAX: &str = "10s";
 const READING_RESTS_MAX: &str = "60s";
 
+/// Brings all that was committed so far to the disk, and to the standbys that the server waits for: whoever commits something waits until
+/// everything before it is there, too. The message is for nobody.
+pub(super) const FLUSH: &str = "BEGIN;
+    SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
+    SELECT pg_logical_emit_message(true, 'redrive', '');
+    END";
+
 /// How much longer than the network may take for a connection it may take until it can be used.
 const GREET_MAX: Duration = Duration::from_secs(5);
 
@@ -218,14 +225,14 @@ impl Target {
 
     /// Begins to write. Plans depend neither on values nor on statistics, which are of another time where queues fill and empty. What
     /// is written comes in bounded pieces, so a limit that is meant for questions does not hold for it; who holds a lock for long is
-    /// named. What is answered is on disk, whatever the server is used to.
+    /// named. The commit lets go of all locks at once, before it is on disk: nobody waits for a disk that another waits for. What was
+    /// written is brought there by [`FLUSH`] before it is answered, whatever the server is used to.
     pub(super) fn begin_writing(&self) -> String {
         let here = self.here(WRITING_RESTS_MAX);
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED; {here};
              SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan;
-             SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s';
-             SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+             SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'; SET LOCAL synchronous_commit = off"
         )
     }
 

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use super::Running;
 use super::batch::{Batch, Known};
 use super::bells::Bells;
-use super::connect::Target;
+use super::connect::{FLUSH, Target};
 use super::copies;
 use super::enqueuing::Enqueue;
 use super::fault::Fault;
@@ -233,6 +233,7 @@ impl Work {
         self.known = known;
         // With what is written at the end, which nobody waits for: a statement of it that fails makes a rollback of the commit.
         conn.send_script("COMMIT".to_owned()).await;
+        conn.send_script(FLUSH.to_owned()).await;
         match conn.answers().await {
             Ok(()) => Ok(Applied { refusals, change }),
             Err(fault) => {
@@ -319,6 +320,8 @@ impl Work {
             self.target.schema
         );
         let last: i64 = conn.query_one(&sql, args![self.id, self.group], |row| row.get(0)).await?;
+        // It may have been seen, and not be on disk yet.
+        conn.script(FLUSH).await?;
         let was_written = last == self.group;
         self.group += i64::from(!was_written);
         Ok(was_written)
