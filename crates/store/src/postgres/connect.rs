@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use redrive_core::ids::WorkerId;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_postgres::config::{Host, SslMode};
@@ -24,13 +25,6 @@ use super::watch::Watch;
 /// cut off: it is sent again then, once.
 const WRITING_RESTS_MAX: &str = "10s";
 const READING_RESTS_MAX: &str = "60s";
-
-/// Brings all that was committed so far to the disk, and to the standbys that the server waits for: whoever commits something waits until
-/// everything before it is there, too. The message is for nobody.
-pub(super) const FLUSH: &str = "BEGIN;
-    SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
-    SELECT pg_logical_emit_message(true, 'redrive', '');
-    END";
 
 /// How much longer than the network may take for a connection it may take until it can be used.
 const GREET_MAX: Duration = Duration::from_secs(5);
@@ -226,13 +220,24 @@ impl Target {
     /// Begins to write. Plans depend neither on values nor on statistics, which are of another time where queues fill and empty. What
     /// is written comes in bounded pieces, so a limit that is meant for questions does not hold for it; who holds a lock for long is
     /// named. The commit lets go of all locks at once, before it is on disk: nobody waits for a disk that another waits for. What was
-    /// written is brought there by [`FLUSH`] before it is answered, whatever the server is used to.
+    /// written is brought there by [`Target::flush`] before it is answered, whatever the server is used to.
     pub(super) fn begin_writing(&self) -> String {
         let here = self.here(WRITING_RESTS_MAX);
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED; {here};
              SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan;
              SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'; SET LOCAL synchronous_commit = off"
+        )
+    }
+
+    /// Brings all that was committed so far to the disk, and to the standbys that the server waits for: whoever commits something waits
+    /// until everything before it is there, too. What is committed here is that its writer was seen.
+    pub(super) fn flush(&self, writer: WorkerId) -> String {
+        format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0;
+             SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
+             UPDATE {}.sender SET seen_at = clock_timestamp() WHERE id = '{writer}'; END",
+            self.schema
         )
     }
 

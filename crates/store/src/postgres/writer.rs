@@ -7,7 +7,8 @@
 //! What was applied is known before the commit is sent, so a commit that is not answered leaves one question: whether it took place.
 //! Each transaction begins by noting its number in the row of its connection in `sender`. Whoever lost the connection reads that row on a
 //! new one, which waits until the old server process has let go of it: either the number is there, and the answers hold, or all is
-//! written anew. Callers never see the difference.
+//! written anew. Callers never see the difference. A commit lets go of its locks before it is on disk, so that processes do not wait for
+//! each other's disk; what brings it there is sent along with it, and nobody is answered before that is.
 //!
 //! Operations that look at more than the jobs in their hands have the store to themselves: they hold the store's lock alone, the
 //! others share it.
@@ -21,7 +22,7 @@ use tokio::sync::oneshot;
 use super::Running;
 use super::batch::{Batch, Known};
 use super::bells::Bells;
-use super::connect::{FLUSH, Target};
+use super::connect::Target;
 use super::copies;
 use super::enqueuing::Enqueue;
 use super::fault::Fault;
@@ -233,11 +234,18 @@ impl Work {
         self.known = known;
         // With what is written at the end, which nobody waits for: a statement of it that fails makes a rollback of the commit.
         conn.send_script("COMMIT".to_owned()).await;
-        conn.send_script(FLUSH.to_owned()).await;
-        match conn.answers().await {
-            Ok(()) => Ok(Applied { refusals, change }),
-            Err(fault) => {
-                *unanswered = fault.is_lost().then_some(Applied { refusals, change });
+        let flush = self.target.flush(self.id);
+        let (committed, flushed) = tokio::join!(conn.answers(), conn.script(&flush));
+        let applied = Applied { refusals, change };
+        match (committed, flushed) {
+            (Ok(()), Ok(())) => Ok(applied),
+            // It took place, and is not on disk yet for all that is known.
+            (Ok(()), Err(fault)) => {
+                *unanswered = Some(applied);
+                Err(fault)
+            }
+            (Err(fault), _) => {
+                *unanswered = fault.is_lost().then_some(applied);
                 Err(fault)
             }
         }
@@ -321,7 +329,7 @@ impl Work {
         );
         let last: i64 = conn.query_one(&sql, args![self.id, self.group], |row| row.get(0)).await?;
         // It may have been seen, and not be on disk yet.
-        conn.script(FLUSH).await?;
+        conn.script(&self.target.flush(self.id)).await?;
         let was_written = last == self.group;
         self.group += i64::from(!was_written);
         Ok(was_written)
