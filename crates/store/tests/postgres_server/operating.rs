@@ -194,7 +194,10 @@ async fn a_store_of_the_first_version_is_brought_forward_and_older_workers_count
     let first = FIRST.concat();
     let before = "INSERT INTO pipeline (name) VALUES ('suite');
                   INSERT INTO traffic SELECT id, 0, 'example.com', '', '', 3, 3 FROM pipeline";
-    client.batch_execute(&format!("CREATE SCHEMA {schema}; SET search_path = {schema}; {first}; {before}")).await.expect("made");
+    client
+        .batch_execute(&format!("CREATE SCHEMA {schema}; SET search_path = {schema}; {first}; {before}"))
+        .await
+        .expect("made");
     let store = open(&address(), &schema).await;
     assert_eq!(store.health().await.expect("looked").schema_version, newest(&schema).await);
     assert_works(&store).await;
