@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ids::{JobId, PipelineName};
-use crate::jobs::{Input, KEY_BYTES_MAX, LeasedJob, NewJob};
+use crate::jobs::{Input, LeasedJob, NewJob, check_key};
 use crate::time::Timestamp;
 
 /// The most jobs that one job may hand on.
@@ -99,12 +99,7 @@ fn handed_job(
     }
     let given = handed.key.filter(|key| !key.is_empty()).or(job.key);
     let key = given.unwrap_or_else(|| format!("{}/{place}", parent.lease.job));
-    if key.len() > KEY_BYTES_MAX {
-        return Err(format!(
-            "it hands on a task with a key of {} bytes, at most {KEY_BYTES_MAX} are allowed",
-            key.len()
-        ));
-    }
+    check_key(&key).map_err(|unfit| format!("it hands on a task whose key {unfit}"))?;
     job.key = Some(key);
     job.round.clone_from(&parent.round);
     Ok(HandedJob { pipeline, job })
@@ -232,7 +227,7 @@ mod tests {
         assert!(refused.contains("pipeline other") && refused.contains("hand_on of pipeline p"), "{refused}");
         let many = vec![handed(json!({"input": {}})); HANDED_ON_MAX + 1];
         assert!(handed_jobs(&parent, &Receivers::default(), many, now()).expect_err("refused").contains("10000"));
-        let long = vec![handed(json!({"input": {}, "key": "k".repeat(KEY_BYTES_MAX + 1)}))];
+        let long = vec![handed(json!({"input": {}, "key": "k".repeat(513)}))];
         assert!(handed_jobs(&parent, &Receivers::default(), long, now()).is_err());
     }
 

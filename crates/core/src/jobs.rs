@@ -16,6 +16,26 @@ pub type Input = Map<String, Value>;
 /// The longest key a job may have, in bytes.
 pub const KEY_BYTES_MAX: usize = 512;
 
+/// Why a key is none that a task can be known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitKey {
+    /// Indexes have an end.
+    #[error("is longer than {KEY_BYTES_MAX} bytes")]
+    TooLong,
+    /// Not every store keeps zero characters: two keys would be one there.
+    #[error("has a zero character")]
+    Zero,
+}
+
+/// Checks that a task can be known by a key, in any store.
+pub fn check_key(key: &str) -> Result<(), UnfitKey> {
+    match key {
+        long if long.len() > KEY_BYTES_MAX => Err(UnfitKey::TooLong),
+        zero if zero.contains('\0') => Err(UnfitKey::Zero),
+        _ => Ok(()),
+    }
+}
+
 /// The longest name of a target, a code or a proxy that is kept, in bytes: they are looked up by it, and indexes have an end.
 pub const NAME_BYTES_MAX: usize = 500;
 
@@ -325,6 +345,13 @@ mod tests {
         let Value::Object(input) = input else { panic!("an object") };
         let now = Timestamp::from_millis(0);
         NewJob::from_input(JobId::new(now, 1), input, now)
+    }
+
+    #[test]
+    fn a_key_is_one_in_every_store() {
+        assert_eq!(check_key(&"k".repeat(KEY_BYTES_MAX)), Ok(()));
+        assert_eq!(check_key(&"k".repeat(KEY_BYTES_MAX + 1)), Err(UnfitKey::TooLong));
+        assert_eq!((check_key("k\0"), check_key("k\u{2400}")), (Err(UnfitKey::Zero), Ok(())));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use data_encoding::BASE32_NOPAD;
 use serde_json::Value;
 
-use crate::jobs::{Input, KEY_BYTES_MAX, field};
+use crate::jobs::{Input, check_key, field};
 
 /// Who a task is, before it is known how many equal ones came before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,19 +81,19 @@ pub fn identify(input: &Input, fields: &[String]) -> Result<Identity, String> {
             format!("[{}]", texts.join(","))
         }
     };
-    Ok(Identity::Keyed(match key.len() > KEY_BYTES_MAX {
-        true => format!("k:{}", ContentHash::of_text(&key).text()),
-        false => key,
+    Ok(Identity::Keyed(match check_key(&key) {
+        Err(_) => format!("k:{}", ContentHash::of_text(&key).text()),
+        Ok(()) => key,
     }))
 }
 
 /// The key that a task says it has.
 fn own_key(input: &Input) -> Result<Option<String>, String> {
     match input.get("key") {
-        Some(Value::String(key)) if key.len() > KEY_BYTES_MAX => {
-            Err(format!("its key is longer than {KEY_BYTES_MAX} bytes"))
-        }
-        Some(Value::String(key)) if !key.is_empty() => Ok(Some(key.clone())),
+        Some(Value::String(key)) if !key.is_empty() => match check_key(key) {
+            Ok(()) => Ok(Some(key.clone())),
+            Err(unfit) => Err(format!("its key {unfit}")),
+        },
         Some(Value::Number(number)) => Ok(Some(number.to_string())),
         None | Some(Value::String(_) | Value::Null) => Ok(None),
         Some(other) => Err(format!("its key must be a string or a number, not {}", kind(other))),

@@ -135,7 +135,24 @@ async fn look_at_store(redrive: &Redrive) -> Vec<Finding> {
         None => findings.extend([Finding::new("integrity", whole), Finding::new("disk", free)]),
     }
     findings.push(Finding::new("workers", workers.map_err(|error| error.to_string())));
+    findings.extend(look_at_copies(redrive).await);
     findings
+}
+
+/// A copy that was begun and is not over, from which on nothing can be written here; nothing is said if there is none.
+async fn look_at_copies(redrive: &Redrive) -> Option<Finding> {
+    let copies = match redrive.store.copies().await {
+        Ok(copies) => copies,
+        Err(error) => return Some(Finding::failed("copy", error.into())),
+    };
+    copies.to.map(|note| {
+        let found = format!(
+            "it is being copied to {} since {}, and takes nothing until that is over: `redrive store copy` with the same stores goes on \
+             with it, and with --abort instead of the second store gives it up",
+            note.place, note.begun_at
+        );
+        Finding::warning("copy", found)
+    })
 }
 
 fn of_server(judged: Judged) -> Finding {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
-use redrive_core::jobs::{Input, KEY_BYTES_MAX, NewJob};
+use redrive_core::jobs::{Input, NewJob, check_key};
 use redrive_core::ledger::Ledger;
 use redrive_core::outages::Waiter;
 use redrive_core::time::Timestamp;
@@ -168,10 +168,7 @@ impl Redrive {
         queued_max: Option<u64>,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
-        let mut keys = jobs.iter().filter_map(|job| job.key.as_deref());
-        if let Some(long) = keys.find(|key| key.len() > KEY_BYTES_MAX) {
-            return Err(Error::KeyTooLong(long.len()));
-        }
+        jobs.iter().filter_map(|job| job.key.as_deref()).try_for_each(check_key)?;
         let params = EnqueueJobs { pipeline: pipeline.clone(), jobs, queued_max, now: self.now() };
         Ok(self.store.enqueue(params).await?)
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use redrive_core::causes::{CauseId, Unchangeable};
 use redrive_core::ids::{InvalidName, PipelineName};
-use redrive_core::jobs::KEY_BYTES_MAX;
+use redrive_core::jobs::UnfitKey;
 use redrive_core::pipelines::Pause;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
@@ -35,9 +35,9 @@ pub enum Error {
     /// A job whose input is not a JSON object.
     #[error("a task's input must be a JSON object, not {0}")]
     InputNotAnObject(String),
-    /// A job whose key is too long to be known by.
-    #[error("a task's key of {0} bytes is too long: at most {KEY_BYTES_MAX} are allowed")]
-    KeyTooLong(usize),
+    /// A job whose key is none to be known by.
+    #[error("a task's key {0}")]
+    Key(#[from] UnfitKey),
     /// The configuration is wrong, or what the caller said does not fit it.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -163,7 +163,7 @@ impl Error {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Config(ConfigError::Unreadable { .. }) => ErrorKind::Failed,
-            Self::Config(_) | Self::Name(_) | Self::InputNotAnObject(_) | Self::KeyTooLong(_) => ErrorKind::Invalid,
+            Self::Config(_) | Self::Name(_) | Self::InputNotAnObject(_) | Self::Key(_) => ErrorKind::Invalid,
             Self::NothingChosen | Self::ChosenTwice | Self::NoSink { .. } => ErrorKind::Invalid,
             Self::Unchangeable { why: Unchangeable::Over(_), .. } => ErrorKind::Invalid,
             Self::AtWork { .. } | Self::Unchangeable { .. } | Self::ChangedMeanwhile(_) => ErrorKind::Refused,

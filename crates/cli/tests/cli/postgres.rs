@@ -1,7 +1,12 @@
 //! `redrive` with a store in PostgreSQL: every command works as on a file, and no password is printed.
 
-use super::harness::{Ran, Sandbox};
-use super::postgres_server::{schema, server};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use super::harness::{Ran, Sandbox, eventually};
+use super::postgres_server::{OwnServer, schema, server};
 
 /// A password that the server does not ask for, and that must not be seen.
 const PASSWORD: &str = "s3cr3t-w0rd";
@@ -151,4 +156,49 @@ fn doctor_looks_at_the_server() {
     let told = sandbox.redrive("doctor").expect(0).stdout;
     assert!(told.contains("PostgreSQL") && told.contains("! vault"), "{told}");
     sandbox.redrive("doctor --compact").expect(0);
+}
+
+/// Runs statements as the owner of a server.
+fn psql(server: &OwnServer, sql: &str) {
+    let ran = Command::new("psql").args(["-q", "-v", "ON_ERROR_STOP=1", "-d", &server.address(), "-c", sql]).output();
+    let ran = ran.expect("psql runs");
+    assert!(ran.status.success(), "{sql}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn a_password_is_taken_from_the_files_that_libpq_has_for_it() {
+    let (sandbox, server) = (Sandbox::new(), OwnServer::start());
+    psql(&server, "CREATE ROLE worker LOGIN PASSWORD 'r1ght'; GRANT CREATE ON DATABASE postgres TO worker");
+    let rules = "local all redrive trust\nlocal all all scram-sha-256\n";
+    fs::write(server.folder().join("data/pg_hba.conf"), rules).expect("written");
+    psql(&server, "SELECT pg_reload_conf()");
+    let store = format!("postgres://worker@/postgres?host={}", server.folder().display());
+    let home = sandbox.path("home");
+    fs::create_dir(&home).expect("made");
+    let status = |file: Option<&Path>| {
+        let mut command = sandbox.command();
+        command.env("HOME", &home).env_remove("PGPASSFILE").env_remove("PGPASSWORD");
+        if let Some(file) = file {
+            command.env("PGPASSFILE", file);
+        }
+        let ran = command.args(["store", "migrate", "--store", &store]).output().expect("redrive runs");
+        (ran.status.success(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    eventually("the server asks for a password", || {
+        let (ok, said) = status(None);
+        !ok && said.contains("a password is needed")
+    });
+    let named = sandbox.write("named", "other:*:*:worker:wr0ng\n*:*:postgres:worker:r1ght\n");
+    let own = sandbox.write("home/.pgpass", "*:*:*:worker:r1ght\n");
+    let wrong = sandbox.write("wrong", "*:*:*:*:wr0ng\n");
+    for file in [&named, &own, &wrong] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("set");
+    }
+    assert!(status(Some(&named)).0, "{:?}", status(Some(&named)));
+    assert!(status(None).0, "{:?}", status(None));
+    let (ok, said) = status(Some(&wrong));
+    assert!(!ok && said.contains("password authentication failed") && !said.contains("wr0ng"), "{said}");
+    // A file that others can read is not one for passwords.
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o644)).expect("set");
+    assert!(!status(None).0, "{:?}", status(None));
 }

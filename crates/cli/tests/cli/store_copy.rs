@@ -132,11 +132,16 @@ fn what_was_stopped_in_the_middle_goes_on() {
     stop_in_the_middle(&sandbox, to);
     sandbox.redrive("push more.jsonl --pipeline later --round two").expect(1).complains("is being copied to");
     sandbox.redrive("status").expect(0);
+    let found = |findings: &Value| findings.as_array()?.iter().find(|finding| finding["check"] == "copy").cloned();
+    let copying = found(&sandbox.redrive("doctor --json").json()).expect("told that it is copied");
+    assert_eq!(copying["warning"], true, "{copying}");
+    assert!(copying["found"].as_str().is_some_and(|said| said.contains("--abort")), "{copying}");
     sandbox.redrive(&format!("status --store {to}")).expect(1).complains("an unfinished copy of");
     sandbox.redrive(&format!("store copy {FROM} sqlite:other/redrive.db")).expect(1).complains("--abort");
     sandbox.redrive(&format!("store copy {FROM} {to} --vault elsewhere")).expect(1).complains("was begun with");
     copy(&sandbox, &format!("{FROM} {to}"));
     assert_same(&sandbox, [FROM, to]);
+    assert_eq!(found(&sandbox.redrive("doctor --json").json()), None);
     sandbox.redrive("push more.jsonl --pipeline later --round two").expect(0);
     sandbox.redrive(&format!("push more.jsonl --pipeline later --round two --store {to}")).expect(0);
 }

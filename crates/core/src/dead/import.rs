@@ -9,7 +9,7 @@ use serde_json::Map;
 use super::{DeadLetter, Gate};
 use crate::failures::Failure;
 use crate::ids::JobId;
-use crate::jobs::{KEY_BYTES_MAX, ORIGIN_BYTES_MAX, Origin, TASK_ID_BYTES_MAX, kept_name};
+use crate::jobs::{ORIGIN_BYTES_MAX, Origin, TASK_ID_BYTES_MAX, UnfitKey, check_key, kept_name};
 use crate::state::JobState;
 use crate::time::Timestamp;
 
@@ -32,8 +32,8 @@ pub enum Unfit {
     #[error("it has no failures: only a whole export can be taken in, not a list")]
     NoFailures,
     /// A key that no job here could have.
-    #[error("key is longer than {KEY_BYTES_MAX} bytes")]
-    KeyTooLong,
+    #[error("key {0}")]
+    Key(UnfitKey),
     /// A task id that no attempt here could have left.
     #[error("task_id is longer than {TASK_ID_BYTES_MAX} bytes")]
     TaskIdTooLong,
@@ -63,8 +63,8 @@ pub fn check(letter: &DeadLetter, now: Timestamp) -> Result<(), Unfit> {
     }
     match letter.key.as_deref() {
         Some("") => return Err(Unfit::KeyEmpty),
-        Some(key) if key.len() > KEY_BYTES_MAX => return Err(Unfit::KeyTooLong),
-        _ => {}
+        Some(key) => check_key(key).map_err(Unfit::Key)?,
+        None => {}
     }
     if letter.task_id.as_ref().is_some_and(|id| id.len() > TASK_ID_BYTES_MAX) {
         return Err(Unfit::TaskIdTooLong);
@@ -247,8 +247,10 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let now = Timestamp::from_millis(10_000);
         assert_eq!(check(&letter(1, 5), now), Ok(()));
-        let long = DeadLetter { key: Some("x".repeat(KEY_BYTES_MAX + 1)), ..letter(1, 5) };
-        assert_eq!(check(&long, now), Err(Unfit::KeyTooLong));
+        let long = DeadLetter { key: Some("x".repeat(513)), ..letter(1, 5) };
+        assert_eq!(check(&long, now), Err(Unfit::Key(UnfitKey::TooLong)));
+        let zero = DeadLetter { key: Some("k\0".to_owned()), ..letter(1, 5) };
+        assert_eq!(check(&zero, now), Err(Unfit::Key(UnfitKey::Zero)));
         assert_eq!(check(&DeadLetter { key: Some(String::new()), ..letter(1, 5) }, now), Err(Unfit::KeyEmpty));
         let task_id = Some("x".repeat(TASK_ID_BYTES_MAX + 1));
         assert_eq!(check(&DeadLetter { task_id, ..letter(1, 5) }, now), Err(Unfit::TaskIdTooLong));

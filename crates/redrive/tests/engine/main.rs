@@ -15,6 +15,7 @@ mod causes;
 mod clock;
 mod clocks_apart;
 mod config;
+mod copies;
 mod dead;
 mod doctor;
 mod egress;

@@ -203,6 +203,8 @@ impl Batch {
         if self.tallies.has_replays() {
             self.touch(Topic::Replays);
         }
+        // What nobody waits for comes first; the rest in the order in which every process locks it.
+        tallies::write_traffic(&self.tallies, &self.conn).await?;
         self.write_ledgers().await?;
         rounds::write(&self.rounds, &self.conn).await?;
         tallies::write(&self.tallies, &self.conn).await?;
@@ -247,6 +249,8 @@ impl Batch {
         if self.tallies.has_replays() {
             self.touch(Topic::Replays);
         }
-        tallies::write(&std::mem::take(&mut self.tallies), &self.conn).await
+        let tallies = std::mem::take(&mut self.tallies);
+        tallies::write_traffic(&tallies, &self.conn).await?;
+        tallies::write(&tallies, &self.conn).await
     }
 }

@@ -18,7 +18,7 @@ use super::connect::{Heard, Target};
 use super::fault::Fault;
 use super::patience::Patience;
 use super::sql::{Conn, args};
-use super::{PostgresStore, schema};
+use super::{PostgresStore, schema, writer};
 use crate::contract::{Bell, Change, ChangeStore, Changes, Topic};
 use crate::error::StoreError;
 
@@ -163,8 +163,8 @@ async fn keep_hearing(target: Target, id: WorkerId, bell: Weak<Bell>, mut opened
 
 /// How much processes have written, other than this one: it is another number whenever one did, came or left.
 pub(super) async fn written_by_others(conn: &Conn, target: &Target, id: WorkerId) -> Result<i64, Fault> {
-    let sql = format!("SELECT coalesce(sum(last), 0)::bigint FROM {}.sender WHERE id <> $1", target.schema);
-    conn.query_one(&sql, args![id], |row| row.get(0)).await
+    let sql = format!("SELECT coalesce(sum(last), 0)::bigint FROM {}.sender WHERE id <> ALL($1)", target.schema);
+    conn.query_one(&sql, args![writer::names(id).to_vec()], |row| row.get(0)).await
 }
 
 /// Hears of changes on one connection. `known` is how much others had written when everything was known.

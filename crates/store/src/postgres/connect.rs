@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use redrive_core::ids::WorkerId;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_postgres::config::{Host, SslMode};
@@ -46,6 +47,8 @@ pub(super) struct Target {
     connect_max: Duration,
     /// At most so many connections read.
     pub(super) readers_max: usize,
+    /// Whether a second connection may write where many enqueue.
+    pub(super) has_helper: bool,
     /// Whether statements are kept prepared, where the server's end stays the same.
     keeps_statements: bool,
     /// The way past a pooler, if it is known.
@@ -85,12 +88,13 @@ struct Made {
 
 impl From<Address> for Target {
     fn from(address: Address) -> Self {
-        let Address { servers, tls, schema, connect_max, readers_max, keeps_statements, direct, place } = address;
+        let Address { servers, tls, schema, connect_max, shares, keeps_statements, direct, place } = address;
         Self {
             servers: Arc::new(servers),
             tls,
             connect_max,
-            readers_max,
+            readers_max: shares.readers_max,
+            has_helper: shares.has_helper,
             keeps_statements,
             direct: direct.map(|direct| Arc::new(Self::from(*direct))),
             schema,
@@ -215,14 +219,25 @@ impl Target {
 
     /// Begins to write. Plans depend neither on values nor on statistics, which are of another time where queues fill and empty. What
     /// is written comes in bounded pieces, so a limit that is meant for questions does not hold for it; who holds a lock for long is
-    /// named. What is answered is on disk, whatever the server is used to.
+    /// named. The commit lets go of all locks at once, before it is on disk: nobody waits for a disk that another waits for. What was
+    /// written is brought there by [`Target::flush`] before it is answered, whatever the server is used to.
     pub(super) fn begin_writing(&self) -> String {
         let here = self.here(WRITING_RESTS_MAX);
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED; {here};
              SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan;
-             SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s';
-             SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+             SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'; SET LOCAL synchronous_commit = off"
+        )
+    }
+
+    /// Brings all that was committed so far to the disk, and to the standbys that the server waits for: whoever commits something waits
+    /// until everything before it is there, too. What is committed here is that its writer was seen.
+    pub(super) fn flush(&self, writer: WorkerId) -> String {
+        format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0;
+             SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
+             UPDATE {}.sender SET seen_at = clock_timestamp() WHERE id = '{writer}'; END",
+            self.schema
         )
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Bytes, Conn, Row as SqlRow, Value, args, storable};
-use super::{PostgresStore, activity, rows, run};
+use super::{PostgresStore, activity, rows, run, tidying};
 use crate::contract::{
     Cell, CopyCounters, CopyCursor, CopyStore, EndCopy, PARTS, Part, ReadPart, Row, TakeCounters, WritePart,
 };
@@ -120,6 +120,8 @@ async fn begin_from(batch: &mut Batch, (place, begun): &(String, CopyNote)) -> R
     if leases > 0 {
         return Err(StoreError::Leased { place: place.clone(), leases }.into());
     }
+    // What is copied is read as it was written.
+    tidying::fold_all(batch).await?;
     mark(batch.conn(), "to", begun).await
 }
 

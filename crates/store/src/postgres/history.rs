@@ -10,7 +10,7 @@ use redrive_core::time::Timestamp;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Bytes, Row, args};
-use super::{PostgresStore, leader, payloads, rows, run};
+use super::{PostgresStore, leader, payloads, rows, run, tidying};
 use crate::contract::{ForgetHistory, ForgetRecords, HistoryStore};
 use crate::error::Result;
 
@@ -77,6 +77,8 @@ async fn counts(batch: &mut Batch, params: &ForgetHistory) -> Result<bool, Fault
     let Some(pipeline) = batch.find_pipeline(&params.pipeline).await? else { return Ok(false) };
     let mut more = false;
     if let Some(lap) = Lap::of(batch, format!("counts {pipeline}"), params.now).await? {
+        // What was added and not folded yet would stay.
+        tidying::fold_all(batch).await?;
         let mut full = false;
         for sql in BY_HOUR {
             let forgotten = batch.conn().execute(sql, args![pipeline, params.before.hour(), params.limit]).await?;

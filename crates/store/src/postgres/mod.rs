@@ -3,7 +3,7 @@
 //! - `address`: where it is, as users of libpq write it; `connect`: opening connections; `conn`: asking on one; `watch`: noticing one
 //!   that went silent; `sql`: values and rows
 //! - `schema`: tables and their versions
-//! - `writer`: the one connection that writes, with group commit; `operations`: what waits for it; `batch`: one of its transactions; `patience`: waiting for a server
+//! - `writer`: the connection that writes, with group commit; `operations`: what it writes; `waiting`: who takes them; `batch`: one of its transactions; `patience`: waiting for a server
 //! - `readers`: reading beside the writer; `bells`: telling other processes what was written, and hearing of it
 //! - one file per noun of the contract; `rows`: from rows to types; `conditions`: from filters to SQL; `fault`: errors on their
 //!   way out
@@ -23,6 +23,7 @@ mod cause_rules;
 mod cause_views;
 mod causes;
 mod clock;
+mod completing;
 mod conditions;
 mod conn;
 mod connect;
@@ -67,6 +68,7 @@ mod tokens;
 mod traffic;
 mod tries;
 mod uploads;
+mod waiting;
 mod watch;
 mod workers;
 mod writer;

@@ -27,7 +27,7 @@ const MIGRATIONS: &[Migration] = &[
         ],
         oldest: 1,
     },
-    Migration { parts: &[include_str!("schema/002_serving.sql")], oldest: 1 },
+    Migration { parts: &[include_str!("schema/002_serving.sql"), include_str!("schema/002_fleet.sql")], oldest: 1 },
 ];
 
 /// The oldest server that is understood.
@@ -42,15 +42,19 @@ pub(super) fn newest_version() -> i64 {
 pub(super) async fn check_server(conn: &Conn, target: &Target) -> Result<(), Fault> {
     let sql = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::bigint";
     let (encoding, version): (String, i64) = conn.query_one(sql, args![], |row| Ok((row.get(0)?, row.get(1)?))).await?;
-    let place = target.place.clone();
+    Ok(check_facts(version, &encoding, &target.place)?)
+}
+
+fn check_facts(version: i64, encoding: &str, place: &str) -> Result<(), StoreError> {
+    let place = place.to_owned();
     if version < SERVER_MIN * 10_000 {
         let why = format!("it is PostgreSQL {}, and a store needs {SERVER_MIN} or later", version / 10_000);
-        return Err(StoreError::Refused { place, why }.into());
+        return Err(StoreError::Refused { place, why });
     }
     if encoding != "UTF8" {
         let why =
             format!("its database keeps text as {encoding}, and a store needs one that was made with ENCODING 'UTF8'");
-        return Err(StoreError::NotAStore { place, why }.into());
+        return Err(StoreError::NotAStore { place, why });
     }
     Ok(())
 }
@@ -148,5 +152,21 @@ pub(super) async fn check(conn: &Conn, target: &Target) -> Result<Option<i64>, F
     match oldest > newest_version() {
         true => Err(StoreError::NewerSchema { place, found, known: newest_version() }.into()),
         false => Ok(Some(found)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_that_are_too_old_are_refused_by_their_version() {
+        let said = |version, encoding| check_facts(version, encoding, "db").err().map(|error| error.to_string());
+        assert!(
+            said(120_022, "UTF8").is_some_and(|said| said.contains("PostgreSQL 12, and a store needs 13 or later"))
+        );
+        assert!(said(90_624, "UTF8").is_some_and(|said| said.contains("PostgreSQL 9,")));
+        assert_eq!((said(130_000, "UTF8"), said(180_001, "UTF8")), (None, None));
+        assert!(said(150_000, "LATIN1").is_some_and(|said| said.contains("ENCODING 'UTF8'")));
     }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Failure;
 use redrive_core::ids::{JobId, LeaseToken};
 use redrive_core::jobs::Lease;
@@ -17,7 +16,7 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::replay_letters::{self, Ended};
 use super::sql::{Conn, Row, args};
-use super::{breakers, burying, enqueuing, lanes, payloads, rows};
+use super::{breakers, burying, completing, enqueuing, lanes, payloads, rows};
 use crate::contract::{SettleJobs, Settled, SettledJobs};
 
 /// Settlements, and the inputs of the jobs that each of them hands on.
@@ -28,13 +27,22 @@ pub(super) struct Settle {
 
 pub(super) async fn settle(batch: &mut Batch, asked: &Settle) -> Result<SettledJobs, Fault> {
     let Settle { params, inputs } = asked;
-    let leased = leased(batch.conn(), &params.settlements).await?;
+    let (plain, rest) = completing::plain(&params.settlements);
+    // Asked at once: neither waits for the other's answer.
+    let conn = batch.conn();
+    let (mut ended, leased) =
+        tokio::try_join!(completing::complete_at_once(conn, &plain, params), leased(conn, &rest))?;
     let mut answers = vec![None; params.settlements.len()];
-    let mut moves = Vec::new();
+    let (mut moves, mut done) = (Vec::new(), Vec::new());
     let mut held: HashMap<JobId, Leased> = leased.into_iter().map(|leased| (leased.id, leased)).collect();
-    let mut referred = refer(batch.conn(), &params.settlements, &held, params.now).await?;
+    let mut referred = refer(batch.conn(), &rest, &held, params.now).await?;
     for (at, settlement) in params.settlements.iter().enumerate() {
         let lease = &settlement.lease;
+        if let Some(leased) = ended.remove(&lease.job) {
+            answers[at] = Some(Settled::Applied);
+            done.push(Moving { settlement, leased });
+            continue;
+        }
         let Some(leased) = held.remove(&lease.job) else { continue };
         if leased.token != lease.token {
             // Another settlement of this batch may be the holder's.
@@ -54,6 +62,9 @@ pub(super) async fn settle(batch: &mut Batch, asked: &Settle) -> Result<SettledJ
         moves.push(Moving { settlement, leased });
     }
     let moved: Vec<bool> = answers.iter().map(|answer| *answer == Some(Settled::Applied)).collect();
+    let done: Vec<&Moving<'_>> = done.iter().collect();
+    completing::note_done(batch, &done, params).await?;
+    count_all(batch, done.iter().copied(), params.now);
     apply(batch, &moves, params).await?;
     for (settlement, answer) in params.settlements.iter().zip(&mut answers) {
         if answer.is_none() {
@@ -65,11 +76,29 @@ pub(super) async fn settle(batch: &mut Batch, asked: &Settle) -> Result<SettledJ
     Ok(SettledJobs { settled: answers.into_iter().map(|answer| answer.unwrap_or(Settled::Stale)).collect(), breakers })
 }
 
+/// What settling needs of a job, from the first nine columns of a row.
+pub(super) fn leased_job(row: &Row<'_>, token: LeaseToken, (begun, rules): (bool, u64)) -> Result<Leased, Fault> {
+    Ok(Leased {
+        id: rows::job_id(row, 0)?,
+        seq: row.get(1)?,
+        pipeline: row.get(2)?,
+        target: row.get(3)?,
+        round: row.get(4)?,
+        replay: row.get(5)?,
+        cause_key: row.get(6)?,
+        saved: row.get::<Option<[u8; 32]>>(7)?.map(PayloadHash::from_bytes),
+        has_failed: row.get(8)?,
+        token,
+        begun,
+        rules,
+    })
+}
+
 /// Notes to which payloads the jobs refer that are settled with one; says which of them did. Of several settlements of one job the
 /// first is meant that has its lease.
 async fn refer(
     conn: &Conn,
-    settlements: &[Settlement],
+    settlements: &[&Settlement],
     held: &HashMap<JobId, Leased>,
     now: Timestamp,
 ) -> Result<BTreeSet<JobId>, Fault> {
@@ -129,28 +158,16 @@ impl Moving<'_> {
 }
 
 /// The jobs of settlements, as far as they are leased. Whoever settles the same at this moment is waited for.
-async fn leased(conn: &Conn, settlements: &[Settlement]) -> Result<Vec<Leased>, Fault> {
+async fn leased(conn: &Conn, settlements: &[&Settlement]) -> Result<Vec<Leased>, Fault> {
+    if settlements.is_empty() {
+        return Ok(Vec::new());
+    }
     let jobs: Vec<JobId> = settlements.iter().map(|settlement| settlement.lease.job).collect();
     let sql = "WITH l AS MATERIALIZED (SELECT seq, token, started > 0 AS begun FROM lease WHERE job = ANY($1) ORDER BY job FOR UPDATE)
                SELECT j.id, j.seq, j.pipeline, j.target, j.round, j.replay, j.cause_key, j.saved, j.reason IS NOT NULL, l.token,
                       l.begun, (SELECT version FROM cause_rules)
                FROM job j JOIN l ON l.seq = j.seq WHERE j.seq = ANY(ARRAY(SELECT seq FROM l))";
-    let read = |row: &Row<'_>| {
-        Ok(Leased {
-            id: rows::job_id(row, 0)?,
-            seq: row.get(1)?,
-            pipeline: row.get(2)?,
-            target: row.get(3)?,
-            round: row.get(4)?,
-            replay: row.get(5)?,
-            cause_key: row.get(6)?,
-            saved: row.get::<Option<[u8; 32]>>(7)?.map(PayloadHash::from_bytes),
-            has_failed: row.get(8)?,
-            token: rows::token(row, 9)?,
-            begun: row.get(10)?,
-            rules: row.get(11)?,
-        })
-    };
+    let read = |row: &Row<'_>| leased_job(row, rows::token(row, 9)?, (row.get(10)?, row.get(11)?));
     conn.query(sql, args![jobs], read).await
 }
 
@@ -171,16 +188,21 @@ async fn apply(batch: &mut Batch, moves: &[Moving<'_>], params: &SettleJobs) -> 
         }
     }
     burying::bury(batch, &dead, params).await?;
-    complete(batch, &done, params).await?;
+    completing::complete(batch, &done, params).await?;
     requeue(batch, &back, params).await?;
+    count_all(batch, moves, params.now);
+    Ok(())
+}
+
+/// Counts what happened.
+fn count_all<'a>(batch: &mut Batch, moves: impl IntoIterator<Item = &'a Moving<'a>>, now: Timestamp) {
     for Moving { settlement, leased } in moves {
         let (decision, pipeline) = (&settlement.decision, leased.pipeline);
         for delta in decision.deltas() {
-            batch.count(pipeline, params.now, delta);
+            batch.count(pipeline, now, delta);
         }
-        count(batch, (pipeline, leased.target.as_deref()), decision, params.now);
+        count(batch, (pipeline, leased.target.as_deref()), decision, now);
     }
-    Ok(())
 }
 
 /// Adds failures to the histories of jobs, or puts them in place of the last.
@@ -242,43 +264,6 @@ async fn keep_late(batch: &Batch, settlement: &Settlement, params: &SettleJobs) 
 /// The token by which a job is settled. What a reaper settles was not settled by who has the lease.
 pub(super) fn token(moving: &Moving<'_>, params: &SettleJobs) -> Option<LeaseToken> {
     params.keep_late.then_some(moving.settlement.lease.token)
-}
-
-async fn complete(batch: &mut Batch, moves: &[&Moving<'_>], params: &SettleJobs) -> Result<(), Fault> {
-    if moves.is_empty() {
-        return Ok(());
-    }
-    let seqs: Vec<i64> = moves.iter().map(|moving| moving.leased.seq).collect();
-    let tally = |moving: &&Moving<'_>| moving.settlement.decision.tally;
-    let attempts: Vec<u32> = moves.iter().map(|moving| tally(moving).attempts).collect();
-    let crashes: Vec<u32> = moves.iter().map(|moving| tally(moving).crashes).collect();
-    let replays: Vec<u32> = moves.iter().map(|moving| tally(moving).replays).collect();
-    let definitions: Vec<Option<&str>> =
-        moves.iter().map(|moving| moving.settlement.definition.as_ref().map(DefinitionVersion::as_str)).collect();
-    let tokens: Vec<Option<LeaseToken>> = moves.iter().map(|moving| token(moving, params)).collect();
-    let sql = "WITH gone AS (DELETE FROM job WHERE seq = ANY($1) RETURNING seq, id, pipeline, key, target, accepted_at, round, origin)
-               INSERT INTO done (job, pipeline, key, target, accepted_at, done_at, attempts, crashes, replays, number, round,
-                                 origin, definition, token)
-               SELECT g.id, g.pipeline, g.key, g.target, g.accepted_at, $2, u.attempts, u.crashes, u.replays, g.seq, g.round,
-                      g.origin, u.definition, u.token
-               FROM gone g JOIN unnest($1::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[])
-                    AS u(seq, attempts, crashes, replays, definition, token) ON u.seq = g.seq";
-    let done = args![seqs, params.now, attempts, crashes, replays, definitions, tokens];
-    batch.conn().send(sql, done).await?;
-    let kept = |moving: &&&Moving<'_>| {
-        let payload = moving.settlement.decision.payload();
-        moving.may_have_payloads().then(|| (moving.leased.id, payload.map(|payload| payload.hash)))
-    };
-    let kept: Vec<(JobId, Option<PayloadHash>)> = moves.iter().filter_map(|moving| kept(&moving)).collect();
-    payloads::let_go_except(batch, &kept).await?;
-    for Moving { settlement, leased } in moves {
-        batch.shift((leased.pipeline, &leased.round), JobState::Leased, Move::Complete)?;
-        if settlement.decision.tally.replays > 0 {
-            batch.ledger(leased.pipeline).recovered += 1;
-        }
-        note_end(batch, leased, (LetterState::Recovered, None), params.now).await?;
-    }
-    Ok(())
 }
 
 /// Notes how a job came to its end, if a replay had sent it.

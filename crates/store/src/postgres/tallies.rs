@@ -1,5 +1,6 @@
 //! Writing what a transaction has to add to counters that many operations share: one statement a table, its rows in the order of
-//! their keys, so that no two processes wait for each other. None is waited for: they go with the commit.
+//! their keys, so that no two processes wait for each other. None is waited for: they go with the commit. Traffic is only added to, and
+//! folded by `tidying`.
 
 use redrive_core::failures::Reason;
 
@@ -14,10 +15,9 @@ macro_rules! columns {
     };
 }
 
-/// Writes all of it.
+/// Writes all of it but the traffic.
 pub(super) async fn write(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     write_minutes(tallies, conn).await?;
-    write_traffic(tallies, conn).await?;
     write_coverage(tallies, conn).await?;
     write_tracked(tallies, conn).await?;
     write_keys(tallies, conn).await?;
@@ -46,7 +46,8 @@ async fn write_minutes(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn write_traffic(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
+/// Adds attempts.
+pub(super) async fn write_traffic(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     if tallies.traffic.is_empty() {
         return Ok(());
     }
@@ -54,11 +55,8 @@ async fn write_traffic(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
              proxies: (way, _) => way.3.as_str(), reasons: (way, _) => reason_text(way.4), counts: (_, n) => n.0,
              ended: (_, n) => n.1);
     conn.send(
-        "INSERT INTO traffic (pipeline, hour, target, proxy, reason, count, ended)
-         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
-         ORDER BY 1, 2, 3, 4, 5
-         ON CONFLICT (pipeline, hour, target, proxy, reason)
-            DO UPDATE SET count = traffic.count + excluded.count, ended = traffic.ended + excluded.ended",
+        "INSERT INTO traffic_delta (pipeline, hour, target, proxy, reason, count, ended)
+         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])",
         args![pipelines, hours, targets, proxies, reasons, counts, ended],
     )
     .await?;
@@ -110,9 +108,9 @@ async fn write_keys(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
              recovered: (_, n) => n.recovered, discarded: (_, n) => n.discarded, refailed: (_, n) => n.refailed,
              firsts: (_, n) => first(n), lasts: (_, n) => last(n));
     // Locked in their order, whatever order they are updated in.
-    conn.send("SELECT id FROM cause_key WHERE id = ANY($1) ORDER BY id FOR UPDATE", args![keys]).await?;
     conn.send(
-        "UPDATE cause_key k SET total = k.total + u.total, dead = k.dead + u.dead, recovered = k.recovered + u.recovered,
+        "WITH locked AS MATERIALIZED (SELECT id FROM cause_key WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE)
+         UPDATE cause_key k SET total = k.total + u.total, dead = k.dead + u.dead, recovered = k.recovered + u.recovered,
                 discarded = k.discarded + u.discarded, refailed = k.refailed + u.refailed,
                 first_seen = coalesce(CASE WHEN k.total + k.refailed = 0 OR u.first IS NULL THEN u.first
                                            ELSE least(k.first_seen, u.first) END, k.first_seen),
@@ -120,7 +118,7 @@ async fn write_keys(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
                                           ELSE greatest(k.last_seen, u.last) END, k.last_seen)
          FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[])
               AS u(id, total, dead, recovered, discarded, refailed, first, last)
-         WHERE k.id = u.id",
+         WHERE k.id = u.id AND k.id = ANY(ARRAY(SELECT id FROM locked))",
         args![keys, totals, dead, recovered, discarded, refailed, firsts, lasts],
     )
     .await?;

@@ -14,6 +14,28 @@ use crate::contract::Tidy;
 /// From so many remains on a table is cleared.
 const REMAINS_MAX: i64 = 50_000;
 
+/// At most so many rows are folded by one statement where all are.
+const FOLDED_AT_ONCE: u32 = 100_000;
+
+/// What folds at most `$1` rows of a table; each says how many that were.
+const FOLDS: [&str; 2] = [
+    "WITH old AS (
+         DELETE FROM dead_delta WHERE ctid = ANY(ARRAY(SELECT ctid FROM dead_delta LIMIT $1)) RETURNING *),
+     folded AS (
+         INSERT INTO dead_count (pipeline, by, value, reason, count)
+         SELECT pipeline, by, value, reason, sum(count)::bigint FROM old GROUP BY 1, 2, 3, 4 HAVING sum(count) <> 0
+         ON CONFLICT (pipeline, by, value, reason) DO UPDATE SET count = dead_count.count + excluded.count)
+     SELECT count(*) FROM old",
+    "WITH old AS (
+         DELETE FROM traffic_delta WHERE ctid = ANY(ARRAY(SELECT ctid FROM traffic_delta LIMIT $1)) RETURNING *),
+     folded AS (
+         INSERT INTO traffic (pipeline, hour, target, proxy, reason, count, ended)
+         SELECT pipeline, hour, target, proxy, reason, sum(count)::bigint, sum(ended)::bigint FROM old GROUP BY 1, 2, 3, 4, 5
+         ON CONFLICT (pipeline, hour, target, proxy, reason)
+            DO UPDATE SET count = traffic.count + excluded.count, ended = traffic.ended + excluded.ended)
+     SELECT count(*) FROM old",
+];
+
 /// Folds counts that were added; says whether there are more.
 pub(super) async fn fold_some(batch: &mut Batch, params: &Tidy) -> Result<bool, Fault> {
     leader::check(batch, params.led.as_ref()).await?;
@@ -22,15 +44,18 @@ pub(super) async fn fold_some(batch: &mut Batch, params: &Tidy) -> Result<bool, 
 
 /// The same, for who has added many.
 pub(super) async fn fold(batch: &Batch, limit: u32) -> Result<bool, Fault> {
-    let sql = "WITH old AS (
-                   DELETE FROM dead_delta WHERE ctid = ANY(ARRAY(SELECT ctid FROM dead_delta LIMIT $1)) RETURNING *),
-               folded AS (
-                   INSERT INTO dead_count (pipeline, by, value, reason, count)
-                   SELECT pipeline, by, value, reason, sum(count)::bigint FROM old GROUP BY 1, 2, 3, 4 HAVING sum(count) <> 0
-                   ON CONFLICT (pipeline, by, value, reason) DO UPDATE SET count = dead_count.count + excluded.count)
-               SELECT count(*) FROM old";
-    let folded: u64 = batch.conn().query_one(sql, args![limit], |row| row.get(0)).await?;
-    Ok(folded == u64::from(limit))
+    let mut more = false;
+    for sql in FOLDS {
+        let folded: u64 = batch.conn().query_one(sql, args![limit], |row| row.get(0)).await?;
+        more |= folded == u64::from(limit);
+    }
+    Ok(more)
+}
+
+/// Folds all that was added, for who reads the counts as they were written.
+pub(super) async fn fold_all(batch: &Batch) -> Result<(), Fault> {
+    while fold(batch, FOLDED_AT_ONCE).await? {}
+    Ok(())
 }
 
 /// Clears tables that have many remains; says which, and what may not be done. A transaction that was there when a table was last

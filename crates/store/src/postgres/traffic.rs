@@ -81,7 +81,7 @@ async fn traffic(conn: &Conn, params: &CountTraffic) -> Result<Vec<TrafficCount>
     let sql = format!(
         "SELECT value, nullif(reason, ''), sum(count)::bigint, sum(ended)::bigint FROM
             (SELECT {value} AS value, t.reason, t.count, t.ended
-             FROM pipeline p JOIN traffic t ON t.pipeline = p.id {conditions}) t
+             FROM pipeline p JOIN traffic_sum t ON t.pipeline = p.id {conditions}) t
          WHERE value <> '' GROUP BY value, reason ORDER BY value, reason"
     );
     let counts = conn.query(&sql, conditions.values(), |row| {

@@ -1,13 +1,14 @@
-//! The one connection that writes, with group commit.
+//! The connection that writes, with group commit, and the one that helps it where many enqueue (`waiting`).
 //!
 //! It takes every operation that waits, applies them inside one transaction, commits once and then answers all callers. There is no
 //! fixed wait: while one group is being written the next gathers. An operation that is refused has written nothing. If a
 //! statement fails, the group is rolled back and its operations are tried one by one.
 //!
 //! What was applied is known before the commit is sent, so a commit that is not answered leaves one question: whether it took place.
-//! Each transaction begins by noting its number in the row of this process in `sender`. Whoever lost the connection reads that row on a
+//! Each transaction begins by noting its number in the row of its connection in `sender`. Whoever lost the connection reads that row on a
 //! new one, which waits until the old server process has let go of it: either the number is there, and the answers hold, or all is
-//! written anew. Callers never see the difference.
+//! written anew. Callers never see the difference. A commit lets go of its locks before it is on disk, so that processes do not wait for
+//! each other's disk; what brings it there is sent along with it, and nobody is answered before that is.
 //!
 //! Operations that look at more than the jobs in their hands have the store to themselves: they hold the store's lock alone, the
 //! others share it.
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_core::ids::WorkerId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::Running;
 use super::batch::{Batch, Known};
@@ -28,44 +29,63 @@ use super::fault::Fault;
 use super::operations::{Call, Enqueuing, Group, Operation, Share, accept_together, answer};
 use super::patience::Patience;
 use super::sql::{Conn, args};
+use super::waiting::{Taker, Waiting};
 use crate::contract::{Change, EnqueuedJob, Topic};
 use crate::error::{Result, StoreError};
 
-/// At most so many operations share a transaction.
-const GROUP_MAX: usize = 512;
+/// How long a helper rests that got no connection.
+const HELPER_RESTS: Duration = Duration::from_secs(10);
 
-/// At most so often it is looked who else comes.
-const GATHER_MAX: usize = 16;
+/// Why what was sent is not answered, by who sent it.
+type Troubles = Arc<Mutex<[Option<StoreError>; 2]>>;
 
-/// A handle to the writer. Once it is dropped, what waits is finished and the connection closed.
+/// A handle to the writer. Once it is dropped, what waits is finished and the connections closed.
 pub(super) struct Writer {
-    operations: mpsc::UnboundedSender<Box<dyn Operation>>,
-    trouble: Arc<Mutex<Option<StoreError>>>,
+    waiting: Arc<Waiting>,
+    troubles: Troubles,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.waiting.close();
+    }
+}
+
+/// The names under which the two connections of a process note what they wrote.
+pub(super) fn names(id: WorkerId) -> [WorkerId; 2] {
+    let mut other = *id.as_bytes();
+    other[15] ^= 1;
+    [id, WorkerId::from_bytes(other)]
 }
 
 impl Writer {
     pub(super) fn start(target: Target, conn: Conn, id: WorkerId, (bells, patience): (Arc<Bells>, Duration)) -> Self {
-        let (operations, waiting) = mpsc::unbounded_channel();
-        let trouble = Arc::<Mutex<_>>::default();
-        let work = Work {
-            target,
-            waiting,
-            conn: Some(Arc::new(conn)),
+        let (waiting, troubles) = (Arc::<Waiting>::default(), Troubles::default());
+        let has_helper = target.has_helper;
+        let [first, second] = names(id);
+        let work = |taker: Taker, conn: Option<Arc<Conn>>, id: WorkerId| Work {
+            target: target.clone(),
+            taker,
+            waiting: Arc::clone(&waiting),
+            conn,
             id,
             group: 0,
             is_noted: false,
             known: Known::default(),
-            bells,
+            bells: Arc::clone(&bells),
             patience,
-            trouble: Arc::clone(&trouble),
+            troubles: Arc::clone(&troubles),
         };
-        tokio::spawn(work.run());
-        Self { operations, trouble }
+        tokio::spawn(work(Taker::First, Some(Arc::new(conn)), first).run());
+        if has_helper {
+            tokio::spawn(work(Taker::Helper, None, second).run());
+        }
+        Self { waiting, troubles }
     }
 
     /// Why a group that was sent is not answered, if one is not.
     pub(super) fn trouble(&self) -> Option<StoreError> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().next().cloned()
     }
 
     /// Runs `run` inside a transaction and answers once it is durable. It may run more than once, and must check what it can refuse
@@ -78,7 +98,7 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         let call = Box::new(Call { about, share, params, run, value: None, reply });
-        self.operations.send(call).map_err(|_| StoreError::Closed)?;
+        self.waiting.add(call).map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -86,7 +106,7 @@ impl Writer {
     pub(super) async fn enqueue(&self, asked: Enqueue) -> Result<Vec<EnqueuedJob>> {
         let (reply, answer) = oneshot::channel();
         let call = Box::new(Enqueuing { asked, accepted: Vec::new(), reply });
-        self.operations.send(call).map_err(|_| StoreError::Closed)?;
+        self.waiting.add(call).map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 }
@@ -99,33 +119,36 @@ struct Applied {
 
 struct Work {
     target: Target,
-    waiting: mpsc::UnboundedReceiver<Box<dyn Operation>>,
+    taker: Taker,
+    waiting: Arc<Waiting>,
     conn: Option<Arc<Conn>>,
-    /// Under which name this process notes what it wrote.
+    /// Under which name it notes what it wrote.
     id: WorkerId,
     /// The number of the last group.
     group: i64,
-    /// Whether the row of this process is there.
+    /// Whether its row is there.
     is_noted: bool,
     known: Known,
     bells: Arc<Bells>,
     /// For how long a server that does not answer is waited for with what was not sent.
     patience: Duration,
     /// Why what was sent is not answered.
-    trouble: Arc<Mutex<Option<StoreError>>>,
+    troubles: Troubles,
 }
 
 impl Work {
     async fn run(mut self) {
-        while let Some(first) = self.waiting.recv().await {
-            gather(&self.waiting).await;
-            let mut group = vec![first];
-            while group.len() < GROUP_MAX
-                && let Ok(next) = self.waiting.try_recv()
-            {
-                group.push(next);
+        while self.waiting.is_worth_it(self.taker).await {
+            // Nothing is taken that another could write.
+            if self.taker == Taker::Helper && self.connection().await.is_err() {
+                self.waiting.rest(self.taker);
+                tokio::time::sleep(HELPER_RESTS).await;
+                continue;
             }
-            self.settle(group).await;
+            let group = self.waiting.take(self.taker).await;
+            if !group.is_empty() {
+                self.settle(group).await;
+            }
         }
         self.leave().await;
     }
@@ -181,14 +204,13 @@ impl Work {
         let is_over = patience.is_over_for(&fault);
         let error = fault.into_store_error(&self.target.place);
         self.set_trouble(Some(error.clone()));
-        while is_over && let Ok(operation) = self.waiting.try_recv() {
-            operation.answer(Err(error.clone()));
-        }
+        let refused = if is_over { self.waiting.take_all() } else { Vec::new() };
+        refused.into_iter().for_each(|operation| operation.answer(Err(error.clone())));
         patience.rest().await;
     }
 
     fn set_trouble(&self, trouble: Option<StoreError>) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)[self.taker as usize] = trouble;
     }
 
     async fn try_write(&mut self, group: &mut Group, unanswered: &mut Option<Applied>) -> Result<Applied, Fault> {
@@ -212,10 +234,18 @@ impl Work {
         self.known = known;
         // With what is written at the end, which nobody waits for: a statement of it that fails makes a rollback of the commit.
         conn.send_script("COMMIT".to_owned()).await;
-        match conn.answers().await {
-            Ok(()) => Ok(Applied { refusals, change }),
-            Err(fault) => {
-                *unanswered = fault.is_lost().then_some(Applied { refusals, change });
+        let flush = self.target.flush(self.id);
+        let (committed, flushed) = tokio::join!(conn.answers(), conn.script(&flush));
+        let applied = Applied { refusals, change };
+        match (committed, flushed) {
+            (Ok(()), Ok(())) => Ok(applied),
+            // It took place, and is not on disk yet for all that is known.
+            (Ok(()), Err(fault)) => {
+                *unanswered = Some(applied);
+                Err(fault)
+            }
+            (Err(fault), _) => {
+                *unanswered = fault.is_lost().then_some(applied);
                 Err(fault)
             }
         }
@@ -298,6 +328,8 @@ impl Work {
             self.target.schema
         );
         let last: i64 = conn.query_one(&sql, args![self.id, self.group], |row| row.get(0)).await?;
+        // It may have been seen, and not be on disk yet.
+        conn.script(&self.target.flush(self.id)).await?;
         let was_written = last == self.group;
         self.group += i64::from(!was_written);
         Ok(was_written)
@@ -318,18 +350,5 @@ impl Work {
         if let Some(conn) = self.conn.as_ref().filter(|_| self.is_noted) {
             let _ = conn.execute(&format!("DELETE FROM {schema}.sender WHERE id = $1"), args![self.id]).await;
         }
-    }
-}
-
-/// Lets those come along who were answered a moment ago and ask for more, as long as they do. Nobody is waited for who is not here.
-async fn gather(waiting: &mpsc::UnboundedReceiver<Box<dyn Operation>>) {
-    let mut here = waiting.len();
-    for _ in 0..GATHER_MAX {
-        tokio::task::yield_now().await;
-        let now = waiting.len();
-        if now == here || now >= GROUP_MAX {
-            return;
-        }
-        here = now;
     }
 }

@@ -46,6 +46,9 @@ const POOL: usize = 7;
 /// Connections that are not for reading: one writes, one listens, one tells.
 const NOT_READING: usize = 3;
 
+/// From so many connections on, one of them helps to write where many enqueue.
+const HELPED: usize = 6;
+
 /// Where a store is, resolved.
 pub(super) struct Address {
     /// The servers, to be tried in this order.
@@ -54,8 +57,7 @@ pub(super) struct Address {
     pub(super) schema: String,
     /// How long a connection may take to be made.
     pub(super) connect_max: Duration,
-    /// At most so many connections read.
-    pub(super) readers_max: usize,
+    pub(super) shares: Shares,
     /// Whether statements are kept prepared.
     pub(super) keeps_statements: bool,
     /// The way to the server itself, past a pooler, for what needs one.
@@ -109,8 +111,8 @@ impl Address {
         let tls = plan.tls.read(home)?;
         let servers = plan.servers.iter().map(|server| server.config(&plan, passwords.as_deref())).collect();
         let place = place(&plan.servers, &plan.database, &plan.schema);
-        let Plan { schema, connect_max, readers_max, keeps_statements, .. } = plan;
-        Ok(Self { servers, tls, schema, connect_max, readers_max, keeps_statements, direct, place })
+        let Plan { schema, connect_max, shares, keeps_statements, .. } = plan;
+        Ok(Self { servers, tls, schema, connect_max, shares, keeps_statements, direct, place })
     }
 }
 
@@ -127,7 +129,7 @@ struct Plan {
     tls: Wanted,
     schema: String,
     connect_max: Duration,
-    readers_max: usize,
+    shares: Shares,
     keeps_statements: bool,
 }
 
@@ -153,20 +155,30 @@ impl Plan {
         session(&values, &mut common)?;
         keep_alive(&values, &mut common)?;
         let keeps_statements = values.choice("statement_cache", &[("on", true), ("off", false)])?.unwrap_or(true);
-        let readers_max = readers_max(&values)?;
+        let shares = Shares::of(&values)?;
         let servers = servers(&values)?;
-        Ok(Self { servers, common, user, database, tls, schema, connect_max, readers_max, keeps_statements })
+        Ok(Self { servers, common, user, database, tls, schema, connect_max, shares, keeps_statements })
     }
 }
 
-/// How many connections may read, of all that a process may have.
-fn readers_max(values: &Values<'_>) -> Result<usize, String> {
-    let pool = values.number("pool")?.unwrap_or(POOL);
-    match pool > NOT_READING && pool <= 100 {
-        true => Ok(pool - NOT_READING),
-        false => {
-            Err(format!("pool is {pool}: expected the most connections of a process, from {} to 100", NOT_READING + 1))
+/// What the connections of a process are for, besides the ones that every process has.
+#[derive(Clone, Copy)]
+pub(super) struct Shares {
+    /// At most so many read.
+    pub(super) readers_max: usize,
+    /// Whether one helps to write where many enqueue.
+    pub(super) has_helper: bool,
+}
+
+impl Shares {
+    fn of(values: &Values<'_>) -> Result<Self, String> {
+        let pool = values.number("pool")?.unwrap_or(POOL);
+        if pool <= NOT_READING || pool > 100 {
+            let least = NOT_READING + 1;
+            return Err(format!("pool is {pool}: expected the most connections of a process, from {least} to 100"));
         }
+        let has_helper = pool >= HELPED;
+        Ok(Self { readers_max: pool - NOT_READING - usize::from(has_helper), has_helper })
     }
 }
 
