@@ -168,10 +168,7 @@ impl Redrive {
         queued_max: Option<u64>,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
-        let mut keys = jobs.iter().filter_map(|job| job.key.as_deref());
-        if let Some(long) = keys.find(|key| key.len() > KEY_BYTES_MAX) {
-            return Err(Error::KeyTooLong(long.len()));
-        }
+        check_keys(&jobs)?;
         let params = EnqueueJobs { pipeline: pipeline.clone(), jobs, queued_max, now: self.now() };
         Ok(self.store.enqueue(params).await?)
     }
@@ -197,5 +194,14 @@ impl Redrive {
     /// The ledger of a pipeline.
     pub async fn ledger(&self, pipeline: &PipelineName) -> Result<Ledger, Error> {
         Ok(self.store.ledgers().await?.get(pipeline).copied().unwrap_or_default())
+    }
+}
+
+/// Refuses jobs whose keys are too long.
+pub(crate) fn check_keys(jobs: &[NewJob]) -> Result<(), Error> {
+    let mut keys = jobs.iter().filter_map(|job| job.key.as_deref());
+    match keys.find(|key| key.len() > KEY_BYTES_MAX) {
+        Some(long) => Err(Error::KeyTooLong(long.len())),
+        None => Ok(()),
     }
 }

@@ -44,7 +44,16 @@ pub fn client(options: &Options, request: &Request) -> Option<IpAddr> {
     Some(last.filter(|_| is_through_proxy(options, peer)).unwrap_or(peer.0))
 }
 
+/// The longest head of a request: its address and headers, in bytes.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+
 fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let address = request.uri().path_and_query().map_or(0, |address| address.as_str().len());
+    if lines.sum::<usize>() + address > HEAD_BYTES_MAX {
+        let why = format!("the address and headers of a request have at most {HEAD_BYTES_MAX} bytes");
+        return Err(ApiError::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large", why));
+    }
     let peer = request.extensions().get::<Peer>().copied();
     if options.proxies.is_some() && peer.is_some_and(|at| !at.0.is_loopback() && !is_through_proxy(options, at)) {
         return Err(ApiError::forbidden("proxy_required", "this server is reached through its proxy only"));
@@ -62,9 +71,13 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
             return Err(ApiError::forbidden("foreign_origin", "this came from a page of another site").at("Origin"));
         }
     }
-    let coded = request.headers().get(header::CONTENT_ENCODING);
-    if coded.is_some_and(|coded| !coded.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        let why = "bodies are taken as they are, not compressed";
+    let coded: Vec<_> = request.headers().get_all(header::CONTENT_ENCODING).iter().collect();
+    let is_known = |coded: &&HeaderValue| {
+        let packed = coded.as_bytes().eq_ignore_ascii_case(b"gzip") && request.method() != Method::PUT;
+        packed || coded.as_bytes().eq_ignore_ascii_case(b"identity")
+    };
+    if coded.len() > 1 || !coded.iter().all(is_known) {
+        let why = "a body is taken as it is, or packed once with gzip; the bytes of a payload as they are";
         return Err(
             ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoding_unsupported", why).at("Content-Encoding")
         );

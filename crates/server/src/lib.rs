@@ -28,7 +28,7 @@ pub mod routes;
 pub mod serve;
 mod tls;
 
-pub use app::{App, Options};
+pub use app::{App, Options, Patience};
 pub use route::Route;
 pub use router::{all as all_routes, router};
 pub use routes::metrics::FAMILIES;

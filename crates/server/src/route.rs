@@ -10,6 +10,7 @@ use utoipa::openapi::path::ParameterIn;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
+use crate::page;
 
 /// A route under `/api/v1`.
 pub struct Route {
@@ -114,8 +115,20 @@ impl Route {
         self
     }
 
+    /// The same of which only so many are wanted.
+    pub fn limited(mut self) -> Self {
+        self.params.push(page::limit_param());
+        self
+    }
+
     /// The same with a page of things for an answer.
     pub fn lists(mut self) -> Self {
+        self.params.extend([page::limit_param(), page::cursor_param()]);
+        self.lists_all()
+    }
+
+    /// The same with all there is for an answer.
+    pub fn lists_all(mut self) -> Self {
         let items = json!({"type": "array", "items": {"type": "object"}});
         let next = json!({"type": "string", "description": "`cursor` of the next request; not there on the last page"});
         self.answer = json!({"type": "object", "required": ["items"], "properties": {"items": items, "next": next}});

@@ -10,6 +10,7 @@ mod guard;
 mod jobs;
 mod leases;
 mod letters;
+mod limits;
 mod metrics;
 mod once;
 mod payloads;

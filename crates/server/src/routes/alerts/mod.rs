@@ -20,7 +20,7 @@ pub fn routes() -> Vec<Route> {
         Route::post("/alerts/check", check, "Judge all conditions now, and tell sinks"),
         Route::post("/alerts/test", test, "Tell sinks that nothing is wrong, to see whether that arrives")
             .takes::<Asked>()
-            .lists(),
+            .lists_all(),
     ]
 }
 

@@ -91,6 +91,13 @@ pub struct Leased {
     attempt: u32,
     crashes: u32,
     replays: u32,
+    /// Whether it came over the network, or may have: whoever wrote it need not be trusted with what the worker can reach.
+    from_network: bool,
+    /// Whether its input is not the one that it was accepted with.
+    edited: bool,
+    /// Where it came from, if another system handed it over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,6 +157,9 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
         from: if job.saved.is_some() { "saved" } else { "anew" },
         id: job.lease.job.to_string(),
         attempt: job.attempt(),
+        from_network: job.is_from_network(),
+        edited: job.edited,
+        origin: job.origin,
         number: job.number,
         pipeline: job.pipeline,
         key: job.key,

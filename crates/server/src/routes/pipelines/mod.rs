@@ -18,9 +18,9 @@ pub fn routes() -> Vec<Route> {
             "Show what a pipeline effectively is, each value with where it came from",
         )
         .needs(Role::Operator)
-        .lists(),
+        .lists_all(),
         Route::post("/pipelines/{name}/pause", pause::pause, "Begin nothing more of a pipeline until it is resumed")
             .takes::<pause::Asked>(),
-        Route::post("/pipelines/{name}/resume", pause::resume, "Let a paused pipeline go on"),
+        Route::post("/pipelines/{name}/resume", pause::resume, "Let a paused pipeline go on").takes::<pause::Resumed>(),
     ]
 }

@@ -13,7 +13,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Named, future};
 use crate::error::ApiError;
-use crate::page::Listed;
+use crate::page::{List, Listed, Nothing};
 use crate::route::Route;
 
 /// Its routes.
@@ -60,9 +60,9 @@ pub struct Made {
     secret: String,
 }
 
-async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Listed<Token>>, ApiError> {
+async fn list(State(app): State<App>, caller: Caller, list: List<Nothing>) -> Result<Json<Listed<Token>>, ApiError> {
     check_all(&caller)?;
-    Ok(Json(Listed::whole(app.redrive().list_tokens().await?)))
+    Ok(Json(list.cut(app.redrive().list_tokens().await?, |_| true)?))
 }
 
 async fn create(

@@ -17,7 +17,6 @@ pub fn routes() -> Vec<Route> {
             list::letters,
             "List the letters of a try that have a verdict, and what they came to",
         )
-        .query::<list::Asked>()
         .lists(),
         Route::post(
             "/tries",
