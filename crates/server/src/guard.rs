@@ -58,9 +58,7 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
     if options.proxies.is_some() && peer.is_some_and(|at| !at.0.is_loopback() && !is_through_proxy(options, at)) {
         return Err(ApiError::forbidden("proxy_required", "this server is reached through its proxy only"));
     }
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| request.uri().authority().map(|authority| authority.as_str()));
-    let Some(host) = host else { return Err(ApiError::senseless("the request has no Host").at("Host")) };
+    let host = host_of(request)?;
     if !is_ours(options, name_of(host)) {
         let why = format!("this server is not called {}: name it with --public-url", name_of(host));
         return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "foreign_host", why).at("Host"));
@@ -91,6 +89,28 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
         )
         .at("Content-Type")),
         _ => Ok(()),
+    }
+}
+
+/// The one name by which a request calls the server. Where it says two things at once, a proxy on the way may have read the other.
+fn host_of(request: &Request) -> Result<&str, ApiError> {
+    let headers = request.headers();
+    if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
+        return Err(ApiError::senseless("the request says twice how long it is").at("Content-Length"));
+    }
+    let mut named = headers.get_all(header::HOST).iter();
+    let told = match (named.next(), named.next()) {
+        (_, Some(_)) => return Err(ApiError::senseless("the request has several Hosts").at("Host")),
+        (told, None) => told.and_then(|host| host.to_str().ok()),
+    };
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    match (told, authority) {
+        (Some(told), Some(authority)) if !is_same(told, authority) => {
+            Err(ApiError::senseless("the request is addressed to another host than it names").at("Host"))
+        }
+        (told, authority) => {
+            told.or(authority).ok_or_else(|| ApiError::senseless("the request has no Host").at("Host"))
+        }
     }
 }
 

@@ -3,10 +3,12 @@
 mod access;
 mod breakers;
 mod causes;
+mod described;
 mod document;
 mod events;
 mod examples;
 mod guard;
+mod hostile;
 mod jobs;
 mod leases;
 mod letters;

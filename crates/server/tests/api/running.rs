@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use crate::described::assert_described;
 use redrive::CancellationToken;
 use redrive::Redrive;
 use redrive::config::Setting;
@@ -161,7 +162,9 @@ impl Running {
         }
         extra.iter().for_each(|line| head += &format!("\r\n{line}"));
         let body = body.map(|body| body.to_string()).unwrap_or_default();
-        self.send(&head, body.as_bytes()).await
+        let answer = self.send(&head, body.as_bytes()).await;
+        assert_described(request, &answer);
+        answer
     }
 
     /// Reads something.

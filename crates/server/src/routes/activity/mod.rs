@@ -16,7 +16,7 @@ use crate::route::Route;
 
 /// Its routes.
 pub fn routes() -> Vec<Route> {
-    vec![Route::get("/activity", list, "List what people did, newest first").query::<Asked>().lists()]
+    vec![Route::get("/activity", list, "List what people did, newest first").query::<Asked>().lists("ActivityView")]
 }
 
 /// Which.

@@ -102,9 +102,6 @@ pub struct Leased {
     progress: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<Payload>,
-    /// Where it came from, if another system handed it over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<Origin>,
     /// Of a letter in a try: what it died of.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
@@ -169,7 +166,6 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
         replays: job.tally.replays,
         progress: job.progress,
         saved: job.saved,
-        origin: None,
         failure: None,
     }
 }
@@ -177,5 +173,5 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
 fn in_try(LetterInTry { lease, job, letter }: LetterInTry, until: Timestamp, op: Option<ReplayId>) -> Leased {
     let failure = letter.failures.and_then(|failures| failures.into_iter().next_back());
     let lease = LeaseText::Tried(lease);
-    Leased { lease, kind: "try", origin: letter.origin, failure, ..leased(job, until, op) }
+    Leased { lease, kind: "try", failure, ..leased(job, until, op) }
 }

@@ -18,7 +18,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/rounds", list, "List rounds with their ledgers, those that began last first")
             .query::<Asked>()
-            .lists(),
+            .lists("RoundView"),
     ]
 }
 

@@ -19,10 +19,11 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/tokens", list, "List tokens, without their secrets").needs(Role::Admin).lists(),
+        Route::get("/tokens", list, "List tokens, without their secrets").needs(Role::Admin).lists("Token"),
         Route::post("/tokens", create, "Make a token; its secret is told once, in the answer")
             .needs(Role::Admin)
             .takes::<Asked>()
+            .gives_named("MadeToken")
             .with_status(201)
             .answered_anew(),
         Route::delete("/tokens/{name}", revoke, "Revoke a token").with_status(200),
