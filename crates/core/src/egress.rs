@@ -27,6 +27,11 @@ impl Egress {
         if allowed.is_empty() { Err(InvalidNetwork::Nothing) } else { Ok(Self(Some(allowed))) }
     }
 
+    /// The public internet alone.
+    pub fn public() -> Self {
+        Self(Some(vec![Allowed::Public]))
+    }
+
     /// Whether every address is allowed, so that nothing needs to be checked.
     pub fn is_anywhere(&self) -> bool {
         self.0.is_none()

@@ -1,5 +1,6 @@
 //! What went wrong in an attempt: what the handler reports, the failure kept of it, and the closed list of reasons.
 
+mod told;
 pub mod uncaught;
 
 use std::fmt;

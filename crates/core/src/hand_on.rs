@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ids::{JobId, PipelineName};
-use crate::jobs::{Input, LeasedJob, NewJob, check_key};
+use crate::jobs::{Input, LeasedJob, NewJob, Origin, check_key};
 use crate::time::Timestamp;
 
 /// The most jobs that one job may hand on.
 pub const HANDED_ON_MAX: usize = 10_000;
+
+/// What the origin of a job is called that one from the network handed on.
+pub const ORIGIN_KIND: &str = "hand_on";
 
 /// A job that is to be handed on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,6 +105,8 @@ fn handed_job(
     check_key(&key).map_err(|unfit| format!("it hands on a task whose key {unfit}"))?;
     job.key = Some(key);
     job.round.clone_from(&parent.round);
+    // What a job hands on is made of what it is about.
+    job.origin = parent.is_from_network().then(|| Origin::over_network(ORIGIN_KIND));
     Ok(HandedJob { pipeline, job })
 }
 
@@ -170,6 +175,18 @@ mod tests {
 
     fn handed(value: Value) -> HandedOn {
         serde_json::from_value(value).expect("a job")
+    }
+
+    #[test]
+    fn what_a_job_from_the_network_hands_on_counts_as_from_the_network() {
+        let handed = |origin| {
+            let parent = LeasedJob { origin, ..job(Tally::default()) };
+            let jobs = handed_jobs(&parent, &Receivers::default(), vec![HandedOn::new(Input::new())], now());
+            jobs.expect("handed on").remove(0).job.origin
+        };
+        assert_eq!(handed(None), None);
+        assert_eq!(handed(Some(Origin::here("import"))), None);
+        assert!(handed(Some(Origin::over_network("api"))).is_some_and(|origin| origin.is_from_network()));
     }
 
     #[test]

@@ -1,4 +1,8 @@
 //! A job: the unit of work, before it is accepted, while a worker holds it, and as others see it.
+//!
+//! - `origin`: where it came from
+
+mod origin;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,6 +13,8 @@ use crate::payloads::Payload;
 use crate::proxies::{History, TriedProxy};
 use crate::state::JobState;
 use crate::time::Timestamp;
+
+pub use self::origin::{ORIGIN_BYTES_MAX, Origin, supplies};
 
 /// The JSON object that a job is about.
 pub type Input = Map<String, Value>;
@@ -76,22 +82,6 @@ impl NewJob {
         Self { id, round: None, key, target, input, origin: None, due_at: now }
     }
 }
-
-/// Where a job came from: the kind of system that handed it over, and by what that system knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
-    /// The kind of system, such as `import`, `celery` or `scrapy`.
-    pub kind: String,
-    /// What it belongs to there: a queue, a spider, a stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    /// Whatever else that system needs to know it by.
-    #[serde(flatten)]
-    pub details: Map<String, Value>,
-}
-
-/// The longest origin that is kept, in bytes of JSON.
-pub const ORIGIN_BYTES_MAX: usize = 4096;
 
 fn own_key(input: &Input) -> Option<String> {
     match input.get("key")? {
@@ -279,12 +269,21 @@ pub struct LeasedJob {
     pub tried: Vec<TriedProxy>,
     /// Whether it goes to see if its target, whose breaker is not closed, is better.
     pub probe: bool,
+    /// Where it came from, if another system handed it over.
+    pub origin: Option<Origin>,
+    /// Whether its input is not the one that it was accepted with.
+    pub edited: bool,
 }
 
 impl LeasedJob {
     /// The number of the attempt under way, counted over all replays from 1.
     pub const fn attempt(&self) -> u32 {
         self.tally.attempts.saturating_add(1)
+    }
+
+    /// Whether it is to be trusted no more than one that came over the network.
+    pub fn is_from_network(&self) -> bool {
+        self.origin.as_ref().is_some_and(Origin::is_from_network)
     }
 
     /// The proxies it has tried.

@@ -82,4 +82,5 @@ pub mod tasks;
 pub mod time;
 pub mod tokens;
 pub mod traffic;
+pub mod versions;
 pub mod workers;

@@ -168,7 +168,7 @@ impl Redrive {
         queued_max: Option<u64>,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
-        jobs.iter().filter_map(|job| job.key.as_deref()).try_for_each(check_key)?;
+        check_keys(&jobs)?;
         let params = EnqueueJobs { pipeline: pipeline.clone(), jobs, queued_max, now: self.now() };
         Ok(self.store.enqueue(params).await?)
     }
@@ -195,4 +195,9 @@ impl Redrive {
     pub async fn ledger(&self, pipeline: &PipelineName) -> Result<Ledger, Error> {
         Ok(self.store.ledgers().await?.get(pipeline).copied().unwrap_or_default())
     }
+}
+
+/// Refuses jobs whose keys are too long.
+pub(crate) fn check_keys(jobs: &[NewJob]) -> Result<(), Error> {
+    Ok(jobs.iter().filter_map(|job| job.key.as_deref()).try_for_each(check_key)?)
 }

@@ -8,9 +8,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use redrive_core::hand_on::{HandedJob, HandedOn};
+use redrive_core::hand_on::{self, HandedJob, HandedOn};
 use redrive_core::ids::{LeaseToken, WorkerId};
-use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::jobs::{Lease, LeasedJob, Origin};
 use redrive_core::payloads::{Payload, PayloadHash, Response};
 use redrive_core::settlements::{Decision, Ending, Outcome, Settlement, decide};
 use redrive_core::time::Timestamp;
@@ -279,8 +279,10 @@ impl Settling<'_> {
         let EndedJob { outcome, result, handed_on, payload, duration, .. } = ended;
         let (redrive, with_result) = (&self.worker.redrive, result.is_some());
         let success = (outcome == Outcome::Done).then(|| Success { result: result.unwrap_or_default(), handed_on });
-        let (mut outcome, result, handed_on) =
+        let (mut outcome, result, mut handed_on) =
             worker::run::hand_on(self.pipeline, &job, (outcome, success), redrive.now());
+        // What it hands on came over the network, whatever the job did.
+        handed_on.iter_mut().for_each(|handed| handed.job.origin = Some(Origin::over_network(hand_on::ORIGIN_KIND)));
         // Whoever brings it need not know what is secret here.
         let secrets = self.pipeline.handler.secrets().cloned().unwrap_or_default();
         if let Outcome::Failed(report) | Outcome::Crashed(report) = &mut outcome {

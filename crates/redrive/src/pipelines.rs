@@ -7,6 +7,7 @@ use redrive_core::holds::Hold;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::{Pause, paused};
+use redrive_core::versions::Version;
 use redrive_store::contract::SetPause;
 use serde::Serialize;
 
@@ -39,6 +40,14 @@ pub enum PipelineError {
         /// By whom, why and since when.
         pause: Pause,
     },
+    /// Others paused or resumed it since it was seen.
+    #[error("pipeline {name} was changed by others since you saw it: it is {} now", match .pause { Some(pause) => pause.to_string(), None => "not paused".to_owned() })]
+    SeenOtherwise {
+        /// The pipeline.
+        name: PipelineName,
+        /// Its pause now.
+        pause: Option<Pause>,
+    },
     /// Others paused and resumed it again and again meanwhile.
     #[error("pipeline {0} was changed by others meanwhile: try again")]
     ChangedMeanwhile(PipelineName),
@@ -49,7 +58,7 @@ impl PipelineError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Unknown { .. } => ErrorKind::Missing,
-            Self::NotPaused(_) | Self::Paused { .. } => ErrorKind::Refused,
+            Self::NotPaused(_) | Self::Paused { .. } | Self::SeenOtherwise { .. } => ErrorKind::Refused,
             Self::ChangedMeanwhile(_) => ErrorKind::Failed,
         }
     }
@@ -80,6 +89,8 @@ pub struct PipelineView {
     pub workers: usize,
     /// Whether the configuration has it.
     pub configured: bool,
+    /// The version of its pause, or of there being none: to be sent along with a change, which is refused if others were faster.
+    pub version: Version,
 }
 
 impl Redrive {
@@ -96,6 +107,7 @@ impl Redrive {
                 |worker: &&&redrive_store::contract::WorkerView| worker.runs.iter().any(|runs| runs.pipeline == name);
             PipelineView {
                 ledger: ledgers.get(&name).copied().unwrap_or_default(),
+                version: Version::of(&pauses.get(&name)),
                 paused: pauses.remove(&name),
                 held: holds.find(|hold| hold.pipeline == name).cloned(),
                 workers: alive.iter().filter(runs_it).count(),
@@ -117,16 +129,37 @@ impl Redrive {
     /// Pauses a pipeline: from now on nothing of it is leased, by any worker of any process, whether it came from a file, a retry
     /// or a replay. What runs comes to its end.
     pub async fn pause_pipeline(&self, name: &PipelineName, why: Option<&str>, by: &Actor) -> Result<Pause, Error> {
+        self.pause_pipeline_as_seen(name, why, by, None).await
+    }
+
+    /// The same, only if nobody paused or resumed it since it was seen.
+    pub async fn pause_pipeline_as_seen(
+        &self,
+        name: &PipelineName,
+        why: Option<&str>,
+        by: &Actor,
+        seen: Option<&Version>,
+    ) -> Result<Pause, Error> {
         let decide = |was: Option<&Pause>, now| Ok(Some(paused(was, by, why.map(str::to_owned), now)));
-        let (_, next) = self.set_pause(name, by, decide).await?;
+        let (_, next) = self.set_pause((name, seen), by, decide).await?;
         next.ok_or_else(|| PipelineError::NotPaused(name.clone()).into())
     }
 
     /// Lets a paused pipeline go on; gives the pause that is over.
     pub async fn resume_pipeline(&self, name: &PipelineName, by: &Actor) -> Result<Pause, Error> {
+        self.resume_pipeline_as_seen(name, by, None).await
+    }
+
+    /// The same, only if nobody paused or resumed it since it was seen.
+    pub async fn resume_pipeline_as_seen(
+        &self,
+        name: &PipelineName,
+        by: &Actor,
+        seen: Option<&Version>,
+    ) -> Result<Pause, Error> {
         let not_paused = || PipelineError::NotPaused(name.clone());
         let decide = |was: Option<&Pause>, _| was.map(|_| None).ok_or_else(not_paused);
-        let (was, _) = self.set_pause(name, by, decide).await?;
+        let (was, _) = self.set_pause((name, seen), by, decide).await?;
         was.ok_or_else(|| not_paused().into())
     }
 
@@ -142,12 +175,15 @@ impl Redrive {
 
     async fn set_pause(
         &self,
-        name: &PipelineName,
+        (name, seen): (&PipelineName, Option<&Version>),
         by: &Actor,
         decide: impl Fn(Option<&Pause>, redrive_core::time::Timestamp) -> Result<Option<Pause>, PipelineError>,
     ) -> Result<(Option<Pause>, Option<Pause>), Error> {
         for _ in 0..TRIES_MAX {
             let (was, now) = (self.store.pauses().await?.remove(name), self.now());
+            if !Version::is_seen(seen, &was) {
+                return Err(PipelineError::SeenOtherwise { name: name.clone(), pause: was }.into());
+            }
             let next = decide(was.as_ref(), now)?;
             let params = SetPause { pipeline: name.clone(), was: was.clone(), next: next.clone(), by: by.clone(), now };
             if self.store.set_pause(params).await? {

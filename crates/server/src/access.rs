@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use redrive_core::actors::{Actor, Via};
-use redrive_core::ids::PipelineName;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::tokens::{Role, Token, TokenHash};
 
 use crate::app::App;
@@ -60,6 +60,17 @@ impl Caller {
     /// Refuses pipelines of which one is not theirs.
     pub fn check_each<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<(), ApiError> {
         names.into_iter().try_for_each(|name| self.check(name))
+    }
+
+    /// Refuses jobs of which one is in a pipeline that is not theirs.
+    pub async fn check_jobs(&self, app: &App, jobs: &[JobId]) -> Result<(), ApiError> {
+        if self.covers_all() {
+            return Ok(());
+        }
+        for id in jobs {
+            self.check(&app.redrive().job(*id).await?.job.pipeline)?;
+        }
+        Ok(())
     }
 
     /// Refuses what is about all pipelines to who may see only some.

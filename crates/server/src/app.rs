@@ -20,7 +20,7 @@ use crate::tls::TlsFiles;
 /// How long tokens are believed: one that is revoked is no good after that.
 const TOKENS_HOLD: Duration = Duration::from_secs(1);
 
-/// Requests of one token that are under way at once, those that wait for jobs included.
+/// Requests of one token that are under way at once, unless something else is said.
 const IN_FLIGHT_MAX: usize = 256;
 
 /// The most that is held of bodies that are being read at once, in pieces of [`BODY_PIECE`] bytes: 64 MiB.
@@ -38,12 +38,43 @@ pub struct Options {
     pub proxies: Option<Egress>,
     /// Its certificate and key, if it speaks TLS itself.
     pub tls: Option<TlsFiles>,
+    /// How long it waits for whom.
+    pub patience: Patience,
+    /// Requests of one token that are under way at once, those that wait for jobs included.
+    pub in_flight_max: usize,
+}
+
+/// How long a server waits for those who ask.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For the head of a request to arrive.
+    pub head: Duration,
+    /// For a body to arrive.
+    pub body: Duration,
+    /// For more bytes of a payload to arrive.
+    pub more: Duration,
+    /// For who reads an answer to take anything of it.
+    pub taken: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let secs = Duration::from_secs;
+        Self { head: secs(15), body: secs(60), more: secs(30), taken: secs(30) }
+    }
 }
 
 impl Options {
     /// A server that is reached on this machine alone, or by nobody yet.
-    pub const fn listening(listen: SocketAddr) -> Self {
-        Self { listen, public_hosts: Vec::new(), proxies: None, tls: None }
+    pub fn listening(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            public_hosts: Vec::new(),
+            proxies: None,
+            tls: None,
+            patience: Patience::default(),
+            in_flight_max: IN_FLIGHT_MAX,
+        }
     }
 }
 
@@ -211,11 +242,12 @@ impl App {
 
     /// A place among the requests of somebody that may be under way at once.
     pub fn enter(&self, who: &str) -> Result<OwnedSemaphorePermit, ApiError> {
+        let most = self.options().in_flight_max;
         let places = {
             let mut all = lock(&self.0.in_flight);
-            Arc::clone(all.entry(who.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(IN_FLIGHT_MAX))))
+            Arc::clone(all.entry(who.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most))))
         };
-        let full = |_| ApiError::too_many(format!("{IN_FLIGHT_MAX} requests of this token are under way already"));
+        let full = |_| ApiError::too_many(format!("{most} requests of this token are under way already"));
         places.try_acquire_owned().map_err(full)
     }
 

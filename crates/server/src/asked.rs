@@ -1,13 +1,15 @@
 //! Reading what was asked: queries, JSON bodies, names in paths. What is wrong is told with the field where it is.
 
 use std::fmt;
+use std::io::Read;
 use std::str::FromStr;
-use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use flate2::read::MultiGzDecoder;
+use http_body_util::LengthLimitError;
 use redrive_core::time::Timestamp;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -20,9 +22,6 @@ use crate::error::ApiError;
 /// The most that a body may have, in bytes.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How long a body may take to arrive.
-const BODY_WITHIN: Duration = Duration::from_secs(60);
-
 /// What stands after the question mark. A name that comes several times has all of its values, with commas between them.
 pub struct Query<T>(pub T);
 
@@ -30,6 +29,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Fields::of(parts).read().map(Self)
+    }
+}
+
+/// The fields of a query, to be read in parts.
+pub struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn of(parts: &Parts) -> Self {
         let mut fields: Map<String, Value> = Map::new();
         for (name, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
             match fields.get_mut(name.as_ref()) {
@@ -40,8 +48,28 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
                 _ => drop(fields.insert(name.into_owned(), value.into_owned().into())),
             }
         }
-        let read = serde_path_to_error::deserialize(Value::Object(fields));
-        read.map(Self).map_err(|error| mistake(&error))
+        Self(fields)
+    }
+
+    /// Takes a field out.
+    pub fn take(&mut self, name: &str) -> Option<String> {
+        match self.0.remove(name) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Reads what is left.
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, ApiError> {
+        serde_path_to_error::deserialize(Value::Object(self.0)).map_err(|error| mistake(&error))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Fields {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self::of(parts))
     }
 }
 
@@ -52,7 +80,8 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let (bytes, _room) = whole(app, request.into_body()).await?;
+        let (parts, body) = request.into_parts();
+        let (bytes, _room) = whole(app, &parts.headers, body).await?;
         let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         let mut json = serde_json::Deserializer::from_slice(bytes);
         let read = serde_path_to_error::deserialize(&mut json).map_err(|error| mistake(&error))?;
@@ -61,18 +90,57 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     }
 }
 
-/// A whole body, if it is no longer than may be and comes in time, with the room that it takes.
-pub async fn whole(app: &App, body: axum::body::Body) -> Result<(Bytes, OwnedSemaphorePermit), ApiError> {
-    let too_large = || ApiError::too_large(format!("a body has at most {BODY_BYTES_MAX} bytes: send less at once"));
+/// A whole body, unpacked, if it is no longer than may be and comes in time, with the room that it takes.
+pub async fn whole(
+    app: &App,
+    headers: &HeaderMap,
+    body: axum::body::Body,
+) -> Result<(Bytes, OwnedSemaphorePermit), ApiError> {
     let length = body.size_hint();
     // What says how long it is need not be read.
     if length.lower() > BODY_BYTES_MAX as u64 {
         return Err(too_large());
     }
-    let room = app.room(length.upper().unwrap_or(BODY_BYTES_MAX as u64).min(BODY_BYTES_MAX as u64))?;
-    match tokio::time::timeout(BODY_WITHIN, to_bytes(body, BODY_BYTES_MAX)).await {
-        Ok(read) => read.map(|bytes| (bytes, room)).map_err(|_| too_large()),
-        Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time")),
+    let most = BODY_BYTES_MAX as u64;
+    let packed =
+        headers.get(header::CONTENT_ENCODING).is_some_and(|coded| coded.as_bytes().eq_ignore_ascii_case(b"gzip"));
+    // What is packed may become as long as any.
+    let expected = if packed { most } else { length.upper().unwrap_or(most).min(most) };
+    let room = app.room(expected)?;
+    let bytes = match tokio::time::timeout(app.options().patience.body, to_bytes(body, BODY_BYTES_MAX)).await {
+        Ok(read) => read.map_err(|error| unread(&error))?,
+        Err(_) => {
+            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time"));
+        }
+    };
+    if !packed {
+        return Ok((bytes, room));
+    }
+    let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes)).await;
+    let unpacked = unpacked.map_err(|_| ApiError::senseless("the body could not be unpacked"))??;
+    Ok((unpacked.into(), room))
+}
+
+fn too_large() -> ApiError {
+    ApiError::too_large(format!("a body has at most {BODY_BYTES_MAX} bytes: send less at once"))
+}
+
+/// Why a body was not read: it has no end, or ended too soon.
+fn unread(error: &axum::Error) -> ApiError {
+    let cut = std::error::Error::source(error).is_some_and(|inner| inner.is::<LengthLimitError>());
+    if cut { too_large() } else { ApiError::senseless("the body ended too soon, or is not sent as it should be") }
+}
+
+/// Unpacks a body, no further than a body may be long.
+fn unpack(bytes: &[u8]) -> Result<Vec<u8>, ApiError> {
+    let mut unpacked = Vec::new();
+    let read = MultiGzDecoder::new(bytes).take(BODY_BYTES_MAX as u64 + 1).read_to_end(&mut unpacked);
+    match read {
+        Ok(length) if length > BODY_BYTES_MAX => Err(too_large()),
+        Ok(_) => Ok(unpacked),
+        Err(error) => {
+            Err(ApiError::senseless(format!("the body is not packed with gzip: {error}")).at("Content-Encoding"))
+        }
     }
 }
 
@@ -97,17 +165,6 @@ where
         let wrong = |why: String| ApiError::invalid("id", why);
         let Path(text) = Path::<String>::from_request_parts(parts, state).await.map_err(|e| wrong(e.to_string()))?;
         text.parse().map(Self).map_err(|error: T::Err| wrong(error.to_string()))
-    }
-}
-
-/// A number in a query.
-#[derive(Clone, Copy, Debug)]
-pub struct Number(pub u32);
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Self).map_err(|_| D::Error::custom(format!("{text:?} is not a number from 0 to {}", u32::MAX)))
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use redrive::breakers::BreakerError;
+use redrive::pipelines::PipelineError;
 use redrive::{Error, ErrorKind, StoreError};
 use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
@@ -172,7 +174,9 @@ impl From<Error> for ApiError {
 
 fn code_of_refusal(error: &Error) -> &'static str {
     match error {
-        Error::ChangedMeanwhile(_) => "changed_meanwhile",
+        Error::ChangedMeanwhile(_)
+        | Error::Pipeline(PipelineError::SeenOtherwise { .. })
+        | Error::Breaker(BreakerError::SeenOtherwise(_)) => "changed_meanwhile",
         Error::Dead(_) => "not_dead",
         Error::Job(_) => "job_ended",
         Error::Breaker(_) => "breaker_closed",

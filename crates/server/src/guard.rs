@@ -44,14 +44,21 @@ pub fn client(options: &Options, request: &Request) -> Option<IpAddr> {
     Some(last.filter(|_| is_through_proxy(options, peer)).unwrap_or(peer.0))
 }
 
+/// The longest head of a request: its address and headers, in bytes.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+
 fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let address = request.uri().path_and_query().map_or(0, |address| address.as_str().len());
+    if lines.sum::<usize>() + address > HEAD_BYTES_MAX {
+        let why = format!("the address and headers of a request have at most {HEAD_BYTES_MAX} bytes");
+        return Err(ApiError::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large", why));
+    }
     let peer = request.extensions().get::<Peer>().copied();
     if options.proxies.is_some() && peer.is_some_and(|at| !at.0.is_loopback() && !is_through_proxy(options, at)) {
         return Err(ApiError::forbidden("proxy_required", "this server is reached through its proxy only"));
     }
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| request.uri().authority().map(|authority| authority.as_str()));
-    let Some(host) = host else { return Err(ApiError::senseless("the request has no Host").at("Host")) };
+    let host = host_of(request)?;
     if !is_ours(options, name_of(host)) {
         let why = format!("this server is not called {}: name it with --public-url", name_of(host));
         return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "foreign_host", why).at("Host"));
@@ -62,9 +69,13 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
             return Err(ApiError::forbidden("foreign_origin", "this came from a page of another site").at("Origin"));
         }
     }
-    let coded = request.headers().get(header::CONTENT_ENCODING);
-    if coded.is_some_and(|coded| !coded.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        let why = "bodies are taken as they are, not compressed";
+    let coded: Vec<_> = request.headers().get_all(header::CONTENT_ENCODING).iter().collect();
+    let is_known = |coded: &&HeaderValue| {
+        let packed = coded.as_bytes().eq_ignore_ascii_case(b"gzip") && request.method() != Method::PUT;
+        packed || coded.as_bytes().eq_ignore_ascii_case(b"identity")
+    };
+    if coded.len() > 1 || !coded.iter().all(is_known) {
+        let why = "a body is taken as it is, or packed once with gzip; the bytes of a payload as they are";
         return Err(
             ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoding_unsupported", why).at("Content-Encoding")
         );
@@ -78,6 +89,28 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
         )
         .at("Content-Type")),
         _ => Ok(()),
+    }
+}
+
+/// The one name by which a request calls the server. Where it says two things at once, a proxy on the way may have read the other.
+fn host_of(request: &Request) -> Result<&str, ApiError> {
+    let headers = request.headers();
+    if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
+        return Err(ApiError::senseless("the request says twice how long it is").at("Content-Length"));
+    }
+    let mut named = headers.get_all(header::HOST).iter();
+    let told = match (named.next(), named.next()) {
+        (_, Some(_)) => return Err(ApiError::senseless("the request has several Hosts").at("Host")),
+        (told, None) => told.and_then(|host| host.to_str().ok()),
+    };
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    match (told, authority) {
+        (Some(told), Some(authority)) if !is_same(told, authority) => {
+            Err(ApiError::senseless("the request is addressed to another host than it names").at("Host"))
+        }
+        (told, authority) => {
+            told.or(authority).ok_or_else(|| ApiError::senseless("the request has no Host").at("Host"))
+        }
     }
 }
 

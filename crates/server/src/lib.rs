@@ -30,7 +30,7 @@ pub mod routes;
 pub mod serve;
 mod tls;
 
-pub use app::{App, Options};
+pub use app::{App, Options, Patience};
 pub use check::check;
 pub use route::Route;
 pub use router::{all as all_routes, router};

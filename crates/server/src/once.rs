@@ -43,8 +43,11 @@ fn key_of(request: &Request) -> Result<Option<String>, ApiError> {
 }
 
 async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    let (body, room) = whole(app, body).await?;
+    let (mut parts, body) = request.into_parts();
+    let (body, room) = whole(app, &parts.headers, body).await?;
+    // It is unpacked, and as long as it is.
+    parts.headers.remove(header::CONTENT_ENCODING);
+    parts.headers.remove(header::CONTENT_LENGTH);
     let mut hasher = blake3::Hasher::new();
     hasher.update(parts.uri.to_string().as_bytes()).update(b"\n").update(&body);
     let asked = hasher.finalize().to_hex().to_string();

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use axum::http::Method;
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -16,11 +17,17 @@ pub fn document() -> &'static Value {
     DOCUMENT.get_or_init(make)
 }
 
+/// What answers are, by name: made of the types below the API by `scripts/schemas`.
+fn answers() -> Map<String, Value> {
+    serde_json::from_str(include_str!("schemas.json")).unwrap_or_default()
+}
+
 fn make() -> Value {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
     let value = |schema| serde_json::to_value(schema).unwrap_or_default();
     schemas.insert(Envelope::name().into_owned(), value(Envelope::schema()));
     schemas.insert(Told::name().into_owned(), value(Told::schema()));
+    schemas.extend(answers());
     for route in all() {
         let at = paths.entry(format!("{BASE}{}", route.path)).or_insert_with(|| json!({}));
         if let Value::Object(at) = at {
@@ -28,6 +35,7 @@ fn make() -> Value {
         }
         schemas.extend(route.schemas);
     }
+    schemas["LeasedJobs"]["properties"]["leases"]["items"] = json!({"$ref": "#/components/schemas/LeasedJob"});
     paths.sort_keys();
     schemas.sort_keys();
     let security = json!({"token": {"type": "http", "scheme": "bearer"}});
@@ -66,14 +74,20 @@ fn operation(route: &Route) -> Value {
         "tags": [noun],
         "parameters": params,
         "responses": {
-            route.status.to_string(): {
-                "description": "Done.",
-                "content": {"application/json": {"schema": route.answer}},
-            },
             "4XX": wrong("It was not done, and why."),
             "5XX": wrong("It could not be done for now."),
         },
     });
+    let mut done = json!({"description": "Done."});
+    if let Some(content) = route.content {
+        done["content"] = json!({content: {"schema": route.answer}});
+    }
+    for status in [Some(route.status), route.other_status].into_iter().flatten() {
+        operation["responses"][status.to_string()] = done.clone();
+    }
+    if route.method == Method::GET {
+        operation["responses"]["304"] = json!({"description": "It is what the `If-None-Match` of the request names."});
+    }
     if let Some(body) = &route.body {
         operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": body}}});
     }

@@ -1,23 +1,96 @@
-//! Lists with a cursor.
+//! Lists, page by page: `limit` and `cursor` mean the same in each of them.
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use redrive::contract::Page;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::asked::Number;
+use crate::asked::Fields;
 use crate::error::ApiError;
 
 /// Items on a page unless something else is asked for.
 const LIMIT: u32 = 50;
 
 /// The most items on a page.
-pub const LIMIT_MAX: u32 = 1_000;
+const LIMIT_MAX: u32 = 1_000;
+
+/// The furthest that a list goes whose cursors count its items.
+const SKIPPED_MAX: usize = 100_000;
+
+/// A page of a list that is asked for: which items, how many, and from where.
+pub struct List<T> {
+    /// Which items.
+    pub asked: T,
+    /// At most so many.
+    pub limit: u32,
+    /// Where to go on.
+    pub cursor: Option<String>,
+}
+
+/// No more than which page.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for List<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let mut fields = Fields::from_request_parts(parts, state).await?;
+        let (limit, cursor) = (limit(fields.take("limit"))?, fields.take("cursor"));
+        Ok(Self { asked: fields.read()?, limit, cursor })
+    }
+}
+
+impl<T> List<T> {
+    /// The items before the page, of a list whose cursors count them.
+    fn skipped(&self) -> Result<usize, ApiError> {
+        let Some(cursor) = &self.cursor else { return Ok(0) };
+        let skipped = cursor.parse().ok().filter(|skipped| *skipped <= SKIPPED_MAX);
+        skipped.ok_or_else(|| ApiError::invalid("cursor", format!("{cursor:?} is no cursor of this list")))
+    }
+
+    /// How many items of such a list are to be read, so that it is seen whether there is another page.
+    pub fn reach(&self) -> Result<u32, ApiError> {
+        Ok(u32::try_from(self.skipped()?).unwrap_or(u32::MAX).saturating_add(self.limit).saturating_add(1))
+    }
+
+    /// The page of a list that has been read so far, as far as who asks may see it.
+    pub fn cut<I>(&self, items: Vec<I>, may: impl Fn(&I) -> bool) -> Result<Listed<I>, ApiError> {
+        let skipped = self.skipped()?;
+        let end = skipped + self.limit as usize;
+        let next = (items.len() > end).then(|| end.to_string());
+        let items = items.into_iter().skip(skipped).take(self.limit as usize).filter(may).collect();
+        Ok(Listed { items, next })
+    }
+}
+
+/// How many items are wanted.
+pub fn limit(asked: Option<String>) -> Result<u32, ApiError> {
+    let Some(asked) = asked else { return Ok(LIMIT) };
+    let limit = asked.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
+    limit.ok_or_else(|| ApiError::invalid("limit", format!("limit is {asked:?}: expected 1 to {LIMIT_MAX}")))
+}
+
+/// How many items are wanted, as the document has it.
+pub fn limit_param() -> Value {
+    let schema = json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT});
+    json!({"name": "limit", "in": "query", "required": false, "schema": schema, "description": "At most so many."})
+}
+
+/// Where to go on, as the document has it.
+pub fn cursor_param() -> Value {
+    let told = "Where to go on: `next` of the page before.";
+    json!({"name": "cursor", "in": "query", "required": false, "schema": {"type": "string"}, "description": told})
+}
 
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Listed<T> {
     /// The items.
-    #[schema(value_type = Vec<Object>)]
     pub items: Vec<T>,
     /// Where the next page begins: `cursor` of the next request. Not there on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,11 +109,28 @@ impl<T> Listed<T> {
     }
 }
 
-/// How many items are wanted.
-pub fn limit(asked: Option<Number>) -> Result<u32, ApiError> {
-    match asked {
-        None => Ok(LIMIT),
-        Some(Number(limit)) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-        Some(Number(limit)) => Err(ApiError::invalid("limit", format!("limit is {limit}: expected 1 to {LIMIT_MAX}"))),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_a_list_are_all_of_it() {
+        let all: Vec<u32> = (0..25).collect();
+        let (mut cursor, mut seen) = (None, Vec::new());
+        loop {
+            let list = List { asked: (), limit: 10, cursor };
+            let read = all.iter().copied().take(list.reach().expect("a cursor") as usize).collect();
+            let page = list.cut(read, |item| item % 2 == 0).expect("a page");
+            seen.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, (0..25).filter(|item| item % 2 == 0).collect::<Vec<_>>());
+        for wrong in ["x", "-1", "1e9", "99999999999999999999"] {
+            let list = List { asked: (), limit: 10, cursor: Some(wrong.to_owned()) };
+            assert!(list.reach().is_err(), "{wrong}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use utoipa::openapi::path::ParameterIn;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
+use crate::page;
 
 /// A route under `/api/v1`.
 pub struct Route {
@@ -27,8 +28,12 @@ pub struct Route {
     pub body: Option<Value>,
     /// Its answer, as the document has it.
     pub answer: Value,
+    /// What kind of bytes its answer is; none if it has no body.
+    pub content: Option<&'static str>,
     /// The status of its answer.
     pub status: u16,
+    /// Another status that its answer may have.
+    pub other_status: Option<u16>,
     /// Whether its answer may be kept, to be given again to who sends the same key.
     pub is_kept: bool,
     /// Schemas that these refer to, by name.
@@ -78,7 +83,9 @@ impl Route {
             params: named_in(path),
             body: None,
             answer: json!({"type": "object"}),
+            content: Some("application/json"),
             status: 200,
+            other_status: None,
             is_kept: method_creates,
             schemas: Map::new(),
             run: on(filter, run),
@@ -114,11 +121,45 @@ impl Route {
         self
     }
 
+    /// The same of which only so many are wanted.
+    pub fn limited(mut self) -> Self {
+        self.params.push(page::limit_param());
+        self
+    }
+
+    /// The same with an answer whose schema is made of the types below the API, by its name there.
+    pub fn gives_named(self, name: &'static str) -> Self {
+        Self { answer: named(name), ..self }
+    }
+
+    /// The same whose answer is no JSON.
+    pub fn gives_bytes(self, content: &'static str) -> Self {
+        Self { answer: json!({"type": "string"}), content: Some(content), ..self }
+    }
+
+    /// The same whose answer has no body.
+    pub fn gives_nothing(self) -> Self {
+        Self { content: None, ..self }
+    }
+
+    /// The same that may answer with this status as well.
+    pub fn or_status(self, status: u16) -> Self {
+        Self { other_status: Some(status), ..self }
+    }
+
     /// The same with a page of things for an answer.
-    pub fn lists(mut self) -> Self {
-        let items = json!({"type": "array", "items": {"type": "object"}});
+    pub fn lists(mut self, name: &'static str) -> Self {
+        self.params.extend([page::limit_param(), page::cursor_param()]);
+        self.lists_all(name)
+    }
+
+    /// The same with all there is for an answer.
+    pub fn lists_all(mut self, name: &'static str) -> Self {
+        let items = json!({"type": "array", "items": named(name)});
         let next = json!({"type": "string", "description": "`cursor` of the next request; not there on the last page"});
-        self.answer = json!({"type": "object", "required": ["items"], "properties": {"items": items, "next": next}});
+        let properties = json!({"items": items, "next": next});
+        self.answer =
+            json!({"type": "object", "required": ["items"], "properties": properties, "additionalProperties": false});
         self
     }
 
@@ -141,6 +182,10 @@ impl Route {
         self.schemas.insert(name.clone(), value(T::schema()));
         json!({"$ref": format!("#/components/schemas/{name}")})
     }
+}
+
+fn named(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
 /// The parameters that a path has.

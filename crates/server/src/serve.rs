@@ -23,17 +23,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::app::{App, Options};
+use crate::app::{App, Options, Patience};
 use crate::guard::Peer;
 use crate::impatient::Impatient;
 use crate::router;
 use crate::tls::Tls;
-
-/// How long the head of a request may take to arrive.
-const HEAD_WITHIN: Duration = Duration::from_secs(15);
-
-/// How long who reads an answer may take nothing of it.
-const TAKEN_WITHIN: Duration = Duration::from_secs(30);
 
 /// The most headers of a request.
 const HEADERS_MAX: usize = 64;
@@ -148,10 +142,10 @@ impl Server {
                 },
             };
             let service = WithPeer { service: service.clone(), peer };
-            let (tls, under_way) = (tls.clone(), under_way.watcher());
+            let (tls, under_way, patience) = (tls.clone(), under_way.watcher(), app.options().patience);
             tokio::spawn(async move {
                 let _place = place;
-                serve_one(stream, tls, service, under_way).await;
+                serve_one(stream, tls, service, (under_way, patience)).await;
             });
         }
         drop(listener);
@@ -182,28 +176,28 @@ impl Service<Request<Incoming>> for WithPeer {
     }
 }
 
-async fn serve_one(stream: TcpStream, tls: Option<Arc<Tls>>, service: WithPeer, under_way: Watcher) {
+async fn serve_one(stream: TcpStream, tls: Option<Arc<Tls>>, service: WithPeer, watched: (Watcher, Patience)) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection waits for more to send");
     }
-    let Some(tls) = tls else { return converse(stream, service, under_way).await };
-    match tokio::time::timeout(HEAD_WITHIN, tls.acceptor().accept(stream)).await {
-        Ok(Ok(stream)) => converse(stream, service, under_way).await,
+    let Some(tls) = tls else { return converse(stream, service, watched).await };
+    match tokio::time::timeout(watched.1.head, tls.acceptor().accept(stream)).await {
+        Ok(Ok(stream)) => converse(stream, service, watched).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection was not made"),
         Err(_) => tracing::debug!("a connection was not made in time"),
     }
 }
 
-async fn converse<S>(stream: S, service: WithPeer, under_way: Watcher)
+async fn converse<S>(stream: S, service: WithPeer, (under_way, patience): (Watcher, Patience))
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN)
+        .header_read_timeout(patience.head)
         .max_headers(HEADERS_MAX)
         .max_buf_size(BUFFER_BYTES_MAX);
-    let stream = TokioIo::new(Impatient::new(stream, TAKEN_WITHIN));
+    let stream = TokioIo::new(Impatient::new(stream, patience.taken));
     if let Err(error) = under_way.watch(http.serve_connection(stream, service)).await {
         tracing::debug!(%error, "a connection ended");
     }

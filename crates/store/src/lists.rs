@@ -24,6 +24,11 @@ pub(crate) fn tried_details(details: &TriedDetails) -> serde_json::Result<Option
     (!details.is_empty()).then(|| serde_json::to_string(details)).transpose()
 }
 
+/// The texts of a list; none if it is something else.
+pub(crate) fn texts(list: Option<serde_json::Value>) -> Vec<String> {
+    list.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default()
+}
+
 /// A `LIKE` pattern that finds the text itself.
 pub(crate) fn like(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");

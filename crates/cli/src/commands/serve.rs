@@ -56,10 +56,10 @@ fn options(args: &ServeArgs) -> Result<Options> {
     let proxies = (!args.proxy.is_empty()).then(|| Egress::only(&args.proxy)).transpose();
     let files = args.tls_certificate.clone().zip(args.tls_key.clone());
     Ok(Options {
-        listen: args.listen,
         public_hosts: public_hosts.ok_or_else(missing)?,
         proxies: proxies.map_err(|error| usage(format!("--proxy: {error}")))?,
         tls: files.map(|(certificate, key)| TlsFiles { certificate, key }),
+        ..Options::listening(args.listen)
     })
 }
 

@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 use self::attempts::{Attempts, Told};
 use self::errors::{add_error, add_uncaught, read_error};
 pub use self::fields::Field;
-pub use self::origins::mask_task;
+pub use self::origins::{kept_lost, mask_fields, mask_task};
 use self::origins::{label, mask_details};
 
 /// The most that is kept of a message, and of a stack trace, in characters.
@@ -74,7 +74,8 @@ impl Reading {
         self.secrets.mask_report(&mut report);
         attempts.complete(&mut report);
         let key = key.map_or_else(|| self.key_of(&input), Ok)?;
-        let masked = beside.is_flat && !self.keep_secrets && mask_task(&mut input, &self.secrets, &self.key);
+        let masked =
+            beside.is_flat && !self.keep_secrets && !mask_task(&mut input, &self.secrets, &self.key).is_empty();
         let own = NewJob::from_input(JobId::new(Timestamp::from_millis(0), 0), input, now);
         let target = target.or_else(|| self.target.clone()).or(own.target);
         let letter = self.letter((own.input, key, target), beside.origin, &report, (died_at.unwrap_or(now), attempts));
@@ -195,10 +196,11 @@ impl Reading {
         if object.is_empty() && error.is_empty() {
             return Ok(None);
         }
-        object.remove("kind");
+        // What an origin says of itself is not for whoever wrote the letter to say.
+        Origin::OWN_FIELDS.iter().for_each(|name| drop(object.remove(*name)));
         mask_details(&mut object, &self.secrets);
         let group = object.remove("group").and_then(|group| group.as_str().map(|group| self.secrets.mask(group)));
-        let mut origin = Origin { kind: "import".to_owned(), group, details: object };
+        let mut origin = Origin { group, details: object, ..Origin::here("import") };
         let bytes = json!(origin).to_string().len();
         if bytes > ORIGIN_BYTES_MAX {
             return Err(format!("beside its input it has {bytes} bytes, of which {ORIGIN_BYTES_MAX} are kept"));
@@ -269,36 +271,14 @@ impl Reading {
         told.pop_if(|last| last.report.message == report.message);
         let of = |told: Told| {
             let reason = classify(&self.rules, &told.report).reason;
-            self.failure(&told.report, reason, (told.at.unwrap_or(died_at).min(died_at), told.number))
+            Self::failure(&told.report, reason, (told.at.unwrap_or(died_at).min(died_at), told.number))
         };
-        let last = self.failure(report, reason, (died_at, attempts.count));
+        let last = Self::failure(report, reason, (died_at, attempts.count));
         told.into_iter().map(of).chain([last]).collect()
     }
 
-    fn failure(&self, report: &FailureReport, reason: Reason, (at, attempt): (Timestamp, u32)) -> Failure {
-        Failure {
-            at,
-            attempt,
-            replay: 0,
-            reason,
-            crash: false,
-            probe: false,
-            code: report.code.clone(),
-            message: report.message.clone(),
-            misses: report.misses.clone(),
-            error_type: report.error_type.clone(),
-            stack: report.stack.clone(),
-            stage: report.stage.clone(),
-            http_status: report.http_status,
-            target: None,
-            proxy: report.proxy.clone(),
-            retry_after_secs: report.retry_after_secs,
-            stderr: None,
-            worker: None,
-            duration_ms: None,
-            payload: None,
-            definition: None,
-        }
+    fn failure(report: &FailureReport, reason: Reason, (at, attempt): (Timestamp, u32)) -> Failure {
+        Failure { attempt, ..Failure::told(report, reason, at) }
     }
 }
 

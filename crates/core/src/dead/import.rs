@@ -4,8 +4,6 @@
 
 use std::time::Duration;
 
-use serde_json::Map;
-
 use super::{DeadLetter, Gate};
 use crate::failures::Failure;
 use crate::ids::JobId;
@@ -85,7 +83,7 @@ pub fn check(letter: &DeadLetter, now: Timestamp) -> Result<(), Unfit> {
 /// A letter as it is taken in: it says that it came from elsewhere, unless it says from where. Names are as long as those of jobs that
 /// failed here.
 pub fn received(letter: DeadLetter) -> DeadLetter {
-    let elsewhere = || Origin { kind: "import".to_owned(), group: None, details: Map::new() };
+    let elsewhere = || Origin::here("import");
     let mut letter = DeadLetter { origin: Some(letter.origin.clone().unwrap_or_else(elsewhere)), ..letter };
     let failures = letter.failures.iter_mut().flatten();
     let names = failures.flat_map(|failure| [&mut failure.code, &mut failure.target, &mut failure.proxy]);

@@ -9,7 +9,7 @@ use super::{Exclusion, ReplayMode};
 use crate::dead::Gate;
 use crate::failures::Reason;
 use crate::ids::{PipelineName, TryId};
-use crate::jobs::{Input, edited};
+use crate::jobs::{Input, edited, supplies};
 
 /// Letters that are chosen in one step, at most: each step is a transaction, and nobody waits for more than one of them.
 pub const CHOSEN_AT_ONCE_MAX: u32 = 1_000;
@@ -61,6 +61,8 @@ pub struct LetterFacts {
     pub shut: bool,
     /// Whether the try that was named recovered it as it is now.
     pub recovered: bool,
+    /// The fields of its input that are lost, and for want of which it may not be replayed; only where somebody supplies some.
+    pub lost: Vec<String>,
 }
 
 /// The limits of a replay that nobody asked for.
@@ -88,17 +90,29 @@ pub struct Wish {
     /// The try whose recovered letters are wanted, and no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<TryId>,
+    /// The fields of inputs that are supplied: letters that lack nothing else go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supplied: Vec<String>,
+    /// Whether it was asked for over the network: so were its changes of inputs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub over_network: bool,
 }
 
 impl Wish {
     /// A person's wish for a way to work; no handler is known to work from saved payloads.
-    pub const fn of(mode: ReplayMode) -> Self {
-        Self { mode, force: false, able: BTreeSet::new(), automatic: None, tried: None }
+    pub fn of(mode: ReplayMode) -> Self {
+        let (automatic, tried, supplied) = (None, None, Vec::new());
+        Self { mode, force: false, able: BTreeSet::new(), automatic, tried, supplied, over_network: false }
     }
 
     /// How many letters it has room for, besides those it has.
     pub fn room(&self, chosen: u64) -> u64 {
         self.automatic.map_or(u64::MAX, |limits| u64::from(limits.letters_max).saturating_sub(chosen))
+    }
+
+    /// Whether all that a letter lacks is supplied, and it lacks something.
+    fn completes(&self, lost: &[String]) -> bool {
+        !lost.is_empty() && lost.iter().all(|lost| self.supplied.iter().any(|edit| supplies(edit, lost)))
     }
 
     /// The reasons whose letters must be looked at closely, because it matters whether their payloads can be read.
@@ -126,7 +140,7 @@ pub fn treat(facts: &LetterFacts, wish: &Wish) -> Result<Source, Exclusion> {
     if facts.claimed {
         return Err(Exclusion::BeingReplayed);
     }
-    if facts.gate == Gate::Never && !wish.force {
+    if facts.gate == Gate::Never && !wish.force && !wish.completes(&facts.lost) {
         return Err(Exclusion::GateNever);
     }
     if wish.tried.is_some() && !facts.recovered {
@@ -251,6 +265,7 @@ mod tests {
             auto_replays: 0,
             shut: false,
             recovered: false,
+            lost: Vec::new(),
         }
     }
 
@@ -295,6 +310,12 @@ mod tests {
         let never = LetterFacts { gate: Gate::Never, ..facts() };
         assert_eq!(treat(&never, &suited()), Err(Exclusion::GateNever));
         assert_eq!(treat(&never, &Wish { force: true, ..suited() }), Ok(Source::Saved));
+        let supplying =
+            |fields: &[&str]| Wish { supplied: fields.iter().map(|f| (*f).to_owned()).collect(), ..suited() };
+        assert_eq!(treat(&never, &supplying(&["token"])), Err(Exclusion::GateNever), "it lacks nothing");
+        let lacking = LetterFacts { lost: vec!["token".into(), "/headers/cookie".into()], ..never };
+        assert_eq!(treat(&lacking, &supplying(&["token"])), Err(Exclusion::GateNever));
+        assert_eq!(treat(&lacking, &supplying(&["token", "headers"])), Ok(Source::Saved));
     }
 
     #[test]

@@ -4,15 +4,18 @@
 //! query or form field on a list).
 //!
 //! - `credentials`: which parts of what is sent are secret, and in which forms they may come back
+//! - `hosts`: where configured secrets may go with jobs that others wrote
 //! - `text`: finding what goes under a secret name in any text
 //! - `words`: finding secrets in the words of a command line
 
 mod credentials;
+mod hosts;
 mod text;
 mod words;
 
 use serde_json::Value;
 
+pub use self::hosts::{InvalidHost, SecretHosts};
 pub(crate) use self::words::{is_host, is_path};
 use crate::failures::{FailureReport, Miss};
 use crate::payloads::Response;
@@ -160,6 +163,18 @@ impl Secrets {
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+}
+
+/// Masks what goes under secret names in a value, and nothing else.
+pub(crate) fn mask_named(secrets: &Secrets, value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_named(secrets, item)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| match secrets.is_secret_name(name) {
+            true => mask_leaves(field),
+            false => mask_named(secrets, field),
+        }),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

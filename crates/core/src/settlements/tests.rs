@@ -22,6 +22,8 @@ pub(crate) fn job(tally: Tally) -> LeasedJob {
         automatic: false,
         tried: Vec::new(),
         probe: false,
+        origin: None,
+        edited: false,
     }
 }
 

@@ -1,9 +1,10 @@
 //! What people do to breakers: close them, hold targets, have a probe go. Workers of every process hear of it within moments.
 
 use redrive_core::actors::Actor;
-use redrive_core::breakers::{BreakerState, BreakerTurn, NextBreaker, turned};
+use redrive_core::breakers::{Breaker, BreakerState, BreakerTurn, NextBreaker, turned};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
+use redrive_core::versions::Version;
 use redrive_store::contract::{BreakerView, TurnBreaker};
 
 use super::TURNS_MAX;
@@ -21,6 +22,9 @@ pub enum BreakerError {
         /// The targets whose breakers are.
         open: Vec<String>,
     },
+    /// Others turned it since it was seen.
+    #[error("the breaker of {0} was changed by others since you saw it: look at it again")]
+    SeenOtherwise(String),
     /// Others turned it again and again meanwhile.
     #[error("the breaker of {0} moved meanwhile: try again")]
     Moved(String),
@@ -36,7 +40,7 @@ impl BreakerError {
     /// What it means to who asked.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotOpen { .. } | Self::NoPipeline => ErrorKind::Refused,
+            Self::NotOpen { .. } | Self::NoPipeline | Self::SeenOtherwise(_) => ErrorKind::Refused,
             Self::Moved(_) => ErrorKind::Failed,
             Self::Over(_) => ErrorKind::Invalid,
         }
@@ -48,6 +52,12 @@ fn listed(open: &[String]) -> String {
         [] => ", nor is any other".to_owned(),
         open => format!("; open are {}", open.join(", ")),
     }
+}
+
+/// The version of what people did to a breaker: whether it is closed, and by whom it is held. What it does by itself changes none of it.
+pub fn hand_version(breaker: Option<&Breaker>) -> Version {
+    let open = breaker.filter(|breaker| breaker.state != BreakerState::Closed);
+    Version::of(&(open.is_some(), open.and_then(|breaker| breaker.held_by.as_ref())))
 }
 
 /// The most targets that an error names.
@@ -72,6 +82,18 @@ impl Redrive {
         turn: &BreakerTurn,
         by: &Actor,
     ) -> Result<Vec<PipelineName>, Error> {
+        self.turn_breakers_as_seen(target, pipeline, turn, by, None).await
+    }
+
+    /// The same, only if nobody turned it since it was seen; see [`hand_version`].
+    pub async fn turn_breakers_as_seen(
+        &self,
+        target: &str,
+        pipeline: Option<&PipelineName>,
+        turn: &BreakerTurn,
+        by: &Actor,
+        seen: Option<&Version>,
+    ) -> Result<Vec<PipelineName>, Error> {
         if let Some(until) = turn.over(self.now()) {
             return Err(BreakerError::Over(until).into());
         }
@@ -84,7 +106,7 @@ impl Redrive {
             return Err(BreakerError::NoPipeline.into());
         }
         for name in &pipelines {
-            self.turn_breaker(name, target, turn, by).await?;
+            self.turn_breaker((name, target), turn, by, seen).await?;
         }
         Ok(pipelines)
     }
@@ -107,14 +129,17 @@ impl Redrive {
     /// Turns one breaker. If it moved meanwhile it is looked at again.
     async fn turn_breaker(
         &self,
-        name: &PipelineName,
-        target: &str,
+        (name, target): (&PipelineName, &str),
         turn: &BreakerTurn,
         by: &Actor,
+        seen: Option<&Version>,
     ) -> Result<(), Error> {
         for _ in 0..TURNS_MAX {
             let row = self.store.get_breaker(name.clone(), target.to_owned()).await?;
             let now = self.now();
+            if seen.is_some_and(|seen| *seen != hand_version(row.breaker.as_ref())) {
+                return Err(BreakerError::SeenOtherwise(target.to_owned()).into());
+            }
             // Somebody was faster, and it is as was wanted.
             let Ok(breaker) = turned(row.breaker.as_ref(), turn, now) else { return Ok(()) };
             let params = TurnBreaker {

@@ -10,7 +10,7 @@ use crate::handler::submit_poll::{SubmitPoll, SubmitPollConfig};
 use redrive_core::egress::Egress;
 use redrive_core::proxies::ProxyPolicy;
 use redrive_core::rules::Pattern;
-use redrive_core::secrets::Secrets;
+use redrive_core::secrets::{SecretHosts, Secrets};
 use serde::Deserialize;
 
 use super::HandlerKind;
@@ -48,6 +48,8 @@ pub struct HttpSection {
     pub proxies_max: Option<usize>,
     /// Where requests may go: `public`, networks, or a list of both.
     pub allow: Option<AllowSection>,
+    /// Hosts to which configured secrets go with tasks that came over the network, or were edited, besides those that the requests name.
+    pub secret_hosts: Vec<String>,
     /// A PEM file with certificate authorities that are trusted beside the system's.
     pub ca: Option<PathBuf>,
     /// Requests to one target at once.
@@ -109,11 +111,18 @@ impl HttpSection {
             per_target_max: self.per_target,
             per_second_max: self.per_second,
             secrets,
+            secret_hosts: self.secret_hosts()?,
         })
     }
 }
 
 impl HttpSection {
+    fn secret_hosts(&self) -> Result<SecretHosts, String> {
+        let mut hosts = SecretHosts::default();
+        let added = self.secret_hosts.iter().try_for_each(|host| hosts.add(host));
+        added.map(|()| hosts).map_err(|error| format!("http.secret_hosts: {error}"))
+    }
+
     fn egress(&self) -> Result<Egress, String> {
         let allowed = match &self.allow {
             None => return Ok(Egress::default()),

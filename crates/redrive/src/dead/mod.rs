@@ -6,7 +6,7 @@
 //! - `discard`: giving them up
 //! - `export`: as JSON Lines or as a web archive; `requests`: what they are about; `import`: those of another store or
 //!   program; `read`: their files; `foretell`: what would come of one; `reported`: those that
-//!   programs report as they fail
+//!   programs report as they fail; `withheld`: jobs from the network that lack something
 
 mod died;
 mod discard;
@@ -18,6 +18,7 @@ mod read;
 mod reported;
 mod requests;
 mod top;
+mod withheld;
 
 use std::io;
 
@@ -33,6 +34,7 @@ pub use self::import::{ImportNote, Imported};
 pub use self::reported::{NotReported, Reported, Reporting};
 pub use self::requests::{Requests, logged_bodies};
 pub use self::top::{Top, TopLine, TopOutcome};
+pub use self::withheld::Accepted;
 use crate::engine::Redrive;
 use crate::error::{Error, ErrorKind};
 

@@ -2,7 +2,7 @@
 //! pipeline that nobody knows comes into being with its first letter. What is wrong with one is said of that one.
 
 use redrive_core::actors::{Actor, Via};
-use redrive_core::dead::foreign::{Field, Reading, id_of_failure, mask_task};
+use redrive_core::dead::foreign::{Field, id_of_failure, kept_lost, mask_task};
 use redrive_core::dead::import::{Arrival, Way};
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{FailureReport, Reason};
@@ -22,12 +22,6 @@ const BATCH: usize = 200;
 
 /// The longest kind of a program, in characters.
 const KIND_CHARS_MAX: usize = 64;
-
-/// The most lost parts that are named.
-const LOST_MAX: usize = 20;
-
-/// Why a letter cannot be replayed whose input has masks.
-const MASKED: &str = "its input has masks in place of what looked secret";
 
 /// Who reports letters, and where they are read and kept.
 pub struct Reporting<'a, M> {
@@ -180,23 +174,26 @@ impl Redrive {
             true => id_of_failure(&letter.pipeline, letter.key.as_deref(), letter.died_at),
             false => JobId::new(now, self.chance.bits()),
         });
-        let nothing = || Origin { kind: String::new(), group: None, details: Input::new() };
-        letter.origin.get_or_insert_with(nothing).kind = kind.unwrap_or_else(|| "api".to_owned());
         let tracked = setting.tracked_in(&letter.pipeline, &letter.input);
-        withhold(&mut letter, &lost, &reading);
+        let masked = mask_task(&mut letter.input, &reading.secrets, &reading.key);
+        let lost = kept_lost(lost.into_iter().map(|part| reading.secrets.mask(&part)).chain(masked).collect());
+        let told = letter.origin.take();
+        let kind = kind.unwrap_or_else(|| "api".to_owned());
+        let (group, details) = told.map(|told| (told.group, told.details)).unwrap_or_default();
+        let origin = Origin { group, details, ..Origin::over_network(kind) };
+        lack(&mut letter, origin, lost);
         Ok((Brought { letter, way: Way::Reported, tracked }, payload))
     }
 }
 
-/// Keeps a letter from being replayed whose input is not whole, and masks what looks secret in it.
-fn withhold(letter: &mut DeadLetter, lost: &[String], reading: &Reading) {
+/// Says where a letter comes from, and keeps it from being replayed for as long as nobody supplies what it lacks.
+pub(super) fn lack(letter: &mut DeadLetter, origin: Origin, lost: Vec<String>) {
     if !lost.is_empty() {
-        let why = format!("parts of its input are lost: {}", lost.join(", "));
-        (letter.gate, letter.verdict) = (Gate::Never, Some(reading.secrets.mask(&why)));
+        let named: Vec<_> = lost.iter().map(|name| if name.is_empty() { "all of it" } else { name.as_str() }).collect();
+        let why = format!("its input lacks {}: supply that with --set to replay it", named.join(", "));
+        (letter.gate, letter.verdict) = (Gate::Never, Some(why));
     }
-    if mask_task(&mut letter.input, &reading.secrets, &reading.key) {
-        (letter.gate, letter.verdict) = (Gate::Never, Some(MASKED.to_owned()));
-    }
+    letter.origin = Some(Origin { lost, ..origin });
 }
 
 /// What is told of a failure in our own words.
@@ -253,7 +250,7 @@ fn origin_kind(object: &mut Input) -> Option<String> {
 /// The parts of an input that its program could not send.
 fn lost_parts(object: &mut Input) -> Vec<String> {
     match object.remove("lost") {
-        Some(Value::Array(parts)) => parts.iter().take(LOST_MAX).filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Array(parts)) => parts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => Vec::new(),
     }
 }

@@ -79,6 +79,12 @@ pub struct Job {
     /// What is noted about this attempt.
     #[serde(skip)]
     pub notes: Notes,
+    /// Whether it came over the network, or may have: it is to reach no more than whoever sent it could.
+    #[serde(skip)]
+    pub from_network: bool,
+    /// Whether its input is not the one that it was accepted with.
+    #[serde(skip)]
+    pub edited: bool,
     /// The worker that it asks for everything, if it runs isolated from it.
     #[serde(skip)]
     pub(crate) parent: Option<isolated::Parent>,
@@ -111,6 +117,8 @@ impl Job {
             evidence,
             progress,
             notes: Notes::default(),
+            from_network: leased.is_from_network(),
+            edited: leased.edited,
             parent: None,
         }
     }

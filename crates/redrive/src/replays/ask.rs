@@ -33,13 +33,25 @@ pub struct AskedReplay {
     pub pacing: Option<Pacing>,
     /// Fields of the inputs to change.
     pub edits: Input,
+    /// Whether they ask over the network.
+    pub over_network: bool,
 }
 
 impl AskedReplay {
     /// A replay of letters in the way that suits each.
     pub fn of(selection: Selection, by: Actor) -> Self {
         let (name, mode, force_why, pacing) = (None, None, None, None);
-        Self { by, selection, name, mode, recoverable: false, force_why, pacing, edits: Input::new() }
+        Self {
+            by,
+            selection,
+            name,
+            mode,
+            recoverable: false,
+            force_why,
+            pacing,
+            edits: Input::new(),
+            over_network: false,
+        }
     }
 }
 
@@ -61,9 +73,10 @@ pub struct StartedReplay {
 impl Redrive {
     /// Makes a replay of letters of these pipelines, pinned to the versions that they have; see [`Redrive::start_replay`].
     pub async fn ask_replay(&self, asked: AskedReplay, pipelines: &[Pipeline]) -> Result<StartedReplay, Error> {
-        let AskedReplay { by, selection, name, mode, recoverable, force_why, pacing, edits } = asked;
+        let AskedReplay { by, selection, name, mode, recoverable, force_why, pacing, edits, over_network } = asked;
         let mode = if recoverable { Some(ReplayMode::Saved) } else { mode };
-        let mut wish = wish(pipelines, mode, force_why.is_some(), !edits.is_empty())?;
+        let mut wish = wish(pipelines, mode, force_why.is_some(), &edits)?;
+        wish.over_network = over_network;
         if recoverable {
             wish.tried = Some(self.find_recoverable(&selection, &edits, pipelines).await?.id);
         }

@@ -1,5 +1,6 @@
 //! From what a caller asks for to what a replay does: what to work from and what it is called.
 
+use redrive_core::jobs::Input;
 use redrive_core::replays::{ReplayMode, Wish};
 use redrive_store::contract::Selection;
 
@@ -7,19 +8,22 @@ use super::error::ReplayError;
 use crate::pipeline::Pipeline;
 
 /// What is wanted of a replay of letters of these pipelines: what is asked for, if that can be, or else what suits each letter.
-/// Pipelines whose handlers can work from saved payloads, also if inputs were changed since, are known by it.
+/// Pipelines whose handlers can work from saved payloads, also if inputs were changed since, are known by it, and the fields that
+/// changes supply.
 pub fn wish(
     pipelines: &[Pipeline],
     wanted: Option<ReplayMode>,
     force: bool,
-    edited: bool,
+    edits: &Input,
 ) -> Result<Wish, ReplayError> {
+    let edited = !edits.is_empty();
     if wanted == Some(ReplayMode::Saved) {
         can_use_saved(pipelines, edited)?;
     }
     let able = pipelines.iter().filter(|pipeline| pipeline.works_from_saved(edited));
     let able = able.map(|pipeline| pipeline.name.clone()).collect();
-    Ok(Wish { force, able, ..Wish::of(wanted.unwrap_or(ReplayMode::Suited)) })
+    let supplied = edits.keys().cloned().collect();
+    Ok(Wish { force, able, supplied, ..Wish::of(wanted.unwrap_or(ReplayMode::Suited)) })
 }
 
 /// Refuses pipelines that cannot work from saved payloads.

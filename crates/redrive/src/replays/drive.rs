@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use redrive_core::actors::Actor;
 use redrive_core::causes::Print;
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::Origin;
 use redrive_core::replays::{
     Advance, CHOSEN_AT_ONCE_MAX, NextReplay, ReplayState, Sent, Step, StepChange, next, outgoing, sent, withdrawn,
 };
@@ -111,7 +112,10 @@ fn ready(letter: PendingLetter, replay: &ReplayView) -> Option<SendLetter> {
     let out =
         outgoing((&dead.input, dead.target.as_deref()), (dead.crashes, dead.suspect), &replay.edits, replay.mode)?;
     let (input, target, goes_on, suspect) = (out.input, out.target, out.goes_on, out.suspect);
-    Some(SendLetter { job, input, target, saved, goes_on, suspect })
+    // What was changed over the network came over it.
+    let touched = input.is_some() && replay.wish.over_network;
+    let origin = touched.then(|| Origin::touched(dead.origin));
+    Some(SendLetter { job, input, target, saved, goes_on, suspect, origin })
 }
 
 async fn withdraw(redrive: &Redrive, known: Known<'_>, replay: &ReplayView, now: Timestamp) -> StoreResult<Stepped> {

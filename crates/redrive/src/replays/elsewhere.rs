@@ -95,7 +95,7 @@ pub enum TryVerdict {
 impl Redrive {
     /// Makes a try of letters whose saved payloads are handed out to who leases them. Without a letter to try there is none.
     pub async fn open_try_elsewhere(&self, pipelines: &[Pipeline], new: NewTry) -> Result<OpenedTry, Error> {
-        let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, !new.edits.is_empty())?;
+        let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, &new.edits)?;
         let plan = self.plan_replay(&new.selection, &wish).await?;
         let left_out = plan.excluded;
         if plan.included == 0 {

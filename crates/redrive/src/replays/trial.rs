@@ -101,7 +101,7 @@ impl Redrive {
         stop: &CancellationToken,
         told: impl Fn(u64, u64),
     ) -> Result<Tried, Error> {
-        let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, !new.edits.is_empty())?;
+        let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, &new.edits)?;
         let plan = self.plan_replay(&new.selection, &wish).await?;
         let id = self.open_try(pipelines, &new).await?;
         let mut trial = Trial::new(self.clone(), id, pipelines, new.edits).await?;
@@ -309,6 +309,8 @@ pub(super) fn trial_of(letter: &DeadLetter, edits: &Input, now: Timestamp) -> Op
         automatic: false,
         tried: Vec::new(),
         probe: false,
+        origin: letter.origin.clone(),
+        edited: letter.original.is_some() || !edits.is_empty(),
     })
 }
 

@@ -36,6 +36,7 @@ mod reload;
 mod replay_drivers;
 mod replays;
 mod running;
+mod strangers;
 mod tasks;
 mod tries;
 mod vault;

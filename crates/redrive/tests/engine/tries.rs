@@ -78,7 +78,7 @@ async fn try_all(redrive: &Redrive, pipeline: &Pipeline) -> Tried {
 async fn a_plan_says_what_each_letter_is_worked_on_from() {
     let (redrive, pipeline, _folder) = with_letters().await;
     let plan = async |mode| {
-        let wish = wish(std::slice::from_ref(&pipeline), mode, false, false).expect("possible");
+        let wish = wish(std::slice::from_ref(&pipeline), mode, false, &Input::new()).expect("possible");
         redrive.plan_replay(&all(), &wish).await.expect("planned")
     };
     let suited = plan(None).await;
@@ -86,7 +86,8 @@ async fn a_plan_says_what_each_letter_is_worked_on_from() {
     let saved = plan(Some(ReplayMode::Saved)).await;
     assert_eq!((saved.saved, saved.anew, saved.excluded[&Exclusion::PayloadGone]), (5, 0, 1));
     assert_eq!(plan(Some(ReplayMode::Refetch)).await.anew, 6);
-    let nothing = redrive.plan_replay(&Selection::default(), &wish(&[], None, false, false).expect("possible")).await;
+    let nothing =
+        redrive.plan_replay(&Selection::default(), &wish(&[], None, false, &Input::new()).expect("possible")).await;
     assert!(matches!(nothing, Err(Error::NothingChosen)));
 }
 

@@ -9,6 +9,7 @@ use redrive::handler::http::{Http, HttpConfig, Transport};
 use redrive::vault::{Keep, Vault};
 use redrive::{Pipeline, Policy, Redrive};
 use redrive_core::dead::DeadLetter;
+use redrive_core::jobs::{NewJob, Origin};
 use redrive_core::payloads::Payload;
 use redrive_core::secrets::Secrets;
 use redrive_store::Options;
@@ -35,6 +36,7 @@ pub fn config() -> HttpConfig {
             per_target_max: None,
             per_second_max: None,
             secrets,
+            secret_hosts: Default::default(),
         },
         request: Request {
             method: reqwest::Method::GET,
@@ -57,6 +59,8 @@ pub struct Bench {
     pub folder: TempDir,
     /// How long an attempt may take.
     pub deadline: Duration,
+    /// Where its jobs come from.
+    pub origin: Option<Origin>,
 }
 
 impl Bench {
@@ -66,12 +70,17 @@ impl Bench {
             SqliteStore::open(&folder.path().join("redrive.db"), Options::create()).expect("opened"),
         ));
         let vault = Vault::open(&folder.path().join("payloads").display().to_string(), &redrive).expect("opened");
-        Self { redrive, vault, folder, deadline: Duration::from_secs(120) }
+        Self { redrive, vault, folder, deadline: Duration::from_secs(120), origin: None }
     }
 
     /// One whose attempts may take so long.
     pub fn within(deadline: Duration) -> Self {
         Self { deadline, ..Self::new() }
+    }
+
+    /// One whose jobs come over the network.
+    pub fn from_network() -> Self {
+        Self { origin: Some(Origin::over_network("api")), ..Self::new() }
     }
 
     /// Runs one job once, and gives its dead letter, if it died.
@@ -85,7 +94,11 @@ impl Bench {
         let pipeline = Pipeline::new("p", handler).expect("a pipeline");
         let pipeline = pipeline.with_policy(policy).attempts(1).vault(self.vault.clone());
         let pipeline = pipeline.keep_payloads(Keep::Failed, 8 << 20);
-        self.redrive.enqueue(&pipeline, [input]).await.expect("accepted");
+        let job = NewJob {
+            origin: self.origin.clone(),
+            ..self.redrive.new_job(input.as_object().expect("an object").clone())
+        };
+        self.redrive.enqueue_jobs(pipeline.name(), None, vec![job]).await.expect("accepted");
         self.redrive.drain(pipeline).await.expect("drained");
         let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
         self.redrive.store().list_dead(params).await.expect("listed").items.pop()

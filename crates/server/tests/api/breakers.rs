@@ -39,3 +39,25 @@ async fn a_turn_that_makes_no_sense_names_its_field() {
     let unknown = server.post("/breakers/hold", json!({ "target": "t", "pipeline": "nobody" })).await;
     assert_eq!(unknown.refused(), (404, "not_found".to_owned()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_editor_of_a_hold_gets_a_conflict() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "url": "https://shop.example/1" })]).await;
+    let hold = async |why: &str, version: Option<&serde_json::Value>| {
+        let body = json!({ "target": "shop.example", "pipeline": "shop", "why": why, "version": version });
+        server.post("/breakers/hold", body).await
+    };
+    hold("they asked", None).await.ok();
+    let seen = server.get("/breakers").await.ok()["items"][0]["version"].clone();
+    hold("once more", Some(&seen)).await.ok();
+    assert_eq!(hold("mine", Some(&seen)).await.refused(), (409, "changed_meanwhile".to_owned()));
+    let close = json!({ "target": "shop.example", "pipeline": "shop", "version": seen });
+    assert_eq!(server.post("/breakers/close", close).await.refused(), (409, "changed_meanwhile".to_owned()));
+    let held = server.get("/breakers").await.ok()["items"][0].clone();
+    assert_eq!(held["held_by"]["why"], "once more", "nothing was overwritten");
+    let close = json!({ "target": "shop.example", "pipeline": "shop", "version": held["version"] });
+    server.post("/breakers/close", close).await.ok();
+    let all = json!({ "target": "shop.example", "version": "abc" });
+    assert_eq!(server.post("/breakers/hold", all).await.json()["error"]["field"], "pipeline");
+}

@@ -72,13 +72,6 @@ async fn a_body_is_read_up_to_its_limit_and_its_depth() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_compressed_is_not_unpacked() {
-    let server = Running::start().await;
-    let answer = server.ask_as(None, "POST /jobs", &["content-encoding: gzip"], Some(json!({}))).await;
-    assert_eq!(answer.refused(), (415, "encoding_unsupported".to_owned()));
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn large_bodies_have_room_for_a_few_at_once() {
     let server = Running::start().await;
     let head = format!("POST /api/v1/jobs HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json", server.address);

@@ -46,3 +46,50 @@ async fn jobs_are_cancelled_with_a_record() {
     let activity = server.get("/activity").await.ok();
     assert_eq!((&activity["items"][0]["verb"], &activity["items"][0]["by"]["via"]), (&json!("cancel"), &json!("api")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_with_a_secret_in_its_input_waits_until_somebody_supplies_it() {
+    let server = Running::with("[pipeline.shop]\nhandler = \"remote\"\nkey = [\"session\"]\n").await;
+    let inputs = json!([
+        { "input": { "url": "https://shop.example/1?token=in-the-address" } },
+        { "input": { "n": 2, "token": "hunter2hunter2", "headers": { "Cookie": "hunter2" }, "key": "k", "session": "s-1" } },
+    ]);
+    let asked = json!({ "pipeline": "shop", "jobs": inputs });
+    let told = server.post("/jobs", asked.clone()).await.ok();
+    assert_eq!([&told["jobs"][0]["result"], &told["jobs"][1]["result"]], ["accepted", "withheld"], "{told}");
+    let lost = json!(["token", "/headers/Cookie"]);
+    assert_eq!((&told["jobs"][1]["lost"], &told["jobs"][1]["state"]), (&lost, &json!("dead")));
+    let again = server.post("/jobs", asked).await.ok();
+    assert_eq!((&again["jobs"][1]["result"], &again["jobs"][1]["id"]), (&json!("known"), &told["jobs"][1]["id"]));
+    let id = told["jobs"][1]["id"].as_str().expect("an id");
+    let shown = server.get(&format!("/letters/{id}")).await;
+    assert!(!String::from_utf8_lossy(&shown.body).contains("hunter2"), "{shown:?}");
+    let shown = shown.ok();
+    assert_eq!((&shown["input"]["key"], &shown["input"]["session"]), (&json!("k"), &json!("s-1")), "{shown}");
+    assert_eq!((&shown["gate"], &shown["origin"]["lost_input"]), (&json!("never"), &lost));
+    let verdict = shown["verdict"].as_str().expect("a verdict");
+    assert!(verdict.contains("token, /headers/Cookie") && verdict.contains("--set"), "{verdict}");
+    server.audit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_masked_is_lifted_by_supplying_it_and_by_nothing_else() {
+    let server = Running::start().await;
+    let id = server.report("shop", json!({ "n": 1, "token": "hunter2hunter2" }), "no").await;
+    let start = async |set: serde_json::Value| {
+        let body = json!({ "letters": { "ids": [id] }, "set": set });
+        server.post("/replays", body).await.ok()
+    };
+    for set in [json!({}), json!({ "n": 2 })] {
+        let refused = start(set).await;
+        assert_eq!((&refused["replay"], &refused["plan"]["excluded"]), (&json!(null), &json!({ "gate_never": 1 })));
+    }
+    let started = start(json!({ "token": "another" })).await;
+    assert_eq!(started["replay"]["progress"]["total"], 1, "{started}");
+    let leased = json!({ "pipelines": ["shop"], "wait": 20 });
+    let leased = server.post("/leases", leased).await.ok();
+    let lease = &leased["leases"][0];
+    assert_eq!(lease["input"], json!({ "n": 1, "token": "another" }), "{leased}");
+    assert_eq!((&lease["from_network"], &lease["edited"]), (&json!(true), &json!(true)));
+    server.audit().await;
+}

@@ -3,13 +3,16 @@
 mod access;
 mod breakers;
 mod causes;
+mod described;
 mod document;
 mod events;
 mod examples;
 mod guard;
+mod hostile;
 mod jobs;
 mod leases;
 mod letters;
+mod limits;
 mod metrics;
 mod once;
 mod payloads;

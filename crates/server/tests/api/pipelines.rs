@@ -33,3 +33,18 @@ async fn a_configuration_that_changed_is_taken_up() {
     server.configure("[pipeline.shop]\nhandler = \"remote\"\n[pipeline.cart]\nhandler = \"remote\"\n");
     server.until("/pipelines", |all| all["items"].as_array().is_some_and(|items| items.len() == 2)).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_editor_of_a_pause_gets_a_conflict() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let version = async || server.get("/pipelines/shop").await.ok()["version"].clone();
+    let (running, pause) = (version().await, "/pipelines/shop/pause");
+    server.post(pause, json!({ "why": "the shop moves", "version": running })).await.ok();
+    let second = server.post(pause, json!({ "why": "mine", "version": running })).await;
+    assert_eq!(second.refused(), (409, "changed_meanwhile".to_owned()));
+    assert_eq!(server.get("/pipelines/shop").await.ok()["paused"]["why"], "the shop moves", "nothing was overwritten");
+    let resume = async |version| server.post("/pipelines/shop/resume", json!({ "version": version })).await;
+    assert_eq!(resume(running).await.refused(), (409, "changed_meanwhile".to_owned()));
+    resume(version().await).await.ok();
+}

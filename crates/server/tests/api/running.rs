@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use crate::described::assert_described;
 use redrive::CancellationToken;
 use redrive::Redrive;
 use redrive::config::Setting;
@@ -96,10 +97,15 @@ impl Running {
     }
 
     /// Stops the server and starts another one over the same store.
-    pub async fn restart(mut self) -> Self {
+    pub async fn restart(self) -> Self {
+        self.restart_with(Options::listening(([127, 0, 0, 1], 0).into())).await
+    }
+
+    /// The same that is told something else besides its configuration.
+    pub async fn restart_with(mut self, options: Options) -> Self {
         self.stop.cancel();
         self.ended.take().expect("it runs").await.expect("stopped");
-        Self::over(std::sync::Arc::clone(&self.folder), "").await
+        Self::over_with(std::sync::Arc::clone(&self.folder), "", options).await
     }
 
     /// Changes the configuration while the server runs.
@@ -156,7 +162,9 @@ impl Running {
         }
         extra.iter().for_each(|line| head += &format!("\r\n{line}"));
         let body = body.map(|body| body.to_string()).unwrap_or_default();
-        self.send(&head, body.as_bytes()).await
+        let answer = self.send(&head, body.as_bytes()).await;
+        assert_described(request, &answer);
+        answer
     }
 
     /// Reads something.

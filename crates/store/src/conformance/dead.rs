@@ -230,6 +230,7 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared, other: 
         force: false,
         automatic: None,
         tried: None,
+        supplied: Vec::new(),
         now: at(100),
         host: "here".into(),
     };

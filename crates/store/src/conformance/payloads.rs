@@ -166,6 +166,7 @@ pub async fn a_settlement_without_its_payload_is_refused(store: Shared) {
         force: false,
         automatic: None,
         tried: None,
+        supplied: Vec::new(),
         now: at(3),
         host: "here".into(),
     };
@@ -193,8 +194,16 @@ pub async fn a_payload_on_its_way_is_left_out(store: Shared) {
     let planned = async |host: &str| {
         let selection = Selection { filter: DeadFilter::default(), ids: vec![id] };
         let host = host.to_owned();
-        let plan =
-            Asked { selection, mode: ReplayMode::Saved, force: false, automatic: None, tried: None, now: at(3), host };
+        let plan = Asked {
+            selection,
+            mode: ReplayMode::Saved,
+            force: false,
+            automatic: None,
+            tried: None,
+            supplied: Vec::new(),
+            now: at(3),
+            host,
+        };
         plan_of(&store, plan).await
     };
     assert_eq!(planned("here").await.excluded.get(&Exclusion::PayloadOnItsWay), Some(&1));

@@ -365,6 +365,8 @@ async fn hand_out(
         automatic: queued.automatic,
         tried,
         probe,
+        origin: queued.origin,
+        edited: queued.edited,
     });
     Ok(())
 }

@@ -17,6 +17,10 @@ const SHUT: &str = "EXISTS (SELECT 1 FROM breaker b WHERE b.pipeline = d.pipelin
 /// Whether another replay has a letter.
 const CLAIMED: &str = "EXISTS (SELECT 1 FROM replay_letter r WHERE r.job = d.id AND r.claimed)";
 
+/// What a letter lacks that may not be replayed for want of it: not one that somebody has changed since.
+const LACKING: &str =
+    "CASE WHEN d.gate = 'never' AND d.original IS NULL THEN (d.origin::json -> 'lost_input')::text END";
+
 /// What is known of a letter's payload; `host` is the value that this machine is bound to.
 fn payload_closely(host: &str) -> String {
     format!(
@@ -59,15 +63,16 @@ pub(super) async fn survey(conn: &Conn, params: &SurveyLetters) -> Result<Vec<(L
     };
     let (auto_replays, shut) = if params.automatic { ("d.auto_replays", SHUT) } else { ("0::bigint", "false") };
     let recovered = recovered(conn, params.tried).await?;
+    let lacking = if params.lacking { LACKING } else { "NULL::text" };
     let sql = format!(
         "SELECT (SELECT name FROM pipeline WHERE id = f.pipeline), f.reason, f.gate, f.claimed, f.payload, f.auto_replays,
-                f.shut, f.recovered, count(*)
+                f.shut, f.recovered, f.lacking, count(*)
          FROM (SELECT d.pipeline, d.reason, d.gate, {CLAIMED} AS claimed, {payload} AS payload,
-                      {auto_replays} AS auto_replays, {shut} AS shut, {recovered} AS recovered
+                      {auto_replays} AS auto_replays, {shut} AS shut, {recovered} AS recovered, {lacking} AS lacking
                FROM dead d {conditions}) f
-         GROUP BY f.pipeline, f.reason, f.gate, f.claimed, f.payload, f.auto_replays, f.shut, f.recovered"
+         GROUP BY f.pipeline, f.reason, f.gate, f.claimed, f.payload, f.auto_replays, f.shut, f.recovered, f.lacking"
     );
-    conn.query(&sql, conditions.values(), |row| Ok((rows::letter_facts(row, 0)?, row.get(8)?))).await
+    conn.query(&sql, conditions.values(), |row| Ok((rows::letter_facts(row, 0)?, row.get(9)?))).await
 }
 
 pub(super) async fn find(conn: &Conn, params: &FindLetters) -> Result<Page<FoundLetter>, Fault> {
@@ -84,7 +89,8 @@ pub(super) async fn find(conn: &Conn, params: &FindLetters) -> Result<Page<Found
         }
         let payload = payload_closely(&conditions.bind(params.host.as_str()));
         let sql = format!(
-            "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {CLAIMED}, {payload}, d.auto_replays, {SHUT}, {recovered}
+            "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {CLAIMED}, {payload}, d.auto_replays, {SHUT}, {recovered},
+                    {LACKING}
              FROM dead d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at, d.seq LIMIT {limit}"
         );
         all.extend(conn.query(&sql, conditions.values(), |row| rows::found_letter(row)).await?);

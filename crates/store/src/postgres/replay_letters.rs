@@ -19,7 +19,7 @@ use crate::contract::{ListPending, PendingLetter, ReleaseLetters, ReplayGroup, S
 /// Letters whose turn has not come, in their order. Each pipeline is asked for by itself: the index has them so.
 pub(super) async fn pending(conn: &Conn, params: &ListPending) -> Result<Vec<PendingLetter>, Fault> {
     let (replay, _) = replays::get(conn, params.id).await?;
-    let sql = "SELECT l.n, l.job, l.saved, d.input, d.target, d.crashes, d.suspect
+    let sql = "SELECT l.n, l.job, l.saved, d.input, d.target, d.crashes, d.suspect, d.origin
                FROM replay_letter l LEFT JOIN dead d ON d.id = l.job
                WHERE l.replay = $1 AND l.pipeline = (SELECT id FROM pipeline WHERE name = $2) AND l.state = 'pending'
                ORDER BY l.n LIMIT $3";
@@ -145,9 +145,11 @@ async fn send_one(
                       reason, code, coalesce($4, input), $5, CASE WHEN $6 THEN payload END, cause_key,
                       CASE WHEN $4 IS NULL THEN original ELSE coalesce(original, input) END,
                       least(auto_replays + CASE WHEN $7 THEN 1 ELSE 0 END, 4294967295),
-                      $7, CASE WHEN $8 THEN progress END, seq, round, origin, definition
+                      $7, CASE WHEN $8 THEN progress END, seq, round, coalesce($10, origin), definition
                FROM gone";
-    let job = args![letter.seq, now, sent.target, input, replay, sent.saved, automatic, sent.goes_on, sent.suspect];
+    let origin = sent.origin.as_ref().map(serde_json::to_string).transpose()?;
+    let (goes_on, suspect) = (sent.goes_on, sent.suspect);
+    let job = args![letter.seq, now, sent.target, input, replay, sent.saved, automatic, goes_on, suspect, origin];
     batch.conn().execute(sql, job).await?;
     let lane = lanes::home(batch, letter.pipeline, Some(replay)).await?;
     lanes::push(batch, lane, &[(now.as_millis(), letter.seq)]).await?;

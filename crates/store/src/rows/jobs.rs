@@ -2,7 +2,7 @@
 
 use redrive_core::crashes::LostLease;
 use redrive_core::ids::{JobId, RoundName};
-use redrive_core::jobs::{JobView, Lease, LeasedJob, Tally};
+use redrive_core::jobs::{JobView, Lease, LeasedJob, Origin, Tally};
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::time::Timestamp;
 use serde_json::Value;
@@ -47,15 +47,18 @@ pub(crate) struct QueuedJob {
     pub(crate) saved: Option<[u8; 32]>,
     pub(crate) automatic: bool,
     pub(crate) round: Option<RoundName>,
+    pub(crate) origin: Option<Origin>,
+    pub(crate) edited: bool,
 }
 
 /// The columns of [`queued_job`], of `job j`.
 pub(crate) const JOB_COLUMNS: &str =
     "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
-    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved, j.automatic, j.round";
+    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved, j.automatic, j.round,
+    j.origin, j.original IS NOT NULL AS edited";
 
 /// How many columns that are.
-pub(crate) const JOB_COLUMN_COUNT: usize = 16;
+pub(crate) const JOB_COLUMN_COUNT: usize = 18;
 
 pub(crate) fn queued_job<R: Columns>(row: &R) -> Result<QueuedJob, R::Fault> {
     Ok(QueuedJob {
@@ -71,6 +74,8 @@ pub(crate) fn queued_job<R: Columns>(row: &R) -> Result<QueuedJob, R::Fault> {
         saved: row.get(13)?,
         automatic: row.get(14)?,
         round: round(row, 15)?,
+        origin: json_opt(row, 16)?,
+        edited: row.get(17)?,
     })
 }
 
@@ -96,6 +101,8 @@ pub(crate) fn lost_lease<R: Columns>(row: &R) -> Result<LostLease, R::Fault> {
             automatic: row.get(14)?,
             tried: Vec::new(),
             probe: row.get(JOB_COLUMN_COUNT + 6)?,
+            origin: json_opt(row, 16)?,
+            edited: row.get(17)?,
         },
         worker: worker_id(row, JOB_COLUMN_COUNT + 3)?,
         started: row.get(JOB_COLUMN_COUNT + 4)?,

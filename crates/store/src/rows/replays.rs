@@ -6,6 +6,7 @@ use redrive_core::replays::{LetterFacts, Progress, SavedPayload, Step};
 
 use super::{Columns, job_id, json, json_opt, parsed, tally, time, time_opt, token};
 use crate::contract::{FoundLetter, PendingDead, PendingLetter, ReplayGroup, ReplayView, SentLetter};
+use crate::lists;
 
 /// The columns of [`replay_view`], of `replay r`.
 pub(crate) const REPLAY_COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
@@ -55,7 +56,7 @@ pub(crate) fn replay_view<R: Columns>(row: &R) -> Result<(i64, ReplayView), R::F
     Ok((row.get(0)?, view))
 }
 
-/// The facts in eight columns: pipeline, reason, gate, claimed, payload, replays by itself, shut, recovered.
+/// The facts in nine columns: pipeline, reason, gate, claimed, payload, replays by itself, shut, recovered, what is lacking.
 pub(crate) fn letter_facts<R: Columns>(row: &R, first: usize) -> Result<LetterFacts, R::Fault> {
     Ok(LetterFacts {
         pipeline: parsed(row, first)?,
@@ -66,6 +67,7 @@ pub(crate) fn letter_facts<R: Columns>(row: &R, first: usize) -> Result<LetterFa
         auto_replays: row.get(first + 5)?,
         shut: row.get(first + 6)?,
         recovered: row.get(first + 7)?,
+        lost: lists::texts(json_opt(row, first + 8)?),
     })
 }
 
@@ -88,7 +90,13 @@ pub(crate) fn found_letter<R: Columns>(row: &R) -> Result<((i64, i64), FoundLett
 
 pub(crate) fn pending_letter<R: Columns>(row: &R) -> Result<PendingLetter, R::Fault> {
     let dead = match json_opt(row, 3)? {
-        Some(input) => Some(PendingDead { input, target: row.get(4)?, crashes: row.get(5)?, suspect: row.get(6)? }),
+        Some(input) => Some(PendingDead {
+            input,
+            target: row.get(4)?,
+            crashes: row.get(5)?,
+            suspect: row.get(6)?,
+            origin: json_opt(row, 7)?,
+        }),
         None => None,
     };
     Ok(PendingLetter { job: job_id(row, 1)?, saved: row.get(2)?, dead })

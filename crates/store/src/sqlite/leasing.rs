@@ -307,6 +307,8 @@ impl<'a> Leasing<'a, '_> {
             automatic: queued.automatic,
             tried,
             probe,
+            origin: queued.origin,
+            edited: queued.edited,
         });
         Ok(())
     }

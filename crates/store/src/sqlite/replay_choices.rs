@@ -17,6 +17,9 @@ use crate::lists;
 const SHUT: &str = "EXISTS (SELECT 1 FROM breaker b WHERE b.pipeline = d.pipeline AND b.target = d.target
                             AND b.breaker ->> 'state' <> 'closed')";
 
+/// What a letter lacks that may not be replayed for want of it: not one that somebody has changed since.
+const LACKING: &str = "CASE WHEN d.gate = 'never' AND d.original IS NULL THEN d.origin -> 'lost_input' END";
+
 /// What is known of a letter's payload; `host` is the value that this machine is bound to.
 fn payload_closely(host: &str) -> String {
     format!(
@@ -74,21 +77,30 @@ fn count(conn: &Connection, params: &SurveyLetters, closely: bool) -> Result<Vec
     let payload = if closely { payload_closely(&conditions.bind(params.host.clone())) } else { "'gone'".to_owned() };
     let (auto_replays, shut) = if params.automatic { ("d.auto_replays", SHUT) } else { ("0", "0") };
     let (claimed, recovered) = (claimed(conn)?, recovered(conn, params.tried)?);
+    // Where it does not matter, letters are counted by indexes alone.
+    let lacking = if params.lacking { LACKING } else { "NULL" };
     // What is the same for all need not be sorted by.
-    let differ =
-        [(4, claimed != "0"), (5, closely), (6, params.automatic), (7, params.automatic), (8, recovered != "0")];
+    let differ = [
+        (4, claimed != "0"),
+        (5, closely),
+        (6, params.automatic),
+        (7, params.automatic),
+        (8, recovered != "0"),
+        (9, params.lacking),
+    ];
     let group: String =
         differ.iter().filter(|(_, differs)| *differs).map(|(column, _)| format!(", {column}")).collect();
     // Names come last: letters are counted by the rows of their pipelines, which the indexes have.
     let sql = format!(
         "SELECT (SELECT name FROM pipeline WHERE id = f.pipeline), f.reason, f.gate, f.claimed, f.payload, f.auto_replays,
-                f.shut, f.recovered, f.letters
+                f.shut, f.recovered, f.lacking, f.letters
          FROM (SELECT d.pipeline, d.reason, d.gate, {claimed} AS claimed, {payload} AS payload,
-                      {auto_replays} AS auto_replays, {shut} AS shut, {recovered} AS recovered, count(*) AS letters
+                      {auto_replays} AS auto_replays, {shut} AS shut, {recovered} AS recovered, {lacking} AS lacking,
+                      count(*) AS letters
                FROM dead d {conditions} GROUP BY 1, 2, 3{group}) f"
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), |row| Ok((rows::letter_facts(row, 0)?, row.get(8)?)))?;
+    let rows = select.query_map(conditions.values(), |row| Ok((rows::letter_facts(row, 0)?, row.get(9)?)))?;
     Ok(rows.collect::<RowResult<_>>()?)
 }
 
@@ -106,7 +118,8 @@ pub(super) fn find(conn: &Connection, params: &FindLetters) -> Result<Page<Found
         }
         let payload = payload_closely(&conditions.bind(params.host.clone()));
         let sql = format!(
-            "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {claimed}, {payload}, d.auto_replays, {SHUT}, {recovered}
+            "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {claimed}, {payload}, d.auto_replays, {SHUT}, {recovered},
+                    {LACKING}
              FROM dead d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at, d.seq LIMIT {limit}"
         );
         let mut select = conn.prepare_cached(&sql)?;

@@ -21,7 +21,7 @@ use crate::contract::{ListPending, PendingLetter, ReleaseLetters, ReplayGroup, S
 pub(super) fn pending(conn: &Connection, params: &ListPending) -> Result<Vec<PendingLetter>, Fault> {
     let (replay, _) = replays::get(conn, params.id)?;
     let sql = format!(
-        "SELECT l.n, l.job, l.saved, d.input, d.target, d.crashes, d.suspect
+        "SELECT l.n, l.job, l.saved, d.input, d.target, d.crashes, d.suspect, d.origin
          FROM replay_letter l INDEXED BY replay_letter_pending LEFT JOIN dead d ON d.id = l.job
          WHERE l.replay = ?1 AND l.pipeline = (SELECT id FROM pipeline WHERE name = ?2) AND l.state = 'pending'
          ORDER BY l.n LIMIT {}",
@@ -146,6 +146,7 @@ fn send_one(
         .optional()?;
     let Some(letter) = found else { return Ok(false) };
     let input = sent.input.as_ref().map(serde_json::to_string).transpose()?;
+    let origin = sent.origin.as_ref().map(serde_json::to_string).transpose()?;
     batch
         .statement(
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
@@ -154,7 +155,7 @@ fn send_one(
              SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), ?9,
                     reason, code, ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
                     iif(?4 IS NULL, original, ifnull(original, input)), min(auto_replays + ?7, 4294967295),
-                    ?7, iif(?8, progress, NULL), seq, round, origin, definition
+                    ?7, iif(?8, progress, NULL), seq, round, ifnull(?10, origin), definition
              FROM dead WHERE seq = ?1",
         )?
         .execute(params![
@@ -166,7 +167,8 @@ fn send_one(
             sent.saved,
             automatic,
             sent.goes_on,
-            sent.suspect
+            sent.suspect,
+            origin
         ])?;
     batch
         .statement(

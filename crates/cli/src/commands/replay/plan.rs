@@ -3,6 +3,7 @@
 use anyhow::Result;
 use redrive::config::{KeptFor, Setting};
 use redrive::replays;
+use redrive_core::jobs::Input;
 use redrive_core::replays::{ReplayMode, ReplayPlan, Wish};
 use serde_json::json;
 
@@ -18,13 +19,13 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let chosen = select::selection(&redrive, args.select).await?;
     let force = chosen.force_why.is_some();
     let ids = chosen.selection.ids.clone();
-    let mut plan = select::rough_plan(&redrive, &chosen).await?;
+    let mut plan = select::rough_plan(&redrive, &chosen, &Input::new()).await?;
     let none = ReplayWorkArgs::default();
     // A plan says what it can also where no handler is known.
     let names = (plan.pipelines.keys().cloned(), KeptFor::Letters(&chosen.selection));
     let pipelines = select::pipelines(setting, &redrive, names, &none, None).await;
     let wish = match &pipelines {
-        Ok(pipelines) => replays::wish(pipelines, args.mode.wanted(), force, false)?,
+        Ok(pipelines) => replays::wish(pipelines, args.mode.wanted(), force, &Input::new())?,
         Err(_) => Wish { force, ..Wish::of(args.mode.wanted().unwrap_or(ReplayMode::Suited)) },
     };
     if plan.depends_on_payloads(&wish) {

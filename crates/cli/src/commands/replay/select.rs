@@ -29,8 +29,9 @@ pub async fn selection(redrive: &Redrive, args: SelectArgs) -> Result<Chosen> {
 }
 
 /// What would be replayed anew: the pipelines of the letters are known by it, and it is quickly counted.
-pub async fn rough_plan(redrive: &Redrive, chosen: &Chosen) -> Result<ReplayPlan> {
-    let wish = Wish { force: chosen.force_why.is_some(), ..Wish::of(ReplayMode::Suited) };
+pub async fn rough_plan(redrive: &Redrive, chosen: &Chosen, edits: &Input) -> Result<ReplayPlan> {
+    let supplied = edits.keys().cloned().collect();
+    let wish = Wish { force: chosen.force_why.is_some(), supplied, ..Wish::of(ReplayMode::Suited) };
     Ok(redrive.plan_replay(&chosen.selection, &wish).await?)
 }
 
@@ -71,7 +72,9 @@ pub async fn pipelines(
 pub const fn meaning(exclusion: Exclusion) -> &'static str {
     match exclusion {
         Exclusion::BeingReplayed => "another replay has them: `redrive replay list` shows which",
-        Exclusion::GateNever => "permanently failed: --force with --why replays them all the same",
+        Exclusion::GateNever => {
+            "permanently failed: --force with --why replays them all the same, --set supplies what some lack"
+        }
         Exclusion::GateReview => "a person decides about them",
         Exclusion::PayloadGone => "no saved payload: --refetch does them anew",
         Exclusion::PayloadLost => {

@@ -58,7 +58,7 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<
     if args.drive.detach && !args.drive.work.command.is_empty() {
         return Err(usage("--detach leaves the work to `redrive work`, which takes the command: leave it out here"));
     }
-    let found = select::rough_plan(redrive, &chosen).await?;
+    let found = select::rough_plan(redrive, &chosen, &args.edits).await?;
     if !args.drive.detach {
         redrive.check_not_paused(found.pipelines.keys()).await?;
     }
@@ -68,7 +68,8 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<
     let pipelines = select::pipelines(setting, redrive, names, &args.drive.work, results).await?;
     let (unhurried, Chosen { selection, force_why }) = (args.pacing.is_some(), chosen);
     let Asked { name, mode, recoverable, pacing, edits, .. } = args;
-    let asked = AskedReplay { by: actor(), selection, name, mode, recoverable, force_why, pacing, edits };
+    let over_network = false;
+    let asked = AskedReplay { by: actor(), selection, name, mode, recoverable, force_why, pacing, edits, over_network };
     let StartedReplay { id, plan, mode, not_dead, all_taken } = redrive.ask_replay(asked, &pipelines).await?;
     let Some(id) = id else {
         if !not_dead.is_empty() {

@@ -55,7 +55,7 @@ pub async fn try_out(
     args: &ReplayWorkArgs,
 ) -> Result<Tried> {
     let force = chosen.force_why.is_some();
-    let plan = select::rough_plan(redrive, chosen).await?;
+    let plan = select::rough_plan(redrive, chosen, &edits).await?;
     let names = (plan.pipelines.keys().cloned(), KeptFor::Letters(&chosen.selection));
     let pipelines = select::pipelines(setting, redrive, names, args, None).await?;
     can_use_saved(&pipelines, !edits.is_empty())?;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::jobs::Input;
-use crate::secrets::{MASK, Secrets, is_host};
+use crate::secrets::{MASK, Secrets, is_host, mask_named};
 
 /// What a proxy is called of which nothing can be told apart from its password.
 const SOME_PROXY: &str = "proxy";
@@ -19,14 +19,87 @@ pub(super) fn mask_details(details: &mut Input, secrets: &Secrets) {
     }
 }
 
-/// Masks the same in an object that is a task as a whole; says whether anything was. What it is known by stays.
-pub fn mask_task(task: &mut Input, secrets: &Secrets, known_by: &[String]) -> bool {
+/// Masks the same in an object that is a task as a whole; says what was masked, by name or by JSON pointer. What it is known by stays.
+pub fn mask_task(task: &mut Input, secrets: &Secrets, known_by: &[String]) -> Vec<String> {
+    mask_but(task, known_by, |task| mask_details(task, secrets))
+}
+
+/// Masks in a task that is still to be done only what goes under secret names; says what was masked as [`mask_task`] does.
+pub fn mask_fields(task: &mut Input, secrets: &Secrets, known_by: &[String]) -> Vec<String> {
+    mask_but(task, known_by, |task| {
+        let mut value = Value::Object(std::mem::take(task));
+        mask_named(secrets, &mut value);
+        if let Value::Object(masked) = value {
+            *task = masked;
+        }
+    })
+}
+
+/// Masks all of a task but what it is known by; says what was masked.
+fn mask_but(task: &mut Input, known_by: &[String], mask: impl FnOnce(&mut Input)) -> Vec<String> {
     let before = task.clone();
-    mask_details(task, secrets);
+    mask(task);
     for (name, value) in before.iter().filter(|(name, _)| *name == "key" || known_by.contains(name)) {
         task.insert(name.clone(), value.clone());
     }
-    *task != before
+    let mut masked = Vec::new();
+    for (name, value) in &before {
+        let inside = format!("/{}", step(name));
+        let found = task.get(name).unwrap_or(&Value::Null);
+        match (value, found) {
+            (value, found) if value == found => {}
+            (Value::Object(_) | Value::Array(_), _) => differences(value, found, &inside, &mut masked),
+            // A name that would be read as a path is written as one.
+            _ if name.contains(['.', '/']) || name.is_empty() => masked.push(inside),
+            _ => masked.push(name.clone()),
+        }
+    }
+    masked
+}
+
+/// The most lost fields that are named one by one, and the longest name of one, in characters.
+const LOST_MAX: usize = 20;
+const LOST_CHARS_MAX: usize = 100;
+
+/// Lost fields as they are kept: if there are too many, what they are in is named instead, and if that is too much, the whole input.
+pub fn kept_lost(lost: Vec<String>) -> Vec<String> {
+    let fits =
+        |lost: &[String]| lost.len() <= LOST_MAX && lost.iter().all(|name| name.chars().count() <= LOST_CHARS_MAX);
+    let tidy = |mut lost: Vec<String>| {
+        let mut seen = std::collections::BTreeSet::new();
+        lost.retain(|name| seen.insert(name.clone()));
+        lost
+    };
+    let lost = tidy(lost);
+    if fits(&lost) {
+        return lost;
+    }
+    let outermost = |name: &String| match name.strip_prefix('/') {
+        Some(pointer) => format!("/{}", pointer.split('/').next().unwrap_or_default()),
+        None => name.clone(),
+    };
+    let outer = tidy(lost.iter().map(outermost).collect());
+    if fits(&outer) { outer } else { vec![String::new()] }
+}
+
+/// Where a value differs from what it was, by JSON pointer.
+fn differences(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
+    match (before, after) {
+        (before, after) if before == after => {}
+        (Value::Object(before), Value::Object(after)) => before.iter().for_each(|(name, value)| {
+            let after = after.get(name).unwrap_or(&Value::Null);
+            differences(value, after, &format!("{at}/{}", step(name)), found);
+        }),
+        (Value::Array(before), Value::Array(after)) => before.iter().zip(after).enumerate().for_each(|(n, (b, a))| {
+            differences(b, a, &format!("{at}/{n}"), found);
+        }),
+        _ => found.push(at.to_owned()),
+    }
+}
+
+/// A name as it stands in a JSON pointer.
+fn step(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// Masks what is known as a secret only by what stands beside it: pairs of a name and a value, and proxies.
@@ -83,4 +156,45 @@ fn is_plain(proxy: &str) -> bool {
 
 fn is_port(text: &str) -> bool {
     text.parse::<u16>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_masked_is_told_by_where_it_was() {
+        let Value::Object(mut task) = json!({
+            "url": "https://a.example/?token=abc", "token": "t0p", "key": "mine", "sid": "known by it",
+            "headers": {"Cookie": "c=1", "Accept": "x"}, "pairs": [["Authorization", "Basic x"]], "a.secret": 1, "n": 1,
+        }) else {
+            panic!("an object")
+        };
+        let masked = mask_task(&mut task, &Secrets::default(), &["sid".to_owned()]);
+        assert_eq!(masked, ["url", "token", "/headers/Cookie", "/pairs/0/1", "/a.secret"]);
+        assert_eq!((&task["key"], &task["sid"], &task["token"]), (&json!("mine"), &json!("known by it"), &json!(MASK)));
+        assert_eq!(mask_task(&mut task, &Secrets::default(), &["sid".to_owned()]), [""; 0], "there is nothing left");
+    }
+
+    #[test]
+    fn a_task_that_is_to_be_done_keeps_all_but_what_goes_under_secret_names() {
+        let url = "https://me:pw@a.example/?token=abc";
+        let Value::Object(mut task) = json!({"url": url, "key": "k", "auth": {"user": "u"}, "on": [{"token": 7}]})
+        else {
+            panic!("an object")
+        };
+        assert_eq!(mask_fields(&mut task, &Secrets::default(), &[]), ["/auth/user", "/on/0/token"]);
+        assert_eq!((task["url"].as_str(), task["key"].as_str()), (Some(url), Some("k")));
+    }
+
+    #[test]
+    fn of_many_lost_fields_what_they_are_in_is_named() {
+        let many = |under: &str| (0..30).map(|n| format!("{under}{n}")).collect::<Vec<_>>();
+        assert_eq!(kept_lost(vec!["a".into(), "a".into(), "/b/c".into()]), ["a", "/b/c"]);
+        assert_eq!(kept_lost(many("/cookies/")), ["/cookies"]);
+        assert_eq!(kept_lost(many("field")), [""]);
+        assert_eq!(kept_lost(vec!["x".repeat(500)]), [""]);
+    }
 }

@@ -1,19 +1,22 @@
 //! The way out: a client per proxy, taken in turn, and each target's turn waited for.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redrive_core::failures::FailureReport;
+use redrive_core::jobs::Input;
 use redrive_core::proxies::{History, ProxyPolicy};
 use redrive_core::secrets::Secrets;
 use reqwest::Client;
 
 use super::fetch::{self, Answer};
-use super::request::Filled;
+use super::request::{Filled, Request};
 use super::resolver::Resolver;
+use super::strangers::Strangers;
 use super::turns::Turns;
-use super::{Proxy, Transport, fault};
+use super::{Proxy, Transport, fault, sent};
 use crate::handler::{HandlerError, Job};
 
 /// What a handler sends its requests on.
@@ -21,14 +24,25 @@ use crate::handler::{HandlerError, Job};
 pub(crate) struct Line {
     transport: Transport,
     clients: Clients,
+    strangers: Strangers,
     turns: Turns,
 }
 
 impl Line {
-    pub(crate) fn new(transport: Transport) -> Result<Self, String> {
-        let clients = Clients::new(&transport)?;
+    /// A line for these requests.
+    pub(crate) fn new(mut transport: Transport, requests: &[&Request]) -> Result<Self, String> {
+        sent::learn(&mut transport, requests);
+        let clients = Clients::new(&transport, &BTreeSet::new())?;
+        let strangers = Strangers::new(&transport, requests);
         let turns = Turns::new(transport.per_target_max, transport.per_second_max);
-        Ok(Self { transport, clients, turns })
+        Ok(Self { transport, clients, strangers, turns })
+    }
+
+    /// A request for an input of a job, if what it carries may go where it goes.
+    pub(crate) fn fill(&self, request: &Request, input: &Input, job: &Job) -> Result<Filled, FailureReport> {
+        let filled = request.fill(input)?;
+        self.strangers.check(|| sent::carries(request, self.secrets()), &filled, job)?;
+        Ok(filled)
     }
 
     pub(crate) fn secrets(&self) -> &Secrets {
@@ -61,8 +75,9 @@ impl Line {
             Some(parent) => Some(Box::new(parent.turn(target).await)),
             None => self.turn(target).await,
         };
-        let (client, label) = self.clients.of(way);
-        match fetch::fetch(client, request, &self.transport, job).await {
+        let (transport, clients) = self.strangers.way(job)?.unwrap_or((&self.transport, &self.clients));
+        let (client, label) = clients.of(way);
+        match fetch::fetch(client, request, (transport, self.exempt(job)), job).await {
             Ok(answer) => {
                 label.iter().for_each(|label| job.notes.proxy(label));
                 Ok((answer, label.map(str::to_owned)))
@@ -72,6 +87,11 @@ impl Line {
             }
             Err(other) => Err(other),
         }
+    }
+
+    /// The hosts that a job reaches wherever they are, where it is not for the configuration to say which addresses those are.
+    fn exempt(&self, job: &Job) -> Option<&BTreeSet<String>> {
+        (job.from_network && self.transport.egress.is_anywhere()).then(|| self.strangers.written())
     }
 
     /// Returns when a request to a target may go; it is over when what this gives back is dropped.
@@ -87,7 +107,7 @@ impl Line {
 
 /// A client for a direct connection, or one per proxy.
 #[derive(Debug)]
-struct Clients {
+pub(super) struct Clients {
     clients: Vec<(Client, Option<String>)>,
     /// The same proxies in the same order.
     proxies: ProxyPolicy,
@@ -99,9 +119,10 @@ struct Clients {
 pub(crate) struct Way(usize);
 
 impl Clients {
-    fn new(transport: &Transport) -> Result<Self, String> {
-        let direct = || Ok(vec![(client(transport, None)?, None)]);
-        let by_proxy = |proxy: &Proxy| Ok((client(transport, Some(proxy))?, Some(proxy.label.clone())));
+    /// Clients that reach what the transport allows, and the exempt hosts wherever they are.
+    pub(super) fn new(transport: &Transport, exempt: &BTreeSet<String>) -> Result<Self, String> {
+        let direct = || Ok(vec![(client(transport, exempt, None)?, None)]);
+        let by_proxy = |proxy: &Proxy| Ok((client(transport, exempt, Some(proxy))?, Some(proxy.label.clone())));
         let clients = match transport.proxies.as_slice() {
             [] => direct(),
             proxies => proxies.iter().map(by_proxy).collect::<Result<Vec<_>, String>>(),
@@ -118,7 +139,7 @@ impl Clients {
     }
 }
 
-fn client(transport: &Transport, proxy: Option<&Proxy>) -> Result<Client, String> {
+fn client(transport: &Transport, exempt: &BTreeSet<String>, proxy: Option<&Proxy>) -> Result<Client, String> {
     crate::tls::ensure_provider();
     let mut builder = Client::builder()
         .connect_timeout(transport.connect_timeout)
@@ -133,7 +154,8 @@ fn client(transport: &Transport, proxy: Option<&Proxy>) -> Result<Client, String
         .no_proxy();
     if !transport.egress.is_anywhere() {
         let own = proxy.and_then(|proxy| url::Url::parse(&proxy.url).ok()?.host_str().map(str::to_owned));
-        builder = builder.dns_resolver(Arc::new(Resolver::new(transport.egress.clone(), own)));
+        let exempt = exempt.iter().cloned().chain(own).collect();
+        builder = builder.dns_resolver(Arc::new(Resolver::new(transport.egress.clone(), exempt)));
     }
     if let Some(proxy) = proxy {
         let wrong = |_| format!("the address of proxy {:?} is not one", proxy.label);

@@ -1,7 +1,7 @@
 //! `http`: fetch a page, extract a record by rules, check it, give it back.
 //!
 //! - `request`: the request, made from a job's input by templates; `sent`: which secrets it carries
-//! - `line`: the way out: proxies in turn, and `turns`: who may go when, per target
+//! - `line`: the way out: proxies in turn, and `turns`: who may go when, per target; `strangers`: what jobs that others wrote may not
 //! - `fetch`: sending it and reading the answer, with caps and time-outs; `redirects`: what goes along to where
 //! - `resolver`: keeps connections to where the pipeline may go
 //! - `certificates`: authorities of one's own, and what was wrong with a certificate
@@ -20,7 +20,8 @@ pub(super) mod line;
 mod redirects;
 pub mod request;
 mod resolver;
-pub(super) mod sent;
+mod sent;
+mod strangers;
 mod turns;
 pub mod validate;
 
@@ -33,7 +34,7 @@ use redrive_core::egress::Egress;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::proxies::ProxyPolicy;
 use redrive_core::rules::Pattern;
-use redrive_core::secrets::Secrets;
+use redrive_core::secrets::{SecretHosts, Secrets};
 use redrive_core::traffic::Coverage;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -78,6 +79,9 @@ pub struct Transport {
     pub per_second_max: Option<f64>,
     /// What must not get out.
     pub secrets: Secrets,
+    /// Hosts to which configured secrets go with jobs that came over the network, or whose inputs were changed, besides those that the
+    /// requests name.
+    pub secret_hosts: SecretHosts,
 }
 
 /// How pages are fetched and read.
@@ -120,9 +124,7 @@ struct Inner {
 impl Http {
     /// A handler; says what is wrong if it cannot be set up.
     pub fn new(config: HttpConfig) -> Result<Self, String> {
-        let mut transport = config.transport.clone();
-        sent::learn(&mut transport, &[&config.request]);
-        let line = Line::new(transport)?;
+        let line = Line::new(config.transport.clone(), &[&config.request])?;
         Ok(Self(Arc::new(Inner { config, line })))
     }
 
@@ -132,7 +134,7 @@ impl Http {
         let (answer, proxy) = match &job.saved {
             Some(saved) => (Answer::saved(saved, inner.config.transport.body_bytes_max).await?, None),
             None => {
-                let request = inner.config.request.fill(&job.input)?;
+                let request = inner.line.fill(&inner.config.request, &job.input, job)?;
                 let target = job.target.clone().unwrap_or_else(|| request.host());
                 inner.line.ask(inner.line.way(job), request, &target, job).await?
             }

@@ -93,6 +93,12 @@ impl Template {
         self.0.iter().map(part).collect()
     }
 
+    /// Whether its first placeholder keeps what has a meaning in addresses, and so cannot be part of a host.
+    pub(super) fn is_reserved_first(&self) -> bool {
+        let first = self.0.iter().find(|part| !matches!(part, Part::Text(_)));
+        matches!(first, Some(Part::Reserved(_)))
+    }
+
     fn fill_with(
         &self,
         input: &Input,

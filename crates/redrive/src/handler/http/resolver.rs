@@ -4,6 +4,7 @@
 //! mind (DNS rebinding) gains nothing. Addresses within URLs are never looked up: they are checked before each request.
 //! Through a proxy the names are the proxy's to look up, unless it is a SOCKS proxy that leaves that to us.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -34,8 +35,11 @@ impl NotAllowed {
     }
 }
 
-/// Checks an address that stands in a URL as it is.
-pub(super) fn check(url: &Url, egress: &Egress) -> Result<(), FailureReport> {
+/// Checks an address that stands in a URL as it is, unless its host is exempt.
+pub(super) fn check(url: &Url, egress: &Egress, exempt: Option<&BTreeSet<String>>) -> Result<(), FailureReport> {
+    if exempt.zip(url.host_str()).is_some_and(|(exempt, host)| exempt.contains(host.trim_matches(['[', ']']))) {
+        return Ok(());
+    }
     let address = match url.host() {
         Some(Host::Ipv4(address)) => IpAddr::from(address),
         Some(Host::Ipv6(address)) => IpAddr::from(address),
@@ -50,21 +54,21 @@ pub(super) fn check(url: &Url, egress: &Egress) -> Result<(), FailureReport> {
 /// Looks names up and lets only allowed addresses out.
 pub(super) struct Resolver {
     egress: Egress,
-    /// The proxy's own name, which the configuration chose.
-    proxy: Option<String>,
+    /// Names that the configuration chose: the proxy's own, for example.
+    exempt: BTreeSet<String>,
     lookup: Arc<dyn Resolve>,
 }
 
 impl Resolver {
-    pub(super) fn new(egress: Egress, proxy: Option<String>) -> Self {
-        Self { egress, proxy, lookup: Arc::new(System) }
+    pub(super) fn new(egress: Egress, exempt: BTreeSet<String>) -> Self {
+        Self { egress, exempt, lookup: Arc::new(System) }
     }
 }
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
-        let (egress, exempt) = (self.egress.clone(), self.proxy.as_deref() == Some(name.as_str()));
+        let (egress, exempt) = (self.egress.clone(), self.exempt.contains(name.as_str()));
         let found = self.lookup.resolve(name);
         Box::pin(async move {
             let found: Vec<SocketAddr> = found.await?.collect();
@@ -113,7 +117,7 @@ mod tests {
     fn resolver(allow: &[&str], answers: &[&[&'static str]]) -> Resolver {
         let answers = answers.iter().map(|answer| answer.to_vec()).collect();
         let lookup = Arc::new(Fickle(Mutex::new(answers)));
-        Resolver { egress: Egress::only(allow).expect("valid"), proxy: Some("proxy.example".into()), lookup }
+        Resolver { egress: Egress::only(allow).expect("valid"), exempt: ["proxy.example".into()].into(), lookup }
     }
 
     async fn resolved(resolver: &Resolver, name: &str) -> Result<Vec<String>, String> {

@@ -165,6 +165,8 @@ impl Task {
             evidence: Evidence::handed(path, self.keep, cap_bytes, parent.clone()),
             progress: Progress::handed(self.progress, parent.clone()),
             notes: notes.clone(),
+            from_network: self.from_network,
+            edited: self.edited,
             parent: Some(parent),
         };
         (job, notes, self.definition)

@@ -64,6 +64,8 @@ impl Isolated {
             progress: job.progress.value().cloned(),
             saved,
             keep,
+            from_network: job.from_network,
+            edited: job.edited,
             payload: (payload.path(), job.evidence.cap_bytes()),
         }
     }

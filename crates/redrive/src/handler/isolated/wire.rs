@@ -38,6 +38,8 @@ pub(super) struct Task {
     pub(super) progress: Option<Value>,
     pub(super) saved: Option<SavedFile>,
     pub(super) keep: Keep,
+    pub(super) from_network: bool,
+    pub(super) edited: bool,
     /// The file for the payload, and how much of it is kept.
     pub(super) payload: (PathBuf, u64),
 }

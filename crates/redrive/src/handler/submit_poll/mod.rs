@@ -22,7 +22,7 @@ use self::reply::Said;
 pub use self::reply::{Condition, Reading};
 use super::http::line::{Line, Way};
 use super::http::request::Request;
-use super::http::{Transport, fault, fetch::Answer, sent};
+use super::http::{Transport, fault, fetch::Answer};
 use super::{Handler, HandlerError, Job, Success};
 use crate::export::HttpRequest;
 
@@ -74,9 +74,7 @@ pub struct SubmitPoll {
 impl SubmitPoll {
     /// A handler; says what is wrong if it cannot be set up.
     pub fn new(config: SubmitPollConfig) -> Result<Self, String> {
-        let mut transport = config.transport.clone();
-        sent::learn(&mut transport, &[&config.submit, &config.poll]);
-        let line = Line::new(transport)?;
+        let line = Line::new(config.transport.clone(), &[&config.submit, &config.poll])?;
         Ok(Self { config, line })
     }
 
@@ -169,7 +167,7 @@ impl SubmitPoll {
         input: &Input,
         job: &Job,
     ) -> Result<Reply, HandlerError> {
-        let request = request.fill(input)?;
+        let request = self.line.fill(request, input, job)?;
         let target = job.target.clone().unwrap_or_else(|| request.host());
         match self.line.ask(way, request, &target, job).await {
             Ok((answer, proxy)) => Ok(Reply { said: reading.read(&answer), answer: Some(answer), proxy }),

@@ -9,14 +9,14 @@ use utoipa::IntoParams;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Number, Query, instant};
+use crate::asked::instant;
 use crate::error::ApiError;
-use crate::page::{Listed, limit};
+use crate::page::{List, Listed};
 use crate::route::Route;
 
 /// Its routes.
 pub fn routes() -> Vec<Route> {
-    vec![Route::get("/activity", list, "List what people did, newest first").query::<Asked>().lists()]
+    vec![Route::get("/activity", list, "List what people did, newest first").query::<Asked>().lists("ActivityView")]
 }
 
 /// Which.
@@ -30,25 +30,20 @@ pub struct Asked {
     pipeline: Option<PipelineName>,
     /// Only since: `2h` (ago), a day or a time.
     since: Option<String>,
-    /// At most so many, 1 to 1000.
-    #[param(value_type = Option<u32>)]
-    limit: Option<Number>,
-    /// Where to go on: `next` of the page before.
-    cursor: Option<String>,
 }
 
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    List { asked, limit, cursor }: List<Asked>,
 ) -> Result<Json<Listed<ActivityView>>, ApiError> {
     caller.check_all(asked.pipeline.as_ref())?;
     let params = ListActivity {
         since: instant("since", asked.since.as_deref(), app.redrive().now())?,
         who: asked.who,
         pipeline: asked.pipeline,
-        limit: limit(asked.limit)?,
-        cursor: asked.cursor,
+        limit,
+        cursor,
     };
     let page = app.redrive().list_activity(params).await?;
     Ok(Json(Listed::of(page, |_| true)))

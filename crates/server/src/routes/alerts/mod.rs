@@ -16,11 +16,11 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/alerts", list, "List alerts, those that fire first, and how sinks fare"),
-        Route::post("/alerts/check", check, "Judge all conditions now, and tell sinks"),
+        Route::get("/alerts", list, "List alerts, those that fire first, and how sinks fare").gives_named("AlertList"),
+        Route::post("/alerts/check", check, "Judge all conditions now, and tell sinks").gives_named("AlertList"),
         Route::post("/alerts/test", test, "Tell sinks that nothing is wrong, to see whether that arrives")
             .takes::<Asked>()
-            .lists(),
+            .lists_all("Tested"),
     ]
 }
 

@@ -2,16 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
+use redrive::breakers::hand_version;
 use redrive::contract::BreakerView;
 use redrive_core::ids::PipelineName;
-use serde::Deserialize;
+use redrive_core::versions::Version;
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::Query;
 use crate::error::ApiError;
-use crate::page::Listed;
+use crate::page::{List, Listed};
 
 /// Which breakers.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -22,13 +23,18 @@ pub struct Asked {
     pipeline: Option<PipelineName>,
 }
 
-pub async fn run(
-    State(app): State<App>,
-    caller: Caller,
-    Query(asked): Query<Asked>,
-) -> Result<Json<Listed<BreakerView>>, ApiError> {
-    asked.pipeline.iter().try_for_each(|name| caller.check(name))?;
-    let mut breakers = app.redrive().list_breakers(asked.pipeline.as_ref()).await?;
-    breakers.retain(|view| caller.covers(&view.pipeline));
-    Ok(Json(Listed::whole(breakers)))
+/// A breaker, and the version of what people did to it.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    #[serde(flatten)]
+    view: BreakerView,
+    /// To be sent along with a change: if others changed it meanwhile, it is refused.
+    version: Version,
+}
+
+pub async fn run(State(app): State<App>, caller: Caller, list: List<Asked>) -> Result<Json<Listed<Shown>>, ApiError> {
+    caller.check_each(&list.asked.pipeline)?;
+    let breakers = app.redrive().list_breakers(list.asked.pipeline.as_ref()).await?;
+    let shown = |view: BreakerView| Shown { version: hand_version(Some(&view.breaker)), view };
+    Ok(Json(list.cut(breakers.into_iter().map(shown).collect(), |shown| caller.covers(&shown.view.pipeline))?))
 }

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use redrive_core::breakers::{BreakerTurn, HeldBy};
 use redrive_core::ids::PipelineName;
+use redrive_core::versions::Version;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,6 +27,9 @@ pub struct Asked {
     until: Option<String>,
     /// A hold: why.
     why: Option<String>,
+    /// `version` of the breaker of this pipeline as it was seen: if others changed it since, nothing is done.
+    #[schema(value_type = Option<String>)]
+    version: Option<Version>,
 }
 
 /// Where it was turned.
@@ -68,6 +72,9 @@ async fn turn(
     turn: BreakerTurn,
 ) -> Result<Json<Answer>, ApiError> {
     caller.check_all(asked.pipeline.as_ref())?;
+    if asked.version.is_some() && asked.pipeline.is_none() {
+        return Err(ApiError::invalid("pipeline", "a version is that of one pipeline's breaker: say of which"));
+    }
     if asked.target.is_empty() {
         return Err(ApiError::invalid("target", "target is empty"));
     }
@@ -75,6 +82,7 @@ async fn turn(
         app.redrive().find_pipeline(&app.setting(), name).await?;
     }
     let by = caller.actor();
-    let pipelines = app.redrive().turn_breakers(&asked.target, asked.pipeline.as_ref(), &turn, &by).await?;
+    let (pipeline, seen) = (asked.pipeline.as_ref(), asked.version.as_ref());
+    let pipelines = app.redrive().turn_breakers_as_seen(&asked.target, pipeline, &turn, &by, seen).await?;
     Ok(Json(Answer { pipelines }))
 }

@@ -10,9 +10,9 @@ use utoipa::IntoParams;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Flag, Number, Query, Several};
+use crate::asked::{Flag, Several};
 use crate::error::ApiError;
-use crate::page::{Listed, limit};
+use crate::page::{List, Listed};
 
 /// Which causes.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -31,28 +31,25 @@ pub struct Asked {
     #[serde(default)]
     #[param(value_type = Option<bool>)]
     all: Flag,
-    /// At most so many, 1 to 1000.
-    #[param(value_type = Option<u32>)]
-    limit: Option<Number>,
 }
 
 pub async fn run(
     State(app): State<App>,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    list: List<Asked>,
 ) -> Result<Json<Listed<CauseView>>, ApiError> {
-    asked.pipeline.iter().try_for_each(|name| caller.check(name))?;
+    let asked = &list.asked;
+    caller.check_each(&asked.pipeline)?;
     let params = ListCauses {
         ids: Vec::new(),
-        pipeline: asked.pipeline,
+        pipeline: asked.pipeline.clone(),
         // Causes that were resolved are over, unless they are asked for.
         with_empty: asked.all.0 || asked.state.0.contains(&CauseState::Resolved),
-        states: asked.state.0,
-        owner: asked.owner,
-        limit: limit(asked.limit)?,
+        states: asked.state.0.clone(),
+        owner: asked.owner.clone(),
+        limit: list.reach()?,
         now: app.redrive().now(),
     };
-    let mut causes = app.redrive().store().list_causes(params).await?;
-    causes.retain(|cause| caller.covers(&cause.pipeline));
-    Ok(Json(Listed::whole(causes)))
+    let causes = app.redrive().store().list_causes(params).await?;
+    Ok(Json(list.cut(causes, |cause| caller.covers(&cause.pipeline))?))
 }

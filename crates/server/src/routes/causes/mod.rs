@@ -9,13 +9,15 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/causes", list::run, "List causes by impact").query::<list::Asked>().lists(),
-        Route::get("/causes/{id}", show::run, "Show a cause: why its letters belong together, samples, trend, notes"),
+        Route::get("/causes", list::run, "List causes by impact").query::<list::Asked>().lists("CauseView"),
+        Route::get("/causes/{id}", show::run, "Show a cause: why its letters belong together, samples, trend, notes")
+            .gives_named("CauseDetail"),
         Route::post(
             "/causes/{id}/changes",
             change::run,
             "Assign, note, mute, unmute, resolve, reopen, merge or split a cause",
         )
-        .takes::<change::Asked>(),
+        .takes::<change::Asked>()
+        .gives_named("CauseDetail"),
     ]
 }

@@ -23,7 +23,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Its routes.
 pub fn routes() -> Vec<Route> {
-    vec![Route::get("/events", follow, "Hints of what changed, by topic, as server-sent events; `all` means anything")]
+    vec![
+        Route::get("/events", follow, "Hints of what changed, by topic, as server-sent events; `all` means anything")
+            .gives_bytes("text/event-stream"),
+    ]
 }
 
 async fn follow(

@@ -40,11 +40,7 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     }
     let named: Vec<_> = asked.ids.into_iter().map(|id| id.0).collect();
     let ids = app.redrive().find_jobs(&named).await?;
-    if !caller.covers_all() {
-        for id in &ids {
-            caller.check(&app.redrive().job(*id).await?.job.pipeline)?;
-        }
-    }
+    caller.check_jobs(&app, &ids).await?;
     let cancelled = app.redrive().cancel_jobs(ids, &asked.why, &caller.actor()).await?;
     Ok(Json(Answer {
         cancelled: cancelled.jobs.iter().map(ToString::to_string).collect(),

@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use redrive::contract::EnqueuedJob;
-use redrive_core::ids::{PipelineName, RoundName};
-use redrive_core::jobs::{Input, NewJob, Origin};
+use redrive::dead::Accepted;
+use redrive_core::ids::{JobId, PipelineName, RoundName};
+use redrive_core::jobs::{Input, NewJob};
 use redrive_core::state::JobState;
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 use utoipa::ToSchema;
 
 use crate::access::Caller;
@@ -61,12 +61,16 @@ pub struct Answer {
 pub struct Enqueued {
     /// The job that has the key.
     id: String,
-    /// `accepted`, or `known` if its key was known already.
+    /// `accepted`; `known` if its key was known already; or `withheld`: fields of its input have secret names, and were not taken, so
+    /// that it is a dead letter until a replay supplies them.
     result: &'static str,
-    /// Where the job is, if it was known.
+    /// Where the job is, unless it was accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     state: Option<JobState>,
+    /// The fields that were not taken, by name or by JSON pointer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lost: Vec<String>,
 }
 
 pub async fn run(
@@ -79,23 +83,25 @@ pub async fn run(
     if jobs.len() > JOBS_MAX {
         return Err(ApiError::too_large(format!("{} jobs at once: at most {JOBS_MAX}", jobs.len())).at("jobs"));
     }
-    let fixed = app.setting().fixed_target(&pipeline);
+    let setting = app.setting();
+    let fixed = setting.fixed_target(&pipeline);
     let job = |asked: Job| {
         let own = app.redrive().new_job(asked.input);
         let target = fixed.clone().or(asked.target).or(own.target);
-        let origin = Origin { kind: "api".to_owned(), group: None, details: Map::new() };
-        NewJob { key: asked.key.or(own.key), target, round: round.clone(), origin: Some(origin), ..own }
+        let key = asked.key.filter(|key| !key.is_empty()).or(own.key);
+        NewJob { key, target, round: round.clone(), ..own }
     };
     let jobs: Vec<_> = jobs.into_iter().map(job).collect();
-    let queued_max = app.setting().policy(&pipeline).queued_max;
-    let answers = app.redrive().enqueue_jobs(&pipeline, queued_max, jobs).await?;
-    let answer = Answer { jobs: answers.into_iter().map(told).collect() };
+    let accepted = app.redrive().accept_jobs(&setting, &pipeline, jobs, &caller.actor()).await?;
+    let answer = Answer { jobs: accepted.into_iter().map(told).collect() };
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-fn told(answer: EnqueuedJob) -> Enqueued {
-    match answer {
-        EnqueuedJob::Accepted(id) => Enqueued { id: id.to_string(), result: "accepted", state: None },
-        EnqueuedJob::Known { id, state, .. } => Enqueued { id: id.to_string(), result: "known", state: Some(state) },
+fn told(accepted: Accepted) -> Enqueued {
+    let enqueued = |id: JobId, result, state| Enqueued { id: id.to_string(), result, state, lost: Vec::new() };
+    match accepted {
+        Accepted::Enqueued(EnqueuedJob::Accepted(id)) => enqueued(id, "accepted", None),
+        Accepted::Enqueued(EnqueuedJob::Known { id, state, .. }) => enqueued(id, "known", Some(state)),
+        Accepted::Withheld { id, lost } => Enqueued { lost, ..enqueued(id, "withheld", Some(JobState::Dead)) },
     }
 }

@@ -12,9 +12,9 @@ use utoipa::IntoParams;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Number, Query, Several, instant};
+use crate::asked::{Several, instant};
 use crate::error::ApiError;
-use crate::page::{Listed, limit};
+use crate::page::{List, Listed};
 
 /// Which jobs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -40,19 +40,14 @@ pub struct Asked {
     until: Option<String>,
     /// Only those with this text in their key, target or input.
     text: Option<String>,
-    /// At most so many, 1 to 1000.
-    #[param(value_type = Option<u32>)]
-    limit: Option<Number>,
-    /// Where to go on: `next` of the page before.
-    cursor: Option<String>,
 }
 
 pub async fn run(
     State(app): State<App>,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    List { asked, limit, cursor }: List<Asked>,
 ) -> Result<Json<Listed<JobView>>, ApiError> {
-    asked.pipeline.iter().try_for_each(|name| caller.check(name))?;
+    caller.check_each(&asked.pipeline)?;
     let now = app.redrive().now();
     let filter = JobFilter {
         since: instant("since", asked.since.as_deref(), now)?,
@@ -64,7 +59,7 @@ pub async fn run(
         target: asked.target,
         text: asked.text,
     };
-    let params = ListJobs { filter, limit: limit(asked.limit)?, cursor: asked.cursor };
+    let params = ListJobs { filter, limit, cursor };
     let page = app.redrive().store().list_jobs(params).await?;
     Ok(Json(Listed::of(page, |job| caller.covers(&job.pipeline))))
 }

@@ -12,8 +12,9 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/jobs", list::run, "List jobs, newest first").query::<list::Asked>().lists(),
-        Route::get("/jobs/{id}", show::run, "Show a job, by number, id or the end of an id, with its history"),
+        Route::get("/jobs", list::run, "List jobs, newest first").query::<list::Asked>().lists("JobView"),
+        Route::get("/jobs/{id}", show::run, "Show a job, by number, id or the end of an id, with its history")
+            .gives_named("JobDetail"),
         Route::post("/jobs", enqueue::run, "Enqueue jobs of a pipeline; one whose key is known is not accepted again")
             .needs(Role::Worker)
             .takes::<enqueue::Asked>()

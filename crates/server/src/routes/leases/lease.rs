@@ -91,13 +91,17 @@ pub struct Leased {
     attempt: u32,
     crashes: u32,
     replays: u32,
+    /// Whether it came over the network, or may have: whoever wrote it need not be trusted with what the worker can reach.
+    from_network: bool,
+    /// Whether its input is not the one that it was accepted with.
+    edited: bool,
+    /// Where it came from, if another system handed it over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<Payload>,
-    /// Where it came from, if another system handed it over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<Origin>,
     /// Of a letter in a try: what it died of.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
@@ -150,6 +154,9 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
         from: if job.saved.is_some() { "saved" } else { "anew" },
         id: job.lease.job.to_string(),
         attempt: job.attempt(),
+        from_network: job.is_from_network(),
+        edited: job.edited,
+        origin: job.origin,
         number: job.number,
         pipeline: job.pipeline,
         key: job.key,
@@ -159,7 +166,6 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
         replays: job.tally.replays,
         progress: job.progress,
         saved: job.saved,
-        origin: None,
         failure: None,
     }
 }
@@ -167,5 +173,5 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
 fn in_try(LetterInTry { lease, job, letter }: LetterInTry, until: Timestamp, op: Option<ReplayId>) -> Leased {
     let failure = letter.failures.and_then(|failures| failures.into_iter().next_back());
     let lease = LeaseText::Tried(lease);
-    Leased { lease, kind: "try", origin: letter.origin, failure, ..leased(job, until, op) }
+    Leased { lease, kind: "try", failure, ..leased(job, until, op) }
 }

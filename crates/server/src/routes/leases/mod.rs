@@ -36,7 +36,8 @@ pub fn routes() -> Vec<Route> {
             keep::progress,
             "Note how far an attempt got, for who runs the job next",
         ))
-        .takes::<keep::Progress>(),
+        .takes::<keep::Progress>()
+        .gives::<keep::Kept>(),
         worker(Route::post(
             "/leases/settle",
             settle::run,

@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::filter::Letters;
+use super::filter::{Letters, WrittenLetters};
 use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
@@ -17,6 +17,7 @@ use crate::error::ApiError;
 #[schema(as = DiscardLetters)]
 pub struct Asked {
     /// Which.
+    #[schema(value_type = WrittenLetters)]
     letters: Letters,
     /// Why, for the record.
     why: String,

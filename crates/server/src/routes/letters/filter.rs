@@ -1,12 +1,14 @@
-//! Which dead letters, where that is said in a body: for giving up and for replaying.
+//! Which dead letters: in a query, and in a body where they are given up or replayed.
 
 use redrive::contract::{DeadFilter, Selection};
 use redrive_core::causes::CauseId;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobRef, PipelineName, RoundName};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Caller;
 use crate::app::App;
@@ -16,62 +18,50 @@ use crate::error::ApiError;
 /// The most letters that are named at once.
 const IDS_MAX: usize = 10_000;
 
-/// Which letters: by id, or by filters. Nothing in particular is refused: that would be all of them.
-#[derive(Debug, Deserialize, ToSchema)]
+/// Which letters.
+#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Letters {
-    /// Which, by number, id or the end of an id.
-    #[serde(default)]
-    #[schema(value_type = Vec<String>)]
-    ids: Vec<Text<JobRef>>,
+#[schema(as = LetterFilter)]
+pub struct Filter {
     /// Only of this pipeline.
+    #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
-    pipeline: Option<PipelineName>,
+    pub pipeline: Option<PipelineName>,
     /// Only of this round.
+    #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
-    round: Option<RoundName>,
+    pub round: Option<RoundName>,
     /// Only those that died for this reason.
+    #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
-    reason: Option<Reason>,
+    pub reason: Option<Reason>,
     /// Only with this code.
-    code: Option<String>,
+    pub code: Option<String>,
     /// Only of this target.
-    target: Option<String>,
-    /// Only of this cause.
+    pub target: Option<String>,
+    /// Only of this cause; the beginning of its id is enough.
+    #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
-    cause: Option<CauseId>,
+    pub cause: Option<CauseId>,
     /// Only through this proxy, by its label.
-    proxy: Option<String>,
+    pub proxy: Option<String>,
     /// Only with this gate.
+    #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
-    gate: Option<Gate>,
+    pub gate: Option<Gate>,
     /// Only those that died since: `2h` (ago), a day or a time.
-    since: Option<String>,
+    pub since: Option<String>,
     /// Only those that died before.
-    until: Option<String>,
+    pub until: Option<String>,
     /// Only those with this text in their key, message or input.
-    text: Option<String>,
+    pub text: Option<String>,
 }
 
-impl Letters {
-    /// The choice, as far as who chooses may. Relative times become absolute here, and numbers ids.
-    pub async fn selection(self, app: &App, caller: &Caller) -> Result<Selection, ApiError> {
-        if self.ids.len() > IDS_MAX {
-            return Err(ApiError::too_large(format!("{} letters at once: at most {IDS_MAX}", self.ids.len())).at("ids"));
-        }
-        let (redrive, now) = (app.redrive(), app.redrive().now());
-        let named: Vec<_> = self.ids.into_iter().map(|id| id.0).collect();
-        let ids = redrive.find_jobs(&named).await?;
-        match ids.is_empty() {
-            true => caller.check_all(self.pipeline.as_ref())?,
-            false if caller.covers_all() => {}
-            false => {
-                for id in &ids {
-                    caller.check(&redrive.job(*id).await?.job.pipeline)?;
-                }
-            }
-        }
-        let filter = DeadFilter {
+impl Filter {
+    /// The same for the engine. Relative times become absolute here.
+    pub fn dead(self, app: &App) -> Result<DeadFilter, ApiError> {
+        let now = app.redrive().now();
+        Ok(DeadFilter {
             since: instant("since", self.since.as_deref(), now)?,
             until: instant("until", self.until.as_deref(), now)?,
             pipeline: self.pipeline,
@@ -83,7 +73,52 @@ impl Letters {
             proxy: self.proxy,
             gate: self.gate,
             text: self.text,
-        };
-        Ok(Selection { filter, ids })
+        })
+    }
+}
+
+/// Which letters: by id, or by filters. Nothing in particular is refused: that would be all of them.
+#[derive(Debug)]
+pub struct Letters {
+    ids: Vec<JobRef>,
+    filter: Filter,
+}
+
+impl<'de> Deserialize<'de> for Letters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut fields = Map::deserialize(deserializer)?;
+        let ids = fields.remove("ids").unwrap_or_else(|| Value::Array(Vec::new()));
+        let ids: Vec<Text<JobRef>> =
+            serde_json::from_value(ids).map_err(|error| D::Error::custom(format!("ids: {error}")))?;
+        let filter = serde_json::from_value(Value::Object(fields)).map_err(D::Error::custom)?;
+        Ok(Self { ids: ids.into_iter().map(|id| id.0).collect(), filter })
+    }
+}
+
+/// How [`Letters`] are written, for the document.
+#[derive(ToSchema)]
+#[schema(as = Letters)]
+#[allow(dead_code, reason = "only its schema is of use")]
+pub struct WrittenLetters {
+    /// Which, by number, id or the end of an id: at most 10,000.
+    #[schema(max_items = 10_000)]
+    ids: Option<Vec<String>>,
+    #[schema(inline)]
+    #[serde(flatten)]
+    filter: Filter,
+}
+
+impl Letters {
+    /// The choice, as far as who chooses may.
+    pub async fn selection(self, app: &App, caller: &Caller) -> Result<Selection, ApiError> {
+        if self.ids.len() > IDS_MAX {
+            return Err(ApiError::too_large(format!("{} letters at once: at most {IDS_MAX}", self.ids.len())).at("ids"));
+        }
+        let ids = app.redrive().find_jobs(&self.ids).await?;
+        match ids.is_empty() {
+            true => caller.check_all(self.filter.pipeline.as_ref())?,
+            false => caller.check_jobs(app, &ids).await?,
+        }
+        Ok(Selection { filter: self.filter.dead(app)?, ids })
     }
 }

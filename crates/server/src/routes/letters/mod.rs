@@ -14,9 +14,15 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/letters", list::run, "List dead letters, newest first").query::<list::Asked>().lists(),
-        Route::get("/letters/top", top::run, "Count dead letters by what they have in common").query::<top::Asked>(),
-        Route::get("/letters/{id}", show::run, "Show a dead letter with all its failures"),
+        Route::get("/letters", list::run, "List dead letters, newest first")
+            .query::<filter::Filter>()
+            .lists("DeadLetter"),
+        Route::get("/letters/top", top::run, "Count dead letters by what they have in common")
+            .query::<top::By>()
+            .query::<filter::Filter>()
+            .limited()
+            .gives_named("TopLetters"),
+        Route::get("/letters/{id}", show::run, "Show a dead letter with all its failures").gives_named("DeadLetter"),
         Route::post("/letters", report::run, "Report failures from elsewhere: one letter, or a list of them")
             .needs(Role::Worker)
             .takes_schema(report::schema())

@@ -2,47 +2,24 @@
 
 use axum::Json;
 use axum::extract::State;
-use redrive::contract::{DeadBy, DeadFilter};
+use redrive::contract::DeadBy;
 use redrive::dead::TopLine;
-use redrive_core::causes::CauseId;
-use redrive_core::failures::Reason;
-use redrive_core::ids::{PipelineName, RoundName};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::IntoParams;
 
+use super::filter::Filter;
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Number, Query, instant};
+use crate::asked::Fields;
 use crate::error::ApiError;
 use crate::page::limit;
 
-/// By what, and which letters.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-pub struct Asked {
+/// By what.
+#[derive(IntoParams)]
+#[allow(dead_code, reason = "only its description is of use")]
+pub struct By {
     /// `pipeline`, `reason`, `code`, `status`, `target`, `proxy`, `cause`, `hour`, or a field of the input by JSON pointer, as `/sitekey`.
     by: String,
-    /// Only of this pipeline.
-    #[param(value_type = Option<String>)]
-    pipeline: Option<PipelineName>,
-    /// Only of this round.
-    #[param(value_type = Option<String>)]
-    round: Option<RoundName>,
-    /// Only those that died for this reason.
-    #[param(value_type = Option<String>)]
-    reason: Option<Reason>,
-    /// Only of this target.
-    target: Option<String>,
-    /// Only of this cause.
-    #[param(value_type = Option<String>)]
-    cause: Option<CauseId>,
-    /// Only those that died since: `2h` (ago), a day or a time.
-    since: Option<String>,
-    /// Only those that died before.
-    until: Option<String>,
-    /// At most so many values, 1 to 1000.
-    #[param(value_type = Option<u32>)]
-    limit: Option<Number>,
 }
 
 /// What letters have in common.
@@ -54,21 +31,12 @@ pub struct Answer {
     others: i64,
 }
 
-pub async fn run(State(app): State<App>, caller: Caller, Query(asked): Query<Asked>) -> Result<Json<Answer>, ApiError> {
-    caller.check_all(asked.pipeline.as_ref())?;
-    let now = app.redrive().now();
-    let by = by(&asked.by)?;
-    let filter = DeadFilter {
-        since: instant("since", asked.since.as_deref(), now)?,
-        until: instant("until", asked.until.as_deref(), now)?,
-        pipeline: asked.pipeline,
-        round: asked.round,
-        reason: asked.reason,
-        target: asked.target,
-        cause: asked.cause,
-        ..DeadFilter::default()
-    };
-    let top = app.redrive().top_dead(filter, by, limit(asked.limit)?).await?;
+pub async fn run(State(app): State<App>, caller: Caller, mut fields: Fields) -> Result<Json<Answer>, ApiError> {
+    let by = fields.take("by").ok_or_else(|| ApiError::invalid("by", "say by what to count"))?;
+    let (by, limit) = (self::by(&by)?, limit(fields.take("limit"))?);
+    let filter: Filter = fields.read()?;
+    caller.check_all(filter.pipeline.as_ref())?;
+    let top = app.redrive().top_dead(filter.dead(&app)?, by, limit).await?;
     Ok(Json(Answer { items: top.lines, others: top.others }))
 }
 

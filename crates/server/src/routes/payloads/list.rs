@@ -10,9 +10,9 @@ use utoipa::IntoParams;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Named, Number, Query};
+use crate::asked::Named;
 use crate::error::ApiError;
-use crate::page::{Listed, limit};
+use crate::page::{List, Listed};
 
 /// Which payloads.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -20,24 +20,19 @@ use crate::page::{Listed, limit};
 pub struct Asked {
     /// Only those whose hash begins with these hexadecimal digits.
     prefix: Option<String>,
-    /// At most so many, 1 to 1000.
-    #[param(value_type = Option<u32>)]
-    limit: Option<Number>,
-    /// Where to go on: `next` of the page before.
-    cursor: Option<String>,
 }
 
 pub async fn run(
     State(app): State<App>,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    List { asked, limit, cursor }: List<Asked>,
 ) -> Result<Json<Listed<PayloadView>>, ApiError> {
     caller.check_payloads()?;
     only_all(&caller)?;
     if asked.prefix.as_ref().is_some_and(|prefix| !prefix.chars().all(|c| c.is_ascii_hexdigit())) {
         return Err(ApiError::invalid("prefix", "expected hexadecimal digits"));
     }
-    let params = ListPayloads { prefix: asked.prefix, limit: limit(asked.limit)?, cursor: asked.cursor };
+    let params = ListPayloads { prefix: asked.prefix, limit, cursor };
     let page = app.redrive().store().list_payloads(params).await?;
     Ok(Json(Listed::of(page, |_| true)))
 }

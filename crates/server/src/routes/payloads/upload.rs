@@ -1,6 +1,7 @@
 //! `PUT /payloads/{sha256}` and `HEAD /payloads/{sha256}`
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
@@ -22,9 +23,6 @@ use crate::error::ApiError;
 
 /// The longest payload, in bytes.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// How long to wait for more bytes.
-const MORE_WITHIN: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// A payload that is there.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,7 +61,7 @@ pub async fn run(
     let wanted: Sha256 = *sha256.as_bytes();
     let known = find(&app, &caller, wanted).await?.is_some();
     let vault = app.vault().ok_or_else(|| ApiError::missing("this store has no vault"))?;
-    let (capture, found) = take(body).await?;
+    let (capture, found) = take(body, app.options().patience.more).await?;
     if found != wanted {
         let why = format!("the bytes have the SHA-256 {}", hexadecimal(&found));
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "wrong_hash", why).at("id"));
@@ -76,7 +74,7 @@ pub async fn run(
 }
 
 /// Takes the bytes in as they come, and says what their hash is.
-async fn take(body: Body) -> Result<(Capture, Sha256), ApiError> {
+async fn take(body: Body, within: Duration) -> Result<(Capture, Sha256), ApiError> {
     let unkept = |error: std::io::Error| {
         tracing::warn!(error = %with_sources(&error), "a payload cannot be kept");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "payload_unkept", "the payload cannot be kept for now")
@@ -84,7 +82,7 @@ async fn take(body: Body) -> Result<(Capture, Sha256), ApiError> {
     let mut capture = Capture::begin(BYTES_MAX).map_err(unkept)?;
     let (mut hasher, mut stream) = (Hasher::new(), body.into_data_stream());
     let slow = || ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the bytes did not arrive in time");
-    while let Some(chunk) = tokio::time::timeout(MORE_WITHIN, stream.next()).await.map_err(|_| slow())? {
+    while let Some(chunk) = tokio::time::timeout(within, stream.next()).await.map_err(|_| slow())? {
         let chunk = chunk.map_err(|_| ApiError::senseless("the bytes ended too soon"))?;
         hasher.update(&chunk);
         capture.write(&chunk).map_err(unkept)?;

@@ -10,12 +10,15 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Named;
 use crate::error::ApiError;
-use crate::page::Listed;
+use crate::page::{List, Listed, Nothing};
 
-pub async fn run(State(app): State<App>, caller: Caller) -> Result<Json<Listed<PipelineView>>, ApiError> {
-    let mut pipelines = app.redrive().list_pipelines(&app.setting()).await?;
-    pipelines.retain(|view| caller.covers(&view.name));
-    Ok(Json(Listed::whole(pipelines)))
+pub async fn run(
+    State(app): State<App>,
+    caller: Caller,
+    list: List<Nothing>,
+) -> Result<Json<Listed<PipelineView>>, ApiError> {
+    let pipelines = app.redrive().list_pipelines(&app.setting()).await?;
+    Ok(Json(list.cut(pipelines, |view| caller.covers(&view.name))?))
 }
 
 pub async fn show(

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Pause;
+use redrive_core::versions::Version;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -19,6 +20,19 @@ use crate::error::ApiError;
 pub struct Asked {
     /// Why, for who wonders.
     why: Option<String>,
+    /// `version` of the pipeline as it was seen: if others paused or resumed it since, nothing is done.
+    #[schema(value_type = Option<String>)]
+    version: Option<Version>,
+}
+
+/// A pipeline that is to go on.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ResumePipeline)]
+pub struct Resumed {
+    /// `version` of the pipeline as it was seen: if others paused or resumed it since, nothing is done.
+    #[schema(value_type = Option<String>)]
+    version: Option<Version>,
 }
 
 pub async fn pause(
@@ -29,14 +43,16 @@ pub async fn pause(
 ) -> Result<Json<Pause>, ApiError> {
     caller.check(&name)?;
     app.redrive().find_pipeline(&app.setting(), &name).await?;
-    Ok(Json(app.redrive().pause_pipeline(&name, asked.why.as_deref(), &caller.actor()).await?))
+    let (why, by, seen) = (asked.why.as_deref(), caller.actor(), asked.version.as_ref());
+    Ok(Json(app.redrive().pause_pipeline_as_seen(&name, why, &by, seen).await?))
 }
 
 pub async fn resume(
     State(app): State<App>,
     caller: Caller,
     Named(name): Named<PipelineName>,
+    Body(asked): Body<Resumed>,
 ) -> Result<Json<Pause>, ApiError> {
     caller.check(&name)?;
-    Ok(Json(app.redrive().resume_pipeline(&name, &caller.actor()).await?))
+    Ok(Json(app.redrive().resume_pipeline_as_seen(&name, &caller.actor(), asked.version.as_ref()).await?))
 }

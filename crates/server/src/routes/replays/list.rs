@@ -9,9 +9,9 @@ use utoipa::IntoParams;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Flag, Named, Number, Query};
+use crate::asked::{Flag, Named};
 use crate::error::ApiError;
-use crate::page::{Listed, limit};
+use crate::page::{List, Listed};
 
 /// Which replays.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -21,19 +21,14 @@ pub struct Asked {
     #[serde(default)]
     #[param(value_type = Option<bool>)]
     open: Flag,
-    /// At most so many, 1 to 1000.
-    #[param(value_type = Option<u32>)]
-    limit: Option<Number>,
-    /// Where to go on: `next` of the page before.
-    cursor: Option<String>,
 }
 
 pub async fn run(
     State(app): State<App>,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    List { asked, limit, cursor }: List<Asked>,
 ) -> Result<Json<Listed<ReplayView>>, ApiError> {
-    let params = ListReplays { open_only: asked.open.0, limit: limit(asked.limit)?, cursor: asked.cursor };
+    let params = ListReplays { open_only: asked.open.0, limit, cursor };
     let page = app.redrive().store().list_replays(params).await?;
     Ok(Json(Listed::of(page, |replay| caller.check_each(&replay.pipelines).is_ok())))
 }

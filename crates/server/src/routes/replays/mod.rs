@@ -10,22 +10,29 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/replays", list::run, "List replays, newest first").query::<list::Asked>().lists(),
-        Route::get("/replays/{id}", list::show, "Show a replay, by its id, the end of it, or `last`"),
+        Route::get("/replays", list::run, "List replays, newest first").query::<list::Asked>().lists("ReplayView"),
+        Route::get("/replays/{id}", list::show, "Show a replay, by its id, the end of it, or `last`")
+            .gives_named("ReplayView"),
         Route::get("/replays/{id}/letters", letters::run, "List the letters of a replay, and what became of each")
             .query::<letters::Asked>()
-            .lists(),
+            .lists("ReplayLetter"),
         Route::post("/replays/plan", start::plan, "Say what would be replayed, what not and why; nothing happens")
-            .takes::<start::Asked>(),
+            .takes::<start::Asked>()
+            .gives_named("ReplayPlan"),
         Route::post("/replays", start::run, "Send dead letters through their pipelines again, in growing steps")
             .takes::<start::Asked>()
-            .with_status(201),
-        Route::post("/replays/{id}/pause", change::pause, "Send nothing more of a replay until it is resumed"),
-        Route::post("/replays/{id}/resume", change::resume, "Go on with a replay that is paused"),
+            .gives_named("StartedReplay")
+            .with_status(201)
+            .or_status(200),
+        Route::post("/replays/{id}/pause", change::pause, "Send nothing more of a replay until it is resumed")
+            .gives_named("ReplayView"),
+        Route::post("/replays/{id}/resume", change::resume, "Go on with a replay that is paused")
+            .gives_named("ReplayView"),
         Route::post(
             "/replays/{id}/cancel",
             change::cancel,
             "Send nothing more of a replay, and take back what nobody began",
-        ),
+        )
+        .gives_named("ReplayView"),
     ]
 }

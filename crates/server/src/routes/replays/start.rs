@@ -12,7 +12,7 @@ use redrive_core::replays::{Pacing, ReplayMode, ReplayPlan, Wish};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::super::letters::filter::Letters;
+use super::super::letters::filter::{Letters, WrittenLetters};
 use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
@@ -27,6 +27,7 @@ const GROUPED_MAX: u32 = 10_000;
 #[schema(as = StartReplay)]
 pub struct Asked {
     /// Which letters.
+    #[schema(value_type = WrittenLetters)]
     letters: Letters,
     /// What it is called.
     name: Option<String>,
@@ -102,13 +103,14 @@ impl Asked {
             (false, None) => None,
         };
         let selection = self.letters.selection(app, caller).await?;
-        let rough = Wish { force: force_why.is_some(), ..Wish::of(ReplayMode::Suited) };
+        let supplied = self.set.keys().cloned().collect();
+        let rough = Wish { force: force_why.is_some(), supplied, ..Wish::of(ReplayMode::Suited) };
         let found = app.redrive().plan_replay(&selection, &rough).await?;
         caller.check_each(found.pipelines.keys())?;
         let pipelines = concerned(app, &found)?;
         let from = if self.recoverable { Some(ReplayMode::Saved) } else { self.from };
-        let mut wish =
-            wish(&pipelines, from, force_why.is_some(), !self.set.is_empty()).map_err(redrive::Error::from)?;
+        let wish = wish(&pipelines, from, force_why.is_some(), &self.set).map_err(redrive::Error::from)?;
+        let mut wish = Wish { over_network: true, ..wish };
         if self.recoverable {
             wish.tried = Some(app.redrive().find_recoverable(&selection, &self.set, &pipelines).await?.id);
         }

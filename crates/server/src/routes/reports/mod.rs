@@ -18,7 +18,11 @@ const SINCE: &str = "24h";
 
 /// Its routes.
 pub fn routes() -> Vec<Route> {
-    vec![Route::get("/reports", show, "What failed, where and when, in one pipeline or all").query::<Asked>()]
+    vec![
+        Route::get("/reports", show, "What failed, where and when, in one pipeline or all")
+            .query::<Asked>()
+            .gives_named("Report"),
+    ]
 }
 
 /// Of what.

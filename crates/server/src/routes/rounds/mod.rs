@@ -9,9 +9,8 @@ use utoipa::IntoParams;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Number, Query};
 use crate::error::ApiError;
-use crate::page::{Listed, limit};
+use crate::page::{List, Listed};
 use crate::route::Route;
 
 /// Its routes.
@@ -19,7 +18,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/rounds", list, "List rounds with their ledgers, those that began last first")
             .query::<Asked>()
-            .lists(),
+            .lists("RoundView"),
     ]
 }
 
@@ -30,18 +29,10 @@ pub struct Asked {
     /// Only of this pipeline.
     #[param(value_type = Option<String>)]
     pipeline: Option<PipelineName>,
-    /// At most so many, 1 to 1000.
-    #[param(value_type = Option<u32>)]
-    limit: Option<Number>,
 }
 
-async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    Query(asked): Query<Asked>,
-) -> Result<Json<Listed<RoundView>>, ApiError> {
-    asked.pipeline.iter().try_for_each(|name| caller.check(name))?;
-    let mut rounds = app.redrive().rounds(asked.pipeline.as_ref(), limit(asked.limit)?).await?;
-    rounds.retain(|round| caller.covers(&round.pipeline));
-    Ok(Json(Listed::whole(rounds)))
+async fn list(State(app): State<App>, caller: Caller, list: List<Asked>) -> Result<Json<Listed<RoundView>>, ApiError> {
+    caller.check_each(&list.asked.pipeline)?;
+    let rounds = app.redrive().rounds(list.asked.pipeline.as_ref(), list.reach()?).await?;
+    Ok(Json(list.cut(rounds, |round| caller.covers(&round.pipeline))?))
 }

@@ -18,8 +18,11 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/status", show::run, "Where everything stands: ledgers, alerts, replays, breakers, workers"),
-        Route::get("/audit", audit, "Recount everything: what does not add up, if anything").needs(Role::Operator),
+        Route::get("/status", show::run, "Where everything stands: ledgers, alerts, replays, breakers, workers")
+            .gives_named("Status"),
+        Route::get("/audit", audit, "Recount everything: what does not add up, if anything")
+            .needs(Role::Operator)
+            .gives_named("Audit"),
         Route::get("/openapi.json", document, "This document"),
     ]
 }

@@ -13,16 +13,17 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Named, future};
 use crate::error::ApiError;
-use crate::page::Listed;
+use crate::page::{List, Listed, Nothing};
 use crate::route::Route;
 
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/tokens", list, "List tokens, without their secrets").needs(Role::Admin).lists(),
+        Route::get("/tokens", list, "List tokens, without their secrets").needs(Role::Admin).lists("Token"),
         Route::post("/tokens", create, "Make a token; its secret is told once, in the answer")
             .needs(Role::Admin)
             .takes::<Asked>()
+            .gives_named("MadeToken")
             .with_status(201)
             .answered_anew(),
         Route::delete("/tokens/{name}", revoke, "Revoke a token").with_status(200),
@@ -60,9 +61,9 @@ pub struct Made {
     secret: String,
 }
 
-async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Listed<Token>>, ApiError> {
+async fn list(State(app): State<App>, caller: Caller, list: List<Nothing>) -> Result<Json<Listed<Token>>, ApiError> {
     check_all(&caller)?;
-    Ok(Json(Listed::whole(app.redrive().list_tokens().await?)))
+    Ok(Json(list.cut(app.redrive().list_tokens().await?, |_| true)?))
 }
 
 async fn create(

@@ -4,25 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use redrive::contract::{ListTried, TriedCount, TriedLetter, TryView};
 use redrive_core::ids::TryId;
-use serde::{Deserialize, Serialize};
-use utoipa::IntoParams;
+use serde::Serialize;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Named, Number, Query};
+use crate::asked::Named;
 use crate::error::ApiError;
-use crate::page::{Listed, limit};
-
-/// Which letters of a try.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-pub struct Asked {
-    /// At most so many, 1 to 1000.
-    #[param(value_type = Option<u32>)]
-    limit: Option<Number>,
-    /// Where to go on: `next` of the page before.
-    cursor: Option<String>,
-}
+use crate::page::{List, Listed, Nothing};
 
 /// A try, and how far it is.
 #[derive(Debug, Serialize)]
@@ -37,10 +25,12 @@ fn may_see(caller: &Caller, kept: &TryView) -> Result<(), ApiError> {
     caller.check_each(kept.tried_with.keys())
 }
 
-pub async fn run(State(app): State<App>, caller: Caller) -> Result<Json<Listed<TryView>>, ApiError> {
-    let mut kept = app.redrive().list_tries().await?;
-    kept.retain(|kept| may_see(&caller, kept).is_ok());
-    Ok(Json(Listed::whole(kept)))
+pub async fn run(
+    State(app): State<App>,
+    caller: Caller,
+    list: List<Nothing>,
+) -> Result<Json<Listed<TryView>>, ApiError> {
+    Ok(Json(list.cut(app.redrive().list_tries().await?, |kept| may_see(&caller, kept).is_ok())?))
 }
 
 pub async fn show(State(app): State<App>, caller: Caller, Named(id): Named<TryId>) -> Result<Json<Shown>, ApiError> {
@@ -53,10 +43,10 @@ pub async fn letters(
     State(app): State<App>,
     caller: Caller,
     Named(id): Named<TryId>,
-    Query(asked): Query<Asked>,
+    List { limit, cursor, .. }: List<Nothing>,
 ) -> Result<Json<Listed<TriedLetter>>, ApiError> {
     let (kept, _) = app.redrive().try_by_id(id).await?;
     may_see(&caller, &kept)?;
-    let params = ListTried { id, limit: limit(asked.limit)?, cursor: asked.cursor };
+    let params = ListTried { id, limit, cursor };
     Ok(Json(Listed::of(app.redrive().store().list_tried(params).await?, |_| true)))
 }

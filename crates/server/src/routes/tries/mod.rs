@@ -10,15 +10,15 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/tries", list::run, "List the tries of the last 24 hours, newest first").lists(),
-        Route::get("/tries/{id}", list::show, "Show a try: how far it is, and what would still fail"),
+        Route::get("/tries", list::run, "List the tries of the last 24 hours, newest first").lists("TryView"),
+        Route::get("/tries/{id}", list::show, "Show a try: how far it is, and what would still fail")
+            .gives_named("TryDetail"),
         Route::get(
             "/tries/{id}/letters",
             list::letters,
             "List the letters of a try that have a verdict, and what they came to",
         )
-        .query::<list::Asked>()
-        .lists(),
+        .lists("TriedLetter"),
         Route::post(
             "/tries",
             start::run,
@@ -26,6 +26,8 @@ pub fn routes() -> Vec<Route> {
         )
         .needs(Role::Worker)
         .takes::<start::Asked>()
-        .with_status(201),
+        .gives_named("StartedTry")
+        .with_status(201)
+        .or_status(200),
     ]
 }

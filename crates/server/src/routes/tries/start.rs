@@ -9,7 +9,7 @@ use redrive_core::replays::{ReplayMode, Wish};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::super::letters::filter::Letters;
+use super::super::letters::filter::{Letters, WrittenLetters};
 use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
@@ -21,6 +21,7 @@ use crate::error::ApiError;
 #[schema(as = StartTry)]
 pub struct Asked {
     /// Which letters.
+    #[schema(value_type = WrittenLetters)]
     letters: Letters,
     /// Also those that failed permanently.
     #[serde(default)]
@@ -47,7 +48,8 @@ pub async fn run(
     Body(asked): Body<Asked>,
 ) -> Result<(StatusCode, Json<Started>), ApiError> {
     let selection = asked.letters.selection(&app, &caller).await?;
-    let rough = Wish { force: asked.force, ..Wish::of(ReplayMode::Suited) };
+    let supplied = asked.set.keys().cloned().collect();
+    let rough = Wish { force: asked.force, supplied, ..Wish::of(ReplayMode::Suited) };
     let found = app.redrive().plan_replay(&selection, &rough).await?;
     caller.check_each(found.pipelines.keys())?;
     if found.matched == 0 {

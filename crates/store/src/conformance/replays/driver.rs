@@ -25,6 +25,7 @@ pub(in crate::conformance) struct Asked {
     pub(in crate::conformance) force: bool,
     pub(in crate::conformance) automatic: Option<Automatic>,
     pub(in crate::conformance) tried: Option<TryId>,
+    pub(in crate::conformance) supplied: Vec<String>,
     pub(in crate::conformance) now: Timestamp,
     pub(in crate::conformance) host: String,
 }
@@ -32,7 +33,8 @@ pub(in crate::conformance) struct Asked {
 impl Asked {
     fn wish(&self) -> Wish {
         let able = BTreeSet::from([pipeline()]);
-        Wish { mode: self.mode, force: self.force, able, automatic: self.automatic, tried: self.tried }
+        let (automatic, tried, supplied) = (self.automatic, self.tried, self.supplied.clone());
+        Wish { force: self.force, able, automatic, tried, supplied, ..Wish::of(self.mode) }
     }
 }
 
@@ -47,6 +49,7 @@ pub(in crate::conformance) async fn plan_of(store: &Shared, asked: Asked) -> Rep
         closely: wish.looks_closely_at(),
         automatic: wish.automatic.is_some(),
         tried: wish.tried,
+        lacking: !wish.supplied.is_empty(),
         selection: asked.selection,
         host: asked.host,
     };
@@ -199,7 +202,7 @@ pub(in crate::conformance) async fn sending(
         match out {
             Some(out) => {
                 let (input, target, goes_on, suspect) = (out.input, out.target, out.goes_on, out.suspect);
-                letters.push(SendLetter { job, input, target, saved, goes_on, suspect });
+                letters.push(SendLetter { job, input, target, saved, goes_on, suspect, origin: None });
             }
             None => gone.push(job),
         }

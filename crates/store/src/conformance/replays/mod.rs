@@ -11,7 +11,7 @@ use std::time::Duration;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, ReplayId};
-use redrive_core::jobs::{Input, LeasedJob};
+use redrive_core::jobs::{Input, LeasedJob, NewJob};
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace};
 use redrive_core::policy::Policy;
 use redrive_core::replays::{
@@ -201,6 +201,41 @@ pub async fn an_edited_letter_keeps_its_original(store: Shared) {
     let letter = dead(&store, DeadFilter::default()).await.remove(0);
     assert_eq!(letter.input["url"], "https://new.example/1");
     assert_eq!(letter.original.expect("kept")["url"], "https://shop.example/1");
+}
+
+/// A letter that lacks fields of its input goes when they are supplied, and not before; what was changed over the network is marked so.
+pub async fn a_letter_goes_when_what_it_lacks_is_supplied(store: Shared) {
+    attach(&store, 1).await;
+    let lost = json!({"kind": "api", "over_network": true, "lost_input": ["token", "/headers/cookie"]});
+    for (n, origin) in [(1, lost), (2, json!({"kind": "api", "lost_input": 7})), (3, json!({"kind": "api"}))] {
+        let origin = serde_json::from_value(origin).ok();
+        enqueue(&store, vec![NewJob { origin, ..job(n, json!({"url": "https://shop.example/1"})) }]).await;
+        let leased = lease_one(&store, at(10)).await;
+        assert_eq!((leased.is_from_network(), leased.edited), (true, false));
+        let ending = Ending { at: at(10), duration: None, worker: None, chance: 0.0 };
+        let mut decision = decide(&Policy::default(), &leased, fatal(Reason::RejectedInput, "no"), ending);
+        decision.destination = Destination::bury(Gate::Never, None);
+        settle_as(&store, &leased, decision, at(10)).await;
+    }
+    let supplying =
+        |fields: &[&str]| Asked { supplied: fields.iter().map(|f| (*f).to_owned()).collect(), ..plan(all()) };
+    for fields in [&[][..], &["token"], &["url"]] {
+        assert_eq!(plan_of(&store, supplying(fields)).await.included, 0, "{fields:?}");
+    }
+    let whole = supplying(&["token", "headers"]);
+    let planned = plan_of(&store, whole.clone()).await;
+    assert_eq!((planned.included, planned.excluded.get(&Exclusion::GateNever)), (1, Some(&2)));
+    let Value::Object(edits) = json!({"token": "t", "headers": {}}) else { panic!("an object") };
+    assert_eq!(start_as(&store, 1, whole.clone(), at_once(), edits).await.included, 1);
+    advance(&store, 1, at(101)).await;
+    let leased = lease(&store, 1, at(102)).await.remove(0);
+    assert!(leased.edited && leased.is_from_network() && leased.input["token"] == "t");
+    let ending = Ending { at: at(103), duration: None, worker: None, chance: 0.0 };
+    let mut decision = decide(&Policy::default(), &leased, fatal(Reason::RejectedInput, "no"), ending);
+    decision.destination = Destination::bury(Gate::Never, None);
+    settle_as(&store, &leased, decision, at(103)).await;
+    assert_eq!(plan_of(&store, whole).await.included, 0, "it lacks nothing any more: it may not go for another reason");
+    assert_sound(&store).await;
 }
 
 /// By itself only what may go goes: gate `auto`, not too often, breaker closed; and one process has the turn.

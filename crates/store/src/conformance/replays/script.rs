@@ -17,6 +17,7 @@ pub(in crate::conformance) fn plan(selection: Selection) -> Asked {
         force: false,
         automatic: None,
         tried: None,
+        supplied: Vec::new(),
         now: at(100),
         host: "here".into(),
     }

@@ -6,7 +6,7 @@ use redrive_core::causes::Print;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{Failure, Reason};
 use redrive_core::ids::{JobId, PipelineName, ReplayId, TryId};
-use redrive_core::jobs::{Input, Lease, Tally};
+use redrive_core::jobs::{Input, Lease, Origin, Tally};
 use redrive_core::replays::{Exclusion, LetterFacts, StepChange, Withdrawn};
 use redrive_core::time::Timestamp;
 
@@ -23,6 +23,8 @@ pub struct SurveyLetters {
     pub automatic: bool,
     /// The try of which it matters whether it recovered letters.
     pub tried: Option<TryId>,
+    /// Whether it matters which fields of their inputs letters lack that may not be replayed.
+    pub lacking: bool,
     /// This machine: payloads that wait in the spool of another cannot be read here.
     pub host: String,
 }
@@ -131,6 +133,8 @@ pub struct PendingDead {
     pub crashes: u32,
     /// Whether it may have.
     pub suspect: bool,
+    /// Where it came from, if another system handed it over.
+    pub origin: Option<Origin>,
 }
 
 /// Sends letters.
@@ -167,6 +171,8 @@ pub struct SendLetter {
     pub goes_on: bool,
     /// Whether it runs alone.
     pub suspect: bool,
+    /// Where it came from, if that is no longer what it was.
+    pub origin: Option<Origin>,
 }
 
 /// Lets go of letters whose turn has not come.

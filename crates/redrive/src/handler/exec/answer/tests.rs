@@ -119,6 +119,8 @@ fn job() -> Job {
         notes: crate::handler::Notes::default(),
         evidence: crate::vault::Evidence::default(),
         progress: crate::handler::Progress::default(),
+        from_network: false,
+        edited: false,
         parent: None,
     }
 }

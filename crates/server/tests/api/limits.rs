@@ -1,0 +1,186 @@
+//! Limits: what is over one is refused, whoever sends it, and the store never sees it.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use redrive_server::{Options, Patience};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::running::Running;
+
+/// How long anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut packing = GzEncoder::new(Vec::new(), Compression::best());
+    packing.write_all(bytes).expect("packed");
+    packing.finish().expect("packed")
+}
+
+async fn send_packed(server: &Running, extra: &str, body: &[u8]) -> crate::running::Answer {
+    let head = format!(
+        "POST /api/v1/jobs HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-encoding: gzip{extra}",
+        server.address
+    );
+    server.send(&head, body).await
+}
+
+async fn jobs(server: &Running) -> usize {
+    server.get("/jobs?limit=1000").await.ok()["items"].as_array().map_or(0, Vec::len)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_packed_body_is_unpacked_no_further_than_a_body_may_be_long() {
+    let server = Running::start().await;
+    let body = json!({ "pipeline": "shop", "jobs": [{ "input": { "n": 1 } }] }).to_string();
+    assert_eq!(send_packed(&server, "", &packed(body.as_bytes())).await.status, 201);
+    let keyed = async || send_packed(&server, "\r\nidempotency-key: k", &packed(body.as_bytes())).await;
+    let (first, again) = (keyed().await, keyed().await);
+    assert_eq!((first.status, again.header("idempotency-replayed")), (201, Some("true")));
+    let before = jobs(&server).await;
+    // A bomb: a thousand times as long as what is sent.
+    let bomb = format!("{{\"pipeline\":\"shop\",\"jobs\":[{{\"input\":{{\"x\":\"{}\"}}}}]}}", "0".repeat(64 << 20));
+    assert_eq!(send_packed(&server, "", &packed(bomb.as_bytes())).await.refused(), (413, "too_large".to_owned()));
+    let twice = packed(&packed(body.as_bytes()));
+    for broken in [&b"{}"[..], &packed(body.as_bytes())[..20], &twice, b"\x1f\x8b"] {
+        assert_eq!(send_packed(&server, "", broken).await.refused(), (400, "invalid".to_owned()));
+    }
+    for other in ["br", "zstd", "deflate", "gzip, gzip"] {
+        let lines = [format!("content-encoding: {other}")];
+        let answer = server.ask_as(None, "POST /jobs", &[&lines[0]], Some(json!({}))).await;
+        assert_eq!(answer.refused(), (415, "encoding_unsupported".to_owned()), "{other}");
+    }
+    let upload = format!("PUT /payloads/{}", "a".repeat(64));
+    let answer = server.ask_as(None, &upload, &["content-encoding: gzip"], Some(json!({}))).await;
+    assert_eq!(answer.refused(), (415, "encoding_unsupported".to_owned()));
+    assert_eq!(jobs(&server).await, before, "the store saw nothing of it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn depth_number_and_length_have_an_end() {
+    let server = Running::start().await;
+    for depth in [130, 1_000, 500_000] {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let body = format!("{{\"pipeline\":\"shop\",\"jobs\":[{{\"input\":{{\"a\":{deep}}}}}]}}");
+        let head = format!("POST /api/v1/jobs HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json", server.address);
+        assert_eq!(server.send(&head, body.as_bytes()).await.refused(), (400, "invalid".to_owned()), "{depth}");
+    }
+    let jobs_of = |n: usize| vec![json!({ "input": {} }); n];
+    let many = json!({ "pipeline": "shop", "jobs": jobs_of(10_001) });
+    assert_eq!(server.post("/jobs", many).await.refused(), (413, "too_large".to_owned()));
+    let letters = vec![json!({ "pipeline": "shop", "input": {}, "message": "no" }); 10_001];
+    assert_eq!(server.post("/letters", json!(letters)).await.refused(), (413, "too_large".to_owned()));
+    let headers: String = (0..100).map(|n| format!("\r\nx-{n}: 1")).collect();
+    let head = |extra: &str| {
+        format!("GET /api/v1/jobs HTTP/1.1\r\nhost: {}{extra}\r\nconnection: close\r\n\r\n", server.address)
+    };
+    assert_eq!(server.send_raw(head(&headers).as_bytes()).await.status, 431);
+    for bytes in [40_000, 1_000_000] {
+        let long = format!("\r\nx-long: {}", "x".repeat(bytes));
+        assert_eq!(server.send_raw(head(&long).as_bytes()).await.status, 431, "{bytes}");
+        let address = format!(
+            "GET /api/v1/jobs?text={} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
+            "x".repeat(bytes)
+        );
+        let status = server.send_raw(address.as_bytes()).await.status;
+        assert!(status == 414 || status == 431, "{bytes}: {status}");
+    }
+    assert_eq!(jobs(&server).await, 0, "the store saw nothing of it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_token_has_so_many_requests_under_way_and_others_are_not_in_its_way() {
+    let options = || Options { in_flight_max: 4, ..Options::listening(([127, 0, 0, 1], 0).into()) };
+    let server = Running::with_options(options()).await;
+    let one = server.token("one", redrive_core::tokens::Role::Admin, &[]).await;
+    let other = server.token("other", redrive_core::tokens::Role::Worker, &[]).await;
+    let server = server.restart_with(options()).await;
+    let body = json!({ "pipelines": ["shop"], "wait": 30 }).to_string();
+    let head = format!(
+        "POST /api/v1/leases HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {one}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        server.address,
+        body.len()
+    );
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        held.push(stream);
+    }
+    let begun = Instant::now();
+    loop {
+        let answer = server.ask_as(Some(&one), "GET /jobs", &[], None).await;
+        if answer.status == 429 {
+            assert_eq!(answer.refused().1, "too_many_requests");
+            assert!(answer.header("retry-after").is_some());
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(25), "there is room without end");
+    }
+    assert_eq!(server.ask_as(Some(&other), "GET /jobs", &[], None).await.status, 200);
+    drop(held);
+    while server.ask_as(Some(&one), "GET /jobs", &[], None).await.status == 429 {
+        assert!(begun.elapsed() < PATIENCE, "the places were not given back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn impatient() -> Options {
+    let soon = Duration::from_millis(300);
+    let patience = Patience { head: soon, body: soon, more: soon, taken: soon };
+    Options { patience, ..Options::listening(([127, 0, 0, 1], 0).into()) }
+}
+
+/// What comes until the server hangs up.
+async fn until_end(stream: &mut TcpStream) -> String {
+    let mut heard = Vec::new();
+    let end = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut heard)).await;
+    let _ = end.expect("it hangs up in time");
+    String::from_utf8_lossy(&heard).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_too_slowly_is_not_waited_for() {
+    let server = Running::with_options(impatient()).await;
+    let mut head = TcpStream::connect(server.address).await.expect("connected");
+    head.write_all(b"GET /api/v1/jobs HT").await.expect("sent");
+    let _ = until_end(&mut head).await;
+    let start = |method: &str, path: &str| {
+        format!(
+            "{method} /api/v1{path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\
+             connection: close\r\n\r\n{{",
+            server.address
+        )
+    };
+    for (method, path) in [("POST", "/jobs".to_owned()), ("PUT", format!("/payloads/{}", "a".repeat(64)))] {
+        let mut body = TcpStream::connect(server.address).await.expect("connected");
+        body.write_all(start(method, &path).as_bytes()).await.expect("sent");
+        let told = until_end(&mut body).await;
+        assert!(told.starts_with("HTTP/1.1 408") && told.contains("too_slow"), "{method}: {told}");
+    }
+    let mut gone = TcpStream::connect(server.address).await.expect("connected");
+    gone.write_all(start("POST", "/jobs").as_bytes()).await.expect("sent");
+    drop(gone);
+    assert_eq!(jobs(&server).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_too_slowly_is_dropped() {
+    let server = Running::with_options(impatient()).await;
+    let text = "x".repeat(1 << 20);
+    for n in 0..12 {
+        server.enqueue("shop", [json!({ "n": n, "text": text })]).await;
+    }
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    let head = format!("GET /api/v1/jobs?limit=1000 HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    // The server has more to say than the buffers of both ends hold. It gives up, and what comes then is less than all.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let heard = until_end(&mut stream).await;
+    assert!(heard.len() < 12 << 20, "{} bytes came", heard.len());
+}
