@@ -2,6 +2,7 @@
 
 mod access;
 mod breakers;
+mod browsing;
 mod causes;
 mod document;
 mod events;
@@ -10,8 +11,10 @@ mod guard;
 mod jobs;
 mod leases;
 mod letters;
+mod login;
 mod metrics;
 mod once;
+mod pages;
 mod payloads;
 mod pipelines;
 mod reading;

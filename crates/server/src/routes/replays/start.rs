@@ -7,6 +7,7 @@ use redrive::Pipeline;
 use redrive::config::units;
 use redrive::contract::ReplayView;
 use redrive::replays::{NewReplay, ReplayRef, describe, pins, wish};
+use redrive_core::ids::ReplayId;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Pacing, ReplayMode, ReplayPlan, Wish};
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,13 @@ pub struct Started {
     replay: Option<ReplayView>,
     /// What is sent, what not and why.
     plan: ReplayPlan,
+}
+
+impl Started {
+    /// The replay, if there is one.
+    pub fn id(&self) -> Option<ReplayId> {
+        self.replay.as_ref().map(|replay| replay.id)
+    }
 }
 
 pub async fn plan(
