@@ -39,12 +39,17 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let body = html! {
         div.head { h1 { "Activity" } }
         form.filters action="/activity" {
-            label.vh for="actor" { "Who" } input #actor type="text" name="actor" placeholder="Who" value=[query.one("actor")];
-            label.vh for="verb" { "What" } input #verb type="text" name="verb" placeholder="What: discard, replay…" value=[verb];
+            label.vh for="actor" { "Who" }
+            input #actor type="text" name="actor" placeholder="Who" value=[query.one("actor")];
+            label.vh for="verb" { "What" }
+            input #verb type="text" name="verb" placeholder="What: discard, replay…" value=[verb];
             button { "Filter" } a.button href="/activity" { "All" }
         }
         @if page.items.is_empty() { p.empty { "Nobody did anything like that." } }
-        @else { (table(&page.items, now)) (further(&without_cursor(&visitor.here), page.next.as_deref())) (command("redrive activity")) }
+        @else {
+            (table(&page.items, now)) (further(&without_cursor(&visitor.here), page.next.as_deref()))
+            (command("redrive activity"))
+        }
     };
     shell::show(&app, &visitor, Page { place: Place::Activity, title: "Activity", pipeline: pipeline.as_ref(), body })
         .await
@@ -53,12 +58,24 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
 fn table(entries: &[ActivityView], now: Timestamp) -> Markup {
     html! {
         table.activity role="table" {
-            thead role="rowgroup" { tr role="row" { th role="columnheader" scope="col" { "When" } th role="columnheader" scope="col" { "Who" } th role="columnheader" scope="col" { "Via" } th role="columnheader" scope="col" { "What" } th role="columnheader" scope="col" { "Numbers and why" } } }
+            thead role="rowgroup" {
+                tr role="row" {
+                    th role="columnheader" scope="col" { "When" }
+                    th role="columnheader" scope="col" { "Who" }
+                    th role="columnheader" scope="col" { "Via" }
+                    th role="columnheader" scope="col" { "What" }
+                    th role="columnheader" scope="col" { "Numbers and why" }
+                }
+            }
             tbody role="rowgroup" #activity data-rows="" {
                 @for (at, entry) in entries.iter().enumerate() {
                     tr role="row" id={ "activity-" (entry.at.as_millis()) "-" (at) } {
                         td.nowrap role="cell" { (instant(entry.at, now)) }
-                        td role="cell" { a href={ "/activity?" (form_urlencoded::Serializer::new(String::new()).append_pair("actor", &entry.by.name).finish()) } { (name(&entry.by.name)) } }
+                        td role="cell" {
+                            a href={ "/activity?" (form_urlencoded::Serializer::new(String::new()).append_pair("actor", &entry.by.name).finish()) } {
+                                (name(&entry.by.name))
+                            }
+                        }
                         td.muted role="cell" { (entry.by.via.as_str()) }
                         th role="rowheader" scope="row" { (entry.verb) " " (object(&entry.object)) }
                         td.muted role="cell" { span.cut { (text(&detail(&entry.detail))) } }

@@ -57,7 +57,14 @@ async fn list(app: &App, visitor: &Visitor) -> Result<AlertList, Problem> {
 fn table(alerts: &[&AlertView], now: Timestamp) -> Markup {
     html! {
         table.alerts.two role="table" {
-            thead role="rowgroup" { tr role="row" { th role="columnheader" scope="col" { "State" } th role="columnheader" scope="col" { "What" } th role="columnheader" scope="col" { "Since" } th role="columnheader" scope="col" { "Told" } } }
+            thead role="rowgroup" {
+                tr role="row" {
+                    th role="columnheader" scope="col" { "State" }
+                    th role="columnheader" scope="col" { "What" }
+                    th role="columnheader" scope="col" { "Since" }
+                    th role="columnheader" scope="col" { "Told" }
+                }
+            }
             tbody role="rowgroup" #alerts data-rows="" { @for view in alerts { (row(view, now)) } }
         }
     }
@@ -67,9 +74,18 @@ fn row(view: &AlertView, now: Timestamp) -> Markup {
     let alert = &view.alert;
     html! {
         tr role="row" id={ "alert-" (alert.since.as_millis()) "-" (alert.condition) } {
-            td role="cell" { @if alert.is_firing() { (state("firing", Glyph::Triangle, Tone::Bad)) } @else { (state("over", Glyph::Check, Tone::Good)) } }
+            td role="cell" {
+                @if alert.is_firing() {
+                    (state("firing", Glyph::Triangle, Tone::Bad))
+                } @else {
+                    (state("over", Glyph::Check, Tone::Good))
+                }
+            }
             th role="rowheader" scope="row" {
-                span.name { @if let Some(name) = &alert.pipeline { a href={ "/pipelines/" (name) } { (name) } ": " } (alert.condition) }
+                span.name {
+                    @if let Some(name) = &alert.pipeline { a href={ "/pipelines/" (name) } { (name) } ": " }
+                    (alert.condition)
+                }
                 span.fact { (text(&alert.finding.summary)) }
                 @if let Some(why) = &alert.why_over { span.fact { "Over: " (text(why)) } }
                 (about(alert))
@@ -78,7 +94,11 @@ fn row(view: &AlertView, now: Timestamp) -> Markup {
             td role="cell" {
                 @if view.posted.is_empty() { span.muted { "nobody" } }
                 @for (at, sink) in view.posted.keys().enumerate() { @if at > 0 { ", " } (name(sink)) }
-                span.fact { (alert.tellings) @if alert.tellings == 1 { " time" } @else { " times" } "; again when it has doubled" }
+                span.fact {
+                    (alert.tellings)
+                    @if alert.tellings == 1 { " time" } @else { " times" }
+                    "; again when it has doubled"
+                }
             }
         }
     }
@@ -100,22 +120,44 @@ fn sinks(visitor: &Visitor, listed: &AlertList, now: Timestamp) -> Markup {
     html! {
         section aria-labelledby="sinks" {
             (section_head("sinks", "Who is told", ""))
-            @if listed.sinks.is_empty() { p.empty { "Nobody is told of alerts: " code { "[alerts]" } " in redrive.toml names sinks." } }
+            @if listed.sinks.is_empty() {
+                p.empty { "Nobody is told of alerts: " code { "[alerts]" } " in redrive.toml names sinks." }
+            }
             @else {
                 table role="table" {
-                    thead role="rowgroup" { tr role="row" { th role="columnheader" scope="col" { "Sink" } th role="columnheader" scope="col" { "Kind" } th role="columnheader" scope="col" { "Last told" } th.num role="columnheader" scope="col" { "Waiting" } th role="columnheader" scope="col" { "Trouble" } }}
+                    thead role="rowgroup" {
+                        tr role="row" {
+                            th role="columnheader" scope="col" { "Sink" }
+                            th role="columnheader" scope="col" { "Kind" }
+                            th role="columnheader" scope="col" { "Last told" }
+                            th.num role="columnheader" scope="col" { "Waiting" }
+                            th role="columnheader" scope="col" { "Trouble" }
+                        }
+                    }
                     tbody role="rowgroup" {
                         @for sink in &listed.sinks {
                             tr role="row" {
-                                th role="rowheader" scope="row" { (name(&sink.view.name)) } td role="cell" { (sink.kind.unwrap_or("not in this file")) }
-                                td role="cell" { @match sink.view.told_at { Some(at) => (instant(at, now)), None => { span.muted { "never" } } } }
+                                th role="rowheader" scope="row" { (name(&sink.view.name)) }
+                                td role="cell" { (sink.kind.unwrap_or("not in this file")) }
+                                td role="cell" {
+                                    @match sink.view.told_at {
+                                        Some(at) => (instant(at, now)), None => { span.muted { "never" } }
+                                    }
+                                }
                                 td.num role="cell" { (sink.view.waiting) }
-                                td role="cell" { @match sink.trouble() { Some(why) => { span.bad-text { (text(why)) } } None => { span.muted { "none" } } } }
+                                td role="cell" {
+                                    @match sink.trouble() {
+                                        Some(why) => { span.bad-text { (text(why)) } }
+                                        None => { span.muted { "none" } }
+                                    }
+                                }
                             }
                         }
                     }
                 }
-                div.actions { (button(visitor, &Button { action: "/alerts/test", label: "Send test", role: Role::Operator, fields: &[], class: "", key: None })) }
+                div.actions {
+                    (button(visitor, &Button { action: "/alerts/test", label: "Send test", role: Role::Operator, fields: &[], class: "", key: None }))
+                }
             }
         }
     }
@@ -128,7 +170,15 @@ pub async fn test(State(app): State<App>, visitor: Visitor, _: Fields) -> Result
     let body = html! {
         div.head { h1 { "Test of sinks" } }
         ul.log { @for Tested { sink, kind, error } in &told {
-            li { span { (name(sink)) } span { (kind) ": " @match error { Some(error) => { span.bad-text { (text(error)) } } None => { span.good-text { "told" } } } } }
+            li {
+                span { (name(sink)) }
+                span {
+                    (kind) ": "
+                    @match error {
+                        Some(error) => { span.bad-text { (text(error)) } } None => { span.good-text { "told" } }
+                    }
+                }
+            }
         } }
         p.actions { a.button href="/alerts" { "Alerts" } }
     };

@@ -51,8 +51,14 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
         false => (format!("Close the breaker of {target}?"), format!("Let {tasks} go")),
     };
     let effect = html! {
-        @if is_hold { "Tasks of " (target) " in " (pipeline) " wait from now on, whatever the target does; " (tasks) " wait by now. They lose no attempts." }
-        @else { (tasks) " of " (pipeline) " go on at once, as fast as its limits allow; if the target still fails, its breaker opens again." }
+        @if is_hold {
+            "Tasks of " (target) " in " (pipeline) " wait from now on, whatever the target does; " (tasks)
+            " wait by now. They lose no attempts."
+        }
+        @else {
+            (tasks) " of " (pipeline)
+            " go on at once, as fast as its limits allow; if the target still fails, its breaker opens again."
+        }
     };
     let fields = html! {
         input type="hidden" name="verb" value=(if is_hold { "hold" } else { "close" });

@@ -5,7 +5,7 @@ mod change;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{CauseDetail, CauseHour, CauseView, CountEvents, EventCount, ListDead, Span};
+use redrive::contract::{AlikeCause, CauseDetail, CauseHour, CauseView, CountEvents, EventCount, ListDead, Span};
 use redrive_core::causes::{CauseId, CauseState};
 use redrive_core::counts::Event;
 use redrive_core::dead::DeadLetter;
@@ -73,16 +73,34 @@ fn head(visitor: &Visitor, detail: &CauseDetail, saved: u64, now: Timestamp) -> 
                 li { (facts(cause)) }
                 li { @match &cause.owner { Some(owner) => { "owner " (name(owner)) } None => { "no owner" } } }
                 @if let (CauseState::Muted, Some(mute)) = (cause.state, &detail.mute) {
-                    li { "muted" @if let Some(until) = mute.until { " until " (instant(until, now)) } @if let Some(rate) = mute.per_hour { " until " (rate) " die in an hour" } }
+                    li {
+                        "muted"
+                        @if let Some(until) = mute.until { " until " (instant(until, now)) }
+                        @if let Some(rate) = mute.per_hour { " until " (rate) " die in an hour" }
+                    }
                 }
             }
             (said(visitor, cause))
         }
         dl.figures #figures {
             div { dt { "Dead" } dd { (count(cause.dead as i64)) } }
-            div { dt { "Replayable from saved" } dd { (count(saved as i64)) " " small { "of " (count(cause.dead as i64)) } } }
-            div { dt { "Died of it in all" } dd { (count(came_to_their_end as i64)) " " small { (count(cause.recovered as i64)) " recovered, " (count(cause.discarded as i64)) " discarded" } } }
-            div { dt { "First, last death" } dd { (instant(cause.first_seen, now)) " " small { "to " (instant(cause.last_seen, now)) } } }
+            div {
+                dt { "Replayable from saved" }
+                dd { (count(saved as i64)) " " small { "of " (count(cause.dead as i64)) } }
+            }
+            div {
+                dt { "Died of it in all" }
+                dd {
+                    (count(came_to_their_end as i64)) " "
+                    small {
+                        (count(cause.recovered as i64)) " recovered, " (count(cause.discarded as i64)) " discarded"
+                    }
+                }
+            }
+            div {
+                dt { "First, last death" }
+                dd { (instant(cause.first_seen, now)) " " small { "to " (instant(cause.last_seen, now)) } }
+            }
         }
         (actions(visitor, cause))
     }
@@ -96,12 +114,14 @@ fn actions(visitor: &Visitor, cause: &CauseView) -> Markup {
     let me = visitor.caller.name();
     let is_mine = cause.owner.as_deref() == Some(me);
     html! {
-        div.actions.page-actions {
+        div.actions.page-actions.under {
             @if cause.dead > 0 {
                 (link(visitor, Role::Operator, &format!("/replays/new?cause={id}"), &format!("Replay {}…", count(cause.dead as i64)), "primary", Some("r")))
             }
             @if is_mine { (form("Give back", &[("verb", "assign")], None)) }
-            @else { (form("Assign me", &[("verb", "assign"), ("owner", me), ("was", cause.owner.as_deref().unwrap_or(""))], Some("a"))) }
+            @else {
+                (form("Assign me", &[("verb", "assign"), ("owner", me), ("was", cause.owner.as_deref().unwrap_or(""))], Some("a")))
+            }
             @match cause.state {
                 CauseState::Muted => (form("Unmute", &[("verb", "unmute")], Some("m"))),
                 _ => (link(visitor, Role::Operator, &format!("{action}?verb=mute"), "Mute…", "in-more", Some("m"))),
@@ -143,7 +163,10 @@ fn said(visitor: &Visitor, cause: &CauseView) -> Markup {
     html! {
         div.said role="status" {
             (what)
-            @if !undo.is_empty() { " " (button(visitor, &Button { action: &action, label: "Undo", role: Role::Operator, fields: undo, class: "small plainly", key: None })) }
+            @if !undo.is_empty() {
+                " "
+                (button(visitor, &Button { action: &action, label: "Undo", role: Role::Operator, fields: undo, class: "small plainly", key: None }))
+            }
         }
     }
 }
@@ -168,14 +191,28 @@ fn broke(newest: Option<&DeadLetter>) -> Markup {
 pub fn misses(failure: &redrive_core::failures::Failure) -> Markup {
     html! {
         table.misses role="table" {
-            thead role="rowgroup" { tr role="row" { th role="columnheader" scope="col" { "Field" } th role="columnheader" scope="col" { "Rule" } th role="columnheader" scope="col" { "What is amiss" } th role="columnheader" scope="col" { "Found instead" } } }
+            thead role="rowgroup" {
+                tr role="row" {
+                    th role="columnheader" scope="col" { "Field" }
+                    th role="columnheader" scope="col" { "Rule" }
+                    th role="columnheader" scope="col" { "What is amiss" }
+                    th role="columnheader" scope="col" { "Found instead" }
+                }
+            }
             tbody role="rowgroup" {
                 @for miss in &failure.misses {
                     tr.miss role="row" {
                         th role="rowheader" scope="row" { (name(&miss.field)) }
                         td role="cell" { code { (name(&miss.rule)) } }
-                        td role="cell" { (name(&miss.code)) @if let Some(why) = &miss.why { span.fact { (text(why)) } } }
-                        td role="cell" { @match &miss.found { Some(found) => { code { (text(found)) } } None => { span.muted { "nothing" } } } }
+                        td role="cell" {
+                            (name(&miss.code))
+                            @if let Some(why) = &miss.why { span.fact { (text(why)) } }
+                        }
+                        td role="cell" {
+                            @match &miss.found {
+                                Some(found) => { code { (text(found)) } } None => { span.muted { "nothing" } }
+                            }
+                        }
                     }
                 }
             }
@@ -207,13 +244,27 @@ fn when(cause: &CauseView, hours: &[CauseHour], counts: &[EventCount], now: Time
     html! {
         section aria-labelledby="when" {
             (section_head("when", "When", &format!("Tasks of {} per hour, 7 days; {} died of this cause", cause.pipeline, count(total))))
-            figure #when-chart { (timeline("Tasks that died of this cause, of another, and that were done, per hour", &series, &columns)) }
+            figure #when-chart {
+                (timeline("Tasks that died of this cause, of another, and that were done, per hour", &series, &columns))
+            }
             details.as-table {
                 summary { "As a table" }
                 table role="table" {
-                    thead role="rowgroup" { tr role="row" { th role="columnheader" scope="col" { "Hour (UTC)" } th.num role="columnheader" scope="col" { "Died of this cause" } th.num role="columnheader" scope="col" { "Died of another" } th.num role="columnheader" scope="col" { "Done" } } }
+                    thead role="rowgroup" {
+                        tr role="row" {
+                            th role="columnheader" scope="col" { "Hour (UTC)" }
+                            th.num role="columnheader" scope="col" { "Died of this cause" }
+                            th.num role="columnheader" scope="col" { "Died of another" }
+                            th.num role="columnheader" scope="col" { "Done" }
+                        }
+                    }
                     tbody role="rowgroup" {
-                        @for column in busy { tr role="row" { th role="rowheader" scope="row" { (column.title) } @for value in &column.values { td.num role="cell" { (count(*value)) } } } }
+                        @for column in busy {
+                            tr role="row" {
+                                th role="rowheader" scope="row" { (column.title) }
+                                @for value in &column.values { td.num role="cell" { (count(*value)) } }
+                            }
+                        }
                     }
                 }
             }
@@ -250,8 +301,14 @@ fn why_one_group(visitor: &Visitor, detail: &CauseDetail) -> Markup {
                 h3 { "Similar causes" }
                 ul.log {
                     @for other in &detail.alike {
-                        li { code { (other.id) } span { a href={ "/causes/" (other.id) } { (text(&other.title)) } " "
-                            (button(visitor, &Button { action: &format!("/causes/{}/change", other.id), label: "Merge into this", role: Role::Operator, fields: &[("verb", "merge"), ("into", detail.cause.id.as_str())], class: "small plainly", key: None })) } }
+                        li {
+                            code { (other.id) }
+                            span {
+                                a href={ "/causes/" (other.id) } { (text(&other.title)) }
+                                " "
+                                (link(visitor, Role::Operator, &merging(other, detail), "Merge into this…", "small plainly", None))
+                            }
+                        }
                     }
                 }
             }
@@ -260,14 +317,27 @@ fn why_one_group(visitor: &Visitor, detail: &CauseDetail) -> Markup {
     }
 }
 
+/// Where it is asked whether a cause that looks alike becomes part of this one.
+fn merging(other: &AlikeCause, detail: &CauseDetail) -> String {
+    format!("/causes/{}/change?verb=merge&into={}", other.id, detail.cause.id)
+}
+
 fn notes(visitor: &Visitor, detail: &CauseDetail, now: Timestamp) -> Markup {
     html! {
         section aria-labelledby="notes" {
-            div.section-head { h2 id="notes" { "Notes and history" } span.end { (link(visitor, Role::Operator, &format!("/causes/{}/change?verb=note", detail.cause.id), "Add a note", "plainly small", None)) } }
+            div.section-head {
+                h2 id="notes" { "Notes and history" }
+                span.end {
+                    (link(visitor, Role::Operator, &format!("/causes/{}/change?verb=note", detail.cause.id), "Add a note", "plainly small", None))
+                }
+            }
             @if detail.notes.is_empty() { p.empty { "Nobody said anything yet." } }
             ul.log {
                 @for note in detail.notes.iter().rev() {
-                    li { (instant(note.at, now)) span { (text(&note.text)) " " span.muted { (name(&note.by.name)) " " (ago(note.at, now)) } } }
+                    li {
+                        (instant(note.at, now))
+                        span { (text(&note.text)) " " span.muted { (name(&note.by.name)) " " (ago(note.at, now)) } }
+                    }
                 }
             }
         }

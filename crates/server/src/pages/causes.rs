@@ -116,7 +116,11 @@ fn body(visitor: &Visitor, tab: Tab, causes: &[CauseView], more: bool, now: Time
                 (bulk(visitor))
                 (table(causes, now))
             }
-            @if more { p.table-foot { span { "The " (causes.len()) " with the most dead letters; choose a pipeline to see others" } } }
+            @if more {
+                p.table-foot {
+                    span { "The " (causes.len()) " with the most dead letters; choose a pipeline to see others" }
+                }
+            }
         }
     }
 }
@@ -147,9 +151,10 @@ fn bulk(visitor: &Visitor) -> Markup {
             b data-count="" { "Tick causes, then:" }
             span.actions {
                 @for (verb, label, key) in [("assign", "Assign me", "a"), ("mute", "Mute 24 h", "m"), ("resolve", "Resolve", "e")] {
-                    button.small name="verb" value=(verb) disabled[lacks.is_some()] title=[lacks.as_deref()] data-key=(key) { (label) }
+                    button.small name="verb" value=(verb) disabled[lacks.is_some()] title=[lacks.as_deref()] data-key=(key) {
+                        (label)
+                    }
                 }
-                button.small name="verb" value="merge" disabled[lacks.is_some()] title=[lacks.as_deref()] { "Merge…" }
             }
         }
     }
@@ -159,9 +164,14 @@ fn table(causes: &[CauseView], now: Timestamp) -> Markup {
     html! {
         table.causes.two role="table" {
             thead role="rowgroup" { tr role="row" {
-                th.pick role="columnheader" scope="col" { span.vh { "Choose" } } th role="columnheader" scope="col" { "State" } th role="columnheader" scope="col" { "Cause" }
-                th role="columnheader" scope="col" { "Died, 24 h, peak" } th.num role="columnheader" scope="col" { "Dead" }
-                th.num role="columnheader" scope="col" { "Recovered" } th role="columnheader" scope="col" { "Last" } th role="columnheader" scope="col" { "Owner" }
+                th.pick role="columnheader" scope="col" { span.vh { "Choose" } }
+                th role="columnheader" scope="col" { "State" }
+                th role="columnheader" scope="col" { "Cause" }
+                th role="columnheader" scope="col" { "Died, 24 h, peak" }
+                th.num role="columnheader" scope="col" { "Dead" }
+                th.num role="columnheader" scope="col" { "Recovered" }
+                th role="columnheader" scope="col" { "Last" }
+                th role="columnheader" scope="col" { "Owner" }
             } }
             tbody role="rowgroup" #causes data-rows="" { @for cause in causes { (row(cause, now)) } }
         }
@@ -171,7 +181,9 @@ fn table(causes: &[CauseView], now: Timestamp) -> Markup {
 fn row(cause: &CauseView, now: Timestamp) -> Markup {
     html! {
         tr role="row" id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
-            td.pick role="cell" { label { input type="checkbox" name="id" value=(cause.id) aria-label={ "Choose cause " (cause.id) }; } }
+            td.pick role="cell" {
+                label { input type="checkbox" name="id" value=(cause.id) aria-label={ "Choose cause " (cause.id) }; }
+            }
             td.c-state role="cell" { (cause_state(cause.state)) }
             th.c-what role="rowheader" scope="row" {
                 a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
@@ -181,7 +193,9 @@ fn row(cause: &CauseView, now: Timestamp) -> Markup {
             td.num.c-dead role="cell" { b { (number(cause.dead as i64)) } }
             td.num.c-saved role="cell" { (number(cause.recovered as i64)) }
             td.c-when.muted role="cell" { (ago(cause.last_seen, now)) }
-            td.c-owner role="cell" { @match &cause.owner { Some(owner) => { (name(owner)) } None => { span.muted { "nobody" } } } }
+            td.c-owner role="cell" {
+                @match &cause.owner { Some(owner) => { (name(owner)) } None => { span.muted { "nobody" } } }
+            }
         }
     }
 }
@@ -191,7 +205,10 @@ pub fn facts(cause: &CauseView) -> Markup {
     html! {
         (cause.pipeline) " · " (cause.reason)
         @if let Some(status) = cause.http_status { ", " (status) }
-        @if let Some(target) = cause.targets.first() { " · " (name(target)) @if cause.targets_count > 1 { " and " (count(cause.targets_count as i64 - 1)) " more" } }
+        @if let Some(target) = cause.targets.first() {
+            " · " (name(target))
+            @if cause.targets_count > 1 { " and " (count(cause.targets_count as i64 - 1)) " more" }
+        }
         " · since " (super::parts::clock(cause.first_seen))
     }
 }
@@ -206,7 +223,6 @@ pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) ->
         let verb = fields.one("verb").unwrap_or_default();
         let owner = visitor.caller.name();
         match verb {
-            "merge" => merge(&app, &visitor, &ids).await?,
             "assign" | "mute" | "resolve" => {
                 for id in &ids {
                     let said = match verb {
@@ -217,25 +233,13 @@ pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) ->
                     one(&app, &visitor, id, said).await?;
                 }
             }
-            _ => return Err(ApiError::invalid("verb", "expected assign, mute, resolve or merge").into()),
+            _ => return Err(ApiError::invalid("verb", "expected assign, mute or resolve").into()),
         }
         let about = number_of(ids.len(), "cause", "causes");
         let back = own_path(fields.one("back").unwrap_or("/causes"));
         Ok(Done::At(with_said(back, &[("said", verb), ("about", &about)])))
     })
     .await
-}
-
-/// All that are ticked become part of the first.
-async fn merge(app: &App, visitor: &Visitor, ids: &[CauseId]) -> Result<(), Problem> {
-    let [into, others @ ..] = ids else { return Ok(()) };
-    if others.is_empty() {
-        return Err(ApiError::senseless("tick two causes or more to merge them").into());
-    }
-    for id in others {
-        one(app, visitor, id, json!({ "verb": "merge", "into": into })).await?;
-    }
-    Ok(())
 }
 
 /// Changes one cause, as the API would.

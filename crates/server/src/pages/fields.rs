@@ -74,7 +74,8 @@ where
 {
     let key = fields.one("key").filter(|key| key.len() <= KEY_BYTES_MAX);
     let Some(key) = key else { return Err(ApiError::senseless("this form has no key: load its page again").into()) };
-    let (who, key) = (visitor.caller.name(), format!("form {key}"));
+    let path = visitor.here.split('?').next().unwrap_or_default();
+    let (who, key) = (visitor.caller.name(), format!("form {path} {key}"));
     let _turn = app.alone(who, &key).await;
     if let Some(kept) = app.redrive().find_answer(who, &key).await? {
         return Ok(Redirect::to(&String::from_utf8_lossy(&kept.body)).into_response());

@@ -19,7 +19,7 @@ use super::fields::{Done, Fields, carried, once};
 use super::letters::number_of;
 use super::parts::{Button, Glyph, button, command, instant, length, link, name, section_head, state, text};
 use super::problem::Problem;
-use super::shell::{self, Page, Place};
+use super::shell::{self, Page, Place, number_of as number_of_things};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::{Body, Named};
@@ -46,7 +46,10 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(named): Named<
         section aria-labelledby="happened" {
             (section_head("happened", "What happened", ""))
             @let last = letter.failures.iter().flatten().last();
-            @match last { Some(failure) if !failure.misses.is_empty() => (misses(failure)), _ => pre.code { (harmless(&letter.message)) } }
+            @match last {
+                Some(failure) if !failure.misses.is_empty() => (misses(failure)),
+                _ => pre.code { (harmless(&letter.message)) }
+            }
         }
         (attempts(&letter, now))
         div.halves { (input(&visitor, &letter)) (response) }
@@ -67,7 +70,9 @@ async fn elsewhere(app: &App, visitor: &Visitor, id: redrive_core::ids::JobId) -
         div.head { h1 { "This task is " (detail.job.state.said()) ", not dead" } }
         p.headline #where {
             (detail.job.pipeline) ", " (detail.job.attempts) " attempts, " (detail.job.replays) " replays."
-            @if let Some(discard) = &detail.discard { " Discarded by " (name(&discard.actor)) ": " (text(&discard.why)) "." }
+            @if let Some(discard) = &detail.discard {
+                " Discarded by " (name(&discard.actor)) ": " (text(&discard.why)) "."
+            }
         }
     };
     shell::show(app, visitor, Page { place: Place::Letters, title: "Task", pipeline: Some(&detail.job.pipeline), body })
@@ -88,9 +93,10 @@ fn head(visitor: &Visitor, letter: &DeadLetter, now: Timestamp) -> Markup {
         div.head {
             h1 { (state("dead", Glyph::Cross, Tone::Bad)) (number_of(letter)) " " (text(&letter.message)) }
             ul.facts {
-                li { (letter.pipeline) } li { (letter.reason) @if let Some(status) = letter.http_status { ", " (status) } }
+                li { (letter.pipeline) }
+                li { (letter.reason) @if let Some(status) = letter.http_status { ", " (status) } }
                 @if let Some(target) = &letter.target { li { (name(target)) } }
-                li { (letter.attempts) " attempts" } @if letter.replays > 0 { li { (letter.replays) " replays" } }
+                li { (number_of_things(letter.attempts as usize, "attempt", "attempts")) } @if letter.replays > 0 { li { (letter.replays) " replays" } }
                 li { "died " (instant(letter.died_at, now)) } li { "gate " (letter.gate) }
                 @if let Some(verdict) = &letter.verdict { li { (text(verdict)) } }
             }
@@ -119,21 +125,45 @@ fn attempts(letter: &DeadLetter, now: Timestamp) -> Markup {
             @else {
                 table.attempts role="table" {
                     thead role="rowgroup" { tr role="row" {
-                        th role="columnheader" scope="col" { "#" } th role="columnheader" scope="col" { "Ended" } th role="columnheader" scope="col" { "Waited" } th role="columnheader" scope="col" { "Took" }
-                        th role="columnheader" scope="col" { "Status" } th role="columnheader" scope="col" { "Stage" } th role="columnheader" scope="col" { "Proxy" } th role="columnheader" scope="col" { "Saved" } th role="columnheader" scope="col" { "What" }
+                        th role="columnheader" scope="col" { "#" }
+                        th role="columnheader" scope="col" { "Ended" }
+                        th role="columnheader" scope="col" { "Waited" }
+                        th role="columnheader" scope="col" { "Took" }
+                        th role="columnheader" scope="col" { "Status" }
+                        th role="columnheader" scope="col" { "Stage" }
+                        th role="columnheader" scope="col" { "Proxy" }
+                        th role="columnheader" scope="col" { "Saved" }
+                        th role="columnheader" scope="col" { "What" }
                     } }
                     tbody role="rowgroup" {
                         @for (failure, waited) in rows.iter().rev() {
                             tr role="row" {
                                 th role="rowheader" scope="row" { (failure.attempt) }
-                                td.nowrap role="cell" { (instant(failure.at, now)) @if failure.replay > 0 { span.fact { "replay " (failure.replay) } } }
-                                td.nowrap role="cell" { (waited) }
-                                td.nowrap role="cell" { @match failure.duration_ms { Some(ms) => { (ms) " ms" } None => { span.muted { "not known" } } } }
-                                td role="cell" { @match failure.http_status { Some(status) => { (status) } None => { span.muted { "none" } } } }
+                                td.nowrap role="cell" {
+                                    (instant(failure.at, now))
+                                    @if failure.replay > 0 { span.fact { "replay " (failure.replay) } }
+                                }
+                                td.nowrap role="cell" data-l="waited" { (waited) }
+                                td.nowrap role="cell" {
+                                    @match failure.duration_ms {
+                                        Some(ms) => { (ms) " ms" } None => { span.muted { "not known" } }
+                                    }
+                                }
+                                td role="cell" {
+                                    @match failure.http_status {
+                                        Some(status) => { (status) } None => { span.muted { "none" } }
+                                    }
+                                }
                                 td role="cell" { (name(failure.stage.as_deref().unwrap_or("none"))) }
                                 td role="cell" { (name(failure.proxy.as_deref().unwrap_or("none"))) }
-                                td role="cell" { @if failure.kept_payload().is_some() { "yes" } @else { span.muted { "no" } } }
-                                td.l-what role="cell" { span.cut title=(failure.message) { (failure.reason) ": " (text(&failure.message)) } }
+                                td role="cell" {
+                                    @if failure.kept_payload().is_some() { "yes" } @else { span.muted { "no" } }
+                                }
+                                td.a-out role="cell" {
+                                    span.cut title=(failure.message) {
+                                        (failure.reason) ": " (text(&failure.message))
+                                    }
+                                }
                             }
                         }
                     }
@@ -150,7 +180,10 @@ fn input(visitor: &Visitor, letter: &DeadLetter) -> Markup {
         section aria-labelledby="edit" {
             (section_head("edit", "Input", "edit, then retry: the same task, its original kept"))
             @if let Some(original) = &letter.original {
-                details { summary { "As it was accepted" } pre.code { (serde_json::to_string_pretty(original).unwrap_or_default()) } }
+                details {
+                    summary { "As it was accepted" }
+                    pre.code { (serde_json::to_string_pretty(original).unwrap_or_default()) }
+                }
             }
             form method="post" action={ "/letters/" (letter.id) "/retry" } {
                 (carried(visitor))
@@ -188,11 +221,16 @@ async fn body_of(app: &App, payload: &Payload) -> Markup {
             li { code { (&payload.hash.to_string()[..12]) } }
         }
         @if !payload.response.headers.is_empty() {
-            details { summary { "Headers" } dl.keys { @for (key, value) in &payload.response.headers { dt { (name(key)) } dd { (text(value)) } } } }
+            details {
+                summary { "Headers" }
+                dl.keys { @for (key, value) in &payload.response.headers { dt { (name(key)) } dd { (text(value)) } } }
+            }
         }
         @match body {
             Ok(bytes) => {
-                pre.code.tall tabindex="0" { (harmless(&String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]))) }
+                pre.code.tall tabindex="0" {
+                    (harmless(&String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)])))
+                }
                 @if bytes.len() > SHOWN_BYTES { p.fact { "The first " (SHOWN_BYTES) " of " (bytes.len()) " bytes." } }
             }
             Err(why) => { p.headline.warn { "The page cannot be shown: " (why) "." } }
@@ -206,7 +244,10 @@ fn traces(letter: &DeadLetter) -> Markup {
         @if let Some(failure) = last {
             @for (title, trace) in [("Stack", &failure.stack), ("Standard error", &failure.stderr)] {
                 @if let Some(trace) = trace {
-                    section { (section_head(&title.to_lowercase().replace(' ', "-"), title, "of the newest attempt")) pre.code.tall tabindex="0" { (harmless(trace)) } }
+                    section {
+                        (section_head(&title.to_lowercase().replace(' ', "-"), title, "of the newest attempt"))
+                        pre.code.tall tabindex="0" { (harmless(trace)) }
+                    }
                 }
             }
         }
@@ -218,7 +259,10 @@ fn copies(letter: &DeadLetter) -> Markup {
     html! {
         section aria-labelledby="elsewhere" {
             (section_head("elsewhere", "For other tools", ""))
-            p.fact { code { "redrive dead show " (number) " --curl" } ", " code { "--har" } " and " code { "--json" } " print it for them." }
+            p.fact {
+                code { "redrive dead show " (number) " --curl" } ", " code { "--har" } " and " code { "--json" }
+                " print it for them."
+            }
         }
     }
 }

@@ -78,7 +78,10 @@ fn filters(visitor: &Visitor, filter: &LetterFilter, shown: usize, more: bool) -
             form action="/letters" {
                 div.row-of {
                     @for (id, label) in [("pipeline", "Pipeline"), ("reason", "Reason"), ("code", "Code"), ("target", "Target"), ("proxy", "Proxy"), ("gate", "Gate"), ("since", "Since: 2h, a day or a time"), ("until", "Until"), ("text", "Text in key, message or input")] {
-                        p.entry { label for={ "filter-" (id) } { (label) } input id={ "filter-" (id) } type="text" name=(id) value=[filter.get(id)]; }
+                        p.entry {
+                            label for={ "filter-" (id) } { (label) }
+                            input id={ "filter-" (id) } type="text" name=(id) value=[filter.get(id)];
+                        }
                     }
                     @if let Some(cause) = filter.get("cause") { input type="hidden" name="cause" value=(cause); }
                 }
@@ -106,8 +109,12 @@ pub fn table(visitor: &Visitor, letters: &[DeadLetter], filter: &LetterFilter, n
         table.letters role="table" .ticked[ticked] {
             thead role="rowgroup" { tr role="row" {
                 @if ticked { th.pick role="columnheader" scope="col" { span.vh { "Choose" } } }
-                th role="columnheader" scope="col" { "Letter" } th role="columnheader" scope="col" { "Died" } th role="columnheader" scope="col" { "Target" }
-                th role="columnheader" scope="col" { "Task and message" } th.num role="columnheader" scope="col" { "Attempts" } th role="columnheader" scope="col" { "Proxy" }
+                th role="columnheader" scope="col" { "Letter" }
+                th role="columnheader" scope="col" { "Died" }
+                th role="columnheader" scope="col" { "Target" }
+                th role="columnheader" scope="col" { "Task and message" }
+                th.num role="columnheader" scope="col" { "Attempts" }
+                th role="columnheader" scope="col" { "Proxy" }
                 th role="columnheader" scope="col" { "Saved" } th role="columnheader" scope="col" { "Gate" }
             } }
             tbody role="rowgroup" #letters-rows data-rows="" { @for letter in letters { (row(letter, now, ticked)) } }
@@ -122,13 +129,19 @@ pub fn table(visitor: &Visitor, letters: &[DeadLetter], filter: &LetterFilter, n
             div.bulk data-selection="" {
                 b data-count="" { "Tick letters, then:" }
                 span.actions {
-                    button.small disabled[operator.is_some()] title=[operator.as_deref()] data-key="r" data-label="Replay # selected…" { "Replay selected…" }
-                    button.small formaction="/letters/discard" disabled[admin.is_some()] title=[admin.as_deref()] data-label="Discard # selected…" { "Discard selected…" }
+                    button.small disabled[operator.is_some()] title=[operator.as_deref()] data-key="r" data-label="Replay # selected…" {
+                        "Replay selected…"
+                    }
+                    button.small formaction="/letters/discard" disabled[admin.is_some()] title=[admin.as_deref()] data-label="Discard # selected…" {
+                        "Discard selected…"
+                    }
                 }
                 @if !filter.is_empty() {
                     span.end {
                         a href={ "/replays/new?" (filter.to_query()) } { "Replay all that match…" } " "
-                        @if admin.is_none() { a href={ "/letters/discard?" (filter.to_query()) } { "Discard all that match…" } }
+                        @if admin.is_none() {
+                            a href={ "/letters/discard?" (filter.to_query()) } { "Discard all that match…" }
+                        }
                     }
                 }
             }
@@ -141,14 +154,27 @@ fn row(letter: &DeadLetter, now: Timestamp, ticked: bool) -> Markup {
     let href = format!("/letters/{}", letter.id);
     html! {
         tr role="row" id={ "letter-" (letter.id) } data-href=(href) {
-            @if ticked { td.pick role="cell" { label { input type="checkbox" name="id" value=(letter.id) aria-label={ "Choose letter " (number_of(letter)) }; } } }
-            th role="rowheader" scope="row" { a.name href=(href) { (number_of(letter)) } }
-            td.nowrap role="cell" { (instant(letter.died_at, now)) }
+            @if ticked {
+                td.pick role="cell" {
+                    label {
+                        input type="checkbox" name="id" value=(letter.id) aria-label={ "Choose letter " (number_of(letter)) };
+                    }
+                }
+            }
+            th.l-id role="rowheader" scope="row" { a.name href=(href) { (number_of(letter)) } }
+            td.nowrap.l-died role="cell" { (instant(letter.died_at, now)) }
             td.muted.l-target role="cell" { span.cut { (name(letter.target.as_deref().unwrap_or("none"))) } }
-            td.l-what role="cell" { span.cut { @if let Some(task) = task(letter) { (name(&task)) " " } span.muted { (text(&letter.message)) } } }
-            td.num role="cell" data-l="attempts" { (letter.attempts) }
+            td.l-msg role="cell" {
+                span.cut {
+                    @if let Some(task) = task(letter) { (name(&task)) " " }
+                    span.muted { (text(&letter.message)) }
+                }
+            }
+            td.num.l-att role="cell" data-l="attempts" { (letter.attempts) }
             td.l-proxy role="cell" { (name(letter.proxy.as_deref().unwrap_or("none"))) }
-            td.l-saved role="cell" { @if letter.payload.is_some() && !letter.payload_missing { "yes" } @else { span.muted { "no" } } }
+            td.l-saved role="cell" {
+                @if letter.payload.is_some() && !letter.payload_missing { "yes" } @else { span.muted { "no" } }
+            }
             td.l-gate role="cell" { (letter.gate) }
         }
     }

@@ -77,7 +77,9 @@ pub fn page(to: &str, kept: Option<&Fields>, wrong: Option<&str>) -> Markup {
     let body = html! {
         div.head { h1 { "Sign in" } }
         @if kept.is_some() {
-            p.headline.warn { "You are no longer signed in. Nothing was done; what you filled in is kept in this page." }
+            p.headline.warn {
+                "You are no longer signed in. Nothing was done; what you filled in is kept in this page."
+            }
         }
         @if let Some(wrong) = wrong { p.headline.bad role="alert" { "Not signed in: " (wrong) "." } }
         form.sign-in method="post" action="/login" {

@@ -27,6 +27,7 @@ mod pipelines;
 mod problem;
 mod replay;
 mod replay_new;
+mod replay_try;
 mod replays;
 mod search;
 mod settings;
@@ -89,6 +90,7 @@ fn all() -> Vec<Page> {
         act("/pipelines/{name}/resume", Role::Operator, post(pipelines::resume)),
         page("/replays", get(replays::show)),
         act("/replays/start", Role::Operator, post(replay_new::start)),
+        act("/replays/try", Role::Operator, post(replay_try::run)),
         act("/replays/new", Role::Viewer, get(replay_new::show)),
         page("/replays/{id}", get(replay::show)),
         act("/replays/{id}/change", Role::Operator, get(replay::ask).post(replay::change)),

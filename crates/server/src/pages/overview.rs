@@ -66,9 +66,15 @@ fn headline(overview: &Overview) -> Markup {
         p #headline class={ "headline " (tone.class()) } {
             @match &overview.worst {
                 Some(worst) => {
-                    b { (worst.pipeline) ": " (count(worst.died.part as i64)) " of " (count(worst.died.whole as i64)) " tasks died in 10 min (" (percent(worst.died.value())) ")" }
+                    b {
+                        (worst.pipeline) ": " (count(worst.died.part as i64)) " of " (count(worst.died.whole as i64))
+                        " tasks died in 10 min (" (percent(worst.died.value())) ")"
+                    }
                     @if let Some((cause, in_hour)) = &worst.cause {
-                        ", " (count(*in_hour)) " this hour for one cause: " a href={ "/causes/" (cause.id) } { (text(&cause.title)) }
+                        ", "
+                        (count(*in_hour))
+                        " this hour for one cause: "
+                        a href={ "/causes/" (cause.id) } { (text(&cause.title)) }
                     }
                     "."
                     @if died > worst.died.part as i64 { " Over all pipelines " (count(died)) " of " (count(ended)) "." }
@@ -77,10 +83,16 @@ fn headline(overview: &Overview) -> Markup {
                 None => { "No task came to its end in 10 min." }
             }
             @if !waiting.is_empty() {
-                " " @for (at, line) in waiting.iter().enumerate() { @if at > 0 { ", " } (line.name) } " waits for " (targets(overview, &waiting)) "."
+                " "
+                @for (at, line) in waiting.iter().enumerate() { @if at > 0 { ", " } (line.name) }
+                " waits for "
+                (targets(overview, &waiting))
+                "."
             }
             @if overview.worst.is_none() && waiting.is_empty() && !overview.pipelines.is_empty() { " Nothing waits." }
-            @else if overview.pipelines.iter().filter(|line| line.standing == Standing::Normal).count() > 0 { " The rest is normal." }
+            @else if overview.pipelines.iter().filter(|line| line.standing == Standing::Normal).count() > 0 {
+                " The rest is normal."
+            }
         }
     }
 }
@@ -108,12 +120,20 @@ fn needs(overview: &Overview) -> Markup {
             @if overview.needs.is_empty() {
                 p.empty {
                     @if dead == 0 { "No dead letters; " (count(done)) " tasks done in 24 h." }
-                    @else { "Nothing new. " a href="/letters" { (count(dead)) " dead letters" } " are kept; " (count(done)) " tasks done in 24 h." }
+                    @else {
+                        "Nothing new. " a href="/letters" { (count(dead)) " dead letters" } " are kept; "
+                        (count(done)) " tasks done in 24 h."
+                    }
                 }
             } @else {
                 ul.todo #todo data-rows="" { @for need in &overview.needs { (self::need(need, overview.now)) } }
                 @if overview.other_causes > 0 {
-                    p.table-foot { span { a href="/causes" { (number_of(overview.other_causes, "more cause", "more causes")) } " that need somebody" } }
+                    p.table-foot {
+                        span {
+                            a href="/causes" { (number_of(overview.other_causes, "more cause", "more causes")) }
+                            " that need somebody"
+                        }
+                    }
                 }
             }
         }
@@ -128,7 +148,10 @@ fn need(need: &Need, now: Timestamp) -> Markup {
                 li id={ "alert-" (alert.since.as_millis()) "-" (alert.condition) } {
                     (state("firing", Glyph::Triangle, Tone::Bad))
                     div.what {
-                        a.cut.name href="/alerts" { @if let Some(name) = &alert.pipeline { (name) ": " } (alert.condition) }
+                        a.cut.name href="/alerts" {
+                            @if let Some(name) = &alert.pipeline { (name) ": " }
+                            (alert.condition)
+                        }
                         span.fact.cut { (text(&alert.finding.summary)) }
                     }
                     span.fact.when { (ago(alert.since, now)) }
@@ -142,7 +165,11 @@ fn need(need: &Need, now: Timestamp) -> Markup {
                 (state("paused", Glyph::Bars, Tone::Warn))
                 div.what {
                     a.cut.name href={ "/replays/" (replay.id) } { "Replay “" (name(&replay.name)) "” paused itself" }
-                    span.fact.cut { (replays::pipelines_of(replay)) " · " (text(replay.why.as_deref().unwrap_or_default())) " · " (count((replay.progress.pending + replay.progress.running) as i64)) " of " (count(replay.progress.total as i64)) " left" }
+                    span.fact.cut {
+                        (replays::pipelines_of(replay)) " · " (text(replay.why.as_deref().unwrap_or_default())) " · "
+                        (count((replay.progress.pending + replay.progress.running) as i64)) " of "
+                        (count(replay.progress.total as i64)) " left"
+                    }
                 }
                 span.fact.when { (ago(replay.created_at, now)) }
                 a.button.small href={ "/replays/" (replay.id) } { "See why" }
@@ -152,7 +179,11 @@ fn need(need: &Need, now: Timestamp) -> Markup {
             li id={ "expiring-" (pipeline) } {
                 (state("expires", Glyph::Half, Tone::Warn))
                 div.what {
-                    a.cut.name href={ "/letters?pipeline=" (pipeline) } { (count(*letters as i64)) @if *more { "+" } " letters are soon discarded for their age" }
+                    a.cut.name href={ "/letters?pipeline=" (pipeline) } {
+                        (count(*letters as i64))
+                        @if *more { "+" }
+                        " letters are soon discarded for their age"
+                    }
                     span.fact.cut { (pipeline) " · of causes that are not resolved" }
                 }
                 span.fact.when { (ahead(*first, now)) }
@@ -169,7 +200,11 @@ fn need_cause(cause: &CauseView, now: Timestamp) -> Markup {
             div.what {
                 a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
                 span.fact.cut {
-                    (cause.pipeline) @if let Some(target) = cause.targets.first() { " · " (name(target)) @if cause.targets_count > 1 { " and " (cause.targets_count - 1) " more" } }
+                    (cause.pipeline)
+                    @if let Some(target) = cause.targets.first() {
+                        " · " (name(target))
+                        @if cause.targets_count > 1 { " and " (cause.targets_count - 1) " more" }
+                    }
                     " · " (count(cause.dead as i64)) " dead · "
                     @match &cause.owner { Some(owner) => { "owner " (name(owner)) } None => { "no owner" } }
                 }
@@ -185,16 +220,22 @@ pub fn pipelines(lines: &[PipelineLine], now: Timestamp) -> Markup {
     html! {
         section aria-labelledby="pl" {
             (section_head("pl", "Pipelines", "Died: last hour, and the same hour last week"))
-            @if lines.is_empty() { p.empty { "No pipeline yet. " code { "redrive run" } " and " code { "redrive push" } " make one." } }
+            @if lines.is_empty() {
+                p.empty { "No pipeline yet. " code { "redrive run" } " and " code { "redrive push" } " make one." }
+            }
             @else {
                 table.pipelines role="table" {
                     thead role="rowgroup" { tr role="row" {
                         th role="columnheader" scope="col" { "Pipeline" } th role="columnheader" scope="col" { "State" }
                         th role="columnheader" scope="col" { "Done per hour, 24 h, peak" }
-                        th.num role="columnheader" scope="col" { "Died, 1 h" } th.num role="columnheader" scope="col" { "Last week" }
-                        th.num role="columnheader" scope="col" { "Queued" } th.num role="columnheader" scope="col" { "Oldest due" }
-                        th.num role="columnheader" scope="col" { "Running" } th.num role="columnheader" scope="col" { "Retrying" }
-                        th.num role="columnheader" scope="col" { "Dead" } th.num role="columnheader" scope="col" { "Workers" }
+                        th.num role="columnheader" scope="col" { "Died, 1 h" }
+                        th.num role="columnheader" scope="col" { "Last week" }
+                        th.num role="columnheader" scope="col" { "Queued" }
+                        th.num role="columnheader" scope="col" { "Oldest due" }
+                        th.num role="columnheader" scope="col" { "Running" }
+                        th.num role="columnheader" scope="col" { "Retrying" }
+                        th.num role="columnheader" scope="col" { "Dead" }
+                        th.num role="columnheader" scope="col" { "Workers" }
                     } }
                     tbody role="rowgroup" #pipelines data-rows="" { @for line in lines { (pipeline(line, now)) } }
                 }
@@ -213,11 +254,22 @@ fn pipeline(line: &PipelineLine, now: Timestamp) -> Markup {
             td.num.p-died role="cell" data-l="died" { span.bad-text[failing] { (share(line.died)) } }
             td.num.muted.p-last role="cell" data-l="last week" { (share(line.last_week)) }
             td.num role="cell" data-l="queued" { (number(line.ledger.queued)) }
-            td.num.muted.p-old role="cell" data-l="oldest" { @match line.due_since { Some(due) => { (super::parts::length(due, now)) } None => { "none" } } }
+            td.num.muted.p-old role="cell" data-l="oldest" {
+                @match line.due_since { Some(due) => { (super::parts::length(due, now)) } None => { "none" } }
+            }
             td.num role="cell" data-l="running" { (number(line.ledger.leased)) }
             td.num role="cell" data-l="retrying" { (number(line.ledger.retrying)) }
-            td.num role="cell" data-l="dead" { @if line.ledger.dead > 0 { a href={ "/letters?pipeline=" (line.name) } { (number(line.ledger.dead)) } } @else { (number(0)) } }
-            td.num role="cell" data-l="workers" { (number(line.workers as i64)) @if line.held_workers > 0 { span.warn-text { " (" (line.held_workers) " held)" } } }
+            td.num role="cell" data-l="dead" {
+                @if line.ledger.dead > 0 {
+                    a href={ "/letters?pipeline=" (line.name) } { (number(line.ledger.dead)) }
+                } @else {
+                    (number(0))
+                }
+            }
+            td.num role="cell" data-l="workers" {
+                (number(line.workers as i64))
+                @if line.held_workers > 0 { span.warn-text { " (" (line.held_workers) " held)" } }
+            }
         }
     }
 }
@@ -229,8 +281,12 @@ pub fn held(visitor: &Visitor, held: &[BreakerView], now: Timestamp) -> Markup {
             (section_head("held", "Held targets", "Their tasks wait and lose no attempts"))
             table.held role="table" {
                 thead role="rowgroup" { tr role="row" {
-                    th role="columnheader" scope="col" { "Target" } th role="columnheader" scope="col" { "Pipeline" } th role="columnheader" scope="col" { "Why" }
-                    th role="columnheader" scope="col" { "Since" } th role="columnheader" scope="col" { "Next probe" } th.num role="columnheader" scope="col" { "Waiting" }
+                    th role="columnheader" scope="col" { "Target" }
+                    th role="columnheader" scope="col" { "Pipeline" }
+                    th role="columnheader" scope="col" { "Why" }
+                    th role="columnheader" scope="col" { "Since" }
+                    th role="columnheader" scope="col" { "Next probe" }
+                    th.num role="columnheader" scope="col" { "Waiting" }
                     th.num role="columnheader" scope="col" { span.vh { "Actions" } }
                 } }
                 tbody role="rowgroup" #held-rows data-rows="" { @for view in held { (held_row(visitor, view, now)) } }
@@ -248,9 +304,15 @@ fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
     let since = breaker.opened_at.unwrap_or(breaker.since);
     html! {
         tr role="row" id={ "held-" (view.pipeline) "-" (view.target) } {
-            th role="rowheader" scope="row" { a.name.cut href={ "/letters?" (form_urlencoded::Serializer::new(String::new()).append_pair("target", &view.target).finish()) } { (name(&view.target)) } }
+            th role="rowheader" scope="row" {
+                a.name.cut href={ "/letters?" (form_urlencoded::Serializer::new(String::new()).append_pair("target", &view.target).finish()) } {
+                    (name(&view.target))
+                }
+            }
             td.muted role="cell" { (view.pipeline) }
-            td role="cell" { span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) } }
+            td role="cell" {
+                span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
+            }
             td.nowrap role="cell" { (clock(since)) }
             td.nowrap role="cell" { (ahead(breaker.open_until, now)) }
             td.num role="cell" { (count(view.held as i64)) }

@@ -257,7 +257,9 @@ pub fn without_cursor(here: &str) -> String {
 pub fn views<'a>(label: &str, views: impl IntoIterator<Item = (String, Markup, bool)>) -> Markup {
     html! {
         nav.views aria-label=(label) {
-            @for (href, name, is_current) in views { a href=(href) aria-current=[is_current.then_some("page")] { (name) } }
+            @for (href, name, is_current) in views {
+                a href=(href) aria-current=[is_current.then_some("page")] { (name) }
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ use super::parts::{
     Button, button, command, instant, length, link, name, pipeline_state, section_head, share, spark, text,
 };
 use super::problem::Problem;
-use super::shell::{self, Page, Place};
+use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::{Body, Named};
@@ -91,14 +91,27 @@ fn head(visitor: &Visitor, line: &PipelineLine, now: Timestamp) -> Markup {
             h1 { (pipeline_state(line.standing)) (line.name) }
             ul.facts {
                 li { "died in 1 h: " (share(line.died)) } li { "same hour last week: " (share(line.last_week)) }
-                li { (line.workers) " workers" }
-                @if let Some(pause) = &line.pause { li { "paused by " (name(&pause.by.name)) " since " (instant(pause.since, now)) @if let Some(why) = &pause.why { ": " (text(why)) } } }
+                li { (number_of(line.workers, "worker", "workers")) }
+                @if let Some(pause) = &line.pause {
+                    li {
+                        "paused by " (name(&pause.by.name)) " since " (instant(pause.since, now))
+                        @if let Some(why) = &pause.why { ": " (text(why)) }
+                    }
+                }
             }
-            @match said.as_deref() { Some("pause") => div.said role="status" { "Paused: running tasks come to their end, nothing more begins." }, Some("resume") => div.said role="status" { "It goes on." }, _ => {} }
+            @match said.as_deref() {
+                Some("pause") => div.said role="status" {
+                    "Paused: running tasks come to their end, nothing more begins."
+                },
+                Some("resume") => div.said role="status" { "It goes on." }, _ => {}
+            }
             div.actions.page-actions {
-                @if line.pause.is_some() { (button(visitor, &Button { action: &format!("{path}/resume"), label: "Resume", role: Role::Operator, fields: &[], class: "primary", key: None })) }
+                @if line.pause.is_some() {
+                    (button(visitor, &Button { action: &format!("{path}/resume"), label: "Resume", role: Role::Operator, fields: &[], class: "primary", key: None }))
+                }
                 @else { (link(visitor, Role::Operator, &format!("{path}/pause"), "Pause…", "", None)) }
-                a.button href={ "/causes?pipeline=" (line.name) } { "Causes" } a.button href={ "/letters?pipeline=" (line.name) } { "Letters" }
+                a.button href={ "/causes?pipeline=" (line.name) } { "Causes" }
+                a.button href={ "/letters?pipeline=" (line.name) } { "Letters" }
             }
         }
     }
@@ -130,15 +143,29 @@ fn policy(values: &[Explained], now: Timestamp) -> Markup {
             @if values.is_empty() { p.empty { "Neither the configuration nor a worker told what it is." } }
             @else {
                 table.policy role="table" {
-                    thead role="rowgroup" { tr role="row" { th role="columnheader" scope="col" { "Key" } th role="columnheader" scope="col" { "Value" } th role="columnheader" scope="col" { "From" } } }
+                    thead role="rowgroup" {
+                        tr role="row" {
+                            th role="columnheader" scope="col" { "Key" }
+                            th role="columnheader" scope="col" { "Value" }
+                            th role="columnheader" scope="col" { "From" }
+                        }
+                    }
                     tbody role="rowgroup" {
                         @for value in values {
                             tr role="row" {
                                 th role="rowheader" scope="row" { code { (value.key) } }
                                 td role="cell" { span.cut title=(shown(&value.value)) { (text(&shown(&value.value))) } }
                                 td.muted role="cell" { @match &value.from {
-                                    From::File { file, line } => { (file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()) ", line " (line) }
-                                    From::Store { version, last_seen } => { "version " code { (version.as_str()) } ", last run " (instant(*last_seen, now)) }
+                                    From::File { file, line }
+                                    => {
+                                        (file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
+                                        ", line " (line)
+                                    }
+                                    From::Store { version, last_seen }
+                                    => {
+                                        "version " code { (version.as_str()) } ", last run "
+                                        (instant(*last_seen, now))
+                                    }
                                     From::Default => { "default" }
                                 } }
                             }
@@ -178,7 +205,13 @@ fn rate_table(id: &str, title: &str, rates: &[(String, i64, i64)]) -> Markup {
             @if rates.is_empty() { p.empty { "No attempt in 24 h." } }
             @else { table role="table" { tbody role="rowgroup" {
                 @for (value, all, failed) in rates {
-                    tr role="row" { th role="rowheader" scope="row" { (name(if value.is_empty() { "none" } else { value })) } td.num role="cell" { (count(*failed)) " of " (count(*all)) " " span.share { (percent(crate::look::figures::share(*failed, *all))) } } }
+                    tr role="row" {
+                        th role="rowheader" scope="row" { (name(if value.is_empty() { "none" } else { value })) }
+                        td.num role="cell" {
+                            (count(*failed)) " of " (count(*all)) " "
+                            span.share { (percent(crate::look::figures::share(*failed, *all))) }
+                        }
+                    }
                 }
             } } }
         }

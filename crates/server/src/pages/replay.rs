@@ -72,10 +72,16 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
                 li { (pipelines_of(replay)) } li { "from " (replay.mode) ": " (count(replay.saved as i64)) " saved" }
                 li { @if replay.automatic { "automatic" } @else { "by " (name(&replay.actor)) } }
                 li { "began " (instant(replay.created_at, now)) }
-                @match replay.finished_at { Some(end) => li { "took " (length(replay.created_at, end)) }, None => li { "for " (length(replay.created_at, now)) } }
+                @match replay.finished_at {
+                    Some(end) => li { "took " (length(replay.created_at, end)) },
+                    None => li { "for " (length(replay.created_at, now)) }
+                }
             }
             @if let Some(newer) = newer {
-                div.said role="status" { (number_of(newer, "letter that died meanwhile was", "letters that died meanwhile were")) " left out." }
+                div.said role="status" {
+                    (number_of(newer, "letter that died meanwhile was", "letters that died meanwhile were"))
+                    " left out."
+                }
             }
             @match said {
                 Some("pause") => div.said role="status" { "Paused: nothing more is sent." },
@@ -88,8 +94,12 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
             @if matches!(replay.state, ReplayState::Running | ReplayState::Preparing) {
                 (button(visitor, &Button { action: &action, label: "Pause", role: Role::Operator, fields: &[("verb", "pause")], class: "", key: None }))
             }
-            @if replay.state == ReplayState::Paused { (link(visitor, Role::Operator, &format!("{action}?verb=resume"), "Resume…", "primary", None)) }
-            @if !replay.state.is_over() && replay.state != ReplayState::Cancelling { (link(visitor, Role::Operator, &format!("{action}?verb=cancel"), "Cancel…", "", None)) }
+            @if replay.state == ReplayState::Paused {
+                (link(visitor, Role::Operator, &format!("{action}?verb=resume"), "Resume…", "primary", None))
+            }
+            @if !replay.state.is_over() && replay.state != ReplayState::Cancelling {
+                (link(visitor, Role::Operator, &format!("{action}?verb=cancel"), "Cancel…", "", None))
+            }
             (command(&format!("redrive replay show {}", replay.id)))
         }
     }
@@ -109,9 +119,17 @@ fn verdict(replay: &ReplayView, unattended: &[String], awaits: bool) -> Markup {
         section.hold aria-label="Progress" {
             p #verdict class={ "headline " (tone.class()) } {
                 @if settled == 0 { "Nothing has come to its end yet." }
-                @else { b { (part_of(p.recovered as i64, settled)) " recovered (" (percent(share(p.recovered as i64, settled))) ")" } ", " (count(p.failed as i64)) " failed again." }
+                @else {
+                    b {
+                        (part_of(p.recovered as i64, settled)) " recovered ("
+                        (percent(share(p.recovered as i64, settled))) ")"
+                    }
+                    ", " (count(p.failed as i64)) " failed again."
+                }
                 @if let Some(why) = &replay.why { " " (text(why)) "." }
-                @if !unattended.is_empty() { span.fact { "No worker is there for " (unattended.join(", ")) ": letters wait until one is." } }
+                @if !unattended.is_empty() {
+                    span.fact { "No worker is there for " (unattended.join(", ")) ": letters wait until one is." }
+                }
                 @if awaits { span.fact { "It waits for workers that have the rules it was planned with." } }
             }
             div.overall #bar { (bar(replay)) }
@@ -127,7 +145,16 @@ fn ramp(replay: &ReplayView) -> Markup {
         section aria-labelledby="ramp" {
             (section_head("ramp", "Steps", &format!("each waits for the one before; it pauses when more than {} of a step, and two, fail again", percent(replay.pacing.refail_max))))
             table.ramp role="table" {
-                thead role="rowgroup" { tr role="row" { th role="columnheader" scope="col" { "Step" } th role="columnheader" scope="col" { "Letters" } th role="columnheader" scope="col" { "State" } th.num role="columnheader" scope="col" { "Sent" } th.num role="columnheader" scope="col" { "Settled" } th.num role="columnheader" scope="col" { "Failed" } } }
+                thead role="rowgroup" {
+                    tr role="row" {
+                        th role="columnheader" scope="col" { "Step" }
+                        th role="columnheader" scope="col" { "Letters" }
+                        th role="columnheader" scope="col" { "State" }
+                        th.num role="columnheader" scope="col" { "Sent" }
+                        th.num role="columnheader" scope="col" { "Settled" }
+                        th.num role="columnheader" scope="col" { "Failed" }
+                    }
+                }
                 tbody role="rowgroup" #steps {
                     @for (at, size) in sizes.enumerate() {
                         @let is_current = at == current.min(steps) && !replay.state.is_over();
@@ -135,10 +162,20 @@ fn ramp(replay: &ReplayView) -> Markup {
                             th role="rowheader" scope="row" { (at + 1) " of " (steps + 1) } td role="cell" { (size) }
                             @if is_current {
                                 td role="cell" { (state("now", Glyph::Half, Tone::Plain)) }
-                                td.num role="cell" { (count(replay.progress.step.sent as i64)) } td.num role="cell" { (count(replay.progress.step.settled as i64)) } td.num role="cell" { (count(replay.progress.step.failed as i64)) }
+                                td.num role="cell" { (count(replay.progress.step.sent as i64)) }
+                                td.num role="cell" { (count(replay.progress.step.settled as i64)) }
+                                td.num role="cell" { (count(replay.progress.step.failed as i64)) }
                             } @else if at < current || replay.state == ReplayState::Done {
-                                td role="cell" { (state("through", Glyph::Check, Tone::Good)) } td role="cell" {} td role="cell" {} td role="cell" {}
-                            } @else { td role="cell" { span.muted { "waits" } } td role="cell" {} td role="cell" {} td role="cell" {} }
+                                td role="cell" { (state("through", Glyph::Check, Tone::Good)) }
+                                td role="cell" {}
+                                td role="cell" {}
+                                td role="cell" {}
+                            } @else {
+                                td role="cell" { span.muted { "waits" } }
+                                td role="cell" {}
+                                td role="cell" {}
+                                td role="cell" {}
+                            }
                         }
                     }
                 }
@@ -162,9 +199,17 @@ fn outcomes(replay: &ReplayView, joined: u64) -> Markup {
             (section_head("verdicts", "What became of them", ""))
             table role="table" { tbody role="rowgroup" #outcomes {
                 @for (label, letters, outcome) in rows {
-                    tr role="row" { th role="rowheader" scope="row" { a href={ "?outcome=" (outcome) } { (label) } } td.num role="cell" { (part_of(letters as i64, p.total as i64)) } }
+                    tr role="row" {
+                        th role="rowheader" scope="row" { a href={ "?outcome=" (outcome) } { (label) } }
+                        td.num role="cell" { (part_of(letters as i64, p.total as i64)) }
+                    }
                 }
-                @if joined > 0 { tr role="row" { th role="rowheader" scope="row" { "died like that since, not part of it" } td.num role="cell" { (count(joined as i64)) } } }
+                @if joined > 0 {
+                    tr role="row" {
+                        th role="rowheader" scope="row" { "died like that since, not part of it" }
+                        td.num role="cell" { (count(joined as i64)) }
+                    }
+                }
             } }
         }
     }
@@ -192,10 +237,19 @@ fn choice(replay: &ReplayView) -> Markup {
             (section_head("choice", "What was chosen", ""))
             dl.keys {
                 @for (key, value) in &chosen { dt { (key) } dd { (text(value)) } }
-                @for (exclusion, letters) in &replay.excluded { dt { "left out" } dd { (count(*letters as i64)) ": " (excluded(*exclusion)) } }
-                @if !replay.edits.is_empty() { dt { "changed in each" } dd { code { (serde_json::to_string(&replay.edits).unwrap_or_default()) } } }
+                @for (exclusion, letters) in &replay.excluded {
+                    dt { "left out" }
+                    dd { (count(*letters as i64)) ": " (excluded(*exclusion)) }
+                }
+                @if !replay.edits.is_empty() {
+                    dt { "changed in each" }
+                    dd { code { (serde_json::to_string(&replay.edits).unwrap_or_default()) } }
+                }
                 @if let Some(rate) = replay.pacing.per_second { dt { "at most" } dd { (rate) " a second" } }
-                @for (pipeline, version) in &replay.pins { dt { "rules" } dd { (pipeline) " " code { (version.as_str()) } } }
+                @for (pipeline, version) in &replay.pins {
+                    dt { "rules" }
+                    dd { (pipeline) " " code { (version.as_str()) } }
+                }
             }
         }
     }
@@ -227,15 +281,33 @@ fn letter_list(
             @if letters.items.is_empty() { p.empty { "No letter of it is like that." } }
             @else {
                 table.outcomes role="table" {
-                    thead role="rowgroup" { tr role="row" { th role="columnheader" scope="col" { "Letter" } th role="columnheader" scope="col" { "Outcome" } th role="columnheader" scope="col" { "Cause" } th role="columnheader" scope="col" { "From" } th role="columnheader" scope="col" { "Ended" } } }
+                    thead role="rowgroup" {
+                        tr role="row" {
+                            th role="columnheader" scope="col" { "Letter" }
+                            th role="columnheader" scope="col" { "Outcome" }
+                            th role="columnheader" scope="col" { "Cause" }
+                            th role="columnheader" scope="col" { "From" }
+                            th role="columnheader" scope="col" { "Ended" }
+                        }
+                    }
                     tbody role="rowgroup" #replay-letters data-rows="" {
                         @for letter in &letters.items {
                             tr role="row" id={ "letter-" (letter.id) } data-href={ "/letters/" (letter.id) } {
-                                th role="rowheader" scope="row" { a.name href={ "/letters/" (letter.id) } { @match letter.number { Some(number) => { "#" (number) } None => { (letter.id) } } } }
+                                th role="rowheader" scope="row" {
+                                    a.name href={ "/letters/" (letter.id) } {
+                                        @match letter.number {
+                                            Some(number) => { "#" (number) } None => { (letter.id) }
+                                        }
+                                    }
+                                }
                                 td role="cell" { (outcome_of(letter.state)) }
                                 td role="cell" {
-                                    @if let Some(cause) = &letter.cause { a href={ "/causes/" (cause) } { code { (cause) } } }
-                                    @if let Some(after) = letter.cause_after.as_ref().filter(|after| letter.cause.as_ref() != Some(*after)) { " then " a href={ "/causes/" (after) } { code { (after) } } }
+                                    @if let Some(cause) = &letter.cause {
+                                        a href={ "/causes/" (cause) } { code { (cause) } }
+                                    }
+                                    @if let Some(after) = letter.cause_after.as_ref().filter(|after| letter.cause.as_ref() != Some(*after)) {
+                                        " then " a href={ "/causes/" (after) } { code { (after) } }
+                                    }
                                 }
                                 td role="cell" { @if letter.saved { "saved" } @else { "anew" } }
                                 td role="cell" { @if let Some(ended) = letter.ended_at { (instant(ended, now)) } }

@@ -5,6 +5,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use redrive::contract::TryView;
+use redrive::replays::AskedReplay;
+use redrive_core::ids::ReplayId;
 use redrive_core::replays::{Exclusion, Pacing, ReplayPlan};
 use redrive_core::tokens::Role;
 use serde_json::{Value, json};
@@ -15,6 +18,7 @@ use super::fields::{Done, Fields, carried, once, with_said};
 use super::filter::LetterFilter;
 use super::parts::{command, quoted};
 use super::problem::Problem;
+use super::replay_try;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
@@ -87,6 +91,8 @@ async fn shown(
     drift: Option<Markup>,
 ) -> Result<Response, Problem> {
     let attended = unattended(app, plan).await?;
+    let tried = replay_try::newest(app, visitor, fields).await?;
+    let now = app.redrive().now();
     let body = html! {
         div.crumbs { span { a href="/replays" { "Replays" } " / new" } }
         div.head { h1 { "Replay " (count(plan.included as i64)) " dead letters" } (chosen_by(fields)) }
@@ -95,7 +101,8 @@ async fn shown(
             (carried(visitor))
             (frozen_fields(app, fields, plan)?)
             (choose(fields, plan))
-            (begin(visitor, fields, plan, &attended))
+            (replay_try::step(visitor, fields, tried.as_ref(), plan.saved, now))
+            (begin(visitor, fields, plan, &attended, tried.as_ref()))
         }
     };
     shell::show(app, visitor, Page { place: Place::Replays, title: "New replay", pipeline: None, body }).await
@@ -128,9 +135,26 @@ fn choose(fields: &Fields, plan: &ReplayPlan) -> Markup {
             div {
                 table.chosen role="table" {
                     tbody role="rowgroup" {
-                        tr role="row" { th role="rowheader" scope="row" { @if filter.is_empty() { "Letters" } @else { a href={ "/letters?" (filter.to_query()) } { "Letters that match" } } } td.num role="cell" { (count(plan.matched as i64)) } }
-                        @for (exclusion, letters) in &plan.excluded { tr role="row" { th role="rowheader" scope="row" { span.muted { "left out: " (excluded(*exclusion)) } } td.num role="cell" { (count(*letters as i64)) } } }
-                        tr.total role="row" { th role="rowheader" scope="row" { "Sent" } td.num role="cell" { (count(plan.included as i64)) } }
+                        tr role="row" {
+                            th role="rowheader" scope="row" {
+                                @if filter.is_empty() {
+                                    "Letters"
+                                } @else {
+                                    a href={ "/letters?" (filter.to_query()) } { "Letters that match" }
+                                }
+                            }
+                            td.num role="cell" { (count(plan.matched as i64)) }
+                        }
+                        @for (exclusion, letters) in &plan.excluded {
+                            tr role="row" {
+                                th role="rowheader" scope="row" { span.muted { "left out: " (excluded(*exclusion)) } }
+                                td.num role="cell" { (count(*letters as i64)) }
+                            }
+                        }
+                        tr.total role="row" {
+                            th role="rowheader" scope="row" { "Sent" }
+                            td.num role="cell" { (count(plan.included as i64)) }
+                        }
                     }
                 }
                 p.fact { (count(plan.saved as i64)) " from saved pages, " (count(plan.anew as i64)) " anew"
@@ -156,17 +180,37 @@ pub const fn excluded(exclusion: Exclusion) -> &'static str {
     }
 }
 
-fn begin(visitor: &Visitor, fields: &Fields, plan: &ReplayPlan, unattended: &[String]) -> Markup {
+fn begin(
+    visitor: &Visitor,
+    fields: &Fields,
+    plan: &ReplayPlan,
+    unattended: &[String],
+    tried: Option<&TryView>,
+) -> Markup {
+    let passed = tried.map(replay_try::recovered).filter(|(good, all)| *good > 0 && good < all);
     let usual = Pacing::default();
     let ramp = usual.ramp.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let given = |name: &str, usual: &str| fields.one(name).unwrap_or(usual).to_owned();
     let lacks = visitor.lacks(Role::Operator);
     let from = fields.one("from").unwrap_or("suited").to_owned();
     html! {
-        section.step aria-labelledby="step-2" {
-            div.step-name { h2 id="step-2" { b { "2" } "Start" } p.fact { "In growing steps; it stops by itself" } }
+        section.step aria-labelledby="step-3" {
+            div.step-name { h2 id="step-3" { b { "3" } "Start" } p.fact { "In growing steps; it stops by itself" } }
             div.entries {
                 (entry("name", "Name", &given("name", ""), false))
+                @if let Some((good, all)) = passed {
+                    fieldset.entry {
+                        legend { "Which" }
+                        label.choice {
+                            input type="radio" name="only" value="passed" checked;
+                            span { "Only the " (count(good)) " that passed the try, from their saved pages" }
+                        }
+                        label.choice {
+                            input type="radio" name="only" value="";
+                            span { "All " (count(plan.included as i64)) span.fact { (count(all - good)) " would fail again" } }
+                        }
+                    }
+                }
                 fieldset.entry {
                     legend { "From" }
                     @for (value, label, fact) in [
@@ -174,7 +218,10 @@ fn begin(visitor: &Visitor, fields: &Fields, plan: &ReplayPlan, unattended: &[St
                         ("saved", "All from saved pages", "no request is sent; those without a page are left out".to_owned()),
                         ("refetch", "All anew", format!("{} tasks ask their targets again", count(plan.included as i64))),
                     ] {
-                        label.choice { input type="radio" name="from" value=(value) checked[from == value]; span { (label) span.fact { (fact) } } }
+                        label.choice {
+                            input type="radio" name="from" value=(value) checked[from == value];
+                            span { (label) span.fact { (fact) } }
+                        }
                     }
                 }
                 div.row-of {
@@ -186,10 +233,15 @@ fn begin(visitor: &Visitor, fields: &Fields, plan: &ReplayPlan, unattended: &[St
                     (entry("why", "Also send those that failed permanently, because", &given("why", ""), false))
                 }
                 @if !unattended.is_empty() {
-                    p.warn-text { "No worker is there for " (unattended.join(", ")) ": the replay waits until one is. Start " code { "redrive work" } "." }
+                    p.warn-text {
+                        "No worker is there for " (unattended.join(", ")) ": the replay waits until one is. Start "
+                        code { "redrive work" } "."
+                    }
                 }
                 p.actions.page-actions {
-                    button.primary disabled[lacks.is_some() || plan.included == 0] title=[lacks.as_deref()] { "Replay " (count(plan.included as i64)) " letters" }
+                    button.primary disabled[lacks.is_some() || plan.included == 0] title=[lacks.as_deref()] {
+                        "Replay " (count(plan.included as i64)) " letters"
+                    }
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
                     @if plan.included == 0 { span.fact { "No letter can be sent." } }
                 }
@@ -213,16 +265,34 @@ pub async fn start(State(app): State<App>, visitor: Visitor, fields: Fields) -> 
         if let Some(drift) = drifted(&app, &visitor, &fields, &plan).await? {
             return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(drift)).await?));
         }
-        let asked = Body(asked(wanted(&fields)?)?);
-        let (_, Json(started)) = start::run(State(app.clone()), visitor.caller.clone(), asked).await?;
+        let id = match fields.one("only") {
+            Some("passed") => passed(&app, &visitor, &fields).await?,
+            _ => {
+                let asked = Body(asked(wanted(&fields)?)?);
+                let (_, Json(started)) = start::run(State(app.clone()), visitor.caller.clone(), asked).await?;
+                started.id()
+            }
+        };
         let newer = newer(&app, &visitor, &fields, &plan).await?;
         let newer = if newer > 0 { newer.to_string() } else { String::new() };
-        match started.id() {
+        match id {
             Some(id) => Ok(Done::At(with_said(&format!("/replays/{id}"), &[("newer", &newer)]))),
             None => Err(ApiError::senseless("none of these letters can be sent").into()),
         }
     })
     .await
+}
+
+/// Starts a replay of what passed the try, at the pace that was asked for.
+async fn passed(app: &App, visitor: &Visitor, fields: &Fields) -> Result<Option<ReplayId>, Problem> {
+    let selection = replay_try::selection(app, visitor, fields).await?;
+    let asked: start::Asked = asked(wanted(fields)?)?;
+    let asked = AskedReplay {
+        name: fields.one("name").map(str::to_owned),
+        pacing: Some(asked.pacing()?),
+        ..AskedReplay::of(selection, visitor.caller.actor())
+    };
+    replay_try::start(app, visitor, fields, asked).await
 }
 
 /// What is asked of the API.

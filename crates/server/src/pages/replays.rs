@@ -38,9 +38,21 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let tabs = [("all", "All", !open_only), ("open", "Open", open_only)];
     let tabs = tabs.map(|(state, title, is)| (with_query(&here, "state", Some(state)), html! { (title) }, is));
     let body = html! {
-        div.head { h1 { "Replays" } div.actions { (link(&visitor, Role::Viewer, "/causes", "Choose a cause to replay", "", None)) } }
+        div.head {
+            h1 { "Replays" }
+            div.actions { (link(&visitor, Role::Viewer, "/causes", "Choose a cause to replay", "", None)) }
+        }
         (views("Which replays", tabs))
-        @if page.items.is_empty() { p.empty { "No replay " @if open_only { "is open. " a href="/replays" { "All replays" } } @else { "yet. A cause, or letters that you tick, can be sent again." } } }
+        @if page.items.is_empty() {
+            p.empty {
+                "No replay "
+                @if open_only {
+                    "is open. " a href="/replays" { "All replays" }
+                } @else {
+                    "yet. A cause, or letters that you tick, can be sent again."
+                }
+            }
+        }
         @else {
             (table(&page.items, app.redrive().now()))
             (further(&here, page.next.as_deref()))
@@ -55,8 +67,14 @@ pub fn table(replays: &[ReplayView], now: Timestamp) -> Markup {
     html! {
         table.replays.two role="table" {
             thead role="rowgroup" { tr role="row" {
-                th role="columnheader" scope="col" { "Replay" } th role="columnheader" scope="col" { "State" } th role="columnheader" scope="col" { "Step" } th role="columnheader" scope="col" { "Progress" }
-                th.num role="columnheader" scope="col" { "Recovered" } th.num role="columnheader" scope="col" { "Failed" } th.num role="columnheader" scope="col" { "Left" } th role="columnheader" scope="col" { "Began" }
+                th role="columnheader" scope="col" { "Replay" }
+                th role="columnheader" scope="col" { "State" }
+                th role="columnheader" scope="col" { "Step" }
+                th role="columnheader" scope="col" { "Progress" }
+                th.num role="columnheader" scope="col" { "Recovered" }
+                th.num role="columnheader" scope="col" { "Failed" }
+                th.num role="columnheader" scope="col" { "Left" }
+                th role="columnheader" scope="col" { "Began" }
             } }
             tbody role="rowgroup" #replays data-rows="" { @for replay in replays { (row(replay, now)) } }
         }
@@ -69,15 +87,32 @@ fn row(replay: &ReplayView, now: Timestamp) -> Markup {
         tr role="row" id={ "replay-" (replay.id) } data-href={ "/replays/" (replay.id) } {
             th role="rowheader" scope="row" {
                 a.name.cut href={ "/replays/" (replay.id) } { (name(&replay.name)) }
-                span.fact.cut { (pipelines_of(replay)) " · " @if replay.automatic { "automatic" } @else { (name(&replay.actor)) } " · " (replay.mode) }
+                span.fact.cut {
+                    (pipelines_of(replay)) " · "
+                    @if replay.automatic { "automatic" } @else { (name(&replay.actor)) }
+                    " · " (replay.mode)
+                }
             }
-            td.r-state role="cell" { (replay_state(replay.state)) @if let Some(why) = &replay.why { span.fact.cut title=(why) { (text(why)) } } }
+            td.r-state role="cell" {
+                (replay_state(replay.state))
+                @if let Some(why) = &replay.why { span.fact.cut title=(why) { (text(why)) } }
+            }
             td role="cell" { (step(replay)) }
             td role="cell" { (bar(replay)) }
-            td.num role="cell" data-l="recovered" { (count(progress.recovered as i64)) " of " (count(progress.total as i64)) }
+            td.num role="cell" data-l="recovered" {
+                (count(progress.recovered as i64)) " of " (count(progress.total as i64))
+            }
             td.num role="cell" data-l="failed" { (number(progress.failed as i64)) }
             td.num role="cell" data-l="left" { (number((progress.pending + progress.running) as i64)) }
-            td.r-when role="cell" { (instant(replay.created_at, now)) span.fact { @match replay.finished_at { Some(end) => { "took " (length(replay.created_at, end)) } None => { "for " (length(replay.created_at, now)) } } } }
+            td.r-when role="cell" {
+                (instant(replay.created_at, now))
+                span.fact {
+                    @match replay.finished_at {
+                        Some(end) => { "took " (length(replay.created_at, end)) }
+                        None => { "for " (length(replay.created_at, now)) }
+                    }
+                }
+            }
         }
     }
 }

@@ -48,7 +48,10 @@ async fn ask(app: &App, visitor: &Visitor) -> Result<Response, Problem> {
     let body = html! {
         div.head { h1 { "Search" } }
         form action="/search" role="search" {
-            p.entry { label for="query" { "A letter's number or id, a cause, or text in key, message or input" } input #query type="search" name="q" autofocus; }
+            p.entry {
+                label for="query" { "A letter's number or id, a cause, or text in key, message or input" }
+                input #query type="search" name="q" autofocus;
+            }
             p.actions { button.primary { "Search" } }
         }
     };

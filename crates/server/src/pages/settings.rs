@@ -26,7 +26,11 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
             html! { (list(&visitor, &tokens, app.redrive().now())) (form(&visitor, tokens.is_empty())) }
         }
         Err(_) => {
-            html! { p.empty { "Tokens are for who may do everything in all pipelines; you are " (visitor.caller.role()) "." } }
+            html! {
+                p.empty {
+                    "Tokens are for who may do everything in all pipelines; you are " (visitor.caller.role()) "."
+                }
+            }
         }
     };
     let body = html! {
@@ -58,19 +62,49 @@ fn list(visitor: &Visitor, tokens: &[Token], now: Timestamp) -> Markup {
         section.first aria-labelledby="tokens" {
             (section_head("tokens", "Tokens", ""))
             @if tokens.is_empty() {
-                p.headline.warn { "This store has no token: whoever reaches this server may do everything, so it listens on this machine only. From the first token on everybody signs in." }
+                p.headline.warn {
+                    "This store has no token: whoever reaches this server may do everything, so it listens on this machine only. From the first token on everybody signs in."
+                }
             } @else {
                 table.tokens role="table" {
-                    thead role="rowgroup" { tr role="row" { th role="columnheader" scope="col" { "Name" } th role="columnheader" scope="col" { "Role" } th role="columnheader" scope="col" { "Pipelines" } th role="columnheader" scope="col" { "Payloads" } th role="columnheader" scope="col" { "Last used" } th role="columnheader" scope="col" { "Expires" } th role="columnheader" scope="col" { span.vh { "Actions" } } } }
+                    thead role="rowgroup" {
+                        tr role="row" {
+                            th role="columnheader" scope="col" { "Name" }
+                            th role="columnheader" scope="col" { "Role" }
+                            th role="columnheader" scope="col" { "Pipelines" }
+                            th role="columnheader" scope="col" { "Payloads" }
+                            th role="columnheader" scope="col" { "Last used" }
+                            th role="columnheader" scope="col" { "Expires" }
+                            th role="columnheader" scope="col" { span.vh { "Actions" } }
+                        }
+                    }
                     tbody role="rowgroup" {
                         @for token in tokens {
                             tr role="row" .settled[!token.is_good(now)] {
-                                th role="rowheader" scope="row" { (name(token.name.as_str())) } td role="cell" { (token.role) }
-                                td role="cell" { @if token.pipelines.is_empty() { "all" } @for (at, pattern) in token.pipelines.iter().enumerate() { @if at > 0 { ", " } (pattern) } }
+                                th role="rowheader" scope="row" { (name(token.name.as_str())) }
+                                td role="cell" { (token.role) }
+                                td role="cell" {
+                                    @if token.pipelines.is_empty() { "all" }
+                                    @for (at, pattern) in token.pipelines.iter().enumerate() {
+                                        @if at > 0 { ", " }
+                                        (pattern)
+                                    }
+                                }
                                 td role="cell" { @if token.payloads { "yes" } @else { "no" } }
-                                td role="cell" { @match token.last_used_at { Some(at) => (instant(at, now)), None => { "never" } } }
-                                td role="cell" { @match (token.revoked_at, token.expires_at) { (Some(at), _) => { "revoked " (instant(at, now)) } (None, Some(at)) => (instant(at, now)), (None, None) => { "never" } } }
-                                td.num role="cell" { @if token.is_good(now) { (link(visitor, Role::Admin, &format!("/settings/tokens/{}/revoke", token.name), "Revoke…", "plainly small", None)) } }
+                                td role="cell" {
+                                    @match token.last_used_at { Some(at) => (instant(at, now)), None => { "never" } }
+                                }
+                                td role="cell" {
+                                    @match (token.revoked_at, token.expires_at) {
+                                        (Some(at), _) => { "revoked " (instant(at, now)) }
+                                        (None, Some(at)) => (instant(at, now)), (None, None) => { "never" }
+                                    }
+                                }
+                                td.num role="cell" {
+                                    @if token.is_good(now) {
+                                        (link(visitor, Role::Admin, &format!("/settings/tokens/{}/revoke", token.name), "Revoke…", "plainly small", None))
+                                    }
+                                }
                             }
                         }
                     }
@@ -88,11 +122,22 @@ fn form(visitor: &Visitor, is_first: bool) -> Markup {
                 (carried(visitor))
                 div.row-of {
                     (entry("name", "Name", "", true))
-                    p.entry { label for="role" { "Role" } select #role name="role" { @for role in Role::ALL.into_iter().rev() { @if !is_first || role == Role::Admin { option value=(role) { (role) } } } } }
+                    p.entry {
+                        label for="role" { "Role" }
+                        select #role name="role" {
+                            @for role in Role::ALL.into_iter().rev() {
+                                @if !is_first || role == Role::Admin { option value=(role) { (role) } }
+                            }
+                        }
+                    }
                     @if !is_first { (entry("pipelines", "Pipelines, with commas; empty means all", "", false)) }
                     (entry("expires", "Expires: 90d, a day or a time; empty means never", "", false))
                 }
-                p { label.choice { input type="checkbox" name="payloads" value="yes" checked; span { "May read payloads" } } }
+                p {
+                    label.choice {
+                        input type="checkbox" name="payloads" value="yes" checked; span { "May read payloads" }
+                    }
+                }
                 p.actions { button { "Make a token" } }
             }
         }

@@ -105,7 +105,9 @@ pub fn bare(title: &str, visitor: Option<&Visitor>, body: &Markup) -> Markup {
     };
     html! {
         (DOCTYPE)
-        html lang="en" { (head(title)) body { a.skip href="#main" { "Skip to content" } (header) main #main.wrap { (body) } } }
+        html lang="en" {
+            (head(title)) body { a.skip href="#main" { "Skip to content" } (header) main #main.wrap { (body) } }
+        }
     }
 }
 
@@ -194,18 +196,28 @@ fn signs(visitor: &Visitor, glance: &Glance) -> Markup {
                 }
             }
             span #audit.wide-only {
-                @if glance.unbalanced.is_empty() { span title="Accepted equals queued, running, done, died and discarded, in every pipeline" { (glyph(Glyph::Check)) " counts add up" } }
+                @if glance.unbalanced.is_empty() {
+                    span title="Accepted equals queued, running, done, died and discarded, in every pipeline" {
+                        (glyph(Glyph::Check)) " counts add up"
+                    }
+                }
                 @else { span.bad-text { (glyph(Glyph::Cross)) " counts do not add up: run redrive audit" } }
             }
             (who(visitor))
-            span #dot.dot role="img" aria-label="not live" title="Numbers on this page are as old as the page" { (glyph(Glyph::Dot)) span.wide-only { "as loaded" } }
+            span #dot.dot role="img" aria-label="not live" title="Numbers on this page are as old as the page" {
+                (glyph(Glyph::Dot)) span.wide-only { "as loaded" }
+            }
         }
     }
 }
 
 fn who(visitor: &Visitor) -> Markup {
     html! {
-        @if visitor.caller.is_local() { span.wide-only title="This store has no token: whoever reaches this server may do everything" { "admin (no tokens yet)" } }
+        @if visitor.caller.is_local() {
+            span.wide-only title="This store has no token: whoever reaches this server may do everything" {
+                "admin (no tokens yet)"
+            }
+        }
         @else {
             form.sign-out method="post" action="/logout" {
                 (carried(visitor))

@@ -26,7 +26,7 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
     visitor.caller.check(&cause.pipeline)?;
     let query = visitor.query();
     let verb = query.one("verb").unwrap_or_default();
-    let (title, yes, effect, fields) = question(verb, cause)?;
+    let (title, yes, effect, fields) = question(verb, cause, query.one("into").unwrap_or_default())?;
     let (action, back) = (format!("/causes/{}/change", cause.id), format!("/causes/{}", cause.id));
     let fields = html! { input type="hidden" name="verb" value=(verb); (fields) };
     let command = format!("redrive cause {verb} {}", quoted(cause.id.as_str()));
@@ -35,7 +35,11 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
     shell::show(&app, &visitor, page).await
 }
 
-fn question(verb: &str, cause: &CauseView) -> Result<(&'static str, &'static str, Markup, Markup), Problem> {
+fn question(
+    verb: &str,
+    cause: &CauseView,
+    into: &str,
+) -> Result<(&'static str, &'static str, Markup, Markup), Problem> {
     let title = crate::look::foreign::cut(&cause.title, 120);
     Ok(match verb {
         "mute" => (
@@ -57,7 +61,7 @@ fn question(verb: &str, cause: &CauseView) -> Result<(&'static str, &'static str
             "Merge this cause into another?",
             "Merge",
             html! { "All " (cause.dead) " letters of “" (title) "”, and those to come, belong to the other cause from then on. Splitting takes it back." },
-            entry("into", "Into which: its id", "", true),
+            entry("into", "Into which: its id", into, true),
         ),
         "split" => (
             "Split this cause?",

@@ -47,7 +47,9 @@ async fn shown(
     let fields = html! {
         (frozen_fields(app, query, plan)?)
         (entry("why", "Why, for the record", query.one("why").unwrap_or_default(), true))
-        @if plan.matched > TYPED_ABOVE { (entry("count", &format!("Type {} to say that you mean all of them", plan.matched), "", true)) }
+        @if plan.matched > TYPED_ABOVE {
+            (entry("count", &format!("Type {} to say that you mean all of them", plan.matched), "", true))
+        }
     };
     let ids: String = query.all("id").map(|id| format!(" {}", quoted(id))).collect();
     let command = format!("redrive dead discard{ids}{} --why '…' --yes", LetterFilter::of(query).flags());
@@ -84,7 +86,9 @@ pub fn said(visitor: &Visitor) -> Markup {
     let gone = query.one("about").and_then(|about| about.parse::<i64>().ok());
     html! {
         @if let (Some("discard"), Some(gone)) = (query.one("said"), gone) {
-            div.said role="status" { (count(gone)) " letters were discarded. " a href="/activity" { "Activity" } " has the record." }
+            div.said role="status" {
+                (count(gone)) " letters were discarded. " a href="/activity" { "Activity" } " has the record."
+            }
         }
     }
 }

@@ -126,7 +126,8 @@ impl Asked {
         })
     }
 
-    fn pacing(&self) -> Result<Pacing, ApiError> {
+    /// How fast it goes.
+    pub fn pacing(&self) -> Result<Pacing, ApiError> {
         let usual = Pacing::default();
         let share = self.refail_max.as_deref().map(units::share).transpose();
         let rate = self.rate.as_deref().map(units::rate).transpose();
