@@ -6,7 +6,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::actors::Actor;
+use crate::alerts::Share;
 use crate::time::Timestamp;
+
+/// The share of tasks that died from which on a pipeline is said to fail, and how many there must be at least.
+const FAILING_SHARE: f64 = 0.05;
+const FAILING_MIN: u64 = 2;
 
 /// Why a pipeline rests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,10 +43,76 @@ pub fn paused(known: Option<&Pause>, by: &Actor, why: Option<String>, now: Times
     Pause { by: by.clone(), why, since }
 }
 
+/// Where a pipeline stands, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Somebody paused it.
+    Paused,
+    /// Too many of its tasks die.
+    Failing,
+    /// Tasks wait for a target, or a worker cannot work on it.
+    Held,
+    /// Tasks wait, and nobody works on it.
+    Unattended,
+    /// Nothing is the matter.
+    Normal,
+}
+
+impl Standing {
+    /// The name in JSON and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Failing => "failing",
+            Self::Held => "held",
+            Self::Unattended => "unattended",
+            Self::Normal => "normal",
+        }
+    }
+}
+
+/// What the standing of a pipeline follows from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StandingFacts {
+    /// Whether somebody paused it.
+    pub is_paused: bool,
+    /// Of the tasks that came to their end lately, those that died.
+    pub died: Share,
+    /// Whether tasks wait for a target, or a worker cannot work on it.
+    pub is_held: bool,
+    /// Tasks that wait.
+    pub queued: u64,
+    /// Workers that are there for it.
+    pub workers: usize,
+}
+
+/// Where a pipeline stands.
+pub fn standing(facts: &StandingFacts) -> Standing {
+    match facts {
+        StandingFacts { is_paused: true, .. } => Standing::Paused,
+        StandingFacts { died, .. } if died.part >= FAILING_MIN && died.value() >= FAILING_SHARE => Standing::Failing,
+        StandingFacts { is_held: true, .. } => Standing::Held,
+        StandingFacts { queued: 1.., workers: 0, .. } => Standing::Unattended,
+        _ => Standing::Normal,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::actors::Via;
+
+    #[test]
+    fn the_worst_is_said_of_a_pipeline() {
+        let calm = StandingFacts { workers: 1, died: Share::new(1, 1), ..StandingFacts::default() };
+        assert_eq!(standing(&calm), Standing::Normal, "one may be unlucky");
+        let failing = StandingFacts { died: Share::new(5, 100), is_held: true, ..calm };
+        assert_eq!(standing(&failing), Standing::Failing);
+        assert_eq!(standing(&StandingFacts { died: Share::new(4, 100), ..failing }), Standing::Held);
+        assert_eq!(standing(&StandingFacts { is_paused: true, ..failing }), Standing::Paused);
+        assert_eq!(standing(&StandingFacts { queued: 1, workers: 0, ..calm }), Standing::Unattended);
+    }
 
     #[test]
     fn who_pauses_again_has_the_last_word_but_not_the_first_hour() {

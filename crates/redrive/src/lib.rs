@@ -28,6 +28,7 @@
 //! - [`tasks`]: files of tasks, and bringing them into a pipeline
 //! - `rounds`: repetitions of the same tasks
 //! - [`replays`]: sending dead letters through again, and what would recover
+//! - [`overview`]: what to look at first
 //! - [`report`]: what fails, where, when, since when
 //! - [`pipelines`]: which there are, pausing them
 //! - [`jobs`], [`payloads`], [`status`], [`doctor`]: looking at what is there, and what can be done with it
@@ -36,7 +37,7 @@
 //! - [`vault`]: raw responses, kept as evidence
 //! - [`leases`]: jobs for workers that live elsewhere
 //! - [`worker`]: leasing, running, settling; heartbeat, reaper and chores
-//! - [`tokens`]: who may ask a server for what; `answers`: what it answered, kept for a while;
+//! - [`tokens`]: who may ask a server for what; [`sessions`]: people who signed in with one; `answers`: what it answered, kept for a while;
 //!   `uploads`: payloads that came before their letters; [`outcomes`]: what programs count of jobs that they run themselves
 //! - [`copies`]: a whole store, brought to another
 //! - `compact`: giving unused space of the store back
@@ -69,6 +70,7 @@ pub mod leases;
 mod lines;
 pub mod numbers;
 pub mod outcomes;
+pub mod overview;
 pub mod payloads;
 pub mod pipeline;
 pub mod pipelines;
@@ -76,6 +78,7 @@ pub mod reach;
 pub mod replays;
 pub mod report;
 mod rounds;
+pub mod sessions;
 pub mod sink;
 pub mod status;
 pub mod tasks;

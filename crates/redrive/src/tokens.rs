@@ -96,7 +96,7 @@ impl Redrive {
 
     /// Makes a token. Its secret is in the answer, and nowhere else.
     pub async fn create_token(&self, new: &NewToken, by: &Actor) -> Result<MadeToken, Error> {
-        let secret = new_secret()?;
+        let secret = new_secret(PREFIX)?;
         for _ in 0..TRIES_MAX {
             let had_others = !self.store.list_tokens().await?.is_empty();
             let now = self.now();
@@ -157,9 +157,9 @@ fn made(new: &NewToken, by: &Actor, now: Timestamp) -> Token {
     }
 }
 
-/// A secret that nobody can guess: 160 bits of the operating system's random source.
-fn new_secret() -> Result<String, TokenError> {
+/// A secret that nobody can guess, after what it is recognised by: 160 bits of the operating system's random source.
+pub fn new_secret(prefix: &str) -> Result<String, TokenError> {
     let mut bytes = [0; 20];
     getrandom::fill(&mut bytes).map_err(|error| TokenError::NoRandomness(error.to_string()))?;
-    Ok(format!("{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase()))
+    Ok(format!("{prefix}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase()))
 }

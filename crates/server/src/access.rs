@@ -21,6 +21,8 @@ const LOCAL: &str = "local";
 pub struct Caller {
     /// Their token; none while the store has never had one.
     token: Option<Token>,
+    /// The way by which they ask.
+    via: Via,
 }
 
 impl Caller {
@@ -31,7 +33,17 @@ impl Caller {
 
     /// Who they are, for the record.
     pub fn actor(&self) -> Actor {
-        Actor::new(self.name(), Via::Api)
+        Actor::new(self.name(), self.via)
+    }
+
+    /// What they may do at most.
+    pub fn role(&self) -> Role {
+        self.token.as_ref().map_or(Role::Admin, |token| token.role)
+    }
+
+    /// Whether they need not sign in, because nobody does.
+    pub const fn is_local(&self) -> bool {
+        self.token.is_none()
     }
 
     /// Whether they may do what a role may.
@@ -128,7 +140,7 @@ async fn identify(app: &App, version: Version, headers: &HeaderMap) -> Result<Ca
     let known = app.tokens().await?;
     if known.is_empty() {
         came_directly(version, headers)?;
-        return Ok(Caller { token: None });
+        return Ok(Caller { token: None, via: Via::Api });
     }
     let sent = headers
         .get(header::AUTHORIZATION)
@@ -140,13 +152,33 @@ async fn identify(app: &App, version: Version, headers: &HeaderMap) -> Result<Ca
     let found = known.iter().fold(None, |found, known| if known.hash == hash { Some(&known.token) } else { found });
     let now = app.redrive().now();
     match found {
-        Some(token) if token.is_good(now) => Ok(Caller { token: Some(token.clone()) }),
+        Some(token) if token.is_good(now) => Ok(Caller { token: Some(token.clone()), via: Via::Api }),
         Some(token) if token.revoked_at.is_some() => {
             Err(ApiError::unknown_caller(format!("token {} was revoked", token.name)))
         }
         Some(token) => Err(ApiError::unknown_caller(format!("token {} has expired", token.name))),
         None => Err(ApiError::unknown_caller("no such token")),
     }
+}
+
+/// Who looks at pages, by the secret that their browser sends; nobody if they have to sign in.
+pub async fn identify_visitor(
+    app: &App,
+    version: Version,
+    headers: &HeaderMap,
+    secret: Option<&str>,
+) -> Result<Option<Caller>, ApiError> {
+    let (known, via) = (app.tokens().await?, Via::Web);
+    if known.is_empty() {
+        came_directly(version, headers)?;
+        return Ok(Some(Caller { token: None, via }));
+    }
+    let Some(secret) = secret else { return Ok(None) };
+    let token = app.redrive().find_session(secret, &known).await?;
+    if let Some(token) = &token {
+        app.note_used(&token.name);
+    }
+    Ok(token.map(|token| Caller { token: Some(token), via }))
 }
 
 /// While everybody may do everything, only who is on this machine may ask, not who is somewhere behind a proxy on it.

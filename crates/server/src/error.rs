@@ -96,6 +96,26 @@ impl ApiError {
         Self { retry_after: Some(SOON), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message) }
     }
 
+    /// Its status.
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What it is, for programs.
+    pub const fn code(&self) -> &'static str {
+        self.told.code
+    }
+
+    /// What it is, for people.
+    pub fn message(&self) -> &str {
+        &self.told.message
+    }
+
+    /// The field of the request that is wrong, if one is.
+    pub fn field(&self) -> Option<&str> {
+        self.told.field.as_deref()
+    }
+
     /// The same with the field that is wrong.
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.told.field = Some(field.into());

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, Options};
 use crate::error::ApiError;
+use crate::router::BASE;
 
 /// Looks at each request before anything else does.
 pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -20,10 +21,9 @@ pub async fn check(State(app): State<App>, request: Request, next: Next) -> Resp
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
-    );
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
     response
 }
 
@@ -80,8 +80,10 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
             ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoding_unsupported", why).at("Content-Encoding")
         );
     }
-    // Of what changes something, a browser asks before it sends anything but a form or plain text.
+    // Of what changes something, a browser asks before it sends anything but a form or plain text. Forms of pages are told from those
+    // of others by what stands in them.
     match *request.method() {
+        Method::POST if !is_api(request.uri().path()) && is_form(request.headers()) => Ok(()),
         Method::POST | Method::PATCH if !is_json(request.headers()) => Err(ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "json_required",
@@ -114,9 +116,21 @@ fn host_of(request: &Request) -> Result<&str, ApiError> {
     }
 }
 
+fn is_api(path: &str) -> bool {
+    path.strip_prefix(BASE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
+    is_of_kind(headers, "application/json")
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    is_of_kind(headers, "application/x-www-form-urlencoded")
+}
+
+fn is_of_kind(headers: &HeaderMap, wanted: &str) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json"))
+    kind.is_some_and(|kind| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted))
 }
 
 /// The host without its port.

@@ -1,4 +1,4 @@
-//! The HTTP API of Redrive. It speaks, the engine does: a route reads what was asked, calls an operation of the engine and answers.
+//! The HTTP API and the dashboard of Redrive. They speak, the engine does: a route reads what was asked, calls an operation of the engine and answers.
 //!
 //! - `router`: the list of routes; [`routes`]: one folder per noun, one file per verb or a few that are alike
 //! - `route`: what a route is: its path, who may ask, what it takes and gives
@@ -8,6 +8,7 @@
 //! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
 //! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
 //! - [`error`]: the one form in which mistakes are told
+//! - `pages`: the dashboard, one folder or file per page; [`look`]: how things look on all of them, and in the report
 //! - [`openapi`]: the document, made of the routes
 //! - `check`: asking a server whether it is ready
 //! - [`serve`]: the socket, and what goes on besides answering; `tls`: its certificate; `impatient`: who reads too slowly is dropped
@@ -20,10 +21,12 @@ mod check;
 pub mod error;
 mod guard;
 mod impatient;
+pub mod look;
 mod measured;
 mod once;
 pub mod openapi;
 mod page;
+mod pages;
 mod route;
 mod router;
 pub mod routes;

@@ -1,15 +1,16 @@
 //! The list of routes, and the layers around them.
 
 use axum::Router;
-use axum::http::{Method, StatusCode};
+use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::route::Route;
 use crate::routes;
-use crate::{access, answer, guard, measured, once};
+use crate::{access, answer, guard, measured, once, pages};
 
 /// Where the API begins.
 pub const BASE: &str = "/api/v1";
@@ -53,6 +54,7 @@ pub fn router(app: App) -> Router {
         .route("/healthz", get(routes::status::health::alive))
         .route("/readyz", get(routes::status::health::ready))
         .nest(BASE, api)
+        .merge(pages::router(&app))
         .route("/metrics", metrics(&app))
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_so);
@@ -67,8 +69,11 @@ fn metrics(app: &App) -> axum::routing::MethodRouter<App> {
     get(routes::metrics::run).layer(from_fn_with_state(state, access::let_in))
 }
 
-async fn nothing_here() -> ApiError {
-    ApiError::missing(format!("nothing is here: {BASE}/openapi.json lists what there is"))
+async fn nothing_here(uri: Uri) -> Response {
+    match uri.path().starts_with("/api") {
+        true => ApiError::missing(format!("nothing is here: {BASE}/openapi.json lists what there is")).into_response(),
+        false => pages::nothing_here().into_response(),
+    }
 }
 
 async fn not_so(method: Method) -> ApiError {

@@ -154,6 +154,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("lease_token", "nothing is leased"),
     ("worker", "nobody works"),
     ("leader", "nobody leads"),
+    ("session", "people sign in again"),
     ("sender", "whoever writes to the target has a row of its own there"),
     ("topic", "whoever listens to the target hears of what changes there"),
     ("clock", "the target is looked at by other clocks"),

@@ -26,6 +26,7 @@ use redrive_core::pipelines::Pause;
 use redrive_core::replays::*;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
+use redrive_core::tokens::TokenHash;
 use redrive_core::workers::LastBeat;
 use serde_json::Value;
 
@@ -254,6 +255,12 @@ decorate! {
         create_token(params: CreateToken) -> TokenCreated;
         revoke_tokens(params: RevokeTokens) -> Vec<TokenName>;
         note_tokens_used(params: NoteTokensUsed) -> ();
+    }
+    SessionStore {
+        open_session(params: OpenSession) -> ();
+        find_session(session: TokenHash, now: Timestamp) -> Option<TokenHash>;
+        end_session(session: TokenHash) -> ();
+        forget_sessions(before: Timestamp, limit: u32) -> bool;
     }
     AnswerStore {
         find_answer(params: FindAnswer) -> Option<KeptAnswer>;

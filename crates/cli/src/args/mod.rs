@@ -170,8 +170,11 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Only serve the demo's site, to try things out against it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dashboard")]
     pub serve: bool,
+    /// End on the dashboard: the rule is left for you to correct, and the server stays up until Ctrl-C
+    #[arg(long)]
+    pub dashboard: bool,
 }
 
 #[derive(Debug, Default, Args)]

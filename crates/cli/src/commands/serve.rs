@@ -1,5 +1,8 @@
 //! `redrive serve`: the API, and what goes on besides.
 
+use std::io;
+use std::net::SocketAddr;
+
 use anyhow::Result;
 use redrive::CancellationToken;
 use redrive::config::{Overrides, Setting};
@@ -15,6 +18,15 @@ use crate::exit::{Exit, usage};
 use crate::output::print::say;
 
 pub async fn run(setting: &Setting, args: ServeArgs) -> Result<Exit> {
+    run_telling(setting, args, |_| Ok(())).await
+}
+
+/// The same that is told where it listens.
+pub async fn run_telling(
+    setting: &Setting,
+    args: ServeArgs,
+    told: impl FnOnce(SocketAddr) -> io::Result<()>,
+) -> Result<Exit> {
     let options = options(&args)?;
     if args.check {
         return check(&options).await;
@@ -39,6 +51,7 @@ pub async fn run(setting: &Setting, args: ServeArgs) -> Result<Exit> {
         server = server.beside_worker(names.iter().cloned());
     }
     say!("serving {} on {scheme}://{address}", setting.location);
+    told(address)?;
     server.run(stop.clone()).await;
     if let Some((working, _)) = working {
         working.await??;

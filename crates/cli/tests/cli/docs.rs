@@ -126,6 +126,11 @@ fn serving_runs() {
 }
 
 #[test]
+fn dashboard_runs() {
+    run("docs/dashboard.md");
+}
+
+#[test]
 fn the_readmes_picture_is_what_is_seen() {
     let sandbox = Sandbox::new();
     let folder = root().join("examples/quickstart");

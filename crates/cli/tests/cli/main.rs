@@ -10,6 +10,7 @@ mod clients;
 mod codes;
 mod dead;
 mod definition;
+mod demo_dashboard;
 mod disk;
 mod docs;
 mod exec;

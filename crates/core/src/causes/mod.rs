@@ -132,6 +132,15 @@ impl CauseState {
     pub const ALL: [Self; 6] =
         [Self::New, Self::Ongoing, Self::Escalating, Self::Regressed, Self::Muted, Self::Resolved];
 
+    /// Whether somebody should look at a cause in this state: what is usual only if nobody looks after it.
+    pub const fn needs_somebody(self, is_owned: bool) -> bool {
+        match self {
+            Self::New | Self::Escalating | Self::Regressed => true,
+            Self::Ongoing => !is_owned,
+            Self::Muted | Self::Resolved => false,
+        }
+    }
+
     /// The name in JSON and on the screen.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -287,6 +296,13 @@ mod tests {
         assert_eq!(state(&resolved, old, &trend(30, 5), now), CauseState::Resolved);
         let regressed = Standing { last_seen: young + HOUR, ..resolved };
         assert_eq!(state(&regressed, old, &trend(1, 0), now), CauseState::Regressed);
+    }
+
+    #[test]
+    fn what_is_usual_needs_somebody_while_nobody_looks_after_it() {
+        let needy = |is_owned| CauseState::ALL.into_iter().filter(move |state| state.needs_somebody(is_owned)).count();
+        assert_eq!((needy(true), needy(false)), (3, 4));
+        assert!(!CauseState::Muted.needs_somebody(false) && !CauseState::Resolved.needs_somebody(false));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod access;
 mod breakers;
+mod browsing;
 mod causes;
 mod described;
 mod document;
@@ -13,8 +14,10 @@ mod jobs;
 mod leases;
 mod letters;
 mod limits;
+mod login;
 mod metrics;
 mod once;
+mod pages;
 mod payloads;
 mod pipelines;
 mod reading;

@@ -35,6 +35,7 @@ pub mod replays;
 pub mod reported;
 pub mod rounds;
 pub mod script;
+pub mod sessions;
 pub mod tasks;
 pub mod tokens;
 pub mod traffic;
@@ -89,6 +90,7 @@ macro_rules! conformance_tests {
             tasks: [asking_who_is_known_changes_nothing]
             tokens: [a_token_is_kept_and_revoked, the_first_token_is_made_once]
             answers: [the_first_answer_stays]
+            sessions: [a_session_holds_until_it_ends, sessions_that_are_over_are_forgotten]
             uploads: [it_is_known_who_brought_an_upload_and_who_uses_it]
             reported: [each_report_is_counted_once, a_report_meets_jobs_in_every_state, a_history_has_an_end]
             outcomes: [outcomes_are_counted_once]

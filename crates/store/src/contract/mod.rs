@@ -25,6 +25,7 @@ pub mod payloads;
 pub mod pipelines;
 pub mod replays;
 pub mod rounds;
+pub mod sessions;
 pub mod tasks;
 pub mod tokens;
 pub mod traffic;
@@ -75,6 +76,7 @@ pub use replays::{
     SurveyLetters, WithdrawLetter, WithdrawLetters,
 };
 pub use rounds::{BeginRound, ListRounds, RoundStore, RoundView};
+pub use sessions::{OpenSession, SessionStore};
 pub use tasks::{FindTasks, KnownTask, TaskStore};
 pub use tokens::{CreateToken, KnownToken, NoteTokensUsed, RevokeTokens, TokenCreated, TokenStore};
 pub use traffic::{
@@ -113,6 +115,7 @@ pub trait Store:
     + TaskStore
     + AlertStore
     + TokenStore
+    + SessionStore
     + AnswerStore
     + UploadStore
     + OutcomeStore
@@ -147,6 +150,7 @@ impl<T> Store for T where
         + TaskStore
         + AlertStore
         + TokenStore
+        + SessionStore
         + AnswerStore
         + UploadStore
         + OutcomeStore

@@ -59,6 +59,7 @@ mod replays;
 mod rounds;
 mod rows;
 mod schema;
+mod sessions;
 mod settlements;
 pub(crate) mod sql;
 mod tallies;

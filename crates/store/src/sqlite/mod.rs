@@ -57,6 +57,7 @@ mod replays;
 mod rounds;
 mod rows;
 mod schema;
+mod sessions;
 mod settlements;
 mod snapshot;
 #[cfg(test)]

@@ -134,6 +134,15 @@ mod tests {
     }
 
     #[test]
+    fn a_store_of_the_version_before_gets_what_is_new() {
+        let mut conn = of_version(8);
+        migrate(&mut conn, Path::new("memory:")).expect("brought forward");
+        let sessions: i64 = conn.query_row("SELECT count(*) FROM session", [], |row| row.get(0)).expect("a table");
+        assert_eq!(sessions, 0);
+        assert_eq!(check(&conn, Path::new("memory:")).expect("a store"), newest_version());
+    }
+
+    #[test]
     fn a_store_is_not_brought_forward_without_room_for_it() {
         let conn = of_version(5);
         let empty = room_needed(&conn).expect("asked");

@@ -10,15 +10,15 @@ mod story;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 use redrive::config::Setting;
 use redrive::contract::{DeadFilter, ListDead};
 use redrive_core::dead::DeadLetter;
 
 use self::site::Site;
-use super::signals;
-use crate::args::{Cli, DemoArgs, Global};
+use super::{serve, signals};
+use crate::args::{Cli, Command, DemoArgs, Global};
 use crate::exit::Exit;
 use crate::output::foreign::{cut, harmless};
 use crate::output::paint::{BAD, DIM, GOOD, HEADING, paint};
@@ -51,6 +51,9 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit> {
     site.stop().await;
     heading("The site is switched off. What died, and why")?;
     tell(global, &["cause", "list"]).await?;
+    if args.dashboard {
+        return show_dashboard(&setting).await;
+    }
     bring_back(global, &setting).await?;
     heading("What fails, where, when, since when")?;
     tell(global, &["report", "--html", REPORT]).await?;
@@ -79,6 +82,25 @@ async fn bring_back(global: &Global, setting: &Setting) -> Result<()> {
         show_the_spot(setting, &letter, "class=\"price").await?;
     }
     Ok(())
+}
+
+/// The story goes on where people look at it: the rule is theirs to correct, and the letters theirs to bring back.
+async fn show_dashboard(setting: &Setting) -> Result<Exit> {
+    let cause = letters(setting, "SelectorNotFound").await?.pop().and_then(|letter| letter.cause);
+    let (old, new) = story::RULES;
+    heading("The rest is yours: open the page, correct the rule in redrive.toml, replay from the saved pages")?;
+    out!("{}", paint(BAD, format!("- {old}")))?;
+    out!("{}", paint(GOOD, format!("+ {new}")))?;
+    let cli = Cli::try_parse_from(["redrive", "serve", "--work", "--listen", "127.0.0.1:0"])?;
+    let Command::Serve(args) = cli.command else { bail!("the demo serves") };
+    let open = |address| {
+        let page = cause.map_or_else(String::new, |cause| format!("causes/{cause}"));
+        out!(
+            "open http://{address}/{page}\n{}",
+            paint(DIM, "Ctrl-C ends it; redrive serve in this folder shows it again")
+        )
+    };
+    serve::run_telling(setting, args, open).await
 }
 
 /// Shows a command and runs it. How it ends is part of the story.

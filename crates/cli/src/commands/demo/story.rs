@@ -11,7 +11,7 @@ use super::site::{API_KEY, HUGE_PATH, Site, catalogue, puzzles};
 const CONFIG: &str = include_str!("redrive.toml");
 
 /// The rule that breaks when the layout changes, and the one that reads the new layout.
-const RULES: (&str, &str) = (
+pub const RULES: (&str, &str) = (
     r#"price = { select = ".price-tag-main::text", type = "number" }"#,
     r#"price = { select = ".price data::attr(value)", type = "number" }"#,
 );

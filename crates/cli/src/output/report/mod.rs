@@ -1,15 +1,16 @@
 //! The report as people see it: a page for a browser, lines for a terminal.
 //!
-//! - `html`: the page; `charts`: its pictures, SVG made here; `terminal`: the lines
+//! - `html`: the page; `terminal`: the lines
 //! - `headline`: the sentence that says the most important thing
-//! - `figures`: how numbers are written; `hours`: which of them share a column; `tone`: what a colour means
+//! - `hours`: which of them share a column
+//!
+//! How numbers are written, what a colour means and how charts are drawn is the same as on the pages of the server.
 
-pub mod charts;
-pub mod figures;
+pub use redrive_server::look::{charts, figures, tone};
+
 mod headline;
 mod hours;
 pub mod html;
 #[cfg(test)]
 mod sample;
 pub mod terminal;
-pub mod tone;

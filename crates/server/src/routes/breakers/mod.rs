@@ -1,7 +1,7 @@
 //! Targets that are waited for, and what people do about it.
 
-mod list;
-mod turn;
+pub(crate) mod list;
+pub(crate) mod turn;
 
 use crate::route::Route;
 

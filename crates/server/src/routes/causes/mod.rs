@@ -1,8 +1,8 @@
 //! Causes: what fails, and what people say about it.
 
-mod change;
-mod list;
-mod show;
+pub(crate) mod change;
+pub(crate) mod list;
+pub(crate) mod show;
 
 use crate::route::Route;
 

@@ -1,11 +1,11 @@
 //! Dead letters: looking at them, taking in those of other programs, giving them up.
 
-mod discard;
+pub(crate) mod discard;
 pub mod filter;
-mod list;
-mod report;
-mod show;
-mod top;
+pub(crate) mod list;
+pub(crate) mod report;
+pub(crate) mod show;
+pub(crate) mod top;
 
 use redrive_core::tokens::Role;
 

@@ -1,8 +1,8 @@
 //! Payloads: the raw responses that were kept.
 
-mod bytes;
-mod list;
-mod upload;
+pub(crate) mod bytes;
+pub(crate) mod list;
+pub(crate) mod upload;
 
 use crate::route::Route;
 

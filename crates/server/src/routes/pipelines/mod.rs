@@ -1,7 +1,7 @@
 //! Pipelines: where they stand, pausing and resuming them.
 
-mod list;
-mod pause;
+pub(crate) mod list;
+pub(crate) mod pause;
 
 use redrive_core::tokens::Role;
 

@@ -1,9 +1,9 @@
 //! Replays: bringing dead letters back after a fix.
 
-mod change;
-mod letters;
-mod list;
-mod start;
+pub(crate) mod change;
+pub(crate) mod letters;
+pub(crate) mod list;
+pub(crate) mod start;
 
 use crate::route::Route;
 

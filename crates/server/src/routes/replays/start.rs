@@ -7,6 +7,7 @@ use redrive::Pipeline;
 use redrive::config::units;
 use redrive::contract::{ReplayGroup, ReplayView};
 use redrive::replays::{NewReplay, ReplayRef, describe, pins, wish};
+use redrive_core::ids::ReplayId;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Pacing, ReplayMode, ReplayPlan, Wish};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,13 @@ pub struct Started {
     plan: ReplayPlan,
     /// What its letters belong to in the programs that reported them, of the first 10,000: `group` of a lease.
     groups: Vec<ReplayGroup>,
+}
+
+impl Started {
+    /// The replay, if there is one.
+    pub fn id(&self) -> Option<ReplayId> {
+        self.replay.as_ref().map(|replay| replay.id)
+    }
 }
 
 pub async fn plan(
@@ -126,7 +134,8 @@ impl Asked {
         })
     }
 
-    fn pacing(&self) -> Result<Pacing, ApiError> {
+    /// How fast it goes.
+    pub fn pacing(&self) -> Result<Pacing, ApiError> {
         let usual = Pacing::default();
         let share = self.refail_max.as_deref().map(units::share).transpose();
         let rate = self.rate.as_deref().map(units::rate).transpose();

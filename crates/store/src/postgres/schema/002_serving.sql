@@ -32,3 +32,12 @@ BEGIN
 END $$;
 CREATE TRIGGER hour_added AFTER INSERT ON hourly_count FOR EACH ROW EXECUTE FUNCTION hour_grown();
 CREATE TRIGGER hour_grown AFTER UPDATE OF count ON hourly_count FOR EACH ROW EXECUTE FUNCTION hour_grown();
+
+-- People who signed in to a server: hashes of what their browsers send, and of the token that each signed in with.
+CREATE TABLE session (
+    hash      bytea NOT NULL PRIMARY KEY,
+    token     bytea NOT NULL,
+    opened_at bigint NOT NULL,
+    ends_at   bigint NOT NULL
+);
+CREATE INDEX session_by_end ON session (ends_at);

@@ -31,3 +31,12 @@ CREATE TRIGGER hour_grown AFTER UPDATE OF count ON hourly_count BEGIN
     INSERT INTO event_total (pipeline, event, reason, count) VALUES (new.pipeline, new.event, new.reason, new.count - old.count)
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
+
+-- People who signed in to a server: hashes of what their browsers send, and of the token that each signed in with.
+CREATE TABLE session (
+    hash      BLOB NOT NULL PRIMARY KEY,
+    token     BLOB NOT NULL,
+    opened_at INTEGER NOT NULL,
+    ends_at   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_by_end ON session (ends_at);

@@ -16,6 +16,7 @@ use crate::output::foreign::cut;
 use crate::output::report::charts;
 use crate::output::report::figures::{count, moment};
 use redrive::report::Report;
+use redrive_server::look::PALETTE;
 
 const STYLE: &str = include_str!("page.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
@@ -36,7 +37,7 @@ pub fn page(report: &Report) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { "Redrive report, " (window) }
-                style { (PreEscaped(STYLE)) (PreEscaped(charts::STYLE)) }
+                style { (PreEscaped(PALETTE)) (PreEscaped(STYLE)) (PreEscaped(charts::STYLE)) }
             }
             body {
                 header { h1 { "Redrive report" } p.note { (window) " UTC" } }

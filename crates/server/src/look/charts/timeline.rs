@@ -4,8 +4,8 @@
 use maud::{Markup, html};
 
 use super::{height_of, percent, px, rect};
-use crate::output::report::figures::{count, short};
-use crate::output::report::tone::Tone;
+use crate::look::figures::{count, short};
+use crate::look::tone::Tone;
 
 /// The height of the columns, and of the labels below them.
 const HEIGHT: f64 = 190.0;
@@ -107,7 +107,7 @@ fn line_step(highest: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::report::charts::tests::assert_finite;
+    use crate::look::charts::tests::assert_finite;
 
     const SERIES: [Series<'_>; 2] =
         [Series { name: "buried", tone: Tone::Bad }, Series { name: "<done>", tone: Tone::Plain }];

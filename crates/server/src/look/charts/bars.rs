@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{percent, rect};
-use crate::output::report::tone::Tone;
+use crate::look::tone::Tone;
 
 /// The height of a bar.
 const HEIGHT: f64 = 10.0;

@@ -4,8 +4,8 @@
 use maud::{Markup, html};
 
 use super::{percent, px, rect};
-use crate::output::foreign::cut;
-use crate::output::report::figures::{count, short};
+use crate::look::figures::{count, short};
+use crate::look::foreign::cut;
 
 /// The height of a row, of the labels above the first one, and of the gap between rows.
 const ROW_PX: f64 = 24.0;
@@ -71,7 +71,7 @@ fn shade(value: i64, most: i64) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::report::charts::tests::assert_finite;
+    use crate::look::charts::tests::assert_finite;
 
     #[test]
     fn any_numbers_can_be_drawn() {

@@ -1,0 +1,27 @@
+//! `redrive demo --dashboard`: the story ends on a page, and Ctrl-C ends the server.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use crate::harness::Sandbox;
+
+/// It plays the whole demo: there is no shorter way to see that its end is the page of its largest cause.
+#[test]
+fn the_demo_ends_on_the_page_of_its_largest_cause() {
+    let sandbox = Sandbox::new();
+    let mut demo = sandbox.command().args(["demo", "--dashboard"]).stdout(Stdio::piped()).spawn().expect("started");
+    let mut lines = BufReader::new(demo.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let open = lines.find_map(|line| line.strip_prefix("open http://").map(str::to_owned)).expect("an address");
+    let (address, path) = open.split_once('/').expect("a page");
+    assert!(path.starts_with("causes/"), "{open}");
+    let mut stream = TcpStream::connect(address).expect("connected");
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("asked");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("answered");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("SelectorNotFound"), "{page}");
+    assert!(page.contains("Replay 60"), "{page}");
+    let ended = Command::new("kill").args(["-INT", &demo.id().to_string()]).status().expect("asked to end");
+    assert!(ended.success());
+    assert_eq!(demo.wait().expect("ended").code(), Some(0));
+}

@@ -1,0 +1,119 @@
+//! What to look at first: what needs somebody, and where each pipeline stands. All of it is read from roll-ups, so that it costs the
+//! same however many letters are dead.
+//!
+//! - `gather`: filling it in from a store
+
+mod gather;
+
+use std::time::Duration;
+
+use redrive_core::alerts::Share;
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
+use redrive_core::pipelines::{Pause, Standing};
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{AlertView, BreakerView, CauseView, ReplayView};
+
+/// The window of the headline.
+pub const LATELY: Duration = Duration::from_secs(10 * 60);
+
+/// How long before they are discarded for their age letters are spoken of.
+pub const EXPIRY_AHEAD: Duration = Duration::from_secs(48 * 3_600);
+
+/// What stands in the head of every page.
+#[derive(Clone, Debug, Default)]
+pub struct Glance {
+    /// The pipelines there are.
+    pub pipelines: Vec<PipelineName>,
+    /// Causes that need somebody; no more than are counted.
+    pub causes: usize,
+    /// Whether there are more of them.
+    pub more_causes: bool,
+    /// Replays that have not ended.
+    pub replays: usize,
+    /// Alerts that fire.
+    pub alerts: usize,
+    /// Pipelines whose counters do not add up.
+    pub unbalanced: Vec<PipelineName>,
+    /// Pipelines that people have rest.
+    pub paused: Vec<(PipelineName, Pause)>,
+}
+
+/// What to look at first.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    /// When it was made.
+    pub now: Timestamp,
+    /// The worst of what happened lately, if anything did.
+    pub worst: Option<Worst>,
+    /// Of all tasks that came to their end lately, those that died.
+    pub lately: Share,
+    /// What needs somebody, the most urgent first.
+    pub needs: Vec<Need>,
+    /// Causes that need somebody and are not among those.
+    pub other_causes: usize,
+    /// Every pipeline.
+    pub pipelines: Vec<PipelineLine>,
+    /// Targets whose tasks wait.
+    pub held: Vec<BreakerView>,
+    /// Replays that run, or are being made ready.
+    pub replays: Vec<ReplayView>,
+}
+
+/// The pipeline of which most tasks died lately, and of what.
+#[derive(Clone, Debug)]
+pub struct Worst {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// Of its tasks that came to their end lately, those that died.
+    pub died: Share,
+    /// What most of them died of, with how many died of it in this hour.
+    pub cause: Option<(CauseView, i64)>,
+}
+
+/// Something that needs somebody.
+#[derive(Clone, Debug)]
+pub enum Need {
+    /// An alert fires.
+    Alert(Box<AlertView>),
+    /// A cause is new, came back, escalates, or has no owner.
+    Cause(Box<CauseView>),
+    /// A replay paused itself.
+    Replay(Box<ReplayView>),
+    /// Letters of causes that are not resolved will soon be discarded for their age.
+    Expiring {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// How many, of those that were looked at.
+        letters: u64,
+        /// Whether not all were looked at.
+        more: bool,
+        /// When the first goes.
+        first: Timestamp,
+    },
+}
+
+/// A pipeline in a line.
+#[derive(Clone, Debug)]
+pub struct PipelineLine {
+    /// Its name.
+    pub name: PipelineName,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Tasks that were done in each of the last 24 hours, the present one last.
+    pub done: Vec<i64>,
+    /// Of the tasks that came to their end in the last hour, those that died.
+    pub died: Share,
+    /// The same in the hour of the clock that this one is, a week ago.
+    pub last_week: Share,
+    /// Where its tasks are.
+    pub ledger: Ledger,
+    /// Since when the first of its queue is due.
+    pub due_since: Option<Timestamp>,
+    /// Workers that are there for it.
+    pub workers: usize,
+    /// Those among them that cannot work on it for now.
+    pub held_workers: usize,
+    /// Its pause, if somebody paused it.
+    pub pause: Option<Pause>,
+}

@@ -1,0 +1,74 @@
+// Shortcuts. They open pages and forms, and send only what can be taken back.
+const rows = () => [...document.querySelectorAll("main [data-href]")];
+const go = { o: "/", c: "/causes", r: "/replays", a: "/alerts", p: "/pipelines", l: "/letters", y: "/activity" };
+const HELP = [
+  ["j k", "next, previous row"], ["x", "tick it"], ["Enter", "open it"], [".", "show what is new"], ["r", "replay"], ["a", "assign me"],
+  ["m", "mute"], ["e", "resolve"], ["c", "copy as CLI"], ["/", "search"], ["g o, g c, g r, g l", "overview, causes, replays, letters"],
+];
+let going = false;
+
+const isOff = () => localStorage.getItem("redrive-keys") === "off";
+const here = () => document.querySelector("main .here");
+
+function move(step) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.indexOf(here());
+  const next = all[Math.min(all.length - 1, Math.max(0, at + step))];
+  here()?.classList.remove("here");
+  next.classList.add("here");
+  next.scrollIntoView({ block: "nearest" });
+  next.querySelector("a[href]")?.focus({ preventScroll: true });
+}
+
+function help() {
+  const known = document.querySelector(".help-box");
+  if (known) return known.remove();
+  const box = document.createElement("section");
+  box.className = "help-box";
+  box.setAttribute("aria-label", "Shortcuts");
+  const list = document.createElement("dl");
+  list.className = "keys";
+  for (const [key, what] of HELP) {
+    const [name, meaning] = [document.createElement("dt"), document.createElement("dd")];
+    name.textContent = key;
+    meaning.textContent = what;
+    list.append(name, meaning);
+  }
+  box.append(list);
+  document.body.append(box);
+}
+
+const press = {
+  j: () => move(1),
+  k: () => move(-1),
+  x: () => here()?.querySelector("input[type=checkbox]")?.click(),
+  Enter: () => document.activeElement === document.body && here() && location.assign(here().dataset.href),
+  "/": () => document.getElementById("q")?.focus(),
+  "?": help,
+  c: () => document.querySelector("[data-copies] > summary")?.click(),
+  ".": () => document.dispatchEvent(new Event("redrive:show")),
+  g: () => { going = true; setTimeout(() => { going = false; }, 1500); },
+};
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input:not([type=checkbox]), textarea, select");
+  if (isOff() || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (going && go[event.key]) return location.assign(go[event.key]);
+  if (event.key === "Escape") return document.querySelector(".help-box")?.remove();
+  const own = event.key.length === 1 ? document.querySelector(`main [data-key="${CSS.escape(event.key)}"]:not([disabled])`) : null;
+  if (own) {
+    event.preventDefault();
+    return own.click();
+  }
+  if (press[event.key]) {
+    if (event.key !== "Enter") event.preventDefault();
+    press[event.key]();
+  }
+});
+
+for (const button of document.querySelectorAll("[data-toggle-keys]")) {
+  const label = () => { button.textContent = isOff() ? "turn shortcuts on" : "turn shortcuts off"; };
+  button.addEventListener("click", () => { localStorage.setItem("redrive-keys", isOff() ? "on" : "off"); label(); });
+  label();
+}

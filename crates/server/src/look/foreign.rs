@@ -1,0 +1,105 @@
+//! Text of unknown origin (targets, messages, codes, stack traces, names) made harmless, for all that people see.
+//!
+//! What a terminal would obey, what turns the direction of writing and what does not show is shown as an escape instead.
+//! Escaping for HTML is not done here: `maud` does it.
+
+use redrive_core::hidden::is_hidden;
+use unicode_width::UnicodeWidthChar;
+
+/// More characters than this per column are refused: accents can be piled up without taking any width.
+const CHARS_PER_COLUMN: usize = 4;
+
+/// Text of any number of lines. Ends of lines and tabs stay.
+pub fn harmless(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => safe.push(c),
+            '\r' => {}
+            c if is_hidden(c) => safe.extend(c.escape_unicode()),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// The text in one line of at most `width` columns, shortened with `…`.
+pub fn cut(text: &str, width: usize) -> String {
+    let line = one_line(text, width);
+    if width_of(&line) <= width && line.chars().count() <= width * CHARS_PER_COLUMN {
+        return line;
+    }
+    let mut short = String::new();
+    let mut left = width.saturating_sub(1);
+    for c in line.chars().take(width * CHARS_PER_COLUMN) {
+        match left.checked_sub(c.width().unwrap_or(0)) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+        short.push(c);
+    }
+    short.extend((width > 0).then_some('…'));
+    short
+}
+
+/// The text cut to `width` columns and filled up with spaces to exactly that.
+pub fn fit(text: &str, width: usize) -> String {
+    let mut text = cut(text, width);
+    text.push_str(&" ".repeat(width.saturating_sub(width_of(&text))));
+    text
+}
+
+/// How many columns a line takes.
+pub fn width_of(line: &str) -> usize {
+    line.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// The beginning of the text, long enough to see whether it is too long.
+fn one_line(text: &str, width: usize) -> String {
+    let mut line = String::new();
+    for c in text.chars().take(width * CHARS_PER_COLUMN + 1) {
+        match c {
+            '\u{2028}' | '\u{2029}' | '\u{85}' => line.extend(c.escape_unicode()),
+            c if c.is_whitespace() => line.push(' '),
+            c if is_hidden(c) => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_codes_are_shown_not_obeyed() {
+        assert_eq!(harmless("a\u{1b}[2Jb\n\tc\r\n"), "a\\u{1b}[2Jb\n\tc\n");
+        assert_eq!(harmless("zażółć 🦀"), "zażółć 🦀");
+        assert_eq!(harmless("a\u{202e}b\u{9b}c\u{2028}"), "a\\u{202e}b\\u{9b}c\\u{2028}");
+    }
+
+    #[test]
+    fn nothing_is_obeyed_on_one_line() {
+        assert_eq!(cut("a\u{1b}[2Jb\r\nc\t\u{7}", 40), "a\\u{1b}[2Jb  c \\u{7}");
+        assert_eq!(cut("user\u{202e}gpj.exe", 40), "user\\u{202e}gpj.exe");
+        assert_eq!(cut("a\u{2028}b\u{85}", 40), "a\\u{2028}b\\u{85}");
+        assert_eq!(cut("zażółć 🦀", 40), "zażółć 🦀");
+    }
+
+    #[test]
+    fn it_fits() {
+        let pile = "e".to_owned() + &"\u{301}".repeat(10_000);
+        for text in
+            ["", "short", "a name that is a good deal too long", "価格が見つかりません", &pile, "\u{1b}\u{1b}\u{1b}"]
+        {
+            for width in 0..30 {
+                assert!(width_of(&cut(text, width)) <= width, "{text:?} in {width}");
+                assert_eq!(width_of(&fit(text, width)), width, "{text:?} in {width}");
+            }
+            assert!(cut(text, 10).chars().count() <= 41);
+        }
+        assert_eq!(cut("price-tag", 6), "price…");
+        assert_eq!(cut("価格が", 4), "価…");
+    }
+}

@@ -1,0 +1,79 @@
+//! The style and the scripts, in the binary. Their names carry a hash of what is in them, so that browsers keep them for good.
+
+use std::sync::LazyLock;
+
+use axum::extract::Path;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::look::{PALETTE, charts};
+
+const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
+const JS: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
+const ICON: HeaderValue = HeaderValue::from_static("image/svg+xml");
+
+/// A file for browsers.
+pub struct Asset {
+    /// Its name, with a hash.
+    pub name: String,
+    kind: HeaderValue,
+    text: String,
+}
+
+/// The style of all pages.
+pub static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    let text =
+        [PALETTE, include_str!("../../assets/style.css"), charts::STYLE, include_str!("../../assets/narrow.css")];
+    Asset::new("style", "css", CSS, text.concat())
+});
+
+/// The scripts of all pages.
+pub static SCRIPTS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
+    [
+        ("copy", include_str!("../../assets/copy.js")),
+        ("keys", include_str!("../../assets/keys.js")),
+        ("live", include_str!("../../assets/live.js")),
+        ("select", include_str!("../../assets/select.js")),
+    ]
+    .map(|(name, text)| Asset::new(name, "js", JS, text.to_owned()))
+});
+
+/// The picture of a tab.
+pub static MARK: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("mark", "svg", ICON, include_str!("../../assets/mark.svg").to_owned()));
+
+impl Asset {
+    fn new(name: &str, ending: &str, kind: HeaderValue, text: String) -> Self {
+        let hash = blake3::hash(text.as_bytes()).to_hex();
+        Self { name: format!("{name}-{}.{ending}", &hash[..10]), kind, text }
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> String {
+        format!("/assets/{}", self.name)
+    }
+}
+
+/// Gives a file.
+pub async fn give(Path(name): Path<String>) -> Response {
+    let found = [&*STYLE, &*MARK].into_iter().chain(SCRIPTS.iter()).find(|asset| asset.name == name);
+    match found {
+        Some(asset) => {
+            let kept = HeaderValue::from_static("public, max-age=31536000, immutable");
+            ([(header::CONTENT_TYPE, asset.kind.clone()), (header::CACHE_CONTROL, kept)], asset.text.clone())
+                .into_response()
+        }
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_a_browser_loads_is_small() {
+        let bytes: usize = SCRIPTS.iter().map(|asset| asset.text.len()).sum::<usize>() + STYLE.text.len();
+        assert!(bytes < 60 * 1024, "{bytes} bytes");
+    }
+}

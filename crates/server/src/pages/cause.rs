@@ -1,0 +1,345 @@
+//! `/causes/{id}`: why, and is it fixed?
+
+mod change;
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use redrive::contract::{AlikeCause, CauseDetail, CauseHour, CauseView, CountEvents, EventCount, ListDead, Span};
+use redrive_core::causes::{CauseId, CauseState};
+use redrive_core::counts::Event;
+use redrive_core::dead::DeadLetter;
+use redrive_core::time::Timestamp;
+use redrive_core::tokens::Role;
+
+pub use self::change::{ask, change};
+use super::causes::facts;
+use super::filter::LetterFilter;
+use super::letters;
+use super::parts::{Button, ago, button, cause_state, command, instant, link, name, quoted, section_head, text};
+use super::problem::Problem;
+use super::shell::{self, Page, Place};
+use super::visitor::Visitor;
+use crate::app::App;
+use crate::asked::Named;
+use crate::look::charts::timeline::{Column, Series, timeline};
+use crate::look::figures::{count, date, moment, part_of};
+use crate::look::tone::Tone;
+
+/// Hours that are drawn.
+const HOURS: i64 = 7 * 24;
+
+/// Letters that are shown.
+const LETTERS: u32 = 8;
+
+/// Shows the page.
+pub async fn show(State(app): State<App>, visitor: Visitor, Named(id): Named<CauseId>) -> Result<Response, Problem> {
+    let now = app.redrive().now();
+    let store = app.redrive().store();
+    let detail = store.get_cause(id, now).await?;
+    visitor.caller.check(&detail.cause.pipeline)?;
+    let since = now - std::time::Duration::from_secs(HOURS.unsigned_abs() * 3_600);
+    let hours = store.cause_hours(vec![detail.cause.id.clone()], since).await?;
+    let counts = store.counts(CountEvents { since, by: Span::Hour }).await?;
+    let filter = redrive::contract::DeadFilter { cause: Some(detail.cause.id.clone()), ..Default::default() };
+    let letters = store.list_dead(ListDead { filter, limit: LETTERS, cursor: None, with_failures: true }).await?;
+    let plan =
+        super::replay_new::plan_of(&app, &visitor, LetterFilter::of_cause(&detail.cause).to_json().into()).await?;
+    let when = when(&detail.cause, &hours, &counts, now);
+    let body = html! {
+        (head(&visitor, &detail, plan.saved, now))
+        (broke(letters.items.first()))
+        (when)
+        (letter_list(&visitor, &detail.cause, &letters.items, now))
+        div.halves { (why_one_group(&visitor, &detail)) (notes(&visitor, &detail, now)) }
+    };
+    let title = crate::look::foreign::cut(&detail.cause.title, 60);
+    shell::show(
+        &app,
+        &visitor,
+        Page { place: Place::Causes, title: &title, pipeline: Some(&detail.cause.pipeline), body },
+    )
+    .await
+}
+
+fn head(visitor: &Visitor, detail: &CauseDetail, saved: u64, now: Timestamp) -> Markup {
+    let cause = &detail.cause;
+    let came_to_their_end = cause.total;
+    html! {
+        div.crumbs { span { a href="/causes" { "Causes" } " / " code { (cause.id) } } }
+        div.head {
+            h1 { (cause_state(cause.state)) (text(&cause.title)) }
+            ul.facts {
+                li { (facts(cause)) }
+                li { @match &cause.owner { Some(owner) => { "owner " (name(owner)) } None => { "no owner" } } }
+                @if let (CauseState::Muted, Some(mute)) = (cause.state, &detail.mute) {
+                    li {
+                        "muted"
+                        @if let Some(until) = mute.until { " until " (instant(until, now)) }
+                        @if let Some(rate) = mute.per_hour { " until " (rate) " die in an hour" }
+                    }
+                }
+            }
+            (said(visitor, cause))
+        }
+        dl.figures #figures {
+            div { dt { "Dead" } dd { (count(cause.dead as i64)) } }
+            div {
+                dt { "Replayable from saved" }
+                dd { (count(saved as i64)) " " small { "of " (count(cause.dead as i64)) } }
+            }
+            div {
+                dt { "Died of it in all" }
+                dd {
+                    (count(came_to_their_end as i64)) " "
+                    small {
+                        (count(cause.recovered as i64)) " recovered, " (count(cause.discarded as i64)) " discarded"
+                    }
+                }
+            }
+            div {
+                dt { "First, last death" }
+                dd { (instant(cause.first_seen, now)) " " small { "to " (instant(cause.last_seen, now)) } }
+            }
+        }
+        (actions(visitor, cause))
+    }
+}
+
+fn actions(visitor: &Visitor, cause: &CauseView) -> Markup {
+    let (id, action) = (cause.id.as_str(), format!("/causes/{}/change", cause.id));
+    let form = |label: &'static str, fields: &[(&str, &str)], key: Option<&str>| {
+        button(visitor, &Button { action: &action, label, role: Role::Operator, fields, class: "", key })
+    };
+    let me = visitor.caller.name();
+    let is_mine = cause.owner.as_deref() == Some(me);
+    html! {
+        div.actions.page-actions.under {
+            @if cause.dead > 0 {
+                (link(visitor, Role::Operator, &format!("/replays/new?cause={id}"), &format!("Replay {}…", count(cause.dead as i64)), "primary", Some("r")))
+            }
+            @if is_mine { (form("Give back", &[("verb", "assign")], None)) }
+            @else {
+                (form("Assign me", &[("verb", "assign"), ("owner", me), ("was", cause.owner.as_deref().unwrap_or(""))], Some("a")))
+            }
+            @match cause.state {
+                CauseState::Muted => (form("Unmute", &[("verb", "unmute")], Some("m"))),
+                _ => (link(visitor, Role::Operator, &format!("{action}?verb=mute"), "Mute…", "in-more", Some("m"))),
+            }
+            @match cause.state {
+                CauseState::Resolved => (form("Reopen", &[("verb", "reopen")], Some("e"))),
+                _ => (form("Resolve", &[("verb", "resolve")], Some("e"))),
+            }
+            details.menu.in-more {
+                summary.button { "More" }
+                ul {
+                    li { a href={ (action) "?verb=note" } { "Add a note…" } }
+                    li { a href={ (action) "?verb=merge" } { "Merge into another…" } }
+                    li { a href={ (action) "?verb=split" } { "Split…" } }
+                    @if cause.dead > 0 { li { a href={ "/letters/discard?cause=" (id) } { "Discard its letters…" } } }
+                }
+            }
+            (command(&format!("redrive replay start --cause {id}")))
+        }
+    }
+}
+
+/// What was just done to it, with a way to take that back.
+fn said(visitor: &Visitor, cause: &CauseView) -> Markup {
+    let query = visitor.query();
+    let action = format!("/causes/{}/change", cause.id);
+    let was = query.one("was").unwrap_or_default();
+    let (what, undo): (&str, &[(&str, &str)]) = match query.one("said") {
+        Some("assign") => ("Assigned.", &[("verb", "assign"), ("owner", was)]),
+        Some("mute") => ("Muted.", &[("verb", "unmute")]),
+        Some("unmute") => ("No longer muted.", &[("verb", "mute")]),
+        Some("resolve") => ("Resolved; if it comes back, it is regressed.", &[("verb", "reopen")]),
+        Some("reopen") => ("Open again.", &[("verb", "resolve")]),
+        Some("note") => ("Noted.", &[]),
+        Some("merge") => ("Merged.", &[]),
+        Some("split") => ("Split.", &[]),
+        _ => return html! {},
+    };
+    html! {
+        div.said role="status" {
+            (what)
+            @if !undo.is_empty() {
+                " "
+                (button(visitor, &Button { action: &action, label: "Undo", role: Role::Operator, fields: undo, class: "small plainly", key: None }))
+            }
+        }
+    }
+}
+
+/// What was wrong with the page that broke last.
+fn broke(newest: Option<&DeadLetter>) -> Markup {
+    let last = newest.and_then(|letter| Some((letter, letter.failures.as_ref()?.last()?)));
+    let Some((letter, failure)) = last else { return html! {} };
+    html! {
+        section aria-labelledby="broke" {
+            div.section-head {
+                h2 id="broke" { "What broke" }
+                span.fact { "the newest letter, " a href={ "/letters/" (letter.id) } { (letters::number_of(letter)) } }
+            }
+            @if failure.misses.is_empty() { pre.code { (crate::look::foreign::harmless(&failure.message)) } }
+            @else { (misses(failure)) }
+        }
+    }
+}
+
+/// What an answer lacked, one by one.
+pub fn misses(failure: &redrive_core::failures::Failure) -> Markup {
+    html! {
+        table.misses role="table" {
+            thead role="rowgroup" {
+                tr role="row" {
+                    th role="columnheader" scope="col" { "Field" }
+                    th role="columnheader" scope="col" { "Rule" }
+                    th role="columnheader" scope="col" { "What is amiss" }
+                    th role="columnheader" scope="col" { "Found instead" }
+                }
+            }
+            tbody role="rowgroup" {
+                @for miss in &failure.misses {
+                    tr.miss role="row" {
+                        th role="rowheader" scope="row" { (name(&miss.field)) }
+                        td role="cell" { code { (name(&miss.rule)) } }
+                        td role="cell" {
+                            (name(&miss.code))
+                            @if let Some(why) = &miss.why { span.fact { (text(why)) } }
+                        }
+                        td role="cell" {
+                            @match &miss.found {
+                                Some(found) => { code { (text(found)) } } None => { span.muted { "nothing" } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How tasks of its pipeline ended over the last week.
+fn when(cause: &CauseView, hours: &[CauseHour], counts: &[EventCount], now: Timestamp) -> Markup {
+    let of = |hour: i64, event: Event| -> i64 {
+        let own = counts.iter().filter(|count| count.pipeline == cause.pipeline && count.at.hour() == hour);
+        own.filter(|count| count.event == event).map(|count| count.count).sum()
+    };
+    let columns: Vec<Column> = (now.hour() - HOURS + 1..=now.hour())
+        .map(|hour| {
+            let at = Timestamp::from_millis(hour * 3_600_000);
+            let here: i64 =
+                hours.iter().filter(|one| one.hour.hour() == hour).map(|one| one.count - one.imported).sum();
+            let others = (of(hour, Event::Buried) - here).max(0);
+            let done = (of(hour, Event::Done) - of(hour, Event::Recovered)).max(0);
+            let label = hour.rem_euclid(24).eq(&0).then(|| date(at)[5..].to_owned());
+            Column { title: moment(at), label, values: vec![here, others, done] }
+        })
+        .collect();
+    let total: i64 = hours.iter().map(|one| one.count - one.imported).sum();
+    let series = [("died of this cause", Tone::Bad), ("died of another", Tone::Warn), ("done", Tone::Plain)];
+    let series = series.map(|(name, tone)| Series { name, tone });
+    let busy: Vec<&Column> = columns.iter().filter(|column| column.values[0] > 0).collect();
+    html! {
+        section aria-labelledby="when" {
+            (section_head("when", "When", &format!("Tasks of {} per hour, 7 days; {} died of this cause", cause.pipeline, count(total))))
+            figure #when-chart {
+                (timeline("Tasks that died of this cause, of another, and that were done, per hour", &series, &columns))
+            }
+            details.as-table {
+                summary { "As a table" }
+                table role="table" {
+                    thead role="rowgroup" {
+                        tr role="row" {
+                            th role="columnheader" scope="col" { "Hour (UTC)" }
+                            th.num role="columnheader" scope="col" { "Died of this cause" }
+                            th.num role="columnheader" scope="col" { "Died of another" }
+                            th.num role="columnheader" scope="col" { "Done" }
+                        }
+                    }
+                    tbody role="rowgroup" {
+                        @for column in busy {
+                            tr role="row" {
+                                th role="rowheader" scope="row" { (column.title) }
+                                @for value in &column.values { td.num role="cell" { (count(*value)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn letter_list(visitor: &Visitor, cause: &CauseView, letters: &[DeadLetter], now: Timestamp) -> Markup {
+    html! {
+        section aria-labelledby="letters" {
+            div.section-head {
+                h2 id="letters" { "Letters" }
+                span.fact { (part_of(letters.len() as i64, cause.dead as i64)) ", newest first" }
+                span.end { a href={ "/letters?cause=" (cause.id) } { "All " (count(cause.dead as i64)) } }
+            }
+            @if letters.is_empty() { p.empty { "No letter is dead of it any more." } }
+            @else { (letters::table(visitor, letters, &LetterFilter::of_cause(cause), now, false)) }
+        }
+    }
+}
+
+fn why_one_group(visitor: &Visitor, detail: &CauseDetail) -> Markup {
+    html! {
+        section aria-labelledby="why" {
+            div.section-head { h2 id="why" { "Why one group" } }
+            @for key in &detail.keys {
+                dl.keys {
+                    @for part in &key.parts { dt { (part.name) } dd { (text(&part.value)) } }
+                    dt { "letters" } dd { (count(key.dead as i64)) " dead of " (count(key.total as i64)) }
+                    @if detail.keys.len() > 1 { dt { "key" } dd { code { (key.key) } } }
+                }
+            }
+            @if !detail.alike.is_empty() {
+                h3 { "Similar causes" }
+                ul.log {
+                    @for other in &detail.alike {
+                        li {
+                            code { (other.id) }
+                            span {
+                                a href={ "/causes/" (other.id) } { (text(&other.title)) }
+                                " "
+                                (link(visitor, Role::Operator, &merging(other, detail), "Merge into this…", "small plainly", None))
+                            }
+                        }
+                    }
+                }
+            }
+            (command(&format!("redrive cause show {}", quoted(detail.cause.id.as_str()))))
+        }
+    }
+}
+
+/// Where it is asked whether a cause that looks alike becomes part of this one.
+fn merging(other: &AlikeCause, detail: &CauseDetail) -> String {
+    format!("/causes/{}/change?verb=merge&into={}", other.id, detail.cause.id)
+}
+
+fn notes(visitor: &Visitor, detail: &CauseDetail, now: Timestamp) -> Markup {
+    html! {
+        section aria-labelledby="notes" {
+            div.section-head {
+                h2 id="notes" { "Notes and history" }
+                span.end {
+                    (link(visitor, Role::Operator, &format!("/causes/{}/change?verb=note", detail.cause.id), "Add a note", "plainly small", None))
+                }
+            }
+            @if detail.notes.is_empty() { p.empty { "Nobody said anything yet." } }
+            ul.log {
+                @for note in detail.notes.iter().rev() {
+                    li {
+                        (instant(note.at, now))
+                        span { (text(&note.text)) " " span.muted { (name(&note.by.name)) " " (ago(note.at, now)) } }
+                    }
+                }
+            }
+        }
+    }
+}

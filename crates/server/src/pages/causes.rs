@@ -1,0 +1,254 @@
+//! `/causes`: triage.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use redrive::causes::CausesAsked;
+use redrive::contract::CauseView;
+use redrive_core::causes::{CauseId, CauseState};
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+use redrive_core::tokens::Role;
+use serde_json::{Value, json};
+
+use super::acts::asked;
+use super::fields::{Done, Fields, carried, once, own_path, with_said};
+use super::overview::pipeline_of;
+use super::parts::{ago, cause_state, name, number, text, trend, views, with_query};
+use super::problem::Problem;
+use super::shell::{self, Page, Place, number_of};
+use super::visitor::Visitor;
+use crate::app::App;
+use crate::asked::{Body, Named};
+use crate::error::ApiError;
+use crate::look::figures::count;
+use crate::routes::causes::change;
+
+/// Causes on a page.
+const LIMIT: u32 = 100;
+
+/// Which causes are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tab {
+    NeedsYou,
+    All,
+    Muted,
+    Resolved,
+}
+
+impl Tab {
+    const ALL: [Self; 4] = [Self::NeedsYou, Self::All, Self::Muted, Self::Resolved];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::NeedsYou => "needs-you",
+            Self::All => "all",
+            Self::Muted => "muted",
+            Self::Resolved => "resolved",
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::NeedsYou => "Needs you",
+            Self::All => "All",
+            Self::Muted => "Muted",
+            Self::Resolved => "Resolved",
+        }
+    }
+
+    fn of(text: Option<&str>) -> Result<Self, Problem> {
+        let Some(text) = text else { return Ok(Self::NeedsYou) };
+        let found = Self::ALL.into_iter().find(|tab| tab.as_str() == text);
+        found.ok_or_else(|| ApiError::invalid("tab", "expected needs-you, all, muted or resolved").into())
+    }
+}
+
+/// Shows the page.
+pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
+    let query = visitor.query();
+    let (tab, pipeline) = (Tab::of(query.one("tab"))?, pipeline_of(&visitor)?);
+    let owner = query.one("owner").map(str::to_owned);
+    let (causes, more) = list(&app, &visitor, tab, pipeline.clone(), owner).await?;
+    let body = body(&visitor, tab, &causes, more, app.redrive().now());
+    shell::show(&app, &visitor, Page { place: Place::Causes, title: "Causes", pipeline: pipeline.as_ref(), body }).await
+}
+
+async fn list(
+    app: &App,
+    visitor: &Visitor,
+    tab: Tab,
+    pipeline: Option<PipelineName>,
+    owner: Option<String>,
+) -> Result<(Vec<CauseView>, bool), Problem> {
+    let covers = |name: &PipelineName| visitor.caller.covers(name);
+    if tab == Tab::NeedsYou {
+        let mut causes = app.redrive().needy_causes(pipeline.as_ref(), &covers).await?;
+        causes.retain(|cause| owner.is_none() || cause.owner == owner);
+        let more = causes.len() >= LIMIT as usize;
+        return Ok((causes, more));
+    }
+    let states = match tab {
+        Tab::Muted => vec![CauseState::Muted],
+        Tab::Resolved => vec![CauseState::Resolved],
+        Tab::NeedsYou | Tab::All => Vec::new(),
+    };
+    let asked = CausesAsked { pipeline, states, owner, all: tab != Tab::All, limit: LIMIT };
+    let mut found = app.redrive().list_causes(asked).await?;
+    found.causes.retain(|cause| covers(&cause.pipeline));
+    Ok((found.causes, found.more))
+}
+
+fn body(visitor: &Visitor, tab: Tab, causes: &[CauseView], more: bool, now: Timestamp) -> Markup {
+    let here = with_query(&visitor.here, "said", None);
+    let tabs = Tab::ALL.map(|each| {
+        let number = html! { (each.title()) @if each == tab { b { (causes.len()) @if more { "+" } } } };
+        (with_query(&here, "tab", Some(each.as_str())), number, each == tab)
+    });
+    html! {
+        div.head { h1 { "Causes" } }
+        (views("Which causes", tabs))
+        @if causes.is_empty() { (empty(visitor, tab)) }
+        @else {
+            form method="post" action="/causes/change" #bulk {
+                (carried(visitor))
+                input type="hidden" name="back" value=(here);
+                (bulk(visitor))
+                (table(causes, now))
+            }
+            @if more {
+                p.table-foot {
+                    span { "The " (causes.len()) " with the most dead letters; choose a pipeline to see others" }
+                }
+            }
+        }
+    }
+}
+
+fn empty(visitor: &Visitor, tab: Tab) -> Markup {
+    let filters = ["pipeline", "owner"];
+    let query = visitor.query();
+    html! {
+        p.empty {
+            @match tab {
+                Tab::NeedsYou => { "No cause needs anybody. " a href="/causes?tab=all" { "All causes" } }
+                Tab::All => { "No dead letters, so no causes." }
+                Tab::Muted => { "No cause is muted." }
+                Tab::Resolved => { "No cause was resolved yet." }
+            }
+            @for filter in filters.into_iter().filter(|filter| query.one(filter).is_some()) {
+                " " a href=(with_query(&visitor.here, filter, None)) { "Drop the filter " (filter) }
+            }
+        }
+    }
+}
+
+/// What can be done to those that are ticked.
+fn bulk(visitor: &Visitor) -> Markup {
+    let lacks = visitor.lacks(Role::Operator);
+    html! {
+        div.bulk data-selection="" {
+            b data-count="" { "Tick causes, then:" }
+            span.actions {
+                @for (verb, label, key) in [("assign", "Assign me", "a"), ("mute", "Mute 24 h", "m"), ("resolve", "Resolve", "e")] {
+                    button.small name="verb" value=(verb) disabled[lacks.is_some()] title=[lacks.as_deref()] data-key=(key) {
+                        (label)
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table(causes: &[CauseView], now: Timestamp) -> Markup {
+    html! {
+        table.causes.two role="table" {
+            thead role="rowgroup" { tr role="row" {
+                th.pick role="columnheader" scope="col" { span.vh { "Choose" } }
+                th role="columnheader" scope="col" { "State" }
+                th role="columnheader" scope="col" { "Cause" }
+                th role="columnheader" scope="col" { "Died, 24 h, peak" }
+                th.num role="columnheader" scope="col" { "Dead" }
+                th.num role="columnheader" scope="col" { "Recovered" }
+                th role="columnheader" scope="col" { "Last" }
+                th role="columnheader" scope="col" { "Owner" }
+            } }
+            tbody role="rowgroup" #causes data-rows="" { @for cause in causes { (row(cause, now)) } }
+        }
+    }
+}
+
+fn row(cause: &CauseView, now: Timestamp) -> Markup {
+    html! {
+        tr role="row" id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
+            td.pick role="cell" {
+                label { input type="checkbox" name="id" value=(cause.id) aria-label={ "Choose cause " (cause.id) }; }
+            }
+            td.c-state role="cell" { (cause_state(cause.state)) }
+            th.c-what role="rowheader" scope="row" {
+                a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
+                span.fact.cut { (facts(cause)) }
+            }
+            td.c-spark role="cell" { (trend(&cause.trend)) }
+            td.num.c-dead role="cell" { b { (number(cause.dead as i64)) } }
+            td.num.c-saved role="cell" { (number(cause.recovered as i64)) }
+            td.c-when.muted role="cell" { (ago(cause.last_seen, now)) }
+            td.c-owner role="cell" {
+                @match &cause.owner { Some(owner) => { (name(owner)) } None => { span.muted { "nobody" } } }
+            }
+        }
+    }
+}
+
+/// What a cause is about, in a line.
+pub fn facts(cause: &CauseView) -> Markup {
+    html! {
+        (cause.pipeline) " · " (cause.reason)
+        @if let Some(status) = cause.http_status { ", " (status) }
+        @if let Some(target) = cause.targets.first() {
+            " · " (name(target))
+            @if cause.targets_count > 1 { " and " (count(cause.targets_count as i64 - 1)) " more" }
+        }
+        " · since " (super::parts::clock(cause.first_seen))
+    }
+}
+
+/// Does something to all that are ticked.
+pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
+    once(&app, &visitor, &fields, async || {
+        let ids: Vec<CauseId> = fields.all("id").map(read).collect::<Result<_, _>>()?;
+        if ids.is_empty() {
+            return Err(ApiError::senseless("no cause is ticked").into());
+        }
+        let verb = fields.one("verb").unwrap_or_default();
+        let owner = visitor.caller.name();
+        match verb {
+            "assign" | "mute" | "resolve" => {
+                for id in &ids {
+                    let said = match verb {
+                        "assign" => json!({ "verb": "assign", "owner": owner }),
+                        "mute" => json!({ "verb": "mute", "until": "24h" }),
+                        _ => json!({ "verb": "resolve" }),
+                    };
+                    one(&app, &visitor, id, said).await?;
+                }
+            }
+            _ => return Err(ApiError::invalid("verb", "expected assign, mute or resolve").into()),
+        }
+        let about = number_of(ids.len(), "cause", "causes");
+        let back = own_path(fields.one("back").unwrap_or("/causes"));
+        Ok(Done::At(with_said(back, &[("said", verb), ("about", &about)])))
+    })
+    .await
+}
+
+/// Changes one cause, as the API would.
+pub async fn one(app: &App, visitor: &Visitor, id: &CauseId, said: Value) -> Result<(), Problem> {
+    let asked = Body(asked(said)?);
+    let _changed = change::run(State(app.clone()), visitor.caller.clone(), Named(id.clone()), asked).await?;
+    Ok(())
+}
+
+fn read(text: &str) -> Result<CauseId, Problem> {
+    text.parse().map_err(|error: redrive_core::ids::InvalidName| ApiError::invalid("id", error.to_string()).into())
+}

@@ -1,0 +1,52 @@
+//! A page that asks before something costly is done: what happens, with its numbers.
+
+use maud::{Markup, html};
+
+use super::fields::carried;
+use super::parts::command;
+use super::visitor::Visitor;
+
+/// What is asked.
+pub struct Question<'a> {
+    /// What is about to be done.
+    pub title: &'a str,
+    /// What happens then.
+    pub effect: Markup,
+    /// Where the answer is sent to.
+    pub action: &'a str,
+    /// What it carries, and what is to be filled in.
+    pub fields: Markup,
+    /// What the button says.
+    pub yes: &'a str,
+    /// What somebody would type to do the same.
+    pub command: String,
+    /// Where who does not want it goes.
+    pub back: &'a str,
+}
+
+/// The page.
+pub fn page(visitor: &Visitor, question: &Question<'_>) -> Markup {
+    html! {
+        div.head { h1 { (question.title) } }
+        div.headline.warn { (question.effect) }
+        form.ask method="post" action=(question.action) {
+            (carried(visitor))
+            (question.fields)
+            p.actions {
+                button.primary { (question.yes) }
+                a.button href=(question.back) { "No, go back" }
+            }
+        }
+        @if !question.command.is_empty() { (command(&question.command)) }
+    }
+}
+
+/// A field of text.
+pub fn entry(id: &str, label: &str, value: &str, required: bool) -> Markup {
+    html! {
+        p.entry {
+            label for=(id) { (label) }
+            input id=(id) type="text" name=(id) value=(value) required[required];
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! `/letters/{id}`: all about one task.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use redrive_core::dead::DeadLetter;
+use redrive_core::failures::Failure;
+use redrive_core::ids::JobRef;
+use redrive_core::jobs::Input;
+use redrive_core::payloads::Payload;
+use redrive_core::time::Timestamp;
+use redrive_core::tokens::Role;
+use serde_json::{Value, json};
+
+use super::acts::asked;
+use super::cause::misses;
+use super::fields::{Done, Fields, carried, once};
+use super::letters::number_of;
+use super::parts::{Button, Glyph, button, command, instant, length, link, name, section_head, state, text};
+use super::problem::Problem;
+use super::shell::{self, Page, Place, number_of as number_of_things};
+use super::visitor::Visitor;
+use crate::app::App;
+use crate::asked::{Body, Named};
+use crate::error::ApiError;
+use crate::look::foreign::harmless;
+use crate::look::tone::Tone;
+use crate::routes::replays::start;
+
+/// The most of a response that is shown, in bytes.
+const SHOWN_BYTES: usize = 40_000;
+
+/// The largest response that is looked into, in bytes.
+const LOOKED_INTO_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Shows the page.
+pub async fn show(State(app): State<App>, visitor: Visitor, Named(named): Named<JobRef>) -> Result<Response, Problem> {
+    let id = app.redrive().find_job(&named).await?;
+    let Some(letter) = app.redrive().store().get_dead(id).await? else { return elsewhere(&app, &visitor, id).await };
+    visitor.caller.check(&letter.pipeline)?;
+    let now = app.redrive().now();
+    let response = response(&app, &visitor, &letter).await;
+    let body = html! {
+        (head(&visitor, &letter, now))
+        section aria-labelledby="happened" {
+            (section_head("happened", "What happened", ""))
+            @let last = letter.failures.iter().flatten().last();
+            @match last {
+                Some(failure) if !failure.misses.is_empty() => (misses(failure)),
+                _ => pre.code { (harmless(&letter.message)) }
+            }
+        }
+        (attempts(&letter, now))
+        div.halves { (input(&visitor, &letter)) (response) }
+        (traces(&letter))
+        (copies(&letter))
+    };
+    let title = format!("Letter {}", number_of(&letter));
+    shell::show(&app, &visitor, Page { place: Place::Letters, title: &title, pipeline: Some(&letter.pipeline), body })
+        .await
+}
+
+/// A task that is not dead, or not any more.
+async fn elsewhere(app: &App, visitor: &Visitor, id: redrive_core::ids::JobId) -> Result<Response, Problem> {
+    let detail = app.redrive().job(id).await?;
+    visitor.caller.check(&detail.job.pipeline)?;
+    let body = html! {
+        div.crumbs { span { a href="/letters" { "Letters" } " / " code { (id) } } }
+        div.head { h1 { "This task is " (detail.job.state.said()) ", not dead" } }
+        p.headline #where {
+            (detail.job.pipeline) ", " (detail.job.attempts) " attempts, " (detail.job.replays) " replays."
+            @if let Some(discard) = &detail.discard {
+                " Discarded by " (name(&discard.actor)) ": " (text(&discard.why)) "."
+            }
+        }
+    };
+    shell::show(app, visitor, Page { place: Place::Letters, title: "Task", pipeline: Some(&detail.job.pipeline), body })
+        .await
+}
+
+fn head(visitor: &Visitor, letter: &DeadLetter, now: Timestamp) -> Markup {
+    let retry = format!("/letters/{}/retry", letter.id);
+    let form = |label: &'static str, from: &'static str, class: &'static str, key| {
+        button(visitor, &Button { action: &retry, label, role: Role::Operator, fields: &[("from", from)], class, key })
+    };
+    let has_saved = letter.payload.is_some() && !letter.payload_missing;
+    html! {
+        div.crumbs {
+            span { a href="/letters" { "Letters" } " / " code { (letter.id) } }
+            @if let Some(cause) = &letter.cause { span { "cause " a href={ "/causes/" (cause) } { code { (cause) } } } }
+        }
+        div.head {
+            h1 { (state("dead", Glyph::Cross, Tone::Bad)) (number_of(letter)) " " (text(&letter.message)) }
+            ul.facts {
+                li { (letter.pipeline) }
+                li { (letter.reason) @if let Some(status) = letter.http_status { ", " (status) } }
+                @if let Some(target) = &letter.target { li { (name(target)) } }
+                li { (number_of_things(letter.attempts as usize, "attempt", "attempts")) } @if letter.replays > 0 { li { (letter.replays) " replays" } }
+                li { "died " (instant(letter.died_at, now)) } li { "gate " (letter.gate) }
+                @if let Some(verdict) = &letter.verdict { li { (text(verdict)) } }
+            }
+            div.actions.page-actions {
+                (form(if has_saved { "Retry from saved" } else { "Retry now" }, if has_saved { "saved" } else { "suited" }, "primary", Some("r")))
+                @if has_saved { (form("Fetch again", "refetch", "", None)) }
+                (link(visitor, Role::Operator, "#edit", "Edit and retry…", "", None))
+                (link(visitor, Role::Admin, &format!("/letters/discard?id={}", letter.id), "Discard…", "in-more", None))
+                (command(&format!("redrive retry {}", letter.number.map_or_else(|| letter.id.to_string(), |n| n.to_string()))))
+            }
+        }
+    }
+}
+
+fn attempts(letter: &DeadLetter, now: Timestamp) -> Markup {
+    let failures: Vec<&Failure> = letter.failures.iter().flatten().collect();
+    let waits = failures.iter().scan(letter.accepted_at, |before, failure| {
+        let begun = failure.at - std::time::Duration::from_millis(failure.duration_ms.unwrap_or(0));
+        Some(length(std::mem::replace(before, failure.at), begun))
+    });
+    let rows: Vec<(&&Failure, String)> = failures.iter().zip(waits).collect();
+    html! {
+        section aria-labelledby="attempts" {
+            (section_head("attempts", "Attempts", "newest first"))
+            @if rows.is_empty() { p.empty { "Nothing is known of its attempts." } }
+            @else {
+                table.attempts role="table" {
+                    thead role="rowgroup" { tr role="row" {
+                        th role="columnheader" scope="col" { "#" }
+                        th role="columnheader" scope="col" { "Ended" }
+                        th role="columnheader" scope="col" { "Waited" }
+                        th role="columnheader" scope="col" { "Took" }
+                        th role="columnheader" scope="col" { "Status" }
+                        th role="columnheader" scope="col" { "Stage" }
+                        th role="columnheader" scope="col" { "Proxy" }
+                        th role="columnheader" scope="col" { "Saved" }
+                        th role="columnheader" scope="col" { "What" }
+                    } }
+                    tbody role="rowgroup" {
+                        @for (failure, waited) in rows.iter().rev() {
+                            tr role="row" {
+                                th role="rowheader" scope="row" { (failure.attempt) }
+                                td.nowrap role="cell" {
+                                    (instant(failure.at, now))
+                                    @if failure.replay > 0 { span.fact { "replay " (failure.replay) } }
+                                }
+                                td.nowrap role="cell" data-l="waited" { (waited) }
+                                td.nowrap role="cell" {
+                                    @match failure.duration_ms {
+                                        Some(ms) => { (ms) " ms" } None => { span.muted { "not known" } }
+                                    }
+                                }
+                                td role="cell" {
+                                    @match failure.http_status {
+                                        Some(status) => { (status) } None => { span.muted { "none" } }
+                                    }
+                                }
+                                td role="cell" { (name(failure.stage.as_deref().unwrap_or("none"))) }
+                                td role="cell" { (name(failure.proxy.as_deref().unwrap_or("none"))) }
+                                td role="cell" {
+                                    @if failure.kept_payload().is_some() { "yes" } @else { span.muted { "no" } }
+                                }
+                                td.a-out role="cell" {
+                                    span.cut title=(failure.message) {
+                                        (failure.reason) ": " (text(&failure.message))
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn input(visitor: &Visitor, letter: &DeadLetter) -> Markup {
+    let shown = serde_json::to_string_pretty(&letter.input).unwrap_or_default();
+    let lacks = visitor.lacks(Role::Operator);
+    html! {
+        section aria-labelledby="edit" {
+            (section_head("edit", "Input", "edit, then retry: the same task, its original kept"))
+            @if let Some(original) = &letter.original {
+                details {
+                    summary { "As it was accepted" }
+                    pre.code { (serde_json::to_string_pretty(original).unwrap_or_default()) }
+                }
+            }
+            form method="post" action={ "/letters/" (letter.id) "/retry" } {
+                (carried(visitor))
+                label.vh for="input" { "Input as JSON" }
+                textarea #input name="input" rows=(shown.lines().count().clamp(4, 20)) spellcheck="false" { (shown) }
+                p.actions { button disabled[lacks.is_some()] title=[lacks.as_deref()] { "Retry with this input" } }
+            }
+        }
+    }
+}
+
+/// The newest response that was kept, as text.
+async fn response(app: &App, visitor: &Visitor, letter: &DeadLetter) -> Markup {
+    let kept = letter.failures.iter().flatten().rev().find_map(Failure::kept_payload);
+    let shown = match kept {
+        None => html! { p.empty { "No response was kept." } },
+        Some(_) if visitor.caller.check_payloads().is_err() => {
+            html! { p.empty { "A response was kept; your token may not read payloads." } }
+        }
+        Some(payload) => body_of(app, payload).await,
+    };
+    html! { section aria-labelledby="response" { (section_head("response", "Response", "as text")) (shown) } }
+}
+
+async fn body_of(app: &App, payload: &Payload) -> Markup {
+    let body = match (app.vault(), payload.size_bytes <= LOOKED_INTO_BYTES) {
+        (None, _) => Err("this server has no vault".to_owned()),
+        (_, false) => Err("it is too large to be shown; redrive payload cat prints it".to_owned()),
+        (Some(vault), true) => vault.bytes(payload.hash, payload.size_bytes).await.map_err(|error| error.to_string()),
+    };
+    html! {
+        ul.facts {
+            @if let Some(status) = payload.response.status { li { "status " (status) } }
+            li { (payload.size_bytes) " bytes" @if payload.truncated { ", cut" } }
+            li { code { (&payload.hash.to_string()[..12]) } }
+        }
+        @if !payload.response.headers.is_empty() {
+            details {
+                summary { "Headers" }
+                dl.keys { @for (key, value) in &payload.response.headers { dt { (name(key)) } dd { (text(value)) } } }
+            }
+        }
+        @match body {
+            Ok(bytes) => {
+                pre.code.tall tabindex="0" {
+                    (harmless(&String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)])))
+                }
+                @if bytes.len() > SHOWN_BYTES { p.fact { "The first " (SHOWN_BYTES) " of " (bytes.len()) " bytes." } }
+            }
+            Err(why) => { p.headline.warn { "The page cannot be shown: " (why) "." } }
+        }
+    }
+}
+
+fn traces(letter: &DeadLetter) -> Markup {
+    let last = letter.failures.iter().flatten().last();
+    html! {
+        @if let Some(failure) = last {
+            @for (title, trace) in [("Stack", &failure.stack), ("Standard error", &failure.stderr)] {
+                @if let Some(trace) = trace {
+                    section {
+                        (section_head(&title.to_lowercase().replace(' ', "-"), title, "of the newest attempt"))
+                        pre.code.tall tabindex="0" { (harmless(trace)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn copies(letter: &DeadLetter) -> Markup {
+    let number = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
+    html! {
+        section aria-labelledby="elsewhere" {
+            (section_head("elsewhere", "For other tools", ""))
+            p.fact {
+                code { "redrive dead show " (number) " --curl" } ", " code { "--har" } " and " code { "--json" }
+                " print it for them."
+            }
+        }
+    }
+}
+
+/// Sends one letter again, as it is or with another input.
+pub async fn retry(
+    State(app): State<App>,
+    visitor: Visitor,
+    Named(named): Named<JobRef>,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    once(&app, &visitor, &fields, async || {
+        let id = app.redrive().find_job(&named).await?;
+        let letter = app.redrive().dead_letter(id).await?;
+        visitor.caller.check(&letter.pipeline)?;
+        let edits = edits(&fields, &letter)?;
+        let mut wanted =
+            json!({ "letters": { "ids": [id.to_string()] }, "ramp": [], "refail_max": "100%", "set": edits });
+        if let Some(from) = fields.one("from") {
+            wanted["from"] = from.into();
+        }
+        if letter.gate == redrive_core::dead::Gate::Never {
+            wanted["force"] = true.into();
+            wanted["why"] = "retried by hand".into();
+        }
+        let asked: start::Asked = asked(wanted)?;
+        let (_, Json(started)) = start::run(State(app.clone()), visitor.caller.clone(), Body(asked)).await?;
+        match started.id() {
+            Some(replay) => Ok(Done::At(format!("/replays/{replay}"))),
+            None => {
+                Err(ApiError::senseless("this letter cannot be sent: another replay has it, or its page is gone")
+                    .into())
+            }
+        }
+    })
+    .await
+}
+
+/// What is different from the input as it is.
+fn edits(fields: &Fields, letter: &DeadLetter) -> Result<Input, Problem> {
+    let Some(text) = fields.one("input") else { return Ok(Input::new()) };
+    let wrong = |why: String| Problem::from(ApiError::invalid("input", why));
+    let edited: Value = serde_json::from_str(text).map_err(|error| wrong(format!("this is no JSON: {error}")))?;
+    let Value::Object(edited) = edited else { return Err(wrong("an input is an object".to_owned())) };
+    if let Some(gone) = letter.input.keys().find(|key| !edited.contains_key(*key)) {
+        return Err(wrong(format!(
+            "{gone} is missing: fields can be changed and added, not taken away; null empties one"
+        )));
+    }
+    Ok(edited.into_iter().filter(|(key, value)| letter.input.get(key) != Some(value)).collect())
+}

@@ -1,0 +1,335 @@
+//! `/`: what do I open first?
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use redrive::contract::{BreakerView, CauseView, ReplayView};
+use redrive::overview::{Need, Overview, PipelineLine};
+use redrive_core::ids::PipelineName;
+use redrive_core::pipelines::Standing;
+use redrive_core::time::Timestamp;
+
+use super::breakers;
+use super::fields::Fields;
+use super::parts::{
+    Glyph, ago, ahead, cause_state, clock, name, number, pipeline_state, section_head, share, spark, state, text,
+};
+use super::problem::Problem;
+use super::replays;
+use super::shell::{self, Page, Place, number_of};
+use super::visitor::Visitor;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::look::figures::{count, percent};
+use crate::look::tone::Tone;
+
+/// Shows the page.
+pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
+    let pipeline = pipeline_of(&visitor)?;
+    let covers = |name: &PipelineName| visitor.caller.covers(name) && pipeline.as_ref().is_none_or(|only| only == name);
+    let overview = app.redrive().overview(&app.setting(), covers).await?;
+    let body = body(&visitor, &overview);
+    shell::show(&app, &visitor, Page { place: Place::Overview, title: "Overview", pipeline: pipeline.as_ref(), body })
+        .await
+}
+
+/// The pipeline that a page is to be about, if who looks may see it.
+pub fn pipeline_of(visitor: &Visitor) -> Result<Option<PipelineName>, Problem> {
+    let Some(text) = visitor.query().one("pipeline").map(str::to_owned) else { return Ok(None) };
+    let wrong = |error: redrive_core::ids::InvalidName| Problem::from(ApiError::invalid("pipeline", error.to_string()));
+    let name: PipelineName = text.parse().map_err(wrong)?;
+    visitor.caller.check(&name)?;
+    Ok(Some(name))
+}
+
+fn body(visitor: &Visitor, overview: &Overview) -> Markup {
+    html! {
+        h1.vh { "Overview" }
+        (headline(overview))
+        (needs(overview))
+        (pipelines(&overview.pipelines, overview.now))
+        @if !overview.held.is_empty() { (held(visitor, &overview.held, overview.now)) }
+        @if !overview.replays.is_empty() { (running(&overview.replays, overview.now)) }
+    }
+}
+
+fn headline(overview: &Overview) -> Markup {
+    let waiting = overview.pipelines.iter().filter(|line| line.standing == Standing::Held);
+    let waiting: Vec<&PipelineLine> = waiting.collect();
+    let tone = match &overview.worst {
+        Some(worst) => Tone::of_dlq_rate(worst.died.value()),
+        None if waiting.is_empty() => Tone::Good,
+        None => Tone::Warn,
+    };
+    let [died, ended] = [overview.lately.part, overview.lately.whole].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+    html! {
+        p #headline class={ "headline " (tone.class()) } {
+            @match &overview.worst {
+                Some(worst) => {
+                    b {
+                        (worst.pipeline) ": " (count(worst.died.part as i64)) " of " (count(worst.died.whole as i64))
+                        " tasks died in 10 min (" (percent(worst.died.value())) ")"
+                    }
+                    @if let Some((cause, in_hour)) = &worst.cause {
+                        ", "
+                        (count(*in_hour))
+                        " this hour for one cause: "
+                        a href={ "/causes/" (cause.id) } { (text(&cause.title)) }
+                    }
+                    "."
+                    @if died > worst.died.part as i64 { " Over all pipelines " (count(died)) " of " (count(ended)) "." }
+                }
+                None if ended > 0 => { "No task died in 10 min; " (count(ended)) " done." }
+                None => { "No task came to its end in 10 min." }
+            }
+            @if !waiting.is_empty() {
+                " "
+                @for (at, line) in waiting.iter().enumerate() { @if at > 0 { ", " } (line.name) }
+                " waits for "
+                (targets(overview, &waiting))
+                "."
+            }
+            @if overview.worst.is_none() && waiting.is_empty() && !overview.pipelines.is_empty() { " Nothing waits." }
+            @else if overview.pipelines.iter().filter(|line| line.standing == Standing::Normal).count() > 0 {
+                " The rest is normal."
+            }
+        }
+    }
+}
+
+/// What the pipelines that wait wait for.
+fn targets(overview: &Overview, waiting: &[&PipelineLine]) -> Markup {
+    let held = overview.held.iter().filter(|view| waiting.iter().any(|line| line.name == view.pipeline));
+    let targets: Vec<&str> = held.map(|view| view.target.as_str()).collect();
+    html! {
+        @if targets.is_empty() { "what its worker needs" }
+        @for (at, target) in targets.iter().take(3).enumerate() { @if at > 0 { ", " } (name(target)) }
+        @if targets.len() > 3 { " and " (targets.len() - 3) " more" }
+    }
+}
+
+fn needs(overview: &Overview) -> Markup {
+    let dead: i64 = overview.pipelines.iter().map(|line| line.ledger.dead).sum();
+    let done: i64 = overview.pipelines.iter().flat_map(|line| &line.done).sum();
+    html! {
+        section aria-labelledby="needs" {
+            (section_head("needs", "Needs you", &match overview.needs.len() {
+                0 => String::new(),
+                n => format!("{}, most urgent first", number_of(n, "thing", "things")),
+            }))
+            @if overview.needs.is_empty() {
+                p.empty {
+                    @if dead == 0 { "No dead letters; " (count(done)) " tasks done in 24 h." }
+                    @else {
+                        "Nothing new. " a href="/letters" { (count(dead)) " dead letters" } " are kept; "
+                        (count(done)) " tasks done in 24 h."
+                    }
+                }
+            } @else {
+                ul.todo #todo data-rows="" { @for need in &overview.needs { (self::need(need, overview.now)) } }
+                @if overview.other_causes > 0 {
+                    p.table-foot {
+                        span {
+                            a href="/causes" { (number_of(overview.other_causes, "more cause", "more causes")) }
+                            " that need somebody"
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn need(need: &Need, now: Timestamp) -> Markup {
+    match need {
+        Need::Alert(view) => {
+            let alert = &view.alert;
+            html! {
+                li id={ "alert-" (alert.since.as_millis()) "-" (alert.condition) } {
+                    (state("firing", Glyph::Triangle, Tone::Bad))
+                    div.what {
+                        a.cut.name href="/alerts" {
+                            @if let Some(name) = &alert.pipeline { (name) ": " }
+                            (alert.condition)
+                        }
+                        span.fact.cut { (text(&alert.finding.summary)) }
+                    }
+                    span.fact.when { (ago(alert.since, now)) }
+                    a.button.small href="/alerts" { "See why" }
+                }
+            }
+        }
+        Need::Cause(cause) => need_cause(cause, now),
+        Need::Replay(replay) => html! {
+            li id={ "replay-" (replay.id) } {
+                (state("paused", Glyph::Bars, Tone::Warn))
+                div.what {
+                    a.cut.name href={ "/replays/" (replay.id) } { "Replay “" (name(&replay.name)) "” paused itself" }
+                    span.fact.cut {
+                        (replays::pipelines_of(replay)) " · " (text(replay.why.as_deref().unwrap_or_default())) " · "
+                        (count((replay.progress.pending + replay.progress.running) as i64)) " of "
+                        (count(replay.progress.total as i64)) " left"
+                    }
+                }
+                span.fact.when { (ago(replay.created_at, now)) }
+                a.button.small href={ "/replays/" (replay.id) } { "See why" }
+            }
+        },
+        Need::Expiring { pipeline, letters, more, first } => html! {
+            li id={ "expiring-" (pipeline) } {
+                (state("expires", Glyph::Half, Tone::Warn))
+                div.what {
+                    a.cut.name href={ "/letters?pipeline=" (pipeline) } {
+                        (count(*letters as i64))
+                        @if *more { "+" }
+                        " letters are soon discarded for their age"
+                    }
+                    span.fact.cut { (pipeline) " · of causes that are not resolved" }
+                }
+                span.fact.when { (ahead(*first, now)) }
+                a.button.small href={ "/letters?pipeline=" (pipeline) } { "See letters" }
+            }
+        },
+    }
+}
+
+fn need_cause(cause: &CauseView, now: Timestamp) -> Markup {
+    html! {
+        li id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
+            (cause_state(cause.state))
+            div.what {
+                a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
+                span.fact.cut {
+                    (cause.pipeline)
+                    @if let Some(target) = cause.targets.first() {
+                        " · " (name(target))
+                        @if cause.targets_count > 1 { " and " (cause.targets_count - 1) " more" }
+                    }
+                    " · " (count(cause.dead as i64)) " dead · "
+                    @match &cause.owner { Some(owner) => { "owner " (name(owner)) } None => { "no owner" } }
+                }
+            }
+            span.fact.when { (ago(cause.last_seen, now)) }
+            a.button.small href={ "/causes/" (cause.id) } { "Open cause" }
+        }
+    }
+}
+
+/// Pipelines as a table.
+pub fn pipelines(lines: &[PipelineLine], now: Timestamp) -> Markup {
+    html! {
+        section aria-labelledby="pl" {
+            (section_head("pl", "Pipelines", "Died: last hour, and the same hour last week"))
+            @if lines.is_empty() {
+                p.empty { "No pipeline yet. " code { "redrive run" } " and " code { "redrive push" } " make one." }
+            }
+            @else {
+                table.pipelines role="table" {
+                    thead role="rowgroup" { tr role="row" {
+                        th role="columnheader" scope="col" { "Pipeline" } th role="columnheader" scope="col" { "State" }
+                        th role="columnheader" scope="col" { "Done per hour, 24 h, peak" }
+                        th.num role="columnheader" scope="col" { "Died, 1 h" }
+                        th.num role="columnheader" scope="col" { "Last week" }
+                        th.num role="columnheader" scope="col" { "Queued" }
+                        th.num role="columnheader" scope="col" { "Oldest due" }
+                        th.num role="columnheader" scope="col" { "Running" }
+                        th.num role="columnheader" scope="col" { "Retrying" }
+                        th.num role="columnheader" scope="col" { "Dead" }
+                        th.num role="columnheader" scope="col" { "Workers" }
+                    } }
+                    tbody role="rowgroup" #pipelines data-rows="" { @for line in lines { (pipeline(line, now)) } }
+                }
+            }
+        }
+    }
+}
+
+fn pipeline(line: &PipelineLine, now: Timestamp) -> Markup {
+    let failing = line.standing == Standing::Failing;
+    html! {
+        tr role="row" id={ "pipeline-" (line.name) } data-href={ "/pipelines/" (line.name) } {
+            th role="rowheader" scope="row" { a.name href={ "/pipelines/" (line.name) } { (line.name) } }
+            td.p-state role="cell" { (pipeline_state(line.standing)) }
+            td.p-spark role="cell" { (spark("Done per hour", &line.done, Tone::Plain)) }
+            td.num.p-died role="cell" data-l="died" { span.bad-text[failing] { (share(line.died)) } }
+            td.num.muted.p-last role="cell" data-l="last week" { (share(line.last_week)) }
+            td.num role="cell" data-l="queued" { (number(line.ledger.queued)) }
+            td.num.muted.p-old role="cell" data-l="oldest" {
+                @match line.due_since { Some(due) => { (super::parts::length(due, now)) } None => { "none" } }
+            }
+            td.num role="cell" data-l="running" { (number(line.ledger.leased)) }
+            td.num role="cell" data-l="retrying" { (number(line.ledger.retrying)) }
+            td.num role="cell" data-l="dead" {
+                @if line.ledger.dead > 0 {
+                    a href={ "/letters?pipeline=" (line.name) } { (number(line.ledger.dead)) }
+                } @else {
+                    (number(0))
+                }
+            }
+            td.num role="cell" data-l="workers" {
+                (number(line.workers as i64))
+                @if line.held_workers > 0 { span.warn-text { " (" (line.held_workers) " held)" } }
+            }
+        }
+    }
+}
+
+/// Targets that are waited for, as a table.
+pub fn held(visitor: &Visitor, held: &[BreakerView], now: Timestamp) -> Markup {
+    html! {
+        section aria-labelledby="held" {
+            (section_head("held", "Held targets", "Their tasks wait and lose no attempts"))
+            table.held role="table" {
+                thead role="rowgroup" { tr role="row" {
+                    th role="columnheader" scope="col" { "Target" }
+                    th role="columnheader" scope="col" { "Pipeline" }
+                    th role="columnheader" scope="col" { "Why" }
+                    th role="columnheader" scope="col" { "Since" }
+                    th role="columnheader" scope="col" { "Next probe" }
+                    th.num role="columnheader" scope="col" { "Waiting" }
+                    th.num role="columnheader" scope="col" { span.vh { "Actions" } }
+                } }
+                tbody role="rowgroup" #held-rows data-rows="" { @for view in held { (held_row(visitor, view, now)) } }
+            }
+        }
+    }
+}
+
+fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
+    let breaker = &view.breaker;
+    let why = breaker.held_by.as_ref().map(|held| {
+        format!("held by {}{}", held.by.name, held.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())
+    });
+    let why = why.or_else(|| breaker.opened_by.as_ref().map(ToString::to_string)).or_else(|| breaker.why.clone());
+    let since = breaker.opened_at.unwrap_or(breaker.since);
+    html! {
+        tr role="row" id={ "held-" (view.pipeline) "-" (view.target) } {
+            th role="rowheader" scope="row" {
+                a.name.cut href={ "/letters?" (form_urlencoded::Serializer::new(String::new()).append_pair("target", &view.target).finish()) } {
+                    (name(&view.target))
+                }
+            }
+            td.muted role="cell" { (view.pipeline) }
+            td role="cell" {
+                span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
+            }
+            td.nowrap role="cell" { (clock(since)) }
+            td.nowrap role="cell" { (ahead(breaker.open_until, now)) }
+            td.num role="cell" { (count(view.held as i64)) }
+            td.num.acts role="cell" { (breakers::actions(visitor, view)) }
+        }
+    }
+}
+
+fn running(running: &[ReplayView], now: Timestamp) -> Markup {
+    html! {
+        section aria-labelledby="rr" { (section_head("rr", "Open replays", "")) (replays::table(running, now)) }
+    }
+}
+
+impl Visitor {
+    /// What stands after the question mark of the address.
+    pub fn query(&self) -> Fields {
+        Fields::read(self.here.split_once('?').map_or("", |(_, query)| query).as_bytes())
+    }
+}

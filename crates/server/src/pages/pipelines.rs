@@ -1,0 +1,269 @@
+//! `/pipelines` and `/pipelines/{name}`: what is in force?
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use redrive::config::{Explained, From};
+use redrive::contract::{CountTraffic, TrafficBy, TrafficCount};
+use redrive::overview::PipelineLine;
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+use redrive_core::tokens::Role;
+use serde_json::Value;
+
+use super::acts::{asked, filled};
+use super::confirm::{self, Question, entry};
+use super::fields::{Done, Fields, once, with_said};
+use super::overview;
+use super::parts::{
+    Button, button, command, instant, length, link, name, pipeline_state, section_head, share, spark, text,
+};
+use super::problem::Problem;
+use super::shell::{self, Page, Place, number_of};
+use super::visitor::Visitor;
+use crate::app::App;
+use crate::asked::{Body, Named};
+use crate::look::figures::{count, percent};
+use crate::look::tone::Tone;
+use crate::routes::pipelines::pause;
+
+/// Targets and proxies that are listed.
+const RATES: usize = 12;
+
+/// Shows all pipelines.
+pub async fn list(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
+    let lines = app.redrive().pipeline_overview(&app.setting(), |name| visitor.caller.covers(name)).await?;
+    let body = html! {
+        div.head { h1 { "Pipelines" } }
+        (overview::pipelines(&lines, app.redrive().now()))
+        (command("redrive pipeline list"))
+    };
+    shell::show(&app, &visitor, Page { place: Place::Pipelines, title: "Pipelines", pipeline: None, body }).await
+}
+
+/// Shows one pipeline.
+pub async fn show(
+    State(app): State<App>,
+    visitor: Visitor,
+    Named(name): Named<PipelineName>,
+) -> Result<Response, Problem> {
+    visitor.caller.check(&name)?;
+    let (redrive, setting) = (app.redrive(), app.setting());
+    redrive.find_pipeline(&setting, &name).await?;
+    let lines = redrive.pipeline_overview(&setting, |other| *other == name).await?;
+    let values = redrive.explain_pipeline(&setting, &name).await?;
+    let now = redrive.now();
+    let since = now - std::time::Duration::from_secs(86_400);
+    let traffic = async |by| redrive.store().traffic(CountTraffic { pipeline: Some(name.clone()), since, by }).await;
+    let (targets, proxies) = (rates(&traffic(TrafficBy::Target).await?), rates(&traffic(TrafficBy::Proxy).await?));
+    let mut held = redrive.store().list_breakers().await?;
+    held.retain(|view| view.pipeline == name);
+    let workers = redrive.store().list_workers().await?;
+    let body = html! {
+        @if let Some(line) = lines.first() { (head(&visitor, line, now)) (equation(line)) }
+        @if !held.is_empty() { (overview::held(&visitor, &held, now)) }
+        (policy(&values, now))
+        div.halves { (rate_table("targets", "Targets", &targets)) (rate_table("proxies", "Proxies", &proxies)) }
+        section aria-labelledby="workers" {
+            (section_head("workers", "Workers", ""))
+            @let own: Vec<_> = workers.iter().filter(|worker| worker.runs.iter().any(|runs| runs.pipeline == name)).collect();
+            @if own.is_empty() { p.empty { "No worker knows this pipeline." } }
+            ul.log {
+                @for worker in own {
+                    li { span { @if worker.is_at_work(now) { "at work" } @else { "gone" } }
+                        span { (self::name(&worker.host)) " " (worker.pid) ", heard of " (length(worker.seen_at, now)) " ago, " (count(worker.leases as i64)) " tasks"
+                        @for hold in worker.holds.iter().filter(|hold| hold.pipeline == name) { ", cannot work: " (text(&hold.why)) } } }
+                }
+            }
+        }
+        (command(&format!("redrive pipeline show {name}")))
+    };
+    shell::show(&app, &visitor, Page { place: Place::Pipelines, title: name.as_str(), pipeline: Some(&name), body })
+        .await
+}
+
+fn head(visitor: &Visitor, line: &PipelineLine, now: Timestamp) -> Markup {
+    let path = format!("/pipelines/{}", line.name);
+    let said = visitor.query().one("said").map(str::to_owned);
+    html! {
+        div.crumbs { span { a href="/pipelines" { "Pipelines" } " / " (line.name) } }
+        div.head #head {
+            h1 { (pipeline_state(line.standing)) (line.name) }
+            ul.facts {
+                li { "died in 1 h: " (share(line.died)) } li { "same hour last week: " (share(line.last_week)) }
+                li { (number_of(line.workers, "worker", "workers")) }
+                @if let Some(pause) = &line.pause {
+                    li {
+                        "paused by " (name(&pause.by.name)) " since " (instant(pause.since, now))
+                        @if let Some(why) = &pause.why { ": " (text(why)) }
+                    }
+                }
+            }
+            @match said.as_deref() {
+                Some("pause") => div.said role="status" {
+                    "Paused: running tasks come to their end, nothing more begins."
+                },
+                Some("resume") => div.said role="status" { "It goes on." }, _ => {}
+            }
+            div.actions.page-actions {
+                @if line.pause.is_some() {
+                    (button(visitor, &Button { action: &format!("{path}/resume"), label: "Resume", role: Role::Operator, fields: &[], class: "primary", key: None }))
+                }
+                @else { (link(visitor, Role::Operator, &format!("{path}/pause"), "Pause…", "", None)) }
+                a.button href={ "/causes?pipeline=" (line.name) } { "Causes" }
+                a.button href={ "/letters?pipeline=" (line.name) } { "Letters" }
+            }
+        }
+    }
+}
+
+/// The ledger as an equation.
+fn equation(line: &PipelineLine) -> Markup {
+    let l = &line.ledger;
+    html! {
+        section aria-labelledby="ledger" {
+            (section_head("ledger", "Where its tasks are", if l.balances() { "accepted is the sum of the others" } else { "this does not add up: run redrive audit" }))
+            dl.figures.equation #ledger-figures {
+                div { dt { "Accepted" } dd { (count(l.accepted)) } }
+                div { dt { "= queued" } dd { (count(l.queued)) " " small { (count(l.retrying)) " retrying" } } }
+                div { dt { "+ running" } dd { (count(l.leased)) } }
+                div { dt { "+ done" } dd { (count(l.done)) " " small { (count(l.recovered)) " recovered" } } }
+                div { dt { "+ dead" } dd { (count(l.dead)) } }
+                div { dt { "+ discarded" } dd { (count(l.discarded)) } }
+            }
+            p.fact { "Done per hour, 24 h, peak " (spark("Done per hour", &line.done, Tone::Plain)) }
+        }
+    }
+}
+
+fn policy(values: &[Explained], now: Timestamp) -> Markup {
+    html! {
+        section aria-labelledby="policy" {
+            (section_head("policy", "Policy as effective", "secrets are not shown"))
+            @if values.is_empty() { p.empty { "Neither the configuration nor a worker told what it is." } }
+            @else {
+                table.policy role="table" {
+                    thead role="rowgroup" {
+                        tr role="row" {
+                            th role="columnheader" scope="col" { "Key" }
+                            th role="columnheader" scope="col" { "Value" }
+                            th role="columnheader" scope="col" { "From" }
+                        }
+                    }
+                    tbody role="rowgroup" {
+                        @for value in values {
+                            tr role="row" {
+                                th role="rowheader" scope="row" { code { (value.key) } }
+                                td role="cell" { span.cut title=(shown(&value.value)) { (text(&shown(&value.value))) } }
+                                td.muted role="cell" { @match &value.from {
+                                    From::File { file, line }
+                                    => {
+                                        (file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
+                                        ", line " (line)
+                                    }
+                                    From::Store { version, last_seen }
+                                    => {
+                                        "version " code { (version.as_str()) } ", last run "
+                                        (instant(*last_seen, now))
+                                    }
+                                    From::Default => { "default" }
+                                } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Attempts by what they have in common: all, and those that failed; most failures first.
+fn rates(counts: &[TrafficCount]) -> Vec<(String, i64, i64)> {
+    let mut sums = std::collections::BTreeMap::<&str, (i64, i64)>::new();
+    for count in counts {
+        let (all, failed) = sums.entry(&count.value).or_default();
+        *all += count.count;
+        *failed += if count.reason.is_some() { count.count } else { 0 };
+    }
+    let mut rates: Vec<_> = sums.into_iter().map(|(value, (all, failed))| (value.to_owned(), all, failed)).collect();
+    rates.sort_by_key(|(_, all, failed)| (-failed, -all));
+    rates.truncate(RATES);
+    rates
+}
+
+fn rate_table(id: &str, title: &str, rates: &[(String, i64, i64)]) -> Markup {
+    html! {
+        section aria-labelledby=(id) {
+            (section_head(id, title, "failed of attempts, 24 h"))
+            @if rates.is_empty() { p.empty { "No attempt in 24 h." } }
+            @else { table role="table" { tbody role="rowgroup" {
+                @for (value, all, failed) in rates {
+                    tr role="row" {
+                        th role="rowheader" scope="row" { (name(if value.is_empty() { "none" } else { value })) }
+                        td.num role="cell" {
+                            (count(*failed)) " of " (count(*all)) " "
+                            span.share { (percent(crate::look::figures::share(*failed, *all))) }
+                        }
+                    }
+                }
+            } } }
+        }
+    }
+}
+
+/// Asks before a pipeline rests.
+pub async fn ask(
+    State(app): State<App>,
+    visitor: Visitor,
+    Named(name): Named<PipelineName>,
+) -> Result<Response, Problem> {
+    visitor.caller.check(&name)?;
+    let view = app.redrive().find_pipeline(&app.setting(), &name).await?;
+    let title = format!("Pause {name}?");
+    let effect = html! { "Nothing more of " (name) " begins, with any worker, until somebody resumes it. " (count(view.ledger.leased)) " running tasks come to their end; " (count(view.ledger.queued)) " queued ones wait." };
+    let (action, back) = (format!("/pipelines/{name}/pause"), format!("/pipelines/{name}"));
+    let fields = entry("why", "Why, for who wonders", "", false);
+    let command = format!("redrive pipeline pause {name}");
+    let yes = format!("Pause {name}");
+    let body = confirm::page(
+        &visitor,
+        &Question { title: &title, effect, action: &action, fields, yes: &yes, command, back: &back },
+    );
+    shell::show(&app, &visitor, Page { place: Place::Pipelines, title: &title, pipeline: Some(&name), body }).await
+}
+
+/// Pauses a pipeline.
+pub async fn pause(
+    State(app): State<App>,
+    visitor: Visitor,
+    Named(name): Named<PipelineName>,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    once(&app, &visitor, &fields, async || {
+        let said = Body(asked(Value::Object(filled(&fields, &["why"])))?);
+        let _pause = pause::pause(State(app.clone()), visitor.caller.clone(), Named(name.clone()), said).await?;
+        Ok(Done::At(with_said(&format!("/pipelines/{name}"), &[("said", "pause")])))
+    })
+    .await
+}
+
+/// Lets a pipeline go on.
+pub async fn resume(
+    State(app): State<App>,
+    visitor: Visitor,
+    Named(name): Named<PipelineName>,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    once(&app, &visitor, &fields, async || {
+        let _pause = pause::resume(State(app.clone()), visitor.caller.clone(), Named(name.clone())).await?;
+        Ok(Done::At(with_said(&format!("/pipelines/{name}"), &[("said", "resume")])))
+    })
+    .await
+}

@@ -1,0 +1,70 @@
+//! What went wrong, as a page: what, and the way out.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use maud::html;
+use redrive::StoreError;
+
+use super::shell;
+use super::visitor::Visitor;
+use crate::error::ApiError;
+
+/// A page that cannot be shown, or a form that cannot be done.
+#[derive(Debug)]
+pub struct Problem {
+    error: ApiError,
+    seen_by: Option<Box<Visitor>>,
+}
+
+impl Problem {
+    /// The same as a page for somebody who is known.
+    pub fn seen_by(self, visitor: &Visitor) -> Self {
+        Self { seen_by: Some(Box::new(visitor.clone())), ..self }
+    }
+}
+
+impl From<ApiError> for Problem {
+    fn from(error: ApiError) -> Self {
+        Self { error, seen_by: None }
+    }
+}
+
+impl From<redrive::Error> for Problem {
+    fn from(error: redrive::Error) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = self.error.status();
+        let title = match status {
+            StatusCode::NOT_FOUND => "Nothing is here",
+            StatusCode::FORBIDDEN => "Not for you",
+            StatusCode::BAD_REQUEST => "That makes no sense",
+            StatusCode::CONFLICT => "It changed meanwhile",
+            StatusCode::SERVICE_UNAVAILABLE => "The store does not answer",
+            StatusCode::INTERNAL_SERVER_ERROR => "Something failed",
+            _ => "That cannot be done",
+        };
+        let message = self.error.message();
+        let body = html! {
+            div.head { h1 { (title) } }
+            p.headline.(if status.is_server_error() { "bad" } else { "warn" }) {
+                bdi { (message) }
+                @if let Some(field) = self.error.field() { span.fact { "It is about " code { (field) } "." } }
+            }
+            p.actions {
+                @if status == StatusCode::SERVICE_UNAVAILABLE { a.button href="" { "Retry" } }
+                a.button href="/" { "Overview" }
+            }
+        };
+        (status, shell::bare(title, self.seen_by.as_deref(), &body)).into_response()
+    }
+}

@@ -1,0 +1,264 @@
+//! What is around every page: facts about the system, then places.
+
+use axum::response::{IntoResponse, Response};
+use maud::{DOCTYPE, Markup, html};
+use redrive::overview::Glance;
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+
+use super::assets::{MARK, SCRIPTS, STYLE};
+use super::fields::carried;
+use super::parts::{Glyph, clock, glyph, name};
+use super::problem::Problem;
+use super::visitor::Visitor;
+use crate::app::App;
+use crate::look::figures::counted;
+
+/// The places that the navigation has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Overview,
+    Causes,
+    Replays,
+    Alerts,
+    Pipelines,
+    Letters,
+    Activity,
+    Settings,
+}
+
+impl Place {
+    const ALL: [Self; 8] = [
+        Self::Overview,
+        Self::Causes,
+        Self::Replays,
+        Self::Alerts,
+        Self::Pipelines,
+        Self::Letters,
+        Self::Activity,
+        Self::Settings,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Causes => "Causes",
+            Self::Replays => "Replays",
+            Self::Alerts => "Alerts",
+            Self::Pipelines => "Pipelines",
+            Self::Letters => "Letters",
+            Self::Activity => "Activity",
+            Self::Settings => "Settings",
+        }
+    }
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Overview => "/",
+            Self::Causes => "/causes",
+            Self::Replays => "/replays",
+            Self::Alerts => "/alerts",
+            Self::Pipelines => "/pipelines",
+            Self::Letters => "/letters",
+            Self::Activity => "/activity",
+            Self::Settings => "/settings/tokens",
+        }
+    }
+
+    /// Whether it is found under "More" where there is little room.
+    const fn is_in_more(self) -> bool {
+        matches!(self, Self::Pipelines | Self::Letters | Self::Activity | Self::Settings)
+    }
+
+    /// Whether it can be about one pipeline.
+    const fn takes_pipeline(self) -> bool {
+        matches!(self, Self::Overview | Self::Causes | Self::Letters | Self::Activity)
+    }
+}
+
+/// A page that is to be shown.
+pub struct Page<'a> {
+    /// Where it is in the navigation.
+    pub place: Place,
+    /// What stands in the tab.
+    pub title: &'a str,
+    /// The pipeline that it is about.
+    pub pipeline: Option<&'a PipelineName>,
+    /// What it says.
+    pub body: Markup,
+}
+
+/// Shows a page.
+pub async fn show(app: &App, visitor: &Visitor, page: Page<'_>) -> Result<Response, Problem> {
+    let glance = app.redrive().glance(|name| visitor.caller.covers(name)).await?;
+    let header = header(visitor, &page, &glance);
+    let body = html! { (banners(&glance)) (page.body) };
+    Ok(frame(page.title, &header, &body, app.redrive().now()).into_response())
+}
+
+/// A page without facts about the system: where nobody is known yet, or the store does not answer.
+pub fn bare(title: &str, visitor: Option<&Visitor>, body: &Markup) -> Markup {
+    let header = html! {
+        header.top { div.wrap {
+            div.bar { a.brand href="/" { "Redrive" } @if let Some(visitor) = visitor { div.signs { (who(visitor)) } } }
+        } }
+    };
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title)) body { a.skip href="#main" { "Skip to content" } (header) main #main.wrap { (body) } }
+        }
+    }
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) " · Redrive" }
+            link rel="icon" type="image/svg+xml" href=(MARK.address());
+            link rel="stylesheet" href=(STYLE.address());
+            @for script in SCRIPTS.iter() { script type="module" src=(script.address()) {} }
+        }
+    }
+}
+
+fn frame(title: &str, header: &Markup, body: &Markup, now: Timestamp) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title))
+            body {
+                a.skip href="#main" { "Skip to content" }
+                (header)
+                main #main.wrap tabindex="-1" { (body) }
+                footer {
+                    div.wrap {
+                        span #updated { "Updated " (clock(now)) " UTC" }
+                        span.keys-hint { kbd { "?" } " shortcuts" }
+                    }
+                }
+                div #said.vh role="status" aria-live="polite" {}
+            }
+        }
+    }
+}
+
+fn header(visitor: &Visitor, page: &Page<'_>, glance: &Glance) -> Markup {
+    html! {
+        header.top {
+            div.wrap {
+                div.bar {
+                    a.brand href="/" { "Redrive" }
+                    (picker(page, glance))
+                    form.search action="/search" role="search" {
+                        label.vh for="q" { "Search" }
+                        input #q type="search" name="q" placeholder="Letter, cause, URL, hash or text" autocomplete="off";
+                        kbd aria-hidden="true" { "/" }
+                    }
+                    (signs(visitor, glance))
+                }
+                nav.tabs aria-label="Main" {
+                    @for place in Place::ALL { (tab(place, page.place, glance)) }
+                    details.more { summary { "More" } ul { @for place in Place::ALL.into_iter().filter(|p| p.is_in_more()) {
+                        li { a href=(place.path()) { (place.name()) } }
+                    } li { a href="/search" { "Search" } } } }
+                }
+            }
+        }
+    }
+}
+
+fn picker(page: &Page<'_>, glance: &Glance) -> Markup {
+    let action = if page.place.takes_pipeline() { page.place.path() } else { "/" };
+    html! {
+        form.picker action=(action) {
+            label.vh for="pipeline" { "Pipeline" }
+            select #pipeline name="pipeline" data-sends="" {
+                option value="" { "All pipelines" }
+                @for name in &glance.pipelines {
+                    option value=(name) selected[page.pipeline == Some(name)] { (name) }
+                }
+            }
+            noscript { button.small { "Show" } }
+        }
+    }
+}
+
+fn signs(visitor: &Visitor, glance: &Glance) -> Markup {
+    html! {
+        div.signs {
+            span #firing {
+                @if glance.alerts > 0 {
+                    a.bad-text href="/alerts" { (glyph(Glyph::Triangle)) " " (glance.alerts) " firing" }
+                }
+            }
+            span #audit.wide-only {
+                @if glance.unbalanced.is_empty() {
+                    span title="Accepted equals queued, running, done, died and discarded, in every pipeline" {
+                        (glyph(Glyph::Check)) " counts add up"
+                    }
+                }
+                @else { span.bad-text { (glyph(Glyph::Cross)) " counts do not add up: run redrive audit" } }
+            }
+            (who(visitor))
+            span #dot.dot role="img" aria-label="not live" title="Numbers on this page are as old as the page" {
+                (glyph(Glyph::Dot)) span.wide-only { "as loaded" }
+            }
+        }
+    }
+}
+
+fn who(visitor: &Visitor) -> Markup {
+    html! {
+        @if visitor.caller.is_local() {
+            span.wide-only title="This store has no token: whoever reaches this server may do everything" {
+                "admin (no tokens yet)"
+            }
+        }
+        @else {
+            form.sign-out method="post" action="/logout" {
+                (carried(visitor))
+                span.wide-only { (name(visitor.caller.name())) ", " (visitor.caller.role()) " " }
+                button.plainly.small { "Sign out" }
+            }
+        }
+    }
+}
+
+fn tab(place: Place, current: Place, glance: &Glance) -> Markup {
+    let number = match place {
+        Place::Causes => Some((glance.causes, glance.more_causes)),
+        Place::Replays => Some((glance.replays, false)),
+        Place::Alerts => Some((glance.alerts, false)),
+        _ => None,
+    };
+    let number = number.filter(|(count, _)| *count > 0);
+    html! {
+        a id={ "tab-" (place.name()) } href=(place.path()) .in-more[place.is_in_more()] aria-current=[(place == current).then_some("page")] {
+            (place.name())
+            @if let Some((count, more)) = number { b { (count) @if more { "+" } } }
+        }
+    }
+}
+
+/// What everybody should know, wherever they look.
+fn banners(glance: &Glance) -> Markup {
+    html! {
+        div #banners {
+            @for (name, pause) in &glance.paused {
+                p.banner.warn-text {
+                    (glyph(Glyph::Bars)) " " a href={ "/pipelines/" (name) } { (name) } " is paused by " (pause.by.name)
+                    " since " (clock(pause.since)) @if let Some(why) = &pause.why { ": " bdi { (why) } }
+                }
+            }
+        }
+    }
+}
+
+/// How many of something there are, for a sentence.
+pub fn number_of(count: usize, one: &str, many: &str) -> String {
+    counted(i64::try_from(count).unwrap_or(i64::MAX), one, many)
+}

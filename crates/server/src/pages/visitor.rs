@@ -1,0 +1,208 @@
+//! Who looks at pages: by a cookie that signing in gives. Forms carry a token that is made of the cookie's secret, so that no other
+//! site can make one. While the store has never had a token nobody signs in, and the cookie only tells forms of this server apart.
+
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use redrive_core::tokens::Role;
+
+use super::fields::Fields;
+use super::login;
+use super::problem::Problem;
+use crate::access::{Caller, identify_visitor};
+use crate::app::App;
+use crate::error::ApiError;
+
+/// What the secret is turned into a form's token with.
+const FORMS: &str = "redrive 2026-11 tokens of forms";
+
+/// The most that a form may have, in bytes: ten thousand letters may be chosen one by one.
+const FORM_BYTES_MAX: usize = 1024 * 1024;
+
+/// Somebody who looks at a page.
+#[derive(Clone, Debug)]
+pub struct Visitor {
+    /// Who they are, and what they may.
+    pub caller: Caller,
+    /// The path and the query of the page.
+    pub here: Arc<str>,
+    secret: Arc<str>,
+}
+
+impl Visitor {
+    /// What a form of theirs carries.
+    pub fn form_token(&self) -> String {
+        form_token(&self.secret)
+    }
+
+    /// What a form carries of who has this secret.
+    pub fn form_token_of(secret: &str) -> String {
+        form_token(secret)
+    }
+
+    /// Refuses what needs a larger role.
+    pub fn needs(&self, role: Role) -> Result<(), Problem> {
+        match self.caller.has(role) {
+            true => Ok(()),
+            false => Err(ApiError::needs_role(role).into()),
+        }
+    }
+
+    /// What keeps them from doing what a role may, in words.
+    pub fn lacks(&self, role: Role) -> Option<String> {
+        (!self.caller.has(role)).then(|| format!("needs {role}; you are {}", self.caller.role()))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let known = parts.extensions.get::<Self>().cloned();
+        known.ok_or_else(|| ApiError::unknown_caller("nobody is known to look").into())
+    }
+}
+
+fn form_token(secret: &str) -> String {
+    blake3::Hash::from(blake3::derive_key(FORMS, secret.as_bytes())).to_hex().to_string()
+}
+
+/// Lets in who is signed in and may do what a page does; others are led to where they can sign in, with what they filled in.
+pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, next: Next) -> Response {
+    let jar = Jar::of(&app, request.headers());
+    let secret = jar.secret(request.headers());
+    let caller = match identify_visitor(&app, request.version(), request.headers(), secret.as_deref()).await {
+        Ok(caller) => caller,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    let here: Arc<str> = request.uri().path_and_query().map_or("/", |all| all.as_str()).into();
+    let Some(caller) = caller else { return sign_in(&here, request).await };
+    let _place = match app.enter(caller.name()) {
+        Ok(place) => place,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    // Who need not sign in gets a secret for their forms on the way.
+    let (secret, is_new) = match secret {
+        Some(secret) => (secret, false),
+        None => match redrive::tokens::new_secret("rdf_") {
+            Ok(secret) => (secret, true),
+            Err(error) => return Problem::from(ApiError::from(redrive::Error::from(error))).into_response(),
+        },
+    };
+    let visitor = Visitor { caller, here, secret: secret.as_str().into() };
+    let mut response = match checked(visitor, role, request).await {
+        Ok(request) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    if is_new {
+        response.headers_mut().append(header::SET_COOKIE, jar.given(&secret));
+    }
+    response
+}
+
+/// The request with who looks and, of a form, what was filled in.
+async fn checked(visitor: Visitor, role: Role, mut request: Request) -> Result<Request, Problem> {
+    visitor.needs(role).map_err(|problem| problem.seen_by(&visitor))?;
+    if request.method() == Method::POST {
+        let (mut parts, body) = request.into_parts();
+        let fields = read(body).await?;
+        if fields.one("form") != Some(visitor.form_token().as_str()) {
+            let why = "this form was made for somebody else, or before you signed in: go back, load the page again, and send it then";
+            return Err(Problem::from(ApiError::forbidden("foreign_form", why)).seen_by(&visitor));
+        }
+        parts.extensions.insert(fields);
+        request = Request::from_parts(parts, Body::empty());
+    }
+    request.extensions_mut().insert(visitor);
+    Ok(request)
+}
+
+async fn read(body: Body) -> Result<Fields, Problem> {
+    let too_large =
+        |_| Problem::from(ApiError::too_large("this form has too much in it: choose fewer letters at once"));
+    Ok(Fields::read(&to_bytes(body, FORM_BYTES_MAX).await.map_err(too_large)?))
+}
+
+/// Leads to where one can sign in. A form that was sent is kept in the page, and sent again from there.
+async fn sign_in(here: &str, request: Request) -> Response {
+    if request.method() != Method::POST {
+        return Redirect::to(&login::address(here)).into_response();
+    }
+    match read(request.into_body()).await {
+        Ok(fields) => (StatusCode::UNAUTHORIZED, login::page(here, Some(&fields), None)).into_response(),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// The cookie of a server.
+pub struct Jar {
+    name: String,
+    is_secure: bool,
+}
+
+impl Jar {
+    /// The cookie of the server that a request is for. Where it is reached by a port, the port is part of its name: browsers send
+    /// cookies to every port of a host.
+    pub fn of(app: &App, headers: &HeaderMap) -> Self {
+        let options = app.options();
+        let is_secure = options.tls.is_some() || options.proxies.is_some();
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|b| b.is_ascii_digit()));
+        let port = port.map(|port| format!("-{port}")).unwrap_or_default();
+        Self { name: format!("{}redrive{port}", if is_secure { "__Host-" } else { "" }), is_secure }
+    }
+
+    /// The secret that a browser sent.
+    pub fn secret(&self, headers: &HeaderMap) -> Option<String> {
+        let sent = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+        let mut pairs = sent.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let found = pairs.find(|(name, _)| *name == self.name).map(|(_, value)| value.to_owned());
+        found.filter(|value| !value.is_empty() && value.len() <= 200)
+    }
+
+    /// Gives a browser a secret. It is the server that forgets it in time.
+    pub fn given(&self, secret: &str) -> HeaderValue {
+        self.header(&format!("{secret}; Max-Age={}", redrive::sessions::SESSION_HOLDS.as_secs()))
+    }
+
+    /// Takes it away again.
+    pub fn taken(&self) -> HeaderValue {
+        self.header("; Max-Age=0")
+    }
+
+    fn header(&self, value: &str) -> HeaderValue {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let text = format!("{}={value}; Path=/; HttpOnly; SameSite=Lax{secure}", self.name);
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_of_a_form_says_nothing_of_the_secret() {
+        let token = form_token("rds_abc");
+        assert_eq!(token, form_token("rds_abc"));
+        assert!(token != form_token("rds_abd") && !token.contains("rds_") && token.len() == 64);
+    }
+
+    #[test]
+    fn a_cookie_is_for_this_server_alone() {
+        let jar = Jar { name: "__Host-redrive".into(), is_secure: true };
+        let given = jar.given("rds_x");
+        let given = given.to_str().expect("text");
+        for part in ["__Host-redrive=rds_x", "HttpOnly", "SameSite=Lax", "Secure", "Path=/", "Max-Age=43200"] {
+            assert!(given.contains(part), "{given}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, HeaderValue::from_static("a=b; __Host-redrive=rds_x; redrive=other"));
+        assert_eq!(jar.secret(&headers).as_deref(), Some("rds_x"));
+    }
+}

@@ -1,0 +1,294 @@
+//! The pages of the dashboard: what they show, and what their forms do. Nothing here runs a script.
+
+use redrive_core::tokens::Role;
+use serde_json::json;
+
+use super::browsing::{Browser, Form};
+use super::running::Running;
+
+/// Every page that needs nothing to be there.
+const PAGES: [&str; 13] = [
+    "/",
+    "/activity",
+    "/alerts",
+    "/alerts?state=ended",
+    "/causes",
+    "/causes?tab=all",
+    "/causes?tab=resolved",
+    "/letters",
+    "/pipelines",
+    "/replays",
+    "/replays?state=open",
+    "/search",
+    "/settings/tokens",
+];
+
+async fn with_letters(n: usize) -> (Running, String) {
+    let server = Running::start().await;
+    for number in 0..n {
+        server
+            .report("shop", json!({ "url": format!("https://shop.example/p/{number}") }), "price is <b>gone</b>")
+            .await;
+    }
+    let causes = server.get("/causes").await.ok();
+    let cause = causes["items"][0]["id"].as_str().expect("a cause").to_owned();
+    (server, cause)
+}
+
+#[tokio::test]
+async fn every_page_arrives_whole_on_an_empty_store_and_on_a_full_one() {
+    let empty = Running::start().await;
+    let browser = Browser::new(&empty);
+    for path in PAGES {
+        let answer = browser.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert!(answer.text().ends_with("</html>") && answer.text().matches("<h1").count() == 1, "{path}");
+    }
+    assert!(browser.page("/").await.contains("No dead letters"));
+    let (full, cause) = with_letters(3).await;
+    let browser = Browser::new(&full);
+    let letter = full.get("/letters").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
+    let more = [
+        format!("/causes/{cause}"),
+        format!("/letters/{letter}"),
+        format!("/replays/new?cause={cause}"),
+        "/pipelines/shop".into(),
+    ];
+    for path in PAGES.map(str::to_owned).into_iter().chain(more) {
+        let page = browser.page(&path).await;
+        assert!(!page.contains("<b>gone</b>"), "{path} shows what a stranger wrote as it is");
+        assert!(!page.contains(" style=\"") && !page.contains(" onclick"), "{path}");
+    }
+    assert!(browser.page("/").await.contains("price is &lt;b&gt;gone"));
+    assert_eq!(browser.get("/nowhere").await.status, 404);
+    assert_eq!(browser.get("/letters?gate=wide").await.status, 400);
+}
+
+#[tokio::test]
+async fn the_style_and_the_scripts_are_kept_for_good() {
+    let server = Running::start().await;
+    let browser = Browser::new(&server);
+    let page = browser.page("/").await;
+    let assets: Vec<&str> = page.split('"').filter(|part| part.starts_with("/assets/")).collect();
+    assert_eq!(assets.len(), 6, "{assets:?}");
+    for asset in assets {
+        let answer = browser.get(asset).await;
+        assert_eq!(answer.status, 200, "{asset}");
+        assert!(answer.header("cache-control").expect("kept").contains("immutable"), "{asset}");
+    }
+    assert_eq!(browser.get("/assets/live-0000000000.js").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_form_of_another_site_does_nothing() {
+    let (server, cause) = with_letters(1).await;
+    let browser = Browser::new(&server);
+    let page = browser.page(&format!("/causes/{cause}")).await;
+    let action = format!("/causes/{cause}/change");
+    let form = Form::of(&page, &action);
+    let without = [("verb", "resolve"), ("key", "k")];
+    assert_eq!(browser.send("POST", &action, &without).await.status, 403, "it carries nothing of ours");
+    let stranger = Browser::new(&server);
+    assert_eq!(stranger.post(&form, &[("verb", "resolve")]).await.status, 403, "it was made for somebody else");
+    let host = server.address;
+    let body = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(&form.hidden)
+        .append_pair("verb", "resolve")
+        .finish();
+    let head = format!(
+        "POST {action} HTTP/1.1\r\nhost: {host}\r\norigin: https://evil.example\r\ncookie: {}\r\ncontent-type: application/x-www-form-urlencoded",
+        browser.cookie().expect("a cookie")
+    );
+    assert_eq!(server.send(&head, body.as_bytes()).await.status, 403, "another origin");
+    let head = head
+        .replace(&format!("host: {host}"), "host: evil.example")
+        .replace("https://evil.example", "http://evil.example");
+    assert_eq!(server.send(&head, body.as_bytes()).await.status, 421, "another host");
+    assert_eq!(server.get(&format!("/causes/{cause}")).await.ok()["state"], "new", "nothing was written");
+    assert_eq!(server.get("/activity").await.ok()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn what_can_be_taken_back_is_done_at_once_with_an_undo() {
+    let (server, cause) = with_letters(1).await;
+    let browser = Browser::new(&server);
+    let (path, action) = (format!("/causes/{cause}"), format!("/causes/{cause}/change"));
+    let state = async || server.get(&path).await.ok()["state"].as_str().map(str::to_owned);
+    let page = browser.page(&path).await;
+    let done = browser.submit(&page, &action, &[("verb", "resolve")]).await;
+    assert_eq!(state().await.as_deref(), Some("resolved"));
+    let page = browser.page(done.leads_to()).await;
+    assert!(page.contains("Undo") && page.contains("Resolved; if it comes back"), "{page}");
+    let undo = Form::of(&page[page.find("class=\"said\"").expect("said")..], &action);
+    assert!(undo.hidden.contains(&("verb".into(), "reopen".into())), "{:?}", undo.hidden);
+    browser.post(&undo, &[]).await.leads_to();
+    assert_eq!(state().await.as_deref(), Some("new"));
+    let activity = server.get("/activity").await.ok();
+    assert_eq!(activity["items"][0]["by"]["via"], "web", "{activity}");
+}
+
+#[tokio::test]
+async fn a_replay_is_started_once_however_often_its_form_is_sent() {
+    let (server, cause) = with_letters(3).await;
+    let browser = Browser::new(&server);
+    let page = browser.page(&format!("/replays/new?cause={cause}")).await;
+    assert!(page.contains("Replay 3 letters"), "{page}");
+    let form = Form::of(&page, "/replays/start");
+    let filled = [("name", "again"), ("from", "suited"), ("ramp", "1, 5"), ("refail_max", "25.0 %")];
+    let first = browser.post(&form, &filled).await;
+    let second = browser.post(&form, &filled).await;
+    assert_eq!(first.leads_to(), second.leads_to());
+    let replays = server.get("/replays").await.ok();
+    assert_eq!(replays["items"].as_array().map(Vec::len), Some(1), "{replays}");
+    assert_eq!(replays["items"][0]["progress"]["total"], 3);
+    let replay = browser.page(first.leads_to()).await;
+    assert!(replay.contains("again") && replay.contains("No worker is there for shop"), "{replay}");
+    let action = format!("{}/change", first.leads_to());
+    let asked = browser.page(&format!("{action}?verb=cancel")).await;
+    assert!(asked.contains("leave 3 dead"), "{asked}");
+    let back = browser.submit(&asked, &action, &[]).await;
+    assert!(browser.page(back.leads_to()).await.contains("Cancelled"));
+    server.audit().await;
+}
+
+#[tokio::test]
+async fn what_was_looked_at_is_what_is_sent() {
+    let (server, cause) = with_letters(3).await;
+    let browser = Browser::new(&server);
+    let form = Form::of(&browser.page(&format!("/replays/new?cause={cause}")).await, "/replays/start");
+    let again = Form::of(&browser.page(&format!("/replays/new?cause={cause}")).await, "/replays/start");
+    // One dies after the page was made: it is left out.
+    server.report("shop", json!({ "url": "https://shop.example/p/new" }), "price is <b>gone</b>").await;
+    let started = browser.post(&form, &[]).await;
+    let page = browser.page(started.leads_to()).await;
+    assert!(page.contains("1 letter that died meanwhile was left out"), "{page}");
+    let replays = server.get("/replays").await.ok();
+    assert_eq!(replays["items"][0]["progress"]["total"], 3);
+    let id = started.leads_to().trim_start_matches("/replays/").split('?').next().expect("an id").to_owned();
+    server.post(&format!("/replays/{id}/cancel"), json!({})).await.ok();
+    // Two are given up meanwhile: the form comes back.
+    let letters = server.get("/letters").await.ok();
+    let ids: Vec<_> =
+        letters["items"].as_array().expect("letters")[2..].iter().map(|letter| letter["id"].clone()).collect();
+    server.post("/letters/discard", json!({ "letters": { "ids": ids }, "why": "old" })).await.ok();
+    let asks = browser.post(&again, &[]).await;
+    assert_eq!(asks.status, 200);
+    assert!(asks.text().contains("3 when you looked, 2 gone since, 1 newer left out"), "{}", asks.text());
+    assert_eq!(server.get("/replays").await.ok()["items"].as_array().map(Vec::len), Some(1), "nothing was started");
+}
+
+#[tokio::test]
+async fn many_letters_are_discarded_only_by_who_types_their_number() {
+    let (server, cause) = with_letters(101).await;
+    let browser = Browser::new(&server);
+    let page = browser.page(&format!("/letters/discard?cause={cause}")).await;
+    assert!(page.contains("Discard 101 letters"), "{page}");
+    let form = Form::of(&page, "/letters/discard");
+    assert_eq!(browser.post(&form, &[("why", "old")]).await.status, 400, "without the number");
+    assert_eq!(browser.post(&form, &[("why", "old"), ("count", "100")]).await.status, 400, "with another");
+    assert_eq!(browser.post(&form, &[("count", "101")]).await.status, 400, "without a reason");
+    let dead = async || server.get("/status").await.ok()["pipelines"]["shop"]["dead"].as_i64();
+    assert_eq!(dead().await, Some(101));
+    let done = browser.post(&form, &[("why", "old"), ("count", "101")]).await;
+    assert!(browser.page(done.leads_to()).await.contains("101 letters were discarded"));
+    assert_eq!(dead().await, Some(0));
+    server.audit().await;
+}
+
+#[tokio::test]
+async fn targets_and_pipelines_are_held_paused_and_let_go() {
+    let (server, _) = with_letters(1).await;
+    let browser = Browser::new(&server);
+    let ask = browser.page("/breakers/turn?verb=hold&target=shop.example&pipeline=shop").await;
+    browser.submit(&ask, "/breakers/turn", &[("why", "they asked us to"), ("until", "2h")]).await.leads_to();
+    assert!(browser.page("/").await.contains("held by local: they asked us to"));
+    let ask = browser.page("/breakers/turn?verb=close&target=shop.example&pipeline=shop").await;
+    browser.submit(&ask, "/breakers/turn", &[]).await.leads_to();
+    assert!(!browser.page("/").await.contains("Held targets"));
+    let ask = browser.page("/pipelines/shop/pause").await;
+    browser.submit(&ask, "/pipelines/shop/pause", &[("why", "it moves")]).await.leads_to();
+    assert!(browser.page("/letters").await.contains("is paused by local"), "a banner is everywhere");
+    let page = browser.page("/pipelines/shop").await;
+    browser.submit(&page, "/pipelines/shop/resume", &[]).await.leads_to();
+    assert!(!browser.page("/letters").await.contains("is paused by"));
+}
+
+#[tokio::test]
+async fn one_letter_is_sent_again_with_another_input() {
+    let (server, _) = with_letters(1).await;
+    let browser = Browser::new(&server);
+    let id = server.get("/letters").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
+    let action = format!("/letters/{id}/retry");
+    let page = browser.page(&format!("/letters/{id}")).await;
+    let form = Form::of(&page[page.find("textarea").map_or(0, |at| at.saturating_sub(600))..], &action);
+    assert_eq!(browser.post(&form, &[("input", "{")]).await.status, 400, "no JSON");
+    assert_eq!(browser.post(&form, &[("input", "{}")]).await.status, 400, "a field is gone");
+    let changed = browser.post(&form, &[("input", r#"{"url": "https://shop.example/p/other"}"#)]).await;
+    let replay = browser.page(changed.leads_to()).await;
+    assert!(replay.contains("p/other"), "{replay}");
+    // Whoever looks after the store sends it.
+    server.until(&format!("/jobs/{id}"), |job| job["input"]["url"] == "https://shop.example/p/other").await;
+}
+
+#[tokio::test]
+async fn who_may_only_look_sees_what_they_may_not_do() {
+    let (server, cause) = with_letters(1).await;
+    let boss = server.token("boss", Role::Admin, &[]).await;
+    let viewer = server.token("eve", Role::Viewer, &[]).await;
+    let browser = Browser::signed_in(&server, &viewer).await;
+    let page = browser.page(&format!("/causes/{cause}")).await;
+    assert!(page.contains("needs operator; you are viewer"), "{page}");
+    let form = Form::of(&page, "/logout");
+    let token = form.hidden.iter().find(|(name, _)| name == "form").expect("a token").1.clone();
+    let action = format!("/causes/{cause}/change");
+    for (path, verb) in [
+        (action.as_str(), "resolve"),
+        ("/replays/start", ""),
+        ("/letters/discard", ""),
+        ("/settings/tokens/create", ""),
+    ] {
+        let answer = browser
+            .send(
+                "POST",
+                path,
+                &[
+                    ("form", &token),
+                    ("key", "k"),
+                    ("verb", verb),
+                    ("cause", &cause),
+                    ("name", "x"),
+                    ("role", "admin"),
+                    ("why", "x"),
+                ],
+            )
+            .await;
+        assert_eq!(answer.status, 403, "{path}");
+    }
+    let shown = server.ask_as(Some(&boss), &format!("GET /causes/{cause}"), &[], None).await.ok();
+    assert_eq!(shown["state"], "new");
+}
+
+#[tokio::test]
+async fn who_is_let_near_some_pipelines_sees_no_others() {
+    let (server, cause) = with_letters(2).await;
+    server.report("cart", json!({ "url": "https://cart.example/1" }), "basket is lost").await;
+    server.token("boss", Role::Admin, &[]).await;
+    let some = server.token("cart-only", Role::Operator, &["cart"]).await;
+    let browser = Browser::signed_in(&server, &some).await;
+    for path in ["/", "/causes?tab=all", "/letters", "/pipelines", "/alerts", "/replays"] {
+        let page = browser.page(path).await;
+        assert!(!page.contains("shop") && !page.contains("price is"), "{path}: {page}");
+    }
+    assert!(browser.page("/causes?tab=all").await.contains("basket is lost"));
+    for path in [
+        format!("/causes/{cause}"),
+        "/pipelines/shop".into(),
+        "/?pipeline=shop".into(),
+        format!("/replays/new?cause={cause}"),
+        "/activity".into(),
+    ] {
+        assert_eq!(browser.get(&path).await.status, 403, "{path}");
+    }
+}
