@@ -7,7 +7,7 @@ use redrive_core::holds::Hold;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::{Pause, paused};
-use redrive_core::versions::Version;
+use redrive_core::seen::Version;
 use redrive_store::contract::SetPause;
 use serde::Serialize;
 

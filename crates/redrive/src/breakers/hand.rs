@@ -3,8 +3,8 @@
 use redrive_core::actors::Actor;
 use redrive_core::breakers::{Breaker, BreakerState, BreakerTurn, NextBreaker, turned};
 use redrive_core::ids::PipelineName;
+use redrive_core::seen::Version;
 use redrive_core::time::Timestamp;
-use redrive_core::versions::Version;
 use redrive_store::contract::{BreakerView, TurnBreaker};
 
 use super::TURNS_MAX;

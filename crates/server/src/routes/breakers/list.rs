@@ -5,7 +5,7 @@ use axum::extract::State;
 use redrive::breakers::hand_version;
 use redrive::contract::BreakerView;
 use redrive_core::ids::PipelineName;
-use redrive_core::versions::Version;
+use redrive_core::seen::Version;
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 

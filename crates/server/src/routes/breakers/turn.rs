@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use redrive_core::breakers::{BreakerTurn, HeldBy};
 use redrive_core::ids::PipelineName;
-use redrive_core::versions::Version;
+use redrive_core::seen::Version;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
