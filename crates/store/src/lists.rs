@@ -31,7 +31,8 @@ pub(crate) fn texts(list: Option<serde_json::Value>) -> Vec<String> {
 
 /// A `LIKE` pattern that finds the text itself.
 pub(crate) fn like(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    // SQLite reads a pattern up to its first zero character: what came after it would not count, and nothing would be everything.
+    let escaped = text.replace('\0', "\u{fffd}").replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
     format!("%{escaped}%")
 }
 

@@ -38,3 +38,30 @@ async fn who_follows_hears_what_changed() {
     hear(&mut stream, "jobs").await;
     drop(server.restart().await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_nothing_is_in_nobodys_way_and_an_id_that_nobody_knows_means_all() {
+    let server = Running::start().await;
+    let follow = async |extra: &str| {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        let head = format!("GET /api/v1/events HTTP/1.1\r\nhost: {}{extra}\r\n\r\n", server.address);
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        stream
+    };
+    let mut idle = Vec::new();
+    for _ in 0..20 {
+        idle.push(follow("").await);
+    }
+    let mut fresh = follow("").await;
+    let begun = hear(&mut fresh, "text/event-stream").await;
+    assert!(!begun.contains("data: all"), "who is new has missed nothing: {begun}");
+    for unknown in ["7", "nonsense", "99999999999999", "%00"] {
+        let mut back = follow(&format!("\r\nlast-event-id: {unknown}")).await;
+        hear(&mut back, "data: all").await;
+    }
+    for n in 0..20 {
+        server.enqueue("shop", [json!({ "n": n })]).await;
+    }
+    hear(&mut fresh, "jobs").await;
+    drop(idle);
+}

@@ -8,6 +8,7 @@ mod described;
 mod document;
 mod events;
 mod examples;
+mod fuzz;
 mod guard;
 mod hostile;
 mod jobs;
