@@ -182,7 +182,7 @@ const FIRST: [&str; 4] = [
 ];
 
 /// How many attempts are counted.
-async fn attempts(store: &Shared) -> u64 {
+async fn attempts(store: &Shared) -> i64 {
     let all = CountTraffic { pipeline: None, since: at(0), by: TrafficBy::Target };
     store.traffic(all).await.expect("read").iter().map(|count| count.count).sum()
 }
