@@ -250,7 +250,8 @@ async fn who_knows_the_breakers_by_one_lane_is_told_what_is_held_beside_another(
     let other = Redrive::over(store).with_surroundings(clock.clone(), Arc::new(SeededChance::new(8)));
     let worker = other.remote_worker(None, "far.example", 7);
     worker.attach(std::slice::from_ref(&pipeline)).await.expect("attached");
-    let lease = async |lane| worker.lease(&pipeline, lane, 1, Duration::from_secs(30)).await.expect("answered").jobs;
+    let lease =
+        async |lane| worker.lease(&pipeline, (lane, None), 1, Duration::from_secs(30)).await.expect("answered").jobs;
     let settle = async |job: LeasedJob| {
         let (outcome, duration) = (Outcome::Done, Some(Duration::ZERO));
         let ended =
