@@ -12,7 +12,7 @@ use crate::asked::Fields;
 use crate::error::ApiError;
 
 /// Items on a page unless something else is asked for.
-const LIMIT: u32 = 50;
+pub const LIMIT: u32 = 50;
 
 /// The most items on a page.
 const LIMIT_MAX: u32 = 1_000;

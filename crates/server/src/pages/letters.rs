@@ -20,20 +20,16 @@ use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::Query;
 use crate::look::figures::count;
-use crate::page::Listed;
+use crate::page::{LIMIT, List, Listed};
 use crate::routes::letters::list;
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let (query, pipeline) = (visitor.query(), pipeline_of(&visitor)?);
     let filter = LetterFilter::of(&query);
-    let mut wanted = filter.to_json();
-    if let Some(cursor) = query.one("cursor") {
-        wanted.insert("cursor".to_owned(), cursor.into());
-    }
-    let wanted = Query(asked(Value::Object(wanted))?);
+    let asked = asked(Value::Object(filter.to_json()))?;
+    let wanted = List { asked, limit: LIMIT, cursor: query.one("cursor").map(str::to_owned) };
     let Json(found) = list::run(State(app.clone()), visitor.caller.clone(), wanted).await?;
     let now = app.redrive().now();
     let body = body(&visitor, &filter, &found, query.one("cursor").is_some(), now);

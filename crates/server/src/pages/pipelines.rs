@@ -262,7 +262,8 @@ pub async fn resume(
     fields: Fields,
 ) -> Result<Response, Problem> {
     once(&app, &visitor, &fields, async || {
-        let _pause = pause::resume(State(app.clone()), visitor.caller.clone(), Named(name.clone())).await?;
+        let said = Body(asked(Value::Object(filled(&fields, &[])))?);
+        let _pause = pause::resume(State(app.clone()), visitor.caller.clone(), Named(name.clone()), said).await?;
         Ok(Done::At(with_said(&format!("/pipelines/{name}"), &[("said", "resume")])))
     })
     .await

@@ -2,6 +2,7 @@
 
 mod access;
 mod breakers;
+mod browser;
 mod browsing;
 mod causes;
 mod described;

@@ -1,9 +1,5 @@
 //! The dashboard in a real browser: Chromium without a window, driven by Playwright. One browser runs all flows of `flows.mjs`.
 
-#[path = "../api/running.rs"]
-#[allow(dead_code, reason = "the tests of the API use the rest")]
-mod running;
-
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::process::Command;
 
-use self::running::Running;
+use crate::running::Running;
 
 /// How long all flows may take together, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(300);
