@@ -53,8 +53,13 @@ impl Served {
     }
 
     /// Tells it to stop, and waits until it has.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
         self.signal(Signal::TERM);
+        self.wait();
+    }
+
+    /// Waits until it has ended, which it was told to.
+    pub fn wait(mut self) {
         assert!(self.child.wait().expect("waited").success(), "told to stop, it ends well");
     }
 }
