@@ -1,7 +1,7 @@
 //! Limits: what is over one is refused, whoever sends it, and the store never sees it.
 
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -90,6 +90,45 @@ async fn depth_number_and_length_have_an_end() {
         assert!(status == 414 || status == 431, "{bytes}: {status}");
     }
     assert_eq!(jobs(&server).await, 0, "the store saw nothing of it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_token_has_so_many_requests_under_way_and_others_are_not_in_its_way() {
+    let options = || Options { in_flight_max: 4, ..Options::listening(([127, 0, 0, 1], 0).into()) };
+    let server = Running::with_options(options()).await;
+    let one = server.token("one", redrive_core::tokens::Role::Admin, &[]).await;
+    let other = server.token("other", redrive_core::tokens::Role::Worker, &[]).await;
+    let server = server.restart_with(options()).await;
+    let body = json!({ "pipelines": ["shop"], "wait": 30 }).to_string();
+    let head = format!(
+        "POST /api/v1/leases HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {one}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        server.address,
+        body.len()
+    );
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        held.push(stream);
+    }
+    let begun = Instant::now();
+    loop {
+        let answer = server.ask_as(Some(&one), "GET /jobs", &[], None).await;
+        if answer.status == 429 {
+            assert_eq!(answer.refused().1, "too_many_requests");
+            assert!(answer.header("retry-after").is_some());
+            break;
+        }
+        assert_eq!(answer.status, 200);
+        assert!(begun.elapsed() < Duration::from_secs(25), "there is room without end");
+    }
+    assert_eq!(server.ask_as(Some(&other), "GET /jobs", &[], None).await.status, 200);
+    drop(held);
+    while server.ask_as(Some(&one), "GET /jobs", &[], None).await.status == 429 {
+        assert!(begun.elapsed() < PATIENCE, "the places were not given back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 fn impatient() -> Options {
