@@ -100,6 +100,8 @@ async fn shown(
         form.steps method="post" action="/replays/start" {
             (carried(visitor))
             (frozen_fields(app, fields, plan)?)
+            // Who presses Enter in a field means the end of the page, not the first button on it.
+            button.vh tabindex="-1" aria-hidden="true" disabled[plan.included == 0] { "Start" }
             (choose(fields, plan))
             (replay_try::step(visitor, fields, tried.as_ref(), plan.saved, now))
             (begin(visitor, fields, plan, &attended, tried.as_ref()))
