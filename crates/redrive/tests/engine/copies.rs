@@ -1,4 +1,4 @@
-//! Stores that are copied with their payloads, from bucket to bucket and to a folder.
+//! Stores that are copied with their payloads, from a folder to a bucket and back.
 
 use redrive::config::{Config, Setting};
 use redrive::copies::{Copied, StoreCopy};
@@ -23,12 +23,12 @@ fn setting(folder: &std::path::Path, store: &str, vault: &str) -> Setting {
     Setting::of(config, Some(store)).expect("a setting")
 }
 
-async fn copied(setting: &Setting, [from, to]: [&str; 2], vault: &str) -> Copied {
+async fn copied(setting: &Setting, [from, to]: [&str; 2], [from_vault, vault]: [Option<&str>; 2]) -> Copied {
     let asked = StoreCopy {
         from: from.to_owned(),
         to: to.to_owned(),
-        vault: Some(vault.to_owned()),
-        from_vault: None,
+        vault: vault.map(str::to_owned),
+        from_vault: from_vault.map(str::to_owned),
         allow_missing: false,
         by: Actor::new("ada", Via::Cli),
     };
@@ -49,11 +49,13 @@ async fn assert_kept(setting: &Setting, payloads: &[Payload]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn payloads_come_from_bucket_to_bucket_and_to_a_folder() {
+async fn payloads_come_from_a_folder_to_a_bucket_and_back() {
     let (s3, folder) = (S3::start(), tempfile::tempdir().expect("a folder"));
     let at = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
     let (first, second, third) = (at("first.db"), server::url(&server::schema()), at("third/redrive.db"));
-    let source = setting(folder.path(), &first, &section(&s3, "one"));
+    let pages = ["one", "three"].map(|name| folder.path().join(name).display().to_string());
+    let in_folder = |store: &str, pages: &str| setting(folder.path(), store, &format!("vault = \"{pages}\"\n"));
+    let source = in_folder(&first, &pages[0]);
     let mut payloads = Vec::new();
     {
         let redrive = source.redrive().await.expect("made");
@@ -64,15 +66,14 @@ async fn payloads_come_from_bucket_to_bucket_and_to_a_folder() {
             payloads.push(vault.save(capture, Response::default(), None).await.expect("kept"));
         }
     }
-    let before = s3.files();
-    let copy = copied(&source, [&first, &second], "s3://evidence/two").await;
-    assert_eq!((copy.payloads.brought, s3.files()), (3, before + 3));
+    // The configuration is that of the store in the server: its bucket and the key to it are its own.
     let target = setting(folder.path(), &second, &section(&s3, "two"));
+    let copy = copied(&target, [&first, &second], [Some(&pages[0]), None]).await;
+    assert_eq!((copy.payloads.brought, s3.files()), (3, 3));
     assert_kept(&target, &payloads).await;
 
-    let pages = folder.path().join("pages").display().to_string();
-    let copy = copied(&target, [&second, &third], &pages).await;
+    let copy = copied(&target, [&second, &third], [None, Some(&pages[1])]).await;
     assert_eq!(copy.payloads.brought, 3);
-    assert_kept(&setting(folder.path(), &third, &format!("vault = \"{pages}\"\n")), &payloads).await;
+    assert_kept(&in_folder(&third, &pages[1]), &payloads).await;
     assert_kept(&source, &payloads).await;
 }
