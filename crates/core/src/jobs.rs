@@ -14,7 +14,7 @@ use crate::proxies::{History, TriedProxy};
 use crate::state::JobState;
 use crate::time::Timestamp;
 
-pub use self::origin::{ORIGIN_BYTES_MAX, Origin, supplies};
+pub use self::origin::{ORIGIN_BYTES_MAX, Origin, is_traceparent, supplies};
 
 /// The JSON object that a job is about.
 pub type Input = Map<String, Value>;

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::hand_on::{self, HandedJob, HandedOn};
 use redrive_core::ids::{LeaseToken, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob, Origin};
@@ -54,6 +55,22 @@ pub struct EndedJob {
     pub payload: Option<BroughtPayload>,
     /// How long it ran, if it did.
     pub duration: Option<Duration>,
+}
+
+impl EndedJob {
+    /// One that took too long.
+    fn overdue(lease: Lease, deadline: Duration, now: Timestamp) -> Self {
+        let report = FailureReport::new(Reason::Timeout, format!("no result after {deadline:?}")).with_code("deadline");
+        let (outcome, duration) = (Outcome::Failed(report), Some(now.since(leased_at(&lease))));
+        Self { lease, outcome, result: None, handed_on: Vec::new(), payload: None, duration }
+    }
+}
+
+/// When a lease began: its token was made then.
+fn leased_at(lease: &Lease) -> Timestamp {
+    let mut millis = [0; 8];
+    millis[2..].copy_from_slice(&lease.token.as_bytes()[..6]);
+    Timestamp::from_millis(i64::from_be_bytes(millis))
 }
 
 /// A payload that a worker brought.
@@ -170,6 +187,25 @@ impl RemoteWorker {
         let workers = self.redrive.store.list_workers().await?;
         let runs = workers.into_iter().find(|worker| worker.id == self.id).map(|worker| worker.runs);
         self.beat_with(runs.unwrap_or_default(), leases, self.redrive.now() + ttl).await
+    }
+
+    /// Settles jobs of these pipelines that have been leased for longer than an attempt may take as having failed of that: whoever still
+    /// runs them is to leave them.
+    pub async fn time_out(&self, pipelines: &[Pipeline], leases: &[Lease]) -> Result<(), Error> {
+        let now = self.redrive.now();
+        let is_over = |lease: &Lease, deadline: Duration| now.since(leased_at(lease)) > deadline;
+        let least = pipelines.iter().map(|pipeline| pipeline.policy.deadline).min().unwrap_or(Duration::MAX);
+        let old: Vec<Lease> = leases.iter().filter(|lease| is_over(lease, least)).copied().collect();
+        let held = if old.is_empty() { Vec::new() } else { self.redrive.store.leased(old).await? };
+        for pipeline in pipelines {
+            let deadline = pipeline.policy.deadline;
+            let over = held.iter().filter(|job| job.pipeline == pipeline.name && is_over(&job.lease, deadline));
+            let ended: Vec<_> = over.map(|job| EndedJob::overdue(job.lease, deadline, now)).collect();
+            if !ended.is_empty() {
+                self.settle(pipeline, ended).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Notes how far an attempt got, for who runs the job next; says whether the lease still holds.

@@ -52,10 +52,34 @@ impl Origin {
         Self { network: Some(true), ..origin.unwrap_or_else(|| Self::over_network("edit")) }
     }
 
+    /// The same of a job with what whoever handed it over said of it: what it belongs to there, and the trace that it is part of.
+    pub fn told(self, group: Option<String>, traceparent: Option<String>) -> Self {
+        let mut details = self.details;
+        details.extend(traceparent.map(|trace| (TRACEPARENT.to_owned(), Value::from(trace))));
+        Self { group: group.or(self.group), details, ..self }
+    }
+
+    /// The trace that it is part of, as the W3C's Trace Context writes it, if it was given one.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.details.get(TRACEPARENT)?.as_str().filter(|text| is_traceparent(text))
+    }
+
     /// Whether a job is to be trusted no more than one that came over the network. One of which it is not known counts as such.
     pub fn is_from_network(&self) -> bool {
         self.network.unwrap_or(true)
     }
+}
+
+/// By what name a trace stands in an origin.
+const TRACEPARENT: &str = "traceparent";
+
+/// Whether a text says which trace something is part of, as the W3C's Trace Context writes it: version, trace, parent and flags.
+pub fn is_traceparent(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let is_hex = |part: &&str| part.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c));
+    let lengths = parts.iter().map(|part| part.len()).collect::<Vec<_>>() == [2, 32, 16, 2];
+    let is_some = |part: &str| part.chars().any(|c| c != '0');
+    lengths && parts.iter().all(|part| is_hex(part)) && parts[0] != "ff" && is_some(parts[1]) && is_some(parts[2])
 }
 
 /// The longest origin that is kept, in bytes of JSON.
@@ -79,6 +103,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_trace_is_carried_along_if_it_is_one() {
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let origin = Origin::over_network("api").told(Some("toys".into()), Some(trace.into()));
+        let again: Origin = serde_json::from_value(serde_json::to_value(&origin).expect("written")).expect("read");
+        assert_eq!((again.traceparent(), again.group.as_deref()), (Some(trace), Some("toys")));
+        for wrong in [
+            "",
+            "00-4bf9-00f0-01",
+            &trace.to_uppercase(),
+            &format!("ff{}", &trace[2..]),
+            &trace.replace("00f067aa0ba902b7", "0000000000000000"),
+        ] {
+            assert!(!is_traceparent(wrong), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_job_counts_as_from_the_network_unless_it_is_known_not_to() {

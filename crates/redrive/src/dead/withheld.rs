@@ -50,7 +50,7 @@ impl Redrive {
             let lost = kept_lost(mask_fields(&mut job.input, &secrets, &key_fields));
             lacking.push(lost.clone());
             match lost.is_empty() {
-                true => whole.push(NewJob { origin: Some(Origin::over_network("api")), ..job }),
+                true => whole.push(NewJob { origin: Some(came(job.origin.take())), ..job }),
                 false => {
                     let tracked = setting.tracked_in(pipeline, &job.input);
                     let letter = letter(pipeline, job, lost, self.now());
@@ -95,8 +95,14 @@ impl Redrive {
     }
 }
 
+/// Where a job came from that came over the network, with what was told of it.
+fn came(told: Option<Origin>) -> Origin {
+    let trace = told.as_ref().and_then(Origin::traceparent).map(str::to_owned);
+    Origin::over_network("api").told(told.and_then(|origin| origin.group), trace)
+}
+
 fn letter(pipeline: &PipelineName, job: NewJob, lost: Vec<String>, now: Timestamp) -> DeadLetter {
-    let NewJob { id, round, key, target, input, .. } = job;
+    let NewJob { id, round, key, target, input, origin, .. } = job;
     let message = format!("fields of the input have secret names, and were not taken: {}", lost.join(", "));
     let report = FailureReport::new(Reason::RejectedInput, message.clone()).with_code(CODE);
     let mut letter = DeadLetter {
@@ -128,6 +134,6 @@ fn letter(pipeline: &PipelineName, job: NewJob, lost: Vec<String>, now: Timestam
         payload_missing: false,
         failures: Some(vec![Failure::told(&report, Reason::RejectedInput, now)]),
     };
-    lack(&mut letter, Origin::over_network("api"), lost);
+    lack(&mut letter, came(origin), lost);
     letter
 }

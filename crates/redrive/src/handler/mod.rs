@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
 pub use redrive_core::hand_on::HandedOn;
 use redrive_core::ids::{JobId, PipelineName, RoundName, WorkerId};
-use redrive_core::jobs::{Input, LeasedJob};
+use redrive_core::jobs::{Input, LeasedJob, Origin};
 use redrive_core::proxies::{ProxyPolicy, TriedProxy};
 use redrive_core::secrets::Secrets;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,9 @@ pub struct Job {
     pub crashes: u32,
     /// How often it was replayed.
     pub replays: u32,
+    /// The trace that it is part of, as the W3C's Trace Context writes it, if it was given one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// The saved payload to work from, without asking for anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved: Option<Saved>,
@@ -110,6 +113,7 @@ impl Job {
             attempt: leased.attempt(),
             crashes: leased.tally.crashes,
             replays: leased.tally.replays,
+            traceparent: leased.origin.as_ref().and_then(Origin::traceparent).map(str::to_owned),
             saved: saved.map(|(payload, vault)| Saved::new(payload, vault)),
             worker,
             deadline: pipeline.policy.deadline,

@@ -197,3 +197,61 @@ async fn a_worker_hands_on_within_its_pipelines() {
     let ledger = server.redrive.ledger(&"books".parse().expect("a name")).await.expect("read");
     assert_eq!(ledger.queued, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_takes_longer_than_it_may_is_not_renewed_and_fails() {
+    let server =
+        Running::with("[pipeline.shop]\nhandler = \"remote\"\ntimeout = \"1s\"\n[pipeline.shop.retry]\nattempts = 1\n")
+            .await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    server.enqueue("books", [json!({ "n": 1 })]).await;
+    let shop = lease(&server, json!({ "pipelines": ["shop"], "ttl": 600 })).await;
+    assert!(shop["leases"][0]["deadline"].is_string(), "{shop}");
+    let books = lease(&server, json!({ "pipelines": ["books"], "ttl": 600 })).await;
+    let keep = |of: &Value| json!({ "worker": of["worker"], "leases": [of["leases"][0]["lease"]], "ttl": 600 });
+    let begun = Instant::now();
+    loop {
+        let kept = server.post("/leases/renew", keep(&shop)).await.ok();
+        if kept["leases"][0]["result"] == "lost" {
+            break;
+        }
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{kept}");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let dead = server.get("/letters").await.ok();
+    assert_eq!(
+        (&dead["items"][0]["reason"], &dead["items"][0]["code"]),
+        (&json!("timeout"), &json!("deadline")),
+        "{dead}"
+    );
+    let late = json!([{ "lease": shop["leases"][0]["lease"], "verdict": "done" }]);
+    assert_eq!(settle(&server, &shop, late).await["jobs"][0]["result"], "lost");
+    let kept = server.post("/leases/renew", keep(&books)).await.ok();
+    assert_eq!(kept["leases"][0]["result"], "ok", "nobody said how long that may take");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_carries_its_trace_from_enqueue_to_settlement() {
+    let server = Running::start().await;
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let jobs = json!([{ "input": { "n": 1 }, "traceparent": trace, "group": "toys" }, { "input": { "n": 2 } }]);
+    server.post("/jobs", json!({ "pipeline": "shop", "jobs": jobs })).await.ok();
+    let none = lease(&server, json!({ "pipelines": ["shop"], "group": "books" })).await;
+    assert_eq!(none["leases"], json!([]));
+    let leased = lease(&server, json!({ "pipelines": ["shop"], "group": "toys", "max": 9 })).await;
+    assert_eq!(
+        (leased["leases"].as_array().map(Vec::len), &leased["leases"][0]["traceparent"]),
+        (Some(1), &json!(trace)),
+        "{leased}"
+    );
+    let failed = json!([{ "lease": leased["leases"][0]["lease"], "verdict": "failed", "failure": { "message": "no", "reason": "not_found" } }]);
+    settle(&server, &leased, failed).await;
+    let dead = server.get("/letters").await.ok();
+    let letter = server.get(&format!("/letters/{}", dead["items"][0]["id"].as_str().expect("an id"))).await.ok();
+    assert_eq!(letter["origin"]["traceparent"], trace, "{letter}");
+    let plain = lease(&server, json!({ "pipelines": ["shop"] })).await;
+    assert!(plain["leases"][0].get("traceparent").is_none(), "{plain}");
+    let wrong = json!({ "pipeline": "shop", "jobs": [{ "input": {}, "traceparent": "yesterday" }] });
+    let answer = server.post("/jobs", wrong).await;
+    assert_eq!((answer.status, &answer.json()["error"]["field"]), (400, &json!("jobs[0].traceparent")));
+}

@@ -158,6 +158,8 @@ impl Task {
             attempt: self.attempt,
             crashes: self.crashes,
             replays: self.replays,
+            // What runs isolated is built in, and asks nobody who would want it.
+            traceparent: None,
             tried: self.tried,
             saved: self.saved.map(SavedFile::into_saved),
             worker: self.worker,

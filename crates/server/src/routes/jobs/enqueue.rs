@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use redrive::contract::EnqueuedJob;
 use redrive::dead::Accepted;
 use redrive_core::ids::{JobId, PipelineName, RoundName};
-use redrive_core::jobs::{Input, NewJob};
+use redrive_core::jobs::{Input, NewJob, Origin, is_traceparent};
 use redrive_core::state::JobState;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -44,6 +44,10 @@ pub struct Job {
     input: Input,
     /// What it is known by; `key` of the input if it is left out.
     key: Option<String>,
+    /// What it belongs to where it comes from: `group` of a lease.
+    group: Option<String>,
+    /// The trace that it is part of, as the W3C's Trace Context writes it: it is kept with the job, and handed to who runs it.
+    traceparent: Option<String>,
     /// What it asks; `target` or the host of `url` of the input if it is left out.
     target: Option<String>,
 }
@@ -83,13 +87,21 @@ pub async fn run(
     if jobs.len() > JOBS_MAX {
         return Err(ApiError::too_large(format!("{} jobs at once: at most {JOBS_MAX}", jobs.len())).at("jobs"));
     }
+    let wrong = |job: &Job| job.traceparent.as_deref().is_some_and(|trace| !is_traceparent(trace));
+    if let Some(at) = jobs.iter().position(wrong) {
+        return Err(ApiError::invalid(
+            format!("jobs[{at}].traceparent"),
+            "expected a traceparent of the W3C's Trace Context",
+        ));
+    }
     let setting = app.setting();
     let fixed = setting.fixed_target(&pipeline);
     let job = |asked: Job| {
         let own = app.redrive().new_job(asked.input);
         let target = fixed.clone().or(asked.target).or(own.target);
         let key = asked.key.filter(|key| !key.is_empty()).or(own.key);
-        NewJob { key, target, round: round.clone(), ..own }
+        let told = Origin::over_network("api").told(asked.group, asked.traceparent);
+        NewJob { key, target, round: round.clone(), origin: Some(told), ..own }
     };
     let jobs: Vec<_> = jobs.into_iter().map(job).collect();
     let accepted = app.redrive().accept_jobs(&setting, &pipeline, jobs, &caller.actor()).await?;

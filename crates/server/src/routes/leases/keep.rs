@@ -87,6 +87,8 @@ pub async fn renew(State(app): State<App>, caller: Caller, Body(asked): Body<Ask
     let ((jobs, tried), ttl) = (apart(&leases), Duration::from_secs(ttl));
     let mut held: HashSet<LeaseText> = HashSet::new();
     if !jobs.is_empty() {
+        // Of a pipeline that nobody configured it is not known how long an attempt may take.
+        worker.time_out(&app.pipelines(app.setting().config.pipeline.keys()), &jobs).await?;
         held.extend(worker.renew(jobs, ttl).await?.into_iter().map(LeaseText::Job));
     }
     if !tried.is_empty() {

@@ -74,6 +74,9 @@ pub struct Answer {
 pub struct Leased {
     lease: LeaseText,
     until: Timestamp,
+    /// When it must have come to its end, if its pipeline says how long an attempt may take: after that it is not renewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Timestamp>,
     /// The replay or try that it is of, if one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     op: Option<ReplayId>,
@@ -98,6 +101,9 @@ pub struct Leased {
     /// Where it came from, if another system handed it over.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<Origin>,
+    /// The trace that it is part of, if it was given one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +128,10 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
         if enough || wanted.is_over(&app).await? {
             let (open, paused) = wanted.standing(&app).await?;
             let (op, until) = (wanted.op_id(), found.until);
-            let jobs = found.jobs.into_iter().map(|job| leased(job, until, op));
+            let jobs = found.jobs.into_iter().map(|job| {
+                let deadline = deadline_of(&app, &job.pipeline);
+                Leased { deadline, ..leased(job, until, op) }
+            });
             let tried = found.tried.into_iter().map(|letter| in_try(letter, until, op));
             let leases = jobs.chain(tried).collect();
             return Ok(Json(Answer { worker: worker.id().to_string(), leases, open, paused }));
@@ -145,10 +154,17 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     }
 }
 
+fn deadline_of(app: &App, name: &PipelineName) -> Option<Timestamp> {
+    let is_configured = app.setting().config.pipeline.contains_key(name);
+    let pipeline = is_configured.then(|| app.pipeline(name).ok()).flatten()?;
+    Some(app.redrive().now() + pipeline.policy().deadline)
+}
+
 fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
     Leased {
         lease: LeaseText::Job(job.lease),
         until,
+        deadline: None,
         op,
         kind: if job.tally.replays > 0 { "letter" } else { "job" },
         from: if job.saved.is_some() { "saved" } else { "anew" },
@@ -156,6 +172,7 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
         attempt: job.attempt(),
         from_network: job.is_from_network(),
         edited: job.edited,
+        traceparent: job.origin.as_ref().and_then(Origin::traceparent).map(str::to_owned),
         origin: job.origin,
         number: job.number,
         pipeline: job.pipeline,
