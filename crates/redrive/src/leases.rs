@@ -86,7 +86,7 @@ pub struct BroughtPayload {
 /// Where the bytes of a payload are that a worker brought.
 pub enum BroughtBytes {
     /// Here.
-    Here(Capture),
+    Here(Box<Capture>),
     /// In the vault: they were uploaded before.
     Uploaded {
         /// Their address.
@@ -331,7 +331,7 @@ impl Settling<'_> {
         if let Some(BroughtPayload { bytes, mut response, total_bytes }) = wanted {
             secrets.mask_response(&mut response);
             match bytes {
-                BroughtBytes::Here(capture) => evidence.save(capture, response, total_bytes).await.map_err(unkept)?,
+                BroughtBytes::Here(capture) => evidence.save(*capture, response, total_bytes).await.map_err(unkept)?,
                 BroughtBytes::Uploaded { hash, size_bytes } => {
                     let truncated = total_bytes.is_some_and(|total| total > size_bytes);
                     uploaded = Some(Payload { hash, size_bytes, truncated, total_bytes, lost: None, response });

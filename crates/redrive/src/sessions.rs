@@ -43,7 +43,7 @@ pub enum NotSignedIn {
 }
 
 /// The token that a secret belongs to, if people may sign in with it.
-fn admit<'a>(known: &'a [KnownToken], hash: TokenHash, now: Timestamp) -> Result<&'a Token, NotSignedIn> {
+fn admit(known: &[KnownToken], hash: TokenHash, now: Timestamp) -> Result<&Token, NotSignedIn> {
     // Each is compared, in constant time: how long it takes says nothing of which is alike.
     let found = known.iter().fold(None, |found, known| if known.hash == hash { Some(&known.token) } else { found });
     match found {

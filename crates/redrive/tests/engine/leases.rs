@@ -211,7 +211,7 @@ async fn what_a_failure_was_about_is_kept_in_the_vault() {
     let mut capture = Capture::begin(1 << 20).expect("begun");
     capture.write(b"<p>sold out</p>").expect("written");
     let payload = BroughtPayload {
-        bytes: BroughtBytes::Here(capture),
+        bytes: BroughtBytes::Here(Box::new(capture)),
         response: Response { status: Some(200), ..Response::default() },
         total_bytes: None,
     };
@@ -246,7 +246,7 @@ async fn secrets_in_what_is_brought_are_masked() {
         headers: vec![("Set-Cookie".into(), "id=of-another".into()), ("X".into(), "pl4nted-s3cret".into())],
         ..Response::default()
     };
-    let payload = Some(BroughtPayload { bytes: BroughtBytes::Here(capture), response, total_bytes: None });
+    let payload = Some(BroughtPayload { bytes: BroughtBytes::Here(Box::new(capture)), response, total_bytes: None });
     let failed = EndedJob { payload, ..ended(jobs[0].lease, Outcome::Failed(report())) };
     let crashed = ended(jobs[1].lease, Outcome::Crashed(report()));
     worker.settle(&pipeline, vec![failed, crashed]).await.expect("settled");

@@ -254,7 +254,7 @@ pub fn without_cursor(here: &str) -> String {
 }
 
 /// Views of a page, one of which is shown.
-pub fn views<'a>(label: &str, views: impl IntoIterator<Item = (String, Markup, bool)>) -> Markup {
+pub fn views(label: &str, views: impl IntoIterator<Item = (String, Markup, bool)>) -> Markup {
     html! {
         nav.views aria-label=(label) {
             @for (href, name, is_current) in views {

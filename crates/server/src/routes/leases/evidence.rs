@@ -64,7 +64,7 @@ impl Evidence {
 /// Bytes that came in a body, which has an end.
 fn captured(bytes: &[u8]) -> Result<BroughtBytes, ApiError> {
     let written = Capture::begin(u64::MAX).and_then(|mut capture| capture.write(bytes).map(|()| capture));
-    written.map(BroughtBytes::Here).map_err(|error| {
+    written.map(|capture| BroughtBytes::Here(Box::new(capture))).map_err(|error| {
         tracing::warn!(%error, "a payload cannot be kept");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "payload_unkept", "the payload cannot be kept for now")
     })

@@ -71,17 +71,15 @@ fn ledgers(text: &mut Text, ledgers: &BTreeMap<PipelineName, Ledger>) {
             text.sample(JOBS.0, &[("pipeline", name.as_str()), ("state", state)], count);
         }
     }
-    let of_each: [(Family, fn(&Ledger) -> i64); 3] = [
-        (RETRYING, |ledger| ledger.retrying),
-        (REPLAYING, |ledger| ledger.replaying),
-        (BALANCED, |ledger| i64::from(ledger.balances())),
-    ];
-    for (family, value) in of_each {
+    let mut of_each = |family: Family, value: fn(&Ledger) -> i64| {
         text.family(family);
         for (name, ledger) in ledgers {
             text.sample(family.0, &[("pipeline", name.as_str())], value(ledger));
         }
-    }
+    };
+    of_each(RETRYING, |ledger| ledger.retrying);
+    of_each(REPLAYING, |ledger| ledger.replaying);
+    of_each(BALANCED, |ledger| i64::from(ledger.balances()));
 }
 
 fn ages(text: &mut Text, numbers: &Numbers) {
