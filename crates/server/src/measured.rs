@@ -94,7 +94,8 @@ impl Measured {
 impl Line {
     fn write(self) {
         let Self { who, client, method, path, status, took } = self;
-        let (client, millis) = (client.map(tracing::field::display), took.as_millis());
+        let (client, millis) =
+            (client.map(tracing::field::display), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         info!(target: "redrive::access", who, client, %method, path, status, millis, "answered");
     }
 }
