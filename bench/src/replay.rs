@@ -107,6 +107,7 @@ fn http(vault: &Vault) -> Result<Pipeline> {
             per_target_max: None,
             per_second_max: None,
             secrets: Secrets::default(),
+            secret_hosts: Default::default(),
         },
         request: Request {
             method: "GET".parse()?,

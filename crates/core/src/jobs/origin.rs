@@ -79,7 +79,7 @@ pub fn is_traceparent(text: &str) -> bool {
     let is_hex = |part: &&str| part.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c));
     let lengths = parts.iter().map(|part| part.len()).collect::<Vec<_>>() == [2, 32, 16, 2];
     let is_some = |part: &str| part.chars().any(|c| c != '0');
-    lengths && parts.iter().all(|part| is_hex(part)) && parts[0] != "ff" && is_some(parts[1]) && is_some(parts[2])
+    lengths && parts.iter().all(is_hex) && parts[0] != "ff" && is_some(parts[1]) && is_some(parts[2])
 }
 
 /// The longest origin that is kept, in bytes of JSON.

@@ -39,7 +39,7 @@ fn route_of(method: &str, path: &str) -> Option<String> {
     };
     let routes = all_routes();
     let mut fitting: Vec<_> = routes.iter().filter(|route| route.method == method).map(|route| route.path).collect();
-    fitting.retain(|route| fits(&route));
+    fitting.retain(|route| fits(route));
     fitting.into_iter().min_by_key(|route| route.matches('{').count()).map(str::to_owned)
 }
 

@@ -8,7 +8,7 @@ use crate::running::Running;
 /// Reports letters with saved payloads, of two groups in turn.
 async fn letters(server: &Running, many: u32) {
     let letter = |n: u32| {
-        let group = if n % 2 == 0 { "books" } else { "toys" };
+        let group = if n.is_multiple_of(2) { "books" } else { "toys" };
         json!({
             "pipeline": "shop", "input": { "n": n }, "message": "KeyError: price", "origin": { "kind": "scrapy", "group": group },
             "payload": { "text": format!("<html>{n}</html>"), "status": 200 },
