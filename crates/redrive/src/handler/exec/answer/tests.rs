@@ -120,6 +120,7 @@ fn job() -> Job {
         evidence: crate::vault::Evidence::default(),
         progress: crate::handler::Progress::default(),
         from_network: false,
+        traceparent: None,
         edited: false,
         parent: None,
     }
