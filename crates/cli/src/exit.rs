@@ -8,6 +8,7 @@ use crate::output::print::say;
 use crate::output::problem;
 use anstyle::{AnsiColor, Style};
 use redrive::dead::DeadError;
+use redrive::vault::VaultError;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     let closed = match error.chain().find_map(|cause| cause.downcast_ref::<redrive::Error>()) {
         Some(redrive::Error::Dead(DeadError::Unwritten(error))) => broken(error),
+        Some(redrive::Error::Vault(vault)) => matches!(&**vault, VaultError::Io { source, .. } if broken(source)),
         Some(_) => false,
         None => error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken)),
     };

@@ -293,7 +293,7 @@ impl LeasedJob {
 }
 
 /// A job as lists and `job show` print it, in whatever state it is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobView {
     /// Its id.
     pub id: JobId,

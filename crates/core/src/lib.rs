@@ -37,7 +37,7 @@
 //! - [`hand_on`]: jobs that come into being with the end of another
 //! - [`hidden`]: characters that are obeyed instead of seen
 //! - [`outcomes`]: what programs that run their jobs themselves count of them
-//! - [`tokens`]: by which a server knows who asks, and what they may do
+//! - [`tokens`]: by which a server knows who asks, and what they may do; [`versions`]: which of them understand each other
 //! - [`secrets`]: what must not get out, and how it is masked
 //! - [`servers`]: what is known of a database server, and what of it hurts
 
@@ -83,4 +83,5 @@ pub mod tasks;
 pub mod time;
 pub mod tokens;
 pub mod traffic;
+pub mod versions;
 pub mod workers;

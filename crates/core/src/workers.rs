@@ -25,7 +25,7 @@ pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 const PASSED_MAX: Duration = Duration::from_secs(7);
 
 /// What is known of a worker's process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
     /// It lives, as far as is known.

@@ -18,7 +18,7 @@ use crate::engine::Redrive;
 use crate::error::Error;
 use crate::events::Happening;
 
-pub use self::hand::{BreakerError, hand_version};
+pub use self::hand::{BreakerError, hand_version, spelled};
 
 /// How often to ask again when the gates are others by the time that a lease comes.
 const TURNS_MAX: u32 = 8;

@@ -8,6 +8,7 @@ use redrive_core::actors::{Actor, Via};
 use redrive_core::causes::changes::{Circumstances, change, recovered};
 use redrive_core::causes::rules::own_key;
 use redrive_core::causes::{CauseChange, CauseEdit, CauseId, CauseRules, CauseState, ID_DIGITS, SplitBy};
+use redrive_core::dead::DeadLetter;
 use redrive_core::fingerprint::{Fingerprint, of_failure};
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::time::Timestamp;
@@ -64,6 +65,17 @@ pub struct ExplainedLetter {
     pub print: Fingerprint,
 }
 
+impl ExplainedLetter {
+    /// Why a letter belongs where it does; nothing if it came without a failure.
+    pub fn of(letter: &DeadLetter) -> Option<Self> {
+        letter.failures.iter().flatten().last().map(|last| Self {
+            cause: letter.cause.clone(),
+            message: last.message.clone(),
+            print: of_failure(&letter.pipeline, letter.target.as_deref(), last),
+        })
+    }
+}
+
 /// The rules as they were last read, and when that was.
 #[derive(Default)]
 pub(crate) struct KnownRules(Mutex<Option<(Timestamp, Arc<CauseRules>)>>);
@@ -97,12 +109,7 @@ impl Redrive {
 
     /// Why a dead letter belongs to its cause; nothing if nobody said what it died of.
     pub async fn explain_letter(&self, id: JobId) -> Result<Option<ExplainedLetter>, Error> {
-        let letter = self.dead_letter(id).await?;
-        Ok(letter.failures.iter().flatten().last().map(|last| ExplainedLetter {
-            cause: letter.cause.clone(),
-            message: last.message.clone(),
-            print: of_failure(&letter.pipeline, letter.target.as_deref(), last),
-        }))
+        Ok(ExplainedLetter::of(&self.dead_letter(id).await?))
     }
 
     /// The rules that people made by splitting causes.

@@ -119,6 +119,16 @@ pub enum Error {
         /// How many.
         workers: usize,
     },
+    /// A server that was asked instead of a store did not do it.
+    #[error("{message}")]
+    Server {
+        /// What it means to who asked.
+        kind: ErrorKind,
+        /// What it is, for programs.
+        code: String,
+        /// What the server said.
+        message: String,
+    },
     /// A part of the engine failed in a way that should not be possible.
     #[error("internal error: {0}; please report it")]
     Internal(String),
@@ -178,6 +188,7 @@ impl Error {
             Self::Backup(error) => error.kind(),
             Self::Token(error) => error.kind(),
             Self::Outcome(_) => ErrorKind::Invalid,
+            Self::Server { kind, .. } => *kind,
             _ => ErrorKind::Failed,
         }
     }

@@ -4,6 +4,7 @@ use redrive_core::actors::Actor;
 use redrive_core::ids::{IdEnding, JobId, JobRef};
 use redrive_core::state::JobState;
 use redrive_store::contract::{CancelJobs, JobDetail};
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Redrive;
 use crate::error::{Error, ErrorKind};
@@ -12,7 +13,8 @@ use crate::error::{Error, ErrorKind};
 const STEP: usize = 500;
 
 /// Why something that was asked about a job cannot be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum JobError {
     /// There is no such job.
     #[error("no task {0}")]

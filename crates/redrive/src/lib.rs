@@ -43,9 +43,10 @@
 //! - `compact`: giving unused space of the store back
 //! - [`reach`]: whether the store answers, and waiting for it; [`times`]: how long that takes; [`numbers`]: all that monitoring reads
 //! - [`config`]: `redrive.toml`, and what it makes: store, vault, pipelines
+//! - [`tls`]: which cryptography connections use, and what was wrong with a certificate
 //! - [`clock`] and [`chance`]: time and randomness, passed in
 //! - [`events`]: what happens, for who listens
-//! - [`error`]: what can go wrong
+//! - [`error`]: what can go wrong; [`detail`]: the same as a server tells it
 
 mod activity;
 pub mod alerts;
@@ -59,6 +60,7 @@ mod compact;
 pub mod config;
 pub mod copies;
 pub mod dead;
+pub mod detail;
 pub mod doctor;
 pub mod engine;
 pub mod error;
@@ -83,7 +85,7 @@ pub mod sink;
 pub mod status;
 pub mod tasks;
 pub mod times;
-mod tls;
+pub mod tls;
 pub mod tokens;
 mod uploads;
 pub mod vault;

@@ -6,7 +6,7 @@ use redrive_core::actors::Actor;
 use redrive_core::ids::{JobId, JobRef};
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_store::contract::ListPayloads;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Redrive;
 use crate::error::{Error, ErrorKind};
@@ -57,7 +57,7 @@ impl PayloadError {
 }
 
 /// What was removed from a vault, and what was left alone.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Cleared {
     /// What was removed.
     #[serde(flatten)]

@@ -17,7 +17,7 @@ use crate::export::HttpRequest;
 use crate::handler::Handler;
 use crate::handler::exec::Command;
 use crate::handler::isolated::Isolated;
-use crate::sink::{NoSink, Sink};
+use crate::sink::{JobResult, NoSink, Sink};
 use crate::vault::{Keep, Vault};
 
 /// A named stream of jobs with one handler and one policy. Cheap to clone.
@@ -111,6 +111,16 @@ impl Pipeline {
     pub fn fixed_target(mut self, target: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.receivers).own_target = Some(target.into());
         self
+    }
+
+    /// How many of its jobs run at once.
+    pub const fn at_once(&self) -> usize {
+        self.concurrency
+    }
+
+    /// Writes results to where they go.
+    pub async fn write(&self, results: &[JobResult]) -> Result<(), Error> {
+        self.sink.write(results).await
     }
 
     /// The pipeline's handler.

@@ -9,7 +9,7 @@ use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::{Pause, paused};
 use redrive_core::seen::Version;
 use redrive_store::contract::SetPause;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Setting;
 use crate::engine::Redrive;
@@ -19,7 +19,8 @@ use crate::error::{Error, ErrorKind};
 const TRIES_MAX: u32 = 50;
 
 /// Why something that was asked of a pipeline cannot be done.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum PipelineError {
     /// Neither the store nor the configuration knows it.
     #[error("no pipeline {name}{}", listed(.known))]
@@ -72,7 +73,7 @@ fn listed(known: &[PipelineName]) -> String {
 }
 
 /// Where a pipeline stands.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PipelineView {
     /// Its name.
     pub name: PipelineName,

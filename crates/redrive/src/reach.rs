@@ -29,7 +29,7 @@ const REST_MIN: Duration = Duration::from_millis(250);
 const SILENT_AFTER: Duration = Duration::from_secs(2);
 
 /// Whether a store answers, as far as is known in this process.
-pub(crate) struct Reach {
+pub struct Reach {
     events: Events,
     outage: Mutex<Option<Outage>>,
     /// Whether anything waits: asked with every call.
@@ -77,7 +77,8 @@ pub struct Away {
 }
 
 impl Reach {
-    pub(crate) fn new(events: Events) -> Self {
+    /// A store, or a server, of which nothing is known yet. What is waited for is told to these events.
+    pub fn new(events: Events) -> Self {
         Self {
             events,
             outage: Mutex::default(),
@@ -119,7 +120,7 @@ impl Reach {
     }
 
     /// What is waited for, if it is for long enough to be spoken of.
-    pub(crate) fn away(&self) -> Option<Away> {
+    pub fn away(&self) -> Option<Away> {
         let outage = self.outage();
         let Outage { since, place, why, is_told, .. } = outage.as_ref()?;
         is_told.then(|| Away { place: place.clone(), why: why.clone(), lasts: since.elapsed() })
@@ -152,7 +153,7 @@ impl Reach {
     }
 
     /// Notes that a worker runs in this process, for as long as that is kept: nothing gives up.
-    pub(crate) fn work(self: &Arc<Self>) -> Working {
+    pub fn work(self: &Arc<Self>) -> Working {
         self.waiters.send_modify(|waiters| *waiters = Waiters { workers: waiters.workers + 1, has_left: false });
         Working(Arc::clone(self))
     }
@@ -166,7 +167,7 @@ impl Reach {
     }
 
     /// Calls a store until it answers, or that is not worth waiting for any more. `stuck` says why a call that was taken is not answered.
-    pub(crate) async fn call<T, F>(&self, stuck: impl Fn() -> Option<StoreError>, call: impl Fn() -> F) -> Result<T>
+    pub async fn call<T, F>(&self, stuck: impl Fn() -> Option<StoreError>, call: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
@@ -324,7 +325,7 @@ pub struct Working(Arc<Reach>);
 
 impl Working {
     /// It ends without waiting any longer: if it is the last, whoever waits is answered at once.
-    pub(crate) fn leave(self) {
+    pub fn leave(self) {
         self.0.waiters.send_modify(|waiters| waiters.has_left = true);
     }
 }

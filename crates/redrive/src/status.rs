@@ -7,7 +7,7 @@ use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::Pause;
 use redrive_core::workers::Presence;
 use redrive_store::contract::{AlertView, BreakerView, ListReplays, ReplayView, SinkView, WorkerView};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -16,7 +16,7 @@ use crate::error::Error;
 const REPLAYS_MAX: u32 = 20;
 
 /// Where everything stands.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
     /// The ledger of every pipeline.
     pub pipelines: BTreeMap<PipelineName, Ledger>,
@@ -35,7 +35,7 @@ pub struct Status {
 }
 
 /// A worker, and what is known of its process.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorkerStatus {
     /// The worker.
     #[serde(flatten)]

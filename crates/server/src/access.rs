@@ -46,6 +46,11 @@ impl Caller {
         self.token.is_none()
     }
 
+    /// Their token, if they have one.
+    pub const fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
+    }
+
     /// Whether they may do what a role may.
     pub fn has(&self, role: Role) -> bool {
         self.token.as_ref().is_none_or(|token| token.role >= role)
@@ -119,7 +124,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request, next: Next) -> Response {
     let caller = match identify(&app, request.version(), request.headers()).await {
         Ok(caller) if caller.has(role) => caller,
-        Ok(_) => return ApiError::needs_role(role).into_response(),
+        Ok(caller) => return ApiError::needs_role(role, caller.role()).into_response(),
         Err(error) => return error.into_response(),
     };
     let _place = match app.enter(caller.name()) {

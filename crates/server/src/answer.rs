@@ -2,11 +2,21 @@
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::error::ApiError;
+
+/// The header in which every answer says which version of redrive gave it: who asks knows whether they understand each other.
+const VERSION: HeaderName = HeaderName::from_static("redrive-version");
+
+/// Says in an answer which version of redrive gave it.
+pub async fn name_version(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(VERSION, HeaderValue::from_static(env!("CARGO_PKG_VERSION")));
+    response
+}
 
 /// Puts a tag on what is read as JSON, and answers shortly to who has it already.
 pub async fn tag(request: Request, next: Next) -> Response {

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use redrive::breakers::BreakerError;
+use redrive::detail::Detail;
 use redrive::pipelines::PipelineError;
 use redrive::{Error, ErrorKind, StoreError};
 use redrive_core::failures::with_sources;
@@ -36,6 +37,10 @@ pub struct Told {
     /// The field of the request that is wrong, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
+    /// What exactly, for programs that know more: one field, named by what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    detail: Option<Detail>,
 }
 
 /// The whole answer.
@@ -48,7 +53,7 @@ pub struct Envelope {
 impl ApiError {
     /// A mistake with its code.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, told: Told { code, message: message.into(), field: None }, retry_after: None }
+        Self { status, told: Told { code, message: message.into(), field: None, detail: None }, retry_after: None }
     }
 
     /// A field that is wrong.
@@ -72,8 +77,9 @@ impl ApiError {
     }
 
     /// Who asks has too small a role.
-    pub fn needs_role(role: Role) -> Self {
-        Self::forbidden("role_required", format!("this needs a token with the role {role}"))
+    pub fn needs_role(role: Role, has: Role) -> Self {
+        let why = format!("this needs a token with the role {role}; this one has the role {has}");
+        Self::forbidden("role_required", why)
     }
 
     /// Who asks is not let near a pipeline.
@@ -149,6 +155,18 @@ impl IntoResponse for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        let detail = Detail::of_store(&error);
+        Self::of_store(error).with(detail)
+    }
+}
+
+impl ApiError {
+    fn with(mut self, detail: Option<Detail>) -> Self {
+        self.told.detail = detail;
+        self
+    }
+
+    fn of_store(error: StoreError) -> Self {
         let text = error.to_string();
         match error {
             StoreError::QueueFull { .. } => {
@@ -183,12 +201,13 @@ impl From<Error> for ApiError {
             error => error,
         };
         let text = with_sources(&error);
-        match error.kind() {
+        let told = match error.kind() {
             ErrorKind::Invalid => Self::senseless(text),
             ErrorKind::Missing => Self::missing(text),
             ErrorKind::Refused => Self::new(StatusCode::CONFLICT, code_of_refusal(&error), text),
             ErrorKind::Failed => Self::failed(&error),
-        }
+        };
+        told.with(Detail::of(&error))
     }
 }
 

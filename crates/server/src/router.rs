@@ -61,6 +61,7 @@ pub fn router(app: App) -> Router {
     open.layer(from_fn(answer::tag))
         .layer(from_fn_with_state(app.clone(), guard::check))
         .layer(from_fn_with_state(app.clone(), measured::measure))
+        .layer(from_fn(answer::name_version))
         .with_state(app)
 }
 

@@ -9,6 +9,12 @@ pub struct Global {
     /// Where the tasks are kept: sqlite:PATH, postgres://USER@HOST/DATABASE or memory:
     #[arg(long, global = true, env = "REDRIVE_STORE", value_name = "STORE", help_heading = "Global options")]
     pub store: Option<String>,
+    /// Ask a server instead of a store: https://HOST, or http://127.0.0.1:PORT. The token is in REDRIVE_TOKEN
+    #[arg(long, global = true, env = "REDRIVE_SERVER", value_name = "URL", help_heading = "Global options")]
+    pub server: Option<String>,
+    /// The file with the token for the server, instead of REDRIVE_TOKEN
+    #[arg(long, global = true, env = "REDRIVE_TOKEN_FILE", value_name = "FILE", help_heading = "Global options")]
+    pub token_file: Option<PathBuf>,
     /// The configuration file [default: redrive.toml, if it is in the current folder]
     #[arg(long, global = true, env = "REDRIVE_CONFIG", value_name = "FILE", help_heading = "Global options")]
     pub config: Option<PathBuf>,

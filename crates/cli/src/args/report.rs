@@ -51,22 +51,5 @@ pub struct TopArgs {
 pub struct TopBy(pub DeadBy);
 
 fn by(text: &str) -> Result<TopBy, String> {
-    let by = match text {
-        "pipeline" => DeadBy::Pipeline,
-        "reason" => DeadBy::Reason,
-        "code" => DeadBy::Code,
-        "status" => DeadBy::Status,
-        "target" => DeadBy::Target,
-        "proxy" => DeadBy::Proxy,
-        "cause" => DeadBy::Cause,
-        "hour" => DeadBy::Hour,
-        _ => match text.strip_prefix("input.").filter(|field| !field.is_empty()) {
-            Some(field) => DeadBy::Input(field.to_owned()),
-            None => {
-                let known = "pipeline, reason, code, status, target, proxy, cause, hour or input.FIELD";
-                return Err(format!("dead letters are not counted by {text:?}: expected {known}"));
-            }
-        },
-    };
-    Ok(TopBy(by))
+    text.parse().map(TopBy)
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::config::{Setting, units};
+use redrive::config::units;
 use redrive::contract::{ActivityView, ListActivity};
 use redrive_core::time::Timestamp;
 use serde_json::Value;
@@ -14,9 +14,10 @@ use crate::exit::{Exit, usage};
 use crate::output::print::out;
 use crate::output::table;
 use crate::output::times::from_now;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ActivityArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let since = args.since.as_deref().map(|text| units::instant(text, redrive.now())).transpose().map_err(usage)?;
     let fetch = async |limit, cursor| {
         let (who, pipeline) = (args.who.clone(), args.pipeline.clone());

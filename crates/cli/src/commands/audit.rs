@@ -1,16 +1,16 @@
 //! `redrive audit`: recounts everything and says what does not add up.
 
 use anyhow::Result;
-use redrive::config::Setting;
 
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::paint::{BAD, GOOD, paint};
 use crate::output::print::out;
 use crate::output::table;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
-    let audit = setting.redrive_existing().await?.store().audit().await?;
+    let audit = setting.desk().await?.audit().await?;
     let exit = if audit.problems.is_empty() { Exit::Ok } else { Exit::NotSound };
     if json {
         json::document(&audit)?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use redrive::Error;
 use redrive::doctor::{Finding, examine};
-use redrive_core::failures::with_sources;
+use redrive_client::Server;
 
 use super::filter::actor;
 use crate::advice;
@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::output::json;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::out;
+use crate::output::problem;
 use crate::setting;
 
 pub async fn run(global: &Global, args: DoctorArgs) -> Result<Exit> {
@@ -20,8 +21,11 @@ pub async fn run(global: &Global, args: DoctorArgs) -> Result<Exit> {
         return self::compact(global, json).await;
     }
     let mut findings = match setting::load(global) {
-        Ok(setting) => examine(&setting).await,
-        Err(error) => vec![Finding::new("configuration", Err(with_sources(&error)))],
+        Ok(setting) => match setting.server() {
+            Some(server) => at_server(server).await,
+            None => examine(&setting).await,
+        },
+        Err(error) => vec![Finding::new("configuration", Err(format!("{error:#}")))],
     };
     for finding in &mut findings {
         if let Some(Error::Store(error)) = &finding.error {
@@ -41,6 +45,22 @@ pub async fn run(global: &Global, args: DoctorArgs) -> Result<Exit> {
         }
     }
     Ok(if findings.iter().all(|finding| finding.ok) { Exit::Ok } else { Exit::Failed })
+}
+
+/// Whether a server answers, understands this version, and what it lets one do. Its store and its vault are looked after there.
+async fn at_server(server: &Server) -> Vec<Finding> {
+    let address = server.address();
+    let who = match server.whoami().await {
+        Ok(who) => who,
+        Err(error) => return vec![Finding::new("server", Err(problem::explain(&error.into()).0))],
+    };
+    let pipelines: Vec<_> = who.pipelines.iter().map(ToString::to_string).collect();
+    let pipelines = if pipelines.is_empty() { "all pipelines".to_owned() } else { pipelines.join(", ") };
+    let until = who.expires_at.map(|at| format!(", until {at}")).unwrap_or_default();
+    vec![
+        Finding::new("server", Ok(format!("{address} answers, redrive {}", who.version))),
+        Finding::new("token", Ok(format!("{} ({}), for {pipelines}{until}", who.name, who.role))),
+    ]
 }
 
 /// Gives unused space back, while nobody works.

@@ -5,9 +5,9 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use redrive::Redrive;
-use redrive::config::Setting;
 use redrive::tasks::{BrokenLine, Fed, Feed, Naming, Recognised, Survey, Tasks, TasksError};
+use redrive::{Redrive, StoreError};
+use redrive_client::Desk;
 use redrive_core::ids::PipelineName;
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::output::foreign::cut;
 use crate::output::print::{out, say};
 use crate::output::{json as print_json, table};
+use crate::setting::Setting;
 
 /// Broken lines that are shown; the rest is only counted.
 const BROKEN_SHOWN: u64 = 20;
@@ -37,7 +38,7 @@ pub fn open(args: &TaskArgs) -> Result<Tasks> {
 /// By what the tasks are known; says which round they are of, and asks whether they may be new where that is not sure.
 pub async fn naming(
     setting: &Setting,
-    redrive: &Redrive,
+    redrive: &Desk,
     pipeline: &PipelineName,
     args: &TaskArgs,
     tasks: &Tasks,
@@ -83,9 +84,9 @@ fn is_yes(question: &str) -> bool {
 }
 
 /// Refuses the tasks if any is broken, where that was asked for.
-pub fn check(args: &TaskArgs, tasks: &Tasks, redrive: &Redrive, naming: &Naming) -> Result<()> {
+pub fn check(args: &TaskArgs, tasks: &Tasks, redrive: &Desk, naming: &Naming) -> Result<()> {
     if args.strict {
-        tasks.check(redrive, naming)?;
+        tasks.check(&*redrive.intake(), naming)?;
     }
     Ok(())
 }
@@ -150,13 +151,14 @@ pub fn known(fed: &Fed) -> Vec<String> {
 /// Says what would be enqueued and what is known; nothing is changed, and no store is made for it.
 pub async fn dry_run(setting: &Setting, pipeline: PipelineName, args: &TaskArgs, json: bool) -> Result<Exit> {
     let tasks = open(args)?;
-    let redrive = match setting.redrive_existing().await {
-        Err(redrive::Error::Store(redrive::StoreError::Missing { .. })) => Redrive::open("memory:").await?,
+    let redrive = match setting.desk().await {
+        Err(redrive::Error::Store(StoreError::Missing { .. })) => Desk::Here(Redrive::open("memory:").await?),
         opened => opened?,
     };
     let naming = naming(setting, &redrive, &pipeline, args, &tasks).await?;
     check(args, &tasks, &redrive, &naming)?;
-    let feed = Feed { naming, limit: args.limit, ..Feed::new(redrive, pipeline, redrive::CancellationToken::new()) };
+    let feed =
+        Feed { naming, limit: args.limit, ..Feed::new(redrive.intake(), pipeline, redrive::CancellationToken::new()) };
     let broken = say_broken(&tasks, |line| say!("{line}"));
     let survey = feed.survey(tasks, broken).await?;
     let fed = &survey.fed;

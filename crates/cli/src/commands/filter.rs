@@ -3,7 +3,6 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::StoreError;
 use redrive::config::units;
 use redrive::contract::{DeadFilter, JobFilter, Page};
 use redrive_core::actors::{Actor, Via};
@@ -39,7 +38,7 @@ pub fn of_jobs(args: FilterArgs, now: Timestamp) -> Result<JobFilter> {
 /// Prints a list: one page, or all of them. `fetch` gets a page; `table` prints one for people.
 pub async fn print<T: Serialize>(
     args: &PageArgs,
-    fetch: impl AsyncFn(u32, Option<String>) -> Result<Page<T>, StoreError>,
+    fetch: impl AsyncFn(u32, Option<String>) -> Result<Page<T>, redrive::Error>,
     table: impl Fn(&[T]) -> io::Result<()>,
 ) -> Result<Exit> {
     let mut cursor = args.cursor.clone();

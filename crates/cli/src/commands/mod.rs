@@ -41,8 +41,14 @@ use crate::setting;
 /// Runs what was typed.
 pub async fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
-        Command::Demo(args) => demo::run(&cli.global, &args).await,
-        Command::Init(args) => init::run(&args),
+        Command::Demo(args) => {
+            setting::only_here(&cli.global)?;
+            demo::run(&cli.global, &args).await
+        }
+        Command::Init(args) => {
+            setting::only_here(&cli.global)?;
+            init::run(&args)
+        }
         Command::Codes(args) => codes::run(&args),
         Command::Completions { shell } => completions::run(shell),
         Command::Complete { known } => completions::known(&cli.global, known).await,
@@ -51,14 +57,14 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Run(args) => run::run(&setting::load(&cli.global)?, args).await,
         Command::Push(args) => push::run(&setting::load(&cli.global)?, args).await,
         Command::Work(args) => work::run(&setting::load(&cli.global)?, args).await,
-        Command::Store(command) => store::run(&setting::load(&cli.global)?, command).await,
-        Command::Serve(args) => serve::run(&setting::load(&cli.global)?, args).await,
+        Command::Store(command) => store::run(setting::load(&cli.global)?.here()?, command).await,
+        Command::Serve(args) => serve::run(setting::load(&cli.global)?.here()?, args).await,
         Command::Token(command) => token::run(&setting::load(&cli.global)?, command).await,
         Command::Status(args) => status::run(&setting::load(&cli.global)?, &args).await,
         Command::Activity(args) => activity::run(&setting::load(&cli.global)?, args).await,
         Command::Audit(args) => audit::run(&setting::load(&cli.global)?, args.json).await,
-        Command::Backup(args) => backup::make(&setting::load(&cli.global)?, args).await,
-        Command::Restore(args) => backup::restore(&setting::load(&cli.global)?, args).await,
+        Command::Backup(args) => backup::make(setting::load(&cli.global)?.here()?, args).await,
+        Command::Restore(args) => backup::restore(setting::load(&cli.global)?.here()?, args).await,
         Command::Report(args) => report::run(&setting::load(&cli.global)?, args).await,
         Command::Dead(command) => dead::run(&setting::load(&cli.global)?, command).await,
         Command::Cause(command) => cause::run(&cli.global, command).await,

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use redrive::CancellationToken;
-use redrive::config::Setting;
 use redrive::tasks::Feed;
 
 use super::{feed, signals};
 use crate::args::PushArgs;
 use crate::exit::Exit;
 use crate::output::print::{out, say};
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     let named: Vec<_> = args.pipeline.into_iter().collect();
@@ -20,7 +20,7 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
         say!("note: pipeline {pipeline} is not in the configuration: its tasks wait until a worker names it");
     }
     let tasks = feed::open(&args.tasks)?;
-    let redrive = setting.redrive().await?;
+    let redrive = setting.desk_or_new().await?;
     let naming = feed::naming(setting, &redrive, &pipeline, &args.tasks, &tasks).await?;
     feed::check(&args.tasks, &tasks, &redrive, &naming)?;
     let stop = CancellationToken::new();
@@ -32,7 +32,7 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
         naming,
         limit: args.tasks.limit,
         may_be_changed: args.tasks.yes,
-        ..Feed::new(redrive, pipeline, stop)
+        ..Feed::new(redrive.intake(), pipeline, stop)
     };
     let broken = feed::say_broken(&tasks, |line| say!("{line}"));
     let fed = pushed.run(tasks, broken).await?;

@@ -17,10 +17,10 @@ use crate::output::json;
 use crate::output::print::{out, say};
 use crate::output::report::{html, terminal};
 use crate::output::table;
-use redrive::config::Setting;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ReportArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let since = units::instant(&args.since, redrive.now()).map_err(usage)?;
     let report = redrive.report(since, args.pipeline.as_ref()).await?;
     if since > redrive.now() {

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 use redrive::CancellationToken;
-use redrive::config::{Overrides, Setting};
+use redrive::config::Overrides;
+use redrive::config::Setting;
 use redrive::worker::Until;
 use redrive_core::egress::Egress;
 use redrive_server::{App, Options, Server, TlsFiles};

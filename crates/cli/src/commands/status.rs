@@ -5,10 +5,9 @@ mod watch;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use redrive::Redrive;
-use redrive::config::Setting;
 use redrive::contract::{ReplayView, WorkerView};
 use redrive::status::{Status, WorkerStatus};
+use redrive_client::Desk;
 use redrive_core::holds::Hold;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
@@ -27,9 +26,10 @@ use crate::output::print::out;
 use crate::output::table;
 use crate::output::times::{ago, from_now};
 use crate::output::words;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: &StatusArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     if args.watch {
         return watch::run(&redrive, args.json).await;
     }
@@ -42,7 +42,7 @@ pub async fn run(setting: &Setting, args: &StatusArgs) -> Result<Exit> {
 }
 
 /// Prints where everything stands.
-async fn print(redrive: &Redrive, status: &Status) -> Result<()> {
+async fn print(redrive: &Desk, status: &Status) -> Result<()> {
     let now = redrive.now();
     match status.pipelines.is_empty() {
         true => out!("no tasks yet: `redrive run` or `redrive push` brings some")?,
@@ -77,7 +77,7 @@ fn show_ledgers(ledgers: &BTreeMap<PipelineName, Ledger>) -> Result<()> {
 }
 
 /// The replays that are open, and what they wait for.
-async fn show_replays(redrive: &Redrive, replays: &[ReplayView]) -> Result<()> {
+async fn show_replays(redrive: &Desk, replays: &[ReplayView]) -> Result<()> {
     if replays.is_empty() {
         return Ok(());
     }

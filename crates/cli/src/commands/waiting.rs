@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use redrive::Waited;
 use redrive::config::units::Wait;
-use redrive::worker::Worker;
-use redrive::{Redrive, Waited};
+use redrive_client::Desk;
+use redrive_client::worker::AnyWorker;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 
@@ -17,7 +18,7 @@ use crate::output::table::line_width_of_stderr;
 use crate::output::times::second;
 
 /// A worker that waits no longer than that while nothing moves.
-pub fn at_most(worker: Worker, max_wait: Wait) -> Worker {
+pub fn at_most(worker: AnyWorker, max_wait: Wait) -> AnyWorker {
     match max_wait {
         Wait::AtMost(time) => worker.max_wait(time),
         Wait::Forever => worker,
@@ -43,7 +44,7 @@ pub fn show(waited: &Waited, now: Timestamp) {
 }
 
 /// Says how many jobs were handed on to which pipelines, and how to work on those that wait there.
-pub async fn show_handed_on(redrive: &Redrive, handed_on: BTreeMap<PipelineName, u64>) -> Result<()> {
+pub async fn show_handed_on(redrive: &Desk, handed_on: BTreeMap<PipelineName, u64>) -> Result<()> {
     for (name, jobs) in handed_on {
         let waiting = redrive.ledger(&name).await?.open_by_itself();
         let how = match waiting {

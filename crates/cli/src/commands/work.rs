@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use redrive::config::{Followed, Overrides, Setting, with_vault};
+use redrive::config::{Followed, Overrides, Setting as Configured, with_vault};
 use redrive::sink::JsonLines;
 use redrive::vault::Vault;
 use redrive::worker::{Until, Worker};
 use redrive::{CancellationToken, Pipeline, Redrive};
+use redrive_client::Desk;
+use redrive_client::worker::AnyWorker;
 use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
 
@@ -17,13 +19,24 @@ use crate::args::WorkArgs;
 use crate::exit::Exit;
 use crate::output::paint::{WAITING, paint};
 use crate::output::print::say;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let asked = Asked::new(args.handler.pipeline.clone(), args.handler.overrides(), args.out.clone());
     // What is wrong with a pipeline is said before a store is made.
     setting.pipelines(&asked.named, &asked.said)?;
-    let redrive = setting.redrive_to_work().await?;
-    let (worker, names) = worker(setting, &redrive, asked).await?;
+    let desk = setting.desk_to_work().await?;
+    let (worker, names) = match &desk {
+        Desk::Here(redrive) => {
+            let (worker, names) = worker(setting, redrive, asked).await?;
+            (AnyWorker::Here(worker), names)
+        }
+        Desk::There(_) => {
+            let pipelines = Made { asked, vault: None }.of(setting)?;
+            let names = pipelines.iter().map(|pipeline| pipeline.name().clone()).collect();
+            (desk.worker(pipelines), names)
+        }
+    };
     let names: Vec<_> = names.iter().map(PipelineName::as_str).collect();
     let (until, worker) = match args.drain {
         true => (Until::Drained, waiting::at_most(worker, args.max_wait)),
@@ -31,10 +44,10 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     };
     let stop = CancellationToken::new();
     signals::watch(stop.clone(), worker.hurry(), |line| say!("{line}"));
-    say!("working on {} in {}", names.join(", "), setting.location);
+    say!("working on {} in {}", names.join(", "), setting.place());
     match worker.run(until, stop).await {
         Err(redrive::Error::WaitedInVain(waited)) => {
-            waiting::show(&waited, redrive.now());
+            waiting::show(&waited, desk.now());
             say!("{} {} of {}; the same command goes on", paint(WAITING, "left:"), waited.queued, waited.pipeline);
             Ok(Exit::Waited)
         }
@@ -56,13 +69,13 @@ impl Asked {
 }
 
 /// A worker that follows the configuration, also when it changes; and the pipelines that it works on.
-pub async fn worker(setting: &Setting, redrive: &Redrive, asked: Asked) -> Result<(Worker, Vec<PipelineName>)> {
+pub async fn worker(setting: &Configured, redrive: &Redrive, asked: Asked) -> Result<(Worker, Vec<PipelineName>)> {
     setting.warn_without_vault();
     let vault = setting.vault(redrive)?;
     let made = Arc::new(Made { asked, vault });
     let (again, alike) = (Arc::clone(&made), setting.clone());
     let watched = redrive.alerts().clone();
-    let again = move |changed: &Setting| {
+    let again = move |changed: &Configured| {
         let pipelines = again.of(&alike.with(changed)).map_err(|error| format!("{error:#}"))?;
         watched.replace(changed.watched_by_workers());
         Ok(pipelines)
@@ -86,7 +99,7 @@ struct Made {
 }
 
 impl Made {
-    fn of(&self, setting: &Setting) -> Result<Vec<Pipeline>> {
+    fn of(&self, setting: &Configured) -> Result<Vec<Pipeline>> {
         let pipelines = setting.pipelines(&self.asked.named, &self.asked.said)?;
         let alone = pipelines.len() == 1;
         let complete = |(pipeline, out): (Pipeline, Option<PathBuf>)| {

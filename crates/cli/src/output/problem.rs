@@ -1,7 +1,7 @@
 //! The engine's errors in words for who typed something: what could be typed instead.
 
 use anyhow::{Error, anyhow};
-use redrive::config::{ConfigError, Setting};
+use redrive::config::ConfigError;
 use redrive::copies::CopyError;
 use redrive::dead::{DeadError, NotDead};
 use redrive::jobs::JobError;
@@ -13,6 +13,7 @@ use redrive_core::copies::CopyRefused;
 use redrive_core::ids::PipelineName;
 
 use crate::advice;
+use crate::setting::Setting;
 
 /// What an error says, and whether it is the user's own mistake.
 pub fn explain(error: &Error) -> (String, bool) {
@@ -35,7 +36,7 @@ pub fn within(setting: &Setting, error: EngineError) -> Error {
     match &error {
         EngineError::Job(JobError::Unknown(_) | JobError::NoNumber(_) | JobError::NoEnding(_))
         | EngineError::Dead(DeadError::NotDead(NotDead { state: None, .. })) => {
-            anyhow!("{error} in {}", setting.location)
+            anyhow!("{error} in {}", setting.place())
         }
         _ => error.into(),
     }
@@ -53,9 +54,29 @@ fn of_engine(error: &EngineError) -> Option<String> {
             Some(format!("{error}; `redrive pipeline resume {name}` lets it go on"))
         }
         EngineError::Copy(error) => of_copy(error),
+        EngineError::Server { code, message, .. } => Some(of_server(code, message)),
         EngineError::ChosenTwice => Some("give ids or filters, not both".to_owned()),
         _ => None,
     }
+}
+
+/// What a server said, with the way out.
+fn of_server(code: &str, message: &str) -> String {
+    let way_out = match code {
+        "unauthenticated" => {
+            "; set REDRIVE_TOKEN, or name a file with --token-file: `redrive token create` makes a new one where the store is"
+        }
+        "role_required" | "foreign_pipeline" | "payloads_refused" => {
+            ": use another token, `redrive token list` shows which there are"
+        }
+        "pipeline_required" => ", with --pipeline",
+        "other_version" => ": bring the older one forward",
+        "unreadable" => ": bring the older one forward, or report it",
+        "not_redrive" | "redirected" => ": look at --server, or REDRIVE_SERVER",
+        "tls" => return message.replace("`ca`", "REDRIVE_CA"),
+        _ => "",
+    };
+    format!("{message}{way_out}")
 }
 
 fn of_copy(error: &CopyError) -> Option<String> {

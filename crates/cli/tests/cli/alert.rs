@@ -175,3 +175,8 @@ fn what_a_killed_run_did_not_tell_is_told_by_the_next_check() {
     assert_eq!(sandbox.read("told.txt").matches("redrive alert fired").count(), 1);
     sandbox.assert_sound();
 }
+
+crate::network::over_the_network!(
+    a_worker_takes_up_a_sink_that_is_new,
+    what_a_killed_run_did_not_tell_is_told_by_the_next_check,
+);

@@ -122,3 +122,9 @@ fn grouping_can_be_checked_on_ones_own_log() {
     assert!(said[0]["masked"].as_array().is_some_and(|masked| !masked.is_empty()), "{}", said[0]);
     assert!(said[0]["template"].as_str().is_some_and(|template| template.contains("timed out")));
 }
+
+crate::network::over_the_network!(
+    letters_are_grouped_and_say_why,
+    people_have_their_say,
+    grouping_can_be_checked_on_ones_own_log,
+);

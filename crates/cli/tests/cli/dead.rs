@@ -112,7 +112,7 @@ fn export_and_import_carry_everything() {
     let second = to.redrive("dead import letters.jsonl").expect(0);
     assert_eq!(second.stdout, "0 imported, 12 known already, 0 broken\n");
     let there = to.redrive("dead export").expect(0).stdout;
-    let origin = "\"origin\":{\"kind\":\"import\"},";
+    let origin = "\"origin\":{\"kind\":\"import\",\"over_network\":false},";
     assert_eq!(there.matches(origin).count(), 12, "they say that they were imported");
     assert!(sorted(&there.replace(origin, "")) == sorted(&from.read("letters.jsonl")), "and lose nothing");
     to.assert_sound();
@@ -138,3 +138,11 @@ fn sorted(text: &str) -> Vec<Value> {
     letters.sort_unstable_by_key(|letter| letter["id"].to_string());
     letters
 }
+
+crate::network::over_the_network!(
+    a_reader_that_has_seen_enough_is_no_error,
+    filters_find_what_they_say,
+    pages_follow_each_other,
+    discarding_leaves_a_record,
+    export_and_import_carry_everything,
+);

@@ -5,12 +5,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::network::{self, Serving};
 use crate::networks::Machine;
 
 /// A fresh folder in which `redrive` runs.
@@ -18,6 +20,8 @@ pub struct Sandbox {
     folder: TempDir,
     /// The store of its commands, if it is not the one in the folder.
     store: Option<String>,
+    /// The server that its commands ask, if they ask one.
+    served: Option<OnceLock<Serving>>,
 }
 
 /// What a command printed and how it ended.
@@ -29,6 +33,11 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// What came of a command.
+    pub fn of(output: Output) -> Self {
+        ran(output)
+    }
+
     /// Asserts the exit code.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
@@ -69,7 +78,8 @@ pub fn json_lines(text: &str) -> Vec<Value> {
 
 impl Sandbox {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a temporary folder"), store: None }
+        let served = network::is_served().then(OnceLock::new);
+        Self { folder: tempfile::tempdir().expect("a temporary folder"), store: None, served }
     }
 
     /// One whose commands have another store.
@@ -104,7 +114,7 @@ impl Sandbox {
 
     fn furnish(&self, mut command: Command) -> Command {
         command.current_dir(self.folder.path()).stdin(Stdio::null());
-        for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG"] {
+        for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG", "REDRIVE_SERVER", "REDRIVE_TOKEN"] {
             command.env_remove(name);
         }
         command.env("XDG_STATE_HOME", self.folder.path().join("state"));
@@ -119,7 +129,12 @@ impl Sandbox {
 
     /// Runs `redrive` with arguments.
     pub fn run(&self, args: &[&str]) -> Ran {
-        ran(self.command().args(args).output().expect("redrive starts"))
+        let mut command = self.command();
+        if let Some(served) = self.served.as_ref().filter(|_| network::is_asked_of_servers(args)) {
+            let serving = served.get_or_init(|| Serving::start(self, &[]));
+            command.env("REDRIVE_SERVER", serving.url());
+        }
+        ran(command.args(args).output().expect("redrive starts"))
     }
 
     /// Starts `redrive` with its output thrown away.

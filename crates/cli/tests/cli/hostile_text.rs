@@ -204,3 +204,5 @@ fn what_a_terminal_shows_of_strangers_is_escaped() {
         assert!(!text.contains(part.as_str().expect("a text")), "{part}: {text:?}");
     }
 }
+
+crate::network::over_the_network!(json_says_the_same_with_escapes, a_payload_reaches_a_terminal_only_if_it_is_plain,);

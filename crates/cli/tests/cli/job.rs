@@ -29,3 +29,5 @@ fn jobs_are_listed_shown_and_cancelled() {
     sandbox.run(&["dead", "show", &done]).expect(1).complains("is done, not dead");
     sandbox.assert_sound();
 }
+
+crate::network::over_the_network!(jobs_are_listed_shown_and_cancelled,);

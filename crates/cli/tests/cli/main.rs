@@ -26,6 +26,7 @@ mod import;
 mod job;
 mod killed;
 mod log;
+mod network;
 mod networks;
 mod outages;
 mod pages;

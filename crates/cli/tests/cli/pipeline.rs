@@ -75,3 +75,9 @@ fn every_value_says_where_it_came_from() {
     assert!(text.contains("what was run, version") && text.contains("cat"), "{text}");
     sandbox.redrive("pipeline show nobody").expect(1).complains("there are adhoc, shop");
 }
+
+crate::network::over_the_network!(
+    a_paused_pipeline_rests_with_every_worker_until_it_is_resumed,
+    who_retries_what_is_paused_is_told_and_nothing_happens,
+    every_value_says_where_it_came_from,
+);

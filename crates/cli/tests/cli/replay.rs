@@ -428,3 +428,12 @@ echo 1
     letters.iter().for_each(|letter| *states.entry(letter["state"].as_str().expect("a state")).or_default() += 1);
     assert_eq!(states, BTreeMap::from([("recovered", count - dying), ("failed", dying)]));
 }
+
+crate::network::over_the_network!(
+    a_fix_brings_them_back,
+    a_replay_that_helps_nothing_stops_itself,
+    one_unlucky_letter_pauses_nothing,
+    what_failed_too_often_is_permanently_failed,
+    a_wish_without_a_choice_is_refused,
+    an_input_can_be_corrected_and_the_original_is_kept,
+);

@@ -177,3 +177,5 @@ fn a_request_can_be_copied_and_an_attempt_logged_without_secrets() {
     assert!(log["entries"][0]["response"]["content"]["text"].as_str().is_some_and(|text| text.contains("<html")));
     assert_eq!(log["entries"][0]["_failure"]["reason"], "schema_validation");
 }
+
+crate::network::over_the_network!(the_report_says_what_fails,);

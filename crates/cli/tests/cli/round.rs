@@ -74,3 +74,5 @@ fn again_begins_a_round_and_says_its_name() {
     sandbox.redrive("run urls.txt --round a/b -- true").expect(2).complains("1 to 64 letters");
     sandbox.redrive("run urls.txt --round a --again -- true").expect(2).complains("cannot be used with");
 }
+
+crate::network::over_the_network!(every_morning_is_a_round_of_its_own,);

@@ -66,3 +66,9 @@ fn what_changes_is_shown_again_until_enough_is_seen() {
     assert!(watching.wait().expect("ended").success());
     assert_eq!(lines().len(), 2, "a page for each change");
 }
+
+crate::network::over_the_network!(
+    a_target_that_is_waited_for_is_shown_with_since_when_until_when_and_why,
+    workers_are_shown_with_their_host_and_what_they_run,
+    what_changes_is_shown_again_until_enough_is_seen,
+);

@@ -199,7 +199,7 @@ pub struct Standing {
 }
 
 /// How many jobs a cause killed in each of the last hours, oldest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Trend(pub [i64; TREND_HOURS]);
 

@@ -4,6 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::{InvalidName, JobId};
 
 /// The shortest end of an id that may mean one, in digits.
@@ -39,6 +42,19 @@ impl IdEnding {
     /// Whether an id of these bytes ends so.
     pub fn ends(self, id: &[u8; 16]) -> bool {
         u128::from_be_bytes(*id) & ((1 << (4 * self.digits)) - 1) == self.value
+    }
+}
+
+impl Serialize for IdEnding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for IdEnding {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::new(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not the end of an id")))
     }
 }
 

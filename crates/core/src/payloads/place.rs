@@ -6,7 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::PayloadHash;
 
@@ -82,6 +83,12 @@ impl FromStr for PayloadPlace {
             Self::in_folders(store, folder, name)
         };
         read().ok_or_else(|| InvalidPlace(text.to_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for PayloadPlace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

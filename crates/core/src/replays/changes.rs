@@ -1,11 +1,14 @@
 //! What people do to replays: pause, resume and cancel them, and in which state that is possible.
 
+use serde::{Deserialize, Serialize};
+
 use super::ReplayState;
 use super::pace::{Progress, Step, resumed};
 use crate::definitions::Pins;
 
 /// What can be done to a replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReplayChange {
     /// Nothing is sent and nothing that was sent is worked on until it is resumed.
     Pause,

@@ -202,7 +202,7 @@ pub fn outgoing(
 }
 
 /// What a replay would send, and what not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayPlan {
     /// Letters that were found.
     pub matched: u64,

@@ -57,7 +57,7 @@ impl Default for Pacing {
 }
 
 /// How far a replay is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Letters that were chosen.
     pub total: u64,
@@ -66,7 +66,7 @@ pub struct Progress {
     /// Letters that were sent and have not come to their end.
     pub running: u64,
     /// Of those: letters that were processed while what came of them is not durable yet. They are counted, and not waited for.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub processed: u64,
     /// Letters that were processed successfully.
     pub recovered: u64,
@@ -97,7 +97,7 @@ impl Progress {
 }
 
 /// How far a step of the ramp is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Which one, from 0; beyond the last, all that is left goes.
     pub number: u32,

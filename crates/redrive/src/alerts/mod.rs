@@ -20,7 +20,7 @@ use redrive_core::alerts::judge::Alerts as Judged;
 use redrive_core::alerts::{Alert, Notice, due_notice, judge};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{AlertChange, AlertView, ForgetAlerts, PostNotices, SinkView};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::deliver::Ending;
 pub use self::watching::{Alerts, Watching};
@@ -41,7 +41,7 @@ const CHECKED_WITHIN: Duration = Duration::from_secs(30);
 const PIECE: u32 = 500;
 
 /// The alerts and the sinks, as people see them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AlertList {
     /// The alerts, those that fire first.
     pub alerts: Vec<AlertView>,
@@ -50,13 +50,13 @@ pub struct AlertList {
 }
 
 /// A sink, and how it fares.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SinkState {
     /// What is known of it.
     #[serde(flatten)]
     pub view: SinkView,
     /// What it is: nothing if the local file does not have it.
-    pub kind: Option<&'static str>,
+    pub kind: Option<String>,
     /// Why it cannot be told anything, if that is known before it is tried.
     pub broken: Option<String>,
 }
@@ -216,7 +216,7 @@ impl Redrive {
         let state = |view: SinkView| {
             let local = watching.sinks().iter().find(|sink| sink.name() == view.name);
             let broken = local.and_then(|sink| sink.broken()).map(str::to_owned);
-            SinkState { kind: local.map(|sink| sink.kind()), broken, view }
+            SinkState { kind: local.map(|sink| sink.kind().to_owned()), broken, view }
         };
         Ok(AlertList { alerts, sinks: views.into_iter().map(state).collect() })
     }

@@ -63,14 +63,19 @@ pub fn hand_version(breaker: Option<&Breaker>) -> Version {
 /// The most targets that an error names.
 const NAMED_MAX: usize = 10;
 
+/// A target as one of these breakers knows it: people write hosts in any case.
+pub fn spelled(breakers: &[BreakerView], typed: &str) -> String {
+    let mut known = breakers.iter().map(|view| view.target.as_str());
+    if known.clone().any(|target| target == typed) {
+        return typed.to_owned();
+    }
+    known.find(|target| target.eq_ignore_ascii_case(typed)).unwrap_or(typed).to_owned()
+}
+
 impl Redrive {
     /// A target as breakers know it: people write hosts in any case.
     pub async fn breaker_target(&self, typed: &str) -> Result<String, Error> {
-        let known: Vec<_> = self.list_breakers(None).await?.into_iter().map(|view| view.target).collect();
-        if known.iter().any(|target| target == typed) {
-            return Ok(typed.to_owned());
-        }
-        Ok(known.into_iter().find(|target| target.eq_ignore_ascii_case(typed)).unwrap_or_else(|| typed.to_owned()))
+        Ok(spelled(&self.list_breakers(None).await?, typed))
     }
 
     /// Turns the breakers of a target: of one pipeline, or of all whose breaker is not closed; a hold is for all pipelines there

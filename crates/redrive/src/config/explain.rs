@@ -10,7 +10,7 @@ use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::DefinitionView;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toml::de::{DeTable, DeValue};
 
@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::pipeline::PAYLOAD_BYTES_MAX;
 
 /// A value of a pipeline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
     /// Its key, with those of the tables around it.
     pub key: String,
@@ -32,7 +32,7 @@ pub struct Explained {
 }
 
 /// Where a value came from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum From {
     /// The configuration.

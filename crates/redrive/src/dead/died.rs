@@ -9,7 +9,7 @@ use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{CountEvents, DeadFilter, ListCauses, ListDead, Span};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -19,7 +19,7 @@ const PAGE: u32 = 1_000;
 const LETTERS_MAX: usize = 100_000;
 
 /// What died, by cause.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Died {
     /// The causes, the worst first.
     pub causes: Vec<CauseDied>,
@@ -28,7 +28,7 @@ pub struct Died {
 }
 
 /// The letters of one cause.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CauseDied {
     /// The cause.
     pub cause: Option<CauseId>,
@@ -42,41 +42,70 @@ pub struct CauseDied {
     pub example: DeadLetter,
 }
 
+/// Letters, by cause, as they are read page by page.
+#[derive(Debug)]
+pub struct Groups {
+    /// Those that were not met yet.
+    missing: HashSet<JobId>,
+    causes: Vec<CauseDied>,
+    places: HashMap<(Option<CauseId>, Reason), usize>,
+    letters: usize,
+}
+
+impl Groups {
+    /// Of these letters.
+    pub fn of(letters: &[JobId]) -> Self {
+        let missing = letters.iter().copied().collect();
+        Self { missing, causes: Vec::new(), places: HashMap::new(), letters: 0 }
+    }
+
+    /// Adds a page of letters.
+    pub fn add(&mut self, letters: Vec<DeadLetter>) {
+        self.letters += letters.len();
+        for letter in letters {
+            if self.missing.remove(&letter.id) {
+                self.add_one(letter);
+            }
+        }
+    }
+
+    fn add_one(&mut self, letter: DeadLetter) {
+        let of = (letter.cause.clone(), letter.reason);
+        if let Some(place) = self.places.get(&of) {
+            self.causes[*place].count += 1;
+            return;
+        }
+        self.places.insert(of, self.causes.len());
+        let (cause, title, reason) = (letter.cause.clone(), title_of(&letter), letter.reason);
+        self.causes.push(CauseDied { cause, title, reason, count: 1, example: letter });
+    }
+
+    /// Whether no more is to be read.
+    pub fn is_enough(&self) -> bool {
+        self.missing.is_empty() || self.letters >= LETTERS_MAX
+    }
+
+    /// What died, the worst first; `has_more` if not all was read.
+    pub fn died(mut self, has_more: bool) -> Died {
+        self.causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
+        Died { causes: self.causes, is_cut: has_more && !self.missing.is_empty() }
+    }
+}
+
 impl Redrive {
     /// Which of these letters, which died since a time, are dead now, by cause. Of a pipeline's letters since then, the newest 100,000
     /// are looked at.
     pub async fn died_of(&self, pipeline: &PipelineName, since: Timestamp, of: &[JobId]) -> Result<Died, Error> {
-        let mut missing: HashSet<_> = of.iter().copied().collect();
         let filter = DeadFilter { pipeline: Some(pipeline.clone()), since: Some(since), ..DeadFilter::default() };
         let mut params = ListDead { filter, limit: PAGE, cursor: None, with_failures: false };
-        let (mut causes, mut places): (Vec<CauseDied>, HashMap<_, usize>) = Default::default();
-        let mut letters = 0;
+        let mut groups = Groups::of(of);
         loop {
             let page = self.store.list_dead(params.clone()).await?;
-            letters += page.items.len();
-            for letter in page.items.into_iter().filter(|letter| missing.remove(&letter.id)) {
-                let of = (letter.cause.clone(), letter.reason);
-                match places.get(&of) {
-                    Some(place) => causes[*place].count += 1,
-                    None => {
-                        places.insert(of, causes.len());
-                        causes.push(CauseDied {
-                            cause: letter.cause.clone(),
-                            title: title_of(&letter),
-                            reason: letter.reason,
-                            count: 1,
-                            example: letter,
-                        });
-                    }
-                }
-            }
-            match page.next {
-                Some(next) if letters < LETTERS_MAX && !missing.is_empty() => params.cursor = Some(next),
-                next => {
-                    causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
-                    let is_cut = next.is_some() && !missing.is_empty();
-                    return Ok(Died { causes: self.entitled(causes).await?, is_cut });
-                }
+            groups.add(page.items);
+            params.cursor = page.next;
+            if params.cursor.is_none() || groups.is_enough() {
+                let Died { causes, is_cut } = groups.died(params.cursor.is_some());
+                return Ok(Died { causes: self.entitled(causes).await?, is_cut });
             }
         }
     }

@@ -54,7 +54,7 @@ impl Redrive {
         let params = ListDead { filter, limit: PAGE, cursor: None, with_failures: true };
         self.each_dead(params, async |letters| {
             for letter in &letters {
-                write_line(out, letter).map_err(DeadError::Unwritten)?;
+                write_letter(out, letter).map_err(DeadError::Unwritten)?;
             }
             exported += letters.len() as u64;
             Ok::<_, Error>(())
@@ -90,7 +90,7 @@ impl Redrive {
 
 /// Writes a letter and the end of its line. Hidden characters in its texts are escapes: it is the same JSON, and harmless on a
 /// terminal.
-fn write_line(out: &mut impl Write, letter: &DeadLetter) -> io::Result<()> {
+pub fn write_letter(out: &mut impl Write, letter: &DeadLetter) -> io::Result<()> {
     out.write_all(escape_json(&serde_json::to_string(letter)?).as_bytes())?;
     out.write_all(b"\n")
 }

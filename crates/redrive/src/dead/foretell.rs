@@ -10,7 +10,7 @@ use redrive_core::dead::import::check;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::import::{Batches, ImportNote, Imported};
 use super::read::Reader;
@@ -18,7 +18,7 @@ use crate::engine::Redrive;
 use crate::error::Error;
 
 /// What would come of a file.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Foretold {
     /// What would become of its letters. Whether a key belongs to another job shows only when they are taken in.
     #[serde(flatten)]
@@ -30,7 +30,7 @@ pub struct Foretold {
 }
 
 /// A cause that letters of a file would have.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ForetoldCause {
     /// The key that they would be filed under.
     pub key: String,

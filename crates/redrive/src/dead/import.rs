@@ -9,7 +9,7 @@ use redrive_core::dead::import::{Arrival, Unfit, Way, check, received};
 use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
 use redrive_store::contract::{BroughtLetter, ImportDead};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -22,7 +22,7 @@ use crate::error::Error;
 const BATCH: usize = 200;
 
 /// What became of a file of dead letters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
     /// Letters that are new.
     pub new: u64,

@@ -25,14 +25,15 @@ use std::io;
 use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
 use redrive_store::contract::Selection;
+use serde::{Deserialize, Serialize};
 
-pub use self::died::{CauseDied, Died};
+pub use self::died::{CauseDied, Died, Groups};
 pub use self::discard::Discarded;
-pub use self::export::Archived;
+pub use self::export::{Archived, write_letter};
 pub use self::foretell::{Foretold, ForetoldCause, foretell_import};
 pub use self::import::{ImportNote, Imported};
 pub use self::reported::{NotReported, Reported, Reporting};
-pub use self::requests::{Requests, logged_bodies};
+pub use self::requests::{LOGGED_BYTES_MAX, Requests, logged_bodies};
 pub use self::top::{Top, TopLine, TopOutcome};
 pub use self::withheld::Accepted;
 use crate::engine::Redrive;
@@ -58,7 +59,7 @@ pub enum DeadError {
 }
 
 /// A job that was taken for a dead letter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{}", match .state { Some(state) => format!("task {id} is {}, not dead", state.said()), None => format!("no dead letter {id}") })]
 pub struct NotDead {
     /// The job.

@@ -14,7 +14,7 @@ use crate::pipeline::Pipeline;
 use crate::vault::{Vault, VaultError};
 
 /// The longest payload that is put into a network log, in bytes.
-const LOGGED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+pub const LOGGED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Makes requests for letters of any pipeline.
 pub struct Requests<'a> {

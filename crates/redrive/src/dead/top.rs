@@ -5,22 +5,23 @@ use std::collections::HashMap;
 use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{CountDead, CountTraffic, DeadBy, DeadCount, DeadFilter, ListTracked, TrafficBy};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Redrive;
 use crate::error::Error;
 
 /// Dead letters by what they have in common.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Top {
     /// Most first, or hour by hour.
+    #[serde(alias = "items")]
     pub lines: Vec<TopLine>,
     /// Letters with other values.
     pub others: i64,
 }
 
 /// Letters that have something in common.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopLine {
     /// What they have in common.
     pub value: Option<String>,
@@ -37,7 +38,7 @@ pub struct TopLine {
 }
 
 /// What went well and what not: attempts by proxy; jobs, each once, by target, hour and fields that are kept count of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopOutcome {
     /// What went well.
     pub ok: i64,

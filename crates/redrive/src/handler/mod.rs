@@ -30,7 +30,7 @@ pub use self::closure::HandsOn;
 pub use self::elsewhere::Elsewhere;
 pub use self::notes::Notes;
 pub(crate) use self::notes::SILENT_AFTER;
-pub use self::progress::Progress;
+pub use self::progress::{NotesProgress, Progress};
 pub use self::saved::Saved;
 use crate::export::HttpRequest;
 use crate::pipeline::Pipeline;

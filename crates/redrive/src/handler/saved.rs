@@ -54,7 +54,13 @@ impl Saved {
     pub(crate) async fn write(&self, made: io::Result<File>, path: &Path) -> Result<(), HandlerError> {
         let unwritten = |error| HandlerError::Unavailable(format!("cannot write {}: {error}", path.display()));
         let mut file = tokio::fs::File::from_std(made.map_err(unwritten)?);
-        let Some(vault) = &self.vault else { return Ok(()) };
+        let Some(vault) = &self.vault else {
+            let Some(saved) = self.file.as_ref().filter(|saved| *saved != path) else { return Ok(()) };
+            let mut saved = tokio::fs::File::open(saved).await.map_err(|error| unreadable(&error))?;
+            tokio::io::copy(&mut saved, &mut file).await.map_err(|error| unreadable(&error))?;
+            tokio::io::AsyncWriteExt::flush(&mut file).await.map_err(|error| unreadable(&error))?;
+            return Ok(());
+        };
         vault.copy(self.payload.hash, &mut file).await.map_err(|error| gone(&error))?;
         Ok(())
     }

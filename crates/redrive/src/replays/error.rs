@@ -3,11 +3,13 @@
 use redrive_core::ids::{IdEnding, PipelineName, ReplayId, TryId};
 use redrive_core::replays::{ReplayChange, ReplayState};
 use redrive_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorKind;
 
 /// Why a replay cannot be found, planned or changed as was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum ReplayError {
     /// There is none with this id.
     #[error("no replay {0}")]

@@ -29,7 +29,7 @@ pub use self::choose::{can_use_saved, describe, wish};
 pub use self::elsewhere::{EndedTry, LetterInTry, OpenedTry, TryVerdict};
 pub use self::error::ReplayError;
 pub use self::trial::{NewTry, Remaining, Tried};
-pub use self::verbs::ReplayRef;
+pub use self::verbs::{ReplayRef, ReplayWaits};
 use crate::dead::check;
 use crate::engine::Redrive;
 use crate::error::Error;

@@ -15,7 +15,7 @@ use redrive_core::settlements::{Ending, Outcome, decide};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{FindLetters, OpenTry, Selection, TriedLetter};
 use redrive_store::{StoreError, host};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +45,7 @@ pub struct NewTry {
 }
 
 /// What came of trying letters without settling anything.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tried {
     /// What it is known by; none if the store cannot be written.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ const fn is_zero(count: &u64) -> bool {
 }
 
 /// A cause that would remain.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Remaining {
     /// How many letters would fail for it.
     pub letters: u64,

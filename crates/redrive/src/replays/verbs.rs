@@ -1,6 +1,7 @@
 //! What can be asked of a replay that is there.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::str::FromStr;
 
 use redrive_core::actors::Actor;
@@ -9,6 +10,7 @@ use redrive_core::ids::{IdEnding, InvalidName, PipelineName, ReplayId};
 use redrive_core::replays::{NextReplay, ReplayChange, ReplayState, changed};
 use redrive_core::workers::Runs;
 use redrive_store::contract::{ListReplays, ReplayView, SetReplay};
+use serde::{Deserialize, Serialize};
 
 use super::drive::{self, Known, Stepped};
 use super::error::ReplayError;
@@ -28,6 +30,29 @@ pub enum ReplayRef {
     Ending(IdEnding),
     /// The newest; where something is to be done to it, the newest to which that can be done.
     Last,
+}
+
+impl fmt::Display for ReplayRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Ending(ending) => ending.fmt(f),
+            Self::Last => f.write_str("last"),
+        }
+    }
+}
+
+/// What an open replay waits for, and what has come since.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayWaits {
+    /// Versions that no worker that is there has; see [`Redrive::awaited_by`].
+    pub awaited: Pins,
+    /// Pipelines that no worker knows; see [`Redrive::unattended`].
+    pub unattended: BTreeSet<PipelineName>,
+    /// Pipelines with letters that have not come to their end.
+    pub left: BTreeSet<PipelineName>,
+    /// Letters that its choice would find now and that died after it was made.
+    pub joined: u64,
 }
 
 impl FromStr for ReplayRef {
@@ -192,6 +217,16 @@ impl Redrive {
         }
         let (left, runs) = (self.store.left_in_replay(replay.id).await?, self.runs_at_work().await?);
         Ok(left.into_iter().filter(|name| !runs.iter().any(|runs| runs.pipeline == *name)).collect())
+    }
+
+    /// What a replay waits for, and what has come since it was made.
+    pub async fn replay_waits(&self, replay: &ReplayView) -> Result<ReplayWaits, Error> {
+        Ok(ReplayWaits {
+            awaited: self.awaited_by(replay).await?,
+            unattended: self.unattended(replay).await?,
+            left: self.store.left_in_replay(replay.id).await?,
+            joined: self.store.joined_since(replay.id).await?,
+        })
     }
 
     /// What the workers run that are to be reckoned with.

@@ -8,7 +8,7 @@ use redrive_core::failures::Reason;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A part of a whole, from 0 to 1; 0 of nothing is 0.
 fn share(part: i64, whole: i64) -> f64 {
@@ -16,7 +16,7 @@ fn share(part: i64, whole: i64) -> f64 {
 }
 
 /// All there is to say about a window of time.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// When it was made.
     pub made_at: Timestamp,
@@ -45,7 +45,7 @@ pub struct Report {
 }
 
 /// A pipeline: where its jobs are now, and what became of them in the window.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PipelineReport {
     /// Its name.
     pub pipeline: PipelineName,
@@ -70,7 +70,7 @@ pub struct PipelineReport {
 }
 
 /// An hour, over all pipelines.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HourReport {
     /// When it began.
     pub hour: Timestamp,
@@ -83,7 +83,7 @@ pub struct HourReport {
 }
 
 /// Jobs buried for a reason.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReasonCount {
     /// The reason.
     pub reason: Reason,
@@ -92,7 +92,7 @@ pub struct ReasonCount {
 }
 
 /// Dead letters with a code.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CodeCount {
     /// The code, as the handler gave it.
     pub code: String,
@@ -101,7 +101,7 @@ pub struct CodeCount {
 }
 
 /// Jobs buried in one hour of the day for one reason.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClockCell {
     /// Hour of day in UTC, 0 to 23.
     pub hour: u8,
@@ -112,7 +112,7 @@ pub struct ClockCell {
 }
 
 /// Attempts by something they have in common: a target, a proxy.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rate {
     /// What they have in common.
     pub name: String,
@@ -125,7 +125,7 @@ pub struct Rate {
 }
 
 /// A cause, in short.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CauseLine {
     /// Its id.
     pub id: String,
@@ -154,7 +154,7 @@ pub struct CauseLine {
 }
 
 /// How often a field of a record was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FieldCoverage {
     /// The pipeline.
     pub pipeline: PipelineName,

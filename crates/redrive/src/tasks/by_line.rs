@@ -11,6 +11,7 @@ use redrive_core::tasks::{FILE_DIGITS, brings_key, may_be_old};
 use redrive_store::contract::FindTasks;
 
 use super::feed::BATCH;
+use super::intake::Intake;
 use super::source;
 use super::{Naming, Tasks, TasksError};
 use crate::engine::Redrive;
@@ -50,45 +51,55 @@ impl Redrive {
         tasks: &Tasks,
         naming: &Naming,
     ) -> Result<Recognised, Error> {
-        let files = match naming.round {
-            // A round is new in any case.
-            Some(_) => Vec::new(),
-            None => self.store.task_files(pipeline.clone()).await?,
-        };
-        if files.is_empty() || tasks.is_stream() {
-            return Ok(Recognised::AsItIs);
-        }
-        if let Some(file) = tasks.known_by_line(files.into_iter().collect())? {
-            return Ok(Recognised::ByLine(file));
-        }
-        let mut keys = Vec::new();
-        tasks.read(self, naming, |task| {
-            keys.extend(task.ok().and_then(|task| key_that_was_given(&task.job)));
-            keys.len() < LOOKED_AT_MAX
-        })?;
-        Ok(match self.count_old(pipeline, keys).await? {
-            0 => Recognised::AsItIs,
-            new => Recognised::Changed { new },
-        })
+        recognise(self, pipeline, tasks, naming).await
     }
+}
 
-    /// How many of these tasks, the first of a stream, are new and may have been known by their lines.
-    pub(super) async fn count_changed(&self, pipeline: &PipelineName, jobs: &[NewJob]) -> Result<u64, Error> {
-        match self.store.task_files(pipeline.clone()).await?.is_empty() {
-            true => Ok(0),
-            false => self.count_old(pipeline, jobs.iter().filter_map(key_that_was_given).collect()).await,
-        }
+/// See [`Redrive::recognise_tasks`]: the same, wherever tasks are brought.
+pub async fn recognise(
+    into: &dyn Intake,
+    pipeline: &PipelineName,
+    tasks: &Tasks,
+    naming: &Naming,
+) -> Result<Recognised, Error> {
+    let files = match naming.round {
+        // A round is new in any case.
+        Some(_) => Vec::new(),
+        None => into.task_files(pipeline).await?,
+    };
+    if files.is_empty() || tasks.is_stream() {
+        return Ok(Recognised::AsItIs);
     }
+    if let Some(file) = tasks.known_by_line(files.into_iter().collect())? {
+        return Ok(Recognised::ByLine(file));
+    }
+    let mut keys = Vec::new();
+    tasks.read(into, naming, |task| {
+        keys.extend(task.ok().and_then(|task| key_that_was_given(&task.job)));
+        keys.len() < LOOKED_AT_MAX
+    })?;
+    Ok(match count_old(into, pipeline, keys).await? {
+        0 => Recognised::AsItIs,
+        new => Recognised::Changed { new },
+    })
+}
 
-    /// How many tasks with these keys are new and may be old.
-    async fn count_old(&self, pipeline: &PipelineName, keys: Vec<String>) -> Result<u64, Error> {
-        let mut are_known = Vec::with_capacity(keys.len());
-        for part in keys.chunks(BATCH) {
-            let params = FindTasks { pipeline: pipeline.clone(), round: None, keys: part.to_vec() };
-            are_known.extend(self.store.known_tasks(params).await?.iter().map(Option::is_some));
-        }
-        Ok(may_be_old(&are_known) as u64)
+/// How many of these tasks, the first of a stream, are new and may have been known by their lines.
+pub(super) async fn count_changed(into: &dyn Intake, pipeline: &PipelineName, jobs: &[NewJob]) -> Result<u64, Error> {
+    match into.task_files(pipeline).await?.is_empty() {
+        true => Ok(0),
+        false => count_old(into, pipeline, jobs.iter().filter_map(key_that_was_given).collect()).await,
     }
+}
+
+/// How many tasks with these keys are new and may be old.
+async fn count_old(into: &dyn Intake, pipeline: &PipelineName, keys: Vec<String>) -> Result<u64, Error> {
+    let mut are_known = Vec::with_capacity(keys.len());
+    for part in keys.chunks(BATCH) {
+        let params = FindTasks { pipeline: pipeline.clone(), round: None, keys: part.to_vec() };
+        are_known.extend(into.known_tasks(params).await?.iter().map(Option::is_some));
+    }
+    Ok(may_be_old(&are_known) as u64)
 }
 
 /// The key of a task that did not bring it itself: before, it was known by its line.

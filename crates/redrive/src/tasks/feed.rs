@@ -9,13 +9,14 @@ use redrive_core::jobs::NewJob;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
-use redrive_store::contract::{Changes, EnqueuedJob, Topic};
+use redrive_store::contract::EnqueuedJob;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::by_line::count_changed;
+use super::intake::{Intake, Moves};
 use super::source::Attention;
 use super::{BrokenLine, Naming, ReadEnd, ReadTask, Tasks, TasksError};
-use crate::engine::Redrive;
 use crate::error::Error;
 
 /// Jobs that are enqueued together, and how large they may be together.
@@ -106,7 +107,7 @@ pub enum WhenFull {
 /// Tasks on their way into a pipeline.
 pub struct Feed {
     /// Where to.
-    pub redrive: Redrive,
+    pub into: Arc<dyn Intake>,
     /// The pipeline.
     pub pipeline: PipelineName,
     /// Queued jobs above which nothing more is accepted.
@@ -131,9 +132,9 @@ pub struct Feed {
 
 impl Feed {
     /// A feed of all that is read, by content.
-    pub fn new(redrive: Redrive, pipeline: PipelineName, stop: CancellationToken) -> Self {
+    pub fn new(into: Arc<dyn Intake>, pipeline: PipelineName, stop: CancellationToken) -> Self {
         Self {
-            redrive,
+            into,
             pipeline,
             queued_max: None,
             when_full: WhenFull::Refuse,
@@ -155,14 +156,14 @@ impl Feed {
         let leave = self.stop.child_token();
         let _left = leave.clone().drop_guard();
         let reader = Reader {
-            redrive: self.redrive.clone(),
+            into: Arc::clone(&self.into),
             target: self.target.clone(),
             naming: self.naming.clone(),
             stop: leave.clone(),
             batcher: Arc::new(Batcher { sender, batch: Mutex::default() }),
         };
         let reading = tokio::task::spawn_blocking(move || reader.read(&tasks, broken));
-        let begun = self.redrive.now();
+        let begun = self.into.now();
         let mut fed = Fed::default();
         let mut is_first = is_stream && !self.may_be_changed;
         while let Some(batch) = batches.recv().await {
@@ -198,7 +199,7 @@ impl Feed {
         if self.naming.round.is_some() {
             return Ok(());
         }
-        match self.redrive.count_changed(&self.pipeline, batch).await? {
+        match count_changed(&*self.into, &self.pipeline, batch).await? {
             0 => Ok(()),
             new => Err(TasksError::Changed { place: place.to_owned(), new }.into()),
         }
@@ -212,13 +213,13 @@ impl Feed {
         begun: Timestamp,
         fed: &mut Fed,
     ) -> Result<u64, Error> {
-        let (mut size, mut changes) = (batch.len(), None);
+        let (mut size, mut moves) = (batch.len(), None);
         while !batch.is_empty() && !fed.limited && (is_stream || !self.stop.is_cancelled()) {
             let left = self.limit.map_or(usize::MAX, |limit| to_size(limit.saturating_sub(fed.accepted)));
             // What had come of a stream before it was left is nowhere else: nobody makes room for it any more.
             let queued_max = self.queued_max.filter(|_| !(is_stream && self.stop.is_cancelled()));
             let part: Vec<NewJob> = batch.iter().take(size.min(left)).cloned().collect();
-            match self.redrive.enqueue_jobs(&self.pipeline, queued_max, part).await {
+            match self.into.enqueue(&self.pipeline, queued_max, part).await {
                 Ok(enqueued) => {
                     self.is_full.store(false, Ordering::Relaxed);
                     fed.count(&enqueued, begun, self.keep_dead);
@@ -234,7 +235,7 @@ impl Feed {
                         return Err(TasksError::Full { accepted: fed.accepted, source: full }.into());
                     } else {
                         self.is_full.store(true, Ordering::Relaxed);
-                        self.wait_for_room(changes.get_or_insert_with(|| self.redrive.store().changes())).await?;
+                        self.wait_for_room(&mut **moves.get_or_insert_with(|| self.into.moves())).await?;
                     }
                 }
                 Err(error) => return Err(error),
@@ -244,18 +245,10 @@ impl Feed {
     }
 
     /// Waits until jobs moved, or may have.
-    async fn wait_for_room(&self, changes: &mut Changes) -> Result<(), Error> {
-        let moved = async {
-            loop {
-                let change = changes.next().await?;
-                if change.is_about(Topic::Jobs) {
-                    return Ok(());
-                }
-            }
-        };
+    async fn wait_for_room(&self, moves: &mut dyn Moves) -> Result<(), Error> {
         tokio::select! {
             () = self.stop.cancelled() => return Ok(()),
-            moved = tokio::time::timeout(LOOK_ANYWAY, moved) => moved.unwrap_or(Ok::<(), StoreError>(()))?,
+            moved = tokio::time::timeout(LOOK_ANYWAY, moves.next()) => moved.unwrap_or(Ok(()))?,
         }
         // Room for one job after another is not worth a transaction each.
         tokio::time::sleep(REST).await;
@@ -269,7 +262,7 @@ fn to_size(count: u64) -> usize {
 
 /// Reads tasks into batches.
 struct Reader {
-    redrive: Redrive,
+    into: Arc<dyn Intake>,
     target: Option<String>,
     naming: Naming,
     stop: CancellationToken,
@@ -286,7 +279,7 @@ impl Reader {
         });
         let attention = Attention { stop: self.stop.clone(), before_waiting };
         let mut broken = 0;
-        let end = tasks.read_attentively(&self.redrive, &self.naming, attention, |task| match task {
+        let end = tasks.read_attentively(&*self.into, &self.naming, attention, |task| match task {
             Ok(ReadTask { job, bytes }) => {
                 self.batcher.push(NewJob { target: self.target.clone().or(job.target), ..job }, bytes)
             }

@@ -12,6 +12,7 @@ mod array;
 mod by_line;
 mod error;
 mod feed;
+mod intake;
 mod naming;
 mod records;
 mod seen;
@@ -30,15 +31,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use redrive_core::jobs::NewJob;
 use tokio_util::sync::CancellationToken;
 
-pub use self::by_line::{ByLine, Recognised};
+pub use self::by_line::{ByLine, Recognised, recognise};
 pub use self::error::{BrokenLine, TasksError};
 pub use self::feed::{Fed, Feed, WhenFull};
+pub use self::intake::{Intake, Moves};
 pub use self::naming::Naming;
 use self::naming::{Namer, Unnamed};
 use self::records::{Record, Records};
 use self::source::{Attention, Opened};
 pub use self::survey::Survey;
-use crate::engine::Redrive;
 
 /// Broken lines that an error names.
 const BROKEN_NAMED: usize = 20;
@@ -156,9 +157,9 @@ impl Tasks {
     }
 
     /// Refuses tasks of which any is broken, before anything of them is enqueued.
-    pub fn check(&self, redrive: &Redrive, naming: &Naming) -> Result<(), TasksError> {
+    pub fn check(&self, into: &dyn Intake, naming: &Naming) -> Result<(), TasksError> {
         let mut lines: Vec<BrokenLine> = Vec::new();
-        self.read(redrive, naming, |task| {
+        self.read(into, naming, |task| {
             lines.extend(task.err());
             lines.len() < BROKEN_NAMED
         })?;
@@ -171,18 +172,18 @@ impl Tasks {
     /// Reads all tasks of a file, from the beginning. `each` gets a task, or a line that cannot be one, until it says stop.
     fn read(
         &self,
-        redrive: &Redrive,
+        into: &dyn Intake,
         naming: &Naming,
         each: impl FnMut(Result<ReadTask, BrokenLine>) -> bool,
     ) -> Result<ReadEnd, TasksError> {
         let attention = Attention { stop: CancellationToken::new(), before_waiting: Arc::new(|| ()) };
-        self.read_attentively(redrive, naming, attention, each)
+        self.read_attentively(into, naming, attention, each)
     }
 
     /// The same, of a stream too.
     fn read_attentively(
         &self,
-        redrive: &Redrive,
+        into: &dyn Intake,
         naming: &Naming,
         attention: Attention,
         mut each: impl FnMut(Result<ReadTask, BrokenLine>) -> bool,
@@ -220,7 +221,7 @@ impl Tasks {
             if let Some(why) = unfinished.get().filter(|_| !record.is_whole) {
                 return Ok(ReadEnd { unfinished: Some(why.clone()), ..end() });
             }
-            let Some(task) = task(redrive, &mut namer, record)? else { continue };
+            let Some(task) = task(into, &mut namer, record)? else { continue };
             if !each(task) {
                 return Ok(end());
             }
@@ -242,7 +243,7 @@ impl Tasks {
 
 /// The task of a record, or what is wrong with it; nothing for an empty line or a comment.
 fn task(
-    redrive: &Redrive,
+    into: &dyn Intake,
     namer: &mut Namer<'_>,
     record: Record,
 ) -> Result<Option<Result<ReadTask, BrokenLine>>, TasksError> {
@@ -254,7 +255,7 @@ fn task(
     };
     match namer.key(&input, number) {
         Ok(key) => {
-            let mut job = redrive.new_job(input);
+            let mut job = into.new_job(input);
             job.key = Some(key);
             job.round = namer.round();
             Ok(Some(Ok(ReadTask { job, bytes })))

@@ -1,6 +1,7 @@
 //! What would become of tasks if they were enqueued. Nothing is changed by asking.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use redrive_core::jobs::NewJob;
 use redrive_store::contract::FindTasks;
@@ -31,10 +32,10 @@ impl Feed {
         mut broken: impl FnMut(BrokenLine) + Send + 'static,
     ) -> Result<Survey, Error> {
         let (sender, mut batches) = mpsc::channel::<Vec<NewJob>>(4);
-        let (redrive, naming) = (self.redrive.clone(), self.naming.clone());
+        let (into, naming) = (Arc::clone(&self.into), self.naming.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let (mut batch, mut refused) = (Vec::new(), 0);
-            let read = tasks.read(&redrive, &naming, |task| {
+            let read = tasks.read(&*into, &naming, |task| {
                 match task {
                     Ok(task) => batch.push(task.job),
                     Err(line) => {
@@ -65,7 +66,7 @@ impl Feed {
     async fn look_up(&self, batch: Vec<NewJob>, survey: &mut Survey) -> Result<(), Error> {
         let keys = batch.iter().map(|job| job.key.clone().unwrap_or_default()).collect();
         let params = FindTasks { pipeline: self.pipeline.clone(), round: self.naming.round.clone(), keys };
-        let (found, begun) = (self.redrive.store.known_tasks(params).await?, self.redrive.now());
+        let (found, begun) = (self.into.known_tasks(params).await?, self.into.now());
         let mut met = HashSet::new();
         for (job, known) in batch.into_iter().zip(found) {
             let fed = &mut survey.fed;

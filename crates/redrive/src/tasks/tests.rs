@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::Redrive;
 use redrive_store::sqlite::SqliteStore;
 use serde_json::json;
 use std::io::Write;

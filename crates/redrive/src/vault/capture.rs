@@ -61,7 +61,7 @@ impl Capture {
     }
 
     /// Writes what was kept to a file, as it came; says how much came.
-    pub(super) async fn write_to(self, path: PathBuf) -> io::Result<u64> {
+    pub async fn write_to(self, path: PathBuf) -> io::Result<u64> {
         let seen_bytes = self.seen_bytes;
         let write = move || {
             let mut packed = self.finish(Response::default(), None)?.file;

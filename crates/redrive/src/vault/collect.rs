@@ -17,7 +17,7 @@ const BATCH: u32 = 500;
 const UNFINISHED_GRACE: Duration = Duration::from_secs(3_600);
 
 /// What was removed, and what was left alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Collected {
     /// Payloads that nothing referred to.
     pub unused: u64,

@@ -1,5 +1,6 @@
 //! What a handler gets to keep payloads with: the vault, a cap, and when to keep anything at all.
 
+use std::fmt;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Capture, Kept, Vault, VaultError};
 use crate::handler::HandlerError;
 use crate::handler::isolated::Parent;
+use crate::leases::{BroughtBytes, BroughtPayload};
 use crate::pipeline::Pipeline;
 
 /// When payloads are kept.
@@ -38,6 +40,18 @@ pub struct Evidence {
     kept: Arc<Mutex<Option<Kept>>>,
     /// Where an isolated job puts its payload, for the worker to keep.
     handed: Option<(PathBuf, Parent)>,
+    /// Where it is put for who brings it to a server.
+    brought: Option<Brought>,
+}
+
+/// A payload that is brought elsewhere.
+#[derive(Clone, Default)]
+struct Brought(Arc<Mutex<Option<BroughtPayload>>>);
+
+impl fmt::Debug for Brought {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Brought")
+    }
 }
 
 impl Evidence {
@@ -51,7 +65,20 @@ impl Evidence {
             required: pipeline.payload_required,
             kept: Arc::default(),
             handed: None,
+            brought: None,
         }
+    }
+
+    /// The evidence of a job that a server leased: it is kept there.
+    pub(crate) fn taken(pipeline: &Pipeline) -> Self {
+        let (keep, cap_bytes, required) = (pipeline.keep, pipeline.payload_bytes_max, pipeline.payload_required);
+        let brought = Some(Brought::default());
+        Self { vault: None, job: None, keep, cap_bytes, required, kept: Arc::default(), handed: None, brought }
+    }
+
+    /// The payload of this attempt, for who brings it to a server.
+    pub(crate) fn take_brought(&self) -> Option<BroughtPayload> {
+        self.brought.as_ref()?.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The evidence of an isolated job: its payload goes to a file, from which the worker keeps it.
@@ -64,6 +91,7 @@ impl Evidence {
             required: true,
             kept: Arc::default(),
             handed: Some((path, parent)),
+            brought: None,
         }
     }
 
@@ -79,7 +107,7 @@ impl Evidence {
 
     /// Whether the payload of an attempt that ended so should be kept.
     pub fn is_wanted(&self, failed: bool) -> bool {
-        let possible = self.vault.is_some() || self.handed.is_some();
+        let possible = self.vault.is_some() || self.handed.is_some() || self.brought.is_some();
         possible && (self.keep == Keep::Always || (self.keep == Keep::Failed && failed))
     }
 
@@ -99,6 +127,11 @@ impl Evidence {
         if let Some((path, parent)) = &self.handed {
             let total = capture.write_to(path.clone()).await.map_err(|error| unkept(&error))?;
             parent.hand_payload(response, Some(total.max(total_bytes.unwrap_or(0)))).await;
+            return Ok(());
+        }
+        if let Some(Brought(place)) = &self.brought {
+            let brought = BroughtPayload { bytes: BroughtBytes::Here(Box::new(capture)), response, total_bytes };
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(brought);
             return Ok(());
         }
         let Some(vault) = &self.vault else { return Ok(()) };

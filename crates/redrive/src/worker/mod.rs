@@ -6,13 +6,14 @@
 //! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `chores` does what one
 //! worker of all does (`leader`), `history` forgets what ended long ago, `alerts` judges and tells, `watch` notices what other processes changed, `clock` that the clock was set back, `uploader`
 //! brings payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now. `reload` has a
-//! worker make way for one with newer pipelines.
+//! worker make way for one with newer pipelines. `elsewhere` runs jobs that a server leased.
 
 mod alerts;
 mod announce;
 mod chores;
 mod clock;
 mod context;
+pub mod elsewhere;
 mod fetch;
 mod heartbeat;
 mod history;
@@ -56,6 +57,11 @@ use crate::pipeline::{Pipeline, acquainted};
 pub use self::running::Running;
 pub use self::work_done::{WorkDone, WorkDoneSoFar};
 
+/// The name of this machine, by which others know where a worker is.
+pub fn host() -> String {
+    redrive_store::host().to_owned()
+}
+
 /// When a worker is finished.
 #[derive(Clone, Debug)]
 pub enum Until {
@@ -75,7 +81,8 @@ pub enum Until {
 }
 
 impl Until {
-    fn may_end(&self) -> bool {
+    /// Whether nothing more is on its way.
+    pub fn may_end(&self) -> bool {
         match self {
             Self::Stopped => false,
             Self::Drained => true,
@@ -84,7 +91,7 @@ impl Until {
     }
 
     /// Whether jobs may still come, whenever they do.
-    fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         match self {
             Self::DrainedAfterStream { ended, is_full } => !ended.is_cancelled() && !is_full.load(Ordering::Relaxed),
             Self::Stopped | Self::Drained | Self::DrainedAfter(_) => false,

@@ -26,7 +26,7 @@ use crate::pipeline::Pipeline;
 use crate::vault::{Evidence, Kept};
 
 /// How much longer than its deadline a handler that keeps its own may take.
-const OWN_DEADLINE_SLACK: Duration = Duration::from_secs(5);
+pub(super) const OWN_DEADLINE_SLACK: Duration = Duration::from_secs(5);
 
 /// How soon after a child the worker is told to end, if all of them are.
 const STOP_FOLLOWS: Duration = Duration::from_secs(1);

@@ -57,6 +57,18 @@ impl WorkDoneSoFar {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Adds what came of a job that was settled elsewhere.
+    pub fn note(&self, job: JobId, done: bool, dies: bool, handed_on: impl IntoIterator<Item = PipelineName>) {
+        let mut work_done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work_done.done += u64::from(done);
+        if dies {
+            work_done.add_letter(job);
+        }
+        for name in handed_on {
+            *work_done.handed_on.entry(name).or_default() += 1;
+        }
+    }
+
     /// Adds settlements that were applied.
     pub(super) fn add<'a>(&self, settlements: impl Iterator<Item = &'a Settlement>) {
         let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);

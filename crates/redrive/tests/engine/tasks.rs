@@ -21,7 +21,11 @@ use crate::support::in_memory;
 
 fn feed(redrive: &Redrive, queued_max: Option<u64>, when_full: WhenFull) -> Feed {
     let pipeline = "p".parse().expect("a name");
-    Feed { queued_max, when_full, ..Feed::new(redrive.clone(), pipeline, CancellationToken::new()) }
+    Feed {
+        queued_max,
+        when_full,
+        ..Feed::new(std::sync::Arc::new(redrive.clone()), pipeline, CancellationToken::new())
+    }
 }
 
 fn tasks(text: &str) -> Tasks {

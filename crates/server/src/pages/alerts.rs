@@ -138,7 +138,7 @@ fn sinks(visitor: &Visitor, listed: &AlertList, now: Timestamp) -> Markup {
                         @for sink in &listed.sinks {
                             tr role="row" {
                                 th role="rowheader" scope="row" { (name(&sink.view.name)) }
-                                td role="cell" { (sink.kind.unwrap_or("not in this file")) }
+                                td role="cell" { (sink.kind.as_deref().unwrap_or("not in this file")) }
                                 td role="cell" {
                                     @match sink.view.told_at {
                                         Some(at) => (instant(at, now)), None => { span.muted { "never" } }

@@ -49,7 +49,7 @@ impl Visitor {
     pub fn needs(&self, role: Role) -> Result<(), Problem> {
         match self.caller.has(role) {
             true => Ok(()),
-            false => Err(ApiError::needs_role(role).into()),
+            false => Err(ApiError::needs_role(role, self.caller.role()).into()),
         }
     }
 

@@ -103,6 +103,7 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         ("POST /replays/plan".to_owned(), Some(json!({ "letters": { "ids": [id] } }))),
         (format!("GET /replays/{replay}"), None),
         (format!("GET /replays/{replay}/letters"), None),
+        (format!("GET /replays/{replay}/waits"), None),
         (format!("POST /replays/{replay}/pause"), Some(json!({}))),
         (format!("POST /replays/{replay}/resume"), Some(json!({}))),
         (format!("POST /replays/{replay}/cancel"), Some(json!({}))),
@@ -129,6 +130,8 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         ("GET /activity?pipeline=bank".to_owned(), None),
         (format!("GET /payloads/{id}"), None),
         ("POST /jobs".to_owned(), Some(json!({ "pipeline": "bank", "jobs": [] }))),
+        ("POST /jobs/known".to_owned(), Some(json!({ "pipeline": "bank", "keys": [] }))),
+        ("POST /rounds".to_owned(), Some(json!({ "pipeline": "bank" }))),
         ("POST /jobs/cancel".to_owned(), Some(json!({ "ids": [id], "why": "x" }))),
         ("POST /letters/discard".to_owned(), Some(json!({ "letters": { "ids": [id] }, "why": "x" }))),
         ("POST /letters/discard".to_owned(), Some(json!({ "letters": { "pipeline": "bank" }, "why": "x" }))),
@@ -149,6 +152,7 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         ("POST /letters/discard", Some(json!({ "letters": { "text": "no" }, "why": "x" }))),
         ("POST /breakers/hold", Some(json!({ "target": "t" }))),
         ("GET /audit", None),
+        ("GET /alerts/preview", None),
         ("POST /alerts/check", Some(json!({}))),
         ("POST /alerts/test", Some(json!({}))),
     ] {
@@ -168,7 +172,8 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
 }
 
 /// Routes by which nothing of a pipeline is told or changed: hints, the document, and what a token uploads for itself.
-const OF_NO_PIPELINE: [&str; 4] = ["GET /events", "GET /openapi.json", "PUT /payloads/{id}", "HEAD /payloads/{id}"];
+const OF_NO_PIPELINE: [&str; 5] =
+    ["GET /events", "GET /openapi.json", "GET /whoami", "PUT /payloads/{id}", "HEAD /payloads/{id}"];
 
 /// The requests that were made, by which it is seen that no route was forgotten.
 #[derive(Default)]

@@ -38,7 +38,7 @@ async fn jobs_are_cancelled_with_a_record() {
     let server = Running::start().await;
     let ids = server.enqueue("shop", [json!({ "n": 1 }), json!({ "n": 2 })]).await;
     let answer = server.post("/jobs/cancel", json!({ "ids": [ids[0]], "why": "not needed" })).await.ok();
-    assert_eq!(answer, json!({ "cancelled": [ids[0]], "refused": [] }));
+    assert_eq!(answer, json!({ "cancelled": [ids[0]], "refused": [], "why_not": [] }));
     let shown = server.get(&format!("/jobs/{}", ids[0])).await.ok();
     assert_eq!((&shown["state"], &shown["discard"]["why"]), (&json!("discarded"), &json!("not needed")));
     let again = server.post("/jobs/cancel", json!({ "ids": [ids[0]], "why": "again" })).await.ok();

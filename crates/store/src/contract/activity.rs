@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::pages::Page;
@@ -33,7 +33,7 @@ pub struct ListActivity {
 }
 
 /// Something that was done.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActivityView {
     /// When.
     pub at: Timestamp,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use redrive_core::alerts::{Alert, Notice};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 
@@ -41,7 +41,7 @@ pub trait AlertStore {
 }
 
 /// An alert with its version.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AlertView {
     /// The alert.
     #[serde(flatten)]
@@ -130,7 +130,7 @@ pub enum Told {
 }
 
 /// How a sink fares.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SinkView {
     /// What the local file calls it.
     pub name: String,

@@ -5,7 +5,7 @@ use redrive_core::actors::Actor;
 use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow, NextBreaker};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 
@@ -60,7 +60,7 @@ pub struct TurnBreaker {
 }
 
 /// The breaker of a pipeline and target.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BreakerView {
     /// The pipeline.
     pub pipeline: PipelineName,

@@ -8,7 +8,7 @@ use redrive_core::failures::Reason;
 use redrive_core::fingerprint::Part;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 
@@ -130,7 +130,7 @@ pub struct ListCauses {
 }
 
 /// A cause in a list.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CauseView {
     /// Its id.
     pub id: CauseId,
@@ -184,7 +184,7 @@ pub struct CauseHour {
 }
 
 /// All that is known of a cause.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CauseDetail {
     /// The cause.
     #[serde(flatten)]
@@ -203,7 +203,7 @@ pub struct CauseDetail {
 }
 
 /// A key of a cause: what its letters are recognised by.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CauseKey {
     /// The key.
     pub key: String,
@@ -218,7 +218,7 @@ pub struct CauseKey {
 }
 
 /// Something that was done to a cause, or said about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseNote {
     /// When.
     pub at: Timestamp,
@@ -229,7 +229,7 @@ pub struct CauseNote {
 }
 
 /// A cause that looks like another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AlikeCause {
     /// Which.
     pub id: CauseId,

@@ -7,7 +7,7 @@ use redrive_core::ids::{JobId, JobRef, PipelineName, WorkerId};
 use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::pages::Page;
 use crate::error::Result;
@@ -111,7 +111,7 @@ pub struct CancelJobs {
 }
 
 /// A job with its history.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobDetail {
     /// The job.
     #[serde(flatten)]
@@ -119,7 +119,7 @@ pub struct JobDetail {
     /// Its failures, oldest first.
     pub failures: Vec<Failure>,
     /// Settlements that came too late to count.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<LateSettlement>,
     /// Who discarded it, when and why.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub struct JobDetail {
 }
 
 /// A settlement whose lease was stale: it changed nothing and is kept as evidence.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LateSettlement {
     /// When it came.
     pub at: Timestamp,
@@ -142,7 +142,7 @@ pub struct LateSettlement {
 }
 
 /// The record of a job that was given up.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DiscardRecord {
     /// When.
     pub at: Timestamp,

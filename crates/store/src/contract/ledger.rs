@@ -9,7 +9,7 @@ use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::servers::ServerFacts;
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::leader::Led;
 use crate::error::{Result, StoreError};
@@ -87,7 +87,7 @@ pub struct Compacted {
 }
 
 /// The result of an audit.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Audit {
     /// Each pipeline's ledger beside its recount.
     pub pipelines: Vec<AuditedPipeline>,
@@ -119,7 +119,7 @@ fn show(l: &Ledger) -> String {
 }
 
 /// A pipeline's ledger beside what was counted.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AuditedPipeline {
     /// The pipeline.
     pub pipeline: PipelineName,

@@ -9,7 +9,7 @@ use redrive_core::actors::Actor;
 use redrive_core::ids::JobId;
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::pages::Page;
 use crate::error::Result;
@@ -128,7 +128,7 @@ pub struct ListPayloads {
 }
 
 /// A payload of the vault.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayloadView {
     /// Its address.
     pub hash: PayloadHash,

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 
@@ -42,7 +42,7 @@ pub struct ListRounds {
 }
 
 /// A round and where its jobs are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundView {
     /// Its pipeline.
     pub pipeline: PipelineName,

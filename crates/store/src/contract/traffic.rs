@@ -1,5 +1,8 @@
 //! Attempts by target, proxy and hour; dead letters by whatever they have in common; which fields records had.
 
+use std::fmt;
+use std::str::FromStr;
+
 use async_trait::async_trait;
 use redrive_core::failures::Reason;
 use redrive_core::ids::PipelineName;
@@ -84,6 +87,45 @@ pub enum DeadBy {
     Hour,
     /// A field of the input, by JSON pointer.
     Input(String),
+}
+
+impl DeadBy {
+    /// Those that have a name of their own.
+    const NAMED: [(&'static str, Self); 8] = [
+        ("pipeline", Self::Pipeline),
+        ("reason", Self::Reason),
+        ("code", Self::Code),
+        ("status", Self::Status),
+        ("target", Self::Target),
+        ("proxy", Self::Proxy),
+        ("cause", Self::Cause),
+        ("hour", Self::Hour),
+    ];
+}
+
+impl fmt::Display for DeadBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, Self::NAMED.iter().find(|(_, by)| by == self)) {
+            (Self::Input(pointer), _) if pointer.starts_with('/') => f.write_str(pointer),
+            (Self::Input(field), _) => write!(f, "input.{field}"),
+            (_, named) => f.write_str(named.map_or("", |(name, _)| name)),
+        }
+    }
+}
+
+impl FromStr for DeadBy {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        if let Some((_, by)) = Self::NAMED.into_iter().find(|(name, _)| *name == text) {
+            return Ok(by);
+        }
+        let field = text.strip_prefix("input.").filter(|field| !field.is_empty());
+        let pointer = Some(text).filter(|text| text.starts_with('/'));
+        let known = "pipeline, reason, code, status, target, proxy, cause, hour or input.FIELD";
+        let unknown = || format!("dead letters are not counted by {text:?}: expected {known}");
+        field.or(pointer).map(|field| Self::Input(field.to_owned())).ok_or_else(unknown)
+    }
 }
 
 /// Asks for dead letters to be counted.

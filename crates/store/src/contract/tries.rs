@@ -6,7 +6,7 @@ use redrive_core::ids::{JobId, LeaseToken, PipelineName, TryId};
 use redrive_core::jobs::Input;
 use redrive_core::replays::{TriedDetails, TriedWith};
 use redrive_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::pages::Page;
@@ -70,7 +70,7 @@ pub struct OpenTry {
 }
 
 /// What a letter came to in a try.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriedLetter {
     /// Which.
     pub id: JobId,
@@ -156,7 +156,7 @@ pub struct TriedCount {
 }
 
 /// A try as others see it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TryView {
     /// Its id.
     pub id: TryId,

@@ -8,7 +8,7 @@ use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::{LastBeat, Presence, Runs};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::clock::LookedAtClock;
 use crate::error::Result;
@@ -71,7 +71,7 @@ pub struct AttachWorker {
 }
 
 /// A registered worker.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorkerView {
     /// Its id.
     pub id: WorkerId,

@@ -4,7 +4,6 @@ use std::io::IsTerminal;
 
 use anyhow::Result;
 use redrive::alerts::AlertList;
-use redrive::config::Setting;
 use redrive_core::alerts::Alert;
 
 use super::lines;
@@ -12,9 +11,10 @@ use crate::args::AlertCheckArgs;
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: AlertCheckArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let watching = setting.watching();
     if args.dry_run {
         let firing = redrive.preview_alerts(&watching).await?;

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use redrive::alerts::{AlertList, SinkState};
-use redrive::config::Setting;
 use redrive::contract::AlertView;
 
 use crate::args::AlertListArgs;
@@ -11,9 +10,10 @@ use crate::output::json;
 use crate::output::print::out;
 use crate::output::table::print_folded;
 use crate::output::times::second;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let mut list = redrive.list_alerts(&setting.watching()).await?;
     list.alerts.retain(|view| args.all || view.alert.is_firing());
     if args.json {
@@ -53,7 +53,7 @@ fn sink_row(sink: &SinkState) -> Vec<String> {
     let time = |at: Option<_>| at.map(second).unwrap_or_default();
     vec![
         view.name.clone(),
-        sink.kind.unwrap_or("elsewhere").to_owned(),
+        sink.kind.clone().unwrap_or_else(|| "elsewhere".to_owned()),
         state.to_owned(),
         view.waiting.to_string(),
         time(view.told_at),

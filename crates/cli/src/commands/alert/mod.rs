@@ -6,10 +6,10 @@ mod list;
 mod test;
 
 use anyhow::Result;
-use redrive::config::Setting;
 
 use crate::args::AlertCommand;
 use crate::exit::Exit;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: AlertCommand) -> Result<Exit> {
     match command {

@@ -1,7 +1,6 @@
 //! `redrive alert test`: whether what is told arrives.
 
 use anyhow::Result;
-use redrive::config::Setting;
 
 use crate::args::AlertTestArgs;
 use crate::exit::{Exit, usage};
@@ -9,6 +8,7 @@ use crate::output::json;
 use crate::output::paint::{BAD, GOOD, paint};
 use crate::output::print::out;
 use crate::output::table::{folded, terminal_width};
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: AlertTestArgs) -> Result<Exit> {
     let watching = setting.watching();

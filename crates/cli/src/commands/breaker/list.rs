@@ -3,7 +3,6 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::BreakerView;
 use redrive_core::breakers::{BreakerState, HeldBy};
 use redrive_core::time::Timestamp;
@@ -14,9 +13,10 @@ use crate::output::json;
 use crate::output::print::out;
 use crate::output::table;
 use crate::output::times::{ago, from_now};
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: BreakerListArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let breakers = redrive.list_breakers(args.pipeline.as_ref()).await?;
     if args.json {
         breakers.iter().try_for_each(json::line)?;

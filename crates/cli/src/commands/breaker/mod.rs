@@ -4,11 +4,11 @@ mod list;
 mod turn;
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive_core::breakers::BreakerTurn;
 
 use crate::args::BreakerCommand;
 use crate::exit::Exit;
+use crate::setting::Setting;
 
 pub use list::print;
 

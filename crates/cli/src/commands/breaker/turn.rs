@@ -1,9 +1,9 @@
 //! `redrive breaker close`, `hold` and `probe`.
 
 use anyhow::Result;
-use redrive::Redrive;
-use redrive::config::{Setting, units};
+use redrive::config::units;
 use redrive::contract::ListJobs;
+use redrive_client::Desk;
 use redrive_core::breakers::{BreakerTurn, HeldBy};
 use redrive_core::ids::PipelineName;
 use redrive_core::state::JobState;
@@ -13,9 +13,10 @@ use crate::args::{BreakerArgs, HoldArgs};
 use crate::exit::{Exit, usage};
 use crate::output::foreign::cut;
 use crate::output::print::{out, say};
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     check(&redrive, setting, args.pipeline.as_ref()).await?;
     let target = redrive.breaker_target(&args.target).await?;
     let breakers = redrive.list_breakers(None).await?;
@@ -27,7 +28,7 @@ pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Res
         BreakerTurn::Close => out!("{target} is asked again in {pipelines}: {held} tasks go on")?,
         _ => out!("one task of {target} in {pipelines} goes now to see; {held} wait")?,
     }
-    let pauses = redrive.store().pauses().await?;
+    let pauses = redrive.pauses().await?;
     for name in turned.iter().filter(|name| pauses.contains_key(*name)) {
         out!("but pipeline {name} is paused: `redrive pipeline resume {name}` lets it go on")?;
     }
@@ -35,7 +36,7 @@ pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Res
 }
 
 pub async fn hold(setting: &Setting, args: HoldArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     check(&redrive, setting, args.pipeline.as_ref()).await?;
     let target = redrive.breaker_target(&args.target).await?;
     let until = args.until.map(|text| units::future(&text, redrive.now())).transpose().map_err(usage)?;
@@ -51,7 +52,7 @@ pub async fn hold(setting: &Setting, args: HoldArgs) -> Result<Exit> {
 }
 
 /// Refuses a pipeline that nobody knows.
-async fn check(redrive: &Redrive, setting: &Setting, pipeline: Option<&PipelineName>) -> Result<()> {
+async fn check(redrive: &Desk, setting: &Setting, pipeline: Option<&PipelineName>) -> Result<()> {
     if let Some(name) = pipeline {
         redrive.find_pipeline(setting, name).await?;
     }
@@ -59,13 +60,13 @@ async fn check(redrive: &Redrive, setting: &Setting, pipeline: Option<&PipelineN
 }
 
 /// Whether a task of the target is queued; if that cannot be seen in time it may be.
-async fn is_queued(redrive: &Redrive, target: &str) -> bool {
+async fn is_queued(redrive: &Desk, target: &str) -> bool {
     let filter = redrive::contract::JobFilter {
         states: vec![JobState::Queued],
         target: Some(target.to_owned()),
         ..Default::default()
     };
-    let found = redrive.store().list_jobs(ListJobs { filter, limit: 1, cursor: None }).await;
+    let found = redrive.list_jobs(ListJobs { filter, limit: 1, cursor: None }).await;
     found.map_or(true, |page| !page.items.is_empty())
 }
 

@@ -9,11 +9,11 @@ use crate::args::CauseCommand;
 use crate::exit::{Exit, usage};
 use crate::output::foreign::{cut, harmless};
 use crate::output::print::{out, say};
-use redrive::config::Setting;
+use crate::setting::Setting;
 use redrive::contract::CauseView;
 
 pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let now = redrive.now();
     let (id, change) = match command {
         CauseCommand::Assign { id, owner } => (id, CauseChange::Assign(owner.filter(|owner| !owner.trim().is_empty()))),
@@ -39,9 +39,9 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
             unreachable!("they change nothing and are handled apart")
         }
     };
-    let before = redrive.store().get_cause(id, now).await?.cause;
+    let before = redrive.get_cause(id).await?.cause;
     let about = redrive.change_cause(&before.id, &change, &actor()).await?;
-    let cause = redrive.store().get_cause(about, now).await?.cause;
+    let cause = redrive.get_cause(about).await?.cause;
     out!("{}", harmless(&told(&change, &before, &cause)))?;
     out!("  {}: {} dead  {}", cause.state, cause.dead, cut(&cause.title, 80))?;
     let muting = matches!(change, CauseChange::Mute(_));

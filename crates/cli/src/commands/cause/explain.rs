@@ -5,7 +5,6 @@ use std::io::{self, BufRead, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
 use redrive::causes::ExplainedLetter;
-use redrive::config::Setting;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint::{Fingerprint, Subject, fingerprint};
 use serde::Deserialize;
@@ -18,6 +17,7 @@ use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::problem::within;
+use crate::setting::Setting;
 
 /// A failure as others write it down.
 #[derive(Debug, Default, Deserialize)]
@@ -98,7 +98,7 @@ pub fn stdin() -> Result<Exit> {
 
 /// Explains a dead letter.
 pub async fn letter(setting: &Setting, args: ExplainArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let Some(named) = args.id else { bail!("name a dead letter, or give --stdin") };
     let id = redrive.find_job(&named).await.map_err(|error| within(setting, error))?;
     let explained = redrive.explain_letter(id).await.map_err(|error| within(setting, error))?;

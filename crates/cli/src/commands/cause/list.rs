@@ -4,7 +4,6 @@ use std::io;
 
 use anyhow::Result;
 use redrive::causes::{CausesAsked, FoundCauses};
-use redrive::config::Setting;
 use redrive::contract::CauseView;
 use redrive_core::causes::Trend;
 use redrive_core::time::Timestamp;
@@ -18,9 +17,10 @@ use crate::output::print::{out, say};
 use crate::output::report::figures;
 use crate::output::table;
 use crate::output::times::ago;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let CauseListArgs { pipeline, state, owner, all, limit, json } = args;
     let asked = CausesAsked { pipeline, states: state, owner, all, limit };
     let FoundCauses { causes, more, dead } = redrive.list_causes(asked).await?;

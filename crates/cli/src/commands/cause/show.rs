@@ -1,7 +1,6 @@
 //! `redrive cause show`: why these letters belong together, what they look like, what was said.
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::CauseDetail;
 use redrive_core::time::Timestamp;
 
@@ -15,11 +14,12 @@ use crate::output::print::out;
 use crate::output::report::figures::counted;
 use crate::output::table;
 use crate::output::times::ago;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let now = redrive.now();
-    let detail = redrive.store().get_cause(args.id, now).await?;
+    let detail = redrive.get_cause(args.id).await?;
     match args.json {
         true => json::document(&detail)?,
         false => print(&detail, now)?,

@@ -82,8 +82,8 @@ pub async fn known(global: &Global, known: Known) -> Result<Exit> {
 async fn pipelines(global: &Global) -> Result<Vec<String>> {
     let setting = setting::load(global)?;
     let mut names: Vec<PipelineName> = setting.config.pipeline.keys().cloned().collect();
-    if let Ok(redrive) = setting.redrive_existing().await {
-        names.extend(redrive.store().ledgers().await?.into_keys());
+    if let Ok(redrive) = setting.desk().await {
+        names.extend(redrive.ledgers().await?.into_keys());
     }
     names.sort();
     names.dedup();
@@ -91,14 +91,14 @@ async fn pipelines(global: &Global) -> Result<Vec<String>> {
 }
 
 async fn rounds(global: &Global) -> Result<Vec<String>> {
-    let redrive = setting::load(global)?.redrive_existing().await?;
+    let redrive = setting::load(global)?.desk().await?;
     let rounds = redrive.rounds(None, ROUNDS_MAX).await?;
     let names: BTreeSet<_> = rounds.into_iter().map(|round| round.round.to_string()).collect();
     Ok(names.into_iter().collect())
 }
 
 async fn causes(global: &Global) -> Result<Vec<String>> {
-    let redrive = setting::load(global)?.redrive_existing().await?;
+    let redrive = setting::load(global)?.desk().await?;
     let asked = CausesAsked { limit: CAUSES_MAX, ..CausesAsked::default() };
     let causes = redrive.list_causes(asked).await?.causes;
     Ok(causes.iter().map(|cause| format!("{}\t{}", cause.id, cut(&cause.title, TITLE_WIDTH))).collect())

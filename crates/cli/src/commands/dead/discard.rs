@@ -1,16 +1,16 @@
 //! `redrive dead discard`: gives dead letters up, with a record.
 
 use anyhow::{Result, bail};
-use redrive::config::Setting;
 use redrive::contract::Selection;
 
 use super::super::filter;
 use crate::args::DiscardArgs;
 use crate::exit::Exit;
 use crate::output::print::out;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: DiscardArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     if args.ids.is_empty() && !filter.is_empty() && !args.yes {
         let found = redrive.count_found(filter).await?;

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use redrive::clock::{Clock, SystemClock};
-use redrive::config::Setting;
 use redrive::dead::{Foretold, ForetoldCause, ImportNote, Imported, foretell_import};
 use redrive::{Redrive, StoreError};
 use redrive_core::dead::foreign::{Field, Reading};
@@ -22,6 +21,7 @@ use crate::output::paint::{DIM, paint};
 use crate::output::print::{out, say};
 use crate::output::table;
 use crate::output::words;
+use crate::setting::Setting;
 
 /// Lines that were not taken and are shown; the rest is only counted.
 const BROKEN_SHOWN: u64 = 20;
@@ -87,7 +87,7 @@ fn reading(setting: &Setting, pipeline: PipelineName, (named, keep_secrets): (Ve
 
 /// The store, if it is there: who only asks makes none.
 async fn existing(setting: &Setting) -> Result<Option<Redrive>> {
-    match setting.redrive_existing().await {
+    match setting.here()?.redrive_existing().await {
         Ok(redrive) => Ok(Some(redrive)),
         Err(redrive::Error::Store(StoreError::Missing { .. })) => Ok(None),
         Err(error) => Err(error.into()),

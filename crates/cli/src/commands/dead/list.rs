@@ -3,7 +3,6 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::ListDead;
 use redrive_core::dead::DeadLetter;
 use redrive_core::time::Timestamp;
@@ -15,13 +14,14 @@ use crate::output::print::out;
 use crate::output::table;
 use crate::output::times::ago;
 use crate::output::words;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: DeadListArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let fetch = async |limit, cursor| {
         let params = ListDead { filter: filter.clone(), limit, cursor, with_failures: false };
-        redrive.store().list_dead(params).await
+        redrive.list_dead(params).await
     };
     let now = redrive.now();
     filter::print(&args.page, fetch, |letters| print(letters, now)).await

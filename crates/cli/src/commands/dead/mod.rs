@@ -10,12 +10,12 @@ mod top;
 mod warc;
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::dead::Requests;
 
 use crate::args::DeadCommand;
 use crate::exit::Exit;
 use crate::output::print::say;
+use crate::setting::Setting;
 
 pub use show::print_failures;
 

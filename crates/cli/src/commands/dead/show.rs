@@ -1,12 +1,10 @@
 //! `redrive dead show`: the original input and every attempt.
 
-use std::collections::HashMap;
 use std::io;
 
 use anyhow::{Result, bail};
 use redrive::Error;
-use redrive::config::Setting;
-use redrive::dead::{DeadError, NotDead, logged_bodies};
+use redrive::dead::{DeadError, NotDead};
 use redrive::export::{curl, har};
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
@@ -22,9 +20,10 @@ use crate::output::print::out;
 use crate::output::problem::within;
 use crate::output::report::figures::count;
 use crate::output::table;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let id = redrive.find_job(&args.id).await.map_err(|error| within(setting, error))?;
     let letter = match redrive.dead_letter(id).await {
         Err(Error::Dead(DeadError::NotDead(alive @ NotDead { state: Some(_), .. }))) => {
@@ -40,10 +39,7 @@ pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
         };
         out!("{}", curl(&request))?;
     } else if args.har {
-        let bodies = match setting.vault(&redrive)? {
-            Some(vault) => logged_bodies(&vault, &letter).await?,
-            None => HashMap::new(),
-        };
+        let bodies = redrive.logged_bodies(setting.vault_of(&redrive)?.as_ref(), &letter).await?;
         let request = requests(setting).of(&letter);
         json::document(&har(&letter, request.as_ref(), &bodies))?;
     } else {

@@ -1,7 +1,6 @@
 //! `redrive dead top`: dead letters by whatever they have in common, with the denominator where there is one.
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::DeadBy;
 use redrive::dead::{TopLine, TopOutcome};
 use redrive_core::failures::Reason;
@@ -17,9 +16,10 @@ use crate::output::print::out;
 use crate::output::report::figures::{count, counted, part_of, percent, share};
 use crate::output::report::tone::Tone;
 use crate::output::table;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: TopArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let top = redrive.top_dead(filter, args.by.0.clone(), args.limit).await?;
     if args.json {

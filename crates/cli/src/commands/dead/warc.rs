@@ -1,7 +1,6 @@
 //! `redrive dead export --warc`: dead letters and their payloads as a web archive.
 
 use anyhow::Result;
-use redrive::config::Setting;
 
 use super::super::filter;
 use super::output::Output;
@@ -9,6 +8,7 @@ use super::requests;
 use crate::args::ExportArgs;
 use crate::exit::{Exit, usage};
 use crate::output::print::say;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;

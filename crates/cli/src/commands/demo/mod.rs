@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use redrive::config::Setting;
 use redrive::contract::{DeadFilter, ListDead};
 use redrive_core::dead::DeadLetter;
 
@@ -24,6 +23,7 @@ use crate::output::foreign::{cut, harmless};
 use crate::output::paint::{BAD, DIM, GOOD, HEADING, paint};
 use crate::output::print::out;
 use crate::setting;
+use crate::setting::Setting;
 
 /// The folder that is left behind.
 const FOLDER: &str = "redrive-demo";

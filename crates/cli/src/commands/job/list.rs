@@ -3,7 +3,6 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::{JobFilter, ListJobs};
 use redrive_core::jobs::JobView;
 use redrive_core::time::Timestamp;
@@ -15,12 +14,12 @@ use crate::output::print::out;
 use crate::output::table;
 use crate::output::times::from_now;
 use crate::output::words;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: JobListArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let filter = JobFilter { states: args.state, ..filter::of_jobs(args.filter, redrive.now())? };
-    let fetch =
-        async |limit, cursor| redrive.store().list_jobs(ListJobs { filter: filter.clone(), limit, cursor }).await;
+    let fetch = async |limit, cursor| redrive.list_jobs(ListJobs { filter: filter.clone(), limit, cursor }).await;
     let now = redrive.now();
     filter::print(&args.page, fetch, |jobs| print(jobs, now)).await
 }

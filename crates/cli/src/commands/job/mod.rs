@@ -5,10 +5,10 @@ mod list;
 mod show;
 
 use anyhow::Result;
-use redrive::config::Setting;
 
 use crate::args::JobCommand;
 use crate::exit::Exit;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: JobCommand) -> Result<Exit> {
     match command {

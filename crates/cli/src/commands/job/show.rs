@@ -1,7 +1,6 @@
 //! `redrive job show`: a job in any state, with its history.
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::JobDetail;
 
 use super::super::dead::print_failures;
@@ -13,9 +12,10 @@ use crate::output::paint::{DIM, HEADING, of_state, paint};
 use crate::output::print::out;
 use crate::output::problem::within;
 use crate::output::words;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ShowArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let found = async { redrive.job(redrive.find_job(&args.id).await?).await };
     let detail = found.await.map_err(|error| within(setting, error))?;
     if args.json {

@@ -3,8 +3,8 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::Redrive;
 use redrive::contract::{ListPayloads, PayloadView};
+use redrive_client::Desk;
 use redrive_core::time::Timestamp;
 
 use super::super::filter;
@@ -17,8 +17,8 @@ use crate::output::times::ago;
 /// Digits of a hash that are shown.
 const SHORT: usize = 16;
 
-pub async fn run(redrive: &Redrive, args: PageArgs) -> Result<Exit> {
-    let fetch = async |limit, cursor| redrive.store().list_payloads(ListPayloads { prefix: None, limit, cursor }).await;
+pub async fn run(redrive: &Desk, args: PageArgs) -> Result<Exit> {
+    let fetch = async |limit, cursor| redrive.list_payloads(ListPayloads { prefix: None, limit, cursor }).await;
     let now = redrive.now();
     filter::print(&args, fetch, |payloads| print(payloads, now)).await
 }

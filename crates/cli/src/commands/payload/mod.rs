@@ -7,27 +7,60 @@ mod show;
 mod verify;
 
 use anyhow::Result;
-use redrive::config::Setting;
+use redrive::Redrive;
 use redrive::vault::Vault;
+use redrive_client::Desk;
 use redrive_core::payloads::Payload;
+use tokio::io::AsyncWrite;
 
 use crate::args::PayloadCommand;
 use crate::exit::{Exit, usage};
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: PayloadCommand) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
-    let vault = setting.vault(&redrive)?.ok_or_else(|| usage(setting.no_vault()))?;
     match command {
-        PayloadCommand::List(args) => list::run(&redrive, args).await,
-        PayloadCommand::Show(args) => show::run(&redrive, &vault, args).await,
-        PayloadCommand::Open { id } => open::run(&redrive, &vault, &id).await,
-        PayloadCommand::Verify { ids } => verify::run(&redrive, &vault, ids).await,
-        PayloadCommand::Gc(args) => gc::run(&vault, args).await,
+        PayloadCommand::Verify { ids } => {
+            let redrive = setting.redrive_existing().await?;
+            verify::run(&redrive, &vault(setting, &redrive)?, ids).await
+        }
+        PayloadCommand::Gc(args) => {
+            let redrive = setting.redrive_existing().await?;
+            gc::run(&vault(setting, &redrive)?, args).await
+        }
+        PayloadCommand::List(args) => list::run(&Kept::of(setting).await?.desk, args).await,
+        PayloadCommand::Show(args) => show::run(&Kept::of(setting).await?, args).await,
+        PayloadCommand::Open { id } => open::run(&Kept::of(setting).await?, &id).await,
     }
 }
 
-/// Writes a payload to a file.
-async fn write(vault: &Vault, payload: &Payload, file: std::fs::File) -> Result<u64> {
-    let mut out = tokio::fs::File::from_std(file);
-    Ok(vault.copy(payload.hash, &mut out).await?)
+/// The vault of this machine.
+fn vault(setting: &Setting, redrive: &Redrive) -> Result<Vault> {
+    setting.vault(redrive)?.ok_or_else(|| usage(setting.no_vault()))
+}
+
+/// Where payloads are kept: in the vault of this machine, or behind a server.
+struct Kept {
+    desk: Desk,
+    vault: Option<Vault>,
+}
+
+impl Kept {
+    async fn of(setting: &Setting) -> Result<Self> {
+        let desk = setting.desk().await?;
+        let vault = match &desk {
+            Desk::Here(redrive) => Some(vault(setting, redrive)?),
+            Desk::There(_) => None,
+        };
+        Ok(Self { desk, vault })
+    }
+
+    /// Writes the bytes of a payload that was found by a name.
+    async fn copy(&self, name: &str, payload: &Payload, out: &mut (impl AsyncWrite + Unpin)) -> Result<u64> {
+        Ok(self.desk.copy_payload(self.vault.as_ref(), (name, payload.hash), out).await?)
+    }
+
+    /// The same to a file.
+    async fn write(&self, name: &str, payload: &Payload, file: std::fs::File) -> Result<u64> {
+        self.copy(name, payload, &mut tokio::fs::File::from_std(file)).await
+    }
 }

@@ -1,15 +1,14 @@
 //! `redrive payload open`: writes a payload to a temporary file and says where.
 
 use anyhow::{Context, Result};
-use redrive::Redrive;
 use redrive::payloads::extension;
-use redrive::vault::Vault;
 
+use super::Kept;
 use crate::exit::Exit;
 use crate::output::print::out;
 
-pub async fn run(redrive: &Redrive, vault: &Vault, id: &str) -> Result<Exit> {
-    let payload = redrive.find_payload(id).await?;
+pub async fn run(kept: &Kept, id: &str) -> Result<Exit> {
+    let payload = kept.desk.find_payload(id).await?;
     let name = format!("redrive-{}", &payload.hash.to_string()[..12]);
     let file = tempfile::Builder::new()
         .prefix(&name)
@@ -17,7 +16,7 @@ pub async fn run(redrive: &Redrive, vault: &Vault, id: &str) -> Result<Exit> {
         .tempfile()
         .context("cannot make a temporary file")?;
     let (file, path) = file.keep().context("cannot keep the temporary file")?;
-    super::write(vault, &payload, file).await?;
+    kept.write(id, &payload, file).await?;
     out!("{}", path.display())?;
     Ok(Exit::Ok)
 }

@@ -9,19 +9,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
-use redrive::Redrive;
-use redrive::vault::Vault;
 use redrive_core::hidden::is_hidden;
 use redrive_core::payloads::Payload;
 use tokio::io::AsyncWrite;
 
+use super::Kept;
 use crate::args::PayloadShowArgs;
 use crate::exit::{Exit, usage};
 use crate::output::json;
 use crate::output::print::say;
 
-pub async fn run(redrive: &Redrive, vault: &Vault, args: PayloadShowArgs) -> Result<Exit> {
-    let payload = redrive.find_payload(&args.id).await?;
+pub async fn run(kept: &Kept, args: PayloadShowArgs) -> Result<Exit> {
+    let payload = kept.desk.find_payload(&args.id).await?;
     if args.meta {
         json::document(&payload)?;
         return Ok(Exit::Ok);
@@ -29,13 +28,13 @@ pub async fn run(redrive: &Redrive, vault: &Vault, args: PayloadShowArgs) -> Res
     match args.out.as_deref() {
         Some(path) if path != Path::new("-") => {
             let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            super::write(vault, &payload, file).await?;
+            kept.write(&args.id, &payload, file).await?;
         }
         forced => {
             if forced.is_none() && io::stdout().is_terminal() {
-                check(vault, &payload, &args.id).await?;
+                check(kept, &payload, &args.id).await?;
             }
-            vault.copy(payload.hash, &mut tokio::io::stdout()).await?;
+            kept.copy(&args.id, &payload, &mut tokio::io::stdout()).await?;
         }
     }
     if payload.truncated {
@@ -46,9 +45,9 @@ pub async fn run(redrive: &Redrive, vault: &Vault, args: PayloadShowArgs) -> Res
 }
 
 /// Refuses what a terminal would obey, or cannot show.
-async fn check(vault: &Vault, payload: &Payload, id: &str) -> Result<()> {
+async fn check(kept: &Kept, payload: &Payload, id: &str) -> Result<()> {
     let mut reader = Reader::default();
-    vault.copy(payload.hash, &mut reader).await?;
+    kept.copy(id, payload, &mut reader).await?;
     match reader.is_plain() {
         true => Ok(()),
         false => Err(usage(format!(

@@ -1,16 +1,16 @@
 //! `redrive pipeline list`.
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::pipelines::PipelineView;
 
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
 use crate::output::table;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
-    let pipelines = setting.redrive_existing().await?.list_pipelines(setting).await?;
+    let pipelines = setting.desk().await?.list_pipelines(setting).await?;
     if json {
         pipelines.iter().try_for_each(json::line)?;
     } else if pipelines.is_empty() {

@@ -5,10 +5,10 @@ mod pause;
 mod show;
 
 use anyhow::Result;
-use redrive::config::Setting;
 
 use crate::args::PipelineCommand;
 use crate::exit::Exit;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: PipelineCommand) -> Result<Exit> {
     match command {

@@ -1,16 +1,16 @@
 //! `redrive pipeline pause` and `resume`.
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive_core::ids::PipelineName;
 
 use super::super::filter::actor;
 use crate::args::PauseArgs;
 use crate::exit::Exit;
 use crate::output::print::out;
+use crate::setting::Setting;
 
 pub async fn pause(setting: &Setting, args: PauseArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let name = args.name;
     let running = redrive.find_pipeline(setting, &name).await?.ledger.leased;
     redrive.pause_pipeline(&name, args.why.as_deref(), &actor()).await?;
@@ -22,7 +22,7 @@ pub async fn pause(setting: &Setting, args: PauseArgs) -> Result<Exit> {
 }
 
 pub async fn resume(setting: &Setting, name: &PipelineName) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let queued = redrive.find_pipeline(setting, name).await?.ledger.queued;
     let pause = redrive.resume_pipeline(name, &actor()).await?;
     out!("pipeline {name} goes on, {queued} queued; it was {pause}")?;

@@ -1,7 +1,7 @@
 //! `redrive pipeline show`: what a pipeline effectively is, each value with where it came from.
 
 use anyhow::Result;
-use redrive::config::{Explained, From, Setting};
+use redrive::config::{Explained, From};
 use redrive::pipelines::PipelineView;
 use serde_json::{Value, json};
 
@@ -13,9 +13,10 @@ use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::table;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PipelineShowArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let view = redrive.find_pipeline(setting, &args.name).await?;
     let values = redrive.explain_pipeline(setting, &args.name).await?;
     if args.json {

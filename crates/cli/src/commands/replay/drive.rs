@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::{ListReplayLetters, ReplayView};
 use redrive::replays::ReplayRef;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Pipeline, Redrive};
+use redrive_client::Desk;
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::{LetterState, ReplayState};
 
@@ -21,6 +21,7 @@ use crate::output::foreign::cut;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::progress::Counter;
+use crate::setting::Setting;
 
 /// How often the progress is read.
 const EVERY: Duration = Duration::from_millis(100);
@@ -36,14 +37,15 @@ const FAILED_SHOWN: u32 = 5;
 
 /// Works on a replay until it ends, pauses or is interrupted. Of a few letters it is said what becomes of each.
 pub async fn drive(
-    redrive: &Redrive,
+    here: &Redrive,
     pipelines: Vec<Pipeline>,
     (id, mut letters): (ReplayId, Option<Letters>),
     counter: Counter,
     args: &ReplayWorkArgs,
 ) -> Result<Exit> {
     let which = ReplayRef::Id(id);
-    let worker = redrive.worker(pipelines).only_replay(id);
+    let redrive = &Desk::Here(here.clone());
+    let worker = here.worker(pipelines).only_replay(id);
     let work_done = worker.work_done();
     let stop = CancellationToken::new();
     let said = counter.clone();
@@ -89,7 +91,7 @@ pub async fn drive(
         return Ok(Exit::Interrupted);
     }
     if replay.state == ReplayState::Running {
-        let waits = names(&redrive.store().left_in_replay(id).await?);
+        let waits = names(&redrive.left_in_replay(id).await?);
         say!("{} {}; a worker that knows {waits} goes on", paint(WAITING, "left:"), left(&replay));
         return Ok(Exit::Waited);
     }
@@ -103,7 +105,7 @@ fn names(pipelines: &BTreeSet<PipelineName>) -> String {
 
 /// Follows a replay that others work on.
 pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let id = redrive.find_replay(which).await?.id;
     let counter = Counter::start("replayed");
     let (mut said, begun) = (false, Instant::now());
@@ -162,7 +164,7 @@ pub fn step(replay: &ReplayView) -> String {
 }
 
 /// Says how a replay went; `with_failed` shows letters that failed again.
-async fn summarise(redrive: &Redrive, replay: &ReplayView, (command, with_failed): (&str, bool)) -> Result<()> {
+async fn summarise(redrive: &Desk, replay: &ReplayView, (command, with_failed): (&str, bool)) -> Result<()> {
     let progress = &replay.progress;
     say!("{} {} of {}", paint(GOOD, "recovered:"), progress.recovered, progress.total);
     if progress.failed > 0 {
@@ -194,11 +196,11 @@ async fn summarise(redrive: &Redrive, replay: &ReplayView, (command, with_failed
     Ok(())
 }
 
-async fn show_failed(redrive: &Redrive, id: ReplayId) -> Result<()> {
+async fn show_failed(redrive: &Desk, id: ReplayId) -> Result<()> {
     let params = ListReplayLetters { id, state: Some(LetterState::Failed), limit: FAILED_SHOWN, cursor: None };
-    let page = redrive.store().list_replay_letters(params).await?;
+    let page = redrive.list_replay_letters(params).await?;
     for failed in &page.items {
-        let Some(letter) = redrive.store().get_dead(failed.id).await? else { continue };
+        let Some(letter) = redrive.get_dead(failed.id).await? else { continue };
         let verdict = letter.verdict.as_ref().map(|verdict| format!("  ({verdict})")).unwrap_or_default();
         let name = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
         say!("  {name}  {}: {}{verdict}", letter.reason, cut(&letter.message, 100));

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use redrive::Redrive;
 use redrive::contract::{ListReplayLetters, ReplayLetter, ReplayView};
+use redrive_client::Desk;
 use redrive_core::ids::{JobId, ReplayId};
 use redrive_core::replays::{HANDFUL, LetterState};
 
@@ -30,10 +30,10 @@ impl Letters {
     }
 
     /// Says what has become of letters since the last look.
-    pub async fn look(&mut self, redrive: &Redrive, counter: &Counter) -> Result<()> {
+    pub async fn look(&mut self, redrive: &Desk, counter: &Counter) -> Result<()> {
         let limit = u32::try_from(HANDFUL).unwrap_or(u32::MAX);
         let params = ListReplayLetters { id: self.replay, state: None, limit, cursor: None };
-        for letter in redrive.store().list_replay_letters(params).await?.items {
+        for letter in redrive.list_replay_letters(params).await?.items {
             if letter.ended_at.is_some() && self.said.insert(letter.id) {
                 counter.say(&told(redrive, &letter).await?);
             }
@@ -42,7 +42,7 @@ impl Letters {
     }
 
     /// Says once which targets are waited for.
-    pub async fn tell_why(&mut self, redrive: &Redrive, replay: &ReplayView, counter: &Counter) -> Result<()> {
+    pub async fn tell_why(&mut self, redrive: &Desk, replay: &ReplayView, counter: &Counter) -> Result<()> {
         if self.told_why || replay.progress.running == 0 {
             return Ok(());
         }
@@ -58,12 +58,12 @@ impl Letters {
 }
 
 /// What became of a letter, in words.
-async fn told(redrive: &Redrive, letter: &ReplayLetter) -> Result<String> {
+async fn told(redrive: &Desk, letter: &ReplayLetter) -> Result<String> {
     let name = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
     Ok(match letter.state {
         LetterState::Recovered => format!("{name}  {}", paint(GOOD, "recovered")),
         LetterState::Failed => {
-            let why = redrive.store().get_dead(letter.id).await?.map(|dead| {
+            let why = redrive.get_dead(letter.id).await?.map(|dead| {
                 let verdict = dead.verdict.as_ref().map(|verdict| format!("  ({verdict})")).unwrap_or_default();
                 format!(": {}: {}{verdict}", dead.reason, cut(&dead.message, MESSAGE_COLUMNS))
             });

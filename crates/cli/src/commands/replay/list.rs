@@ -3,7 +3,6 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::{ListReplays, ReplayView};
 use redrive_core::time::Timestamp;
 
@@ -14,11 +13,11 @@ use crate::output::print::out;
 use crate::output::table;
 use crate::output::times::ago;
 use crate::output::words;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PageArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
-    let fetch =
-        async |limit, cursor| redrive.store().list_replays(ListReplays { open_only: false, limit, cursor }).await;
+    let redrive = setting.desk().await?;
+    let fetch = async |limit, cursor| redrive.list_replays(ListReplays { open_only: false, limit, cursor }).await;
     let now = redrive.now();
     filter::print(&args, fetch, |replays| print(replays, now)).await
 }

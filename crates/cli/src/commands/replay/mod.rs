@@ -12,12 +12,12 @@ mod start;
 mod try_out;
 
 use anyhow::Result;
-use redrive::config::Setting;
 pub use show::versions;
 pub use start::{Asked, start};
 
 use crate::args::ReplayCommand;
 use crate::exit::Exit;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: ReplayCommand) -> Result<Exit> {
     match command {

@@ -1,7 +1,7 @@
 //! `redrive replay plan`: what would be replayed, what not and why.
 
 use anyhow::Result;
-use redrive::config::{KeptFor, Setting};
+use redrive::config::KeptFor;
 use redrive::replays;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{ReplayMode, ReplayPlan, Wish};
@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::output::json;
 use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::{out, say};
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use redrive::config::{KeptFor, Overrides, Setting, with_vault};
+use redrive::config::{KeptFor, Overrides, with_vault};
 use redrive::contract::Selection;
 use redrive::{Pipeline, Redrive};
 use redrive_core::ids::PipelineName;
@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::super::filter;
 use crate::args::{ReplayWorkArgs, SelectArgs};
 use crate::output::progress::Counter;
+use crate::setting::Setting;
 
 /// Which letters are meant, and whether and why those that failed permanently are too.
 pub struct Chosen {

@@ -3,7 +3,6 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::{ListReplayLetters, ReplayLetter, ReplayView};
 use redrive_core::definitions::Pins;
 use redrive_core::time::Timestamp;
@@ -20,19 +19,20 @@ use crate::output::print::out;
 use crate::output::table;
 use crate::output::times::ago;
 use crate::output::words;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let replay = redrive.find_replay(args.id).await?;
     if args.letters {
         let fetch = async |limit, cursor| {
             let params = ListReplayLetters { id: replay.id, state: args.state, limit, cursor };
-            redrive.store().list_replay_letters(params).await
+            redrive.list_replay_letters(params).await
         };
         let now = redrive.now();
         return filter::print(&args.page, fetch, |letters| print_letters(letters, now)).await;
     }
-    let joined = redrive.store().joined_since(replay.id).await?;
+    let joined = redrive.joined_since(replay.id).await?;
     let awaited = redrive.awaited_by(&replay).await?;
     if args.page.json {
         let mut document = serde_json::to_value(&replay)?;

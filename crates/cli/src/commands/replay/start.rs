@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use redrive::Redrive;
-use redrive::config::{KeptFor, Overrides, Setting};
+use redrive::config::{KeptFor, Overrides};
 use redrive::contract::ReplayView;
 use redrive::replays::{AskedReplay, ReplayRef, StartedReplay, can_use_saved};
 use redrive_core::definitions::Pins;
@@ -19,6 +19,7 @@ use crate::exit::{Exit, usage};
 use crate::output::print::{out, say};
 use crate::output::progress::Counter;
 use crate::output::report::figures::counted;
+use crate::setting::Setting;
 
 /// A replay that was asked for, in whatever words.
 pub struct Asked {

@@ -1,7 +1,7 @@
 //! `redrive replay try`: what would recover, without settling anything.
 
 use anyhow::{Result, bail};
-use redrive::config::{KeptFor, Setting};
+use redrive::config::KeptFor;
 use redrive::replays::{NewTry, ReplayError, Tried, can_use_saved, describe};
 use redrive::{CancellationToken, Redrive};
 use redrive_core::jobs::Input;
@@ -17,6 +17,7 @@ use crate::output::paint::{BAD, DIM, GOOD, paint};
 use crate::output::print::{out, say};
 use crate::output::progress::Counter;
 use crate::output::table;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
     let redrive = setting.redrive_existing().await?;

@@ -4,7 +4,6 @@ mod edit;
 
 use anyhow::Result;
 use redrive::Redrive;
-use redrive::config::Setting;
 use redrive_core::jobs::Input;
 
 use super::replay::{Asked, start};
@@ -12,6 +11,7 @@ use crate::args::{DriveArgs, RetryArgs, SelectArgs};
 use crate::exit::{Exit, usage};
 use crate::output::print::say;
 use crate::output::problem::within;
+use crate::setting::Setting;
 
 /// What is written down of letters that failed permanently and are tried all the same.
 const BY_HAND: &str = "retried by hand";

@@ -1,7 +1,6 @@
 //! `redrive round list`.
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive::contract::RoundView;
 use redrive_core::time::Timestamp;
 
@@ -10,9 +9,10 @@ use crate::exit::Exit;
 use crate::output::print::{out, say};
 use crate::output::times::ago;
 use crate::output::{json, table};
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: RoundListArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let mut rounds = redrive.rounds(args.pipeline.as_ref(), args.limit.saturating_add(1)).await?;
     let more = rounds.len() > args.limit as usize;
     rounds.truncate(args.limit as usize);

@@ -3,10 +3,10 @@
 mod list;
 
 use anyhow::Result;
-use redrive::config::Setting;
 
 use crate::args::RoundCommand;
 use crate::exit::Exit;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: RoundCommand) -> Result<Exit> {
     match command {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
+use redrive::Waited;
 use redrive::dead::{CauseDied, Died};
 use redrive::tasks::{Fed, Feed};
-use redrive::{Redrive, Waited};
+use redrive_client::Desk;
 use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
@@ -26,7 +27,7 @@ pub struct Before {
 
 impl Before {
     /// How they are now.
-    pub async fn now(redrive: &Redrive, name: &PipelineName) -> Result<Self> {
+    pub async fn now(redrive: &Desk, name: &PipelineName) -> Result<Self> {
         let at = redrive.now();
         Ok(Self { at, ledger: redrive.ledger(name).await?, buried: redrive.count_died(name, at).await? })
     }
@@ -67,7 +68,7 @@ pub struct RunEnd {
 
 impl RunEnd {
     /// How a run ended that began so.
-    pub async fn of(redrive: &Redrive, feed: &Feed, before: &Before, worked: Worked) -> Result<Self> {
+    pub async fn of(redrive: &Desk, feed: &Feed, before: &Before, worked: Worked) -> Result<Self> {
         let (name, round) = (feed.pipeline.clone(), feed.naming.round.clone());
         let end = redrive.ledger(&name).await?;
         let Worked { fed, waited, own, .. } = worked;

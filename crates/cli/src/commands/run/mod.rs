@@ -10,10 +10,11 @@ mod told;
 mod work;
 
 use anyhow::Result;
-use redrive::config::{Setting, with_vault};
+use redrive::CancellationToken;
+use redrive::config::with_vault;
 use redrive::sink::ResultForm;
 use redrive::tasks::{Feed, WhenFull};
-use redrive::{CancellationToken, Redrive};
+use redrive_client::Desk;
 use redrive_core::ids::PipelineName;
 
 use self::end::{Before, RunEnd};
@@ -25,11 +26,15 @@ use crate::output::json;
 use crate::output::paint::{WAITING, paint};
 use crate::output::print::say;
 use crate::output::progress::Progress;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let name = setting.pipeline_name(&args.handler.pipeline, !args.handler.command.is_empty())?;
     if args.tasks.dry_run {
         return feed::dry_run(setting, name, &args.tasks, args.json).await;
+    }
+    if args.retry_dead {
+        setting.here()?;
     }
     let (pipeline, configured_out) = setting.pipeline(name.clone(), &args.overrides())?;
     let out = setting.results(args.out.clone().or(configured_out))?;
@@ -37,14 +42,16 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
         return Err(usage("--json prints one document at the end: say where results go, with --out FILE"));
     }
     let tasks = feed::open(&args.tasks)?;
-    let redrive = setting.redrive_to_work().await?;
+    let redrive = setting.desk_to_work().await?;
     let naming = feed::naming(setting, &redrive, &name, &args.tasks, &tasks).await?;
     feed::check(&args.tasks, &tasks, &redrive, &naming)?;
     let before = Before::now(&redrive, &name).await?;
     let progress = Progress::start(before.ledger);
     let form = if args.bare { ResultForm::Bare } else { ResultForm::Whole };
-    setting.warn_without_vault();
-    let pipeline = with_vault(pipeline, setting.vault(&redrive)?.as_ref()).sink(progress.sink(out, form)?);
+    if setting.server().is_none() {
+        setting.warn_without_vault();
+    }
+    let pipeline = with_vault(pipeline, setting.vault_of(&redrive)?.as_ref()).sink(progress.sink(out, form)?);
     let stop = CancellationToken::new();
     let feeder = Feed {
         queued_max: pipeline.policy().queued_max,
@@ -54,7 +61,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
         limit: args.tasks.limit,
         keep_dead: args.retry_dead,
         may_be_changed: args.tasks.yes,
-        ..Feed::new(redrive.clone(), name.clone(), stop.clone())
+        ..Feed::new(redrive.intake(), name.clone(), stop.clone())
     };
     let run = Run { redrive: &redrive, pipeline: &pipeline, progress: &progress, stop: &stop, max_wait: args.max_wait };
     let worked = run.through(&feeder, tasks).await;
@@ -83,7 +90,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
 }
 
 /// Says how many jobs are left when a run ends early, if the store can still tell.
-async fn say_what_is_left(redrive: &Redrive, name: &PipelineName) {
+async fn say_what_is_left(redrive: &Desk, name: &PipelineName) {
     match redrive.ledger(name).await {
         Ok(ledger) if ledger.open_by_itself() > 0 => {
             say!("{} {} queued; the same command goes on", paint(WAITING, "left:"), ledger.open_by_itself());

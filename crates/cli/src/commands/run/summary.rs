@@ -1,8 +1,8 @@
 //! The end of a run in words: counts, causes with an example each, and the next command.
 
 use anyhow::Result;
-use redrive::Redrive;
 use redrive::dead::CauseDied;
+use redrive_client::Desk;
 use redrive_core::dead::DeadLetter;
 use redrive_core::ids::PipelineName;
 use redrive_core::tasks::is_made_up;
@@ -22,7 +22,7 @@ const CAUSES_MAX: usize = 5;
 
 impl RunEnd {
     /// Says how it went.
-    pub async fn summarise(&self, redrive: &Redrive, fail_over: Option<f64>) -> Result<()> {
+    pub async fn summarise(&self, redrive: &Desk, fail_over: Option<f64>) -> Result<()> {
         let without = match self.without_result {
             0 => String::new(),
             without => format!(" ({without} without a result)"),

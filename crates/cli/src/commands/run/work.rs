@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use redrive::config::units::Wait;
 use redrive::tasks::{Fed, Feed, Tasks};
-use redrive::worker::{Running, Until, WorkDone, Worker};
-use redrive::{CancellationToken, Pipeline, Redrive, Waited};
+use redrive::worker::{Running, Until, WorkDone};
+use redrive::{CancellationToken, Pipeline, Waited};
+use redrive_client::Desk;
+use redrive_client::worker::AnyWorker;
 
 use super::super::{feed, signals, waiting};
 use crate::output::progress::Progress;
@@ -20,7 +22,7 @@ const READ_MAX: Duration = Duration::from_secs(2);
 
 /// What a run works with.
 pub struct Run<'a> {
-    pub redrive: &'a Redrive,
+    pub redrive: &'a Desk,
     pub pipeline: &'a Pipeline,
     pub progress: &'a Progress,
     pub stop: &'a CancellationToken,
@@ -88,7 +90,7 @@ impl Run<'_> {
     }
 
     /// A worker that waits no longer than it may.
-    pub fn worker(&self) -> Worker {
+    pub fn worker(&self) -> AnyWorker {
         waiting::at_most(self.redrive.worker(vec![self.pipeline.clone()]), self.max_wait)
     }
 

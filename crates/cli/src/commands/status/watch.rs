@@ -4,9 +4,10 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use anyhow::Result;
-use redrive::contract::Changes;
+use redrive::CancellationToken;
 use redrive::status::Status;
-use redrive::{CancellationToken, Redrive, StoreError};
+use redrive_client::Desk;
+use redrive_client::status::Hints;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -24,10 +25,10 @@ const REST: Duration = Duration::from_millis(500);
 /// When to look although nobody said that anything changed: times go by.
 const LOOK_ANYWAY: Duration = Duration::from_secs(5);
 
-pub async fn run(redrive: &Redrive, as_json: bool) -> Result<Exit> {
+pub async fn run(redrive: &Desk, as_json: bool) -> Result<Exit> {
     let stop = CancellationToken::new();
     signals::watch(stop.clone(), stop.clone(), |_| {});
-    let mut changes = redrive.store().changes();
+    let mut changes = redrive.changes();
     let mut resized = signal(SignalKind::window_change())?;
     let (mut shown, on_screen) = (None, io::stdout().is_terminal());
     // Who leaves it open wants to see when the store is back.
@@ -77,10 +78,10 @@ fn essence(status: &Status) -> Value {
 }
 
 /// Waits until something changed, or may have.
-async fn wait(changes: &mut Changes) -> Result<(), StoreError> {
+async fn wait(changes: &mut Hints) -> Result<(), redrive::Error> {
     tokio::time::sleep(REST).await;
     match tokio::time::timeout(LOOK_ANYWAY, changes.next()).await {
-        Ok(changed) => changed.map(drop),
+        Ok(changed) => changed,
         Err(_) => Ok(()),
     }
 }

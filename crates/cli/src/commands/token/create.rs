@@ -1,7 +1,7 @@
 //! `redrive token create` and `redrive token reset`: the secret is printed once, to standard output and nowhere else.
 
 use anyhow::Result;
-use redrive::config::{Setting, units};
+use redrive::config::units;
 use redrive::tokens::{MadeToken, NewToken};
 use serde_json::json;
 
@@ -10,9 +10,10 @@ use crate::args::TokenCreateArgs;
 use crate::exit::{Exit, usage};
 use crate::output::json;
 use crate::output::print::{out, say};
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: TokenCreateArgs) -> Result<Exit> {
-    let redrive = setting.redrive().await?;
+    let redrive = setting.desk_or_new().await?;
     let now = redrive.now();
     let expires_at = args.expires.map(|text| units::future(&text, now)).transpose().map_err(usage)?;
     let new = NewToken {

@@ -3,7 +3,6 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::config::Setting;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Token;
 
@@ -11,9 +10,10 @@ use crate::exit::Exit;
 use crate::output::print::out;
 use crate::output::times::{ago, from_now};
 use crate::output::{json, table};
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, as_json: bool) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let tokens = redrive.list_tokens().await?;
     if as_json {
         tokens.iter().try_for_each(json::line)?;

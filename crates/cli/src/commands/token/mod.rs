@@ -4,19 +4,19 @@ mod create;
 mod list;
 
 use anyhow::Result;
-use redrive::config::Setting;
 
 use super::filter::actor;
 use crate::args::TokenCommand;
 use crate::exit::Exit;
 use crate::output::print::out;
+use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: TokenCommand) -> Result<Exit> {
     match command {
         TokenCommand::Create(args) => create::run(setting, args).await,
         TokenCommand::List(args) => list::run(setting, args.json).await,
         TokenCommand::Revoke { name } => {
-            setting.redrive_existing().await?.revoke_token(&name, &actor()).await?;
+            setting.desk().await?.revoke_token(&name, &actor()).await?;
             out!("token {name} is revoked")?;
             Ok(Exit::Ok)
         }

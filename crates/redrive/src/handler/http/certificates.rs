@@ -43,13 +43,13 @@ impl Authorities {
     }
 
     /// The certificates.
-    pub(super) fn certificates(&self) -> impl Iterator<Item = Certificate> + '_ {
+    pub fn certificates(&self) -> impl Iterator<Item = Certificate> + '_ {
         self.0.iter().cloned()
     }
 }
 
 /// What was wrong with the encrypted connection, if that is what an error is about: in plain words, with the way out.
-pub(super) fn complaint(error: &(dyn Error + 'static)) -> Option<String> {
+pub fn complaint(error: &(dyn Error + 'static)) -> Option<String> {
     Some(match tls_error(error)? {
         rustls::Error::InvalidCertificate(wrong) => format!("the server's certificate {}", about(wrong)),
         rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => {

@@ -42,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 
 use redrive_core::jobs::Input;
 
-pub use self::certificates::Authorities;
+pub use self::certificates::{Authorities, complaint};
 use self::document::{Document, Format};
 use self::extract::Extractor;
 use self::fetch::Answer;

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::alerts::{AlertList, Tested};
+use redrive_core::alerts::Alert;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -17,6 +18,12 @@ use crate::route::Route;
 pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/alerts", list, "List alerts, those that fire first, and how sinks fare").gives_named("AlertList"),
+        Route::get(
+            "/alerts/preview",
+            preview,
+            "What would fire if it were judged now; nothing is written, nobody is told",
+        )
+        .lists_all("Alert"),
         Route::post("/alerts/check", check, "Judge all conditions now, and tell sinks").gives_named("AlertList"),
         Route::post("/alerts/test", test, "Tell sinks that nothing is wrong, to see whether that arrives")
             .takes::<Asked>()
@@ -32,6 +39,11 @@ async fn list(State(app): State<App>, caller: Caller) -> Result<Json<AlertList>,
         listed.sinks.clear();
     }
     Ok(Json(listed))
+}
+
+async fn preview(State(app): State<App>, caller: Caller) -> Result<Json<Listed<Alert>>, ApiError> {
+    caller.check_all(None)?;
+    Ok(Json(Listed::whole(app.redrive().preview_alerts(&app.setting().watching()).await?)))
 }
 
 /// Which sinks.

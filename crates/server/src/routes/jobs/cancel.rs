@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::contract::IDS_MAX;
+use redrive::jobs::JobError;
 use redrive_core::ids::JobRef;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -32,6 +33,9 @@ pub struct Answer {
     cancelled: Vec<String>,
     /// Why the others were not.
     refused: Vec<String>,
+    /// The same for programs.
+    #[schema(value_type = Vec<Value>)]
+    why_not: Vec<JobError>,
 }
 
 pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Answer>, ApiError> {
@@ -45,5 +49,6 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     Ok(Json(Answer {
         cancelled: cancelled.jobs.iter().map(ToString::to_string).collect(),
         refused: cancelled.refused.iter().map(ToString::to_string).collect(),
+        why_not: cancelled.refused,
     }))
 }

@@ -8,6 +8,7 @@ use redrive::dead::Accepted;
 use redrive_core::ids::{JobId, PipelineName, RoundName};
 use redrive_core::jobs::{Input, NewJob, Origin, is_traceparent};
 use redrive_core::state::JobState;
+use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -72,6 +73,10 @@ pub struct Enqueued {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     state: Option<JobState>,
+    /// When that job came to its end, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    ended_at: Option<Timestamp>,
     /// The fields that were not taken, by name or by JSON pointer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lost: Vec<String>,
@@ -110,10 +115,13 @@ pub async fn run(
 }
 
 fn told(accepted: Accepted) -> Enqueued {
-    let enqueued = |id: JobId, result, state| Enqueued { id: id.to_string(), result, state, lost: Vec::new() };
+    let enqueued = |id: JobId, result, state, ended_at| {
+        let lost = Vec::new();
+        Enqueued { id: id.to_string(), result, state, ended_at, lost }
+    };
     match accepted {
-        Accepted::Enqueued(EnqueuedJob::Accepted(id)) => enqueued(id, "accepted", None),
-        Accepted::Enqueued(EnqueuedJob::Known { id, state, .. }) => enqueued(id, "known", Some(state)),
-        Accepted::Withheld { id, lost } => Enqueued { lost, ..enqueued(id, "withheld", Some(JobState::Dead)) },
+        Accepted::Enqueued(EnqueuedJob::Accepted(id)) => enqueued(id, "accepted", None, None),
+        Accepted::Enqueued(EnqueuedJob::Known { id, state, ended_at }) => enqueued(id, "known", Some(state), ended_at),
+        Accepted::Withheld { id, lost } => Enqueued { lost, ..enqueued(id, "withheld", Some(JobState::Dead), None) },
     }
 }

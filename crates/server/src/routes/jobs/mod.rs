@@ -2,6 +2,7 @@
 
 mod cancel;
 mod enqueue;
+mod known;
 mod list;
 mod show;
 
@@ -20,6 +21,11 @@ pub fn routes() -> Vec<Route> {
             .takes::<enqueue::Asked>()
             .gives::<enqueue::Answer>()
             .with_status(201),
+        Route::post("/jobs/known", known::run, "Say which jobs have keys; nothing is changed by asking")
+            .needs(Role::Worker)
+            .takes::<known::Asked>()
+            .gives::<known::Answer>()
+            .answered_anew(),
         Route::post("/jobs/cancel", cancel::run, "Discard jobs that are queued or leased")
             .needs(Role::Admin)
             .takes::<cancel::Asked>()

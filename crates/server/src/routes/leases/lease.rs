@@ -7,7 +7,7 @@ use axum::extract::State;
 use redrive::contract::{Change, Topic};
 use redrive::replays::LetterInTry;
 use redrive_core::failures::Failure;
-use redrive_core::ids::{PipelineName, ReplayId, WorkerId};
+use redrive_core::ids::{PipelineName, ReplayId, RoundName, WorkerId};
 use redrive_core::jobs::{Input, LeasedJob, Origin};
 use redrive_core::payloads::Payload;
 use redrive_core::time::Timestamp;
@@ -87,13 +87,20 @@ pub struct Leased {
     /// By what its job is known, and its payload: `GET /payloads/{id}/bytes`.
     id: String,
     pipeline: PipelineName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round: Option<RoundName>,
     number: i64,
+    accepted_at: Timestamp,
     key: Option<String>,
     target: Option<String>,
     input: Input,
     attempt: u32,
+    /// Attempts before the replay that sent it.
+    attempts_before: u32,
     crashes: u32,
     replays: u32,
+    /// Whether a policy asked for its replay, and no person.
+    automatic: bool,
     /// Whether it came over the network, or may have: whoever wrote it need not be trusted with what the worker can reach.
     from_network: bool,
     /// Whether its input is not the one that it was accepted with.
@@ -170,7 +177,11 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
         from: if job.saved.is_some() { "saved" } else { "anew" },
         id: job.lease.job.to_string(),
         attempt: job.attempt(),
+        attempts_before: job.tally.attempts_before,
+        automatic: job.automatic,
+        accepted_at: job.accepted_at,
         from_network: job.is_from_network(),
+        round: job.round,
         edited: job.edited,
         traceparent: job.origin.as_ref().and_then(Origin::traceparent).map(str::to_owned),
         origin: job.origin,

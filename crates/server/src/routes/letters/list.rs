@@ -4,20 +4,50 @@ use axum::Json;
 use axum::extract::State;
 use redrive::contract::ListDead;
 use redrive_core::dead::DeadLetter;
+use utoipa::IntoParams;
 
 use super::filter::Filter;
 use crate::access::Caller;
 use crate::app::App;
+use crate::asked::Fields;
 use crate::error::ApiError;
-use crate::page::{List, Listed};
+use crate::page::{List, Listed, limit};
 
-pub async fn run(
+/// How letters are listed.
+#[derive(IntoParams)]
+#[allow(dead_code, reason = "only its description is of use")]
+pub struct With {
+    /// Each with all its failures.
+    failures: Option<bool>,
+}
+
+pub async fn run(state: State<App>, caller: Caller, list: List<Filter>) -> Result<Json<Listed<DeadLetter>>, ApiError> {
+    read(state, caller, list, false).await
+}
+
+/// The same, with all failures of each if that is wanted.
+pub async fn run_with(
+    state: State<App>,
+    caller: Caller,
+    mut fields: Fields,
+) -> Result<Json<Listed<DeadLetter>>, ApiError> {
+    let with_failures = match fields.take("failures").as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(other) => return Err(ApiError::invalid("failures", format!("{other:?} is neither true nor false"))),
+    };
+    let (limit, cursor) = (limit(fields.take("limit"))?, fields.take("cursor"));
+    read(state, caller, List { asked: fields.read()?, limit, cursor }, with_failures).await
+}
+
+async fn read(
     State(app): State<App>,
     caller: Caller,
     List { asked, limit, cursor }: List<Filter>,
+    with_failures: bool,
 ) -> Result<Json<Listed<DeadLetter>>, ApiError> {
     caller.check_each(&asked.pipeline)?;
-    let params = ListDead { filter: asked.dead(&app)?, limit, cursor, with_failures: false };
+    let params = ListDead { filter: asked.dead(&app)?, limit, cursor, with_failures };
     let page = app.redrive().store().list_dead(params).await?;
     Ok(Json(Listed::of(page, |letter| caller.covers(&letter.pipeline))))
 }

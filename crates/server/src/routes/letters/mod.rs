@@ -14,8 +14,9 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/letters", list::run, "List dead letters, newest first")
+        Route::get("/letters", list::run_with, "List dead letters, newest first")
             .query::<filter::Filter>()
+            .query::<list::With>()
             .lists("DeadLetter"),
         Route::get("/letters/top", top::run, "Count dead letters by what they have in common")
             .query::<top::By>()

@@ -18,7 +18,7 @@ use crate::page::limit;
 #[derive(IntoParams)]
 #[allow(dead_code, reason = "only its description is of use")]
 pub struct By {
-    /// `pipeline`, `reason`, `code`, `status`, `target`, `proxy`, `cause`, `hour`, or a field of the input by JSON pointer, as `/sitekey`.
+    /// `pipeline`, `reason`, `code`, `status`, `target`, `proxy`, `cause`, `hour`, or a field of the input, as `input.sitekey` or by JSON pointer as `/sitekey`.
     by: String,
 }
 
@@ -33,24 +33,10 @@ pub struct Answer {
 
 pub async fn run(State(app): State<App>, caller: Caller, mut fields: Fields) -> Result<Json<Answer>, ApiError> {
     let by = fields.take("by").ok_or_else(|| ApiError::invalid("by", "say by what to count"))?;
-    let (by, limit) = (self::by(&by)?, limit(fields.take("limit"))?);
+    let (by, limit): (DeadBy, u32) =
+        (by.parse().map_err(|why: String| ApiError::invalid("by", why))?, limit(fields.take("limit"))?);
     let filter: Filter = fields.read()?;
     caller.check_all(filter.pipeline.as_ref())?;
     let top = app.redrive().top_dead(filter.dead(&app)?, by, limit).await?;
     Ok(Json(Answer { items: top.lines, others: top.others }))
-}
-
-fn by(text: &str) -> Result<DeadBy, ApiError> {
-    Ok(match text {
-        "pipeline" => DeadBy::Pipeline,
-        "reason" => DeadBy::Reason,
-        "code" => DeadBy::Code,
-        "status" => DeadBy::Status,
-        "target" => DeadBy::Target,
-        "proxy" => DeadBy::Proxy,
-        "cause" => DeadBy::Cause,
-        "hour" => DeadBy::Hour,
-        field if field.starts_with('/') => DeadBy::Input(field.to_owned()),
-        other => return Err(ApiError::invalid("by", format!("letters cannot be counted by {other:?}"))),
-    })
 }

@@ -4,8 +4,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use redrive::vault::VaultError;
 use redrive_core::failures::with_sources;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream};
 use tokio_util::io::ReaderStream;
 
 use super::list::find;
@@ -22,12 +23,26 @@ pub async fn run(State(app): State<App>, caller: Caller, Named(id): Named<String
     let vault = app.vault().ok_or_else(|| ApiError::missing("this store has no vault"))?.clone();
     let (out, mut into): (DuplexStream, DuplexStream) = tokio::io::duplex(AHEAD_BYTES);
     let hash = payload.hash;
-    tokio::spawn(async move {
+    let copying = tokio::spawn(async move {
+        let copied = vault.copy(hash, &mut into).await;
         // Whoever reads sees that it ends too soon: its length was told.
-        if let Err(error) = vault.copy(hash, &mut into).await {
-            tracing::warn!(error = %with_sources(&error), payload = %hash, "a payload could not be sent whole");
+        if let Err(error) = &copied {
+            tracing::warn!(error = %with_sources(error), payload = %hash, "a payload could not be sent whole");
         }
+        copied
     });
+    // Whether there is anything to send is known with its first bytes.
+    let mut out = BufReader::new(out);
+    if out.fill_buf().await.is_ok_and(<[u8]>::is_empty)
+        && let Ok(Err(error)) = copying.await
+    {
+        return Err(match error {
+            VaultError::Missing(_) | VaultError::Damaged(_) | VaultError::OnItsWay { .. } => {
+                ApiError::missing(error.to_string())
+            }
+            other => redrive::Error::from(other).into(),
+        });
+    }
     // Payload bytes are hostile: a browser is to save them, never to show them as a page of this server.
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),

@@ -1,9 +1,9 @@
-//! `GET /replays` and `GET /replays/{id}`
+//! `GET /replays`, `GET /replays/{id}` and `GET /replays/{id}/waits`
 
 use axum::Json;
 use axum::extract::State;
 use redrive::contract::{ListReplays, ReplayView};
-use redrive::replays::ReplayRef;
+use redrive::replays::{ReplayRef, ReplayWaits};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -41,4 +41,14 @@ pub async fn show(
     let replay = app.redrive().find_replay(which).await?;
     caller.check_each(&replay.pipelines)?;
     Ok(Json(replay))
+}
+
+pub async fn waits(
+    State(app): State<App>,
+    caller: Caller,
+    Named(which): Named<ReplayRef>,
+) -> Result<Json<ReplayWaits>, ApiError> {
+    let replay = app.redrive().find_replay(which).await?;
+    caller.check_each(&replay.pipelines)?;
+    Ok(Json(app.redrive().replay_waits(&replay).await?))
 }

@@ -13,6 +13,12 @@ pub fn routes() -> Vec<Route> {
         Route::get("/replays", list::run, "List replays, newest first").query::<list::Asked>().lists("ReplayView"),
         Route::get("/replays/{id}", list::show, "Show a replay, by its id, the end of it, or `last`")
             .gives_named("ReplayView"),
+        Route::get(
+            "/replays/{id}/waits",
+            list::waits,
+            "What an open replay waits for, and how many letters came since",
+        )
+        .gives_named("ReplayWaits"),
         Route::get("/replays/{id}/letters", letters::run, "List the letters of a replay, and what became of each")
             .query::<letters::Asked>()
             .lists("ReplayLetter"),

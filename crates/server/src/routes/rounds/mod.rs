@@ -2,13 +2,16 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use redrive::contract::RoundView;
-use redrive_core::ids::PipelineName;
-use serde::Deserialize;
-use utoipa::IntoParams;
+use redrive_core::ids::{PipelineName, RoundName};
+use redrive_core::tokens::Role;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Caller;
 use crate::app::App;
+use crate::asked::Body;
 use crate::error::ApiError;
 use crate::page::{List, Listed};
 use crate::route::Route;
@@ -19,6 +22,11 @@ pub fn routes() -> Vec<Route> {
         Route::get("/rounds", list, "List rounds with their ledgers, those that began last first")
             .query::<Asked>()
             .lists("RoundView"),
+        Route::post("/rounds", begin, "Begin the next round of a pipeline")
+            .needs(Role::Worker)
+            .takes::<Begin>()
+            .gives::<Begun>()
+            .with_status(201),
     ]
 }
 
@@ -35,4 +43,33 @@ async fn list(State(app): State<App>, caller: Caller, list: List<Asked>) -> Resu
     caller.check_each(&list.asked.pipeline)?;
     let rounds = app.redrive().rounds(list.asked.pipeline.as_ref(), list.reach()?).await?;
     Ok(Json(list.cut(rounds, |round| caller.covers(&round.pipeline))?))
+}
+
+/// The pipeline of which a round is to begin.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = BeginRound)]
+pub struct Begin {
+    /// The pipeline.
+    #[schema(value_type = String)]
+    pipeline: PipelineName,
+}
+
+/// A round that has begun.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BegunRound)]
+pub struct Begun {
+    /// What it is called.
+    #[schema(value_type = String)]
+    round: RoundName,
+}
+
+async fn begin(
+    State(app): State<App>,
+    caller: Caller,
+    Body(asked): Body<Begin>,
+) -> Result<(StatusCode, Json<Begun>), ApiError> {
+    caller.check(&asked.pipeline)?;
+    let round = app.redrive().begin_round(&asked.pipeline, &caller.actor()).await?;
+    Ok((StatusCode::CREATED, Json(Begun { round })))
 }

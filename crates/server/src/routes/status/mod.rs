@@ -2,6 +2,7 @@
 
 pub mod health;
 mod show;
+mod whoami;
 
 use axum::Json;
 use axum::extract::State;
@@ -20,6 +21,8 @@ pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/status", show::run, "Where everything stands: ledgers, alerts, replays, breakers, workers")
             .gives_named("Status"),
+        Route::get("/whoami", whoami::run, "Who asks, what they may do, and which version this server is")
+            .gives::<whoami::Answer>(),
         Route::get("/audit", audit, "Recount everything: what does not add up, if anything")
             .needs(Role::Operator)
             .gives_named("Audit"),

@@ -179,8 +179,13 @@ pub struct ListReplays {
     pub cursor: Option<String>,
 }
 
+/// What is wanted of a replay is not told to others: to them it is what it usually is.
+fn suited() -> Wish {
+    Wish::of(ReplayMode::Suited)
+}
+
 /// A replay as others see it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReplayView {
     /// Its id.
     pub id: ReplayId,
@@ -206,7 +211,7 @@ pub struct ReplayView {
     /// How the letters were chosen.
     pub selection: Selection,
     /// What is wanted.
-    #[serde(skip)]
+    #[serde(skip, default = "suited")]
     pub wish: Wish,
     /// Where choosing goes on, while it is prepared.
     #[serde(skip)]
@@ -250,7 +255,7 @@ pub struct ListReplayLetters {
 }
 
 /// A letter of a replay.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayLetter {
     /// The job.
     pub id: JobId,

@@ -1,0 +1,387 @@
+//! Commands that ask a server instead of a store: with the same output, and plain words where something is between.
+//!
+//! Cases of other files run a second time with every command that can be asked of a server, by [`over_the_network!`].
+
+use std::cell::Cell;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+
+use crate::harness::{Ran, Sandbox};
+
+thread_local! {
+    /// Whether sandboxes that this thread makes have a server.
+    static SERVED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether sandboxes that are made now have a server.
+pub fn is_served() -> bool {
+    SERVED.get()
+}
+
+/// Runs a case in which commands are asked of a server.
+pub fn served(case: fn()) {
+    SERVED.set(true);
+    case();
+}
+
+/// Runs cases of a file again, over the network.
+macro_rules! over_the_network {
+    ($($case:ident),* $(,)?) => {
+        mod over_the_network {
+            $(#[test]
+            fn $case() {
+                crate::network::served(super::$case);
+            })*
+        }
+    };
+}
+pub(crate) use over_the_network;
+
+/// Whether a command is asked of a server: others are done where the store is, or only here so far.
+pub fn is_asked_of_servers(args: &[&str]) -> bool {
+    let here = ["serve", "init", "demo", "backup", "restore", "store", "doctor", "run", "work", "retry"];
+    let verbs_here = [
+        ["token", "reset"],
+        ["dead", "import"],
+        ["replay", "start"],
+        ["replay", "try"],
+        ["replay", "plan"],
+        ["replay", "resume"],
+        ["payload", "verify"],
+        ["payload", "gc"],
+        ["alert", "test"],
+    ];
+    let is = |verb: &[&str; 2]| args.get(..2).is_some_and(|begin| begin == verb);
+    let other_store = args.iter().any(|arg| ["--store", "--warc", "--help"].contains(arg));
+    !(args.is_empty() || here.contains(&args[0]) || verbs_here.iter().any(is) || other_store)
+}
+
+/// A server, for as long as this is kept.
+pub struct Serving {
+    child: Child,
+    address: String,
+}
+
+impl Serving {
+    /// Starts one over the store of a sandbox.
+    pub fn start(sandbox: &Sandbox, extra: &[&str]) -> Self {
+        let mut command = sandbox.command();
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(extra).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("redrive starts");
+        let lines = BufReader::new(child.stderr.take().expect("an error stream")).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned())).expect("it says where");
+        // What it says further is read, so that it never waits for us.
+        std::thread::spawn(move || lines.count());
+        Self { child, address }
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A store with three dead letters of two causes.
+fn failed() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n");
+    let script =
+        r#"read task; case "$task" in *'"n":3'*) echo "no such page" >&2;; *) echo "boom 17" >&2;; esac; exit 1"#;
+    sandbox.run(&["run", "tasks.jsonl", "--attempts", "1", "--", "sh", "-c", script]).expect(3);
+    sandbox
+}
+
+fn at(sandbox: &Sandbox, url: &str, token: Option<&str>, line: &str) -> Ran {
+    let mut command = sandbox.command();
+    command.env("REDRIVE_SERVER", url).args(line.split_whitespace());
+    command.envs(token.map(|token| ("REDRIVE_TOKEN", token)));
+    Ran::of(command.output().expect("redrive starts"))
+}
+
+/// What is printed, without times that go by between two looks.
+fn steady(ran: &Ran) -> String {
+    let is_time =
+        |word: &str| word.starts_with("ago") || word.trim_matches(['(', ')', ',', 's', 'm']).parse::<u32>().is_ok();
+    let line = |line: &str| line.split_whitespace().filter(|word| !is_time(word)).collect::<Vec<_>>().join(" ");
+    ran.stdout.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn commands_print_the_same_of_a_server_as_of_its_store() {
+    let sandbox = failed();
+    let serving = Serving::start(&sandbox, &[]);
+    let cause = sandbox.redrive("cause list --json").json_lines()[0]["id"].as_str().expect("an id").to_owned();
+    for line in [
+        "cause list",
+        "cause list --json",
+        &format!("cause show {cause}"),
+        &format!("cause show {cause} --json"),
+        "dead list",
+        "dead list --json",
+        "dead list --reason handler_error --limit 2",
+        "dead show 1",
+        "dead show 1 --json",
+        "dead top --by reason",
+        "dead top --by input.n --json",
+        "dead export",
+        "job list",
+        "job list --json --state dead",
+        "job show 2 --json",
+        "pipeline list",
+        "pipeline show default",
+        "breaker list",
+        "round list",
+        "replay list",
+        "activity",
+        "audit --json",
+        "alert list",
+        "alert check --dry-run",
+        "token list",
+        "report --json --since 2h",
+        "dead show 99",
+        "dead show 4444-4444",
+        "job show 99",
+        "cause show beefbeef",
+        "replay show last",
+        "replay show abcd",
+        "pipeline show nobody",
+        "breaker close nowhere.example",
+        "dead list --cursor nonsense",
+        "dead discard --why x",
+    ] {
+        let (here, there) = (sandbox.redrive(line), at(&sandbox, &serving.url(), None, line));
+        assert_eq!(here.code, there.code, "{line}\n{}\n{}", here.stderr, there.stderr);
+        if line.starts_with("report") {
+            assert_eq!(here.json()["reasons"], there.json()["reasons"]);
+        } else {
+            assert_eq!(steady(&here), steady(&there), "{line}");
+        }
+        let place = serving.url();
+        let said = |ran: &Ran| ran.stderr.replace("sqlite:.redrive/redrive.db", "STORE").replace(&place, "STORE");
+        assert_eq!(said(&here), said(&there), "{line}");
+    }
+}
+
+#[test]
+fn what_is_changed_at_a_server_is_changed_in_its_store() {
+    let sandbox = failed();
+    let serving = Serving::start(&sandbox, &[]);
+    let there = |line: &str| at(&sandbox, &serving.url(), None, line);
+    let cause = there("cause list --json").expect(0).json_lines()[0]["id"].as_str().expect("an id").to_owned();
+    assert!(there(&format!("cause assign {cause} ada")).expect(0).stdout.contains("is assigned to ada"));
+    assert_eq!(sandbox.redrive("cause list --json").json_lines()[0]["owner"], "ada");
+    assert!(there("pipeline pause default --why maintenance").expect(0).stdout.contains("is paused for every worker"));
+    assert!(sandbox.redrive("status").stdout.contains("maintenance"));
+    there("pipeline pause nobody").expect(1).complains("no pipeline nobody: there are default");
+    assert!(there("pipeline resume default").expect(0).stdout.contains("goes on, 0 queued; it was paused"));
+    there("dead discard --pipeline default").expect(2);
+    assert_eq!(there("dead discard 1 --why old").expect(0).stdout, "1 discarded\n");
+    assert_eq!(sandbox.ledger("default")["dead"], 2);
+    sandbox.write("more.jsonl", "{\"n\":9}\n");
+    sandbox.redrive("push more.jsonl -p default").expect(0);
+    assert_eq!(there("job cancel 4 --why wrong").expect(0).stdout, "1 cancelled\n");
+    there("job cancel 4 --why again").expect(1).complains("is discarded: only tasks that are queued or running");
+    sandbox.assert_sound();
+}
+
+#[test]
+fn tasks_run_here_for_a_server_as_they_do_for_a_store() {
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, &[]);
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\nbroken\n{\"n\":3}\n");
+    let script =
+        r#"read task; case "$task" in *'"n":3'*) echo "no such page" >&2; exit 1;; *) echo "{\"got\":1}";; esac"#;
+    let run = |url: &str| {
+        let mut command = sandbox.command();
+        command.env("REDRIVE_SERVER", url).args(["run", "tasks.jsonl", "--attempts", "1", "--out", "out.jsonl"]);
+        Ran::of(command.args(["--", "sh", "-c", script]).output().expect("redrive starts"))
+    };
+    let ran = run(&serving.url()).expect(3).complains("done: 2").complains("no such page");
+    assert!(ran.stderr.contains("broken lines: 1"), "{}", ran.stderr);
+    assert_eq!(sandbox.read("out.jsonl").lines().count(), 2);
+    let ledger = sandbox.ledger("default");
+    assert_eq!((&ledger["done"], &ledger["dead"]), (&2.into(), &1.into()), "{ledger}");
+    let letter = &sandbox.dead()[0];
+    assert_eq!((&letter["attempts"], &letter["input"]["n"]), (&1.into(), &3.into()), "{letter}");
+    let again = run(&serving.url()).expect(3);
+    assert!(again.stderr.contains("2 done before"), "{}", again.stderr);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn a_worker_for_a_server_retries_hands_on_and_ends_when_nothing_is_left() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "redrive.toml",
+        "[pipeline.list]\ncommand = [\"sh\", \"-c\", \"cat >/dev/null; test -e again || { touch again; exit 1; }; echo 7\"]\n",
+    );
+    let serving = Serving::start(&sandbox, &[]);
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    assert_eq!(
+        at(&sandbox, &serving.url(), None, "push tasks.jsonl").expect(0).stdout,
+        "pipeline list: 2 accepted, 0 known already, 0 broken\n"
+    );
+    let ran = at(&sandbox, &serving.url(), None, "work --drain --out out.jsonl").expect(0);
+    ran.complains(&format!("working on list in {}", serving.url()));
+    let ledger = sandbox.ledger("list");
+    assert_eq!((&ledger["done"], &ledger["queued"]), (&2.into(), &0.into()), "{ledger}");
+    assert_eq!(sandbox.read("out.jsonl").lines().count(), 2);
+    let tried = sandbox.redrive("job list --json").expect(0).json_lines();
+    assert!(tried.iter().any(|job| job["attempts"] == 2), "{tried:?}");
+    sandbox.assert_sound();
+}
+
+#[test]
+fn what_is_done_to_a_store_itself_says_so() {
+    let sandbox = failed();
+    for line in [
+        "backup all.tar",
+        "restore all.tar",
+        "store migrate",
+        "serve",
+        "doctor --compact",
+        "token reset",
+        "init",
+        "demo",
+    ] {
+        at(&sandbox, "http://127.0.0.1:1", None, line).expect(2).complains("on the machine that has the store");
+    }
+    for line in ["codes", "completions bash"] {
+        at(&sandbox, "http://127.0.0.1:1", None, line).expect(0);
+    }
+}
+
+#[test]
+fn tokens_are_asked_for_and_what_they_may_is_said() {
+    let sandbox = failed();
+    let token = |line: &str| sandbox.redrive(line).expect(0).stdout.trim_end().to_owned();
+    let admin = token("token create ops --role admin");
+    let viewer = token("token create eve --role viewer");
+    let serving = Serving::start(&sandbox, &[]);
+    let url = serving.url();
+    at(&sandbox, &url, None, "status").expect(1).complains("a token is needed").complains("set REDRIVE_TOKEN");
+    at(&sandbox, &url, Some("rdr_wrong"), "status").expect(1).complains("no such token");
+    at(&sandbox, &url, Some(&viewer), "status").expect(0);
+    let refused = at(&sandbox, &url, Some(&viewer), "pipeline pause default").expect(1);
+    refused.complains("needs a token with the role operator; this one has the role viewer");
+    assert!(
+        at(&sandbox, &url, Some(&admin), "doctor").expect(0).stdout.contains("token: ops (admin), for all pipelines")
+    );
+    let made = at(&sandbox, &url, Some(&admin), "token create ci --role viewer --json").expect(0).json();
+    sandbox.write("token", format!("{}\n", made["secret"].as_str().expect("a secret")));
+    at(&sandbox, &url, None, "status --token-file token").expect(0);
+    at(&sandbox, &url, Some(&admin), "token revoke ci").expect(0);
+    let gone = at(&sandbox, &url, None, "status --token-file token --json").expect(1);
+    assert!(gone.complains("token ci was revoked").stdout.is_empty());
+}
+
+#[test]
+fn where_to_ask_is_said_once() {
+    let sandbox = failed();
+    let both = sandbox.redrive("status --store sqlite:a.db --server http://127.0.0.1:1");
+    both.expect(2).complains("--store and --server are both given");
+    at(&sandbox, "http://127.0.0.1:1", None, "status --store sqlite:.redrive/redrive.db").expect(0);
+    for (url, why) in [
+        ("redrive.example", "is not the address of a server"),
+        ("https://me:secret@redrive.example", "no name and no password"),
+        ("https://redrive.example/?a=b", "nothing after its path"),
+    ] {
+        at(&sandbox, url, None, "status").expect(2).complains(why);
+    }
+    let plain = at(&sandbox, "http://redrive.example", Some("rdr_secret"), "status").expect(2);
+    assert!(!plain.complains("only sent over https, or to this machine").stderr.contains("rdr_secret"));
+}
+
+/// Something that answers each request with the same bytes, and keeps what it was asked.
+fn answering(answer: String) -> (String, std::sync::mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let (sender, asked) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let _ = sender.send(answer_one(stream, &answer));
+        }
+    });
+    (url, asked)
+}
+
+fn answer_one(mut stream: TcpStream, answer: &str) -> String {
+    let mut asked = Vec::new();
+    let mut buffer = [0; 4096];
+    while !asked.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(n) => asked.extend_from_slice(&buffer[..n]),
+        }
+    }
+    let _ = stream.write_all(answer.as_bytes());
+    String::from_utf8_lossy(&asked).into_owned()
+}
+
+fn http(head: &str, body: &str) -> String {
+    format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+const STATUS: &str =
+    r#"{"pipelines":{},"replays":[],"breakers":[],"workers":[],"alerts":[],"failing_sinks":[],"pauses":{},"new":1}"#;
+
+#[test]
+fn neighbouring_versions_understand_each_other_and_others_say_that_they_do_not() {
+    let sandbox = Sandbox::new();
+    let of = |version: &str| {
+        answering(http(&format!("200 OK\r\nredrive-version: {version}\r\ncontent-type: application/json"), STATUS)).0
+    };
+    let own: Vec<u64> = env!("CARGO_PKG_VERSION").split('.').map(|part| part.parse().expect("a number")).collect();
+    let (major, minor) = (own[0], own[1]);
+    for near in
+        [format!("{major}.{minor}.99"), format!("{major}.{}.0", minor + 1), format!("{major}.{}.0-rc.1", minor + 1)]
+    {
+        let ran = at(&sandbox, &of(&near), None, "status").expect(0);
+        assert!(ran.stdout.contains("no tasks yet"), "{}", ran.stdout);
+    }
+    for far in [format!("{major}.{}.0", minor + 2), format!("{}.0.0", major + 1)] {
+        let ran = at(&sandbox, &of(&far), None, "status").expect(1);
+        ran.complains(&format!("is redrive {far}, this is")).complains("they do not understand each other: bring");
+    }
+    let newer = format!("200 OK\r\nredrive-version: {major}.{minor}.1\r\ncontent-type: application/json");
+    let (url, _asked) = answering(http(&newer, r#"{"pipelines":[1]}"#));
+    at(&sandbox, &url, None, "status").expect(1).complains("said something that redrive");
+}
+
+#[test]
+fn what_is_no_server_is_said_to_be_none() {
+    let sandbox = Sandbox::new();
+    let (page, _) = answering(http("200 OK\r\ncontent-type: text/html; charset=utf-8", "<html>Sign in</html>"));
+    let ran = at(&sandbox, &page, None, "status").expect(1);
+    ran.complains("answers with 200 OK and text/html, not as a redrive server does").complains("look at --server");
+    let (other, asked_other) = answering(http("200 OK\r\ncontent-type: application/json", STATUS));
+    let moved = format!("307 Temporary Redirect\r\nlocation: {other}/api/v1/status?x=1");
+    let (url, asked) = answering(http(&moved, ""));
+    let ran = at(&sandbox, &url, Some("rdr_secret"), "status").expect(1);
+    ran.complains(&format!("leads to {other}, and is not followed there"));
+    assert!(asked.recv().expect("it was asked").contains("Bearer rdr_secret"));
+    assert!(asked_other.try_recv().is_err(), "nothing is sent to where it leads");
+}
+
+#[test]
+fn a_proxy_of_the_environment_is_not_sent_the_token() {
+    let sandbox = failed();
+    let (proxy, asked) = answering(http("502 Bad Gateway", ""));
+    let serving = Serving::start(&sandbox, &[]);
+    let mut command = sandbox.command();
+    command.env("REDRIVE_SERVER", serving.url()).env("REDRIVE_TOKEN", "rdr_secret");
+    for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"] {
+        command.env(name, &proxy);
+    }
+    Ran::of(command.args(["status"]).output().expect("redrive starts")).expect(0);
+    assert!(asked.try_recv().is_err(), "the proxy was not asked");
+}

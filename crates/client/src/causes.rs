@@ -1,0 +1,68 @@
+//! Causes: what fails, and what people say about it.
+
+use redrive::Error;
+use redrive::causes::{CausesAsked, ExplainedLetter, FoundCauses};
+use redrive::contract::CauseDetail;
+use redrive_core::actors::Actor;
+use redrive_core::causes::rules::Likeness;
+use redrive_core::causes::{CauseChange, CauseId, SplitBy};
+use redrive_core::ids::JobId;
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+use crate::page::{Listed, fields};
+
+impl Desk {
+    /// See [`redrive::Redrive::list_causes`].
+    pub async fn list_causes(&self, asked: CausesAsked) -> Result<FoundCauses, Error> {
+        let server = match self {
+            Self::Here(redrive) => return redrive.list_causes(asked).await,
+            Self::There(server) => server,
+        };
+        let CausesAsked { pipeline, states, owner, all, limit } = asked;
+        let asked = json!({ "pipeline": pipeline, "state": states, "owner": owner, "all": all, "limit": limit });
+        let Listed { items, next } = server.get(&["causes"]).query(fields(asked)).read().await?;
+        let dead: i64 = self.ledgers().await?.values().map(|ledger| ledger.dead).sum();
+        Ok(FoundCauses { causes: items, more: next.is_some(), dead: u64::try_from(dead).unwrap_or(0) })
+    }
+
+    /// A cause, and why its letters belong together.
+    pub async fn get_cause(&self, id: CauseId) -> Result<CauseDetail, Error> {
+        match self {
+            Self::Here(redrive) => Ok(redrive.store().get_cause(id, redrive.now()).await?),
+            Self::There(server) => server.get(&["causes", id.as_str()]).read().await,
+        }
+    }
+
+    /// See [`redrive::Redrive::change_cause`]. A server knows by itself who it is by.
+    pub async fn change_cause(&self, id: &CauseId, wanted: &CauseChange, by: &Actor) -> Result<CauseId, Error> {
+        match self {
+            Self::Here(redrive) => redrive.change_cause(id, wanted, by).await,
+            Self::There(server) => {
+                let ask = server.post(&["causes", id.as_str(), "changes"]).body(&change(wanted))?;
+                Ok(ask.read::<CauseDetail>().await?.cause.id)
+            }
+        }
+    }
+
+    /// See [`redrive::Redrive::explain_letter`].
+    pub async fn explain_letter(&self, id: JobId) -> Result<Option<ExplainedLetter>, Error> {
+        Ok(ExplainedLetter::of(&self.dead_letter(id).await?))
+    }
+}
+
+/// A change of a cause, as a server takes it.
+fn change(wanted: &CauseChange) -> Value {
+    match wanted {
+        CauseChange::Assign(owner) => json!({ "verb": "assign", "owner": owner }),
+        CauseChange::Note(text) => json!({ "verb": "note", "text": text }),
+        CauseChange::Mute(mute) => json!({ "verb": "mute", "until": mute.until, "per_hour": mute.per_hour }),
+        CauseChange::Unmute => json!({ "verb": "unmute" }),
+        CauseChange::Resolve(why) => json!({ "verb": "resolve", "why": why }),
+        CauseChange::Reopen => json!({ "verb": "reopen" }),
+        CauseChange::MergeInto(into) => json!({ "verb": "merge", "into": into }),
+        CauseChange::Split(SplitBy::Key(key)) => json!({ "verb": "split", "key": key }),
+        CauseChange::Split(SplitBy::Like(Likeness::Target(target))) => json!({ "verb": "split", "target": target }),
+        CauseChange::Split(SplitBy::Like(Likeness::Text(text))) => json!({ "verb": "split", "text": text }),
+    }
+}

@@ -1,0 +1,135 @@
+//! Dead letters: looking at them, counting them, giving them up, carrying them elsewhere.
+
+use std::io::Write;
+
+use redrive::Error;
+use redrive::contract::{DeadBy, DeadFilter, ListDead, Page, Selection};
+use redrive::dead::{DeadError, Discarded, Top, write_letter};
+use redrive_core::actors::Actor;
+use redrive_core::dead::DeadLetter;
+use redrive_core::ids::JobId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::ask::LONG;
+use crate::desk::Desk;
+use crate::page::{fields, page};
+
+/// Letters that are fetched at once where all are gone through.
+const AT_ONCE: u32 = 500;
+
+/// What became of letters that were to be discarded.
+#[derive(Deserialize)]
+struct Gone {
+    discarded: u64,
+    missing: Vec<JobId>,
+}
+
+impl Desk {
+    /// See [`redrive::Redrive::dead_letter`].
+    pub async fn dead_letter(&self, id: JobId) -> Result<DeadLetter, Error> {
+        match self {
+            Self::Here(redrive) => redrive.dead_letter(id).await,
+            Self::There(server) => server.get(&["letters", &id.to_string()]).read().await,
+        }
+    }
+
+    /// A dead letter, if it is one.
+    pub async fn get_dead(&self, id: JobId) -> Result<Option<DeadLetter>, Error> {
+        match self.dead_letter(id).await {
+            Ok(letter) => Ok(Some(letter)),
+            Err(Error::Dead(DeadError::NotDead(_))) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A page of dead letters, newest first.
+    pub async fn list_dead(&self, params: ListDead) -> Result<Page<DeadLetter>, Error> {
+        let server = match self {
+            Self::Here(redrive) => return Ok(redrive.store().list_dead(params).await?),
+            Self::There(server) => server,
+        };
+        let ListDead { filter, limit, cursor, with_failures } = params;
+        page(limit, cursor, async |limit, cursor| {
+            let mut asked = filtered(&filter)?;
+            asked.extend(fields(json!({ "limit": limit, "cursor": cursor })));
+            asked.extend(with_failures.then(|| ("failures".to_owned(), "true".to_owned())));
+            server.get(&["letters"]).query(asked).read().await
+        })
+        .await
+    }
+
+    /// See [`redrive::Redrive::top_dead`].
+    pub async fn top_dead(&self, filter: DeadFilter, by: DeadBy, limit: u32) -> Result<Top, Error> {
+        let server = match self {
+            Self::Here(redrive) => return redrive.top_dead(filter, by, limit).await,
+            Self::There(server) => server,
+        };
+        let mut asked = filtered(&filter)?;
+        asked.extend([("by".to_owned(), by.to_string()), ("limit".to_owned(), limit.to_string())]);
+        server.get(&["letters", "top"]).query(asked).read().await
+    }
+
+    /// See [`redrive::Redrive::count_found`].
+    pub async fn count_found(&self, filter: DeadFilter) -> Result<u64, Error> {
+        match self {
+            Self::Here(redrive) => redrive.count_found(filter).await,
+            Self::There(_) => self.each_dead(&filter, false, |_| Ok(())).await,
+        }
+    }
+
+    /// See [`redrive::Redrive::discard_dead`]. A server knows by itself who it is by.
+    pub async fn discard_dead(&self, selection: Selection, why: &str, by: &Actor) -> Result<Discarded, Error> {
+        match self {
+            Self::Here(redrive) => redrive.discard_dead(selection, why, by).await,
+            Self::There(server) => {
+                let asked = json!({ "letters": selection, "why": why });
+                let ask = server.post(&["letters", "discard"]).body(&asked)?.within(Some(LONG));
+                let Gone { discarded, missing } = ask.read().await?;
+                Ok(Discarded { letters: discarded, missing })
+            }
+        }
+    }
+
+    /// See [`redrive::Redrive::export_dead`].
+    pub async fn export_dead(&self, filter: DeadFilter, out: &mut impl Write) -> Result<u64, Error> {
+        if let Self::Here(redrive) = self {
+            return redrive.export_dead(filter, out).await;
+        }
+        let exported = self.each_dead(&filter, true, |letter| {
+            write_letter(out, letter).map_err(|error| DeadError::Unwritten(error).into())
+        });
+        let exported = exported.await?;
+        out.flush().map_err(DeadError::Unwritten)?;
+        Ok(exported)
+    }
+
+    /// Goes through all letters that a filter finds, and says how many they are.
+    async fn each_dead(
+        &self,
+        filter: &DeadFilter,
+        with_failures: bool,
+        mut each: impl FnMut(&DeadLetter) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let (mut letters, mut cursor) = (0, None);
+        loop {
+            let (filter, limit) = (filter.clone(), AT_ONCE);
+            let page = self.list_dead(ListDead { filter, limit, cursor, with_failures }).await?;
+            page.items.iter().try_for_each(&mut each)?;
+            letters += page.items.len() as u64;
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(letters);
+            }
+        }
+    }
+}
+
+/// A filter, after a question mark.
+fn filtered(filter: &DeadFilter) -> Result<Vec<(String, String)>, Error> {
+    Ok(fields(value(filter)?))
+}
+
+fn value(of: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(of).map_err(|error| Error::Internal(format!("no JSON: {error}")))
+}

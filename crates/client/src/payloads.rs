@@ -1,0 +1,94 @@
+//! Payloads: the raw responses that were kept. Their bytes pass through as they come.
+
+use std::collections::HashMap;
+
+use redrive::contract::{ListPayloads, Page, PayloadView};
+use redrive::dead::{DeadError, LOGGED_BYTES_MAX, logged_bodies};
+use redrive::vault::{Vault, VaultError};
+use redrive::{Error, ErrorKind};
+use redrive_core::dead::DeadLetter;
+use redrive_core::payloads::{Payload, PayloadHash};
+use serde_json::json;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use crate::desk::Desk;
+use crate::page::{fields, page};
+
+impl Desk {
+    /// A page of payloads, by hash.
+    pub async fn list_payloads(&self, params: ListPayloads) -> Result<Page<PayloadView>, Error> {
+        let server = match self {
+            Self::Here(redrive) => return Ok(redrive.store().list_payloads(params).await?),
+            Self::There(server) => server,
+        };
+        let ListPayloads { prefix, limit, cursor } = params;
+        page(limit, cursor, async |limit, cursor| {
+            let asked = fields(json!({ "prefix": prefix, "limit": limit, "cursor": cursor }));
+            server.get(&["payloads"]).query(asked).read().await
+        })
+        .await
+    }
+
+    /// See [`redrive::Redrive::find_payload`].
+    pub async fn find_payload(&self, name: &str) -> Result<Payload, Error> {
+        match self {
+            Self::Here(redrive) => redrive.find_payload(name).await,
+            Self::There(server) => server.get(&["payloads", name]).read().await,
+        }
+    }
+
+    /// See [`redrive::dead::logged_bodies`]; nothing where there is no vault.
+    pub async fn logged_bodies(
+        &self,
+        vault: Option<&Vault>,
+        letter: &DeadLetter,
+    ) -> Result<HashMap<PayloadHash, Vec<u8>>, Error> {
+        match (self, vault) {
+            (Self::Here(_), Some(vault)) => return logged_bodies(vault, letter).await,
+            (Self::Here(_), None) => return Ok(HashMap::new()),
+            (Self::There(_), _) => {}
+        }
+        let payloads = letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
+        let mut bodies = HashMap::new();
+        for payload in payloads.filter(|payload| payload.size_bytes <= LOGGED_BYTES_MAX) {
+            let mut body = Vec::new();
+            match self.copy_payload(None, (&payload.hash.to_string(), payload.hash), &mut body).await {
+                Ok(_) => drop(bodies.insert(payload.hash, body)),
+                Err(error) if error.kind() == ErrorKind::Missing => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(bodies)
+    }
+
+    /// Writes the bytes of a payload that was found by a name, and says how many they are: of the vault, or of the server's.
+    pub async fn copy_payload(
+        &self,
+        vault: Option<&Vault>,
+        (name, hash): (&str, PayloadHash),
+        out: &mut (impl AsyncWrite + Unpin),
+    ) -> Result<u64, Error> {
+        let server = match (self, vault) {
+            (Self::There(server), _) => server,
+            (Self::Here(_), Some(vault)) => return Ok(vault.copy(hash, out).await?),
+            (Self::Here(_), None) => return Err(Error::Internal("there is no vault".to_owned())),
+        };
+        let failed = |message: String| Error::Server {
+            kind: ErrorKind::Failed,
+            code: "cut_off".to_owned(),
+            message: format!("payload {hash} could not be read whole: {message}"),
+        };
+        let mut answer = server.get(&["payloads", name, "bytes"]).within(None).stream().await?;
+        let (mut hasher, mut copied) = (blake3::Hasher::new(), 0);
+        while let Some(chunk) = answer.chunk().await.map_err(|error| failed(error.without_url().to_string()))? {
+            out.write_all(&chunk).await.map_err(DeadError::Unwritten)?;
+            hasher.update(&chunk);
+            copied += chunk.len() as u64;
+        }
+        out.flush().await.map_err(DeadError::Unwritten)?;
+        match hasher.finalize().as_bytes() == hash.as_bytes() {
+            true => Ok(copied),
+            false => Err(VaultError::Damaged(hash.to_string()).into()),
+        }
+    }
+}

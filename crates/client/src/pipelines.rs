@@ -1,0 +1,92 @@
+//! Pipelines: where they stand, what they are, pausing and resuming them. A server knows them by its own configuration.
+
+use std::collections::BTreeMap;
+
+use redrive::Error;
+use redrive::config::{Explained, Setting};
+use redrive::pipelines::{PipelineError, PipelineView};
+use redrive_core::actors::Actor;
+use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
+use redrive_core::pipelines::Pause;
+use serde_json::json;
+
+use crate::desk::Desk;
+use crate::page::Listed;
+
+impl Desk {
+    /// See [`redrive::Redrive::list_pipelines`].
+    pub async fn list_pipelines(&self, setting: &Setting) -> Result<Vec<PipelineView>, Error> {
+        match self {
+            Self::Here(redrive) => redrive.list_pipelines(setting).await,
+            Self::There(server) => Ok(server.get(&["pipelines"]).read::<Listed<_>>().await?.items),
+        }
+    }
+
+    /// See [`redrive::Redrive::find_pipeline`].
+    pub async fn find_pipeline(&self, setting: &Setting, name: &PipelineName) -> Result<PipelineView, Error> {
+        match self {
+            Self::Here(redrive) => redrive.find_pipeline(setting, name).await,
+            Self::There(server) => server.get(&["pipelines", name.as_str()]).read().await,
+        }
+    }
+
+    /// See [`redrive::Redrive::explain_pipeline`].
+    pub async fn explain_pipeline(&self, setting: &Setting, name: &PipelineName) -> Result<Vec<Explained>, Error> {
+        match self {
+            Self::Here(redrive) => redrive.explain_pipeline(setting, name).await,
+            Self::There(server) => {
+                let ask = server.get(&["pipelines", name.as_str(), "definition"]);
+                Ok(ask.read::<Listed<_>>().await?.items)
+            }
+        }
+    }
+
+    /// See [`redrive::Redrive::pause_pipeline`]. A server knows by itself who it is by.
+    pub async fn pause_pipeline(&self, name: &PipelineName, why: Option<&str>, by: &Actor) -> Result<Pause, Error> {
+        match self {
+            Self::Here(redrive) => redrive.pause_pipeline(name, why, by).await,
+            Self::There(server) => {
+                server.post(&["pipelines", name.as_str(), "pause"]).body(&json!({ "why": why }))?.read().await
+            }
+        }
+    }
+
+    /// See [`redrive::Redrive::resume_pipeline`].
+    pub async fn resume_pipeline(&self, name: &PipelineName, by: &Actor) -> Result<Pause, Error> {
+        match self {
+            Self::Here(redrive) => redrive.resume_pipeline(name, by).await,
+            Self::There(server) => server.post(&["pipelines", name.as_str(), "resume"]).read().await,
+        }
+    }
+
+    /// The pipelines that rest, and why.
+    pub async fn pauses(&self) -> Result<BTreeMap<PipelineName, Pause>, Error> {
+        match self {
+            Self::Here(redrive) => Ok(redrive.store().pauses().await?),
+            Self::There(_) => Ok(self.status().await?.pauses),
+        }
+    }
+
+    /// See [`redrive::Redrive::check_not_paused`].
+    pub async fn check_not_paused<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<(), Error> {
+        let pauses = self.pauses().await?;
+        match names.into_iter().find_map(|name| pauses.get_key_value(name)) {
+            Some((name, pause)) => Err(PipelineError::Paused { name: name.clone(), pause: pause.clone() }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The ledgers of all pipelines.
+    pub async fn ledgers(&self) -> Result<BTreeMap<PipelineName, Ledger>, Error> {
+        match self {
+            Self::Here(redrive) => Ok(redrive.store().ledgers().await?),
+            Self::There(_) => Ok(self.status().await?.pipelines),
+        }
+    }
+
+    /// See [`redrive::Redrive::ledger`].
+    pub async fn ledger(&self, pipeline: &PipelineName) -> Result<Ledger, Error> {
+        Ok(self.ledgers().await?.get(pipeline).copied().unwrap_or_default())
+    }
+}

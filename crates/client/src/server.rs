@@ -1,0 +1,243 @@
+//! Asking a server. One that is away is waited for as a store would be: a command gives up after half a minute, a worker never. What
+//! answers and is no server of Redrive, or one of a version that does not understand this one, is said to be that.
+
+use std::error::Error as _;
+use std::sync::Arc;
+
+use redrive::events::Events;
+use redrive::reach::{Away, Reach, Working};
+use redrive::tls::complaint;
+use redrive::{Error, ErrorKind, StoreError};
+use redrive_core::time::Timestamp;
+use redrive_core::tokens::{PipelinePattern, Role};
+use redrive_core::versions::Version;
+use reqwest::header::{CONTENT_TYPE, HeaderValue, LOCATION};
+use reqwest::{Method, Response, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use crate::access::{Access, AccessError};
+use crate::address::ServerAddress;
+use crate::ask::Ask;
+use crate::told::{Mistake, Told};
+
+/// The header in which a server says which version it is.
+pub const VERSION_HEADER: &str = "redrive-version";
+
+/// The longest answer that is read whole, in bytes, where it says what was wrong.
+const MISTAKE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Who one is at a server.
+#[derive(Clone, Debug, Deserialize)]
+pub struct WhoAmI {
+    /// The name of the token.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// The pipelines that it is for; none means all.
+    pub pipelines: Vec<PipelinePattern>,
+    /// When it is no longer good, if ever.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
+    /// Which version of redrive the server is.
+    pub version: String,
+}
+
+/// A server. Cheap to clone.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    http: reqwest::Client,
+    access: Access,
+    /// What the server is called in messages.
+    place: String,
+    events: Events,
+    reach: Arc<Reach>,
+    own: Version,
+}
+
+impl Server {
+    /// A server that is asked from now on. Nothing is sent yet.
+    pub fn new(access: Access) -> Result<Self, AccessError> {
+        let own = env!("CARGO_PKG_VERSION").parse().map_err(|error| AccessError::NoClient(format!("{error}")))?;
+        let (events, place) = (Events::default(), access.address.to_string());
+        let reach = Arc::new(Reach::new(events.clone()));
+        Ok(Self(Arc::new(Inner { http: access.client()?, access, place, events, reach, own })))
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &ServerAddress {
+        &self.0.access.address
+    }
+
+    /// What happens, for who listens.
+    pub fn events(&self) -> &Events {
+        &self.0.events
+    }
+
+    /// What is waited for, if the server has not answered for some time.
+    pub fn away(&self) -> Option<Away> {
+        self.0.reach.away()
+    }
+
+    /// Has every request wait for as long as it takes while that is kept, as a worker does.
+    pub fn keep_waiting(&self) -> Working {
+        self.0.reach.work()
+    }
+
+    pub(crate) fn token(&self) -> Option<&HeaderValue> {
+        self.0.access.token()
+    }
+
+    pub(crate) fn get(&self, names: &[&str]) -> Ask<'_> {
+        Ask::new(self, Method::GET, names)
+    }
+
+    pub(crate) fn post(&self, names: &[&str]) -> Ask<'_> {
+        Ask::new(self, Method::POST, names)
+    }
+
+    pub(crate) fn delete(&self, names: &[&str]) -> Ask<'_> {
+        Ask::new(self, Method::DELETE, names)
+    }
+
+    /// Who one is there, and which version the server is.
+    pub async fn whoami(&self) -> Result<WhoAmI, Error> {
+        self.get(&["whoami"]).read().await
+    }
+
+    /// The answer to a request, whole.
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T, Error> {
+        let call = || async {
+            let answer = match self.once(ask).await? {
+                Ok(answer) => answer,
+                Err(error) => return Ok(Err(error)),
+            };
+            let version = self.version_of(&answer);
+            match answer.bytes().await {
+                Ok(body) => Ok(Ok((body, version))),
+                // It ended too soon: under the same key it is given again.
+                Err(error) => Err(self.unreached(&error)),
+            }
+        };
+        let (body, version) = self.0.reach.call(|| None, call).await??;
+        read(&body).map_err(|error| self.unreadable(&error, version))
+    }
+
+    /// The answer to a request, as soon as it begins.
+    pub(crate) async fn reached(&self, ask: &Ask<'_>) -> Result<Response, Error> {
+        self.0.reach.call(|| None, || self.once(ask)).await?
+    }
+
+    /// Asks once. It is an error of the outer kind if it is worth another try.
+    async fn once(&self, ask: &Ask<'_>) -> Result<Result<Response, Error>, StoreError> {
+        let answer = match ask.send(&self.0.http).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                return match complaint(&error) {
+                    Some(why) => Ok(Err(self.said("tls", format!("{}: {why}", self.0.place)))),
+                    None => Err(self.unreached(&error)),
+                };
+            }
+        };
+        match self.version_of(&answer) {
+            Some(version) if self.0.own.understands(version) => {}
+            Some(version) => return Ok(Err(self.other_version(version))),
+            // Something between says that the server is away.
+            None if matches!(answer.status().as_u16(), 502..=504) => {
+                let why = format!("what is before it answers with {}", answer.status());
+                return Err(StoreError::Unavailable { place: self.0.place.clone(), why });
+            }
+            None => return Ok(Err(self.stranger(&answer))),
+        }
+        if answer.status().is_success() {
+            return Ok(Ok(answer));
+        }
+        let (status, kind) = (answer.status(), self.stranger(&answer));
+        match told(answer).await.map(|told| told.mistake(&self.0.place, status.as_u16())) {
+            Some(Mistake::Final(error)) => Ok(Err(error)),
+            Some(Mistake::Passing(error)) => Err(error),
+            None => Ok(Err(kind)),
+        }
+    }
+
+    fn version_of(&self, answer: &Response) -> Option<Version> {
+        answer.headers().get(VERSION_HEADER)?.to_str().ok()?.parse().ok()
+    }
+
+    /// It did not answer: it is away, or the way to it is.
+    fn unreached(&self, error: &reqwest::Error) -> StoreError {
+        let mut cause: &(dyn std::error::Error + 'static) = error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        let why = match error.is_timeout() {
+            true => "it did not answer in time".to_owned(),
+            // The address is named already.
+            false if error.source().is_none() => "the connection was lost".to_owned(),
+            false => cause.to_string(),
+        };
+        StoreError::Unavailable { place: self.0.place.clone(), why }
+    }
+
+    fn said(&self, code: &str, message: String) -> Error {
+        Error::Server { kind: ErrorKind::Failed, code: code.to_owned(), message }
+    }
+
+    /// What answers is no server of Redrive.
+    fn stranger(&self, answer: &Response) -> Error {
+        let place = &self.0.place;
+        let to = answer.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+        if let Some(to) = to.and_then(|to| self.address().of(&[]).join(to).ok()).filter(|_| is_redirect(answer)) {
+            let message = format!("{place} leads to {}, and is not followed there", origin(&to));
+            return self.said("redirected", message);
+        }
+        let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("nothing");
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        let message = format!("{place} answers with {} and {kind}, not as a redrive server does", answer.status());
+        self.said("not_redrive", message)
+    }
+
+    fn other_version(&self, version: Version) -> Error {
+        let (place, own) = (&self.0.place, self.0.own);
+        let message = format!("{place} is redrive {version}, this is {own}: they do not understand each other");
+        self.said("other_version", message)
+    }
+
+    /// An answer that is something else than was expected, of a version that should be understood.
+    fn unreadable(&self, error: &serde_json::Error, version: Option<Version>) -> Error {
+        let (place, own) = (&self.0.place, self.0.own);
+        let version = version.map_or_else(|| "another version".to_owned(), |version| version.to_string());
+        let message = format!("{place} (redrive {version}) said something that redrive {own} does not know: {error}");
+        self.said("unreadable", message)
+    }
+}
+
+/// Reads an answer. A fraction in a part that is flattened into another is only understood if the whole was read as JSON before: text is
+/// kept as text otherwise, so that large numbers stay what they are.
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(body).or_else(|_| serde_json::from_value(serde_json::from_slice(body)?))
+}
+
+fn is_redirect(answer: &Response) -> bool {
+    answer.status().is_redirection() && answer.status() != StatusCode::NOT_MODIFIED
+}
+
+/// The beginning of an address, up to its path: what follows may be secret.
+fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// What a server says of a mistake, as far as it is not longer than it may be.
+async fn told(mut answer: Response) -> Option<Told> {
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.ok()? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MISTAKE_BYTES_MAX {
+            return None;
+        }
+    }
+    Told::read(&body)
+}

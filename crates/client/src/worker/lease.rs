@@ -1,0 +1,102 @@
+//! Jobs as a server leases them.
+
+use redrive::Error;
+use redrive_core::ids::{PipelineName, RoundName};
+use redrive_core::jobs::{Input, Lease, LeasedJob, Origin, Tally};
+use redrive_core::payloads::Payload;
+use redrive_core::time::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Shared;
+
+/// How long a server waits for jobs before it says that there are none, in seconds: no longer than somebody wants to wait who stops it.
+pub(super) const WAIT_SECS: u64 = 2;
+
+/// Jobs that were leased.
+#[derive(Deserialize)]
+struct Answer {
+    leases: Vec<One>,
+}
+
+/// A job that was leased.
+#[derive(Deserialize)]
+struct One {
+    lease: String,
+    pipeline: PipelineName,
+    #[serde(default)]
+    round: Option<RoundName>,
+    number: i64,
+    accepted_at: Timestamp,
+    key: Option<String>,
+    target: Option<String>,
+    input: Input,
+    attempt: u32,
+    attempts_before: u32,
+    crashes: u32,
+    replays: u32,
+    automatic: bool,
+    #[serde(default)]
+    edited: bool,
+    #[serde(default)]
+    origin: Option<Origin>,
+    #[serde(default)]
+    progress: Option<Value>,
+    #[serde(default)]
+    saved: Option<Payload>,
+}
+
+/// A lease as it goes over the network.
+pub(super) fn text(lease: &Lease) -> String {
+    let Lease { job, token, epoch } = lease;
+    format!("{job}.{token}.{epoch}")
+}
+
+/// A lease, read.
+pub(super) fn read(text: &str) -> Option<Lease> {
+    let mut parts = text.split('.');
+    let (job, token, epoch) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(Lease { job: job.parse().ok()?, token: token.parse().ok()?, epoch: epoch.parse().ok()? })
+}
+
+/// Leases jobs of a pipeline; waits a little if there are none.
+pub(super) async fn lease(
+    shared: &Shared,
+    pipeline: &PipelineName,
+    max: usize,
+    (ttl_secs, wait_secs): (u64, u64),
+) -> Result<Vec<LeasedJob>, Error> {
+    let asked = json!({
+        "worker": shared.id, "host": shared.host, "pipelines": [pipeline], "replay": shared.only, "max": max.clamp(1, 1_000),
+        "wait": wait_secs, "ttl": ttl_secs,
+    });
+    let answer = shared.server.post(&["leases"]).body(&asked)?.read::<Answer>().await?;
+    Ok(answer.leases.into_iter().filter_map(leased).collect())
+}
+
+fn leased(one: One) -> Option<LeasedJob> {
+    Some(LeasedJob {
+        lease: read(&one.lease)?,
+        number: one.number,
+        pipeline: one.pipeline,
+        round: one.round,
+        key: one.key,
+        target: one.target,
+        input: one.input,
+        tally: Tally {
+            attempts: one.attempt.saturating_sub(1),
+            attempts_before: one.attempts_before,
+            crashes: one.crashes,
+            replays: one.replays,
+            suspect: false,
+        },
+        accepted_at: one.accepted_at,
+        progress: one.progress,
+        saved: one.saved,
+        automatic: one.automatic,
+        origin: one.origin,
+        edited: one.edited,
+        tried: Vec::new(),
+        probe: false,
+    })
+}

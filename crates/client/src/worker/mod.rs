@@ -1,0 +1,224 @@
+//! Working here on jobs that a server has: leases come over HTTP, handlers run in this process, renewing the leases is the heartbeat, and
+//! what came of each is settled there. While the server is away what runs goes on, and is settled when it is back.
+//!
+//! - `lane`: the jobs of one pipeline; `lease`: jobs as they come; `settle`: what came of them
+//!
+//! A lease that is lost ends its job here: somebody else has it. A worker that is told to stop returns what it has not begun.
+
+mod lane;
+mod lease;
+mod settle;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redrive::chance::{Chance, SystemChance};
+use redrive::clock::{Clock, SystemClock};
+use redrive::handler::NotesProgress;
+use redrive::worker::{Running, Until, WorkDoneSoFar, Worker};
+use redrive::{CancellationToken, Error, Pipeline};
+use redrive_core::ids::{ReplayId, WorkerId};
+use redrive_core::jobs::Lease;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use self::lane::Lane;
+use crate::desk::Desk;
+use crate::server::Server;
+
+/// The shortest and the longest lease, in seconds.
+const TTL_SECS: (u64, u64) = (5, 3_600);
+
+/// Somebody who works: over the store of this process, or for a server.
+pub enum AnyWorker {
+    /// The engine's own.
+    Here(Worker),
+    /// For a server.
+    There(RemoteWorker),
+}
+
+/// Works on jobs that a server has.
+pub struct RemoteWorker {
+    shared: Arc<Shared>,
+    pipelines: Vec<Pipeline>,
+}
+
+/// What the lanes of a worker share.
+struct Shared {
+    server: Server,
+    id: WorkerId,
+    host: String,
+    only: Option<ReplayId>,
+    max_wait: Option<Duration>,
+    hurry: CancellationToken,
+    running: Running,
+    done: WorkDoneSoFar,
+    /// The leases that it has, and what ends the job of each.
+    held: Mutex<HashMap<Lease, CancellationToken>>,
+}
+
+impl Desk {
+    /// A worker for pipelines, to be run.
+    pub fn worker(&self, pipelines: Vec<Pipeline>) -> AnyWorker {
+        match self {
+            Self::Here(redrive) => AnyWorker::Here(redrive.worker(pipelines)),
+            Self::There(server) => AnyWorker::There(RemoteWorker::new(server.clone(), pipelines)),
+        }
+    }
+}
+
+impl AnyWorker {
+    /// See [`Worker::only_replay`].
+    pub fn only_replay(self, id: ReplayId) -> Self {
+        match self {
+            Self::Here(worker) => Self::Here(worker.only_replay(id)),
+            Self::There(worker) => Self::There(worker.with(|shared| shared.only = Some(id))),
+        }
+    }
+
+    /// See [`Worker::max_wait`].
+    pub fn max_wait(self, max_wait: Duration) -> Self {
+        match self {
+            Self::Here(worker) => Self::Here(worker.max_wait(max_wait)),
+            Self::There(worker) => Self::There(worker.with(|shared| shared.max_wait = Some(max_wait))),
+        }
+    }
+
+    /// See [`Worker::hurry`].
+    pub fn hurry(&self) -> CancellationToken {
+        match self {
+            Self::Here(worker) => worker.hurry(),
+            Self::There(worker) => worker.shared.hurry.clone(),
+        }
+    }
+
+    /// See [`Worker::running`].
+    pub fn running(&self) -> Running {
+        match self {
+            Self::Here(worker) => worker.running(),
+            Self::There(worker) => worker.shared.running.clone(),
+        }
+    }
+
+    /// See [`Worker::work_done`].
+    pub fn work_done(&self) -> WorkDoneSoFar {
+        match self {
+            Self::Here(worker) => worker.work_done(),
+            Self::There(worker) => worker.shared.done.clone(),
+        }
+    }
+
+    /// See [`Worker::run`].
+    pub async fn run(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
+        match self {
+            Self::Here(worker) => worker.run(until, stop).await,
+            Self::There(worker) => worker.run(until, stop).await,
+        }
+    }
+}
+
+impl RemoteWorker {
+    fn new(server: Server, pipelines: Vec<Pipeline>) -> Self {
+        let shared = Shared {
+            server,
+            id: WorkerId::new(SystemClock.now(), SystemChance.bits()),
+            host: redrive::worker::host(),
+            only: None,
+            max_wait: None,
+            hurry: CancellationToken::new(),
+            running: Running::default(),
+            done: WorkDoneSoFar::default(),
+            held: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared), pipelines }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Shared)) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            change(shared);
+        }
+        self
+    }
+
+    async fn run(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
+        let Self { shared, pipelines } = self;
+        let _working = shared.server.keep_waiting();
+        let ttl = pipelines.iter().map(|pipeline| pipeline.policy().lease).min().unwrap_or_default();
+        let ttl = Duration::from_secs(ttl.as_secs().clamp(TTL_SECS.0, TTL_SECS.1));
+        let mut upkeep = JoinSet::new();
+        upkeep.spawn(renew(Arc::clone(&shared), ttl));
+        let ending = stop.child_token();
+        let mut lanes = JoinSet::new();
+        for pipeline in pipelines {
+            let lane = Lane::new(Arc::clone(&shared), pipeline, ttl);
+            lanes.spawn(lane.run(until.clone(), ending.clone()));
+        }
+        let mut ended = Ok(());
+        while let Some(lane) = lanes.join_next().await {
+            let lane = lane.unwrap_or_else(|panic| Err(Error::Internal(format!("a pipeline's work ended: {panic}"))));
+            if lane.is_err() && ended.is_ok() {
+                ending.cancel();
+                ended = lane;
+            }
+        }
+        upkeep.shutdown().await;
+        ended
+    }
+}
+
+impl Shared {
+    fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Deserialize)]
+struct Renewed {
+    leases: Vec<RenewedLease>,
+}
+
+#[derive(Deserialize)]
+struct RenewedLease {
+    lease: String,
+    result: String,
+}
+
+/// Renews the leases again and again; the jobs of those that are lost end.
+async fn renew(shared: Arc<Shared>, ttl: Duration) {
+    loop {
+        tokio::time::sleep(ttl / 3).await;
+        let leases: Vec<Lease> = shared.held().keys().copied().collect();
+        for some in leases.chunks(1_000) {
+            let texts: Vec<_> = some.iter().map(lease::text).collect();
+            let asked = json!({ "worker": shared.id, "leases": texts, "ttl": ttl.as_secs() });
+            let ask = shared.server.post(&["leases", "renew"]).body(&asked);
+            let Ok(ask) = ask else { continue };
+            match ask.read::<Renewed>().await {
+                Ok(renewed) => {
+                    let lost = renewed.leases.iter().filter(|lease| lease.result == "lost");
+                    let lost: Vec<Lease> = lost.filter_map(|lost| lease::read(&lost.lease)).collect();
+                    let held = shared.held();
+                    lost.iter().filter_map(|lease| held.get(lease)).for_each(CancellationToken::cancel);
+                }
+                Err(error) => tracing::warn!(%error, "leases were not renewed"),
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Noted {
+    result: String,
+}
+
+#[async_trait]
+impl NotesProgress for Shared {
+    async fn note(&self, lease: Lease, progress: Option<Value>) -> Result<bool, String> {
+        let asked = json!({ "worker": self.id, "lease": lease::text(&lease), "progress": progress });
+        let ask = self.server.post(&["leases", "progress"]).body(&asked).map_err(|error| error.to_string())?;
+        Ok(ask.read::<Noted>().await.map_err(|error| error.to_string())?.result == "ok")
+    }
+}

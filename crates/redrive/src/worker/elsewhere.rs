@@ -1,0 +1,108 @@
+//! One attempt of a job that a server leased to this process: the handler runs here, with all that it needs of a worker; what becomes of
+//! the job is settled there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redrive_core::counts::Death;
+use redrive_core::failures::{Disposition, FailureReport, Reason};
+use redrive_core::hand_on::HandedOn;
+use redrive_core::ids::WorkerId;
+use redrive_core::jobs::LeasedJob;
+use redrive_core::settlements::{Destination, Ending, Outcome, decide};
+use redrive_core::time::Timestamp;
+use serde_json::Value;
+
+use super::run::{OWN_DEADLINE_SLACK, guarded, hand_on};
+use super::running::Running;
+use crate::chance::{Chance, SystemChance};
+use crate::handler::{Isolation, Job, NotesProgress, Progress, Saved};
+use crate::leases::BroughtPayload;
+use crate::pipeline::Pipeline;
+use crate::vault::Evidence;
+
+/// What is needed to run a job that a server leased.
+pub struct Leased {
+    /// The job.
+    pub job: LeasedJob,
+    /// The file with the saved payload that it is to be worked on from, if it is.
+    pub saved: Option<PathBuf>,
+    /// Who runs it.
+    pub worker: WorkerId,
+    /// Where it is noted how far it gets.
+    pub notes: Arc<dyn NotesProgress>,
+}
+
+/// How an attempt ended.
+pub struct Attempted {
+    /// The job.
+    pub job: LeasedJob,
+    /// How it ended. What the policy here would bury is to be buried.
+    pub outcome: Outcome,
+    /// Its result, if it is done.
+    pub result: Option<Value>,
+    /// The jobs that it hands on, if it is done.
+    pub handed_on: Vec<HandedOn>,
+    /// What it worked on, as evidence, if it is to be kept.
+    pub payload: Option<BroughtPayload>,
+    /// How long it ran.
+    pub duration: Duration,
+    /// Whether it dies of it, by the policy here, for the first time.
+    pub dies: bool,
+}
+
+impl Attempted {
+    /// A job that was not begun, or not to be ended.
+    pub const fn returned(job: LeasedJob) -> Self {
+        let (result, payload) = (None, None);
+        let (outcome, duration) = (Outcome::Returned, Duration::ZERO);
+        Self { job, outcome, result, handed_on: Vec::new(), payload, duration, dies: false }
+    }
+}
+
+/// Runs a job; it is an error, and nothing of the job, if the pipeline's handler cannot work at all.
+pub async fn attempt(
+    pipeline: &Pipeline,
+    leased: Leased,
+    running: &Running,
+    now: impl Fn() -> Timestamp,
+) -> Result<Attempted, (LeasedJob, String)> {
+    let Leased { job, saved, worker, notes } = leased;
+    let begun = Instant::now();
+    let evidence = Evidence::taken(pipeline);
+    let progress = Progress::elsewhere(job.progress.clone(), notes, job.lease);
+    let mut work = Job::new(&job, worker, pipeline, evidence.clone(), progress);
+    let able = pipeline.handler.works_from_saved(false);
+    work.saved = job.saved.clone().zip(saved).filter(|_| able).map(|(payload, file)| Saved::in_file(payload, file));
+    let _runs = running.begin(work.notes.clone());
+    let (outcome, success) = if job.saved.is_some() && work.saved.is_none() {
+        let message = "this pipeline cannot work from saved payloads: its handler asks anew";
+        (Outcome::Failed(FailureReport::new(Reason::Misconfigured, message)), None)
+    } else {
+        let (handler, slack) = match pipeline.handler.isolation() {
+            Isolation::OwnProcess => (&pipeline.handler, OWN_DEADLINE_SLACK),
+            Isolation::Shared => (&pipeline.handler, Duration::ZERO),
+        };
+        match guarded(pipeline, handler, work, slack).await {
+            Ok(ended) => ended,
+            Err((_, why)) => return Err((job, why)),
+        }
+    };
+    let raw = success.as_ref().map(|success| success.handed_on.clone()).unwrap_or_default();
+    let (mut outcome, result, _) = hand_on(pipeline, &job, (outcome, success), now());
+    let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
+    let payload = evidence.take_brought().filter(|_| evidence.is_wanted(failed));
+    let duration = begun.elapsed();
+    let ending = Ending { at: now(), duration: Some(duration), worker: Some(worker), chance: SystemChance.fraction() };
+    let decision = decide(&pipeline.policy, &job, outcome.clone(), ending);
+    let buried = matches!(decision.destination, Destination::Dead { .. });
+    if let Outcome::Failed(report) = &mut outcome
+        && buried
+    {
+        report.disposition = Some(Disposition::Dead);
+    }
+    let dies = buried && decision.death() == Death::First;
+    let handed_on = if outcome == Outcome::Done { raw } else { Vec::new() };
+    Ok(Attempted { job, outcome, result, handed_on, payload, duration, dies })
+}
