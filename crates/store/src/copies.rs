@@ -149,6 +149,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("event_total", "is counted anew as hours are written"),
     ("dead_count", "is counted anew as dead letters are written"),
     ("dead_delta", "so is this"),
+    ("traffic_delta", "is folded before anything is read"),
     ("lease", "nothing is leased"),
     ("lease_probe", "nothing is leased"),
     ("lease_token", "nothing is leased"),
