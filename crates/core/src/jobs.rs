@@ -4,6 +4,9 @@
 
 mod origin;
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -236,6 +239,27 @@ pub struct Lease {
     pub token: LeaseToken,
     /// Grows with every lease of the job, so that of two of them the later is known. What settles is the token.
     pub epoch: u64,
+}
+
+/// As it goes over a network: job, token and epoch, with dots between.
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.job, self.token, self.epoch)
+    }
+}
+
+impl FromStr for Lease {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = || {
+            let mut parts = text.split('.');
+            let (job, token, epoch) = (parts.next()?, parts.next()?, parts.next()?);
+            let lease = Self { job: job.parse().ok()?, token: token.parse().ok()?, epoch: epoch.parse().ok()? };
+            parts.next().is_none().then_some(lease)
+        };
+        read().ok_or_else(|| format!("{text:?} is not a lease"))
+    }
 }
 
 /// A job in the hands of a worker.

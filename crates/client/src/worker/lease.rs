@@ -2,7 +2,7 @@
 
 use redrive::Error;
 use redrive_core::ids::{PipelineName, RoundName};
-use redrive_core::jobs::{Input, Lease, LeasedJob, Origin, Tally};
+use redrive_core::jobs::{Input, LeasedJob, Origin, Tally};
 use redrive_core::payloads::Payload;
 use redrive_core::time::Timestamp;
 use serde::Deserialize;
@@ -46,19 +46,6 @@ struct One {
     saved: Option<Payload>,
 }
 
-/// A lease as it goes over the network.
-pub(super) fn text(lease: &Lease) -> String {
-    let Lease { job, token, epoch } = lease;
-    format!("{job}.{token}.{epoch}")
-}
-
-/// A lease, read.
-pub(super) fn read(text: &str) -> Option<Lease> {
-    let mut parts = text.split('.');
-    let (job, token, epoch) = (parts.next()?, parts.next()?, parts.next()?);
-    Some(Lease { job: job.parse().ok()?, token: token.parse().ok()?, epoch: epoch.parse().ok()? })
-}
-
 /// Leases jobs of a pipeline; waits a little if there are none.
 pub(super) async fn lease(
     shared: &Shared,
@@ -76,7 +63,7 @@ pub(super) async fn lease(
 
 fn leased(one: One) -> Option<LeasedJob> {
     Some(LeasedJob {
-        lease: read(&one.lease)?,
+        lease: one.lease.parse().ok()?,
         number: one.number,
         pipeline: one.pipeline,
         round: one.round,

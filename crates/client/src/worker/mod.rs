@@ -192,14 +192,14 @@ async fn renew(shared: Arc<Shared>, ttl: Duration) {
         tokio::time::sleep(ttl / 3).await;
         let leases: Vec<Lease> = shared.held().keys().copied().collect();
         for some in leases.chunks(1_000) {
-            let texts: Vec<_> = some.iter().map(lease::text).collect();
+            let texts: Vec<_> = some.iter().map(Lease::to_string).collect();
             let asked = json!({ "worker": shared.id, "leases": texts, "ttl": ttl.as_secs() });
             let ask = shared.server.post(&["leases", "renew"]).body(&asked);
             let Ok(ask) = ask else { continue };
             match ask.read::<Renewed>().await {
                 Ok(renewed) => {
                     let lost = renewed.leases.iter().filter(|lease| lease.result == "lost");
-                    let lost: Vec<Lease> = lost.filter_map(|lost| lease::read(&lost.lease)).collect();
+                    let lost: Vec<Lease> = lost.filter_map(|lost| lost.lease.parse().ok()).collect();
                     let held = shared.held();
                     lost.iter().filter_map(|lease| held.get(lease)).for_each(CancellationToken::cancel);
                 }
@@ -217,7 +217,7 @@ struct Noted {
 #[async_trait]
 impl NotesProgress for Shared {
     async fn note(&self, lease: Lease, progress: Option<Value>) -> Result<bool, String> {
-        let asked = json!({ "worker": self.id, "lease": lease::text(&lease), "progress": progress });
+        let asked = json!({ "worker": self.id, "lease": lease.to_string(), "progress": progress });
         let ask = self.server.post(&["leases", "progress"]).body(&asked).map_err(|error| error.to_string())?;
         Ok(ask.read::<Noted>().await.map_err(|error| error.to_string())?.result == "ok")
     }

@@ -11,7 +11,7 @@ use redrive_core::settlements::Outcome;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shared, lease};
+use super::Shared;
 
 /// The most of a payload that is sent, in bytes: a request has an end.
 const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -111,7 +111,7 @@ async fn told(attempted: Attempted) -> Value {
         Outcome::Returned => ("returned", None),
     };
     let mut told = json!({
-        "lease": lease::text(&job.lease), "verdict": verdict, "duration_ms": u64::try_from(duration.as_millis()).ok(),
+        "lease": job.lease.to_string(), "verdict": verdict, "duration_ms": u64::try_from(duration.as_millis()).ok(),
     });
     if let Some(failure) = failure {
         told["failure"] = json!(failure);

@@ -19,7 +19,7 @@ pub enum LeaseText {
 impl fmt::Display for LeaseText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Job(Lease { job, token, epoch }) => write!(f, "{job}.{token}.{epoch}"),
+            Self::Job(lease) => lease.fmt(f),
             Self::Tried(TriedLease { id, job, token }) => write!(f, "{job}.{token}.{id}"),
         }
     }
@@ -35,16 +35,16 @@ impl FromStr for LeaseText {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let read = || {
+        if let Ok(lease) = text.parse() {
+            return Ok(Self::Job(lease));
+        }
+        let tried = || {
             let mut parts = text.split('.');
-            let (job, token, of) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?);
-            let lease = match of.parse() {
-                Ok(epoch) => Self::Job(Lease { job, token, epoch }),
-                Err(_) => Self::Tried(TriedLease { id: of.parse().ok()?, job, token }),
-            };
-            parts.next().is_none().then_some(lease)
+            let (job, token, id) = (parts.next()?, parts.next()?, parts.next()?);
+            let lease = TriedLease { id: id.parse().ok()?, job: job.parse().ok()?, token: token.parse().ok()? };
+            parts.next().is_none().then_some(Self::Tried(lease))
         };
-        read().ok_or_else(|| format!("{text:?} is not a lease: expected one that POST /leases gave"))
+        tried().ok_or_else(|| format!("{text:?} is not a lease: expected one that POST /leases gave"))
     }
 }
 
