@@ -75,7 +75,7 @@ impl Redrive {
         let causes = self.needy_causes(None, &covers).await?;
         let other_causes = causes.len().saturating_sub(CAUSES_NAMED);
         Ok(Overview {
-            worst: self.worst(&lately, now).await?,
+            worst: self.worst(&lately, &minutes, now).await?,
             lately: sum(lately.values()),
             needs: self.needs(causes, paused, &watched, setting, &covers).await?,
             other_causes,
@@ -154,7 +154,12 @@ impl Redrive {
     }
 
     /// The pipeline of which most tasks died lately, and what most of its tasks died of in this hour.
-    async fn worst(&self, lately: &BTreeMap<PipelineName, Share>, now: Timestamp) -> Result<Option<Worst>, Error> {
+    async fn worst(
+        &self,
+        lately: &BTreeMap<PipelineName, Share>,
+        minutes: &[EventCount],
+        now: Timestamp,
+    ) -> Result<Option<Worst>, Error> {
         let worst = lately.iter().filter(|(_, died)| died.part > 0).max_by_key(|(_, died)| died.part);
         let Some((pipeline, died)) = worst else { return Ok(None) };
         let since = now - LATELY;
@@ -170,7 +175,11 @@ impl Redrive {
                 self.store.list_causes(params).await?.pop().map(|cause| (cause, count))
             }
         };
-        Ok(Some(Worst { pipeline: pipeline.clone(), died: *died, cause }))
+        let is_recovery =
+            |count: &&EventCount| count.event == Event::Recovered && count.at >= since && count.pipeline == *pipeline;
+        let recovered: i64 = minutes.iter().filter(is_recovery).map(|count| count.count).sum();
+        let recovered = u64::try_from(recovered).unwrap_or(0);
+        Ok(Some(Worst { pipeline: pipeline.clone(), died: *died, recovered, cause }))
     }
 
     async fn needs(

@@ -67,6 +67,8 @@ pub struct Worst {
     pub pipeline: PipelineName,
     /// Of its tasks that came to their end lately, those that died.
     pub died: Share,
+    /// Letters of it that recovered lately, whenever they died.
+    pub recovered: u64,
     /// What most of them died of, with how many died of it in this hour.
     pub cause: Option<(CauseView, i64)>,
 }

@@ -4,6 +4,7 @@
 //! - `prepare`: which letters a replay takes, a bounded number at once
 //! - `drive`: the next step of a replay, whoever takes it
 //! - `trial`: trying letters without settling anything; `elsewhere`: by workers that live elsewhere; `tries`: those that were kept
+//! - `steps`: how far its steps are, and when it will be through
 //! - `verbs`: what can be asked of a replay that is there; `error`: why that is refused
 
 mod ask;
@@ -12,6 +13,7 @@ pub(crate) mod drive;
 mod elsewhere;
 mod error;
 mod prepare;
+mod steps;
 mod trial;
 mod tries;
 mod verbs;
@@ -28,6 +30,7 @@ pub use self::ask::{AskedReplay, StartedReplay};
 pub use self::choose::{can_use_saved, describe, wish};
 pub use self::elsewhere::{EndedTry, LetterInTry, OpenedTry, TryVerdict};
 pub use self::error::ReplayError;
+pub use self::steps::{StepLine, ready_in};
 pub use self::trial::{NewTry, Remaining, Tried};
 pub use self::verbs::{ReplayRef, ReplayWaits};
 use crate::dead::check;

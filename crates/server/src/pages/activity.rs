@@ -77,7 +77,7 @@ fn table(entries: &[ActivityView], now: Timestamp) -> Markup {
                             }
                         }
                         td.muted role="cell" { (entry.by.via.as_str()) }
-                        th role="rowheader" scope="row" { (entry.verb) " " (object(&entry.object)) }
+                        th role="rowheader" scope="row" { (entry.verb) " " (object(entry)) }
                         td.muted role="cell" { span.cut { (text(&detail(&entry.detail))) } }
                     }
                 }
@@ -87,21 +87,33 @@ fn table(entries: &[ActivityView], now: Timestamp) -> Markup {
 }
 
 /// What it was done to, with a link where there is a page of it.
-fn object(object: &str) -> Markup {
-    let place = match object.split_once(' ') {
-        Some(("cause", id)) => Some(format!("/causes/{id}")),
-        Some(("replay", id)) => Some(format!("/replays/{id}")),
-        Some(("pipeline", name)) => Some(format!("/pipelines/{name}")),
-        _ => None,
+fn object(entry: &ActivityView) -> Markup {
+    let object = entry.object.as_str();
+    let (place, shown) = match object.split_once(' ') {
+        Some(("cause", id)) => (Some(format!("/causes/{id}")), object.to_owned()),
+        // Replays have names, and ids that nobody reads.
+        Some(("replay", id)) => {
+            let called = entry.detail.get("name").and_then(Value::as_str).unwrap_or_else(|| id.get(24..).unwrap_or(id));
+            (Some(format!("/replays/{id}")), format!("replay {called}"))
+        }
+        Some(("pipeline", name)) => (Some(format!("/pipelines/{name}")), object.to_owned()),
+        _ => (None, object.to_owned()),
     };
-    html! { @match place { Some(place) => a href=(place) { (name(object)) }, None => (name(object)) } }
+    html! { @match place { Some(place) => a href=(place) { (name(&shown)) }, None => (name(&shown)) } }
 }
 
 fn detail(detail: &Value) -> String {
-    let Value::Object(fields) = detail else { return detail.to_string() };
-    let shown = |value: &Value| match value {
+    let Value::Object(fields) = detail else { return shown(detail) };
+    let fields = fields.iter().filter(|(key, _)| *key != "name");
+    fields.map(|(key, value)| format!("{} {}", key.replace('_', " "), shown(value))).collect::<Vec<_>>().join(", ")
+}
+
+/// A value as people write it.
+fn shown(value: &Value) -> String {
+    match value {
         Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(" and "),
+        Value::Null => "nothing".to_owned(),
         other => other.to_string(),
-    };
-    fields.iter().map(|(key, value)| format!("{key} {}", shown(value))).collect::<Vec<_>>().join(", ")
+    }
 }

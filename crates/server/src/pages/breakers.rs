@@ -8,7 +8,7 @@ use redrive_core::tokens::Role;
 use serde_json::Value;
 
 use super::acts::{asked, filled};
-use super::confirm::{self, Question, entry};
+use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, once, own_path, with_said};
 use super::parts::{Button, button, link, quoted};
 use super::problem::Problem;
@@ -32,6 +32,14 @@ pub fn actions(visitor: &Visitor, view: &BreakerView) -> Markup {
         (link(visitor, Role::Operator, &of("close"), "Close…", "small plainly", None))
         (link(visitor, Role::Operator, &of("hold"), "Hold…", "small plainly", None))
     }
+}
+
+/// What somebody would type to do that.
+pub fn commands_of(view: &BreakerView) -> Vec<(String, String)> {
+    let line = |verb: &str| format!("redrive breaker {verb} {} --pipeline {}", quoted(&view.target), view.pipeline);
+    [("Probe", "probe"), ("Close", "close"), ("Hold", "hold")]
+        .map(|(label, verb)| (format!("{label} {}", view.target), line(verb)))
+        .into()
 }
 
 /// Asks before a target's tasks go on, or wait.
@@ -65,13 +73,14 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
         input type="hidden" name="target" value=(target);
         input type="hidden" name="pipeline" value=(pipeline);
         @if is_hold {
-            (entry("until", "Until when: 2h, a day or a time; empty means until somebody closes it", "", false))
-            (entry("why", "Why, for who wonders", "", false))
+            (entry_as("until", "Until when: 2h, a day or a time; empty means until somebody closes it", "", false, Some("--until")))
+            (entry_as("why", "Why, for who wonders", "", false, Some("--why")))
         }
     };
     let verb = if is_hold { "hold" } else { "close" };
     let command = format!("redrive breaker {verb} {} --pipeline {pipeline}", quoted(target));
-    let question = Question { title: &title, effect, action: "/breakers/turn", fields, yes: &yes, command, back: "/" };
+    let (action, filled, back) = ("/breakers/turn", String::new(), "/");
+    let question = Question { title: &title, effect, action, fields, yes: &yes, command, filled, back };
     let body = confirm::page(&visitor, &question);
     shell::show(&app, &visitor, Page { place: Place::Overview, title: &title, pipeline: None, body }).await
 }

@@ -16,7 +16,9 @@ pub use self::change::{ask, change};
 use super::causes::facts;
 use super::filter::LetterFilter;
 use super::letters;
-use super::parts::{Button, ago, button, cause_state, command, instant, link, name, quoted, section_head, text};
+use super::parts::{
+    Button, ago, button, cause_state, command, commands, instant, link, name, quoted, section_head, text,
+};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -139,9 +141,31 @@ fn actions(visitor: &Visitor, cause: &CauseView) -> Markup {
                     @if cause.dead > 0 { li { a href={ "/letters/discard?cause=" (id) } { "Discard its letters…" } } }
                 }
             }
-            (command(&format!("redrive replay start --cause {id}")))
+            (commands(&commands_of(visitor, cause)))
         }
     }
+}
+
+/// What somebody would type to do what can be done now.
+fn commands_of(visitor: &Visitor, cause: &CauseView) -> Vec<(&'static str, String)> {
+    let (id, me) = (quoted(cause.id.as_str()), visitor.caller.name());
+    let mut lines = Vec::new();
+    if cause.dead > 0 {
+        lines.push(("Replay", format!("redrive replay start --cause {id} --detach")));
+    }
+    lines.push(match cause.owner.as_deref() == Some(me) {
+        true => ("Give back", format!("redrive cause assign {id}")),
+        false => ("Assign me", format!("redrive cause assign {id} {}", quoted(me))),
+    });
+    lines.push(match cause.state {
+        CauseState::Muted => ("Unmute", format!("redrive cause unmute {id}")),
+        _ => ("Mute", format!("redrive cause mute {id} --until 24h")),
+    });
+    lines.push(match cause.state {
+        CauseState::Resolved => ("Reopen", format!("redrive cause reopen {id}")),
+        _ => ("Resolve", format!("redrive cause resolve {id}")),
+    });
+    lines
 }
 
 /// What was just done to it, with a way to take that back.

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::fields::carried;
-use super::parts::command;
+use super::parts::command_of_form;
 use super::visitor::Visitor;
 
 /// What is asked.
@@ -18,8 +18,10 @@ pub struct Question<'a> {
     pub fields: Markup,
     /// What the button says.
     pub yes: &'a str,
-    /// What somebody would type to do the same.
+    /// What somebody would type to do the same, without what is to be filled in.
     pub command: String,
+    /// The rest of that, by what is filled in already.
+    pub filled: String,
     /// Where who does not want it goes.
     pub back: &'a str,
 }
@@ -37,16 +39,21 @@ pub fn page(visitor: &Visitor, question: &Question<'_>) -> Markup {
                 a.button href=(question.back) { "No, go back" }
             }
         }
-        @if !question.command.is_empty() { (command(&question.command)) }
+        @if !question.command.is_empty() { (command_of_form(&question.command, &question.filled)) }
     }
 }
 
 /// A field of text.
 pub fn entry(id: &str, label: &str, value: &str, required: bool) -> Markup {
+    entry_as(id, label, value, required, None)
+}
+
+/// A field of text that a command says by a flag; an empty flag means that it is a word of its own.
+pub fn entry_as(id: &str, label: &str, value: &str, required: bool, flag: Option<&str>) -> Markup {
     html! {
         p.entry {
             label for=(id) { (label) }
-            input id=(id) type="text" name=(id) value=(value) required[required];
+            input id=(id) type="text" name=(id) value=(value) required[required] data-flag=[flag];
         }
     }
 }

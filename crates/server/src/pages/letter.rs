@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive_core::dead::DeadLetter;
+use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobRef;
 use redrive_core::jobs::Input;
@@ -17,7 +17,7 @@ use super::acts::asked;
 use super::cause::misses;
 use super::fields::{Done, Fields, carried, once};
 use super::letters::number_of;
-use super::parts::{Button, Glyph, button, command, instant, length, link, name, section_head, state, text};
+use super::parts::{Button, Glyph, button, commands, instant, length, link, name, section_head, state, text};
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of as number_of_things};
 use super::visitor::Visitor;
@@ -96,7 +96,7 @@ fn head(visitor: &Visitor, letter: &DeadLetter, now: Timestamp) -> Markup {
                 li { (letter.pipeline) }
                 li { (letter.reason) @if let Some(status) = letter.http_status { ", " (status) } }
                 @if let Some(target) = &letter.target { li { (name(target)) } }
-                li { (number_of_things(letter.attempts as usize, "attempt", "attempts")) } @if letter.replays > 0 { li { (letter.replays) " replays" } }
+                li { (number_of_things(letter.attempts as usize, "attempt", "attempts")) } @if letter.replays > 0 { li { (number_of_things(letter.replays as usize, "replay", "replays")) } }
                 li { "died " (instant(letter.died_at, now)) } li { "gate " (letter.gate) }
                 @if let Some(verdict) = &letter.verdict { li { (text(verdict)) } }
             }
@@ -105,10 +105,27 @@ fn head(visitor: &Visitor, letter: &DeadLetter, now: Timestamp) -> Markup {
                 @if has_saved { (form("Fetch again", "refetch", "", None)) }
                 (link(visitor, Role::Operator, "#edit", "Edit and retry…", "", None))
                 (link(visitor, Role::Admin, &format!("/letters/discard?id={}", letter.id), "Discard…", "in-more", None))
-                (command(&format!("redrive retry {}", letter.number.map_or_else(|| letter.id.to_string(), |n| n.to_string()))))
+                (commands(&commands_of(letter, has_saved)))
             }
         }
     }
+}
+
+/// What somebody would type to do what can be done now.
+fn commands_of(letter: &DeadLetter, has_saved: bool) -> Vec<(&'static str, String)> {
+    let id = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
+    let force = match letter.gate {
+        Gate::Never => " --force --why 'retried by hand'",
+        _ => "",
+    };
+    let retry = |from: &str| format!("redrive replay start {id}{from} --ramp none --refail-max 100%{force} --detach");
+    let mut lines = match has_saved {
+        true => vec![("Retry from saved", retry(" --saved")), ("Fetch again", retry(" --refetch"))],
+        false => vec![("Retry now", retry(""))],
+    };
+    lines.push(("Edit and retry", format!("redrive retry {id} --edit")));
+    lines.push(("Discard", format!("redrive dead discard {id} --why 'the reason'")));
+    lines
 }
 
 fn attempts(letter: &DeadLetter, now: Timestamp) -> Markup {
@@ -284,7 +301,7 @@ pub async fn retry(
         if let Some(from) = fields.one("from") {
             wanted["from"] = from.into();
         }
-        if letter.gate == redrive_core::dead::Gate::Never {
+        if letter.gate == Gate::Never {
             wanted["force"] = true.into();
             wanted["why"] = "retried by hand".into();
         }

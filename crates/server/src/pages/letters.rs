@@ -21,8 +21,12 @@ use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::look::figures::count;
+use crate::look::foreign::cut;
 use crate::page::{LIMIT, List, Listed};
 use crate::routes::letters::list;
+
+/// Inputs that stand for a task are cut to so many characters.
+const TASK: usize = 32;
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
@@ -184,9 +188,13 @@ pub fn number_of(letter: &DeadLetter) -> String {
     }
 }
 
-/// What a task is about, as far as its input says so: the path of its address, or its key.
+/// What a task is about, as far as its input says so: the path of its address, its key, or its input where the key only stands
+/// for that.
 fn task(letter: &DeadLetter) -> Option<String> {
     let url = letter.input.get("url").and_then(Value::as_str);
     let path = url.and_then(|url| url.split_once("://")).map(|(_, rest)| rest.find('/').map_or("/", |at| &rest[at..]));
-    path.or(url).map(str::to_owned).or_else(|| letter.key.clone())
+    let key = letter.key.as_deref().filter(|key| !key.starts_with("c:"));
+    let input =
+        || serde_json::to_string(&letter.input).ok().filter(|input| input != "{}").map(|input| cut(&input, TASK));
+    path.or(url).or(key).map(str::to_owned).or_else(input)
 }

@@ -8,11 +8,13 @@ use redrive::overview::{Need, Overview, PipelineLine};
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Standing;
 use redrive_core::time::Timestamp;
+use redrive_core::tokens::Role;
 
 use super::breakers;
 use super::fields::Fields;
 use super::parts::{
-    Glyph, ago, ahead, cause_state, clock, name, number, pipeline_state, section_head, share, spark, state, text,
+    Glyph, ago, ahead, cause_state, clock, commands, name, number, pipeline_state, section_head, share, spark, state,
+    text,
 };
 use super::problem::Problem;
 use super::replays;
@@ -22,6 +24,9 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::look::figures::{count, percent};
 use crate::look::tone::Tone;
+
+/// Held targets whose commands are written out.
+const HELD_SPELT: usize = 10;
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
@@ -46,7 +51,7 @@ fn body(visitor: &Visitor, overview: &Overview) -> Markup {
     html! {
         h1.vh { "Overview" }
         (headline(overview))
-        (needs(overview))
+        (needs(visitor, overview))
         (pipelines(&overview.pipelines, overview.now))
         @if !overview.held.is_empty() { (held(visitor, &overview.held, overview.now)) }
         @if !overview.replays.is_empty() { (running(&overview.replays, overview.now)) }
@@ -61,6 +66,8 @@ fn headline(overview: &Overview) -> Markup {
         None if waiting.is_empty() => Tone::Good,
         None => Tone::Warn,
     };
+    let of_worst = |line: &&PipelineLine| overview.worst.as_ref().is_some_and(|worst| worst.pipeline == line.name);
+    let dead = overview.pipelines.iter().find(of_worst).map_or(0, |line| line.ledger.dead);
     let [died, ended] = [overview.lately.part, overview.lately.whole].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
     html! {
         p #headline class={ "headline " (tone.class()) } {
@@ -75,6 +82,9 @@ fn headline(overview: &Overview) -> Markup {
                         (count(*in_hour))
                         " this hour for one cause: "
                         a href={ "/causes/" (cause.id) } { (text(&cause.title)) }
+                    }
+                    @if worst.recovered > 0 {
+                        "; " (count(worst.recovered as i64)) " recovered, " (count(dead)) " dead now"
                     }
                     "."
                     @if died > worst.died.part as i64 { " Over all pipelines " (count(died)) " of " (count(ended)) "." }
@@ -108,7 +118,10 @@ fn targets(overview: &Overview, waiting: &[&PipelineLine]) -> Markup {
     }
 }
 
-fn needs(overview: &Overview) -> Markup {
+fn needs(visitor: &Visitor, overview: &Overview) -> Markup {
+    // One thing is what most people want to do next.
+    let is_fixable = |need: &Need| matches!(need, Need::Cause(cause) if cause.dead > 0);
+    let first = overview.needs.iter().position(is_fixable).filter(|_| visitor.caller.has(Role::Operator));
     let dead: i64 = overview.pipelines.iter().map(|line| line.ledger.dead).sum();
     let done: i64 = overview.pipelines.iter().flat_map(|line| &line.done).sum();
     html! {
@@ -126,7 +139,11 @@ fn needs(overview: &Overview) -> Markup {
                     }
                 }
             } @else {
-                ul.todo #todo data-rows="" { @for need in &overview.needs { (self::need(need, overview.now)) } }
+                ul.todo #todo data-rows="" {
+                    @for (at, need) in overview.needs.iter().enumerate() {
+                        (self::need(need, first == Some(at), overview.now))
+                    }
+                }
                 @if overview.other_causes > 0 {
                     p.table-foot {
                         span {
@@ -140,7 +157,7 @@ fn needs(overview: &Overview) -> Markup {
     }
 }
 
-fn need(need: &Need, now: Timestamp) -> Markup {
+fn need(need: &Need, is_first: bool, now: Timestamp) -> Markup {
     match need {
         Need::Alert(view) => {
             let alert = &view.alert;
@@ -159,7 +176,7 @@ fn need(need: &Need, now: Timestamp) -> Markup {
                 }
             }
         }
-        Need::Cause(cause) => need_cause(cause, now),
+        Need::Cause(cause) => need_cause(cause, is_first, now),
         Need::Replay(replay) => html! {
             li id={ "replay-" (replay.id) } {
                 (state("paused", Glyph::Bars, Tone::Warn))
@@ -193,7 +210,7 @@ fn need(need: &Need, now: Timestamp) -> Markup {
     }
 }
 
-fn need_cause(cause: &CauseView, now: Timestamp) -> Markup {
+fn need_cause(cause: &CauseView, is_first: bool, now: Timestamp) -> Markup {
     html! {
         li id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
             (cause_state(cause.state))
@@ -210,7 +227,8 @@ fn need_cause(cause: &CauseView, now: Timestamp) -> Markup {
                 }
             }
             span.fact.when { (ago(cause.last_seen, now)) }
-            a.button.small href={ "/causes/" (cause.id) } { "Open cause" }
+            @if is_first { a.button.small.primary href={ "/replays/new?cause=" (cause.id) } { "Try a fix" } }
+            @else { a.button.small href={ "/causes/" (cause.id) } { "Open cause" } }
         }
     }
 }
@@ -291,6 +309,7 @@ pub fn held(visitor: &Visitor, held: &[BreakerView], now: Timestamp) -> Markup {
                 } }
                 tbody role="rowgroup" #held-rows data-rows="" { @for view in held { (held_row(visitor, view, now)) } }
             }
+            (commands(&held.iter().take(HELD_SPELT).flat_map(breakers::commands_of).collect::<Vec<_>>()))
         }
     }
 }

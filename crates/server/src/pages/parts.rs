@@ -1,5 +1,7 @@
 //! What pages are made of: glyphs, states, times, names, forms with one button, commands to copy, pages of lists.
 
+use std::time::Duration;
+
 use maud::{Markup, PreEscaped, html};
 use redrive_core::alerts::Share;
 use redrive_core::causes::{CauseState, Trend};
@@ -132,9 +134,15 @@ pub fn ahead(at: Timestamp, now: Timestamp) -> Markup {
 
 /// The time between two instants, in its largest unit.
 pub fn length(from: Timestamp, to: Timestamp) -> String {
-    let secs = to.since(from).as_secs();
+    length_of(to.since(from))
+}
+
+/// A length of time, in its largest unit.
+pub fn length_of(length: Duration) -> String {
+    let secs = length.as_secs();
     match secs {
-        0..120 => format!("{secs} s"),
+        0 => "< 1 s".to_owned(),
+        1..120 => format!("{secs} s"),
         120..7_200 => format!("{} min", secs / 60),
         7_200..172_800 => format!("{} h", secs / 3_600),
         _ => format!("{} d", secs / 86_400),
@@ -176,6 +184,24 @@ pub fn spark(title: &str, hours: &[i64], tone: Tone) -> Markup {
 pub fn command(command: &str) -> Markup {
     html! {
         details.cli data-copies="" { summary { "Copy as CLI" } code { (command) } }
+    }
+}
+
+/// What somebody would type to do each of the things that can be done here.
+pub fn commands<L: AsRef<str>>(lines: &[(L, String)]) -> Markup {
+    html! {
+        details.cli data-copies="" {
+            summary { "Copy as CLI" }
+            dl.keys { @for (label, line) in lines { dt { (label.as_ref()) } dd { code { (line) } } } }
+        }
+    }
+}
+
+/// What somebody would type to do what a form of this page does. Where scripts run, it follows what is filled in: fields say
+/// by `data-flag` how a command says what is in them.
+pub fn command_of_form(command: &str, filled: &str) -> Markup {
+    html! {
+        details.cli data-copies="" { summary { "Copy as CLI" } code data-line=(command) { (command) (filled) } }
     }
 }
 

@@ -12,11 +12,11 @@ use redrive_core::tokens::Role;
 use serde_json::Value;
 
 use super::acts::{asked, filled};
-use super::confirm::{self, Question, entry};
+use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, once, with_said};
 use super::overview;
 use super::parts::{
-    Button, button, command, instant, length, link, name, pipeline_state, section_head, share, spark, text,
+    Button, button, command, commands, instant, length, link, name, pipeline_state, section_head, share, spark, text,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
@@ -62,8 +62,10 @@ pub async fn show(
     let body = html! {
         @if let Some(line) = lines.first() { (head(&visitor, line, now)) (equation(line)) }
         @if !held.is_empty() { (overview::held(&visitor, &held, now)) }
-        (policy(&values, now))
-        div.halves { (rate_table("targets", "Targets", &targets)) (rate_table("proxies", "Proxies", &proxies)) }
+        div.halves {
+            (rate_table("targets", "Targets", &targets, "No attempt in 24 h."))
+            (rate_table("proxies", "Proxies", &proxies, "No attempt went through a proxy in 24 h."))
+        }
         section aria-labelledby="workers" {
             (section_head("workers", "Workers", ""))
             @let own: Vec<_> = workers.iter().filter(|worker| worker.runs.iter().any(|runs| runs.pipeline == name)).collect();
@@ -76,10 +78,18 @@ pub async fn show(
                 }
             }
         }
-        (command(&format!("redrive pipeline show {name}")))
+        (policy(&values, now))
+        (commands(&commands_of(&name, lines.first())))
     };
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: name.as_str(), pipeline: Some(&name), body })
         .await
+}
+
+/// What somebody would type to do what can be done now.
+fn commands_of(name: &PipelineName, line: Option<&PipelineLine>) -> [(&'static str, String); 2] {
+    let is_paused = line.is_some_and(|line| line.pause.is_some());
+    let (label, verb) = if is_paused { ("Resume", "resume") } else { ("Pause", "pause") };
+    [("Look", format!("redrive pipeline show {name}")), (label, format!("redrive pipeline {verb} {name}"))]
 }
 
 fn head(visitor: &Visitor, line: &PipelineLine, now: Timestamp) -> Markup {
@@ -198,11 +208,11 @@ fn rates(counts: &[TrafficCount]) -> Vec<(String, i64, i64)> {
     rates
 }
 
-fn rate_table(id: &str, title: &str, rates: &[(String, i64, i64)]) -> Markup {
+fn rate_table(id: &str, title: &str, rates: &[(String, i64, i64)], none: &str) -> Markup {
     html! {
         section aria-labelledby=(id) {
             (section_head(id, title, "failed of attempts, 24 h"))
-            @if rates.is_empty() { p.empty { "No attempt in 24 h." } }
+            @if rates.is_empty() { p.empty { (none) } }
             @else { table role="table" { tbody role="rowgroup" {
                 @for (value, all, failed) in rates {
                     tr role="row" {
@@ -229,13 +239,11 @@ pub async fn ask(
     let title = format!("Pause {name}?");
     let effect = html! { "Nothing more of " (name) " begins, with any worker, until somebody resumes it. " (count(view.ledger.leased)) " running tasks come to their end; " (count(view.ledger.queued)) " queued ones wait." };
     let (action, back) = (format!("/pipelines/{name}/pause"), format!("/pipelines/{name}"));
-    let fields = entry("why", "Why, for who wonders", "", false);
-    let command = format!("redrive pipeline pause {name}");
+    let fields = entry_as("why", "Why, for who wonders", "", false, Some("--why"));
+    let (command, filled) = (format!("redrive pipeline pause {name}"), String::new());
     let yes = format!("Pause {name}");
-    let body = confirm::page(
-        &visitor,
-        &Question { title: &title, effect, action: &action, fields, yes: &yes, command, back: &back },
-    );
+    let question = Question { title: &title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
+    let body = confirm::page(&visitor, &question);
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: &title, pipeline: Some(&name), body }).await
 }
 

@@ -1,23 +1,30 @@
 //! `/replays/{id}`: is the fix holding?
 
+mod letters;
+mod steps;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{ListReplayLetters, Page as Listed, ReplayLetter, ReplayView};
-use redrive::replays::ReplayRef;
-use redrive_core::replays::{LetterState, ReplayState, paused_itself};
+use redrive::contract::{CauseView, ListCauses, ListReplayLetters, ReplayLetter, ReplayView};
+use redrive::replays::{ReplayRef, ready_in};
+use redrive_core::causes::CauseId;
+use redrive_core::replays::{LetterState, ReplayMode, ReplayState, paused_itself};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
+pub use self::steps::small_bar;
 use super::confirm::{self, Question};
 use super::fields::{Done, Fields, once, with_said};
 use super::parts::{
-    Button, Glyph, button, command, further, instant, length, link, name, replay_state, section_head, state, text,
-    views, with_query, without_cursor,
+    Button, button, commands, instant, length, length_of, link, name, replay_state, section_head, text, without_cursor,
 };
 use super::problem::Problem;
 use super::replay_new::excluded;
-use super::replays::{bar, pipelines_of};
+use super::replays::pipelines_of;
 use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
 use crate::app::App;
@@ -29,6 +36,9 @@ use crate::routes::replays::change;
 
 /// Letters on a page.
 const LIMIT: u32 = 50;
+
+/// Causes that letters failed for then that are named.
+const OTHERS: u32 = 5;
 
 /// Shows the page.
 pub async fn show(
@@ -48,13 +58,20 @@ pub async fn show(
     let joined = redrive.store().joined_since(replay.id).await?;
     let awaited = redrive.awaited_by(&replay).await?;
     let unattended = redrive.unattended(&replay).await?;
-    let now = redrive.now();
+    let (now, lines) = (redrive.now(), redrive.replay_steps(&replay).await?);
+    let (others, here) = (other_causes(&app, &visitor, &letters.items).await?, without_cursor(&visitor.here));
+    let waits = Waits {
+        unattended: unattended.iter().map(ToString::to_string).collect(),
+        is_awaiting: !awaited.is_empty(),
+        ready_in: ready_in(&replay, now),
+        step: lines.iter().position(|step| step.running + step.pending > 0).map(|at| (at + 1, lines.len())),
+    };
     let body = html! {
         (head(&visitor, &replay, now))
-        (verdict(&replay, &unattended.iter().map(ToString::to_string).collect::<Vec<_>>(), !awaited.is_empty()))
-        (ramp(&replay))
-        div.halves { (outcomes(&replay, joined)) (choice(&replay)) }
-        (letter_list(&visitor, &letters, outcome, now))
+        (verdict(&replay, &waits))
+        (steps::ramp(&replay, &lines))
+        div.halves { (steps::outcomes(&here, &replay, joined, &others)) (choice(&replay, now)) }
+        (letters::list(&visitor, &replay, (&letters, outcome), now))
     };
     let title = crate::look::foreign::cut(&replay.name, 60);
     shell::show(&app, &visitor, Page { place: Place::Replays, title: &title, pipeline: None, body }).await
@@ -69,7 +86,7 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
         div.head #head {
             h1 { (replay_state(replay.state)) (name(&replay.name)) }
             ul.facts {
-                li { (pipelines_of(replay)) } li { "from " (replay.mode) ": " (count(replay.saved as i64)) " saved" }
+                li { (pipelines_of(replay)) }
                 li { @if replay.automatic { "automatic" } @else { "by " (name(&replay.actor)) } }
                 li { "began " (instant(replay.created_at, now)) }
                 @match replay.finished_at {
@@ -91,7 +108,7 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
             }
         }
         div.actions.page-actions #actions {
-            @if matches!(replay.state, ReplayState::Running | ReplayState::Preparing) {
+            @if replay.state == ReplayState::Running {
                 (button(visitor, &Button { action: &action, label: "Pause", role: Role::Operator, fields: &[("verb", "pause")], class: "", key: None }))
             }
             @if replay.state == ReplayState::Paused {
@@ -100,13 +117,62 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
             @if !replay.state.is_over() && replay.state != ReplayState::Cancelling {
                 (link(visitor, Role::Operator, &format!("{action}?verb=cancel"), "Cancel…", "", None))
             }
-            (command(&format!("redrive replay show {}", replay.id)))
+            (commands(&commands_of(replay)))
         }
     }
 }
 
+/// What somebody would type to do what can be done now.
+fn commands_of(replay: &ReplayView) -> Vec<(&'static str, String)> {
+    let line = |verb: &str, flags: &str| format!("redrive replay {verb} {}{flags}", replay.id);
+    let mut lines = vec![("Look", line("show", ""))];
+    if replay.state == ReplayState::Running {
+        lines.push(("Pause", line("pause", "")));
+    }
+    if replay.state == ReplayState::Paused {
+        lines.push(("Resume", line("resume", " --detach")));
+    }
+    if !replay.state.is_over() && replay.state != ReplayState::Cancelling {
+        lines.push(("Cancel", line("cancel", "")));
+    }
+    lines
+}
+
+/// The causes that letters of a page failed for, and had not died of.
+async fn other_causes(app: &App, visitor: &Visitor, letters: &[ReplayLetter]) -> Result<Vec<CauseView>, Problem> {
+    let others = letters.iter().filter(|letter| letter.cause_after != letter.cause);
+    let ids: BTreeSet<CauseId> = others.filter_map(|letter| letter.cause_after.clone()).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let params = ListCauses {
+        ids: ids.into_iter().collect(),
+        pipeline: None,
+        states: Vec::new(),
+        owner: None,
+        with_empty: true,
+        limit: OTHERS,
+        now: app.redrive().now(),
+    };
+    let mut causes = app.redrive().store().list_causes(params).await?;
+    causes.retain(|cause| visitor.caller.covers(&cause.pipeline));
+    Ok(causes)
+}
+
+/// What a replay waits for, and for how long.
+struct Waits {
+    /// Pipelines that no worker is there for.
+    unattended: Vec<String>,
+    /// Whether workers that are there have other rules.
+    is_awaiting: bool,
+    /// How long it will take.
+    ready_in: Option<Duration>,
+    /// The step that it is in, of how many.
+    step: Option<(usize, usize)>,
+}
+
 /// Whether it holds, in a sentence.
-fn verdict(replay: &ReplayView, unattended: &[String], awaits: bool) -> Markup {
+fn verdict(replay: &ReplayView, waits: &Waits) -> Markup {
     let p = &replay.progress;
     let settled = (p.recovered + p.failed) as i64;
     let tone = match () {
@@ -115,107 +181,43 @@ fn verdict(replay: &ReplayView, unattended: &[String], awaits: bool) -> Markup {
         () if p.failed > 0 => Tone::Warn,
         () => Tone::Plain,
     };
+    let is_open = !replay.state.is_over();
     html! {
         section.hold aria-label="Progress" {
             p #verdict class={ "headline " (tone.class()) } {
                 @if settled == 0 { "Nothing has come to its end yet." }
                 @else {
-                    b {
-                        (part_of(p.recovered as i64, settled)) " recovered ("
-                        (percent(share(p.recovered as i64, settled))) ")"
+                    b { (part_of(p.recovered as i64, p.total as i64)) " recovered" }
+                    ", " (part_of(p.failed as i64, settled)) " failed again ("
+                    (percent(share(p.failed as i64, settled)))
+                    @if is_open { ", pauses above " (percent(replay.pacing.refail_max)) }
+                    ")."
+                }
+                @if let Some((step, steps)) = waits.step.filter(|_| is_open) {
+                    " Step " (step) " of " (steps)
+                    @if let Some(left) = waits.ready_in { "; ready in about " (length_of(left)) }
+                    "."
+                }
+                @if let Some(why) = &replay.why { " " (text(&sentence(why))) }
+                @if !waits.unattended.is_empty() {
+                    span.fact {
+                        "No worker is there for " (waits.unattended.join(", ")) ": letters wait until one is."
                     }
-                    ", " (count(p.failed as i64)) " failed again."
                 }
-                @if let Some(why) = &replay.why { " " (text(why)) "." }
-                @if !unattended.is_empty() {
-                    span.fact { "No worker is there for " (unattended.join(", ")) ": letters wait until one is." }
-                }
-                @if awaits { span.fact { "It waits for workers that have the rules it was planned with." } }
+                @if waits.is_awaiting { span.fact { "It waits for workers that have the rules it was planned with." } }
             }
-            div.overall #bar { (bar(replay)) }
+            (steps::overall(replay))
         }
     }
 }
 
-fn ramp(replay: &ReplayView) -> Markup {
-    let steps = replay.pacing.ramp.len();
-    let current = replay.progress.step.number as usize;
-    let sizes = replay.pacing.ramp.iter().map(|size| count(i64::from(*size))).chain(["the rest".to_owned()]);
-    html! {
-        section aria-labelledby="ramp" {
-            (section_head("ramp", "Steps", &format!("each waits for the one before; it pauses when more than {} of a step, and two, fail again", percent(replay.pacing.refail_max))))
-            table.ramp role="table" {
-                thead role="rowgroup" {
-                    tr role="row" {
-                        th role="columnheader" scope="col" { "Step" }
-                        th role="columnheader" scope="col" { "Letters" }
-                        th role="columnheader" scope="col" { "State" }
-                        th.num role="columnheader" scope="col" { "Sent" }
-                        th.num role="columnheader" scope="col" { "Settled" }
-                        th.num role="columnheader" scope="col" { "Failed" }
-                    }
-                }
-                tbody role="rowgroup" #steps {
-                    @for (at, size) in sizes.enumerate() {
-                        @let is_current = at == current.min(steps) && !replay.state.is_over();
-                        tr role="row" id={ "step-" (at) } aria-current=[is_current.then_some("step")] {
-                            th role="rowheader" scope="row" { (at + 1) " of " (steps + 1) } td role="cell" { (size) }
-                            @if is_current {
-                                td role="cell" { (state("now", Glyph::Half, Tone::Plain)) }
-                                td.num role="cell" { (count(replay.progress.step.sent as i64)) }
-                                td.num role="cell" { (count(replay.progress.step.settled as i64)) }
-                                td.num role="cell" { (count(replay.progress.step.failed as i64)) }
-                            } @else if at < current || replay.state == ReplayState::Done {
-                                td role="cell" { (state("through", Glyph::Check, Tone::Good)) }
-                                td role="cell" {}
-                                td role="cell" {}
-                                td role="cell" {}
-                            } @else {
-                                td role="cell" { span.muted { "waits" } }
-                                td role="cell" {}
-                                td role="cell" {}
-                                td role="cell" {}
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
+/// Why something is as it is, as a sentence of its own.
+fn sentence(why: &str) -> String {
+    let mut letters = why.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
-fn outcomes(replay: &ReplayView, joined: u64) -> Markup {
-    let p = &replay.progress;
-    let rows = [
-        ("recovered", p.recovered, "recovered"),
-        ("failed of the same cause", p.same_cause, "failed"),
-        ("failed of another", p.failed.saturating_sub(p.same_cause), "failed"),
-        ("gone meanwhile", p.gone, "gone"),
-        ("under way", p.running, "running"),
-        ("not sent yet", p.pending, "pending"),
-    ];
-    html! {
-        section aria-labelledby="verdicts" {
-            (section_head("verdicts", "What became of them", ""))
-            table role="table" { tbody role="rowgroup" #outcomes {
-                @for (label, letters, outcome) in rows {
-                    tr role="row" {
-                        th role="rowheader" scope="row" { a href={ "?outcome=" (outcome) } { (label) } }
-                        td.num role="cell" { (part_of(letters as i64, p.total as i64)) }
-                    }
-                }
-                @if joined > 0 {
-                    tr role="row" {
-                        th role="rowheader" scope="row" { "died like that since, not part of it" }
-                        td.num role="cell" { (count(joined as i64)) }
-                    }
-                }
-            } }
-        }
-    }
-}
-
-fn choice(replay: &ReplayView) -> Markup {
+fn choice(replay: &ReplayView, now: Timestamp) -> Markup {
     let chosen = serde_json::to_value(&replay.selection).unwrap_or_default();
     let chosen: Vec<(String, String)> = chosen
         .as_object()
@@ -234,9 +236,15 @@ fn choice(replay: &ReplayView) -> Markup {
         .collect();
     html! {
         section aria-labelledby="choice" {
-            (section_head("choice", "What was chosen", ""))
+            (section_head("choice", "Choice", ""))
             dl.keys {
                 @for (key, value) in &chosen { dt { (key) } dd { (text(value)) } }
+                dt { "as of" }
+                dd { (instant(replay.created_at, now)) }
+                dt { "from" }
+                dd { (from(replay)) }
+                dt { "pace" }
+                dd { (pace(replay)) }
                 @for (exclusion, letters) in &replay.excluded {
                     dt { "left out" }
                     dd { (count(*letters as i64)) ": " (excluded(*exclusion)) }
@@ -245,7 +253,6 @@ fn choice(replay: &ReplayView) -> Markup {
                     dt { "changed in each" }
                     dd { code { (serde_json::to_string(&replay.edits).unwrap_or_default()) } }
                 }
-                @if let Some(rate) = replay.pacing.per_second { dt { "at most" } dd { (rate) " a second" } }
                 @for (pipeline, version) in &replay.pins {
                     dt { "rules" }
                     dd { (pipeline) " " code { (version.as_str()) } }
@@ -255,80 +262,28 @@ fn choice(replay: &ReplayView) -> Markup {
     }
 }
 
-fn letter_list(
-    visitor: &Visitor,
-    letters: &Listed<ReplayLetter>,
-    outcome: Option<LetterState>,
-    now: Timestamp,
-) -> Markup {
-    let here = without_cursor(&with_query(&visitor.here, "said", None));
-    let all = [
-        None,
-        Some(LetterState::Failed),
-        Some(LetterState::Recovered),
-        Some(LetterState::Running),
-        Some(LetterState::Pending),
-        Some(LetterState::Gone),
-    ];
-    let tabs = all.map(|each| {
-        let title = each.map_or("all", LetterState::as_str);
-        (with_query(&here, "outcome", each.map(LetterState::as_str)), html! { (title) }, each == outcome)
-    });
-    html! {
-        section aria-labelledby="letters" {
-            (section_head("letters", "Letters", ""))
-            (views("Which letters", tabs))
-            @if letters.items.is_empty() { p.empty { "No letter of it is like that." } }
-            @else {
-                table.outcomes role="table" {
-                    thead role="rowgroup" {
-                        tr role="row" {
-                            th role="columnheader" scope="col" { "Letter" }
-                            th role="columnheader" scope="col" { "Outcome" }
-                            th role="columnheader" scope="col" { "Cause" }
-                            th role="columnheader" scope="col" { "From" }
-                            th role="columnheader" scope="col" { "Ended" }
-                        }
-                    }
-                    tbody role="rowgroup" #replay-letters data-rows="" {
-                        @for letter in &letters.items {
-                            tr role="row" id={ "letter-" (letter.id) } data-href={ "/letters/" (letter.id) } {
-                                th role="rowheader" scope="row" {
-                                    a.name href={ "/letters/" (letter.id) } {
-                                        @match letter.number {
-                                            Some(number) => { "#" (number) } None => { (letter.id) }
-                                        }
-                                    }
-                                }
-                                td role="cell" { (outcome_of(letter.state)) }
-                                td role="cell" {
-                                    @if let Some(cause) = &letter.cause {
-                                        a href={ "/causes/" (cause) } { code { (cause) } }
-                                    }
-                                    @if let Some(after) = letter.cause_after.as_ref().filter(|after| letter.cause.as_ref() != Some(*after)) {
-                                        " then " a href={ "/causes/" (after) } { code { (after) } }
-                                    }
-                                }
-                                td role="cell" { @if letter.saved { "saved" } @else { "anew" } }
-                                td role="cell" { @if let Some(ended) = letter.ended_at { (instant(ended, now)) } }
-                            }
-                        }
-                    }
-                }
-                (further(&here, letters.next.as_deref()))
-            }
+/// What its letters are worked on from.
+fn from(replay: &ReplayView) -> String {
+    let saved = count(replay.saved as i64);
+    match replay.mode {
+        ReplayMode::Saved => format!("saved pages only: {saved}"),
+        ReplayMode::Refetch => format!("anew: {}", count(replay.progress.total as i64)),
+        ReplayMode::Suited => {
+            let anew = replay.progress.total.saturating_sub(replay.saved);
+            format!("what suits each: {saved} saved, {} anew", count(anew as i64))
         }
     }
 }
 
-fn outcome_of(outcome: LetterState) -> Markup {
-    let (picture, tone) = match outcome {
-        LetterState::Recovered => (Glyph::Check, Tone::Good),
-        LetterState::Failed => (Glyph::Cross, Tone::Bad),
-        LetterState::Running => (Glyph::Half, Tone::Plain),
-        LetterState::Pending | LetterState::Gone | LetterState::Cancelled => (Glyph::Muted, Tone::Quiet),
-    };
-    state(outcome.as_str(), picture, tone)
+/// In which steps it goes, and how fast.
+fn pace(replay: &ReplayView) -> String {
+    let steps: Vec<String> = replay.pacing.ramp.iter().map(|step| count(i64::from(*step))).collect();
+    let steps =
+        if steps.is_empty() { "all at once".to_owned() } else { format!("{}, then the rest", steps.join(", ")) };
+    match replay.pacing.per_second {
+        Some(rate) => format!("{steps}; at most {rate} a second"),
+        None => steps,
+    }
 }
 
 /// Asks before a replay goes on, or is given up.
@@ -359,7 +314,8 @@ pub async fn ask(
     let (action, back) = (format!("/replays/{}/change", replay.id), format!("/replays/{}", replay.id));
     let fields = html! { input type="hidden" name="verb" value=(verb); };
     let command = format!("redrive replay {verb} {}{}", replay.id, if verb == "resume" { " --detach" } else { "" });
-    let question = Question { title, effect, action: &action, fields, yes: &yes, command, back: &back };
+    let filled = String::new();
+    let question = Question { title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
     let body = confirm::page(&visitor, &question);
     shell::show(&app, &visitor, Page { place: Place::Replays, title, pipeline: None, body }).await
 }

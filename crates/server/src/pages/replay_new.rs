@@ -9,14 +9,15 @@ use redrive::contract::TryView;
 use redrive::replays::AskedReplay;
 use redrive_core::ids::ReplayId;
 use redrive_core::replays::{Exclusion, Pacing, ReplayPlan};
+use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::{Value, json};
 
 use super::acts::{asked, letters};
-use super::confirm::entry;
+use super::confirm::entry_as;
 use super::fields::{Done, Fields, carried, once, with_said};
 use super::filter::LetterFilter;
-use super::parts::{command, quoted};
+use super::parts::{command_of_form, quoted};
 use super::problem::Problem;
 use super::replay_try;
 use super::shell::{self, Page, Place};
@@ -104,7 +105,7 @@ async fn shown(
             button.vh tabindex="-1" aria-hidden="true" disabled[plan.included == 0] { "Start" }
             (choose(fields, plan))
             (replay_try::step(visitor, fields, tried.as_ref(), plan.saved, now))
-            (begin(visitor, fields, plan, &attended, tried.as_ref()))
+            (begin(visitor, fields, plan, &attended, (tried.as_ref(), now)))
         }
     };
     shell::show(app, visitor, Page { place: Place::Replays, title: "New replay", pipeline: None, body }).await
@@ -187,7 +188,7 @@ fn begin(
     fields: &Fields,
     plan: &ReplayPlan,
     unattended: &[String],
-    tried: Option<&TryView>,
+    (tried, now): (Option<&TryView>, Timestamp),
 ) -> Markup {
     let passed = tried.map(replay_try::recovered).filter(|(good, all)| *good > 0 && good < all);
     let usual = Pacing::default();
@@ -199,12 +200,12 @@ fn begin(
         section.step aria-labelledby="step-3" {
             div.step-name { h2 id="step-3" { b { "3" } "Start" } p.fact { "In growing steps; it stops by itself" } }
             div.entries {
-                (entry("name", "Name", &given("name", ""), false))
+                (entry_as("name", "Name", &given("name", ""), false, Some("--name")))
                 @if let Some((good, all)) = passed {
                     fieldset.entry {
                         legend { "Which" }
                         label.choice {
-                            input type="radio" name="only" value="passed" checked;
+                            input type="radio" name="only" value="passed" checked data-flag="--recoverable" data-bare="";
                             span { "Only the " (count(good)) " that passed the try, from their saved pages" }
                         }
                         label.choice {
@@ -221,18 +222,18 @@ fn begin(
                         ("refetch", "All anew", format!("{} tasks ask their targets again", count(plan.included as i64))),
                     ] {
                         label.choice {
-                            input type="radio" name="from" value=(value) checked[from == value];
+                            input type="radio" name="from" value=(value) checked[from == value] data-flag={ "--" (value) } data-bare=[(value != "suited").then_some("")];
                             span { (label) span.fact { (fact) } }
                         }
                     }
                 }
                 div.row-of {
-                    (entry("ramp", "Steps, before all the rest", &given("ramp", &ramp), false))
-                    (entry("refail_max", "Pause above this share of failures, and two", &given("refail_max", &percent(usual.refail_max)), false))
-                    (entry("rate", "At most: 20/s, 100/m; empty means no limit", &given("rate", ""), false))
+                    (entry_as("ramp", "Steps, before all the rest", &given("ramp", &ramp), false, Some("--ramp")))
+                    (entry_as("refail_max", "Pause above this share of failures, and two", &given("refail_max", &percent(usual.refail_max)), false, Some("--refail-max")))
+                    (entry_as("rate", "At most: 20/s, 100/m; empty means no limit", &given("rate", ""), false, Some("--rate")))
                 }
                 @if plan.excluded.contains_key(&Exclusion::GateNever) {
-                    (entry("why", "Also send those that failed permanently, because", &given("why", ""), false))
+                    (entry_as("why", "Also send those that failed permanently, because", &given("why", ""), false, Some("--force --why")))
                 }
                 @if !unattended.is_empty() {
                     p.warn-text {
@@ -247,17 +248,19 @@ fn begin(
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
                     @if plan.included == 0 { span.fact { "No letter can be sent." } }
                 }
-                (command(&line(fields)))
+                (command_of_form(&line(fields, now), if passed.is_some() { " --recoverable" } else { "" }))
             }
         }
     }
 }
 
 /// What somebody would type to start the same.
-fn line(fields: &Fields) -> String {
+fn line(fields: &Fields, now: Timestamp) -> String {
     let ids: String = fields.all("id").map(|id| format!(" {}", quoted(id))).collect();
-    let filter = if ids.is_empty() { LetterFilter::of(fields).flags() } else { String::new() };
-    format!("redrive replay start{ids}{filter} --detach")
+    let filter = LetterFilter::of(fields);
+    // The same letters: not those that die from now on.
+    let flags = if ids.is_empty() { filter.frozen(now).unwrap_or(filter).flags() } else { String::new() };
+    format!("redrive replay start{ids}{flags} --detach")
 }
 
 /// Starts a replay.

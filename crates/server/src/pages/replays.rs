@@ -12,6 +12,7 @@ use super::parts::{
     command, further, instant, length, link, name, number, replay_state, text, views, with_query, without_cursor,
 };
 use super::problem::Problem;
+use super::replay::small_bar;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
@@ -98,7 +99,7 @@ fn row(replay: &ReplayView, now: Timestamp) -> Markup {
                 @if let Some(why) = &replay.why { span.fact.cut title=(why) { (text(why)) } }
             }
             td role="cell" { (step(replay)) }
-            td role="cell" { (bar(replay)) }
+            td role="cell" { (small_bar(replay)) }
             td.num role="cell" data-l="recovered" {
                 (count(progress.recovered as i64)) " of " (count(progress.total as i64))
             }
@@ -122,22 +123,6 @@ pub fn step(replay: &ReplayView) -> Markup {
     let steps = replay.pacing.ramp.len() + 1;
     let current = (replay.progress.step.number as usize + 1).min(steps);
     html! { @if replay.state.is_over() { span.muted { "over" } } @else { (current) " of " (steps) } }
-}
-
-/// How far a replay is, as a bar.
-pub fn bar(replay: &ReplayView) -> Markup {
-    let progress = &replay.progress;
-    let share = |part: u64| if progress.total == 0 { 0.0 } else { part as f64 / progress.total as f64 * 100.0 };
-    let (good, bad) = (share(progress.recovered), share(progress.failed));
-    let title = format!("{} recovered and {} failed of {}", progress.recovered, progress.failed, progress.total);
-    html! {
-        svg.parts height="8" role="img" aria-label=(title) {
-            title { (title) }
-            rect.track width="100%" height="8" {}
-            rect.good x="0%" width={ (format!("{good:.2}")) "%" } height="8" {}
-            rect.bad x={ (format!("{good:.2}")) "%" } width={ (format!("{bad:.2}")) "%" } height="8" {}
-        }
-    }
 }
 
 /// The pipelines of a replay.

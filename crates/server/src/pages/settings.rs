@@ -8,9 +8,9 @@ use redrive_core::ids::TokenName;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::{PipelinePattern, Role, Token};
 
-use super::confirm::{self, Question, entry};
+use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, carried, once, with_said};
-use super::parts::{command, instant, link, name, section_head};
+use super::parts::{command, command_of_form, instant, link, name, section_head};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -59,7 +59,7 @@ fn may(visitor: &Visitor) -> Result<(), Problem> {
 
 fn list(visitor: &Visitor, tokens: &[Token], now: Timestamp) -> Markup {
     html! {
-        section.first aria-labelledby="tokens" {
+        section.sub aria-labelledby="tokens" {
             (section_head("tokens", "Tokens", ""))
             @if tokens.is_empty() {
                 p.headline.warn {
@@ -121,17 +121,17 @@ fn form(visitor: &Visitor, is_first: bool) -> Markup {
             form method="post" action="/settings/tokens/create" {
                 (carried(visitor))
                 div.row-of {
-                    (entry("name", "Name", "", true))
+                    (entry_as("name", "Name", "", true, Some("")))
                     p.entry {
                         label for="role" { "Role" }
-                        select #role name="role" {
+                        select #role name="role" data-flag="--role" {
                             @for role in Role::ALL.into_iter().rev() {
                                 @if !is_first || role == Role::Admin { option value=(role) { (role) } }
                             }
                         }
                     }
-                    @if !is_first { (entry("pipelines", "Pipelines, with commas; empty means all", "", false)) }
-                    (entry("expires", "Expires: 90d, a day or a time; empty means never", "", false))
+                    @if !is_first { (entry_as("pipelines", "Pipelines, with commas; empty means all", "", false, Some("--pipeline"))) }
+                    (entry_as("expires", "Expires: 90d, a day or a time; empty means never", "", false, Some("--expires")))
                 }
                 p {
                     label.choice {
@@ -140,6 +140,7 @@ fn form(visitor: &Visitor, is_first: bool) -> Markup {
                 }
                 p.actions { button { "Make a token" } }
             }
+            (command_of_form("redrive token create", &format!(" NAME --role {}", if is_first { "admin" } else { "viewer" })))
         }
     }
 }
@@ -193,6 +194,7 @@ pub async fn ask(
         fields: html! {},
         yes: &yes,
         command,
+        filled: String::new(),
         back: "/settings/tokens",
     };
     let body = confirm::page(&visitor, &question);

@@ -158,6 +158,7 @@ fn header(visitor: &Visitor, page: &Page<'_>, glance: &Glance) -> Markup {
                         input #q type="search" name="q" placeholder="Letter, cause, URL, hash or text" autocomplete="off";
                         kbd aria-hidden="true" { "/" }
                     }
+                    a.find href="/search" aria-label="Search" { (magnifier()) }
                     (signs(visitor, glance))
                 }
                 nav.tabs aria-label="Main" {
@@ -167,6 +168,15 @@ fn header(visitor: &Visitor, page: &Page<'_>, glance: &Glance) -> Markup {
                     } li { a href="/search" { "Search" } } } }
                 }
             }
+        }
+    }
+}
+
+fn magnifier() -> Markup {
+    html! {
+        svg width="18" height="18" viewBox="0 0 18 18" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.75" {
+            circle cx="7.5" cy="7.5" r="5" {}
+            path d="M11.5 11.5 16 16" {}
         }
     }
 }

@@ -88,7 +88,11 @@ async fn bring_back(global: &Global, setting: &Setting) -> Result<()> {
 async fn show_dashboard(setting: &Setting) -> Result<Exit> {
     let cause = letters(setting, "SelectorNotFound").await?.pop().and_then(|letter| letter.cause);
     let (old, new) = story::RULES;
-    heading("The rest is yours: open the page, correct the rule in redrive.toml, replay from the saved pages")?;
+    let folder = std::env::current_dir()?;
+    let folder = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    heading(&format!(
+        "The rest is yours: open the page, correct the rule in {folder}/redrive.toml, replay from the saved pages"
+    ))?;
     out!("{}", paint(BAD, format!("- {old}")))?;
     out!("{}", paint(GOOD, format!("+ {new}")))?;
     let cli = Cli::try_parse_from(["redrive", "serve", "--work", "--listen", "127.0.0.1:0"])?;
@@ -97,7 +101,7 @@ async fn show_dashboard(setting: &Setting) -> Result<Exit> {
         let page = cause.map_or_else(String::new, |cause| format!("causes/{cause}"));
         out!(
             "open http://{address}/{page}\n{}",
-            paint(DIM, "Ctrl-C ends it; redrive serve in this folder shows it again")
+            paint(DIM, format!("Ctrl-C ends it; redrive serve in {folder} shows it again"))
         )
     };
     serve::run_telling(setting, args, open).await

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::acts::filled;
 use super::super::causes::one;
-use super::super::confirm::{self, Question, entry};
+use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Done, Fields, once, with_said};
 use super::super::parts::quoted;
 use super::super::problem::Problem;
@@ -30,7 +30,16 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
     let (action, back) = (format!("/causes/{}/change", cause.id), format!("/causes/{}", cause.id));
     let fields = html! { input type="hidden" name="verb" value=(verb); (fields) };
     let command = format!("redrive cause {verb} {}", quoted(cause.id.as_str()));
-    let body = confirm::page(&visitor, &Question { title, effect, action: &action, fields, yes, command, back: &back });
+    let filled = match (verb, query.one("into")) {
+        ("mute", _) => " --until 24h".to_owned(),
+        ("merge", Some(into)) => format!(" {}", quoted(into)),
+        ("merge", None) => " CAUSE".to_owned(),
+        ("note", _) => " 'what is to be said'".to_owned(),
+        ("split", _) => " --target TARGET".to_owned(),
+        _ => String::new(),
+    };
+    let question = Question { title, effect, action: &action, fields, yes, command, filled, back: &back };
+    let body = confirm::page(&visitor, &question);
     let page = Page { place: Place::Causes, title, pipeline: Some(&cause.pipeline), body };
     shell::show(&app, &visitor, page).await
 }
@@ -47,29 +56,29 @@ fn question(
             "Mute",
             html! { "Nothing more is heard of “" (title) "”: no alert, and it is not listed under Needs you. Its letters stay as they are." },
             html! {
-                (entry("until", "Until when: 7d (from now), a day or a time; empty means until somebody unmutes it", "24h", false))
-                (entry("per_hour", "Or until it kills so many tasks in an hour", "", false))
+                (entry_as("until", "Until when: 7d (from now), a day or a time; empty means until somebody unmutes it", "24h", false, Some("--until")))
+                (entry_as("per_hour", "Or until it kills so many tasks in an hour", "", false, Some("--per-hour")))
             },
         ),
         "note" => (
             "Add a note",
             "Note",
             html! { "Everybody who looks at “" (title) "” sees it." },
-            entry("text", "What is to be said", "", true),
+            entry_as("text", "What is to be said", "", true, Some("")),
         ),
         "merge" => (
             "Merge this cause into another?",
             "Merge",
             html! { "All " (cause.dead) " letters of “" (title) "”, and those to come, belong to the other cause from then on. Splitting takes it back." },
-            entry("into", "Into which: its id", into, true),
+            entry_as("into", "Into which: its id", into, true, Some("")),
         ),
         "split" => (
             "Split this cause?",
             "Split",
             html! { "Letters like that, and those to come, are a cause of their own from then on. Say one of the two." },
             html! {
-                (entry("target", "Those of this target", "", false))
-                (entry("text", "Those with this text in their message", "", false))
+                (entry_as("target", "Those of this target", "", false, Some("--target")))
+                (entry_as("text", "Those with this text in their message", "", false, Some("--text")))
             },
         ),
         _ => return Err(ApiError::invalid("verb", "expected mute, note, merge or split").into()),

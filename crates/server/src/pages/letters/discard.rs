@@ -8,7 +8,7 @@ use redrive_core::replays::ReplayPlan;
 use serde_json::{Value, json};
 
 use super::super::acts::{asked, letters};
-use super::super::confirm::{self, Question, entry};
+use super::super::confirm::{self, Question, entry, entry_as};
 use super::super::fields::{Done, Fields, once, with_said};
 use super::super::filter::LetterFilter;
 use super::super::parts::quoted;
@@ -46,16 +46,20 @@ async fn shown(
     };
     let fields = html! {
         (frozen_fields(app, query, plan)?)
-        (entry("why", "Why, for the record", query.one("why").unwrap_or_default(), true))
+        (entry_as("why", "Why, for the record", query.one("why").unwrap_or_default(), true, Some("--why")))
         @if plan.matched > TYPED_ABOVE {
             (entry("count", &format!("Type {} to say that you mean all of them", plan.matched), "", true))
         }
     };
     let ids: String = query.all("id").map(|id| format!(" {}", quoted(id))).collect();
-    let command = format!("redrive dead discard{ids}{} --why '…' --yes", LetterFilter::of(query).flags());
+    let filter = match ids.is_empty() {
+        true => LetterFilter::of(query).frozen(app.redrive().now())?.flags(),
+        false => String::new(),
+    };
+    let (command, filled) = (format!("redrive dead discard{ids}{filter} --yes"), " --why 'the reason'".to_owned());
     let (title, yes) = (format!("Discard {number} letters?"), format!("Discard {number} letters"));
-    let question =
-        Question { title: &title, effect, action: "/letters/discard", fields, yes: &yes, command, back: "/letters" };
+    let (action, back) = ("/letters/discard", "/letters");
+    let question = Question { title: &title, effect, action, fields, yes: &yes, command, filled, back };
     let body = confirm::page(visitor, &question);
     shell::show(app, visitor, Page { place: Place::Letters, title: &title, pipeline: None, body }).await
 }

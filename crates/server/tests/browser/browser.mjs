@@ -1,0 +1,64 @@
+// What flows and pictures share: a browser in which nothing may leave the server, and nothing may go wrong unseen.
+import { existsSync } from "node:fs";
+
+export const tools = process.env.TOOLS;
+const { chromium } = await import(`${tools}/playwright-core/index.mjs`);
+const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
+
+export const launch = () =>
+  chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+
+export const check = (holds, what) => {
+  if (!holds) throw new Error(what);
+};
+
+// The API of a server, for who sets something up or wants to know what became of it.
+export const apiOf = (base, token) => async (path, body) => {
+  const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
+  const options = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
+  const answer = await fetch(`${base}/api/v1${path}`, options);
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+  return answer.json();
+};
+
+// The address of one page of every kind, by what is in the store.
+export async function pagesOf(api) {
+  const causes = (await api("/causes")).items;
+  const { id: cause, pipeline } = causes.find((one) => one.title.includes("SelectorNotFound")) ?? causes[0];
+  const [letter] = (await api(`/letters?cause=${cause}&limit=1`)).items;
+  const pages = {
+    overview: "/", causes: "/causes", cause: `/causes/${cause}`, letters: "/letters", letter: `/letters/${letter.id}`,
+    "replay-new": `/replays/new?cause=${cause}`, replays: "/replays", alerts: "/alerts", pipelines: "/pipelines",
+    pipeline: `/pipelines/${pipeline}`, activity: "/activity", settings: "/settings/tokens", search: "/search",
+    mute: `/causes/${cause}/change?verb=mute`, discard: `/letters/discard?cause=${cause}`,
+  };
+  const [replay] = (await api("/replays")).items;
+  if (replay) pages.replay = `/replays/${replay.id}`;
+  return { cause, letter, pages };
+}
+
+// Every look that a page has: two widths, light and dark.
+export const LOOKS = [[1280, "light"], [390, "dark"], [1280, "dark"], [390, "light"]];
+
+export const windowOf = ([width, colorScheme]) => ({ viewport: { width, height: width === 390 ? 844 : 900 }, colorScheme });
+
+// Somebody who looks at pages of one server. Leaving fails if something went wrong meanwhile.
+export async function visitOf(browser, base, options = {}, allowed = () => false) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const trouble = [];
+  const note = (what) => { if (!allowed(what)) trouble.push(what); };
+  context.on("request", (request) => {
+    if (!request.url().startsWith(base)) note(`asked for ${request.url()}`);
+  });
+  context.on("page", (page) => {
+    page.on("pageerror", (error) => note(`script: ${error.message}`));
+    page.on("dialog", (dialog) => { note(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+    page.on("console", (message) => { if (message.type() === "error") note(`console: ${message.text()}`); });
+  });
+  const page = await context.newPage();
+  const leave = async () => {
+    await context.close();
+    check(!trouble.length, trouble.join("\n"));
+  };
+  return { page, context, leave };
+}
