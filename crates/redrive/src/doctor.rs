@@ -198,7 +198,7 @@ async fn look_at_vault(setting: &Setting, redrive: Option<Redrive>) -> Option<Fi
 
 /// What a vault that can be written and read is worth to others.
 fn of_vault(checked: &Checked, is_shared: bool) -> Finding {
-    let Checked { address, endpoint, missing, is_of_this_machine } = checked;
+    let Checked { address, endpoint, missing, unmarked, is_of_this_machine } = checked;
     let at = endpoint.as_ref().map(|endpoint| format!(" (at {endpoint})")).unwrap_or_default();
     let well = format!("{address}{at}: a payload was written, read and removed");
     match missing.filter(|_| is_shared) {
@@ -207,6 +207,14 @@ fn of_vault(checked: &Checked, is_shared: bool) -> Finding {
             Err(format!(
                 "{address}{at} does not have payload {missing}, which the store knows: other workers have another vault, or a folder of \
                  their own machine under this name"
+            )),
+        ),
+        None if is_shared && !unmarked.is_empty() => Finding::new(
+            "vault",
+            Err(format!(
+                "{address}{at} has no mark of the workers on {}: they have another vault, or a folder of their own machine under this name \
+                 (or an older version, which leaves none)",
+                unmarked.join(", ")
             )),
         ),
         None if is_shared && *is_of_this_machine => Finding::warning(

@@ -46,6 +46,8 @@ pub struct Reach {
 /// An outage that is not over.
 struct Outage {
     since: Instant,
+    /// When a call was first refused: what was asked before, and answered late, says nothing about it.
+    found_at: Instant,
     place: String,
     why: String,
     is_told: bool,
@@ -207,7 +209,7 @@ impl Reach {
 
     /// Notes that something was answered during an outage: others need not rest. What was asked before it began says nothing.
     fn note_answer(&self, has_waited: bool, tried: Instant) {
-        if let Some(outage) = self.outage().as_mut().filter(|outage| has_waited || tried > outage.since) {
+        if let Some(outage) = self.outage().as_mut().filter(|outage| has_waited || tried > outage.found_at) {
             outage.is_answered |= has_waited;
             outage.answered_at = Some(Instant::now());
         }
@@ -273,6 +275,7 @@ impl<'a> Waits<'a> {
     fn begin(reach: &'a Reach, since: Instant) -> Self {
         let fresh = || Outage {
             since,
+            found_at: Instant::now(),
             place: String::new(),
             why: String::new(),
             is_told: false,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::Pause;
+use redrive_core::time::Timestamp;
 use redrive_core::workers::Presence;
 use redrive_store::contract::{AlertView, BreakerView, ListReplays, ReplayView, SinkView, WorkerView};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,18 @@ pub struct Status {
     pub failing_sinks: Vec<SinkView>,
     /// The pipelines that people have rest.
     pub pauses: BTreeMap<PipelineName, Pause>,
+    /// Where the store is being copied to, if it is: nothing can be written to it meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copying: Option<Copying>,
+}
+
+/// A copy of the store that is under way, or was left in the middle.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Copying {
+    /// The other store.
+    pub to: String,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// A worker, and what is known of its process.
@@ -58,6 +71,7 @@ impl Redrive {
             alerts: self.store.list_alerts().await?.into_iter().filter(|view| view.alert.is_firing()).collect(),
             failing_sinks: sinks.into_iter().filter(|sink| sink.failing_since.is_some()).collect(),
             pauses: self.store.pauses().await?,
+            copying: self.store.copies().await?.to.map(|note| Copying { to: note.place, since: note.begun_at }),
         })
     }
 }

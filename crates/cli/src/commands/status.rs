@@ -48,6 +48,11 @@ async fn print(redrive: &Desk, status: &Status) -> Result<()> {
         true => out!("no tasks yet: `redrive run` or `redrive push` brings some")?,
         false => show_ledgers(&status.pipelines)?,
     }
+    if let Some(copying) = &status.copying {
+        let (to, since) = (cut(&copying.to, 200), ago(copying.since, now));
+        out!("\n{} to {to}, begun {since}: nothing can be written meanwhile", paint(WAITING, "being copied"))?;
+        out!("    go on with: redrive store copy FROM TO, or give it up with: redrive store copy FROM --abort")?;
+    }
     for (name, pause) in &status.pauses {
         let (who, since) = (cut(&pause.by.name, 30), ago(pause.since, now));
         out!("\n{} {name}, by {who}, {since}", paint(WAITING, "paused:"))?;

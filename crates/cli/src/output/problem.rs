@@ -85,6 +85,9 @@ fn of_copy(error: &CopyError) -> Option<String> {
         CopyError::NoVault { .. } => {
             "name one that every machine reaches with --vault: s3://bucket/prefix, or a shared folder"
         }
+        CopyError::OnTheirWay { .. } => {
+            "let `redrive work` run there until they have arrived, or go on without them with --allow-missing"
+        }
         CopyError::WrongVault { .. } => {
             "name the right one with --from-vault, or go on without payloads with --allow-missing"
         }

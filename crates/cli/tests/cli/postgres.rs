@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::harness::{Ran, Sandbox, eventually};
-use super::postgres_server::{OwnServer, schema, server};
+use super::postgres_server::{OwnServer, schema, server, url_in};
 
 /// A password that the server does not ask for, and that must not be seen.
 const PASSWORD: &str = "s3cr3t-w0rd";
@@ -157,6 +157,133 @@ fn doctor_looks_at_the_server() {
     assert!(told.contains("PostgreSQL") && told.contains("! vault"), "{told}");
     sandbox.redrive("doctor --compact").expect(0);
 }
+
+/// A command on a host of another name.
+fn elsewhere(sandbox: &Sandbox, host: &str, line: &str) -> Command {
+    let mut command = Command::new("unshare");
+    let script = format!("echo {host} > /proc/sys/kernel/hostname && exec \"$@\"");
+    command.args(["--uts", "sh", "-c", script.as_str(), "sh", env!("CARGO_BIN_EXE_redrive")]);
+    command.args(line.split_whitespace()).current_dir(sandbox.path(""));
+    command
+}
+
+/// Each host leaves a mark in its vault. Where that of another is missing, the two have not the same vault, though it has the same name.
+#[test]
+fn hosts_that_do_not_share_a_vault_are_found_out() {
+    let (sandbox, other) = (Sandbox::new(), Sandbox::new());
+    let store = address();
+    let config = |vault: &Path| {
+        format!("store = \"{}\"\nvault = \"{}\"\n[pipeline.shop]\ncommand = [\"true\"]\n", store, vault.display())
+    };
+    sandbox.write("redrive.toml", config(&sandbox.path("vault")));
+    other.write("redrive.toml", config(&other.path("vault")));
+    let said = fs::File::create(other.path("said")).expect("made");
+    let mut first = sandbox.spawn(&["work"]);
+    let at_work = |count: usize| {
+        let status = sandbox.redrive("status --json").json_or_null();
+        status["workers"].as_array().is_some_and(|workers| workers.len() == count)
+    };
+    eventually("one works", || at_work(1));
+    assert_eq!(found(&sandbox, "vault")["ok"], true);
+    let mut second = elsewhere(&other, "elsewhere", "work").stderr(said).spawn().expect("redrive starts");
+    eventually("two work", || at_work(2));
+    let vault = found(&sandbox, "vault");
+    assert_eq!(vault["ok"], false, "{vault}");
+    let told = vault["found"].as_str().expect("a text");
+    assert!(told.contains("no mark of the workers on elsewhere: they have another vault"), "{told}");
+    eventually("the one that came later says so", || {
+        other.read("said").contains("workers on that host keep payloads elsewhere")
+    });
+    // With a folder that both have, all is well.
+    second.kill().expect("killed");
+    second.wait().expect("waited");
+    other.write("redrive.toml", config(&sandbox.path("vault")));
+    let mut second = elsewhere(&other, "elsewhere", "work").stderr(Stdio::null()).spawn().expect("redrive starts");
+    eventually("its mark is there", || found(&sandbox, "vault")["ok"] == true);
+    for worker in [&mut first, &mut second] {
+        worker.kill().expect("killed");
+        worker.wait().expect("waited");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_wait_for_its_disk_is_named() {
+    let (sandbox, server) = (Sandbox::new(), OwnServer::start());
+    sandbox.write("redrive.toml", format!("store = \"{}\"\n", url_in(server.folder(), "redrive")));
+    sandbox.redrive("store migrate").expect(0);
+    assert_eq!(found(&sandbox, "durability")["ok"], true);
+    for setting in ["fsync", "full_page_writes"] {
+        psql(&server, &format!("ALTER SYSTEM SET {setting} = off"));
+        psql(&server, "SELECT pg_reload_conf()");
+        eventually("it is named", || {
+            let durability = found(&sandbox, "durability");
+            let told = durability["found"].as_str().is_some_and(|told| told.contains(setting));
+            durability["ok"] == false && told
+        });
+    }
+    let told = sandbox.redrive("doctor").expect(1).stdout;
+    assert!(told.contains("fsync and full_page_writes is off: a crash of the server's machine destroys"), "{told}");
+}
+
+/// A standby can be read. What is to be written waits until it is the primary, and says so meanwhile.
+#[test]
+fn a_standby_is_read_and_written_once_it_is_the_primary() {
+    let (sandbox, server) = (Sandbox::new(), OwnServer::start());
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    sandbox.write("more.jsonl", "{\"n\":3}\n");
+    sandbox.write("fails.sh", "grep -q '\"n\":1' && exit 65; echo '{\"ok\":true}'\n");
+    let of = |server: &OwnServer| url_in(server.folder(), "redrive");
+    let at = |store: &str| {
+        let config = format!("store = \"{store}\"\n[pipeline.default]\ncommand = [\"sh\", \"fails.sh\"]\n");
+        sandbox.write("redrive.toml", config);
+    };
+    at(&of(&server));
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    sandbox.redrive("push more.jsonl").expect(0);
+    let standby = server.standby();
+    at(&of(&standby));
+    for line in
+        ["status", "audit", "dead list", "dead show 1", "cause list", "job list", "report", "replay list", "activity"]
+    {
+        sandbox.redrive(line).expect(0);
+    }
+    let rights = found(&sandbox, "rights");
+    assert_eq!(rights["ok"], false, "{rights}");
+    assert!(rights["found"].as_str().is_some_and(|found| found.contains("it is a standby")), "{rights}");
+    let serving = sandbox.spawn_saying("served", &["serve", "--listen", "127.0.0.1:0"]);
+    let address = || {
+        let said = sandbox.read("served");
+        let from = said.find("http://")?;
+        said[from..].split_whitespace().next().map(|url| url.trim_end_matches(['/', ',', '.']).to_owned())
+    };
+    eventually("it is served", || address().is_some());
+    let asked = |path: &str| {
+        let url = format!("{}{path}", address().expect("an address"));
+        let ran = Command::new("python3").args(["-c", GET, &url]).output().expect("python runs");
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    };
+    eventually("letters are served", || asked("/api/v1/letters").contains("\"reason\""));
+    // A command waits for a while, a worker for as long as it takes; both say what for.
+    let mut pushing = sandbox.spawn_saying("pushed", &["push", "tasks.jsonl", "--round", "two"]);
+    let worker = sandbox.spawn_saying("worked", &["work"]);
+    for who in ["pushed", "worked"] {
+        eventually("it says what it waits for", || sandbox.read(who).contains("it is a standby"));
+    }
+    pushing.kill().expect("killed");
+    pushing.wait().expect("waited");
+    server.hold(true);
+    server.stop();
+    psql(&standby, "SELECT pg_promote()");
+    eventually("the worker goes on", || sandbox.redrive("job list --state queued --json").expect(0).stdout.is_empty());
+    for mut process in [worker, serving] {
+        process.kill().expect("killed");
+        process.wait().expect("waited");
+    }
+    sandbox.assert_sound();
+}
+
+/// Prints what is found at an address.
+const GET: &str = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())";
 
 /// Runs statements as the owner of a server.
 fn psql(server: &OwnServer, sql: &str) {

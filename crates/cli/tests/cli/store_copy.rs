@@ -131,7 +131,9 @@ fn what_was_stopped_in_the_middle_goes_on() {
     let to = "sqlite:new/redrive.db";
     stop_in_the_middle(&sandbox, to);
     sandbox.redrive("push more.jsonl --pipeline later --round two").expect(1).complains("is being copied to");
-    sandbox.redrive("status").expect(0);
+    let status = sandbox.redrive("status").expect(0).stdout;
+    assert!(status.contains("being copied to") && status.contains("new/redrive.db"), "{status}");
+    assert!(sandbox.redrive("status --json").expect(0).json()["copying"]["since"].is_string());
     let found = |findings: &Value| findings.as_array()?.iter().find(|finding| finding["check"] == "copy").cloned();
     let copying = found(&sandbox.redrive("doctor --json").json()).expect("told that it is copied");
     assert_eq!(copying["warning"], true, "{copying}");
@@ -142,6 +144,7 @@ fn what_was_stopped_in_the_middle_goes_on() {
     copy(&sandbox, &format!("{FROM} {to}"));
     assert_same(&sandbox, [FROM, to]);
     assert_eq!(found(&sandbox.redrive("doctor --json").json()), None);
+    assert!(!sandbox.redrive("status").expect(0).stdout.contains("being copied"));
     sandbox.redrive("push more.jsonl --pipeline later --round two").expect(0);
     sandbox.redrive(&format!("push more.jsonl --pipeline later --round two --store {to}")).expect(0);
 }
@@ -180,6 +183,39 @@ fn payloads_that_are_not_there_are_named() {
         assert!(payloads["named"].to_string().contains(hash), "{payloads}");
     }
     sandbox.redrive("payload verify --store sqlite:new/redrive.db").expect(5);
+}
+
+/// Payloads that are still on their way to a vault that was away come over from the spool. Those that wait on another machine are not
+/// left behind without a word.
+#[test]
+fn payloads_that_wait_in_a_spool_come_over() {
+    let sandbox = Sandbox::new();
+    let handler = "[pipeline.p]\ncommand = [\"sh\", \"-c\", \"cat > $REDRIVE_PAYLOAD; exit 65\"]\n";
+    sandbox.write("redrive.toml", handler);
+    sandbox.write("tasks.jsonl", (0..5).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    sandbox.write("none.jsonl", "");
+    sandbox.redrive("run none.jsonl").expect(0);
+    let conn = rusqlite::Connection::open(sandbox.path(".redrive/redrive.db")).expect("opened");
+    let id: String = conn.query_row("SELECT id FROM store_id", [], |row| row.get(0)).expect("an id");
+    // The vault fails: a file is where the folder of this store should be.
+    let block = sandbox.path(".redrive/payloads").join(id);
+    fs::write(&block, "in the way").expect("written");
+    sandbox.redrive("run tasks.jsonl").expect(3).complains("the vault is away");
+    let copied = copy(&sandbox, &format!("{FROM} sqlite:new/redrive.db"));
+    assert_eq!((&copied["payloads"]["brought"], &copied["payloads"]["missing"]), (&json!(5), &json!(0)), "{copied}");
+    let verified = sandbox.redrive("payload verify --store sqlite:new/redrive.db").expect(0).stdout;
+    assert!(verified.contains("5 payloads are whole, 0 are not"), "{verified}");
+    assert_eq!(sandbox.redrive("dead export --store sqlite:new/redrive.db").expect(0).json_lines(), sandbox.dead());
+
+    fs::remove_file(&block).expect("removed");
+    fs::rename(sandbox.path(".redrive/redrive.db-spool"), sandbox.path("elsewhere")).expect("moved");
+    conn.execute("UPDATE payload SET spooled_on = 'another-host'", []).expect("written");
+    let to = "sqlite:newer/redrive.db";
+    let refused = sandbox.redrive(&format!("store copy {FROM} {to}")).expect(1);
+    refused.complains("5 payloads of").complains("wait on another-host").complains("--allow-missing");
+    sandbox.redrive("push tasks.jsonl --round two").expect(0);
+    let copied = copy(&sandbox, &format!("{FROM} {to} --allow-missing"));
+    assert_eq!(copied["payloads"]["missing"], 5, "{copied}");
 }
 
 /// Nothing is moved where both have the same vault, and the copy never removes what the other may need.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-pub use self::place::{InvalidPlace, PayloadPlace, StoreId};
+pub use self::place::{HostMark, InvalidPlace, PayloadPlace, StoreId};
 
 /// The BLAKE3 hash of a payload's bytes: its address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,5 +1,6 @@
-//! Where the bytes of a payload lie in the vault: `STORE/ab/HASH-SALT.zst`. These are the only names that are ever written,
-//! listed or removed there, so that whatever else lives in the same folder or bucket is nobody's business.
+//! Where the bytes of a payload lie in the vault: `STORE/ab/HASH-SALT.zst`; and the marks that hosts leave there, `STORE/hosts/NAME`.
+//! These are the only names that are ever written, and places the only ones that are listed or removed, so that whatever else lives in
+//! the same folder or bucket is nobody's business.
 //!
 //! Each store keeps its payloads under an id of its own. Places without one were written before stores had ids.
 
@@ -95,6 +96,28 @@ impl<'de> Deserialize<'de> for PayloadPlace {
 impl Serialize for PayloadPlace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+/// The mark that a host leaves beside the payloads of a store, so that others can tell whether they have the same vault.
+#[derive(Clone, Copy, Debug)]
+pub struct HostMark<'a> {
+    /// The store.
+    pub store: StoreId,
+    /// The name of the host.
+    pub host: &'a str,
+}
+
+impl HostMark<'_> {
+    /// The longest name that is told apart, in bytes: files have names of 255.
+    const NAME_MAX: usize = 120;
+}
+
+impl fmt::Display for HostMark<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/hosts/", self.store)?;
+        // Whatever a host is called, it leads nowhere else.
+        self.host.bytes().take(Self::NAME_MAX).try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -60,6 +60,16 @@ pub enum CopyError {
         /// Where they were looked for.
         vault: String,
     },
+    /// Payloads of the source wait on other machines for their vault.
+    #[error("{payloads} payloads of {from} are on their way to its vault: they wait on {}", .hosts.join(", "))]
+    OnTheirWay {
+        /// The source.
+        from: String,
+        /// How many.
+        payloads: u64,
+        /// Where they wait.
+        hosts: Vec<String>,
+    },
     /// Both sides were counted, and differ.
     #[error("the copy is not what {from} is: {}", .problems.join("; "))]
     Differs {
@@ -75,7 +85,9 @@ impl CopyError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Refused(CopyRefused::Itself(_)) | Self::NoVault { .. } => ErrorKind::Invalid,
-            Self::Refused(_) | Self::AtWork { .. } | Self::WrongVault { .. } => ErrorKind::Refused,
+            Self::Refused(_) | Self::AtWork { .. } | Self::WrongVault { .. } | Self::OnTheirWay { .. } => {
+                ErrorKind::Refused
+            }
             Self::Differs { .. } => ErrorKind::Failed,
         }
     }
@@ -201,6 +213,9 @@ impl Setting {
             }
             CopyStep::Begin => {
                 check_vaults(&from, &to).await?;
+                if !asked.allow_missing {
+                    from.refuse_spooled_elsewhere().await?;
+                }
                 let id = CopyId::new(from.redrive.now(), from.redrive.chance.bits());
                 let note = |other: &CopySide| CopyNote {
                     id,

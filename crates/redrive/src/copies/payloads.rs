@@ -1,9 +1,11 @@
 //! Bringing payloads to the vault of the target, under its own id; or finding them where they stay, if both have the same vault.
 
+use std::collections::BTreeSet;
+
 use futures_util::{StreamExt, TryStreamExt, stream};
 use redrive_core::failures::with_sources;
 use redrive_core::payloads::{PayloadPlace, StoreId};
-use redrive_store::contract::{Cell, Part, Row};
+use redrive_store::contract::{Cell, ListPayloads, Part, Row};
 
 use super::{CopiedPayloads, CopyError, Side};
 use crate::error::Error;
@@ -14,6 +16,9 @@ pub(super) const VAULT_PART: &str = "payload";
 
 /// Payloads that are on their way at once.
 const AT_ONCE: usize = 8;
+
+/// Payloads that are looked at at once.
+const PAGE: u32 = 1_000;
 
 /// Payloads that are named when something is wrong with them; the others are counted.
 const NAMED_MAX: usize = 20;
@@ -122,6 +127,32 @@ impl<'a> Bringing<'a> {
             return Err(CopyError::WrongVault { from: self.place.to_owned(), payloads: self.total, vault }.into());
         }
         Ok(())
+    }
+}
+
+impl Side {
+    /// Refuses to begin while payloads wait in spools of other machines: once the source is at rest nobody could bring them any more.
+    pub(super) async fn refuse_spooled_elsewhere(&self) -> Result<(), Error> {
+        let Some(vault) = &self.vault else { return Ok(()) };
+        let (mut payloads, mut hosts, mut cursor) = (0, BTreeSet::new(), None);
+        loop {
+            let params = ListPayloads { prefix: None, limit: PAGE, cursor };
+            let page = self.redrive.store.list_payloads(params).await?;
+            for payload in page.items {
+                let Some(host) = payload.spooled_on.filter(|host| host != redrive_store::host()) else { continue };
+                // It may have arrived since the store was copied or restored.
+                if !vault.has(&payload.place, payload.stored_bytes).await? {
+                    payloads += 1;
+                    hosts.insert(host);
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let (from, hosts) = (self.place.clone(), hosts.into_iter().collect());
+        if payloads == 0 { Ok(()) } else { Err(CopyError::OnTheirWay { from, payloads, hosts }.into()) }
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Checked {
     pub endpoint: Option<String>,
     /// A payload that the store knows and the vault does not have, if one was found among the first.
     pub missing: Option<PayloadHash>,
+    /// Hosts whose workers have left no mark there: they have another vault, or none.
+    pub unmarked: Vec<String>,
     /// Whether it is a folder on a disk of this machine.
     pub is_of_this_machine: bool,
 }
@@ -96,8 +98,9 @@ async fn check_within(patience: Duration, place: &VaultPlace, redrive: &Redrive)
     let vault = Vault::over(opened, redrive);
     vault.check(patience).await.map_err(failed)?;
     let missing = vault.missing(patience).await.map_err(|error| failed((Step::Read, error, None)))?;
+    let unmarked = vault.unmarked(redrive.now()).await.map_err(|error| failed((Step::Read, error, None)))?;
     let is_of_this_machine = place.folder().is_some_and(is_local);
-    Ok(Checked { address: place.shown(), endpoint: endpoint.clone(), missing, is_of_this_machine })
+    Ok(Checked { address: place.shown(), endpoint: endpoint.clone(), missing, unmarked, is_of_this_machine })
 }
 
 impl Vault {

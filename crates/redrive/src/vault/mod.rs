@@ -11,6 +11,7 @@
 //! - `collect`: removing what nothing refers to; `strays`: finding bytes that no row knows
 //! - `spool`: payloads on their way to a vault that is `away`; `uploader`: bringing them there
 //! - `take_over`: bringing them from the vault of another store
+//! - `marks`: whether other hosts have the same vault
 //! - `evidence`: what a handler gets to keep payloads with
 
 mod away;
@@ -19,6 +20,7 @@ mod check;
 mod collect;
 mod counts;
 mod evidence;
+mod marks;
 mod objects;
 mod read;
 mod save;

@@ -57,6 +57,8 @@ pub(super) struct Context {
     pub(super) leases_ended: watch::Sender<()>,
     /// Sent when any process has changed a replay.
     pub(super) replays_changed: watch::Sender<()>,
+    /// Cancelled when the worker ends without waiting any longer for a store that does not answer.
+    pub(super) left: CancellationToken,
     /// The jobs this worker has.
     held: Mutex<HashMap<Lease, Held>>,
     /// The pipelines that cannot work for now.
@@ -95,6 +97,7 @@ impl Context {
             running: Running::default(),
             retired: CancellationToken::new(),
             ending: CancellationToken::new(),
+            left: CancellationToken::new(),
             jobs_changed: watch::channel(()).0,
             leases_ended: watch::channel(()).0,
             replays_changed: watch::channel(()).0,
@@ -147,6 +150,14 @@ impl Context {
                 () = &mut late, if !is_late => is_late = true,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
+        }
+    }
+
+    /// Returns when the store answers. Never in a worker that has left: that nobody of it waits any more is no answer.
+    pub(super) async fn answered(&self) {
+        self.redrive.reach.back().await;
+        if self.left.is_cancelled() {
+            std::future::pending::<()>().await;
         }
     }
 

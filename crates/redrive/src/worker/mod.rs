@@ -5,7 +5,7 @@
 //! and settles in batches. Beside them, one task each: `heartbeat` extends the leases, `reaper` takes back the jobs of
 //! dead workers, `replays` sends dead letters through again, `strays` ends what jobs left running, `chores` does what one
 //! worker of all does (`leader`), `history` forgets what ended long ago, `alerts` judges and tells, `watch` notices what other processes changed, `clock` that the clock was set back, `uploader`
-//! brings payloads that wait in the spool to their vault, `holds` knows which pipelines cannot work for now. `reload` has a
+//! brings payloads that wait in the spool to their vault, `marks` whether other hosts have the same one, `holds` knows which pipelines cannot work for now. `reload` has a
 //! worker make way for one with newer pipelines. `elsewhere` runs jobs that a server leased.
 
 mod alerts;
@@ -19,6 +19,7 @@ mod heartbeat;
 mod history;
 mod holds;
 mod leader;
+mod marks;
 mod pace;
 mod pauses;
 mod reaper;
@@ -235,6 +236,7 @@ impl Worker {
         upkeep.spawn(holds::run(Arc::clone(&context)));
         let telling = alerts::Telling::start(&context);
         upkeep.spawn(uploader::run(pipelines.clone()));
+        upkeep.spawn(marks::run(Arc::clone(&context), pipelines.clone()));
         let all = pipelines.clone();
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
         if has_children {
@@ -282,6 +284,7 @@ impl Worker {
                 Some(ended) = upkeep.join_next() => ("a worker's upkeep", ended),
                 () = &mut abandoned => {
                     is_left = true;
+                    context.left.cancel();
                     continue;
                 }
                 else => break,
@@ -326,6 +329,7 @@ fn leave_unsettled(context: &Context) -> Result<(), Error> {
 
 /// Puts a worker on the list and takes back what dead ones left, before anything else is leased.
 async fn begin(context: &Context, pipelines: &[Pipeline]) -> Result<(), Error> {
+    marks::leave(context, pipelines).await;
     let defined = |pipeline: &Pipeline| Some((pipeline.name.clone(), pipeline.definition.clone()?));
     let Redrive { at_once: store, reach, clock, .. } = &context.redrive;
     let attach = || {

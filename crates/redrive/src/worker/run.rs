@@ -139,7 +139,13 @@ async fn attempt(
     if !noted {
         return (Outcome::Returned, None);
     }
-    handle(context, pipeline, &pipeline.handler, work, Duration::ZERO).await
+    let ended = handle(context, pipeline, &pipeline.handler, work, Duration::ZERO).await;
+    if job.tally.suspect {
+        // It is settled in a while, but others begin as soon as it no longer holds the gate. If one of them takes the worker down, that
+        // says nothing about this one, which did nothing of the kind alone.
+        note_start(context, vec![job.lease], true).await;
+    }
+    ended
 }
 
 async fn handle(

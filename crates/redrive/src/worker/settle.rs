@@ -280,7 +280,7 @@ impl Settling {
     /// it is, nobody can tell.
     async fn look_after_late_leases(&self, batch: &[Ended]) {
         if batch.iter().any(|ended| ended.result.is_some()) {
-            self.context.redrive.reach.back().await;
+            self.context.answered().await;
         }
         let now = self.context.now();
         let late = |ended: &Ended| ended.result.is_some() && self.context.is_late(&ended.job.lease, now);

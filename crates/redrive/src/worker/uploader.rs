@@ -26,10 +26,14 @@ pub(super) async fn finish(pipelines: &[Pipeline]) {
     let _ = tokio::time::timeout(LAST, upload(pipelines)).await;
 }
 
+/// The vaults of pipelines, each once.
+pub(super) fn vaults(pipelines: &[Pipeline]) -> impl Iterator<Item = &Vault> {
+    let vaults = pipelines.iter().filter_map(|pipeline| pipeline.vault.as_ref());
+    vaults.map(|vault| (vault.address(), vault)).collect::<BTreeMap<_, _>>().into_values()
+}
+
 async fn upload(pipelines: &[Pipeline]) {
-    let vaults: BTreeMap<&str, &Vault> =
-        pipelines.iter().filter_map(|p| p.vault.as_ref()).map(|vault| (vault.address(), vault)).collect();
-    for vault in vaults.into_values() {
+    for vault in vaults(pipelines) {
         match vault.upload_spooled().await {
             Ok(0) => {}
             Ok(arrived) => tracing::info!(vault = vault.address(), arrived, "payloads of the spool have arrived"),

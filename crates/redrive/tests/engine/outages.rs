@@ -27,6 +27,8 @@ enum Wrong {
     Unreachable,
     Locked,
     Full,
+    /// Unreachable, but for leases, which wait for ever.
+    SilentToLeases,
 }
 
 /// A store that does not answer while something is wrong with it.
@@ -61,7 +63,8 @@ impl Layer for Outage {
         }
         match wrong {
             None => call().await,
-            Some(Wrong::Unreachable) => {
+            Some(Wrong::SilentToLeases) if verb == "lease" => std::future::pending().await,
+            Some(Wrong::Unreachable | Wrong::SilentToLeases) => {
                 Err(StoreError::Unavailable { place: place(), why: "connection refused".into() })
             }
             Some(Wrong::Locked) => Err(StoreError::Busy { place: place(), retry_after: Duration::ZERO }),
@@ -79,11 +82,12 @@ fn name() -> PipelineName {
 struct Gate {
     open: watch::Sender<bool>,
     begun: Arc<AtomicU32>,
+    ended: Arc<AtomicU32>,
 }
 
 impl Gate {
     fn new() -> Self {
-        Self { open: watch::channel(false).0, begun: Arc::default() }
+        Self { open: watch::channel(false).0, begun: Arc::default(), ended: Arc::default() }
     }
 
     fn pipeline(&self) -> Pipeline {
@@ -93,6 +97,7 @@ impl Gate {
             async move {
                 gate.begun.fetch_add(1, Ordering::SeqCst);
                 let _ = gate.open.subscribe().wait_for(|open| *open).await;
+                gate.ended.fetch_add(1, Ordering::SeqCst);
                 Ok(json!({"ok": true}))
             }
         };
@@ -101,6 +106,10 @@ impl Gate {
 
     fn begun(&self) -> u32 {
         self.begun.load(Ordering::SeqCst)
+    }
+
+    fn ended(&self) -> u32 {
+        self.ended.load(Ordering::SeqCst)
     }
 
     fn open(&self) {
@@ -257,6 +266,31 @@ async fn a_worker_that_is_stopped_during_an_outage_ends_and_says_what_is_done_ag
     stop.cancel();
     working.await.expect("no panic").expect("it ends well");
     assert!(written.0.lock().expect("unpoisoned").values().all(|times| *times == 1));
+}
+
+/// What waits for the store ends with the worker, not because the store answers: nobody takes that for an answer and writes results.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_leaves_does_not_take_its_own_end_for_the_end_of_the_outage() {
+    let (outage, store) = unreliable();
+    let (redrive, clock) = over(store);
+    let (gate, written) = (Gate::new(), Written::default());
+    let pipeline = gate.pipeline().sink(written.clone());
+    redrive.enqueue(&pipeline, (0..3).map(|n| json!({"n": n}))).await.expect("accepted");
+    let stop = CancellationToken::new();
+    let worker = redrive.worker(vec![pipeline]);
+    let hurry = worker.hurry();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
+    eventually("three run", async || gate.begun() == 3).await;
+    // Whoever asks for jobs is not answered at all: only the upkeep of the worker knows of an outage, and ends before its work does.
+    outage.set(Some(Wrong::SilentToLeases));
+    clock.advance(Duration::from_secs(6));
+    eventually("it is said what is waited for", async || redrive.away().is_some()).await;
+    gate.open();
+    eventually("all have ended", async || gate.ended() == 3).await;
+    stop.cancel();
+    hurry.cancel();
+    working.await.expect("no panic").expect("it ends");
+    assert!(written.0.lock().expect("unpoisoned").is_empty(), "what is done again has no result yet");
 }
 
 /// A job whose lease ran out during the outage is still its worker's afterwards: nobody could extend anything meanwhile.

@@ -11,9 +11,11 @@ use redrive::handler::{exec, isolated};
 use redrive::vault::Vault;
 use redrive::{Job, Pipeline, Reason, Redrive, json};
 use redrive_core::payloads::Response;
-use redrive_store::Options;
+use redrive_core::policy::Policy;
+use redrive_store::conformance::decorators::{Decorated, Layer};
 use redrive_store::contract::{DeadFilter, ListDead};
 use redrive_store::sqlite::SqliteStore;
+use redrive_store::{Options, Result as StoreResult};
 
 const WORKER: &str = "REDRIVE_POISON_TEST_STORE";
 
@@ -62,6 +64,50 @@ async fn only_the_poison_pill_is_blamed() {
     assert_eq!((letter.reason, letter.crashes, letter.attempts), (Reason::PoisonPill, 3, 0));
     assert_eq!(letter.failures.map(|failures| failures.len()), Some(3));
     assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
+}
+
+/// A store that takes its time to settle.
+struct SlowToSettle;
+
+impl Layer for SlowToSettle {
+    async fn around<T, F, R>(&self, verb: &'static str, call: F) -> StoreResult<T>
+    where
+        T: Send,
+        F: Fn() -> R + Send + Sync,
+        R: Future<Output = StoreResult<T>> + Send,
+    {
+        if verb == "settle" {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        call().await
+    }
+}
+
+/// Suspects that went well alone are settled a moment later, and others begin meanwhile: one of those takes the worker down.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suspect_that_went_well_is_not_blamed_before_it_is_settled() {
+    // Whoever is blamed once is buried.
+    let pipeline = || {
+        let policy = Policy { crashes_max: 1, ..pipeline().policy().clone() };
+        pipeline().with_policy(policy)
+    };
+    if let Some(path) = std::env::var_os(WORKER).map(PathBuf::from) {
+        let store = Arc::new(SqliteStore::open(&path, Options::create()).expect("opened"));
+        let redrive = Redrive::over(Decorated::around(store, &Arc::new(SlowToSettle)));
+        redrive.drain(pipeline()).await.expect("drained");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("redrive.db");
+    open(&path).enqueue(&pipeline(), (0..12).map(|n| json!({"n": n}))).await.expect("accepted");
+    let mut deaths = 0;
+    while !work(&path, "poison::a_suspect_that_went_well_is_not_blamed_before_it_is_settled") {
+        deaths += 1;
+        assert!(deaths < 10, "the worker dies for ever");
+    }
+    assert_eq!(deaths, 2, "one death in company, one alone");
+    let ledger = open(&path).ledger(pipeline().name()).await.expect("read");
+    assert_eq!((ledger.done, ledger.dead), (11, 1), "nobody else is blamed");
 }
 
 const ISOLATED: &str = "poison::isolated_jobs_answer_for_their_own_process";

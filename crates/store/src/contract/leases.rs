@@ -109,7 +109,8 @@ pub struct LeasedJobs {
 pub struct StartJobs {
     /// Their leases; stale ones are passed over.
     pub leases: Vec<Lease>,
-    /// Whether each has a process of its own, so that it is no suspect if its worker dies.
+    /// Whether each has a process of its own, so that it is no suspect if its worker dies. Also of those that ended inside it, until they
+    /// are settled.
     pub own_process: bool,
 }
 

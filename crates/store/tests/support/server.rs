@@ -72,21 +72,22 @@ fn programs() -> PathBuf {
 
 /// Starts the server that all share.
 fn start_shared() -> PathBuf {
-    let folder = start(&Path::new(STATE).join("postgres.lock"), (Command::new("env"), ""));
+    let folder = start(&Path::new(STATE).join("postgres.lock"), (Command::new("env"), ""), None);
     std::fs::write(Path::new(STATE).join("postgres.folder"), folder.as_os_str().as_encoded_bytes()).expect("noted");
     folder
 }
 
 /// Starts a server that runs as long as anybody holds the lock, by a command that is given another; it listens at these addresses, beside
-/// its socket.
+/// its socket, and may be the standby of another.
 #[expect(clippy::zombie_processes, reason = "the server outlives this process, for those that come after it")]
-fn start(lock: &Path, (mut within, addresses): (Command, &str)) -> PathBuf {
+fn start(lock: &Path, (mut within, addresses): (Command, &str), primary: Option<&OwnServer>) -> PathBuf {
     let folder = tempfile::Builder::new().prefix("redrive-postgres-").tempdir().expect("a folder").keep();
     let log = File::create(folder.join("log")).expect("a log");
     let mut watchdog = within
         .args(["setsid", "sh", "-c", include_str!("postgres.sh"), "postgres.sh"])
         .args([folder.as_path(), &programs(), lock])
         .arg(addresses)
+        .args(primary.map(OwnServer::folder))
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a log"))
         .stderr(log)
@@ -118,9 +119,18 @@ impl OwnServer {
 
     /// Starts it by a command that is given another, such as one that enters a network of its own, where it listens at some addresses.
     pub fn start_within(within: Command, addresses: &str) -> Self {
+        Self::begin((within, addresses), None)
+    }
+
+    /// Starts a standby of this one, which follows it and can be read.
+    pub fn standby(&self) -> Self {
+        Self::begin((Command::new("env"), ""), Some(self))
+    }
+
+    fn begin(within: (Command, &str), primary: Option<&Self>) -> Self {
         let lock = tempfile::NamedTempFile::new().expect("a file for a lock");
         lock.as_file().lock_shared().expect("a lock");
-        Self { folder: start(lock.path(), (within, addresses)), _lock: lock }
+        Self { folder: start(lock.path(), within, primary), _lock: lock }
     }
 
     /// Keeps it from coming back once it is stopped, or no longer does.
