@@ -52,6 +52,27 @@ fn judge_asked(policy: &Policy, lost: &LostLease, ending: Ending) -> Decision {
     }
 }
 
+/// What of jobs that were leased at once may run together in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// All of them.
+    All,
+    /// Only the one in this place: it is a suspect, and runs alone.
+    Alone(usize),
+    /// None of them: a suspect is among them, and waits until what runs there already has ended.
+    Nothing,
+}
+
+/// Decides which of jobs may run together in a process that has `held` others already. A suspect comes before what would run beside it:
+/// one that had to wait for an idle process might wait for ever.
+pub fn together(jobs: &[LeasedJob], held: u64) -> Together {
+    match jobs.iter().position(|job| job.tally.suspect) {
+        None => Together::All,
+        Some(_) if held > 0 => Together::Nothing,
+        Some(place) => Together::Alone(place),
+    }
+}
+
 /// Counts a crash against a job that is proven to have caused it, and quarantines it when it was the last straw. Until then it
 /// runs alone.
 pub(crate) fn convict(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Ending) -> Decision {
@@ -131,6 +152,18 @@ mod tests {
             let decision = judge(&Policy::default(), &silent, ending());
             assert_eq!((decision.tally, decision.failure), (tally, None));
         }
+    }
+
+    #[test]
+    fn a_suspect_runs_with_nothing_beside_it() {
+        let suspect = job(Tally { suspect: true, ..Tally::default() });
+        let plain = job(Tally::default());
+        let (none, some) = (vec![plain.clone(), plain.clone()], vec![plain, suspect.clone(), suspect]);
+        assert_eq!(
+            (together(&none, 0), together(&none, 7), together(&[], 1)),
+            (Together::All, Together::All, Together::All)
+        );
+        assert_eq!((together(&some, 0), together(&some, 1)), (Together::Alone(1), Together::Nothing));
     }
 
     #[test]

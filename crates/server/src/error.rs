@@ -92,9 +92,9 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// It came in too much at once.
+    /// It came in too much at once: less of it may come at once.
     pub fn too_large(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+        Self { retry_after: Some(SOON), ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message) }
     }
 
     /// It comes too often.

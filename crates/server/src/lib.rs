@@ -9,7 +9,7 @@
 //! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
 //! - [`error`]: the one form in which mistakes are told
 //! - `pages`: the dashboard, one folder or file per page; [`look`]: how things look on all of them, and in the report
-//! - [`openapi`]: the document, made of the routes
+//! - [`openapi`]: the document, made of the routes; `shapes`: how names and ids are written, for it
 //! - `check`: asking a server whether it is ready
 //! - [`serve`]: the socket, and what goes on besides answering; `tls`: its certificate; `impatient`: who reads too slowly is dropped
 
@@ -31,6 +31,7 @@ mod route;
 mod router;
 pub mod routes;
 pub mod serve;
+mod shapes;
 mod tls;
 
 pub use app::{App, Options, Patience};

@@ -17,6 +17,16 @@ pub fn document() -> &'static Value {
     DOCUMENT.get_or_init(make)
 }
 
+/// What the document itself is: what OpenAPI says, in short.
+pub fn schema() -> Value {
+    let object = || json!({"type": "object"});
+    json!({
+        "type": "object",
+        "required": ["openapi", "info", "paths", "components"],
+        "properties": {"openapi": {"const": "3.1.0"}, "info": object(), "paths": object(), "components": object()},
+    })
+}
+
 /// What answers are, by name: made of the types below the API by `scripts/schemas`.
 fn answers() -> Map<String, Value> {
     serde_json::from_str(include_str!("schemas.json")).unwrap_or_default()

@@ -121,6 +121,11 @@ impl Route {
         self
     }
 
+    /// The same with an answer of which the schema is written down.
+    pub fn gives_schema(self, schema: Value) -> Self {
+        Self { answer: schema, ..self }
+    }
+
     /// The same of which only so many are wanted.
     pub fn limited(mut self) -> Self {
         self.params.push(page::limit_param());

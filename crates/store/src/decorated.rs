@@ -196,6 +196,7 @@ decorate! {
         settle(params: SettleJobs) -> SettledJobs;
         leased(leases: Vec<Lease>) -> Vec<LeasedJob>;
         settled(leases: Vec<Lease>) -> Vec<Option<JobState>>;
+        runs_alone(worker: WorkerId) -> bool;
         lost_leases(params: FindLostLeases) -> Vec<LostLease>;
     }
     PayloadStore {

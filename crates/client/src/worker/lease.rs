@@ -56,6 +56,8 @@ pub(super) async fn lease(
     let asked = json!({
         "worker": shared.id, "host": shared.host, "pipelines": [pipeline], "replay": shared.only, "max": max.clamp(1, 1_000),
         "wait": wait_secs, "ttl": ttl_secs,
+        // Which command took its process down is known here, whatever runs beside it.
+        "own_process": true,
     });
     let answer = shared.server.post(&["leases"]).body(&asked)?.read::<Answer>().await?;
     Ok(answer.leases.into_iter().filter_map(leased).collect())

@@ -36,6 +36,7 @@ pub use self::reported::{NotReported, Reported, Reporting};
 pub use self::requests::{LOGGED_BYTES_MAX, Requests, logged_bodies};
 pub use self::top::{Top, TopLine, TopOutcome};
 pub use self::withheld::Accepted;
+pub(crate) use self::withheld::Withheld;
 use crate::engine::Redrive;
 use crate::error::{Error, ErrorKind};
 

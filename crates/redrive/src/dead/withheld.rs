@@ -6,6 +6,7 @@ use redrive_core::dead::foreign::{kept_lost, mask_fields};
 use redrive_core::dead::import::{Arrival, Way};
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{Failure, FailureReport, Reason};
+use redrive_core::hand_on::HandedJob;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::jobs::{NewJob, Origin};
 use redrive_core::time::Timestamp;
@@ -34,6 +35,9 @@ pub enum Accepted {
     },
 }
 
+/// A job that goes without fields of its input, as a letter.
+pub(crate) struct Withheld(Brought);
+
 impl Redrive {
     /// Accepts jobs that came over the network, and says what became of each, in their order.
     pub async fn accept_jobs(
@@ -49,12 +53,13 @@ impl Redrive {
         for mut job in jobs {
             let lost = kept_lost(mask_fields(&mut job.input, &secrets, &key_fields));
             lacking.push(lost.clone());
+            job.origin = Some(came(job.origin.take()));
             match lost.is_empty() {
-                true => whole.push(NewJob { origin: Some(came(job.origin.take())), ..job }),
+                true => whole.push(job),
                 false => {
                     let tracked = setting.tracked_in(pipeline, &job.input);
                     let letter = letter(pipeline, job, lost, self.now());
-                    withheld.push(Brought { letter, way: Way::Imported { dated: false }, tracked });
+                    withheld.push(Withheld(Brought { letter, way: Way::Imported { dated: false }, tracked }));
                 }
             }
         }
@@ -80,10 +85,33 @@ impl Redrive {
         lacking.into_iter().map(told).collect()
     }
 
-    async fn withhold(&self, letters: Vec<Brought>, by: &Actor) -> Result<Vec<(JobId, Arrival)>, Error> {
+    /// Jobs that are handed on over the network: those that lack nothing, and apart those that do.
+    pub(crate) fn without_secrets(
+        &self,
+        setting: &Setting,
+        handed_on: Vec<HandedJob>,
+    ) -> (Vec<HandedJob>, Vec<Withheld>) {
+        let (mut whole, mut withheld) = (Vec::with_capacity(handed_on.len()), Vec::new());
+        for HandedJob { pipeline, mut job } in handed_on {
+            let (secrets, key_fields) = (setting.secrets(&pipeline), setting.key_fields(&pipeline));
+            let lost = kept_lost(mask_fields(&mut job.input, &secrets, &key_fields));
+            if lost.is_empty() {
+                whole.push(HandedJob { pipeline, job });
+                continue;
+            }
+            let tracked = setting.tracked_in(&pipeline, &job.input);
+            let letter = letter(&pipeline, job, lost, self.now());
+            withheld.push(Withheld(Brought { letter, way: Way::Imported { dated: false }, tracked }));
+        }
+        (whole, withheld)
+    }
+
+    /// Takes in letters of what goes without fields of its input.
+    pub(crate) async fn withhold(&self, letters: Vec<Withheld>, by: &Actor) -> Result<Vec<(JobId, Arrival)>, Error> {
         if letters.is_empty() {
             return Ok(Vec::new());
         }
+        let letters: Vec<_> = letters.into_iter().map(|Withheld(brought)| brought).collect();
         let ids: Vec<_> = letters.iter().map(|brought| brought.letter.id).collect();
         // That a job is not run is no deed of anybody.
         let arrivals = self.import_letters(letters, &Actor::new(&by.name, Via::Automatic)).await?;
@@ -134,6 +162,6 @@ fn letter(pipeline: &PipelineName, job: NewJob, lost: Vec<String>, now: Timestam
         payload_missing: false,
         failures: Some(vec![Failure::told(&report, Reason::RejectedInput, now)]),
     };
-    lack(&mut letter, came(origin), lost);
+    lack(&mut letter, origin.unwrap_or_else(|| came(None)), lost);
     letter
 }

@@ -155,10 +155,23 @@ impl Redrive {
         if groups.iter().any(|group| group.waiting + group.leased > 0) {
             return Ok(false);
         }
+        self.end_try(id).await?;
+        Ok(true)
+    }
+
+    /// Ends a try with the letters that have a verdict by now: whoever has others has lost them. One that has ended stays as it is.
+    pub async fn cancel_try(&self, id: TryId) -> Result<(), Error> {
+        let (kept, _) = self.try_by_id(id).await?;
+        match kept.finished_at {
+            Some(_) => Ok(()),
+            None => self.end_try(id).await,
+        }
+    }
+
+    async fn end_try(&self, id: TryId) -> Result<(), Error> {
         let tried = self.summary(id).await?;
         let outcome = serde_json::to_value(&tried).map_err(|error| Error::Internal(error.to_string()))?;
-        self.store.end_try(id, outcome, self.now()).await?;
-        Ok(true)
+        Ok(self.store.end_try(id, outcome, self.now()).await?)
     }
 
     /// What came of a try so far: how many would recover, and for what the others would still fail.

@@ -61,7 +61,7 @@ async fn what_is_done_elsewhere_is_written_settled_and_heard() {
     redrive.enqueue(&pipeline, (0..3).map(|n| json!({"n": n}))).await.expect("accepted");
     let jobs = leased(&worker, 2).await;
     assert_eq!(jobs.len(), 2);
-    worker.start(vec![jobs[0].lease]).await.expect("started");
+    worker.start(vec![jobs[0].lease], true).await.expect("started");
     let mut listener = redrive.events().listen();
     let result = Some(json!({"found": 1}));
     let done = EndedJob { result, ..ended(jobs[0].lease, Outcome::Done) };

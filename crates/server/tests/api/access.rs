@@ -110,7 +110,9 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         ("POST /tries".to_owned(), Some(json!({ "letters": { "ids": [id] } }))),
         (format!("GET /tries/{tried}"), None),
         (format!("GET /tries/{tried}/letters"), None),
+        (format!("POST /tries/{tried}/cancel"), Some(json!({}))),
         ("POST /leases/start".to_owned(), Some(kept.clone())),
+        ("POST /leases/died".to_owned(), Some(json!({ "worker": worker }))),
         ("POST /leases/renew".to_owned(), Some(kept)),
         ("POST /leases/progress".to_owned(), Some(json!({ "worker": worker, "lease": lease }))),
         (

@@ -120,6 +120,9 @@ async fn a_lease_that_makes_no_sense_names_its_field() {
         let answer = server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": [job] })).await;
         assert_eq!((answer.status, &answer.json()["error"]["field"]), (400, &json!(field)), "{job}");
     }
+    let twice = json!([{ "lease": held, "verdict": "done" }, { "lease": held, "verdict": "returned" }]);
+    let answer = server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": twice })).await;
+    assert_eq!((answer.status, &answer.json()["error"]["field"]), (400, &json!("jobs[1].lease")));
     let shop = server.get("/pipelines/shop").await.ok();
     assert_eq!(shop["leased"], 1, "nothing was settled");
 }
@@ -196,6 +199,33 @@ async fn a_worker_hands_on_within_its_pipelines() {
     assert_eq!(settled["jobs"][0]["result"], "ok", "{settled}");
     let ledger = server.redrive.ledger(&"books".parse().expect("a name")).await.expect("read");
     assert_eq!(ledger.queued, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_handed_on_over_the_network_goes_without_secrets() {
+    let config = "[pipeline.shop]\nhandler = \"remote\"\nhand_on = [\"books\"]\n[pipeline.books]\nhandler = \"remote\"\nkey = [\"session\"]\n";
+    let server = Running::with(config).await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let leased = lease(&server, json!({ "pipelines": ["shop"] })).await;
+    let handed = json!([
+        { "pipeline": "books", "input": { "page": 2, "session": "s-1" } },
+        { "pipeline": "books", "input": { "page": 3, "token": "hunter2hunter2", "headers": { "Cookie": "hunter2" } } },
+    ]);
+    let done = json!([{ "lease": leased["leases"][0]["lease"], "verdict": "done", "enqueue": handed }]);
+    for _ in 0..2 {
+        assert_eq!(settle(&server, &leased, done.clone()).await["jobs"][0]["result"], "ok");
+    }
+    let books = server.get("/pipelines/books").await.ok();
+    assert_eq!((&books["queued"], &books["dead"]), (&json!(1), &json!(1)), "{books}");
+    let dead = server.get("/letters?pipeline=books").await;
+    assert!(!String::from_utf8_lossy(&dead.body).contains("hunter2"), "{dead:?}");
+    let letter = &dead.ok()["items"][0];
+    let lost = json!(["token", "/headers/Cookie"]);
+    assert_eq!((&letter["gate"], &letter["origin"]["lost_input"]), (&json!("never"), &lost), "{letter}");
+    assert_eq!((&letter["origin"]["kind"], &letter["input"]["page"]), (&json!("hand_on"), &json!(3)), "{letter}");
+    let replay = json!({ "letters": { "pipeline": "books" }, "set": { "token": "t", "headers": { "Cookie": "c" } } });
+    assert_eq!(server.post("/replays", replay).await.ok()["replay"]["progress"]["total"], 1);
+    server.audit().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -73,7 +73,14 @@ async fn depth_number_and_length_have_an_end() {
     let many = json!({ "pipeline": "shop", "jobs": jobs_of(10_001) });
     assert_eq!(server.post("/jobs", many).await.refused(), (413, "too_large".to_owned()));
     let letters = vec![json!({ "pipeline": "shop", "input": {}, "message": "no" }); 10_001];
-    assert_eq!(server.post("/letters", json!(letters)).await.refused(), (413, "too_large".to_owned()));
+    let refused = server.post("/letters", json!(letters)).await;
+    assert_eq!((refused.refused(), refused.header("retry-after")), ((413, "too_large".to_owned()), Some("1")));
+    let long = format!(
+        "POST /api/v1/letters HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\n\r\n",
+        server.address
+    );
+    let refused = server.send_raw(long.as_bytes()).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (413, Some("1")));
     let headers: String = (0..100).map(|n| format!("\r\nx-{n}: 1")).collect();
     let head = |extra: &str| {
         format!("GET /api/v1/jobs HTTP/1.1\r\nhost: {}{extra}\r\nconnection: close\r\n\r\n", server.address)

@@ -1,6 +1,7 @@
 //! A server that runs for one test, and a client that is no more than a socket.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::described::assert_described;
@@ -19,6 +20,12 @@ use tokio::task::JoinHandle;
 
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where `scripts/test` puts the tools that tests use.
+pub fn tools() -> PathBuf {
+    let binary = std::env::current_exe().expect("this test");
+    binary.ancestors().nth(3).expect("the target folder").join("test-tools")
+}
 
 /// A server that runs.
 pub struct Running {

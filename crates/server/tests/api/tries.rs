@@ -139,6 +139,29 @@ async fn a_replay_takes_what_a_try_recovered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_try_that_is_cancelled_is_over_for_who_works_on_it() {
+    let server = Running::start().await;
+    letters(&server, 3).await;
+    let started = begin(&server).await;
+    let leased = lease(&server, &started, json!({ "max": 2 })).await;
+    let held: Vec<_> = leased["leases"].as_array().expect("leases").iter().map(|one| one["lease"].clone()).collect();
+    settle(&server, &leased, vec![json!({ "lease": held[0], "verdict": "done" })]).await;
+    let cancel = format!("/tries/{}/cancel", started["id"].as_str().expect("an id"));
+    for _ in 0..2 {
+        let ended = server.post(&cancel, json!({})).await.ok();
+        assert!(ended["finished_at"].is_string(), "{ended}");
+        assert_eq!((&ended["outcome"]["tried"], &ended["outcome"]["recovered"]), (&json!(1), &json!(1)), "{ended}");
+    }
+    let keep = json!({ "worker": leased["worker"], "leases": [held[1]] });
+    assert_eq!(server.post("/leases/renew", keep).await.ok()["leases"][0]["result"], "lost");
+    let late = settle(&server, &leased, vec![json!({ "lease": held[1], "verdict": "done" })]).await;
+    assert_eq!(late["jobs"][0]["result"], "lost", "{late}");
+    let none = lease(&server, &started, json!({ "wait": 30 })).await;
+    assert_eq!((&none["leases"], &none["open"]), (&json!([]), &json!(0)), "finished: nobody waits for more");
+    assert_eq!(server.get("/letters").await.ok()["items"].as_array().map(Vec::len), Some(3), "no letter changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_try_that_makes_no_sense_is_refused() {
     let server = Running::start().await;
     let none = server.post("/tries", json!({ "letters": { "pipeline": "shop" } })).await;

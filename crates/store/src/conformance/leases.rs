@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::script::{
     Shared, ada, assert_sound, at, attach, beat, enqueue, fatal, job, lease_all, lease_of, lease_one,
-    lease_past_breakers, ledger, pipeline, plain, reap, settle, timeout,
+    lease_past_breakers, ledger, pipeline, plain, reap, settle, timeout, worker,
 };
 use crate::contract::{Beat, CancelJobs, FindLostLeases, Lane, LeaseJobs, NoteProgress, Settled, StartJobs};
 
@@ -298,6 +298,21 @@ pub async fn a_lease_is_enough_to_find_its_job(store: Shared) {
     assert_eq!(leased[0].tried.len(), 1);
     settle(&store, &leased[0], Outcome::Done, at(501)).await;
     assert_eq!(found().await, leased[1..]);
+}
+
+/// Whether a worker has a job that crashed before, and is to run alone, is known for as long as it has it.
+pub async fn a_worker_with_a_suspect_is_told_from_others(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let alone = async |n: u128| store.runs_alone(worker(n)).await.expect("asked");
+    let first = lease_one(&store, at(0)).await;
+    assert!(!alone(1).await, "it is no suspect yet");
+    settle(&store, &first, Outcome::Crashed(FailureReport::message("SIGSEGV")), at(1)).await;
+    assert!(!alone(1).await);
+    let second = lease_one(&store, at(500)).await;
+    assert!(second.tally.suspect && alone(1).await && !alone(2).await);
+    settle(&store, &second, Outcome::Done, at(501)).await;
+    assert!(!alone(1).await);
 }
 
 /// Who names a group gets jobs of that one, and leaves the others where they are.

@@ -72,7 +72,7 @@ macro_rules! conformance_tests {
                      progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told,
                      a_resent_lease_is_the_same, a_lease_is_enough_to_find_its_job,
                      a_settlement_is_answered_alike_when_it_is_sent_again,
-                     jobs_are_leased_by_group]
+                     jobs_are_leased_by_group, a_worker_with_a_suspect_is_told_from_others]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter, hostile_texts_stop_nobody,
                    a_known_key_is_not_taken_in_again]
@@ -118,6 +118,7 @@ macro_rules! conformance_tests {
                       what_people_do_to_a_replay_is_noted, what_was_processed_is_counted_once_and_stays_leased,
                       open_letters_are_counted_by_group]
             tries: [a_try_changes_nothing_but_itself, what_a_try_recovered_can_be_chosen, old_tries_are_forgotten_in_steps,
+                    a_try_that_ends_early_is_over,
                 letters_to_try_are_leased_to_one_at_a_time, what_leased_letters_came_to_is_noted_once]
             traffic: [history_is_forgotten, every_rate_has_its_denominator, fields_are_counted, dead_letters_are_counted_by_anything,
                       a_job_is_counted_once_by_target, kept_counts_are_those_that_counting_finds]

@@ -152,6 +152,26 @@ pub async fn a_try_changes_nothing_but_itself(store: Shared) {
     assert_sound(&store).await;
 }
 
+/// A try may end before all of its letters have a verdict: whoever still has one of them has lost it, and what was noted stays.
+pub async fn a_try_that_ends_early_is_over(store: Shared) {
+    let ids = open_to_lease(&store, 4).await;
+    store.lease_tried(leasing(1, 2, 100)).await.expect("leased");
+    let done = settling(1, ids[0], Some(came_to(ids[0], true)));
+    assert_eq!(store.settle_tried(vec![done.clone()]).await.expect("settled"), [true]);
+    store.end_try(try_id(1), json!({"cancelled": true}), at(101)).await.expect("ended");
+    store.end_try(try_id(1), json!({}), at(102)).await.expect("it has ended, and stays as it is");
+    let held = TriedLease { id: try_id(1), job: ids[1], token: token(1) };
+    assert_eq!(store.extend_tried(vec![held], at(500)).await.expect("extended"), [false]);
+    let late = vec![settling(1, ids[1], Some(came_to(ids[1], true))), settling(1, ids[1], None), done];
+    assert_eq!(store.settle_tried(late).await.expect("settled"), [false, false, true]);
+    assert_eq!(store.lease_tried(leasing(2, 9, 300)).await.expect("leased"), []);
+    let counts = store.count_tried(try_id(1)).await.expect("counted");
+    assert_eq!(counts.iter().map(|count| (count.waiting, count.leased, count.tried)).collect::<Vec<_>>(), [(0, 0, 1)]);
+    let kept = store.list_tries(1).await.expect("listed").remove(0);
+    assert_eq!((kept.finished_at, kept.outcome), (Some(at(101)), json!({"cancelled": true})));
+    assert_sound(&store).await;
+}
+
 /// A replay can be bound to what a try recovered. A letter that was tried in earnest since is no longer what was tried.
 pub async fn what_a_try_recovered_can_be_chosen(store: Shared) {
     let ids = bury_some(&store, 3).await;

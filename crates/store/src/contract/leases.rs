@@ -42,6 +42,9 @@ pub trait LeaseStore {
     /// not done, or where something else has become of the job since. For who brings back a lease that no longer holds.
     async fn settled(&self, leases: Vec<Lease>) -> Result<Vec<Option<JobState>>>;
 
+    /// Whether a worker has a suspect, which runs alone.
+    async fn runs_alone(&self, worker: WorkerId) -> Result<bool>;
+
     /// Leases that ran out, or whose worker is known to be gone or has been silent for too long. They stay as they are until they are settled.
     async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>>;
 }

@@ -39,7 +39,8 @@ pub trait TryStore {
     /// Counts the letters of a try, by pipeline and group.
     async fn count_tried(&self, id: TryId) -> Result<Vec<TriedCount>>;
 
-    /// Ends a try, with what came of all of it.
+    /// Ends a try, with what came of all of it. Letters that have no verdict by then are no longer part of it. One that has ended stays as
+    /// it is.
     async fn end_try(&self, id: TryId, outcome: Value, now: Timestamp) -> Result<()>;
 
     /// Tries, newest first.

@@ -75,6 +75,10 @@ impl LeaseStore for PostgresStore {
         self.read(leases, run!(settled)).await
     }
 
+    async fn runs_alone(&self, worker: WorkerId) -> StoreResult<bool> {
+        self.read(worker, run!(runs_alone)).await
+    }
+
     async fn lost_leases(&self, params: FindLostLeases) -> StoreResult<Vec<LostLease>> {
         self.read(params, run!(lost)).await
     }
@@ -124,6 +128,11 @@ async fn settled(conn: &Conn, leases: &[Lease]) -> Result<Vec<Option<JobState>>,
         states.push(settlements::settled_by(conn, lease).await?);
     }
     Ok(states)
+}
+
+async fn runs_alone(conn: &Conn, worker: &WorkerId) -> Result<bool, Fault> {
+    let sql = "SELECT 1 FROM lease l JOIN job j ON j.seq = l.seq WHERE l.worker = $1 AND j.suspect LIMIT 1";
+    Ok(conn.query_opt(sql, args![worker], |_| Ok(())).await?.is_some())
 }
 
 async fn lost(conn: &Conn, params: &FindLostLeases) -> Result<Vec<LostLease>, Fault> {

@@ -173,7 +173,9 @@ async fn count(conn: &Conn, id: &TryId) -> Result<Vec<TriedCount>, Fault> {
 }
 
 async fn end(batch: &mut Batch, (id, outcome, now): &(TryId, Value, Timestamp)) -> Result<(), Fault> {
-    let sql = "UPDATE try SET outcome = $2, finished_at = $3 WHERE uuid = $1";
+    let sql = "WITH ended AS (UPDATE try SET outcome = $2, finished_at = $3
+                              WHERE uuid = $1 AND finished_at IS NULL RETURNING id)
+               DELETE FROM try_letter l USING ended WHERE l.try = ended.id AND l.state <> 'tried'";
     batch.conn().execute(sql, args![id, outcome.to_string(), now]).await?;
     Ok(())
 }

@@ -103,6 +103,16 @@ impl LeaseStore for SqliteStore {
         self.read(move |conn| leases.iter().map(|lease| settlements::settled_by(conn, lease)).collect()).await
     }
 
+    async fn runs_alone(&self, worker: WorkerId) -> StoreResult<bool> {
+        self.read(move |conn| {
+            let mut select = conn.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM lease l JOIN job j ON j.seq = l.seq WHERE l.worker = ?1 AND j.suspect)",
+            )?;
+            Ok(select.query_row([worker.as_bytes()], |row| row.get(0))?)
+        })
+        .await
+    }
+
     async fn lost_leases(&self, params: FindLostLeases) -> StoreResult<Vec<LostLease>> {
         self.bury_workers().await?;
         self.read(move |conn| {

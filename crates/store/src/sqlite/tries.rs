@@ -50,8 +50,14 @@ impl TryStore for SqliteStore {
 
     async fn end_try(&self, id: TryId, outcome: Value, now: Timestamp) -> Result<()> {
         self.write(move |batch| {
-            let mut update = batch.statement("UPDATE try SET outcome = ?2, finished_at = ?3 WHERE uuid = ?1")?;
-            update.execute(params![id.as_bytes(), outcome.to_string(), now.as_millis()])?;
+            let mut update = batch.statement(
+                "UPDATE try SET outcome = ?2, finished_at = ?3 WHERE uuid = ?1 AND finished_at IS NULL RETURNING id",
+            )?;
+            let ended = update
+                .query_row(params![id.as_bytes(), outcome.to_string(), now.as_millis()], |row| row.get::<_, i64>(0));
+            if let Some(row) = ended.optional()? {
+                batch.statement("DELETE FROM try_letter WHERE try = ?1 AND state <> 'tried'")?.execute([row])?;
+            }
             Ok(())
         })
         .await

@@ -13,6 +13,7 @@ use crate::asked::instant;
 use crate::error::ApiError;
 use crate::page::{List, Listed};
 use crate::route::Route;
+use crate::shapes;
 
 /// Its routes.
 pub fn routes() -> Vec<Route> {
@@ -26,7 +27,7 @@ pub struct Asked {
     /// Only what this person or token did.
     who: Option<String>,
     /// Only what concerned this pipeline.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<shapes::Name>)]
     pipeline: Option<PipelineName>,
     /// Only since: `2h` (ago), a day or a time.
     since: Option<String>,

@@ -13,13 +13,14 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::page::{List, Listed};
+use crate::shapes;
 
 /// Which breakers.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
     /// Only of this pipeline.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<shapes::Name>)]
     pipeline: Option<PipelineName>,
 }
 

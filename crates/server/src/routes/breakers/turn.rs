@@ -12,6 +12,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, future};
 use crate::error::ApiError;
+use crate::shapes;
 
 /// Which target, and for a hold until when and why.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -21,7 +22,7 @@ pub struct Asked {
     /// The target: the host of the jobs, or what their `target` says.
     target: String,
     /// Only of this pipeline.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<shapes::Name>)]
     pipeline: Option<PipelineName>,
     /// A hold: until this time, `2h` (from now), a day or a time; until it is closed if left out.
     until: Option<String>,
@@ -37,7 +38,7 @@ pub struct Asked {
 #[schema(as = TurnedBreakers)]
 pub struct Answer {
     /// The pipelines.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<shapes::Name>)]
     pipelines: Vec<PipelineName>,
 }
 

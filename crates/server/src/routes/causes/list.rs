@@ -13,13 +13,14 @@ use crate::app::App;
 use crate::asked::{Flag, Several};
 use crate::error::ApiError;
 use crate::page::{List, Listed};
+use crate::shapes;
 
 /// Which causes.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
     /// Only of this pipeline.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<shapes::Name>)]
     pipeline: Option<PipelineName>,
     /// Only in these states, with commas between them.
     #[serde(default)]

@@ -16,6 +16,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
+use crate::shapes;
 
 /// The most jobs of one request.
 const JOBS_MAX: usize = 10_000;
@@ -26,10 +27,10 @@ const JOBS_MAX: usize = 10_000;
 #[schema(as = EnqueueJobs)]
 pub struct Asked {
     /// The pipeline that they are for.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::Name)]
     pipeline: PipelineName,
     /// The round that they belong to.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<shapes::Name>)]
     round: Option<RoundName>,
     /// The jobs: at most 10,000.
     jobs: Vec<Job>,

@@ -13,6 +13,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
+use crate::shapes;
 
 /// The most keys of one request.
 const KEYS_MAX: usize = 10_000;
@@ -23,10 +24,10 @@ const KEYS_MAX: usize = 10_000;
 #[schema(as = FindJobs)]
 pub struct Asked {
     /// The pipeline.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::Name)]
     pipeline: PipelineName,
     /// The round, if there are rounds.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<shapes::Name>)]
     round: Option<RoundName>,
     /// The keys: at most 10,000.
     keys: Vec<String>,

@@ -15,13 +15,14 @@ use crate::app::App;
 use crate::asked::{Several, instant};
 use crate::error::ApiError;
 use crate::page::{List, Listed};
+use crate::shapes;
 
 /// Which jobs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
     /// Only of this pipeline.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<shapes::Name>)]
     pipeline: Option<PipelineName>,
     /// Only in these states, with commas between them.
     #[serde(default)]

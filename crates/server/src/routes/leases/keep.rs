@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use redrive_core::ids::{PipelineName, WorkerId};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::id::{LeaseText, apart};
@@ -15,6 +15,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Text};
 use crate::error::ApiError;
+use crate::shapes;
 
 /// The most leases of one request.
 const LEASES_MAX: usize = 1_000;
@@ -28,13 +29,40 @@ const TTL_SECS: u64 = 60;
 #[schema(as = KeepLeases)]
 pub struct Asked {
     /// Who has them.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::Uuid)]
     worker: Text<WorkerId>,
     /// The leases: at most 1,000.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<shapes::LeaseText>)]
     leases: Vec<Text<LeaseText>>,
     /// To renew: for how long from now, in seconds: 60 if left out, 5 to 3,600.
+    #[schema(minimum = 5, maximum = 3600)]
     ttl: Option<u64>,
+}
+
+/// Jobs that begin to run.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = StartLeases)]
+pub struct Begun {
+    /// Who runs them.
+    #[schema(value_type = shapes::Uuid)]
+    worker: Text<WorkerId>,
+    /// The leases: at most 1,000.
+    #[schema(value_type = Vec<shapes::LeaseText>)]
+    leases: Vec<Text<LeaseText>>,
+    /// Whether each has a process of its own: then none is a suspect if the worker dies.
+    #[serde(default)]
+    own_process: bool,
+}
+
+/// A worker whose process died.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = DeadWorker)]
+pub struct Died {
+    /// Who.
+    #[schema(value_type = shapes::Uuid)]
+    worker: Text<WorkerId>,
 }
 
 /// What became of leases, in their order.
@@ -48,7 +76,7 @@ pub struct Answer {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = KeptLease)]
 pub struct Kept {
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::LeaseText)]
     lease: LeaseText,
     /// `ok`, or `lost`: its job is to be left.
     result: &'static str,
@@ -60,21 +88,41 @@ pub struct Kept {
 #[schema(as = NoteProgress)]
 pub struct Progress {
     /// Who has the lease.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::Uuid)]
     worker: Text<WorkerId>,
     /// The lease.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::LeaseText)]
     lease: Text<LeaseText>,
     /// How far; nothing to begin anew.
     #[schema(value_type = Option<Object>)]
     progress: Option<Value>,
 }
 
-pub async fn start(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Value>, ApiError> {
+/// That it was noted: there is nothing to tell of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = NotedLeases)]
+pub struct Noted {}
+
+pub async fn start(State(app): State<App>, caller: Caller, Body(asked): Body<Begun>) -> Result<Json<Noted>, ApiError> {
     // Whether letters of a try have begun is noted nowhere.
     let (leases, _) = apart(&mine(&app, &caller, asked.leases).await?);
-    app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0).start(leases).await?;
-    Ok(Json(json!({})))
+    let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
+    worker.start(leases, asked.own_process).await?;
+    Ok(Json(Noted {}))
+}
+
+pub async fn died(State(app): State<App>, caller: Caller, Body(asked): Body<Died>) -> Result<Json<Noted>, ApiError> {
+    let id = asked.worker.0;
+    let known = app.redrive().store().list_workers().await?.into_iter().find(|worker| worker.id == id);
+    // Whoever says it twice, or of a worker that is forgotten, is told the same.
+    let Some(known) = known else { return Ok(Json(Noted {})) };
+    if !known.remote {
+        return Err(ApiError::invalid("worker", "it has the store itself: that it died is noticed without being said"));
+    }
+    let pipelines: Vec<PipelineName> = known.runs.into_iter().map(|runs| runs.pipeline).collect();
+    caller.check_each(&pipelines)?;
+    app.redrive().remote_worker(Some(id), caller.name(), 0).died(&app.pipelines(&pipelines)).await?;
+    Ok(Json(Noted {}))
 }
 
 pub async fn renew(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Answer>, ApiError> {

@@ -21,6 +21,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Text};
 use crate::error::ApiError;
+use crate::shapes;
 
 /// The longest between two looks while jobs are waited for: hints may get lost.
 const LOOK_ANYWAY: Duration = Duration::from_secs(2);
@@ -31,25 +32,32 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(2);
 #[schema(as = LeaseJobs)]
 pub struct Asked {
     /// Who asks: `worker` of an earlier answer, so that it stays the same worker.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<shapes::Uuid>)]
     worker: Option<Text<WorkerId>>,
     /// Where that is, for people.
     host: Option<String>,
     /// The pipelines.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<shapes::Name>, min_items = 1)]
     pub(super) pipelines: Vec<PipelineName>,
     /// Only letters of this operation: the id of a replay, or of a try, whose letters come with their saved payloads and are settled
     /// by a verdict that changes nothing. If left out: jobs of the queues, and then letters of all replays.
     #[serde(alias = "replay")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<shapes::Uuid>)]
     pub(super) op: Option<Text<ReplayId>>,
     /// Only what is of this group: what a letter belongs to in the program that reported it (`origin.group`).
     pub(super) group: Option<String>,
     /// At most so many: 1 if left out, at most 1,000.
+    #[schema(minimum = 1, maximum = 1000)]
     pub(super) max: Option<u32>,
+    /// Whether each job runs in a process of its own. If not, a job that may have taken a process down comes alone (`alone`), once
+    /// nothing else is leased, and nothing comes beside it.
+    #[serde(default)]
+    pub(super) own_process: bool,
     /// How long to wait if there are none, in seconds: not at all if left out, at most 30.
+    #[schema(maximum = 30)]
     pub(super) wait: Option<u64>,
     /// How long the leases last, in seconds: 60 if left out, 5 to 3,600.
+    #[schema(minimum = 5, maximum = 3600)]
     pub(super) ttl: Option<u64>,
 }
 
@@ -98,6 +106,9 @@ pub struct Leased {
     /// Attempts before the replay that sent it.
     attempts_before: u32,
     crashes: u32,
+    /// Whether it may have taken a process down: it is to run with nothing beside it. If the process dies again, say so
+    /// (`crashed`, or `POST /leases/died`).
+    alone: bool,
     replays: u32,
     /// Whether a policy asked for its replay, and no person.
     automatic: bool,
@@ -146,6 +157,10 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
         let due = found.next_due.map(|at| at.since(app.redrive().now()).max(Duration::from_millis(20)));
         let most = left.min(LOOK_ANYWAY).min(due.unwrap_or(LOOK_ANYWAY));
         let interesting = async {
+            // What was leased and given back rings, too: who waits for an idle moment looks now and then.
+            if found.is_held_back {
+                std::future::pending::<()>().await;
+            }
             loop {
                 let change = changes.next().await.unwrap_or(Change::ALL);
                 if change.is_about_any(&[Topic::Jobs, Topic::Replays, Topic::Breakers, Topic::Pipelines]) {
@@ -191,6 +206,7 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
         target: job.target,
         input: job.input,
         crashes: job.tally.crashes,
+        alone: job.tally.suspect,
         replays: job.tally.replays,
         progress: job.progress,
         saved: job.saved,

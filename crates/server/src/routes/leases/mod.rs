@@ -23,7 +23,16 @@ pub fn routes() -> Vec<Route> {
         ))
         .takes::<lease::Asked>()
         .gives::<lease::Answer>(),
-        worker(Route::post("/leases/start", keep::start, "Note that jobs begin to run")).takes::<keep::Asked>(),
+        worker(Route::post("/leases/start", keep::start, "Note that jobs begin to run"))
+            .takes::<keep::Begun>()
+            .gives::<keep::Noted>(),
+        worker(Route::post(
+            "/leases/died",
+            keep::died,
+            "Say that the process of a worker died with its leases: what it had begun is suspected, and runs alone next",
+        ))
+        .takes::<keep::Died>()
+        .gives::<keep::Noted>(),
         worker(Route::post(
             "/leases/renew",
             keep::renew,

@@ -1,6 +1,6 @@
 //! `POST /leases/settle`
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use axum::Json;
@@ -22,6 +22,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Text};
 use crate::error::ApiError;
+use crate::shapes;
 
 /// The most jobs of one request.
 const JOBS_MAX: usize = 1_000;
@@ -32,7 +33,7 @@ const JOBS_MAX: usize = 1_000;
 #[schema(as = SettleJobs)]
 pub struct Asked {
     /// Who ran them.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::Uuid)]
     worker: Text<WorkerId>,
     /// The jobs: at most 1,000.
     jobs: Vec<Ended>,
@@ -44,7 +45,7 @@ pub struct Asked {
 #[schema(as = SettleJob)]
 pub struct Ended {
     /// The right to settle it.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::LeaseText)]
     lease: Text<LeaseText>,
     /// How it ended.
     verdict: Verdict,
@@ -101,7 +102,7 @@ pub struct Answer {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SettledJob)]
 pub struct Settled {
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::LeaseText)]
     lease: LeaseText,
     /// `ok`; `lost`, which is final; or `unkept`: what is to be kept of it cannot be for now, and the lease holds.
     result: &'static str,
@@ -115,12 +116,16 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
         return Err(ApiError::too_large(format!("{} jobs at once: at most {JOBS_MAX}", asked.jobs.len())).at("jobs"));
     }
     let leases: Vec<LeaseText> = asked.jobs.iter().map(|ended| ended.lease.0).collect();
+    let mut seen = HashSet::new();
+    if let Some(twice) = leases.iter().position(|lease| !seen.insert(lease)) {
+        return Err(wrong_at(twice, "lease", "it is settled by this request already"));
+    }
     let pipelines = pipelines_of(&app, &leases).await?;
     caller.check_each(pipelines.values())?;
     for name in asked.jobs.iter().flat_map(|ended| &ended.enqueue).filter_map(|handed| handed.pipeline.as_ref()) {
         caller.check(name)?;
     }
-    let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
+    let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0).over_network(app.setting());
     let mut settling = Settling { app: &app, caller: &caller, worker, told: HashMap::new() };
     let (mut jobs, mut tried) = (BTreeMap::<_, Vec<EndedJob>>::new(), BTreeMap::<_, Vec<EndedTry>>::new());
     let mut processed = Vec::new();

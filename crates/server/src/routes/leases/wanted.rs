@@ -40,6 +40,7 @@ pub struct Wanted {
     pipelines: Vec<PipelineName>,
     group: Option<String>,
     max: u32,
+    own_process: bool,
     pub wait: Duration,
     ttl: Duration,
 }
@@ -50,6 +51,8 @@ pub struct Found {
     pub tried: Vec<LetterInTry>,
     pub until: Timestamp,
     pub next_due: Option<Timestamp>,
+    /// Whether there is something that waits until what its worker has already has ended.
+    pub is_held_back: bool,
 }
 
 impl Found {
@@ -80,6 +83,7 @@ impl Wanted {
             pipelines: asked.pipelines.clone(),
             group: asked.group.clone(),
             max: u32::try_from(max).unwrap_or(JOBS_MAX),
+            own_process: asked.own_process,
             wait,
             ttl,
         })
@@ -96,12 +100,31 @@ impl Wanted {
     /// Leases what there is, lane by lane, until it is enough.
     pub async fn lease(&self, app: &App, worker: &RemoteWorker) -> Result<Found, ApiError> {
         let until = app.redrive().now() + self.ttl;
-        let mut found = Found { jobs: Vec::new(), tried: Vec::new(), until, next_due: None };
+        let mut found = Found { jobs: Vec::new(), tried: Vec::new(), until, next_due: None, is_held_back: false };
         if let Some(Operation::Try(id)) = self.op {
             let whose = (self.pipelines.as_slice(), self.group.as_deref());
             found.tried = worker.lease_tried(id, whose, self.max, self.ttl).await?;
             return Ok(found);
         }
+        if self.own_process {
+            self.lease_lanes(app, worker, &mut found).await?;
+            return Ok(found);
+        }
+        let Some(held) = worker.held().await? else {
+            found.is_held_back = true;
+            return Ok(found);
+        };
+        self.lease_lanes(app, worker, &mut found).await?;
+        let leased = std::mem::take(&mut found.jobs);
+        let many = leased.len();
+        found.jobs = worker.together(&app.pipelines(&self.pipelines), leased, held).await?;
+        if many > 0 && found.jobs.is_empty() {
+            (found.is_held_back, found.next_due) = (true, None);
+        }
+        Ok(found)
+    }
+
+    async fn lease_lanes(&self, app: &App, worker: &RemoteWorker, found: &mut Found) -> Result<(), ApiError> {
         let replays = self.replays(app).await?;
         for name in &self.pipelines {
             let pipeline = app.pipeline(name)?;
@@ -110,7 +133,7 @@ impl Wanted {
             for lane in queue.into_iter().chain(of_replays.map(|(id, _)| Lane::Replay(*id))) {
                 let room = self.max - u32::try_from(found.jobs.len()).unwrap_or(self.max).min(self.max);
                 if room == 0 {
-                    return Ok(found);
+                    return Ok(());
                 }
                 let LeasedJobs { jobs, next_due, .. } =
                     worker.lease(&pipeline, (lane, self.group.as_deref()), room, self.ttl).await?;
@@ -118,7 +141,7 @@ impl Wanted {
                 found.next_due = [found.next_due, next_due].into_iter().flatten().min();
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// The replays whose letters may be leased.

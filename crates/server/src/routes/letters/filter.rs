@@ -14,6 +14,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Text, instant};
 use crate::error::ApiError;
+use crate::shapes;
 
 /// The most letters that are named at once.
 const IDS_MAX: usize = 10_000;
@@ -24,12 +25,12 @@ const IDS_MAX: usize = 10_000;
 #[schema(as = LetterFilter)]
 pub struct Filter {
     /// Only of this pipeline.
-    #[param(value_type = Option<String>)]
-    #[schema(value_type = Option<String>)]
+    #[param(value_type = Option<shapes::Name>)]
+    #[schema(value_type = Option<shapes::Name>)]
     pub pipeline: Option<PipelineName>,
     /// Only of this round.
-    #[param(value_type = Option<String>)]
-    #[schema(value_type = Option<String>)]
+    #[param(value_type = Option<shapes::Name>)]
+    #[schema(value_type = Option<shapes::Name>)]
     pub round: Option<RoundName>,
     /// Only those that died for this reason.
     #[param(value_type = Option<String>)]

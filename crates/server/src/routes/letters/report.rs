@@ -12,6 +12,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
+use crate::shapes;
 
 /// The most letters of one request.
 const LETTERS_MAX: usize = 10_000;
@@ -24,7 +25,7 @@ pub fn schema() -> Value {
         "type": "object",
         "required": ["pipeline", "input"],
         "properties": {
-            "pipeline": text(), "input": {"type": "object"}, "message": text(), "failure": {"type": "object"},
+            "pipeline": shapes::name(), "input": {"type": "object"}, "message": text(), "failure": {"type": "object"},
             "id": text(), "key": text(), "target": text(), "code": text(), "error_type": text(), "stack": text(),
             "http_status": {"type": "integer"}, "proxy": text(), "attempts": {}, "died_at": text(),
             "payload": {"type": "object"}, "origin": {"type": "object"}, "lost": {"type": "array"},

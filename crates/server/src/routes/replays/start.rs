@@ -18,6 +18,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
+use crate::shapes;
 
 /// Letters that are looked at for the groups that they are of.
 const GROUPED_MAX: u32 = 10_000;
@@ -33,7 +34,7 @@ pub struct Asked {
     /// What it is called.
     name: Option<String>,
     /// From what letters are worked on: `suited` if left out, `saved` (no network) or `refetch`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<shapes::ReplayModeName>)]
     from: Option<ReplayMode>,
     /// Only what the newest try of these letters recovered, from the saved payloads as it was tried.
     #[serde(default)]

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::asked::{Query, instant};
 use crate::error::ApiError;
 use crate::route::Route;
+use crate::shapes;
 
 /// How far back unless something else is asked for.
 const SINCE: &str = "24h";
@@ -30,7 +31,7 @@ pub fn routes() -> Vec<Route> {
 #[serde(deny_unknown_fields)]
 pub struct Asked {
     /// Only of this pipeline.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<shapes::Name>)]
     pipeline: Option<PipelineName>,
     /// Since: `24h` (ago) if left out, a day or a time.
     since: Option<String>,

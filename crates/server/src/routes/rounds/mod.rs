@@ -15,6 +15,7 @@ use crate::asked::Body;
 use crate::error::ApiError;
 use crate::page::{List, Listed};
 use crate::route::Route;
+use crate::shapes;
 
 /// Its routes.
 pub fn routes() -> Vec<Route> {
@@ -35,7 +36,7 @@ pub fn routes() -> Vec<Route> {
 #[serde(deny_unknown_fields)]
 pub struct Asked {
     /// Only of this pipeline.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<shapes::Name>)]
     pipeline: Option<PipelineName>,
 }
 
@@ -51,7 +52,7 @@ async fn list(State(app): State<App>, caller: Caller, list: List<Asked>) -> Resu
 #[schema(as = BeginRound)]
 pub struct Begin {
     /// The pipeline.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::Name)]
     pipeline: PipelineName,
 }
 
@@ -60,7 +61,7 @@ pub struct Begin {
 #[schema(as = BegunRound)]
 pub struct Begun {
     /// What it is called.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::Name)]
     round: RoundName,
 }
 

@@ -26,7 +26,7 @@ pub fn routes() -> Vec<Route> {
         Route::get("/audit", audit, "Recount everything: what does not add up, if anything")
             .needs(Role::Operator)
             .gives_named("Audit"),
-        Route::get("/openapi.json", document, "This document"),
+        Route::get("/openapi.json", document, "This document").gives_schema(openapi::schema()),
     ]
 }
 

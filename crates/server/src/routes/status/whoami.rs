@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::Caller;
+use crate::shapes;
 
 /// Who asks.
 #[derive(Debug, Serialize, ToSchema)]
@@ -15,7 +16,7 @@ pub struct Answer {
     /// What they are called in the record.
     name: String,
     /// What they may do: everything while the store has never had a token.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::RoleName)]
     role: Role,
     /// The pipelines that they may see; none means all.
     #[schema(value_type = Vec<String>)]

@@ -15,6 +15,7 @@ use crate::asked::{Body, Named, future};
 use crate::error::ApiError;
 use crate::page::{List, Listed, Nothing};
 use crate::route::Route;
+use crate::shapes;
 
 /// Its routes.
 pub fn routes() -> Vec<Route> {
@@ -26,7 +27,7 @@ pub fn routes() -> Vec<Route> {
             .gives_named("MadeToken")
             .with_status(201)
             .answered_anew(),
-        Route::delete("/tokens/{name}", revoke, "Revoke a token").with_status(200),
+        Route::delete("/tokens/{name}", revoke, "Revoke a token").gives::<Revoked>(),
     ]
 }
 
@@ -36,10 +37,10 @@ pub fn routes() -> Vec<Route> {
 #[schema(as = CreateToken)]
 pub struct Asked {
     /// What it is called.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::Name)]
     name: TokenName,
     /// What it may do: `viewer`, `worker`, `operator` or `admin`.
-    #[schema(value_type = String)]
+    #[schema(value_type = shapes::RoleName)]
     role: Role,
     /// The pipelines that it is for, by name or by the beginning of names, as in `shop-*`; all if left out.
     #[serde(default)]
@@ -59,6 +60,15 @@ pub struct Made {
     token: Token,
     /// What who uses it sends. It is not kept, and cannot be told again.
     secret: String,
+}
+
+/// A token that was revoked.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RevokedToken)]
+pub struct Revoked {
+    /// What it is called.
+    #[schema(value_type = shapes::Name)]
+    revoked: TokenName,
 }
 
 async fn list(State(app): State<App>, caller: Caller, list: List<Nothing>) -> Result<Json<Listed<Token>>, ApiError> {
@@ -88,11 +98,11 @@ async fn revoke(
     State(app): State<App>,
     caller: Caller,
     Named(name): Named<TokenName>,
-) -> Result<Json<serde_json::Value>, ApiError> {
+) -> Result<Json<Revoked>, ApiError> {
     check_all(&caller)?;
     app.redrive().revoke_token(&name, &caller.actor()).await?;
     app.forget_tokens();
-    Ok(Json(serde_json::json!({ "revoked": name })))
+    Ok(Json(Revoked { revoked: name }))
 }
 
 /// Who is let near some pipelines only could make a token for others.

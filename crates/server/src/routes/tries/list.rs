@@ -34,9 +34,14 @@ pub async fn run(
 }
 
 pub async fn show(State(app): State<App>, caller: Caller, Named(id): Named<TryId>) -> Result<Json<Shown>, ApiError> {
+    find(&app, &caller, id).await.map(Json)
+}
+
+/// A try that who asks may see.
+pub async fn find(app: &App, caller: &Caller, id: TryId) -> Result<Shown, ApiError> {
     let (kept, groups) = app.redrive().try_by_id(id).await?;
-    may_see(&caller, &kept)?;
-    Ok(Json(Shown { kept, groups }))
+    may_see(caller, &kept)?;
+    Ok(Shown { kept, groups })
 }
 
 pub async fn letters(

@@ -1,5 +1,6 @@
 //! Tries: what letters would come to, found out by workers elsewhere from their saved payloads. Nothing is settled.
 
+mod cancel;
 mod list;
 mod start;
 
@@ -29,5 +30,9 @@ pub fn routes() -> Vec<Route> {
         .gives_named("StartedTry")
         .with_status(201)
         .or_status(200),
+        Route::post("/tries/{id}/cancel", cancel::run, "End a try with the letters that have a verdict by now")
+            .needs(Role::Worker)
+            .gives_named("TryDetail")
+            .answered_anew(),
     ]
 }

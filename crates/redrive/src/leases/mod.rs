@@ -3,30 +3,33 @@
 //! with payloads are masked, by the secrets that their pipeline's handler knows.
 //!
 //! Nothing is remembered here between two calls: a lease is enough to find its job, so that another process may answer the next
-//! call. A worker that is not heard of any more loses its leases when they run out; [`Redrive::take_back`] returns them.
+//! call. A worker that is not heard of any more loses its leases when they run out; [`Redrive::take_back`] returns them. Nobody is
+//! blamed for that; but a worker whose process is [said to have died](RemoteWorker::died) leaves suspects, which run alone next.
+
+mod alone;
+mod settling;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::failures::{FailureReport, Reason};
-use redrive_core::hand_on::{self, HandedJob, HandedOn};
+use redrive_core::hand_on::HandedOn;
 use redrive_core::ids::{LeaseToken, WorkerId};
-use redrive_core::jobs::{Lease, LeasedJob, Origin};
-use redrive_core::payloads::{Payload, PayloadHash, Response};
-use redrive_core::settlements::{Decision, Ending, Outcome, Settlement, decide};
+use redrive_core::jobs::{Lease, LeasedJob};
+use redrive_core::payloads::{PayloadHash, Response};
+use redrive_core::settlements::Outcome;
 use redrive_core::time::Timestamp;
-use redrive_core::traffic::Facts;
 use redrive_core::workers::Runs;
-use redrive_store::contract::{Beat, Lane, LeaseJobs, LeasedJobs, NoteProgress, SettleJobs, Settled, StartJobs};
+use redrive_store::contract::{Beat, Lane, LeaseJobs, LeasedJobs, NoteProgress, StartJobs};
 use serde_json::Value;
 
+use self::settling::Settling;
+use crate::config::Setting;
 use crate::engine::Redrive;
 use crate::error::Error;
-use crate::events::Happening;
-use crate::handler::{self, HandlerError, Success};
 use crate::pipeline::Pipeline;
-use crate::sink::JobResult;
-use crate::vault::{Capture, Evidence};
+use crate::vault::Capture;
 use crate::worker;
 
 /// After how long a worker that asks for jobs is noted to be there: long before it would be forgotten.
@@ -39,6 +42,8 @@ pub struct RemoteWorker {
     id: WorkerId,
     host: String,
     pid: u32,
+    /// How pipelines read what comes over the network, if that is to be gone by.
+    setting: Option<Arc<Setting>>,
 }
 
 /// A job that came to an end elsewhere.
@@ -111,7 +116,7 @@ impl Redrive {
     /// A worker that lives elsewhere. Its id is a new one, or that which it had before.
     pub fn remote_worker(&self, id: Option<WorkerId>, host: &str, pid: u32) -> RemoteWorker {
         let id = id.unwrap_or_else(|| WorkerId::new(self.now(), self.chance.bits()));
-        RemoteWorker { redrive: self.clone(), id, host: host.to_owned(), pid }
+        RemoteWorker { redrive: self.clone(), id, host: host.to_owned(), pid, setting: None }
     }
 
     /// Returns the leases of these pipelines that ran out, or whose workers are gone. A process that runs workers of its own
@@ -124,6 +129,11 @@ impl Redrive {
 impl RemoteWorker {
     pub(crate) const fn redrive(&self) -> &Redrive {
         &self.redrive
+    }
+
+    /// The same, over a network: what it hands on goes without what stands under secret names, as these pipelines have it.
+    pub fn over_network(self, setting: Arc<Setting>) -> Self {
+        Self { setting: Some(setting), ..self }
     }
 
     /// Its id.
@@ -172,9 +182,10 @@ impl RemoteWorker {
         Ok(self.redrive.lease(params).await?)
     }
 
-    /// Notes that the worker begins to run jobs. Whatever becomes of it, they are not to blame: only their own end is.
-    pub async fn start(&self, leases: Vec<Lease>) -> Result<(), Error> {
-        Ok(self.redrive.store.start(StartJobs { leases, own_process: true }).await?)
+    /// Notes that the worker begins to run jobs. If they share its process, they are suspects when it is said to have [died](Self::died);
+    /// those that have a process of their own are not to blame for it: only their own end is.
+    pub async fn start(&self, leases: Vec<Lease>, own_process: bool) -> Result<(), Error> {
+        Ok(self.redrive.store.start(StartJobs { leases, own_process }).await?)
     }
 
     /// Extends leases for so long from now, and says which of them still hold: jobs of the others are to be left.
@@ -227,7 +238,7 @@ impl RemoteWorker {
         let mut held: HashMap<Lease, LeasedJob> = held.into_iter().map(|job| (job.lease, job)).collect();
         let (mut brought, mut taken) = (Vec::with_capacity(ended.len()), Vec::new());
         let again = self.settled_before(&ended, &held).await?;
-        let mut settling = Settling { worker: self, pipeline, results: Vec::new(), jobs: Vec::new() };
+        let mut settling = Settling::of(self, pipeline);
         for ended in ended {
             let lease = ended.lease;
             let mine = held.remove(&lease).filter(|job| job.pipeline == pipeline.name);
@@ -256,12 +267,16 @@ impl RemoteWorker {
         let workers = self.redrive.store.list_workers().await?;
         let listed = workers.into_iter().find(|worker| worker.id == self.id);
         let now = self.redrive.now();
-        match listed {
-            Some(worker) if now.since(worker.seen_at) < HEARD_AGAIN_AFTER => return Ok(()),
-            Some(worker) => self.beat_with(worker.runs, Vec::new(), now).await?,
-            None => self.beat(std::slice::from_ref(pipeline), Vec::new(), now).await?,
-        };
-        Ok(())
+        let heard = listed.as_ref().is_some_and(|worker| now.since(worker.seen_at) < HEARD_AGAIN_AFTER);
+        let mut runs = listed.map(|worker| worker.runs).unwrap_or_default();
+        let known = runs.iter().any(|runs| runs.pipeline == pipeline.name);
+        if heard && known {
+            return Ok(());
+        }
+        if !known {
+            runs.push(runs_of(pipeline));
+        }
+        self.beat_with(runs, Vec::new(), now).await.map(drop)
     }
 
     /// Of jobs whose lease no longer holds, those that were settled by it: they are brought back again because the answer was lost.
@@ -281,9 +296,7 @@ impl RemoteWorker {
     }
 
     async fn beat(&self, pipelines: &[Pipeline], leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
-        let runs =
-            |pipeline: &Pipeline| Runs { pipeline: pipeline.name.clone(), definition: pipeline.definition().cloned() };
-        self.beat_with(pipelines.iter().map(runs).collect(), leases, until).await
+        self.beat_with(pipelines.iter().map(runs_of).collect(), leases, until).await
     }
 
     async fn beat_with(&self, runs: Vec<Runs>, leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
@@ -301,97 +314,6 @@ impl RemoteWorker {
     }
 }
 
-/// Jobs of one pipeline on their way to being settled.
-struct Settling<'a> {
-    worker: &'a RemoteWorker,
-    pipeline: &'a Pipeline,
-    results: Vec<JobResult>,
-    jobs: Vec<(LeasedJob, Decision, Vec<HandedJob>)>,
-}
-
-impl Settling<'_> {
-    /// Keeps what is to be kept of a job, and decides how it ends.
-    async fn take(&mut self, job: LeasedJob, ended: EndedJob) -> Result<(), String> {
-        let EndedJob { outcome, result, handed_on, payload, duration, .. } = ended;
-        let (redrive, with_result) = (&self.worker.redrive, result.is_some());
-        let success = (outcome == Outcome::Done).then(|| Success { result: result.unwrap_or_default(), handed_on });
-        let (mut outcome, result, mut handed_on) =
-            worker::run::hand_on(self.pipeline, &job, (outcome, success), redrive.now());
-        // What it hands on came over the network, whatever the job did.
-        handed_on.iter_mut().for_each(|handed| handed.job.origin = Some(Origin::over_network(hand_on::ORIGIN_KIND)));
-        // Whoever brings it need not know what is secret here.
-        let secrets = self.pipeline.handler.secrets().cloned().unwrap_or_default();
-        if let Outcome::Failed(report) | Outcome::Crashed(report) = &mut outcome {
-            handler::mask(report, &secrets);
-        }
-        let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
-        let evidence = Evidence::new(job.lease.job, self.pipeline);
-        let wanted = payload.filter(|_| evidence.is_wanted(failed));
-        let mut uploaded = None;
-        if let Some(BroughtPayload { bytes, mut response, total_bytes }) = wanted {
-            secrets.mask_response(&mut response);
-            match bytes {
-                BroughtBytes::Here(capture) => evidence.save(*capture, response, total_bytes).await.map_err(unkept)?,
-                BroughtBytes::Uploaded { hash, size_bytes } => {
-                    let truncated = total_bytes.is_some_and(|total| total > size_bytes);
-                    uploaded = Some(Payload { hash, size_bytes, truncated, total_bytes, lost: None, response });
-                }
-            }
-        }
-        // What it worked from is the evidence of how it failed.
-        let kept =
-            evidence.take().map(|kept| kept.payload).or(uploaded).or_else(|| job.saved.clone().filter(|_| failed));
-        if let Some(result) = result.filter(|_| with_result) {
-            let (id, pipeline, round) = (job.lease.job, job.pipeline.clone(), job.round.clone());
-            let (key, input) = (job.key.clone(), job.input.clone());
-            self.results.push(JobResult { id, pipeline, round, key, input, result });
-        }
-        let chance = redrive.chance.fraction();
-        let ending = Ending { at: redrive.now(), duration, worker: Some(self.worker.id), chance };
-        let mut decision = decide(&self.pipeline.policy, &job, outcome, ending);
-        decision.keep(kept);
-        decision.facts = Facts { tracked: self.pipeline.tracked_in(&job.input), ..Facts::default() };
-        self.jobs.push((job, decision, handed_on));
-        Ok(())
-    }
-
-    /// Writes the results, then settles.
-    async fn settle(self) -> Result<Vec<BroughtBack>, Error> {
-        if self.jobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        if !self.results.is_empty() {
-            self.pipeline.sink.write(&self.results).await?;
-        }
-        let RemoteWorker { redrive, id, .. } = self.worker;
-        let rules = match self.jobs.iter().any(|(_, decision, _)| decision.buries()) {
-            true => redrive.known_rules().await,
-            false => Default::default(),
-        };
-        let settlement = |(job, decision, handed_on): (LeasedJob, Decision, Vec<HandedJob>)| {
-            let settlement = Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition());
-            settlement.handing_on(handed_on)
-        };
-        let settlements: Vec<Settlement> = self.jobs.into_iter().map(settlement).collect();
-        let now = redrive.now();
-        let params =
-            SettleJobs { settlements: settlements.clone(), worker: *id, breakers: Vec::new(), keep_late: true, now };
-        let answers = redrive.settle(&self.pipeline.policy.breaker, params).await?;
-        for (settlement, _) in settlements.iter().zip(&answers).filter(|(_, answer)| **answer == Settled::Applied) {
-            redrive.events.tell_often(now, Some(*id), || Happening::settled(&self.pipeline.name, settlement));
-        }
-        let brought = |answer| match answer {
-            Settled::Applied => BroughtBack::Settled,
-            Settled::Stale => BroughtBack::Stale,
-            Settled::PayloadGone => BroughtBack::Unkept("its payload was collected before it was settled".to_owned()),
-        };
-        Ok(answers.into_iter().map(brought).collect())
-    }
-}
-
-fn unkept(error: HandlerError) -> String {
-    match error {
-        HandlerError::Unkept(why) | HandlerError::Unavailable(why) => why,
-        HandlerError::Failed(report) | HandlerError::Crashed(report) => report.message,
-    }
+fn runs_of(pipeline: &Pipeline) -> Runs {
+    Runs { pipeline: pipeline.name.clone(), definition: pipeline.definition().cloned() }
 }

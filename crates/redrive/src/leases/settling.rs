@@ -1,0 +1,127 @@
+//! Jobs that workers bring back: what is to be kept of them is kept, then they are settled.
+
+use redrive_core::actors::{Actor, Via};
+use redrive_core::hand_on::{self, HandedJob};
+use redrive_core::jobs::{LeasedJob, Origin};
+use redrive_core::payloads::Payload;
+use redrive_core::settlements::{Decision, Ending, Outcome, Settlement, decide};
+use redrive_core::traffic::Facts;
+use redrive_store::contract::{SettleJobs, Settled};
+
+use super::{BroughtBack, BroughtBytes, BroughtPayload, EndedJob, RemoteWorker};
+use crate::dead::Withheld;
+use crate::error::Error;
+use crate::events::Happening;
+use crate::handler::{self, HandlerError, Success};
+use crate::pipeline::Pipeline;
+use crate::sink::JobResult;
+use crate::vault::Evidence;
+use crate::worker;
+
+/// Jobs of one pipeline on their way to being settled.
+pub(super) struct Settling<'a> {
+    worker: &'a RemoteWorker,
+    pipeline: &'a Pipeline,
+    results: Vec<JobResult>,
+    jobs: Vec<(LeasedJob, Decision, Vec<HandedJob>)>,
+    /// What was handed on, and lacks something.
+    withheld: Vec<Withheld>,
+}
+
+impl<'a> Settling<'a> {
+    pub(super) const fn of(worker: &'a RemoteWorker, pipeline: &'a Pipeline) -> Self {
+        Self { worker, pipeline, results: Vec::new(), jobs: Vec::new(), withheld: Vec::new() }
+    }
+
+    /// Keeps what is to be kept of a job, and decides how it ends.
+    pub(super) async fn take(&mut self, job: LeasedJob, ended: EndedJob) -> Result<(), String> {
+        let EndedJob { outcome, result, handed_on, payload, duration, .. } = ended;
+        let (redrive, with_result) = (&self.worker.redrive, result.is_some());
+        let success = (outcome == Outcome::Done).then(|| Success { result: result.unwrap_or_default(), handed_on });
+        let (mut outcome, result, mut handed_on) =
+            worker::run::hand_on(self.pipeline, &job, (outcome, success), redrive.now());
+        // What it hands on came over the network, whatever the job did.
+        handed_on.iter_mut().for_each(|handed| handed.job.origin = Some(Origin::over_network(hand_on::ORIGIN_KIND)));
+        if let Some(setting) = &self.worker.setting {
+            let (whole, withheld) = redrive.without_secrets(setting, handed_on);
+            handed_on = whole;
+            self.withheld.extend(withheld);
+        }
+        // Whoever brings it need not know what is secret here.
+        let secrets = self.pipeline.handler.secrets().cloned().unwrap_or_default();
+        if let Outcome::Failed(report) | Outcome::Crashed(report) = &mut outcome {
+            handler::mask(report, &secrets);
+        }
+        let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
+        let evidence = Evidence::new(job.lease.job, self.pipeline);
+        let wanted = payload.filter(|_| evidence.is_wanted(failed));
+        let mut uploaded = None;
+        if let Some(BroughtPayload { bytes, mut response, total_bytes }) = wanted {
+            secrets.mask_response(&mut response);
+            match bytes {
+                BroughtBytes::Here(capture) => evidence.save(*capture, response, total_bytes).await.map_err(unkept)?,
+                BroughtBytes::Uploaded { hash, size_bytes } => {
+                    let truncated = total_bytes.is_some_and(|total| total > size_bytes);
+                    uploaded = Some(Payload { hash, size_bytes, truncated, total_bytes, lost: None, response });
+                }
+            }
+        }
+        // What it worked from is the evidence of how it failed.
+        let kept =
+            evidence.take().map(|kept| kept.payload).or(uploaded).or_else(|| job.saved.clone().filter(|_| failed));
+        if let Some(result) = result.filter(|_| with_result) {
+            let (id, pipeline, round) = (job.lease.job, job.pipeline.clone(), job.round.clone());
+            let (key, input) = (job.key.clone(), job.input.clone());
+            self.results.push(JobResult { id, pipeline, round, key, input, result });
+        }
+        let chance = redrive.chance.fraction();
+        let ending = Ending { at: redrive.now(), duration, worker: Some(self.worker.id), chance };
+        let mut decision = decide(&self.pipeline.policy, &job, outcome, ending);
+        decision.keep(kept);
+        decision.facts = Facts { tracked: self.pipeline.tracked_in(&job.input), ..Facts::default() };
+        self.jobs.push((job, decision, handed_on));
+        Ok(())
+    }
+
+    /// Writes the results and what was handed on without all of its input, then settles.
+    pub(super) async fn settle(self) -> Result<Vec<BroughtBack>, Error> {
+        if self.jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !self.results.is_empty() {
+            self.pipeline.sink.write(&self.results).await?;
+        }
+        let RemoteWorker { redrive, id, host, .. } = self.worker;
+        // Known by their keys: those of a settlement that is repeated are not taken in twice.
+        redrive.withhold(self.withheld, &Actor::new(host, Via::Automatic)).await?;
+        let rules = match self.jobs.iter().any(|(_, decision, _)| decision.buries()) {
+            true => redrive.known_rules().await,
+            false => Default::default(),
+        };
+        let settlement = |(job, decision, handed_on): (LeasedJob, Decision, Vec<HandedJob>)| {
+            let settlement = Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition());
+            settlement.handing_on(handed_on)
+        };
+        let settlements: Vec<Settlement> = self.jobs.into_iter().map(settlement).collect();
+        let now = redrive.now();
+        let params =
+            SettleJobs { settlements: settlements.clone(), worker: *id, breakers: Vec::new(), keep_late: true, now };
+        let answers = redrive.settle(&self.pipeline.policy.breaker, params).await?;
+        for (settlement, _) in settlements.iter().zip(&answers).filter(|(_, answer)| **answer == Settled::Applied) {
+            redrive.events.tell_often(now, Some(*id), || Happening::settled(&self.pipeline.name, settlement));
+        }
+        let brought = |answer| match answer {
+            Settled::Applied => BroughtBack::Settled,
+            Settled::Stale => BroughtBack::Stale,
+            Settled::PayloadGone => BroughtBack::Unkept("its payload was collected before it was settled".to_owned()),
+        };
+        Ok(answers.into_iter().map(brought).collect())
+    }
+}
+
+fn unkept(error: HandlerError) -> String {
+    match error {
+        HandlerError::Unkept(why) | HandlerError::Unavailable(why) => why,
+        HandlerError::Failed(report) | HandlerError::Crashed(report) => report.message,
+    }
+}
