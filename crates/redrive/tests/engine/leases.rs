@@ -174,7 +174,7 @@ async fn a_worker_that_is_not_heard_of_loses_its_jobs_without_blame() {
     let worker = attached(&redrive).await;
     redrive.enqueue(&pipeline(), (0..2).map(|n| json!({"n": n}))).await.expect("accepted");
     let jobs = leased(&worker, 2).await;
-    worker.start(jobs.iter().map(|job| job.lease).collect()).await.expect("started");
+    worker.start(jobs.iter().map(|job| job.lease).collect(), false).await.expect("started");
     clock.advance(TTL / 2);
     let kept = worker.extend(&[pipeline()], vec![jobs[0].lease], TTL).await.expect("extended");
     assert_eq!(kept, [jobs[0].lease]);
