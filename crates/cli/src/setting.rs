@@ -47,7 +47,9 @@ pub fn load(global: &Global) -> Result<Setting> {
     let store = global.store.as_deref().filter(|_| server.is_none());
     let configured = Configured::load(global.config.as_deref(), store)?;
     let configured = configured.isolated_by(isolation::this_program(&[ISOLATED_JOB]));
-    Ok(Setting { configured: configured.remembering(RanCommands::of_this_user()), server })
+    let configured = configured.remembering(RanCommands::of_this_user());
+    let configured = if server.is_some() { configured.for_server() } else { configured };
+    Ok(Setting { configured, server })
 }
 
 /// Refuses to do on this machine what was asked of a server.

@@ -1,15 +1,21 @@
 //! One request to a server: sent again while the server is away, under the same key, so that it is done once.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryFutureExt;
 use redrive::Error;
 use redrive::chance::{Chance, SystemChance};
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, Response};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::{Body, Method, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::fs::File;
+use tokio::io::AsyncReadExt;
+use tokio_util::io::ReaderStream;
 use url::Url;
 
 use crate::server::Server;
@@ -26,6 +32,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) body: Option<(&'static str, Bytes)>,
+    /// The beginning of a file that is the body, so many bytes of it.
+    file: Option<(PathBuf, u64)>,
     pub(crate) key: Option<String>,
     pub(crate) within: Option<Duration>,
 }
@@ -35,7 +43,7 @@ impl<'a> Ask<'a> {
         // What changes something has a key by which the server knows it again.
         let key = (method == Method::POST).then(|| format!("{:032x}", SystemChance.bits()));
         let url = server.address().of(names);
-        Self { server, method, url, body: None, key, within: Some(WITHIN) }
+        Self { server, method, url, body: None, file: None, key, within: Some(WITHIN) }
     }
 
     /// The same with something after the question mark.
@@ -52,6 +60,12 @@ impl<'a> Ask<'a> {
         let text = serde_json::to_vec(body).map_err(|error| Error::Internal(format!("no JSON: {error}")))?;
         self.body = Some(("application/json", text.into()));
         Ok(self)
+    }
+
+    /// The same with so many bytes of a file.
+    pub(crate) fn file(mut self, path: &Path, bytes: u64) -> Self {
+        self.file = Some((path.to_owned(), bytes));
+        self
     }
 
     /// The same that may take so long, or as long as it takes while something comes.
@@ -84,7 +98,14 @@ impl<'a> Ask<'a> {
         if let Some(key) = &self.key {
             request = request.header("idempotency-key", key);
         }
-        if let Some((kind, body)) = &self.body {
+        if let Some((path, bytes)) = &self.file {
+            // Opened as it is read: one that cannot be ends the request, which says how long it is.
+            let (path, bytes) = (path.clone(), *bytes);
+            let opened = async move { Ok::<_, io::Error>(ReaderStream::new(File::open(path).await?.take(bytes))) };
+            let pieces = Body::wrap_stream(opened.try_flatten_stream());
+            request =
+                request.header(CONTENT_TYPE, "application/octet-stream").header(CONTENT_LENGTH, bytes).body(pieces);
+        } else if let Some((kind, body)) = &self.body {
             request = request.header(CONTENT_TYPE, *kind).body(body.clone());
         } else if self.method == Method::POST {
             request = request.header(CONTENT_TYPE, "application/json").body("{}");

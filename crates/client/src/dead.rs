@@ -1,13 +1,16 @@
 //! Dead letters: looking at them, counting them, giving them up, carrying them elsewhere.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use redrive::Error;
 use redrive::contract::{DeadBy, DeadFilter, ListDead, Page, Selection};
-use redrive::dead::{DeadError, Discarded, Top, write_letter};
+use redrive::dead::{Archive, Archived, DeadError, Discarded, NotDead, Requests, Top, write_letter};
+use redrive::vault::Vault;
 use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
-use redrive_core::ids::JobId;
+use redrive_core::definitions::DefinitionVersion;
+use redrive_core::ids::{JobId, PipelineName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -40,6 +43,75 @@ impl Desk {
             Ok(letter) => Ok(Some(letter)),
             Err(Error::Dead(DeadError::NotDead(_))) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// See [`redrive::Redrive::find_not_dead`].
+    pub async fn find_not_dead(&self, ids: &[JobId]) -> Result<Option<NotDead>, Error> {
+        for id in ids {
+            match self.dead_letter(*id).await {
+                Err(Error::Dead(DeadError::NotDead(not_dead))) => return Ok(Some(not_dead)),
+                found => drop(found?),
+            }
+        }
+        Ok(None)
+    }
+
+    /// All of these jobs that are no dead letters.
+    pub(crate) async fn find_all_not_dead(&self, ids: &[JobId]) -> Result<Vec<NotDead>, Error> {
+        let mut not_dead = Vec::new();
+        for id in ids {
+            not_dead.extend(self.find_not_dead(&[*id]).await?);
+        }
+        Ok(not_dead)
+    }
+
+    /// The versions of a pipeline that letters were last tried with.
+    pub async fn tried_versions(
+        &self,
+        selection: &Selection,
+        pipeline: &PipelineName,
+    ) -> Result<Vec<Option<DefinitionVersion>>, Error> {
+        let mut versions = BTreeSet::new();
+        for id in &selection.ids {
+            let letter = self.get_dead(*id).await?.filter(|letter| letter.pipeline == *pipeline);
+            versions.extend(letter.map(|letter| letter.definition));
+        }
+        if selection.ids.is_empty() {
+            let filter = DeadFilter { pipeline: Some(pipeline.clone()), ..selection.filter.clone() };
+            let note = |letter: &DeadLetter| {
+                versions.insert(letter.definition.clone());
+                Ok(())
+            };
+            self.each_dead(&filter, false, note).await?;
+        }
+        Ok(versions.into_iter().collect())
+    }
+
+    /// See [`redrive::Redrive::archive_dead`]. A server has the payloads itself.
+    pub async fn archive_dead(
+        &self,
+        filter: DeadFilter,
+        vault: Option<&Vault>,
+        requests: Requests<'_>,
+        out: impl Write,
+    ) -> Result<Archived, Error> {
+        if let (Self::Here(redrive), Some(vault)) = (self, vault) {
+            return redrive.archive_dead(filter, vault, requests, out).await;
+        }
+        let mut archive = Archive::begin(out, requests, self.now())?;
+        let mut params = ListDead { filter, limit: AT_ONCE, cursor: None, with_failures: true };
+        loop {
+            let page = self.list_dead(params.clone()).await?;
+            for letter in &page.items {
+                // By the letter: who is let near some pipelines only may not name a hash.
+                let name = letter.id.to_string();
+                archive.add(letter, async |payload, into| self.has_copied((&name, payload), into).await).await?;
+            }
+            params.cursor = page.next;
+            if params.cursor.is_none() {
+                return archive.finish();
+            }
         }
     }
 

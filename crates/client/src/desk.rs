@@ -26,6 +26,14 @@ impl Desk {
         }
     }
 
+    /// The most letters that can be named at once.
+    pub const fn letters_max(&self) -> usize {
+        match self {
+            Self::Here(_) => usize::MAX,
+            Self::There(_) => 10_000,
+        }
+    }
+
     /// What happens in this process, for who listens.
     pub fn events(&self) -> &Events {
         match self {

@@ -61,6 +61,26 @@ impl Desk {
         Ok(bodies)
     }
 
+    /// Writes the bytes of a payload of a job, if a server still has them; says whether it has.
+    pub(crate) async fn has_copied(
+        &self,
+        (job, payload): (&str, &Payload),
+        out: &mut (impl AsyncWrite + Unpin),
+    ) -> Result<bool, Error> {
+        let hash = payload.hash;
+        let mut copied = self.copy_payload(None, (&hash.to_string(), hash), out).await;
+        // Who is let near some pipelines only names a job of theirs, and gets its newest.
+        if matches!(&copied, Err(Error::Server { code, .. }) if code == "pipeline_required") {
+            copied = self.copy_payload(None, (job, hash), out).await;
+        }
+        match copied {
+            Ok(_) => Ok(true),
+            Err(Error::Vault(error)) if matches!(*error, VaultError::Damaged(_)) => Ok(false),
+            Err(error) if error.kind() == ErrorKind::Missing => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes the bytes of a payload that was found by a name, and says how many they are: of the vault, or of the server's.
     pub async fn copy_payload(
         &self,

@@ -2,6 +2,7 @@
 //! answers and is no server of Redrive, or one of a version that does not understand this one, is said to be that.
 
 use std::error::Error as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use redrive::events::Events;
@@ -19,7 +20,7 @@ use url::Url;
 
 use crate::access::{Access, AccessError};
 use crate::address::ServerAddress;
-use crate::ask::Ask;
+use crate::ask::{Ask, LONG};
 use crate::told::{Mistake, Told};
 
 /// The header in which a server says which version it is.
@@ -101,6 +102,11 @@ impl Server {
 
     pub(crate) fn delete(&self, names: &[&str]) -> Ask<'_> {
         Ask::new(self, Method::DELETE, names)
+    }
+
+    /// Brings so many bytes of a file, under their SHA-256.
+    pub(crate) async fn upload(&self, sha256: &str, (path, bytes): (&Path, u64)) -> Result<(), Error> {
+        Ask::new(self, Method::PUT, &["payloads", sha256]).file(path, bytes).within(Some(LONG)).done().await
     }
 
     /// Who one is there, and which version the server is.

@@ -88,7 +88,7 @@ pub fn extension(payload: &Payload) -> &'static str {
 }
 
 /// How many payloads are whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
     /// Payloads that are as they were kept.
     pub whole: u64,

@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::export::HttpRequest;
-use crate::handler::Handler;
 use crate::handler::exec::Command;
 use crate::handler::isolated::Isolated;
+use crate::handler::{Elsewhere, Handler};
 use crate::sink::{JobResult, NoSink, Sink};
 use crate::vault::{Keep, Vault};
 
@@ -29,6 +29,8 @@ pub struct Pipeline {
     pub(crate) concurrency: usize,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) vault: Option<Vault>,
+    /// Whether its payloads are kept by a server, and not in a vault of this process.
+    pub(crate) saved_elsewhere: bool,
     pub(crate) keep: Keep,
     pub(crate) payload_bytes_max: u64,
     pub(crate) payload_required: bool,
@@ -80,6 +82,7 @@ impl Pipeline {
             concurrency,
             sink: Arc::new(NoSink),
             vault: None,
+            saved_elsewhere: false,
             keep: Keep::default(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             payload_required: true,
@@ -105,6 +108,11 @@ impl Pipeline {
     pub(crate) fn hand_on_to(mut self, others: impl IntoIterator<Item = (PipelineName, Option<String>)>) -> Self {
         Arc::make_mut(&mut self.receivers).others = others.into_iter().collect();
         self
+    }
+
+    /// The pipelines that its jobs may hand on to, besides its own.
+    pub fn hands_on_to(&self) -> impl Iterator<Item = &PipelineName> {
+        self.receivers.others.keys()
     }
 
     /// The same with a target that all of its jobs have, whatever their input says.
@@ -164,6 +172,20 @@ impl Pipeline {
     /// The same with a vault for its payloads.
     pub fn vault(mut self, vault: Vault) -> Self {
         self.vault = Some(vault);
+        self
+    }
+
+    /// The same, whose payloads a server keeps: it works from saved ones without a vault here.
+    pub fn saved_elsewhere(mut self) -> Self {
+        self.saved_elsewhere = true;
+        self
+    }
+
+    /// The same as it is for who runs its jobs elsewhere: in that version, and from saved payloads or not.
+    pub fn run_elsewhere(mut self, version: Option<DefinitionVersion>, from_saved: bool) -> Self {
+        let secrets = self.handler.secrets().cloned().unwrap_or_default();
+        (self.handler, self.isolated) = (Arc::new(Elsewhere::masking(secrets).by_worker(from_saved)), None);
+        self.definition = version.map(|version| Definition { version, text: String::new(), command: None });
         self
     }
 
@@ -231,7 +253,7 @@ impl Pipeline {
 
     /// Whether its handler can work from saved payloads, also if inputs were changed since.
     pub fn works_from_saved(&self, edited: bool) -> bool {
-        self.vault.is_some() && self.handler.works_from_saved(edited)
+        (self.vault.is_some() || self.saved_elsewhere) && self.handler.works_from_saved(edited)
     }
 
     /// What its handler would find in a job's input of the fields it keeps count of.

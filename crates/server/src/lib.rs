@@ -7,6 +7,7 @@
 //! - `measured`: how long requests take, and the log of them
 //! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
 //! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
+//! - `runs`: pipelines as a worker that lives elsewhere has them
 //! - [`error`]: the one form in which mistakes are told
 //! - `pages`: the dashboard, one folder or file per page; [`look`]: how things look on all of them, and in the report
 //! - [`openapi`]: the document, made of the routes; `shapes`: how names and ids are written, for it
@@ -30,6 +31,7 @@ mod pages;
 mod route;
 mod router;
 pub mod routes;
+mod runs;
 pub mod serve;
 mod shapes;
 mod tls;

@@ -9,52 +9,59 @@ use std::process::{Child, Stdio};
 
 use crate::harness::{Ran, Sandbox};
 
+/// Which commands are asked of a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// None: there is none.
+    None,
+    /// Those that work on nothing: that is done where the store is.
+    ButWork,
+    /// All that can be.
+    All,
+}
+
 thread_local! {
-    /// Whether sandboxes that this thread makes have a server.
-    static SERVED: Cell<bool> = const { Cell::new(false) };
+    /// What is asked of the servers that sandboxes of this thread have.
+    static ASKED: Cell<Asked> = const { Cell::new(Asked::None) };
 }
 
 /// Whether sandboxes that are made now have a server.
 pub fn is_served() -> bool {
-    SERVED.get()
+    ASKED.get() != Asked::None
 }
 
 /// Runs a case in which commands are asked of a server.
-pub fn served(case: fn()) {
-    SERVED.set(true);
+pub fn served(case: fn(), asked: Asked) {
+    ASKED.set(asked);
     case();
 }
 
-/// Runs cases of a file again, over the network.
+/// Runs cases of a file again, over the network; those after the semicolon work on tasks where the store is.
 macro_rules! over_the_network {
-    ($($case:ident),* $(,)?) => {
+    ($($case:ident),* $(,)? $(; $($but_work:ident),* $(,)?)?) => {
         mod over_the_network {
             $(#[test]
             fn $case() {
-                crate::network::served(super::$case);
+                crate::network::served(super::$case, crate::network::Asked::All);
             })*
+            $($(#[test]
+            fn $but_work() {
+                crate::network::served(super::$but_work, crate::network::Asked::ButWork);
+            })*)?
         }
     };
 }
 pub(crate) use over_the_network;
 
-/// Whether a command is asked of a server: others are done where the store is, or only here so far.
+/// Whether a command is asked of a server: others are done where the store is.
 pub fn is_asked_of_servers(args: &[&str]) -> bool {
-    let here = ["serve", "init", "demo", "backup", "restore", "store", "doctor", "run", "work", "retry"];
-    let verbs_here = [
-        ["token", "reset"],
-        ["dead", "import"],
-        ["replay", "start"],
-        ["replay", "try"],
-        ["replay", "plan"],
-        ["replay", "resume"],
-        ["payload", "verify"],
-        ["payload", "gc"],
-        ["alert", "test"],
-    ];
-    let is = |verb: &[&str; 2]| args.get(..2).is_some_and(|begin| begin == verb);
-    let other_store = args.iter().any(|arg| ["--store", "--warc", "--help"].contains(arg));
-    !(args.is_empty() || here.contains(&args[0]) || verbs_here.iter().any(is) || other_store)
+    let here = ["serve", "init", "demo", "backup", "restore", "store", "doctor"];
+    let works = ["run", "work", "retry"];
+    let other_store = args.iter().any(|arg| ["--store", "--help"].contains(arg));
+    let yet =
+        [["dead", "import"], ["payload", "verify"], ["payload", "gc"]].iter().any(|verb| args.get(..2) == Some(verb));
+    let is_here = yet || args.is_empty() || here.contains(&args[0]) || args.get(..2) == Some(&["token", "reset"]);
+    !(is_here || other_store || (ASKED.get() == Asked::ButWork && works.contains(&args[0])))
 }
 
 /// A server, for as long as this is kept.

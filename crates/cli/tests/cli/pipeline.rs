@@ -77,7 +77,8 @@ fn every_value_says_where_it_came_from() {
 }
 
 crate::network::over_the_network!(
-    a_paused_pipeline_rests_with_every_worker_until_it_is_resumed,
     who_retries_what_is_paused_is_told_and_nothing_happens,
+    ;
     every_value_says_where_it_came_from,
+    a_paused_pipeline_rests_with_every_worker_until_it_is_resumed,
 );

@@ -436,4 +436,7 @@ crate::network::over_the_network!(
     what_failed_too_often_is_permanently_failed,
     a_wish_without_a_choice_is_refused,
     an_input_can_be_corrected_and_the_original_is_kept,
+    a_run_does_not_wait_for_a_paused_replay,
+    a_pure_command_works_from_what_was_saved,
+    a_command_can_be_pure_without_a_configuration,
 );

@@ -108,3 +108,8 @@ fn a_try_knows_what_a_letter_may_hand_on() {
     assert!(sandbox.ledger("q").is_null(), "nothing was handed on");
     sandbox.assert_sound();
 }
+
+crate::network::over_the_network!(
+    what_a_try_recovered_is_replayed_and_nothing_else,
+    a_try_knows_what_a_letter_may_hand_on,
+);

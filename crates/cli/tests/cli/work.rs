@@ -236,3 +236,8 @@ fn draining_does_not_wait_for_a_sick_target_without_end() {
     sandbox.redrive("work --max-wait 1s").expect(2).complains("--drain");
     sandbox.assert_sound();
 }
+
+crate::network::over_the_network!(
+    draining_ends_when_nothing_is_left,
+    draining_does_what_can_be_done_and_says_what_cannot,
+);

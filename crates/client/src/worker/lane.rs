@@ -11,12 +11,13 @@ use redrive::replays::ReplayRef;
 use redrive::worker::Until;
 use redrive::worker::elsewhere::{Attempted, Leased, attempt};
 use redrive::{CancellationToken, Error, Pipeline, Waited};
+use redrive_core::ids::ReplayId;
 use redrive_core::jobs::LeasedJob;
 use redrive_core::replays::ReplayState;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{Shared, lease, settle};
+use super::{Operation, Shared, lease, settle};
 use crate::desk::Desk;
 
 /// How often a pipeline that cannot work is tried by a worker that is to end when nothing is left to do.
@@ -27,6 +28,9 @@ const RESTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 
 /// How long running jobs may go on after a worker was told to stop.
 const GRACE: Duration = Duration::from_secs(20);
+
+/// How long the answer to a request for jobs is waited for by who is told to stop: what is leased by it goes back.
+const LAST_ANSWER: Duration = Duration::from_secs(lease::WAIT_SECS + 3);
 
 /// The jobs of one pipeline.
 pub(super) struct Lane {
@@ -85,14 +89,16 @@ impl Lane {
             let wait_secs = if std::mem::take(&mut self.had_jobs) && until.may_end() { 0 } else { lease::WAIT_SECS };
             // What is leased is taken in, also by who stops: it is returned then.
             let mut leasing = Box::pin(async move { lease::lease(&shared, &name, free, (ttl, wait_secs)).await });
-            let leased = loop {
+            let (leased, open) = loop {
                 tokio::select! {
                     leased = &mut leasing => break leased?,
                     Some(ran) = self.running.join_next() => self.take(ran, until).await?,
+                    // A server that is away may be so for long.
+                    () = stopped_for(stop, LAST_ANSWER) => return Ok(()),
                 }
             };
             drop(leasing);
-            if leased.is_empty() && self.running.is_empty() && self.is_over(until).await? {
+            if leased.is_empty() && self.running.is_empty() && self.is_over(until, open).await? {
                 return Ok(());
             }
             self.had_jobs = !leased.is_empty() || !self.running.is_empty();
@@ -168,11 +174,11 @@ impl Lane {
     }
 
     /// Whether nothing is left to do. It is an error if it was waited for in vain.
-    async fn is_over(&self, until: &Until) -> Result<bool, Error> {
-        if let Some(id) = self.shared.only {
-            let ReplayView { state, .. } = self.desk.find_replay(ReplayRef::Id(id)).await?;
-            let rests = matches!(state, ReplayState::Paused | ReplayState::Cancelling);
-            return Ok(state.is_over() || rests);
+    async fn is_over(&self, until: &Until, open: u64) -> Result<bool, Error> {
+        match self.shared.only {
+            Some(Operation::Try(_)) => return Ok(open == 0),
+            Some(Operation::Replay(id)) => return self.is_through(id).await,
+            None => {}
         }
         if matches!(until, Until::Stopped) {
             return Ok(false);
@@ -186,6 +192,16 @@ impl Lane {
             return Err(Error::WaitedInVain(Box::new(self.waited(ledger.queued).await?)));
         }
         Ok(false)
+    }
+
+    /// Whether nothing of a replay is left to do here: it has ended, it rests, or what is left is of pipelines that others know.
+    async fn is_through(&self, id: ReplayId) -> Result<bool, Error> {
+        let ReplayView { state, .. } = self.desk.find_replay(ReplayRef::Id(id)).await?;
+        if state.is_over() || matches!(state, ReplayState::Paused | ReplayState::Cancelling) {
+            return Ok(true);
+        }
+        let left = self.desk.left_in_replay(id).await?;
+        Ok(!left.is_empty() && !left.contains(self.pipeline.name()))
     }
 
     /// What was waited for.
@@ -219,6 +235,12 @@ impl Lane {
             ended = ended.and(taken);
         }
     }
+}
+
+/// Returns so long after it was said to stop.
+async fn stopped_for(stop: &CancellationToken, long: Duration) {
+    stop.cancelled().await;
+    tokio::time::sleep(long).await;
 }
 
 /// Runs a job, with what it needs.

@@ -2,7 +2,7 @@
 
 use redrive::Error;
 use redrive_core::ids::{PipelineName, RoundName};
-use redrive_core::jobs::{Input, LeasedJob, Origin, Tally};
+use redrive_core::jobs::{Input, Lease, LeasedJob, Origin, Tally};
 use redrive_core::payloads::Payload;
 use redrive_core::time::Timestamp;
 use serde::Deserialize;
@@ -17,6 +17,7 @@ pub(super) const WAIT_SECS: u64 = 2;
 #[derive(Deserialize)]
 struct Answer {
     leases: Vec<One>,
+    open: u64,
 }
 
 /// A job that was leased.
@@ -46,26 +47,35 @@ struct One {
     saved: Option<Payload>,
 }
 
-/// Leases jobs of a pipeline; waits a little if there are none.
+/// Leases jobs of a pipeline; waits a little if there are none. Says also how much is open there.
 pub(super) async fn lease(
     shared: &Shared,
     pipeline: &PipelineName,
     max: usize,
     (ttl_secs, wait_secs): (u64, u64),
-) -> Result<Vec<LeasedJob>, Error> {
+) -> Result<(Vec<LeasedJob>, u64), Error> {
     let asked = json!({
-        "worker": shared.id, "host": shared.host, "pipelines": [pipeline], "replay": shared.only, "max": max.clamp(1, 1_000),
-        "wait": wait_secs, "ttl": ttl_secs,
+        "worker": shared.id, "host": shared.host, "pipelines": [pipeline], "op": shared.only, "max": max.clamp(1, 1_000),
+        "wait": wait_secs, "ttl": ttl_secs, "runs": shared.runs,
         // Which command took its process down is known here, whatever runs beside it.
         "own_process": true,
     });
-    let answer = shared.server.post(&["leases"]).body(&asked)?.read::<Answer>().await?;
-    Ok(answer.leases.into_iter().filter_map(leased).collect())
+    let Answer { leases, open } = shared.server.post(&["leases"]).body(&asked)?.read().await?;
+    Ok((leases.into_iter().filter_map(leased).collect(), open))
+}
+
+/// The lease that a text is. One of a letter in a try has no epoch: the try stands in its place.
+fn lease_of(text: &str) -> Option<Lease> {
+    let tried = || {
+        let mut parts = text.split('.');
+        Some(Lease { job: parts.next()?.parse().ok()?, token: parts.next()?.parse().ok()?, epoch: 0 })
+    };
+    text.parse().ok().or_else(tried)
 }
 
 fn leased(one: One) -> Option<LeasedJob> {
     Some(LeasedJob {
-        lease: one.lease.parse().ok()?,
+        lease: lease_of(&one.lease)?,
         number: one.number,
         pipeline: one.pipeline,
         round: one.round,

@@ -1,13 +1,16 @@
 //! Working here on jobs that a server has: leases come over HTTP, handlers run in this process, renewing the leases is the heartbeat, and
 //! what came of each is settled there. While the server is away what runs goes on, and is settled when it is back.
 //!
-//! - `lane`: the jobs of one pipeline; `lease`: jobs as they come; `settle`: what came of them
+//! - `lane`: the jobs of one pipeline; `lease`: jobs as they come; `settle`: what came of them; `evidence`: what they worked on
+//! - `tries`: the same with letters that are only tried: nothing is written, nothing is settled
 //!
 //! A lease that is lost ends its job here: somebody else has it. A worker that is told to stop returns what it has not begun.
 
+mod evidence;
 mod lane;
 mod lease;
 mod settle;
+mod tries;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,14 +22,15 @@ use redrive::clock::{Clock, SystemClock};
 use redrive::handler::NotesProgress;
 use redrive::worker::{Running, Until, WorkDoneSoFar, Worker};
 use redrive::{CancellationToken, Error, Pipeline};
-use redrive_core::ids::{ReplayId, WorkerId};
+use redrive_core::ids::{ReplayId, TryId, WorkerId};
 use redrive_core::jobs::Lease;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use self::lane::Lane;
 use crate::desk::Desk;
+use crate::replays::runs;
 use crate::server::Server;
 
 /// The shortest and the longest lease, in seconds.
@@ -46,12 +50,30 @@ pub struct RemoteWorker {
     pipelines: Vec<Pipeline>,
 }
 
+/// What a worker does alone, if it does something alone.
+#[derive(Clone, Copy)]
+enum Operation {
+    Replay(ReplayId),
+    Try(TryId),
+}
+
+impl Serialize for Operation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Replay(id) => id.serialize(serializer),
+            Self::Try(id) => id.serialize(serializer),
+        }
+    }
+}
+
 /// What the lanes of a worker share.
 struct Shared {
     server: Server,
     id: WorkerId,
     host: String,
-    only: Option<ReplayId>,
+    only: Option<Operation>,
+    /// What it runs for its pipelines, as the server is told.
+    runs: Vec<Value>,
     max_wait: Option<Duration>,
     hurry: CancellationToken,
     running: Running,
@@ -75,7 +97,7 @@ impl AnyWorker {
     pub fn only_replay(self, id: ReplayId) -> Self {
         match self {
             Self::Here(worker) => Self::Here(worker.only_replay(id)),
-            Self::There(worker) => Self::There(worker.with(|shared| shared.only = Some(id))),
+            Self::There(worker) => Self::There(worker.with(|shared| shared.only = Some(Operation::Replay(id)))),
         }
     }
 
@@ -123,6 +145,7 @@ impl AnyWorker {
 impl RemoteWorker {
     fn new(server: Server, pipelines: Vec<Pipeline>) -> Self {
         let shared = Shared {
+            runs: runs(&pipelines, false),
             server,
             id: WorkerId::new(SystemClock.now(), SystemChance.bits()),
             host: redrive::worker::host(),
@@ -170,6 +193,18 @@ impl RemoteWorker {
 }
 
 impl Shared {
+    /// A lease as the server knows it.
+    fn text_of(&self, lease: &Lease) -> String {
+        match self.only {
+            Some(Operation::Try(id)) => format!("{}.{}.{id}", lease.job, lease.token),
+            _ => lease.to_string(),
+        }
+    }
+
+    fn is_try(&self) -> bool {
+        matches!(self.only, Some(Operation::Try(_)))
+    }
+
     fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,12 +212,12 @@ impl Shared {
 
 #[derive(Deserialize)]
 struct Renewed {
+    /// In the order in which they were sent.
     leases: Vec<RenewedLease>,
 }
 
 #[derive(Deserialize)]
 struct RenewedLease {
-    lease: String,
     result: String,
 }
 
@@ -192,16 +227,15 @@ async fn renew(shared: Arc<Shared>, ttl: Duration) {
         tokio::time::sleep(ttl / 3).await;
         let leases: Vec<Lease> = shared.held().keys().copied().collect();
         for some in leases.chunks(1_000) {
-            let texts: Vec<_> = some.iter().map(Lease::to_string).collect();
+            let texts: Vec<_> = some.iter().map(|lease| shared.text_of(lease)).collect();
             let asked = json!({ "worker": shared.id, "leases": texts, "ttl": ttl.as_secs() });
             let ask = shared.server.post(&["leases", "renew"]).body(&asked);
             let Ok(ask) = ask else { continue };
             match ask.read::<Renewed>().await {
                 Ok(renewed) => {
-                    let lost = renewed.leases.iter().filter(|lease| lease.result == "lost");
-                    let lost: Vec<Lease> = lost.filter_map(|lost| lost.lease.parse().ok()).collect();
+                    let lost = some.iter().zip(renewed.leases).filter(|(_, renewed)| renewed.result == "lost");
                     let held = shared.held();
-                    lost.iter().filter_map(|lease| held.get(lease)).for_each(CancellationToken::cancel);
+                    lost.filter_map(|(lease, _)| held.get(lease)).for_each(CancellationToken::cancel);
                 }
                 Err(error) => tracing::warn!(%error, "leases were not renewed"),
             }
@@ -217,6 +251,10 @@ struct Noted {
 #[async_trait]
 impl NotesProgress for Shared {
     async fn note(&self, lease: Lease, progress: Option<Value>) -> Result<bool, String> {
+        // How far a letter gets in a try is noted nowhere.
+        if self.is_try() {
+            return Ok(true);
+        }
         let asked = json!({ "worker": self.id, "lease": lease.to_string(), "progress": progress });
         let ask = self.server.post(&["leases", "progress"]).body(&asked).map_err(|error| error.to_string())?;
         Ok(ask.read::<Noted>().await.map_err(|error| error.to_string())?.result == "ok")

@@ -1,54 +1,67 @@
-//! Settling what came of jobs: results are written here first, then the server is told. One whose lease was lost changes nothing.
+//! Settling what came of jobs: results are written here first, then the server is told, of many at once. One whose lease was lost changes
+//! nothing.
 
 use std::time::Duration;
 
-use data_encoding::BASE64;
-use redrive::leases::{BroughtBytes, BroughtPayload};
 use redrive::sink::JobResult;
 use redrive::worker::elsewhere::Attempted;
-use redrive::{Error, Pipeline};
+use redrive::{Error, ErrorKind, HandedOn, Pipeline};
+use redrive_core::ids::PipelineName;
+use redrive_core::jobs::Lease;
 use redrive_core::settlements::Outcome;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Shared;
+use super::{Shared, evidence};
 
-/// The most of a payload that is sent, in bytes: a request has an end.
-const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The most jobs that are settled at once.
+const AT_ONCE: usize = 200;
+
+/// The most that is sent at once, in bytes, unless one job alone is more.
+const BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
 
 /// How long to wait before what could not be kept is brought again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// How long who hurries waits for a server that is away.
+const LAST_MOMENT: Duration = Duration::from_secs(3);
+
 #[derive(Deserialize)]
 struct Answer {
+    /// In the order in which they were sent.
     jobs: Vec<Settled>,
 }
 
 #[derive(Deserialize)]
 struct Settled {
-    lease: String,
     result: String,
     #[serde(default)]
     why: Option<String>,
 }
 
+/// A job on its way back.
+struct Brought {
+    lease: Lease,
+    /// Its number, for people.
+    number: i64,
+    body: Value,
+    is_done: bool,
+    dies: bool,
+    handed_on: Vec<PipelineName>,
+}
+
 /// Settles jobs of a pipeline; says how many were settled.
 pub(super) async fn settle(shared: &Shared, pipeline: &Pipeline, mut ended: Vec<Attempted>) -> Result<usize, Error> {
     // What was lost is somebody else's.
-    ended.retain(|attempted| shared.held().get(&attempted.job.lease).is_some_and(|lost| !lost.is_cancelled()));
-    let written = write(pipeline, &mut ended).await;
-    let mut settled = 0;
+    ended.retain(|attempted| shared.is_kept(attempted));
+    let written = if shared.is_try() { Ok(()) } else { write(pipeline, &mut ended).await };
+    let mut brought = Vec::with_capacity(ended.len());
     for attempted in ended {
-        let (job, done, dies) = (attempted.job.lease, attempted.outcome == Outcome::Done, attempted.dies);
-        let receiver = |handed: &redrive::HandedOn| handed.pipeline.clone().unwrap_or_else(|| pipeline.name().clone());
-        let handed_on: Vec<_> = attempted.handed_on.iter().map(receiver).collect();
-        let body = told(attempted).await;
-        let is_settled = bring(shared, body).await?;
-        shared.held().remove(&job);
-        if is_settled {
-            settled += 1;
-            shared.done.note(job.job, done, dies, handed_on);
-        }
+        brought.push(Brought::of(shared, pipeline, attempted).await?);
+    }
+    let mut settled = 0;
+    for some in batches(brought) {
+        settled += bring(shared, some).await?;
     }
     written.map(|()| settled)
 }
@@ -81,67 +94,126 @@ async fn write(pipeline: &Pipeline, ended: &mut [Attempted]) -> Result<(), Error
     written
 }
 
-/// Brings a job back until it is settled or lost; says which.
-async fn bring(shared: &Shared, job: Value) -> Result<bool, Error> {
-    let asked = json!({ "worker": shared.id, "jobs": [job] });
-    loop {
-        let answer = shared.server.post(&["leases", "settle"]).body(&asked)?.read::<Answer>().await?;
-        let Some(Settled { lease, result, why }) = answer.jobs.into_iter().next() else { return Ok(false) };
-        match result.as_str() {
-            "ok" => return Ok(true),
-            "unkept" if !shared.hurry.is_cancelled() => {
-                tracing::warn!(lease, why, "the server cannot keep what belongs to a task for now");
-                tokio::time::sleep(AGAIN_AFTER).await;
+/// Jobs in groups that are sent at once.
+fn batches(brought: Vec<Brought>) -> Vec<Vec<Brought>> {
+    let (mut batches, mut bytes) = (Vec::<Vec<Brought>>::new(), 0);
+    for one in brought {
+        let length = one.body.to_string().len();
+        match batches.last_mut() {
+            Some(last) if last.len() < AT_ONCE && bytes + length <= BYTES_AT_ONCE => {
+                bytes += length;
+                last.push(one);
             }
             _ => {
-                tracing::warn!("a task was settled too late: another worker has it");
-                return Ok(false);
+                bytes = length;
+                batches.push(vec![one]);
             }
         }
     }
+    batches
 }
 
-/// How a job ended, as a server takes it. Its result stays here.
-async fn told(attempted: Attempted) -> Value {
-    let Attempted { job, outcome, handed_on, payload, duration, .. } = attempted;
-    let (verdict, failure) = match outcome {
-        Outcome::Done => ("done", None),
-        Outcome::Failed(report) => ("failed", Some(report)),
-        Outcome::Crashed(report) => ("crashed", Some(report)),
-        Outcome::Returned => ("returned", None),
-    };
-    let mut told = json!({
-        "lease": job.lease.to_string(), "verdict": verdict, "duration_ms": u64::try_from(duration.as_millis()).ok(),
-    });
-    if let Some(failure) = failure {
-        told["failure"] = json!(failure);
-    }
-    if !handed_on.is_empty() {
-        told["enqueue"] = json!(handed_on);
-    }
-    if let Some(payload) = payload {
-        match evidence(payload).await {
-            Ok(evidence) => told["payload"] = evidence,
-            Err(error) => tracing::warn!(%error, "what a task worked on cannot be read"),
+/// Brings jobs back until each is settled or lost; says how many were settled.
+async fn bring(shared: &Shared, mut jobs: Vec<Brought>) -> Result<usize, Error> {
+    let mut settled = 0;
+    while !jobs.is_empty() {
+        let bodies: Vec<_> = jobs.iter().map(|job| &job.body).collect();
+        let asked = json!({ "worker": shared.id, "jobs": bodies, "runs": shared.runs });
+        let ask = shared.server.post(&["leases", "settle"]).body(&asked)?;
+        let answer = tokio::select! {
+            answer = ask.read::<Answer>() => answer,
+            () = hurried(shared) => {
+                let left = jobs.len();
+                tracing::warn!(left, "the server does not answer: what came of these tasks is not settled, they run again");
+                return Ok(settled);
+            }
+        };
+        let answer = match answer {
+            // Of several one may be what is refused.
+            Err(error) if error.kind() == ErrorKind::Invalid && jobs.len() > 1 => {
+                for job in jobs {
+                    settled += Box::pin(bring(shared, vec![job])).await?;
+                }
+                return Ok(settled);
+            }
+            answer => answer?,
+        };
+        let mut again = Vec::new();
+        for (job, Settled { result, why }) in jobs.into_iter().zip(answer.jobs) {
+            match result.as_str() {
+                "ok" => {
+                    settled += 1;
+                    shared.held().remove(&job.lease);
+                    shared.done.note(job.lease.job, job.is_done, job.dies, job.handed_on);
+                }
+                "unkept" if !shared.hurry.is_cancelled() => {
+                    tracing::warn!(task = job.number, why, "the server cannot keep what belongs to a task for now");
+                    again.push(job);
+                }
+                _ => {
+                    shared.held().remove(&job.lease);
+                    tracing::warn!(
+                        task = job.number,
+                        "a task was settled too late: its lease was lost, another worker has it"
+                    );
+                }
+            }
+        }
+        jobs = again;
+        if !jobs.is_empty() {
+            tokio::time::sleep(AGAIN_AFTER).await;
         }
     }
-    told
+    Ok(settled)
 }
 
-/// What a job worked on, as a server takes it.
-async fn evidence(payload: BroughtPayload) -> std::io::Result<Value> {
-    let BroughtPayload { bytes: BroughtBytes::Here(capture), response, total_bytes } = payload else {
-        return Err(std::io::Error::other("its bytes are elsewhere already"));
-    };
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("payload");
-    let came = capture.write_to(path.clone()).await?;
-    let mut bytes = tokio::fs::read(&path).await?;
-    bytes.truncate(PAYLOAD_BYTES_MAX);
-    let total = total_bytes.unwrap_or(0).max(came);
-    let total = (total > bytes.len() as u64).then_some(total);
-    Ok(json!({
-        "base64": BASE64.encode(&bytes), "status": response.status, "headers": response.headers, "url": response.url,
-        "total_bytes": total,
-    }))
+/// Returns when who hurries has waited long enough.
+async fn hurried(shared: &Shared) {
+    shared.hurry.cancelled().await;
+    tokio::time::sleep(LAST_MOMENT).await;
+}
+
+impl Shared {
+    /// Whether the lease of a job is still this worker's, as far as it knows. It says so if not.
+    fn is_kept(&self, attempted: &Attempted) -> bool {
+        let lease = &attempted.job.lease;
+        let kept = self.held().get(lease).is_some_and(|lost| !lost.is_cancelled());
+        if !kept {
+            self.held().remove(lease);
+            tracing::warn!(task = attempted.job.number, "the lease of a task was lost: another worker has it");
+        }
+        kept
+    }
+}
+
+impl Brought {
+    /// How a job ended, as a server takes it. Its result stays here.
+    async fn of(shared: &Shared, pipeline: &Pipeline, attempted: Attempted) -> Result<Self, Error> {
+        let Attempted { job, outcome, handed_on, payload, duration, dies, .. } = attempted;
+        let receiver = |handed: &HandedOn| handed.pipeline.clone().unwrap_or_else(|| pipeline.name().clone());
+        let is_done = outcome == Outcome::Done;
+        let (verdict, failure) = match outcome {
+            Outcome::Done => ("done", None),
+            Outcome::Failed(report) => ("failed", Some(report)),
+            Outcome::Crashed(report) => ("crashed", Some(report)),
+            Outcome::Returned => ("returned", None),
+        };
+        let duration_ms = u64::try_from(duration.as_millis()).ok();
+        let mut body = json!({ "lease": shared.text_of(&job.lease), "verdict": verdict, "duration_ms": duration_ms });
+        if let Some(failure) = failure {
+            body["failure"] = json!(failure);
+        }
+        if !handed_on.is_empty() {
+            body["enqueue"] = json!(handed_on);
+        }
+        if let Some(payload) = payload.filter(|_| !shared.is_try())
+            && let Some(told) = evidence::told(&shared.server, payload).await?
+        {
+            body["payload"] = told;
+        }
+        // In a try what fails is counted.
+        let dies = dies || (shared.is_try() && matches!(verdict, "failed" | "crashed"));
+        let handed_on = handed_on.iter().map(receiver).collect();
+        Ok(Self { lease: job.lease, number: job.number, body, is_done, dies, handed_on })
+    }
 }

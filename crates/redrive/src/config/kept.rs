@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use redrive_core::definitions::{CommandOf, KeptCommand, Pins, command_of};
+use redrive_core::definitions::{CommandOf, Definition, DefinitionVersion, KeptCommand, Pins, command_of};
 use redrive_core::ids::PipelineName;
 use redrive_store::contract::{DeadFilter, Selection};
 
-use super::{ConfigError, Overrides, PipelineConfig, Setting};
+use super::{ConfigError, Overrides, PipelineConfig, RanCommands, Setting};
 use crate::Redrive;
 use crate::error::Error;
 
@@ -30,24 +30,51 @@ impl Setting {
         said: &Overrides,
         (of, trusted): (KeptFor<'_>, bool),
     ) -> Result<Overrides, Error> {
-        if !said.command.is_empty() || self.config.pipeline.contains_key(name) {
-            return Ok(said.clone());
+        match self.needs_command(name, said) {
+            true => Ok(self.with_command(name, said, (find(redrive, name, of).await?, trusted))?),
+            false => Ok(said.clone()),
         }
+    }
+
+    /// Whether neither the caller nor the configuration has a command for a pipeline.
+    pub fn needs_command(&self, name: &PipelineName, said: &Overrides) -> bool {
+        said.command.is_empty() && !self.config.pipeline.contains_key(name)
+    }
+
+    /// The same of letters that a server has, by the versions that they died of: the commands are looked for among those that this user
+    /// ran for a server, which never get there.
+    pub fn with_command_of(
+        &self,
+        name: &PipelineName,
+        said: &Overrides,
+        versions: &[Option<DefinitionVersion>],
+    ) -> Result<Overrides, ConfigError> {
+        let known = self.ran.as_ref().map(RanCommands::served).unwrap_or_default();
+        self.with_command(name, said, (command_of(versions, &known), false))
+    }
+
+    /// What the caller says, with a command that was found, if it may be run.
+    fn with_command(
+        &self,
+        name: &PipelineName,
+        said: &Overrides,
+        (found, trusted): (CommandOf, bool),
+    ) -> Result<Overrides, ConfigError> {
         let pipeline = name.clone();
-        let kept = match find(redrive, name, of).await? {
+        let kept = match found {
             CommandOf::Unknown => return Ok(said.clone()),
             CommandOf::Several(commands) => {
                 let commands = commands.iter().map(|command| command.as_ref().map(shown)).collect();
-                return Err(ConfigError::SeveralCommands { pipeline, commands }.into());
+                return Err(ConfigError::SeveralCommands { pipeline, commands });
             }
             CommandOf::One(kept) => kept,
         };
         let command = kept.words.join(" ");
         if !kept.is_whole() {
-            return Err(ConfigError::CommandHasSecrets { pipeline, command }.into());
+            return Err(ConfigError::CommandHasSecrets { pipeline, command });
         }
         if !trusted && !self.ran.as_ref().is_some_and(|ran| ran.has(&kept)) {
-            return Err(ConfigError::CommandOfOthers { pipeline, command, folder: kept.folder }.into());
+            return Err(ConfigError::CommandOfOthers { pipeline, command, folder: kept.folder });
         }
         Ok(Overrides {
             command: kept.words.into_iter().map(Into::into).collect(),
@@ -61,11 +88,14 @@ impl Setting {
         })
     }
 
-    /// Notes that this user ran a command.
-    pub(super) fn note_ran(&self, command: Option<&KeptCommand>) {
-        if let (Some(ran), Some(command)) = (&self.ran, command)
-            && let Err(error) = ran.note(command)
-        {
+    /// Notes that this user ran the command of a definition.
+    pub(super) fn note_ran(&self, defined: &Definition) {
+        let (Some(ran), Some(command)) = (&self.ran, &defined.command) else { return };
+        let noted = ran.note(command).and_then(|()| match self.served {
+            true => ran.note_served(&defined.version, command),
+            false => Ok(()),
+        });
+        if let Err(error) = noted {
             tracing::debug!(%error, "it could not be noted that this command was run");
         }
     }

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use redrive_core::definitions::KeptCommand;
+use redrive_core::definitions::{DefinitionVersion, KeptCommand};
 
 /// Where this user keeps what is no part of any store; nowhere if it is not known where a user keeps such things.
 pub(super) fn state_folder() -> Option<PathBuf> {
@@ -36,22 +36,57 @@ impl RanCommands {
         if self.has(command) {
             return Ok(());
         }
-        if let Some(folder) = self.0.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        }
-        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.0)?;
-        file.write_all(format!("{}\n", command.fingerprint()).as_bytes())
+        append(&self.0, &command.fingerprint())
     }
 
     /// Whether the user ran a command. A list that somebody else could have written proves nothing.
     pub fn has(&self, command: &KeptCommand) -> bool {
-        let Ok(file) = File::open(&self.0) else { return false };
-        let own = file.metadata().is_ok_and(|found| {
-            found.is_file() && found.mode() & 0o077 == 0 && found.uid() == rustix::process::geteuid().as_raw()
-        });
         let wanted = command.fingerprint();
-        own && BufReader::new(file).lines().map_while(Result::ok).any(|line| line == wanted)
+        lines(&self.0).into_iter().flatten().any(|line| line == wanted)
     }
+
+    /// Keeps a command that the user ran for a server, by the version of the definition that has it.
+    pub(super) fn note_served(&self, version: &DefinitionVersion, command: &KeptCommand) -> io::Result<()> {
+        let line = serde_json::to_string(&(version, command))?;
+        match lines(&self.by_version()).into_iter().flatten().any(|known| known == line) {
+            true => Ok(()),
+            false => append(&self.by_version(), &line),
+        }
+    }
+
+    /// The commands that the user ran for servers, by version.
+    pub(super) fn served(&self) -> Vec<(DefinitionVersion, Vec<KeptCommand>)> {
+        let mut known: Vec<(DefinitionVersion, Vec<KeptCommand>)> = Vec::new();
+        let kept = lines(&self.by_version()).into_iter().flatten();
+        for (version, command) in kept.filter_map(|line| serde_json::from_str(&line).ok()) {
+            match known.iter_mut().find(|(other, _)| *other == version) {
+                Some((_, commands)) => commands.push(command),
+                None => known.push((version, vec![command])),
+            }
+        }
+        known
+    }
+
+    fn by_version(&self) -> PathBuf {
+        self.0.with_file_name("served")
+    }
+}
+
+/// Adds a line to a file that nobody else reads.
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    file.write_all(format!("{line}\n").as_bytes())
+}
+
+/// The lines of a file, if it is there and nobody else could have written it.
+fn lines(path: &Path) -> Option<impl Iterator<Item = String> + use<>> {
+    let file = File::open(path).ok()?;
+    let found = file.metadata().ok()?;
+    let own = found.is_file() && found.mode() & 0o077 == 0 && found.uid() == rustix::process::geteuid().as_raw();
+    own.then(|| BufReader::new(file).lines().map_while(Result::ok))
 }
 
 #[cfg(test)]
@@ -76,5 +111,19 @@ mod tests {
         assert_eq!(std::fs::metadata(&ran.0).expect("there").mode() & 0o777, 0o600);
         std::fs::set_permissions(&ran.0, std::fs::Permissions::from_mode(0o620)).expect("changed");
         assert!(!ran.has(&command("a")), "another could have written it");
+    }
+
+    #[test]
+    fn commands_for_servers_are_found_by_the_version_that_has_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ran = RanCommands::at(folder.path());
+        assert!(ran.served().is_empty());
+        let command = |word: &str| KeptCommand { words: vec![word.into()], ..KeptCommand::default() };
+        for (version, word) in [("1", "a"), ("1", "a"), ("2", "b"), ("1", "c")] {
+            ran.note_served(&DefinitionVersion::new(version), &command(word)).expect("noted");
+        }
+        let (one, two) = (DefinitionVersion::new("1"), DefinitionVersion::new("2"));
+        assert_eq!(ran.served(), [(one, vec![command("a"), command("c")]), (two, vec![command("b")])]);
+        assert!(!ran.has(&command("a")), "it is another list");
     }
 }

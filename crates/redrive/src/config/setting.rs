@@ -34,6 +34,8 @@ pub struct Setting {
     isolated: Option<Command>,
     /// The commands that this user ran, if they are to be remembered.
     pub(super) ran: Option<RanCommands>,
+    /// Whether jobs are worked on for a server.
+    pub(super) served: bool,
 }
 
 /// What the caller says in place of the configuration, for every pipeline that is made.
@@ -78,7 +80,7 @@ impl Setting {
             (None, None) => DEFAULT_STORE.to_owned(),
         };
         let location = address.parse().map_err(|error| ConfigError::Location(without_secrets(error)))?;
-        Ok(Self { config, location, isolated: None, ran: None })
+        Ok(Self { config, location, isolated: None, ran: None, served: false })
     }
 
     /// The same with a command that runs one job of a built-in handler in a process of its own.
@@ -90,6 +92,12 @@ impl Setting {
     /// The same, by which commands that are given are noted as run by this user, and known again in a store.
     pub fn remembering(mut self, ran: Option<RanCommands>) -> Self {
         self.ran = ran;
+        self
+    }
+
+    /// The same for who works for a server, which learns nothing of commands: they are kept beside the list of those that were run.
+    pub fn for_server(mut self) -> Self {
+        self.served = true;
         self
     }
 
@@ -228,7 +236,9 @@ impl Setting {
         };
         let mut defined = definition::of(&self.config, &name, said, &outside);
         defined.command = kept::command(&name, &config, said);
-        self.note_ran(defined.command.as_ref().filter(|_| said.folder.is_none()));
+        if said.folder.is_none() {
+            self.note_ran(&defined);
+        }
         let mut pipeline = match built_in.map_err(wrong)? {
             Some(handler) => {
                 let pipeline = Pipeline::with_name(name.clone(), handler);

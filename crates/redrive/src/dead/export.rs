@@ -1,17 +1,17 @@
 //! Dead letters for other stores and other tools: as JSON Lines, or with their payloads as a web archive.
 
-use std::fs::File;
 use std::io::{self, Write};
 
 use redrive_core::dead::DeadLetter;
 use redrive_core::hidden::escape_json;
 use redrive_core::payloads::Payload;
+use redrive_core::time::Timestamp;
 use redrive_store::contract::{DeadFilter, ListDead};
 
 use super::{DeadError, Requests};
 use crate::engine::Redrive;
 use crate::error::Error;
-use crate::export::{HttpRequest, Warc};
+use crate::export::Warc;
 use crate::vault::{Vault, VaultError};
 
 /// Letters that are read at once.
@@ -69,22 +69,72 @@ impl Redrive {
         &self,
         filter: DeadFilter,
         vault: &Vault,
-        mut requests: Requests<'_>,
+        requests: Requests<'_>,
         out: impl Write,
     ) -> Result<Archived, Error> {
-        let mut warc = Warc::begin(out, self.now()).map_err(DeadError::Unwritten)?;
-        let mut archived = Archived::default();
+        let mut archive = Archive::begin(out, requests, self.now())?;
         let params = ListDead { filter, limit: ARCHIVED_PAGE, cursor: None, with_failures: true };
         self.each_dead(params, async |letters| {
             for letter in &letters {
-                archived.missing += archive(&mut warc, vault, letter, requests.of(letter).as_ref()).await?;
-                archived.letters += 1;
+                archive.add(letter, async |payload, out| copied(vault.copy(payload.hash, out).await)).await?;
             }
             Ok::<_, Error>(())
         })
         .await?;
-        warc.finish().map_err(DeadError::Unwritten)?;
-        Ok(archived)
+        archive.finish()
+    }
+}
+
+/// Whether a payload was copied whole: it need not be there any more.
+fn copied(copied: Result<u64, VaultError>) -> Result<bool, Error> {
+    match copied {
+        Ok(_) => Ok(true),
+        Err(VaultError::Missing(_) | VaultError::Damaged(_) | VaultError::OnItsWay { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A web archive of letters that is being written, wherever they come from.
+pub struct Archive<'a, W: Write> {
+    warc: Warc<W>,
+    requests: Requests<'a>,
+    archived: Archived,
+}
+
+impl<'a, W: Write> Archive<'a, W> {
+    /// Begins one.
+    pub fn begin(out: W, requests: Requests<'a>, now: Timestamp) -> Result<Self, Error> {
+        let warc = Warc::begin(out, now).map_err(DeadError::Unwritten)?;
+        Ok(Self { warc, requests, archived: Archived::default() })
+    }
+
+    /// Adds a letter. `copy` writes the bytes of a payload, and says whether they are still there.
+    pub async fn add(
+        &mut self,
+        letter: &DeadLetter,
+        copy: impl AsyncFn(&Payload, &mut tokio::fs::File) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let request = self.requests.of(letter);
+        let mut records = Vec::new();
+        for failure in letter.failures.iter().flatten() {
+            let Some(payload) = &failure.payload else { continue };
+            let made = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+            let (into, mut body) = made.map_err(DeadError::Unwritten)?;
+            if copy(payload, &mut tokio::fs::File::from_std(into)).await? {
+                let evidence = self.warc.evidence(letter.id, failure, request.as_ref(), &mut body);
+                records.extend(evidence.map_err(DeadError::Unwritten)?);
+            } else {
+                self.archived.missing += 1;
+            }
+        }
+        self.archived.letters += 1;
+        Ok(self.warc.letter(letter, &records).map_err(DeadError::Unwritten)?)
+    }
+
+    /// Ends it, and says what it has.
+    pub fn finish(self) -> Result<Archived, Error> {
+        self.warc.finish().map_err(DeadError::Unwritten)?;
+        Ok(self.archived)
     }
 }
 
@@ -93,37 +143,4 @@ impl Redrive {
 pub fn write_letter(out: &mut impl Write, letter: &DeadLetter) -> io::Result<()> {
     out.write_all(escape_json(&serde_json::to_string(letter)?).as_bytes())?;
     out.write_all(b"\n")
-}
-
-/// Adds a letter; says how many of its payloads are missing.
-async fn archive(
-    warc: &mut Warc<impl Write>,
-    vault: &Vault,
-    letter: &DeadLetter,
-    request: Option<&HttpRequest>,
-) -> Result<u64, Error> {
-    let (mut records, mut missing) = (Vec::new(), 0);
-    for failure in letter.failures.iter().flatten() {
-        let Some(payload) = &failure.payload else { continue };
-        match body(vault, payload).await? {
-            Some(mut body) => {
-                let evidence = warc.evidence(letter.id, failure, request, &mut body);
-                records.extend(evidence.map_err(DeadError::Unwritten)?);
-            }
-            None => missing += 1,
-        }
-    }
-    warc.letter(letter, &records).map_err(DeadError::Unwritten)?;
-    Ok(missing)
-}
-
-/// The bytes of a payload in a temporary file, if they are still there.
-async fn body(vault: &Vault, payload: &Payload) -> Result<Option<File>, Error> {
-    let made = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
-    let (copy, file) = made.map_err(DeadError::Unwritten)?;
-    match vault.copy(payload.hash, &mut tokio::fs::File::from_std(copy)).await {
-        Ok(_) => Ok(Some(file)),
-        Err(VaultError::Missing(_) | VaultError::Damaged(_) | VaultError::OnItsWay { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }

@@ -39,7 +39,8 @@ pub struct Imported {
 }
 
 /// A line that was not taken in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ImportNote {
     /// It is no dead letter.
     Broken {

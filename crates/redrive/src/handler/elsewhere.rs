@@ -9,12 +9,19 @@ use super::{Handler, HandlerError, Job, Success};
 #[derive(Clone, Debug, Default)]
 pub struct Elsewhere {
     secrets: Secrets,
+    /// What is known of the worker that is to run its jobs, if anything is: whether it works from saved payloads.
+    worker: Option<bool>,
 }
 
 impl Elsewhere {
     /// The same with what must not get out of what is told about its jobs.
     pub const fn masking(secrets: Secrets) -> Self {
-        Self { secrets }
+        Self { secrets, worker: None }
+    }
+
+    /// The same for a worker that is known, which works from saved payloads or does not.
+    pub fn by_worker(self, from_saved: bool) -> Self {
+        Self { worker: Some(from_saved), ..self }
     }
 }
 
@@ -29,6 +36,10 @@ impl Handler for Elsewhere {
     }
 
     fn works_from_saved(&self, _edited: bool) -> bool {
-        true
+        self.worker.unwrap_or(true)
+    }
+
+    fn is_known_by_definition(&self) -> bool {
+        self.worker.is_some()
     }
 }

@@ -284,6 +284,11 @@ pub trait Handler: Send + Sync {
     fn works_from_saved(&self, _edited: bool) -> bool {
         false
     }
+
+    /// Whether the definition of its pipeline says what becomes of its jobs. It does not where others run them, whatever they have.
+    fn is_known_by_definition(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -268,14 +268,12 @@ impl RemoteWorker {
         let listed = workers.into_iter().find(|worker| worker.id == self.id);
         let now = self.redrive.now();
         let heard = listed.as_ref().is_some_and(|worker| now.since(worker.seen_at) < HEARD_AGAIN_AFTER);
-        let mut runs = listed.map(|worker| worker.runs).unwrap_or_default();
-        let known = runs.iter().any(|runs| runs.pipeline == pipeline.name);
-        if heard && known {
+        let (mut runs, own) = (listed.map(|worker| worker.runs).unwrap_or_default(), runs_of(pipeline));
+        if heard && runs.contains(&own) {
             return Ok(());
         }
-        if !known {
-            runs.push(runs_of(pipeline));
-        }
+        runs.retain(|known| known.pipeline != own.pipeline);
+        runs.push(own);
         self.beat_with(runs, Vec::new(), now).await.map(drop)
     }
 

@@ -40,6 +40,28 @@ pub(crate) enum Stepped {
     Wait(Option<Timestamp>),
 }
 
+impl Redrive {
+    /// Takes the steps of a replay that there are to take, for who works on these pipelines and cannot do so itself; says when there may
+    /// be others.
+    pub async fn advance_replay(
+        &self,
+        mut replay: ReplayView,
+        pipelines: &[Pipeline],
+    ) -> Result<Option<Timestamp>, Error> {
+        let known = Known { pipelines, alone: false };
+        loop {
+            match step(self, known, &replay).await? {
+                Stepped::Wait(until) => return Ok(until),
+                Stepped::On(told) => {
+                    told.into_iter().for_each(|what| self.events.tell(self.now(), None, what));
+                    let Some(next) = self.store.get_replay(replay.id).await? else { return Ok(None) };
+                    replay = next;
+                }
+            }
+        }
+    }
+}
+
 /// Takes the next step of a replay, if there is one.
 pub(crate) async fn step(redrive: &Redrive, known: Known<'_>, replay: &ReplayView) -> StoreResult<Stepped> {
     let now = redrive.now();

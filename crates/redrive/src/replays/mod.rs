@@ -32,16 +32,18 @@ pub use self::elsewhere::{EndedTry, LetterInTry, OpenedTry, TryVerdict};
 pub use self::error::ReplayError;
 pub use self::steps::{StepLine, ready_in};
 pub use self::trial::{NewTry, Remaining, Tried};
-pub use self::verbs::{ReplayRef, ReplayWaits};
+pub use self::tries::newest_try;
+pub use self::verbs::{OPEN_REPLAYS, ReplayRef, ReplayWaits, meant};
 use crate::dead::check;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 use redrive_store::host;
 
-/// The versions of pipelines, for a replay that is planned with them.
+/// The versions of pipelines, for a replay that is planned with them. What runs elsewhere is whatever its workers have.
 pub fn pins(pipelines: &[Pipeline]) -> Pins {
-    pipelines.iter().filter_map(|pipeline| Some((pipeline.name.clone(), pipeline.definition()?.clone()))).collect()
+    let known = pipelines.iter().filter(|pipeline| pipeline.handler.is_known_by_definition());
+    known.filter_map(|pipeline| Some((pipeline.name.clone(), pipeline.definition()?.clone()))).collect()
 }
 
 impl Redrive {

@@ -55,10 +55,10 @@ pub struct Tried {
     /// Letters that would recover.
     pub recovered: u64,
     /// Letters of which it could not be found out what would become.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
     /// Jobs that the letters would hand on, where that was told.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub follow: u64,
     /// Letters that were not tried, and why.
     pub excluded: BTreeMap<Exclusion, u64>,

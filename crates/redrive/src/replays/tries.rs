@@ -30,12 +30,7 @@ impl Redrive {
 
     /// The newest try that ended: of a selection, with those fields of the inputs changed, or of any.
     pub async fn find_try(&self, of: Option<(&Selection, &Input)>) -> Result<Option<TryView>, Error> {
-        let kept = self.list_tries().await?;
-        let fits = |kept: &TryView| {
-            let asked = of.is_none_or(|(selection, edits)| covers(&kept.selection, selection) && kept.edits == *edits);
-            kept.finished_at.is_some() && asked
-        };
-        Ok(kept.into_iter().find(fits))
+        Ok(newest_try(self.list_tries().await?, of))
     }
 
     /// The newest try of a selection, if a replay of what it recovered may rely on it: it is refused if there is none, if it
@@ -64,6 +59,15 @@ impl Redrive {
     pub(crate) async fn forget_some_tries(&self) -> Result<bool, Error> {
         Ok(self.store.forget_tries(self.now() - TRY_KEPT, FORGET_AT_ONCE).await?)
     }
+}
+
+/// The newest of these tries that ended: of a selection, with those fields of the inputs changed, or of any.
+pub fn newest_try(kept: Vec<TryView>, of: Option<(&Selection, &Input)>) -> Option<TryView> {
+    let fits = |kept: &TryView| {
+        let asked = of.is_none_or(|(selection, edits)| covers(&kept.selection, selection) && kept.edits == *edits);
+        kept.finished_at.is_some() && asked
+    };
+    kept.into_iter().find(fits)
 }
 
 /// Whether a try of one selection is a try of another: the same letters by id, or the same filters and no less time.

@@ -21,6 +21,9 @@ use crate::pipeline::Pipeline;
 /// Replays that are looked at at once, to find the one that is meant.
 const OPEN_MAX: u32 = 1_000;
 
+/// Asks for the replays that have not ended.
+pub const OPEN_REPLAYS: ListReplays = ListReplays { open_only: true, limit: OPEN_MAX, cursor: None };
+
 /// Which replay is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayRef {
@@ -67,6 +70,24 @@ impl FromStr for ReplayRef {
     }
 }
 
+/// The replay that is meant by who wants to change one: that which was found, or the newest of those that are open, if it is in a state
+/// that fits.
+pub fn meant(
+    which: ReplayRef,
+    found: ReplayView,
+    open: Vec<ReplayView>,
+    (change, fits): (ReplayChange, impl Fn(ReplayState) -> bool),
+) -> Result<ReplayView, ReplayError> {
+    match which {
+        ReplayRef::Last => {
+            let none = ReplayError::NoneFor { change, last: found.id, state: found.state };
+            open.into_iter().find(|replay| fits(replay.state)).ok_or(none)
+        }
+        _ if fits(found.state) => Ok(found),
+        _ => Err(ReplayError::InState { id: found.id, state: found.state }),
+    }
+}
+
 impl Redrive {
     /// The replay that is meant.
     pub async fn find_replay(&self, which: ReplayRef) -> Result<ReplayView, Error> {
@@ -105,16 +126,11 @@ impl Redrive {
         fits: impl Fn(ReplayState) -> bool,
     ) -> Result<ReplayView, Error> {
         let replay = self.find_replay(which).await?;
-        if which == ReplayRef::Last {
-            let open = ListReplays { open_only: true, limit: OPEN_MAX, cursor: None };
-            let mut open = self.store.list_replays(open).await?.items.into_iter();
-            let none = ReplayError::NoneFor { change, last: replay.id, state: replay.state };
-            return Ok(open.find(|replay| fits(replay.state)).ok_or(none)?);
-        }
-        match fits(replay.state) {
-            true => Ok(replay),
-            false => Err(ReplayError::InState { id: replay.id, state: replay.state }.into()),
-        }
+        let open = match which {
+            ReplayRef::Last => self.store.list_replays(OPEN_REPLAYS).await?.items,
+            _ => Vec::new(),
+        };
+        Ok(meant(which, replay, open, (change, fits))?)
     }
 
     async fn find_replay_for(&self, which: ReplayRef, change: ReplayChange) -> Result<ReplayView, Error> {

@@ -50,6 +50,8 @@ pub struct Attempted {
     pub duration: Duration,
     /// Whether it dies of it, by the policy here, for the first time.
     pub dies: bool,
+    /// Whether it was attempted, and did not fail for its target's sake.
+    pub moves: bool,
 }
 
 impl Attempted {
@@ -57,7 +59,7 @@ impl Attempted {
     pub const fn returned(job: LeasedJob) -> Self {
         let (result, payload) = (None, None);
         let (outcome, duration) = (Outcome::Returned, Duration::ZERO);
-        Self { job, outcome, result, handed_on: Vec::new(), payload, duration, dies: false }
+        Self { job, outcome, result, handed_on: Vec::new(), payload, duration, dies: false, moves: false }
     }
 }
 
@@ -102,7 +104,9 @@ pub async fn attempt(
     {
         report.disposition = Some(Disposition::Dead);
     }
+    let attempted = decision.failure.is_some() || decision.destination == Destination::Done;
+    let moves = attempted && !decision.signal.is_trouble();
     let dies = buried && decision.death() == Death::First;
     let handed_on = if outcome == Outcome::Done { raw } else { Vec::new() };
-    Ok(Attempted { job, outcome, result, handed_on, payload, duration, dies })
+    Ok(Attempted { job, outcome, result, handed_on, payload, duration, dies, moves })
 }

@@ -20,7 +20,7 @@ mod history;
 mod holds;
 mod leader;
 mod marks;
-mod pace;
+pub mod pace;
 mod pauses;
 mod reaper;
 pub mod reload;

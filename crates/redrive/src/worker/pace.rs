@@ -17,19 +17,19 @@ const SOON_MAX: f64 = 64.0;
 
 /// The pace of a pipeline's jobs on this worker.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub struct Pace {
     mean_secs: Option<f64>,
 }
 
 impl Pace {
     /// Takes in how long a job ran.
-    pub(super) fn note(&mut self, duration: Duration) {
+    pub fn note(&mut self, duration: Duration) {
         let secs = duration.as_secs_f64();
         self.mean_secs = Some(self.mean_secs.map_or(secs, |mean| mean * 0.9 + secs * 0.1));
     }
 
     /// How many jobs should wait in the local queue.
-    pub(super) fn ahead(self, concurrency: usize) -> usize {
+    pub fn ahead(self, concurrency: usize) -> usize {
         let Some(mean) = self.mean_secs else { return concurrency };
         let busy = concurrency as f64 * AHEAD.as_secs_f64() / mean.max(0.000_1);
         busy.clamp(1.0, AHEAD_MAX.max(concurrency as f64)).round() as usize

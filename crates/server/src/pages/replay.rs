@@ -28,7 +28,7 @@ use super::replays::pipelines_of;
 use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::Named;
+use crate::asked::{Body, Named};
 use crate::error::ApiError;
 use crate::look::figures::{count, part_of, percent, share};
 use crate::look::tone::Tone;
@@ -332,7 +332,7 @@ pub async fn change(
         let (state, caller) = (State(app.clone()), visitor.caller.clone());
         let changed = match verb {
             "pause" => change::pause(state, caller, Named(which)).await?,
-            "resume" => change::resume(state, caller, Named(which)).await?,
+            "resume" => change::resume(state, caller, Named(which), Body(Default::default())).await?,
             "cancel" => change::cancel(state, caller, Named(which)).await?,
             _ => return Err(ApiError::invalid("verb", "expected pause, resume or cancel").into()),
         };

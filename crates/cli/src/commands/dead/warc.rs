@@ -11,8 +11,11 @@ use crate::output::print::say;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
-    let vault = setting.vault(&redrive)?.ok_or_else(|| usage(setting.no_vault()))?;
+    let redrive = setting.desk().await?;
+    let vault = setting.vault_of(&redrive)?;
+    if vault.is_none() && setting.server().is_none() {
+        return Err(usage(setting.no_vault()));
+    }
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let output = Output::to(args.file);
     if output.is_terminal() {
@@ -20,7 +23,7 @@ pub async fn run(setting: &Setting, args: ExportArgs) -> Result<Exit> {
             "an archive has payloads as they came, and a terminal might obey them: give a file instead of -",
         ));
     }
-    let archived = redrive.archive_dead(filter, &vault, requests(setting), output.open()?).await;
+    let archived = redrive.archive_dead(filter, vault.as_ref(), requests(setting), output.open()?).await;
     let archived = archived.map_err(|error| output.named(error))?;
     output.sync()?;
     say!("{} dead letters archived", archived.letters);

@@ -7,7 +7,7 @@ use anyhow::Result;
 use redrive::contract::{ListReplayLetters, ReplayView};
 use redrive::replays::ReplayRef;
 use redrive::worker::Until;
-use redrive::{CancellationToken, Pipeline, Redrive};
+use redrive::{CancellationToken, Pipeline};
 use redrive_client::Desk;
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::{LetterState, ReplayState};
@@ -37,15 +37,14 @@ const FAILED_SHOWN: u32 = 5;
 
 /// Works on a replay until it ends, pauses or is interrupted. Of a few letters it is said what becomes of each.
 pub async fn drive(
-    here: &Redrive,
+    redrive: &Desk,
     pipelines: Vec<Pipeline>,
     (id, mut letters): (ReplayId, Option<Letters>),
     counter: Counter,
     args: &ReplayWorkArgs,
 ) -> Result<Exit> {
     let which = ReplayRef::Id(id);
-    let redrive = &Desk::Here(here.clone());
-    let worker = here.worker(pipelines).only_replay(id);
+    let worker = redrive.worker(pipelines).only_replay(id);
     let work_done = worker.work_done();
     let stop = CancellationToken::new();
     let said = counter.clone();

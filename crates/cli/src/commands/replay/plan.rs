@@ -3,8 +3,9 @@
 use anyhow::Result;
 use redrive::config::KeptFor;
 use redrive::replays;
+use redrive_client::Desk;
 use redrive_core::jobs::Input;
-use redrive_core::replays::{ReplayMode, ReplayPlan, Wish};
+use redrive_core::replays::{ReplayMode, ReplayPlan};
 use serde_json::json;
 
 use super::select;
@@ -16,23 +17,26 @@ use crate::output::print::{out, say};
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let chosen = select::selection(&redrive, args.select).await?;
     let force = chosen.force_why.is_some();
     let ids = chosen.selection.ids.clone();
-    let mut plan = select::rough_plan(&redrive, &chosen, &Input::new()).await?;
+    let rough = select::rough_plan(&redrive, &chosen, &Input::new()).await?;
     let none = ReplayWorkArgs::default();
-    // A plan says what it can also where no handler is known.
-    let names = (plan.pipelines.keys().cloned(), KeptFor::Letters(&chosen.selection));
-    let pipelines = select::pipelines(setting, &redrive, names, &none, None).await;
-    let wish = match &pipelines {
-        Ok(pipelines) => replays::wish(pipelines, args.mode.wanted(), force, &Input::new())?,
-        Err(_) => Wish { force, ..Wish::of(args.mode.wanted().unwrap_or(ReplayMode::Suited)) },
+    let names = (rough.pipelines.keys().cloned(), KeptFor::Letters(&chosen.selection));
+    let (plan, mode) = match (select::pipelines(setting, &redrive, names, &none, None).await, &redrive) {
+        (Ok(pipelines), _) => {
+            let wish = replays::wish(&pipelines, args.mode.wanted(), force, &Input::new())?;
+            match rough.depends_on_payloads(&wish) {
+                true => redrive.plan_replay(&chosen.selection, (args.mode.wanted(), force), &pipelines).await?,
+                false => (rough, wish.mode),
+            }
+        }
+        // A plan says what it can also where no handler is known.
+        (Err(_), Desk::Here(_)) => (rough, args.mode.wanted().unwrap_or(ReplayMode::Suited)),
+        // A server knows its own.
+        (Err(_), Desk::There(_)) => redrive.plan_replay(&chosen.selection, (args.mode.wanted(), force), &[]).await?,
     };
-    if plan.depends_on_payloads(&wish) {
-        plan = redrive.plan_replay(&chosen.selection, &wish).await?;
-    }
-    let mode = wish.mode;
     if let Some(not_dead) = redrive.find_not_dead(&ids).await? {
         say!("{not_dead}");
         if plan.matched == 0 {

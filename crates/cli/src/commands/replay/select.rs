@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use redrive::Pipeline;
 use redrive::config::{KeptFor, Overrides, with_vault};
 use redrive::contract::Selection;
-use redrive::{Pipeline, Redrive};
+use redrive_client::Desk;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::Input;
-use redrive_core::replays::{Exclusion, ReplayMode, ReplayPlan, Wish};
+use redrive_core::replays::{Exclusion, ReplayPlan};
 use serde_json::Value;
 
 use super::super::filter;
@@ -23,17 +24,15 @@ pub struct Chosen {
 }
 
 /// Which letters are meant. Relative times become absolute here, and numbers ids.
-pub async fn selection(redrive: &Redrive, args: SelectArgs) -> Result<Chosen> {
+pub async fn selection(redrive: &Desk, args: SelectArgs) -> Result<Chosen> {
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let ids = redrive.find_jobs(&args.ids).await?;
     Ok(Chosen { selection: Selection { filter, ids }, force_why: args.why.filter(|_| args.force) })
 }
 
 /// What would be replayed anew: the pipelines of the letters are known by it, and it is quickly counted.
-pub async fn rough_plan(redrive: &Redrive, chosen: &Chosen, edits: &Input) -> Result<ReplayPlan> {
-    let supplied = edits.keys().cloned().collect();
-    let wish = Wish { force: chosen.force_why.is_some(), supplied, ..Wish::of(ReplayMode::Suited) };
-    Ok(redrive.plan_replay(&chosen.selection, &wish).await?)
+pub async fn rough_plan(redrive: &Desk, chosen: &Chosen, edits: &Input) -> Result<ReplayPlan> {
+    Ok(redrive.plan_roughly(&chosen.selection, chosen.force_why.is_some(), edits).await?)
 }
 
 /// The fields to change in each input.
@@ -44,7 +43,7 @@ pub fn edits(edits: Vec<(String, Value)>) -> Input {
 /// Pipelines that letters belong to, as the configuration or the given command has them, or else the command that is kept for them. If there will be results, they go where was said, or where the pipeline says, or to standard output beside a counter.
 pub async fn pipelines(
     setting: &Setting,
-    redrive: &Redrive,
+    redrive: &Desk,
     (names, of): (impl Iterator<Item = PipelineName>, KeptFor<'_>),
     args: &ReplayWorkArgs,
     results: Option<(&Counter, Option<PathBuf>)>,
@@ -55,18 +54,42 @@ pub async fn pipelines(
         pure: args.pure,
         ..Overrides::default()
     };
-    let vault = setting.vault(redrive)?;
+    let vault = setting.vault_of(redrive)?;
     let mut pipelines = Vec::new();
     for name in names {
-        let said = setting.with_kept_command(redrive, &name, &said, (of, args.trust_stored)).await?;
+        let said = with_kept_command(setting, redrive, &name, &said, (of, args.trust_stored)).await?;
         let (pipeline, configured) = setting.pipeline(name, &said)?;
-        let pipeline = with_vault(pipeline, vault.as_ref());
+        let pipeline = match redrive {
+            Desk::Here(_) => with_vault(pipeline, vault.as_ref()),
+            Desk::There(_) => pipeline.saved_elsewhere(),
+        };
         pipelines.push(match &results {
             Some((counter, out)) => pipeline.sink(counter.sink(setting.results(out.clone().or(configured))?)?),
             None => pipeline,
         });
     }
     Ok(pipelines)
+}
+
+/// What was said, with the command that letters of a pipeline died of, if there is no other.
+async fn with_kept_command(
+    setting: &Setting,
+    redrive: &Desk,
+    name: &PipelineName,
+    said: &Overrides,
+    (of, trusted): (KeptFor<'_>, bool),
+) -> Result<Overrides> {
+    match redrive {
+        Desk::Here(redrive) => Ok(setting.with_kept_command(redrive, name, said, (of, trusted)).await?),
+        Desk::There(_) if !setting.needs_command(name, said) => Ok(said.clone()),
+        Desk::There(_) => {
+            let versions = match of {
+                KeptFor::Pinned(pins) => pins.get(name).cloned().map(Some).into_iter().collect(),
+                KeptFor::Letters(letters) => redrive.tried_versions(letters, name).await?,
+            };
+            Ok(setting.with_command_of(name, said, &versions)?)
+        }
+    }
 }
 
 /// What it means that letters are left out, and the way out.

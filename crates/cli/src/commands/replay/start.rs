@@ -1,10 +1,10 @@
 //! `redrive replay start` and `resume`: makes a replay, or finds one, and works on it until it ends.
 
 use anyhow::{Result, bail};
-use redrive::Redrive;
-use redrive::config::{KeptFor, Overrides};
+use redrive::config::{ConfigError, KeptFor, Overrides};
 use redrive::contract::ReplayView;
 use redrive::replays::{AskedReplay, ReplayRef, StartedReplay, can_use_saved};
+use redrive_client::Desk;
 use redrive_core::definitions::Pins;
 use redrive_core::ids::ReplayId;
 use redrive_core::jobs::Input;
@@ -40,7 +40,7 @@ pub struct Asked {
 }
 
 pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let asked = Asked {
         select: args.select,
         name: args.name,
@@ -54,7 +54,7 @@ pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
 }
 
 /// Makes a replay and, unless it is left to others, works on it.
-pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<Exit> {
+pub async fn start(setting: &Setting, redrive: &Desk, args: Asked) -> Result<Exit> {
     let chosen = select::selection(redrive, args.select).await?;
     if args.drive.detach && !args.drive.work.command.is_empty() {
         return Err(usage("--detach leaves the work to `redrive work`, which takes the command: leave it out here"));
@@ -66,7 +66,11 @@ pub async fn start(setting: &Setting, redrive: &Redrive, args: Asked) -> Result<
     let counter = Counter::start("replayed");
     let results = Some((&counter, args.drive.out.clone()));
     let names = (found.pipelines.keys().cloned(), KeptFor::Letters(&chosen.selection));
-    let pipelines = select::pipelines(setting, redrive, names, &args.drive.work, results).await?;
+    let pipelines = match select::pipelines(setting, redrive, names, &args.drive.work, results).await {
+        // What is left to others is theirs to know: a server has its own.
+        Err(_) if args.drive.detach && matches!(redrive, Desk::There(_)) => Vec::new(),
+        known => known.map_err(|error| left_to_server(redrive, error))?,
+    };
     let (unhurried, Chosen { selection, force_why }) = (args.pacing.is_some(), chosen);
     let Asked { name, mode, recoverable, pacing, edits, .. } = args;
     let over_network = false;
@@ -109,14 +113,14 @@ fn tell(plan: &ReplayPlan, mode: ReplayMode, id: Option<ReplayId>) -> Result<()>
 }
 
 pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let found = redrive.find_resumable(args.id).await?;
-    let (id, names) = (ReplayRef::Id(found.id), found.pipelines.iter().cloned());
+    let names = found.pipelines.iter().cloned();
     if args.drive.detach {
         // Whoever leaves the work to others need not be able to do it.
         let known = names.filter_map(|name| setting.pipeline(name, &Overrides::default()).ok());
         let known: Vec<_> = known.map(|(pipeline, _)| pipeline).collect();
-        let (replay, before) = redrive.resume_replay(id, &actor(), &known).await?;
+        let (replay, before) = redrive.resume_replay(&found, &actor(), &known).await?;
         tell_pins(&replay, &before)?;
         out!("replay {} goes on: `redrive work` does it", replay.id)?;
         return tell_awaited(&redrive, &replay).await;
@@ -133,19 +137,29 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
     }
     // Whoever knows one of its pipelines can work on a replay; the rest is left to others.
     if let (true, Some(why)) = (pipelines.is_empty(), unknown) {
-        return Err(why);
+        return Err(left_to_server(&redrive, why));
     }
     if found.mode == ReplayMode::Saved {
         can_use_saved(&pipelines, !found.edits.is_empty())?;
     }
-    let (replay, before) = redrive.resume_replay(id, &actor(), &pipelines).await?;
+    let (replay, before) = redrive.resume_replay(&found, &actor(), &pipelines).await?;
     tell_pins(&replay, &before)?;
     let id = replay.id;
     drive::drive(&redrive, pipelines, (id, None), counter, &args.drive.work).await
 }
 
+/// Why there is nothing to work on letters with here; the way out is a server's workers, if there is a server.
+fn left_to_server(redrive: &Desk, error: anyhow::Error) -> anyhow::Error {
+    match (redrive, error.downcast_ref::<ConfigError>()) {
+        (Desk::There(_), Some(ConfigError::NoCommand { .. })) => error.context(
+            "the letters would be worked on here, with a command or a redrive.toml of this folder; --detach of `redrive replay` leaves it to workers of the server",
+        ),
+        _ => error,
+    }
+}
+
 /// Says who is waited for, if nobody who is there may work on a replay.
-async fn tell_awaited(redrive: &Redrive, replay: &ReplayView) -> Result<Exit> {
+async fn tell_awaited(redrive: &Desk, replay: &ReplayView) -> Result<Exit> {
     let awaited = redrive.awaited_by(replay).await?;
     if !awaited.is_empty() {
         out!("it waits for a worker with {}", show::awaited(&awaited))?;

@@ -1,9 +1,10 @@
 //! `redrive replay try`: what would recover, without settling anything.
 
 use anyhow::{Result, bail};
+use redrive::CancellationToken;
 use redrive::config::KeptFor;
 use redrive::replays::{NewTry, ReplayError, Tried, can_use_saved, describe};
-use redrive::{CancellationToken, Redrive};
+use redrive_client::Desk;
 use redrive_core::jobs::Input;
 
 use super::super::filter::actor;
@@ -20,7 +21,7 @@ use crate::output::table;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let chosen = select::selection(&redrive, args.select).await?;
     if args.show {
         return show(&redrive, &chosen, &select::edits(args.edits), args.json).await;
@@ -50,7 +51,7 @@ pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
 /// Tries letters and shows how far it is.
 pub async fn try_out(
     setting: &Setting,
-    redrive: &Redrive,
+    redrive: &Desk,
     chosen: &Chosen,
     edits: Input,
     args: &ReplayWorkArgs,
@@ -74,7 +75,7 @@ pub async fn try_out(
 }
 
 /// Shows the newest try, of these letters if any were named.
-async fn show(redrive: &Redrive, chosen: &Chosen, edits: &Input, as_json: bool) -> Result<Exit> {
+async fn show(redrive: &Desk, chosen: &Chosen, edits: &Input, as_json: bool) -> Result<Exit> {
     let of = (!chosen.selection.is_empty()).then_some((&chosen.selection, edits));
     let kept = redrive.find_try(of).await?.ok_or(ReplayError::NoTry)?;
     if as_json {

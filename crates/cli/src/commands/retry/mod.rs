@@ -3,7 +3,7 @@
 mod edit;
 
 use anyhow::Result;
-use redrive::Redrive;
+use redrive_client::Desk;
 use redrive_core::jobs::Input;
 
 use super::replay::{Asked, start};
@@ -17,7 +17,7 @@ use crate::setting::Setting;
 const BY_HAND: &str = "retried by hand";
 
 pub async fn run(setting: &Setting, args: RetryArgs) -> Result<Exit> {
-    let redrive = setting.redrive_existing().await?;
+    let redrive = setting.desk().await?;
     let edits = match args.edit {
         true => edited(setting, &redrive, &args).await?,
         false => Some(args.edits.into_iter().collect()),
@@ -40,7 +40,7 @@ pub async fn run(setting: &Setting, args: RetryArgs) -> Result<Exit> {
 }
 
 /// The one letter's input as a person changed it; nothing if it was left as it was.
-async fn edited(setting: &Setting, redrive: &Redrive, args: &RetryArgs) -> Result<Option<Input>> {
+async fn edited(setting: &Setting, redrive: &Desk, args: &RetryArgs) -> Result<Option<Input>> {
     let [named] = args.ids.as_slice() else { return Err(usage("--edit changes the input of one letter: name one")) };
     let id = redrive.find_job(named).await.map_err(|error| within(setting, error))?;
     let letter = redrive.dead_letter(id).await.map_err(|error| within(setting, error))?;

@@ -33,9 +33,6 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     if args.tasks.dry_run {
         return feed::dry_run(setting, name, &args.tasks, args.json).await;
     }
-    if args.retry_dead {
-        setting.here()?;
-    }
     let (pipeline, configured_out) = setting.pipeline(name.clone(), &args.overrides())?;
     let out = setting.results(args.out.clone().or(configured_out))?;
     if args.json && out.is_none() {
@@ -51,7 +48,11 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     if setting.server().is_none() {
         setting.warn_without_vault();
     }
-    let pipeline = with_vault(pipeline, setting.vault_of(&redrive)?.as_ref()).sink(progress.sink(out, form)?);
+    let pipeline = match &redrive {
+        Desk::Here(_) => with_vault(pipeline, setting.vault_of(&redrive)?.as_ref()),
+        Desk::There(_) => pipeline.saved_elsewhere(),
+    };
+    let pipeline = pipeline.sink(progress.sink(out, form)?);
     let stop = CancellationToken::new();
     let feeder = Feed {
         queued_max: pipeline.policy().queued_max,

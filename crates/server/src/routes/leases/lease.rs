@@ -21,6 +21,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Text};
 use crate::error::ApiError;
+use crate::runs::Runs;
 use crate::shapes;
 
 /// The longest between two looks while jobs are waited for: hints may get lost.
@@ -44,6 +45,9 @@ pub struct Asked {
     #[serde(alias = "replay")]
     #[schema(value_type = Option<shapes::Uuid>)]
     pub(super) op: Option<Text<ReplayId>>,
+    /// Only jobs of the queues, and no letters of replays.
+    #[serde(default)]
+    pub(super) queues_only: bool,
     /// Only what is of this group: what a letter belongs to in the program that reported it (`origin.group`).
     pub(super) group: Option<String>,
     /// At most so many: 1 if left out, at most 1,000.
@@ -59,6 +63,9 @@ pub struct Asked {
     /// How long the leases last, in seconds: 60 if left out, 5 to 3,600.
     #[schema(minimum = 5, maximum = 3600)]
     pub(super) ttl: Option<u64>,
+    /// What the worker runs, where that is another version of a pipeline than the server's: it gets letters of replays that are for it.
+    #[serde(default)]
+    pub(super) runs: Vec<Runs>,
 }
 
 /// Jobs that were leased.
@@ -75,6 +82,10 @@ pub struct Answer {
     open: u64,
     /// Whether a pipeline of these, or the replay, is paused: nothing comes until it is resumed.
     paused: bool,
+    /// When the next of them may be leased, if that is known and nothing was leased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    next_due: Option<Timestamp>,
 }
 
 /// A job that was leased.
@@ -133,9 +144,11 @@ pub struct Leased {
 
 pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Answer>, ApiError> {
     caller.check_each(&asked.pipelines)?;
-    let wanted = Wanted::of(&app, &asked).await?;
-    let host = asked.host.unwrap_or_else(|| caller.name().to_owned());
-    let worker = app.redrive().remote_worker(asked.worker.map(|worker| worker.0), &host, 0);
+    let host = asked.host.clone();
+    let worker = asked.worker.as_ref().map(|worker| worker.0);
+    let wanted = Wanted::of(&app, asked).await?;
+    let host = host.unwrap_or_else(|| caller.name().to_owned());
+    let worker = app.redrive().remote_worker(worker, &host, 0);
     let mut changes = app.redrive().store().changes();
     let deadline = tokio::time::Instant::now() + wanted.wait;
     loop {
@@ -146,13 +159,14 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
         if enough || wanted.is_over(&app).await? {
             let (open, paused) = wanted.standing(&app).await?;
             let (op, until) = (wanted.op_id(), found.until);
+            let next_due = found.next_due.filter(|_| found.is_empty());
             let jobs = found.jobs.into_iter().map(|job| {
                 let deadline = deadline_of(&app, &job.pipeline);
                 Leased { deadline, ..leased(job, until, op) }
             });
             let tried = found.tried.into_iter().map(|letter| in_try(letter, until, op));
             let leases = jobs.chain(tried).collect();
-            return Ok(Json(Answer { worker: worker.id().to_string(), leases, open, paused }));
+            return Ok(Json(Answer { worker: worker.id().to_string(), leases, open, paused, next_due }));
         }
         let due = found.next_due.map(|at| at.since(app.redrive().now()).max(Duration::from_millis(20)));
         let most = left.min(LOOK_ANYWAY).min(due.unwrap_or(LOOK_ANYWAY));

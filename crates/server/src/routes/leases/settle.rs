@@ -22,6 +22,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Text};
 use crate::error::ApiError;
+use crate::runs::{self, Runs};
 use crate::shapes;
 
 /// The most jobs of one request.
@@ -37,6 +38,9 @@ pub struct Asked {
     worker: Text<WorkerId>,
     /// The jobs: at most 1,000.
     jobs: Vec<Ended>,
+    /// What the worker runs, where that is another version of a pipeline than the server's: what they were tried with.
+    #[serde(default)]
+    runs: Vec<Runs>,
 }
 
 /// How a job ended.
@@ -115,6 +119,7 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     if asked.jobs.len() > JOBS_MAX {
         return Err(ApiError::too_large(format!("{} jobs at once: at most {JOBS_MAX}", asked.jobs.len())).at("jobs"));
     }
+    runs::check(&asked.runs)?;
     let leases: Vec<LeaseText> = asked.jobs.iter().map(|ended| ended.lease.0).collect();
     let mut seen = HashSet::new();
     if let Some(twice) = leases.iter().position(|lease| !seen.insert(lease)) {
@@ -126,7 +131,7 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
         caller.check(name)?;
     }
     let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0).over_network(app.setting());
-    let mut settling = Settling { app: &app, caller: &caller, worker, told: HashMap::new() };
+    let mut settling = Settling { app: &app, caller: &caller, worker, runs: asked.runs, told: HashMap::new() };
     let (mut jobs, mut tried) = (BTreeMap::<_, Vec<EndedJob>>::new(), BTreeMap::<_, Vec<EndedTry>>::new());
     let mut processed = Vec::new();
     for (at, ended) in asked.jobs.into_iter().enumerate() {
@@ -158,6 +163,7 @@ struct Settling<'a> {
     app: &'a App,
     caller: &'a Caller,
     worker: RemoteWorker,
+    runs: Vec<Runs>,
     told: HashMap<LeaseText, Settled>,
 }
 
@@ -179,7 +185,7 @@ impl Settling<'_> {
     async fn jobs(&mut self, jobs: BTreeMap<&PipelineName, Vec<EndedJob>>) -> Result<(), ApiError> {
         for (name, ended) in jobs {
             let brought: Vec<_> = ended.iter().map(|ended| LeaseText::Job(ended.lease)).collect();
-            let answers = self.worker.settle(&self.app.pipeline(name)?, ended).await?;
+            let answers = self.worker.settle(&runs::pipeline(self.app, &self.runs, name)?, ended).await?;
             brought.into_iter().zip(answers).for_each(|(lease, answer)| self.tell(lease, answer));
         }
         Ok(())
@@ -188,7 +194,7 @@ impl Settling<'_> {
     async fn tried(&mut self, tried: BTreeMap<(TryId, &PipelineName), Vec<EndedTry>>) -> Result<(), ApiError> {
         for ((id, name), ended) in tried {
             let brought: Vec<_> = ended.iter().map(|ended| LeaseText::Tried(ended.lease)).collect();
-            let answers = self.worker.settle_tried(id, &self.app.pipeline(name)?, ended).await?;
+            let answers = self.worker.settle_tried(id, &runs::pipeline(self.app, &self.runs, name)?, ended).await?;
             let answer = |held: bool| if held { BroughtBack::Settled } else { BroughtBack::Stale };
             brought.into_iter().zip(answers).for_each(|(lease, held)| self.tell(lease, answer(held)));
         }

@@ -1,9 +1,8 @@
 //! What is wanted of `POST /leases`, and finding it: in the queues, in the lanes of replays, or among the letters of a try.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use redrive::contract::{Lane, LeasedJobs, ListReplays};
+use redrive::contract::{Lane, LeasedJobs, ListReplays, ReplayView};
 use redrive::leases::RemoteWorker;
 use redrive::replays::LetterInTry;
 use redrive_core::ids::{PipelineName, ReplayId, TryId};
@@ -14,6 +13,7 @@ use redrive_core::time::Timestamp;
 use super::lease::Asked;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::runs::{self, Runs};
 
 /// The most jobs of one lease.
 const JOBS_MAX: u32 = 1_000;
@@ -38,6 +38,8 @@ enum Operation {
 pub struct Wanted {
     op: Option<Operation>,
     pipelines: Vec<PipelineName>,
+    runs: Vec<Runs>,
+    queues_only: bool,
     group: Option<String>,
     max: u32,
     own_process: bool,
@@ -62,13 +64,17 @@ impl Found {
 }
 
 impl Wanted {
-    pub async fn of(app: &App, asked: &Asked) -> Result<Self, ApiError> {
+    pub async fn of(app: &App, asked: Asked) -> Result<Self, ApiError> {
         let within = |field: &'static str, value: u64, least: u64, most: u64| match (least..=most).contains(&value) {
             true => Ok(value),
             false => Err(ApiError::invalid(field, format!("{field} is {value}: expected {least} to {most}"))),
         };
         if asked.pipelines.is_empty() {
             return Err(ApiError::invalid("pipelines", "name at least one pipeline"));
+        }
+        runs::check(&asked.runs)?;
+        if asked.queues_only && asked.op.is_some() {
+            return Err(ApiError::invalid("queues_only", "an operation has no queue"));
         }
         let (usual, least, most) = TTL_SECS;
         let max = within("max", asked.max.unwrap_or(1).into(), 1, JOBS_MAX.into())?;
@@ -80,8 +86,10 @@ impl Wanted {
         };
         Ok(Self {
             op,
-            pipelines: asked.pipelines.clone(),
-            group: asked.group.clone(),
+            pipelines: asked.pipelines,
+            runs: asked.runs,
+            queues_only: asked.queues_only,
+            group: asked.group,
             max: u32::try_from(max).unwrap_or(JOBS_MAX),
             own_process: asked.own_process,
             wait,
@@ -125,18 +133,26 @@ impl Wanted {
     }
 
     async fn lease_lanes(&self, app: &App, worker: &RemoteWorker, found: &mut Found) -> Result<(), ApiError> {
+        let pipelines = runs::pipelines(app, &self.runs, &self.pipelines)?;
         let replays = self.replays(app).await?;
-        for name in &self.pipelines {
-            let pipeline = app.pipeline(name)?;
+        if !self.runs.is_empty() {
+            // Of versions that nobody has here nobody sends letters, either.
+            for replay in &replays {
+                let again = app.redrive().advance_replay(replay.clone(), &pipelines).await?;
+                found.next_due = [found.next_due, again].into_iter().flatten().min();
+            }
+        }
+        for pipeline in &pipelines {
+            let name = pipeline.name();
             let queue = self.op.is_none().then_some(Lane::Queue);
-            let of_replays = replays.iter().filter(|(_, pipelines)| pipelines.contains(name));
-            for lane in queue.into_iter().chain(of_replays.map(|(id, _)| Lane::Replay(*id))) {
+            let of_replays = replays.iter().filter(|replay| replay.pipelines.contains(name));
+            for lane in queue.into_iter().chain(of_replays.map(|replay| Lane::Replay(replay.id))) {
                 let room = self.max - u32::try_from(found.jobs.len()).unwrap_or(self.max).min(self.max);
                 if room == 0 {
                     return Ok(());
                 }
                 let LeasedJobs { jobs, next_due, .. } =
-                    worker.lease(&pipeline, (lane, self.group.as_deref()), room, self.ttl).await?;
+                    worker.lease(pipeline, (lane, self.group.as_deref()), room, self.ttl).await?;
                 found.jobs.extend(jobs);
                 found.next_due = [found.next_due, next_due].into_iter().flatten().min();
             }
@@ -145,11 +161,13 @@ impl Wanted {
     }
 
     /// The replays whose letters may be leased.
-    async fn replays(&self, app: &App) -> Result<Vec<(ReplayId, BTreeSet<PipelineName>)>, ApiError> {
+    async fn replays(&self, app: &App) -> Result<Vec<ReplayView>, ApiError> {
+        if self.queues_only {
+            return Ok(Vec::new());
+        }
         let params = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None };
         let open = app.redrive().store().list_replays(params).await?.items;
-        let wanted = open.into_iter().filter(|replay| self.op_id().is_none_or(|id| id == replay.id));
-        Ok(wanted.map(|replay| (replay.id, replay.pipelines)).collect())
+        Ok(open.into_iter().filter(|replay| self.op_id().is_none_or(|id| id == replay.id)).collect())
     }
 
     /// Whether an operation is asked for, and nothing of it is open any more.

@@ -33,6 +33,7 @@ pub fn routes() -> Vec<Route> {
         Route::post("/replays/{id}/pause", change::pause, "Send nothing more of a replay until it is resumed")
             .gives_named("ReplayView"),
         Route::post("/replays/{id}/resume", change::resume, "Go on with a replay that is paused")
+            .takes::<change::Resume>()
             .gives_named("ReplayView"),
         Route::post(
             "/replays/{id}/cancel",

@@ -5,8 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use redrive::Pipeline;
 use redrive::config::units;
-use redrive::contract::{ReplayGroup, ReplayView};
-use redrive::replays::{NewReplay, ReplayRef, describe, pins, wish};
+use redrive::contract::{ReplayGroup, ReplayView, Selection};
+use redrive::dead::NotDead;
+use redrive::replays::{AskedReplay, ReplayRef, StartedReplay, wish};
 use redrive_core::ids::ReplayId;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Pacing, ReplayMode, ReplayPlan, Wish};
@@ -18,6 +19,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
+use crate::runs::{self, Runs};
 use crate::shapes;
 
 /// Letters that are looked at for the groups that they are of.
@@ -54,6 +56,14 @@ pub struct Asked {
     #[serde(default)]
     #[schema(value_type = Object)]
     set: Input,
+    /// At the pace at which a person has letters tried again, in place of `ramp`, `refail_max` and `rate`: a few at once, and none is
+    /// held back because others fail.
+    #[serde(default)]
+    retry: bool,
+    /// What the worker runs that is to work on it, where that is another version of a pipeline than the server's: the replay is for that
+    /// version.
+    #[serde(default)]
+    runs: Vec<Runs>,
 }
 
 /// A replay that was begun.
@@ -64,6 +74,13 @@ pub struct Started {
     replay: Option<ReplayView>,
     /// What is sent, what not and why.
     plan: ReplayPlan,
+    /// From what letters are worked on.
+    from: ReplayMode,
+    /// What was named and is not a dead letter.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_dead: Vec<NotDead>,
+    /// Whether all that was meant is taken: who names letters means each of them.
+    all_taken: bool,
     /// What its letters belong to in the programs that reported them, of the first 10,000: `group` of a lease.
     groups: Vec<ReplayGroup>,
 }
@@ -80,8 +97,15 @@ pub async fn plan(
     caller: Caller,
     Body(asked): Body<Asked>,
 ) -> Result<Json<ReplayPlan>, ApiError> {
-    let prepared = asked.prepare(&app, &caller).await?;
-    Ok(Json(app.redrive().plan_replay(&prepared.selection, &prepared.wish).await?))
+    let force = asked.force;
+    let Prepared { selection, pipelines } =
+        Prepared::of(&app, &caller, (asked.letters, force), &asked.set, &asked.runs).await?;
+    let from = if asked.recoverable { Some(ReplayMode::Saved) } else { asked.from };
+    let mut wish = wish(&pipelines, from, force, &asked.set).map_err(redrive::Error::from)?;
+    if asked.recoverable {
+        wish.tried = Some(app.redrive().find_recoverable(&selection, &asked.set, &pipelines).await?.id);
+    }
+    Ok(Json(app.redrive().plan_replay(&selection, &wish).await?))
 }
 
 pub async fn run(
@@ -89,52 +113,59 @@ pub async fn run(
     caller: Caller,
     Body(asked): Body<Asked>,
 ) -> Result<(StatusCode, Json<Started>), ApiError> {
-    let new = asked.prepare(&app, &caller).await?;
-    let (id, plan) = app.redrive().start_replay(new).await?;
+    let pacing = if asked.retry { None } else { Some(asked.pacing()?) };
+    let force_why = match (asked.force, asked.why) {
+        (true, Some(why)) if !why.trim().is_empty() => Some(why),
+        (true, _) => return Err(ApiError::invalid("why", "say why letters that failed permanently are sent")),
+        (false, Some(_)) => return Err(ApiError::invalid("why", "only force needs a reason")),
+        (false, None) => None,
+    };
+    let letters = (asked.letters, asked.force);
+    let Prepared { selection, pipelines } = Prepared::of(&app, &caller, letters, &asked.set, &asked.runs).await?;
+    let name = asked.name.filter(|name| !name.trim().is_empty());
+    let (recoverable, mode, edits) = (asked.recoverable, asked.from, asked.set);
+    let (by, over_network) = (caller.actor(), true);
+    let asked = AskedReplay { by, selection, name, mode, recoverable, force_why, pacing, edits, over_network };
+    let StartedReplay { id, plan, mode, not_dead, all_taken } = app.redrive().ask_replay(asked, &pipelines).await?;
+    let mut started = Started { replay: None, plan, from: mode, not_dead, all_taken, groups: Vec::new() };
     match id {
         Some(id) => {
-            let replay = Some(app.redrive().find_replay(ReplayRef::Id(id)).await?);
-            let groups = app.redrive().store().replay_groups(id, GROUPED_MAX).await?;
-            Ok((StatusCode::CREATED, Json(Started { replay, plan, groups })))
+            started.replay = Some(app.redrive().find_replay(ReplayRef::Id(id)).await?);
+            started.groups = app.redrive().store().replay_groups(id, GROUPED_MAX).await?;
+            Ok((StatusCode::CREATED, Json(started)))
         }
-        None if plan.matched == 0 => Err(ApiError::missing("no dead letters are like that").at("letters")),
-        None => Ok((StatusCode::OK, Json(Started { replay: None, plan, groups: Vec::new() }))),
+        None if started.plan.matched == 0 => Err(ApiError::missing("no dead letters are like that").at("letters")),
+        None => Ok((StatusCode::OK, Json(started))),
+    }
+}
+
+/// Which letters, and the pipelines that they are of.
+pub(in crate::routes) struct Prepared {
+    pub selection: Selection,
+    pub pipelines: Vec<Pipeline>,
+}
+
+impl Prepared {
+    /// Finds the letters, as far as who chooses may, also those that failed permanently if they are meant.
+    pub async fn of(
+        app: &App,
+        caller: &Caller,
+        (letters, force): (Letters, bool),
+        set: &Input,
+        runs: &[Runs],
+    ) -> Result<Self, ApiError> {
+        runs::check(runs)?;
+        let selection = letters.selection(app, caller).await?;
+        let supplied = set.keys().cloned().collect();
+        let rough = Wish { force, supplied, ..Wish::of(ReplayMode::Suited) };
+        let found = app.redrive().plan_replay(&selection, &rough).await?;
+        caller.check_each(found.pipelines.keys())?;
+        let pipelines = runs::pipelines(app, runs, found.pipelines.keys())?;
+        Ok(Self { selection, pipelines })
     }
 }
 
 impl Asked {
-    async fn prepare(self, app: &App, caller: &Caller) -> Result<NewReplay, ApiError> {
-        let pacing = self.pacing()?;
-        let force_why = match (self.force, self.why) {
-            (true, Some(why)) if !why.trim().is_empty() => Some(why),
-            (true, _) => return Err(ApiError::invalid("why", "say why letters that failed permanently are sent")),
-            (false, Some(_)) => return Err(ApiError::invalid("why", "only force needs a reason")),
-            (false, None) => None,
-        };
-        let selection = self.letters.selection(app, caller).await?;
-        let supplied = self.set.keys().cloned().collect();
-        let rough = Wish { force: force_why.is_some(), supplied, ..Wish::of(ReplayMode::Suited) };
-        let found = app.redrive().plan_replay(&selection, &rough).await?;
-        caller.check_each(found.pipelines.keys())?;
-        let pipelines = concerned(app, &found)?;
-        let from = if self.recoverable { Some(ReplayMode::Saved) } else { self.from };
-        let wish = wish(&pipelines, from, force_why.is_some(), &self.set).map_err(redrive::Error::from)?;
-        let mut wish = Wish { over_network: true, ..wish };
-        if self.recoverable {
-            wish.tried = Some(app.redrive().find_recoverable(&selection, &self.set, &pipelines).await?.id);
-        }
-        Ok(NewReplay {
-            name: self.name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| describe(&selection)),
-            by: caller.actor(),
-            selection,
-            wish,
-            force_why,
-            pacing,
-            edits: self.set,
-            pins: pins(&pipelines),
-        })
-    }
-
     /// How fast it goes.
     pub fn pacing(&self) -> Result<Pacing, ApiError> {
         let usual = Pacing::default();
@@ -149,8 +180,4 @@ impl Asked {
             per_second: rate.map_err(|why| ApiError::invalid("rate", why))?,
         })
     }
-}
-
-fn concerned(app: &App, plan: &ReplayPlan) -> Result<Vec<Pipeline>, ApiError> {
-    plan.pipelines.keys().map(|name| app.pipeline(name)).collect()
 }

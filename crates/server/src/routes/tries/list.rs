@@ -21,7 +21,7 @@ pub struct Shown {
     groups: Vec<TriedCount>,
 }
 
-fn may_see(caller: &Caller, kept: &TryView) -> Result<(), ApiError> {
+pub fn may_see(caller: &Caller, kept: &TryView) -> Result<(), ApiError> {
     caller.check_each(kept.tried_with.keys())
 }
 

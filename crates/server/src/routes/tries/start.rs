@@ -5,15 +5,17 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use redrive::replays::{NewTry, OpenedTry};
 use redrive_core::jobs::Input;
-use redrive_core::replays::{ReplayMode, Wish};
+use redrive_core::replays::ReplayMode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::super::letters::filter::{Letters, WrittenLetters};
+use super::super::replays::start::Prepared;
 use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
+use crate::runs::Runs;
 
 /// Which letters.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -30,6 +32,9 @@ pub struct Asked {
     #[serde(default)]
     #[schema(value_type = Object)]
     set: Input,
+    /// What the worker runs that is to try them, where that is another version of a pipeline than the server's.
+    #[serde(default)]
+    runs: Vec<Runs>,
 }
 
 /// A try that was begun.
@@ -47,15 +52,11 @@ pub async fn run(
     caller: Caller,
     Body(asked): Body<Asked>,
 ) -> Result<(StatusCode, Json<Started>), ApiError> {
-    let selection = asked.letters.selection(&app, &caller).await?;
-    let supplied = asked.set.keys().cloned().collect();
-    let rough = Wish { force: asked.force, supplied, ..Wish::of(ReplayMode::Suited) };
-    let found = app.redrive().plan_replay(&selection, &rough).await?;
-    caller.check_each(found.pipelines.keys())?;
-    if found.matched == 0 {
+    let letters = (asked.letters, asked.force);
+    let Prepared { selection, pipelines } = Prepared::of(&app, &caller, letters, &asked.set, &asked.runs).await?;
+    if pipelines.is_empty() {
         return Err(ApiError::missing("no dead letters are like that").at("letters"));
     }
-    let pipelines: Vec<_> = found.pipelines.keys().map(|name| app.pipeline(name)).collect::<Result<_, _>>()?;
     let new = NewTry { by: caller.actor(), selection, force: asked.force, edits: asked.set };
     let opened = app.redrive().open_try_elsewhere(&pipelines, new).await?;
     let status = if opened.id.is_some() { StatusCode::CREATED } else { StatusCode::OK };

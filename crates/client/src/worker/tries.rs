@@ -1,0 +1,99 @@
+//! Trying letters that a server has: their saved payloads come here, the handlers run here, and what they came to is told there.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redrive::contract::{Selection, TryView};
+use redrive::replays::{NewTry, Tried, newest_try};
+use redrive::worker::Until;
+use redrive::{CancellationToken, Error, ErrorKind, Pipeline};
+use redrive_core::ids::TryId;
+use redrive_core::jobs::Input;
+use redrive_core::replays::Exclusion;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Operation, RemoteWorker};
+use crate::ask::LONG;
+use crate::desk::Desk;
+use crate::page::Listed;
+use crate::replays::runs;
+use crate::server::Server;
+
+/// How often it is told how far a try is.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// A try that was begun.
+#[derive(Deserialize)]
+struct Started {
+    #[serde(default)]
+    id: Option<TryId>,
+    letters: u64,
+    left_out: BTreeMap<Exclusion, u64>,
+}
+
+impl Desk {
+    /// See [`redrive::Redrive::find_try`].
+    pub async fn find_try(&self, of: Option<(&Selection, &Input)>) -> Result<Option<TryView>, Error> {
+        match self {
+            Self::Here(redrive) => redrive.find_try(of).await,
+            Self::There(server) => Ok(newest_try(server.get(&["tries"]).read::<Listed<_>>().await?.items, of)),
+        }
+    }
+
+    /// See [`redrive::Redrive::try_replay`].
+    pub async fn try_replay(
+        &self,
+        pipelines: &[Pipeline],
+        new: NewTry,
+        stop: &CancellationToken,
+        told: impl Fn(u64, u64),
+    ) -> Result<Tried, Error> {
+        let server = match self {
+            Self::Here(redrive) => return redrive.try_replay(pipelines, new, stop, told).await,
+            Self::There(server) => server,
+        };
+        let NewTry { selection, force, edits, .. } = new;
+        let runs = runs(pipelines, !edits.is_empty());
+        let asked = json!({ "letters": selection, "force": force, "set": edits, "runs": runs });
+        let begun = server.post(&["tries"]).body(&asked)?.within(Some(LONG)).read().await;
+        let Started { id, letters, left_out } = match begun {
+            // No letter is like that: nothing is tried.
+            Err(Error::Server { kind: ErrorKind::Missing, .. }) => return Ok(Tried::default()),
+            begun => begun?,
+        };
+        let Some(id) = id else { return Ok(Tried { excluded: left_out, ..Tried::default() }) };
+        work(server, (id, letters), pipelines, (stop, &told)).await?;
+        let ended: TryView = server.post(&["tries", &id.to_string(), "cancel"]).within(Some(LONG)).read().await?;
+        let unread = |error| Error::Internal(format!("the outcome of a try cannot be read: {error}"));
+        let tried: Tried = serde_json::from_value(ended.outcome).map_err(unread)?;
+        Ok(Tried { excluded: left_out, stopped: stop.is_cancelled(), ..tried })
+    }
+}
+
+/// Tries letters until none is left, or until it is told to stop.
+async fn work(
+    server: &Server,
+    (id, letters): (TryId, u64),
+    pipelines: &[Pipeline],
+    (stop, told): (&CancellationToken, &impl Fn(u64, u64)),
+) -> Result<(), Error> {
+    let worker = RemoteWorker::new(server.clone(), pipelines.to_vec());
+    let worker = worker.with(|shared| shared.only = Some(Operation::Try(id)));
+    let done = worker.shared.done.clone();
+    let working = worker.run(Until::Drained, stop.clone());
+    tokio::pin!(working);
+    let tell = || {
+        let done = done.read();
+        told(done.done + done.died, letters);
+    };
+    loop {
+        tokio::select! {
+            worked = &mut working => {
+                tell();
+                return worked;
+            }
+            () = tokio::time::sleep(TELL_EVERY) => tell(),
+        }
+    }
+}
