@@ -144,5 +144,4 @@ crate::network::over_the_network!(
     filters_find_what_they_say,
     pages_follow_each_other,
     discarding_leaves_a_record,
-    export_and_import_carry_everything,
 );

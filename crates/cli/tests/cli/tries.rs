@@ -109,7 +109,4 @@ fn a_try_knows_what_a_letter_may_hand_on() {
     sandbox.assert_sound();
 }
 
-crate::network::over_the_network!(
-    what_a_try_recovered_is_replayed_and_nothing_else,
-    a_try_knows_what_a_letter_may_hand_on,
-);
+crate::network::over_the_network!(what_a_try_recovered_is_replayed_and_nothing_else,);
