@@ -12,6 +12,7 @@
 //! - `payloads`: keeping pages beside what the disk takes, extracting from them beside the bare parser
 //! - `replay`: replaying saved pages beside the bare handler
 //! - `scale`: how long commands take over a million dead letters in a thousand causes
+//! - `serve`: the server under load, beside the engine in the same process
 //! - `grouping`: how well failures are grouped, and how fast
 //! - `dead`: the million dead letters
 //! - `postgres`: the PostgreSQL store beside our SQLite, plain INSERTs and graphile-worker; `bench/postgres` runs it
@@ -25,6 +26,7 @@ mod postgres;
 mod raw;
 mod replay;
 mod scale;
+mod serve;
 mod store;
 
 use std::path::{Path, PathBuf};
@@ -45,6 +47,9 @@ async fn main() -> Result<()> {
     }
     if only.as_deref() == Some("postgres") {
         return postgres::measure(folder.path(), &postgres::Setting::from_environment()?).await;
+    }
+    if only.as_deref() == Some("serve") {
+        return serve::measure(folder.path()).await;
     }
     let wanted = |part: &str| only.as_deref().is_none_or(|name| name == part);
     println!("| what | callers | dead letters | per second | limit | share of the limit |");

@@ -68,7 +68,8 @@ async fn enqueue(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: u
     Ok((callers * jobs) as f64 / begun.elapsed().as_secs_f64())
 }
 
-async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize, batch: usize) -> Result<f64> {
+/// Leases and settles all jobs of a pipeline; says how many in a second.
+pub async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize, batch: usize) -> Result<f64> {
     let worker = WorkerId::new(redrive.now(), fastrand::u128(..));
     let now = redrive.now();
     let beat = Beat {

@@ -15,13 +15,15 @@ use redrive_core::jobs::LeasedJob;
 use redrive_core::replays::{ReplayChange, ReplayMode, Sent, changed, withdrawn};
 use redrive_core::settlements::Outcome;
 use redrive_store::Options;
+use redrive_store::conformance::histories::live;
+use redrive_store::conformance::recount::assert_recounted;
 use redrive_store::conformance::script::{
     Shared, ada, assert_sound, at, attach, dead, enqueue, job, lease_all, lease_of, lease_past_breakers, ledger,
     pipeline, settle, timeout,
 };
 use redrive_store::contract::{
-    DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, FindTasks, JobFilter, Lane, ListJobs, ListReplays, ListSent,
-    ReleaseLetters, SentLetter, SetReplay, SweepPayloads, WithdrawLetter, WithdrawLetters,
+    DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, FindTasks, JobFilter, Lane, ListCauses, ListJobs,
+    ListReplays, ListSent, ReleaseLetters, SentLetter, SetReplay, SweepPayloads, WithdrawLetter, WithdrawLetters,
 };
 use redrive_store::sqlite::SqliteStore;
 use rusqlite::Connection;
@@ -94,6 +96,89 @@ async fn filled_stores_of_every_version_since_4_are_brought_forward_and_used() {
         let distinct: BTreeSet<_> = numbers.iter().collect();
         assert_eq!(distinct.len(), numbers.len(), "version {version}");
         assert!(numbers.len() > 8, "letters and open jobs have one: {numbers:?}");
+        assert_sound(&store).await;
+    }
+}
+
+/// The schema of each version since the fifth.
+const LATER: [&str; 5] = [
+    include_str!("../src/sqlite/schema/005_mended.sql"),
+    include_str!("../src/sqlite/schema/006_seam.sql"),
+    include_str!("../src/sqlite/schema/007_every_day.sql"),
+    include_str!("../src/sqlite/schema/008_serve.sql"),
+    include_str!("../src/sqlite/schema/009_serving.sql"),
+];
+
+/// A store of an earlier version with all that another one has, as far as that version knows it.
+fn earlier(path: &Path, version: usize, lived: &Path) {
+    let conn = Connection::open(path).expect("opened");
+    VERSION_4.iter().chain(&LATER[..version - 4]).for_each(|schema| conn.execute_batch(schema).expect("the schema"));
+    let texts = |sql: &str| -> Vec<String> {
+        let mut select = conn.prepare(sql).expect(sql);
+        select.query_map([], |row| row.get(0)).expect(sql).map(|text| text.expect("a text")).collect()
+    };
+    // Rows come as they are: what triggers make of them is among them.
+    let triggers = texts("SELECT sql FROM sqlite_schema WHERE type = 'trigger'");
+    for name in texts("SELECT name FROM sqlite_schema WHERE type = 'trigger'") {
+        conn.execute_batch(&format!("DROP TRIGGER {name}")).expect("dropped");
+    }
+    conn.execute_batch(&format!("ATTACH '{}' AS lived; PRAGMA foreign_keys = OFF", lived.display())).expect("attached");
+    for table in texts("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name <> 'sqlite_sequence'") {
+        let columns = texts(&format!(
+            "SELECT a.name FROM pragma_table_info('{table}', 'main') a JOIN pragma_table_info('{table}', 'lived') b USING (name)"
+        ));
+        let columns = columns.join(", ");
+        let rows = format!(
+            "DELETE FROM main.{table}; INSERT INTO main.{table} ({columns}) SELECT {columns} FROM lived.{table}"
+        );
+        conn.execute_batch(&rows).expect(&rows);
+    }
+    triggers.iter().for_each(|trigger| conn.execute_batch(trigger).expect("made again"));
+    let marks = format!("PRAGMA application_id = 0x52445256; PRAGMA user_version = {version}");
+    conn.execute_batch(&marks).expect("marked");
+}
+
+/// What people see of a store.
+async fn seen(store: &Shared) -> String {
+    let listed = ListJobs { filter: JobFilter::default(), limit: 999, cursor: None };
+    let jobs = store.list_jobs(listed).await.expect("listed").items;
+    let all = ListCauses {
+        ids: Vec::new(),
+        pipeline: None,
+        states: Vec::new(),
+        owner: None,
+        with_empty: true,
+        limit: 99,
+        now: at(9_000_000),
+    };
+    let causes = store.list_causes(all).await.expect("listed");
+    let replays = ListReplays { open_only: false, limit: 99, cursor: None };
+    let replays = store.list_replays(replays).await.expect("listed").items;
+    let ledgers = store.ledgers().await.expect("read");
+    assert!(!jobs.is_empty() && !causes.is_empty() && !replays.is_empty(), "it has lived");
+    format!("{ledgers:#?} {jobs:#?} {:#?} {causes:#?} {replays:#?}", dead(store, DeadFilter::default()).await)
+}
+
+/// What was written by whatever happens to a store is brought forward from each of the last versions: it is seen as before, and goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_lived_in_one_of_the_last_versions_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lived = folder.path().join("lived.db");
+    let open = |path: &Path| -> Shared { Arc::new(SqliteStore::open(path, Options::create()).expect("opened")) };
+    let handles = [open(&lived), open(&lived)];
+    live(handles.clone(), [3, 4]).await;
+    let before = seen(&handles[0]).await;
+    drop(handles);
+    for version in [7, 8, 9] {
+        let path = folder.path().join(format!("{version}.db"));
+        earlier(&path, version, &lived);
+        let store = open(&path);
+        assert_eq!(seen(&store).await, before, "version {version}");
+        assert_sound(&store).await;
+        assert_recounted(&store).await;
+        for leased in lease_all(&store, 99, at(9_000_000)).await.jobs {
+            settle(&store, &leased, Outcome::Done, at(9_000_001)).await;
+        }
         assert_sound(&store).await;
     }
 }

@@ -4,15 +4,17 @@
 //! name of ours may stand there for a statement of somebody else's: each statement is sent whole then.
 //!
 //! Statements whose answers nobody needs are sent and not waited for ([`Conn::send`]): the server works on them while the next are
-//! written. Whether they went through is known when [`Conn::answers`] says so, or when anything after them is answered.
+//! written. Whether they went through is known when [`Conn::answers`] says so, or when anything after them is answered. Answers come
+//! in the order of what was asked, and the driver keeps only the beginning of one that nobody takes: whoever waits for an answer takes
+//! those before it, too.
 //!
 //! What is asked is boxed here: else the compiler goes through all of the driver anew for each verb that asks.
 
 use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
 use futures_util::TryStreamExt;
 use tokio_postgres::types::{ToSql, Type};
@@ -24,8 +26,30 @@ use super::fault::Fault;
 use super::sql::{Args, Row, Value};
 use super::watch::Watch;
 
-/// What was sent, until it is answered.
-type Sent = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
+/// The answer to something, when it comes.
+type Answer = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
+
+/// Something that was sent.
+enum Sent {
+    Waiting(Answer),
+    Answered(Result<(), tokio_postgres::Error>),
+}
+
+impl Sent {
+    /// Takes as much of the answer as has come.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Self::Waiting(answer) = self else { return Poll::Ready(()) };
+        answer.as_mut().poll(cx).map(|answer| *self = Self::Answered(answer))
+    }
+
+    async fn answer(mut self) -> Result<(), tokio_postgres::Error> {
+        std::future::poll_fn(|cx| self.poll(cx)).await;
+        match self {
+            Self::Waiting(answer) => answer.await,
+            Self::Answered(answer) => answer,
+        }
+    }
+}
 
 /// A connection.
 pub(super) struct Conn {
@@ -91,13 +115,28 @@ impl Conn {
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Fault> {
-        match self.watch.answer(answer).await {
+        let mut answer = pin!(answer);
+        let in_turn = std::future::poll_fn(|cx| {
+            self.take_answers(cx);
+            answer.as_mut().poll(cx)
+        });
+        match self.watch.answer(in_turn).await {
             Some(answer) => Ok(answer?),
             None => {
                 self.task.end();
                 Err(Fault::Silent)
             }
         }
+    }
+
+    /// Takes what has come of the answers to what was sent, in their order.
+    fn take_answers(&self, cx: &mut Context<'_>) {
+        let mut sent = self.sent();
+        let _ = sent.iter_mut().try_for_each(|sent| if sent.poll(cx).is_ready() { Ok(()) } else { Err(()) });
+    }
+
+    fn sent(&self) -> MutexGuard<'_, Vec<Sent>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn statement<'a>(&'a self, sql: &'a str) -> Running<'a, Statement> {
@@ -146,22 +185,20 @@ impl Conn {
     }
 
     /// Something is sent when it is first looked at.
-    async fn begin(&self, mut sent: Sent) {
-        let answered = std::future::poll_fn(|cx| Poll::Ready(sent.as_mut().poll(cx))).await;
-        let sent = match answered {
-            Poll::Ready(answer) => Box::pin(std::future::ready(answer)) as Sent,
-            Poll::Pending => sent,
-        };
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner).push(sent);
+    async fn begin(&self, answer: Answer) {
+        let mut sent = Sent::Waiting(answer);
+        // Whatever has come of the answer by then.
+        let _ = std::future::poll_fn(|cx| Poll::Ready(sent.poll(cx))).await;
+        self.sent().push(sent);
     }
 
     /// Waits for the answers to what was sent; the first fault is the reason of all that follow it.
     pub(super) fn answers(&self) -> Running<'_, ()> {
         Box::pin(async move {
-            let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
+            let sent = std::mem::take(&mut *self.sent());
             let mut first = Ok(());
             for sent in sent {
-                let answered = self.answer_alone(sent).await;
+                let answered = self.answer_alone(sent.answer()).await;
                 first = first.and(answered);
             }
             first

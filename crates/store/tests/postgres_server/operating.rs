@@ -5,8 +5,14 @@ use std::sync::Arc;
 
 use redrive_core::servers::{Holder, ServerFacts, Verdict, judge};
 use redrive_core::settlements::Outcome;
-use redrive_store::conformance::script::{Shared, assert_sound, at, attach, enqueue, job, lease_all, plain, settle};
-use redrive_store::contract::{CountTraffic, Tidy, TrafficBy};
+use redrive_store::conformance::histories::live;
+use redrive_store::conformance::recount::assert_recounted;
+use redrive_store::conformance::script::{
+    Shared, assert_sound, at, attach, dead, enqueue, job, lease_all, plain, settle,
+};
+use redrive_store::contract::{
+    ChangeStore, CountTraffic, DeadFilter, JobFilter, ListCauses, ListJobs, ListReplays, Tidy, Topic, TrafficBy,
+};
 use tokio_postgres::Client;
 
 use super::*;
@@ -78,13 +84,47 @@ async fn a_pooler_is_noticed_and_the_way_past_it_taken() {
     let through = open(&format!("{} statement_cache=off", pooler.address()), &schema).await;
     assert_works(&through).await;
     assert!(through.health().await.expect("looked").server.expect("facts").is_pooled);
-    let url = server::url(&schema).replace('%', "%25").replace(':', "%3A").replace('&', "%26").replace('?', "%3F");
+    let past = self::schema();
+    let url = format!("{}&application_name={past}", server::url(&schema));
+    let url = url.replace('%', "%25").replace(':', "%3A").replace('&', "%26").replace('?', "%3F");
     let folder = pooler.address();
     let folder = folder.split(' ').next().expect("a folder").trim_start_matches("host=");
     let direct = format!("postgres://redrive@/postgres?host={folder}&schema={schema}&direct_url={url}");
     let direct = PostgresStore::open(&direct, None, Options::create()).await.expect("opened past the pooler");
     let accepted: i64 = direct.ledgers().await.expect("read").values().map(|ledger| ledger.accepted).sum();
     assert_eq!(accepted, 2);
+    // It listens past the pooler, and hears there of what others write through it.
+    let mut heard = direct.changes();
+    let client = connected(&[&address()]).await;
+    let listens = format!("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '{past}%'");
+    until(&client, &listens, |listeners| listeners >= 1).await;
+    let hears = async { while !heard.next().await.expect("heard").is_about_any(&[Topic::Jobs]) {} };
+    enqueue(&through, vec![job(3, plain())]).await;
+    tokio::time::timeout(PATIENCE, hears).await.expect("it hears of it");
+}
+
+/// What a server says besides its answers (from version 18 on also that a path was set) comes in the middle of them: nothing gets stuck
+/// behind an answer that nobody has taken yet.
+#[tokio::test]
+async fn a_server_that_says_much_besides_its_answers_is_heard_out() {
+    let schema = schema();
+    let store = open(&address(), &schema).await;
+    let says = format!(
+        "CREATE FUNCTION {schema}.says() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             FOR n IN 1..20 LOOP RAISE NOTICE 'still at work on %', TG_TABLE_NAME; END LOOP;
+             RETURN NULL;
+         END $$;
+         DO $$ DECLARE found record; BEGIN
+             FOR found IN SELECT table_name AS name FROM information_schema.tables
+                          WHERE table_schema = '{schema}' AND table_type = 'BASE TABLE' LOOP
+                 EXECUTE format('CREATE TRIGGER says AFTER INSERT OR UPDATE OR DELETE ON {schema}.%I FOR EACH STATEMENT
+                                 EXECUTE FUNCTION {schema}.says()', found.name);
+             END LOOP;
+         END $$"
+    );
+    connected(&[&address()]).await.batch_execute(&says).await.expect(&says);
+    // Whoever gets stuck is given up after a minute, and tried again.
+    tokio::time::timeout(Duration::from_secs(50), assert_works(&store)).await.expect("nothing gets stuck");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -210,6 +250,100 @@ async fn a_store_of_the_first_version_is_brought_forward_and_older_workers_count
     while store.tidy(Tidy { limit: 1, led: None }).await.expect("folded").more {}
     assert_eq!(attempts(&store).await, 6);
     assert_eq!(number(&client, "SELECT count(*) FROM traffic_delta").await, 0);
+}
+
+/// The tables of the second version.
+const SECOND: [&str; 2] = [
+    include_str!("../../src/postgres/schema/002_serving.sql"),
+    include_str!("../../src/postgres/schema/002_fleet.sql"),
+];
+
+/// Makes a store of an earlier version with all that another one has, as far as that version knows it.
+async fn earlier(client: &Client, schema: &str, version: usize, lived: &str) {
+    let parts: String = FIRST.iter().chain(SECOND.iter().filter(|_| version > 1)).copied().collect();
+    let made = format!("CREATE SCHEMA {schema}; SET search_path = {schema}; {parts};");
+    // Rows come as they are: what triggers make of them is among them.
+    let rows = format!(
+        "SET session_replication_role = replica;
+         DO $$ DECLARE found record; columns text; BEGIN
+             FOR found IN SELECT table_name AS name FROM information_schema.tables
+                          WHERE table_schema = '{schema}' AND table_type = 'BASE TABLE' LOOP
+                 SELECT string_agg(quote_ident(o.column_name), ', ') INTO columns
+                 FROM information_schema.columns o JOIN information_schema.columns n USING (table_name, column_name)
+                 WHERE o.table_schema = '{schema}' AND n.table_schema = '{lived}' AND o.table_name = found.name
+                   AND o.is_generated = 'NEVER';
+                 EXECUTE format('DELETE FROM {schema}.%I', found.name);
+                 EXECUTE format('INSERT INTO {schema}.%1$I (%2$s) OVERRIDING SYSTEM VALUE SELECT %2$s FROM {lived}.%1$I',
+                                found.name, columns);
+             END LOOP;
+             FOR found IN SELECT sequencename AS name FROM pg_sequences WHERE schemaname = '{schema}' LOOP
+                 EXECUTE format('SELECT setval(''{schema}.%1$I'', last_value, is_called) FROM {lived}.%1$I', found.name);
+             END LOOP;
+         END $$;
+         SET session_replication_role = origin;
+         UPDATE meta SET version = {version}, oldest = 1"
+    );
+    client.batch_execute(&(made + &rows)).await.expect("a store of an earlier version");
+}
+
+/// What people see of a store.
+async fn seen(store: &Shared) -> String {
+    let listed = ListJobs { filter: JobFilter::default(), limit: 999, cursor: None };
+    let jobs = store.list_jobs(listed).await.expect("listed").items;
+    let all = ListCauses {
+        ids: Vec::new(),
+        pipeline: None,
+        states: Vec::new(),
+        owner: None,
+        with_empty: true,
+        limit: 99,
+        now: at(9_000_000),
+    };
+    let causes = store.list_causes(all).await.expect("listed");
+    let replays = ListReplays { open_only: false, limit: 99, cursor: None };
+    let replays = store.list_replays(replays).await.expect("listed").items;
+    let (ledgers, totals) = (store.ledgers().await.expect("read"), store.event_totals().await.expect("read"));
+    assert!(!jobs.is_empty() && !causes.is_empty() && !replays.is_empty() && !totals.is_empty(), "it has lived");
+    format!(
+        "{ledgers:#?} {totals:#?} {jobs:#?} {:#?} {causes:#?} {replays:#?}",
+        dead(store, DeadFilter::default()).await
+    )
+}
+
+/// What was written by whatever happens to a store is brought forward from each of the versions before: it is seen as before, and goes
+/// on, with workers of the version before at work beside, which know nothing of what was added.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_lived_in_an_earlier_version_goes_on_beside_its_workers() {
+    let (client, lived) = (connected(&[&address()]).await, schema());
+    let handles = [open(&address(), &lived).await, open(&address(), &lived).await];
+    live(handles.clone(), [3, 4]).await;
+    while handles[0].tidy(Tidy { limit: 1_000, led: None }).await.expect("folded").more {}
+    let before = seen(&handles[0]).await;
+    for version in [1, 2] {
+        let schema = schema();
+        earlier(&client, &schema, version, &lived).await;
+        let store = open(&address(), &schema).await;
+        assert_eq!(seen(&store).await, before, "version {version}");
+        assert_sound(&store).await;
+        assert_recounted(&store).await;
+        let total = async || store.event_totals().await.expect("read").iter().map(|total| total.count).sum::<i64>();
+        let counted = total().await;
+        // As workers of the first version write.
+        let older = "INSERT INTO hourly_count (pipeline, hour, event, reason, count)
+                     SELECT id, 0, 'buried', 'timeout', 3 FROM pipeline LIMIT 1
+                     ON CONFLICT (pipeline, hour, event, reason) DO UPDATE SET count = hourly_count.count + excluded.count;
+                     INSERT INTO try (uuid, actor, via, selection, edits, tried_with, created_at)
+                     VALUES ('00000000-0000-0000-0000-000000000001', 'ada', 'cli', '{}', '{}', '{}', 0);
+                     INSERT INTO try_letter (try, job, attempts, recovered, key, message)
+                     SELECT max(id), '00000000-0000-0000-0000-000000000002', 1, true, NULL, NULL FROM try";
+        client.batch_execute(older).await.expect("as an older worker writes");
+        assert_eq!(total().await, counted + 3, "whoever counts, counters grow");
+        assert_eq!(number(&client, "SELECT count(*) FROM try_letter WHERE state <> 'tried'").await, 0);
+        for leased in &lease_all(&store, 99, at(9_000_000)).await.jobs {
+            settle(&store, leased, Outcome::Done, at(9_000_001)).await;
+        }
+        assert_sound(&store).await;
+    }
 }
 
 #[tokio::test]
