@@ -33,6 +33,7 @@ const ASIDE: &[&str] = &[
     "payload",
     "payload_max",
     "payload_required",
+    "good_pages",
     "retention",
     "retry",
     "secret_names",

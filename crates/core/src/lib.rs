@@ -32,6 +32,9 @@
 //! - [`counts`]: what is counted over time, each job once
 //! - [`history`]: when what is known of a job is forgotten
 //! - [`payloads`]: what is kept of a response, and its address
+//! - [`good`]: pages that worked, to be put beside those that broke
+//! - [`diff`]: what two lists of lines do not have in common
+//! - [`facets`]: what letters of a cause have in common, and what is different about them
 //! - [`traffic`]: what is counted about attempts
 //! - [`egress`]: which addresses may be connected to
 //! - [`hand_on`]: jobs that come into being with the end of another
@@ -51,9 +54,12 @@ pub mod counts;
 pub mod crashes;
 pub mod dead;
 pub mod definitions;
+pub mod diff;
 pub mod egress;
+pub mod facets;
 pub mod failures;
 pub mod fingerprint;
+pub mod good;
 pub mod hand_on;
 pub mod hidden;
 pub mod history;

@@ -23,11 +23,24 @@ pub struct Pause {
     pub why: Option<String>,
     /// Since when.
     pub since: Timestamp,
+    /// Until when; without a time, until somebody resumes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl Pause {
+    /// Whether its time is over: whoever comes next lets the pipeline go on.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
 }
 
 impl fmt::Display for Pause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "paused by {} since {}", self.by.name, self.since)?;
+        if let Some(until) = self.until {
+            write!(f, " until {until}")?;
+        }
         match &self.why {
             Some(why) => write!(f, ": {why}"),
             None => Ok(()),
@@ -35,12 +48,22 @@ impl fmt::Display for Pause {
     }
 }
 
-/// The pause of a pipeline after somebody asked for one. Who pauses what is paused has the last word on why; it rests since the
-/// first.
-pub fn paused(known: Option<&Pause>, by: &Actor, why: Option<String>, now: Timestamp) -> Pause {
+/// What somebody asks for who pauses a pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PauseWish {
+    /// Why, if that was said.
+    pub why: Option<String>,
+    /// Until when; without a time, until somebody resumes it.
+    pub until: Option<Timestamp>,
+}
+
+/// The pause of a pipeline after somebody asked for one. Who pauses what is paused has the last word on why and until when; it rests
+/// since the first.
+pub fn paused(known: Option<&Pause>, by: &Actor, wish: PauseWish, now: Timestamp) -> Pause {
+    let known = known.filter(|known| !known.is_over(now));
     let since = known.map_or(now, |known| known.since);
-    let why = why.or_else(|| known.and_then(|known| known.why.clone()));
-    Pause { by: by.clone(), why, since }
+    let why = wish.why.or_else(|| known.and_then(|known| known.why.clone()));
+    Pause { by: by.clone(), why, since, until: wish.until }
 }
 
 /// Where a pipeline stands, in a word.
@@ -118,9 +141,19 @@ mod tests {
     fn who_pauses_again_has_the_last_word_but_not_the_first_hour() {
         let at = Timestamp::from_millis;
         let (ada, bob) = (Actor::new("ada", Via::Cli), Actor::new("bob", Via::Cli));
-        let first = paused(None, &ada, Some("the shop moves".into()), at(1_000));
+        let moves = PauseWish { why: Some("the shop moves".into()), until: None };
+        let first = paused(None, &ada, moves.clone(), at(1_000));
         assert_eq!(first.to_string(), "paused by ada since 1970-01-01T00:00:01.000Z: the shop moves");
-        let again = paused(Some(&first), &bob, None, at(9_000));
+        let again = paused(Some(&first), &bob, PauseWish::default(), at(9_000));
         assert_eq!((again.by.name.as_str(), again.since, again.why), ("bob", at(1_000), first.why));
+        let until = paused(None, &ada, PauseWish { until: Some(at(5_000)), ..moves }, at(1_000));
+        assert!(
+            until
+                .to_string()
+                .ends_with("since 1970-01-01T00:00:01.000Z until 1970-01-01T00:00:05.000Z: the shop moves")
+        );
+        assert_eq!([4_999, 5_000].map(|millis| until.is_over(at(millis))), [false, true]);
+        let anew = paused(Some(&until), &bob, PauseWish::default(), at(9_000));
+        assert_eq!((anew.since, anew.why, anew.until), (at(9_000), None, None), "that pause was over");
     }
 }

@@ -10,6 +10,7 @@ use crate::crashes;
 use crate::dead::Gate;
 use crate::definitions::DefinitionVersion;
 use crate::failures::{self, Disposition, Failure, FailureReport, Reason};
+use crate::good::GoodPage;
 use crate::hand_on::HandedJob;
 use crate::ids::{PipelineName, WorkerId};
 use crate::jobs::{Lease, LeasedJob, Tally, kept_name};
@@ -169,6 +170,10 @@ pub struct Settlement {
     pub definition: Option<DefinitionVersion>,
     /// The jobs that it hands on, if it is done.
     pub handed_on: Vec<HandedJob>,
+    /// The page that it worked from, if the job is done and the page is to be kept as one that works.
+    pub good: Option<Box<GoodPage>>,
+    /// The shape of the address that it is about, if the job is buried: its cause holds on to the page that worked.
+    pub shape: Option<String>,
 }
 
 impl Settlement {
@@ -178,7 +183,15 @@ impl Settlement {
         let print = failure.map(|failure| Print::of(&job.pipeline, job.target.as_deref(), failure, rules));
         let (pipeline, target) = (job.pipeline.clone(), job.target.clone());
         let (definition, handed_on) = (None, Vec::new());
-        Self { lease: job.lease, pipeline, target, probe: job.probe, decision, print, definition, handed_on }
+        let (lease, probe) = (job.lease, job.probe);
+        Self { lease, pipeline, target, probe, decision, print, definition, handed_on, good: None, shape: None }
+    }
+
+    /// The same with the page that it worked from, which is kept if its job is done, and with the shape of its address, which counts if
+    /// its job is buried.
+    pub fn about_page(self, good: Option<Box<GoodPage>>, shape: Option<String>) -> Self {
+        let (done, buries) = (self.decision.destination == Destination::Done, self.decision.buries());
+        Self { good: good.filter(|_| done), shape: shape.filter(|_| buries), ..self }
     }
 
     /// The same, which hands on jobs if it says that its own is done.

@@ -25,6 +25,7 @@
 //! - [`alerts`]: what is watched, and who is told
 //! - [`breakers`]: leasing past them, folding in what attempts say of their targets, and turning them by hand
 //! - [`causes`]: the rules by which failures find their cause
+//! - [`compare`]: a page that broke beside the last one that worked, and what is different about those who died
 //! - [`tasks`]: files of tasks, and bringing them into a pipeline
 //! - `rounds`: repetitions of the same tasks
 //! - [`replays`]: sending dead letters through again, and what would recover
@@ -57,6 +58,7 @@ pub mod causes;
 pub mod chance;
 pub mod clock;
 mod compact;
+pub mod compare;
 pub mod config;
 pub mod copies;
 pub mod dead;

@@ -9,6 +9,7 @@ use redrive_core::hand_on::Receivers;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::{Input, field};
 use redrive_core::policy::Policy;
+use redrive_core::secrets::Secrets;
 use redrive_core::traffic::tracked_value;
 use serde_json::Value;
 
@@ -34,6 +35,7 @@ pub struct Pipeline {
     pub(crate) keep: Keep,
     pub(crate) payload_bytes_max: u64,
     pub(crate) payload_required: bool,
+    pub(crate) good_pages: bool,
     pub(crate) result_required: bool,
     pub(crate) tracked: Arc<[String]>,
     /// Runs suspects in processes of their own.
@@ -86,6 +88,7 @@ impl Pipeline {
             keep: Keep::default(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             payload_required: true,
+            good_pages: true,
             result_required: false,
             tracked: Arc::default(),
             isolated: None,
@@ -201,6 +204,26 @@ impl Pipeline {
     pub fn payload_optional(mut self) -> Self {
         self.payload_required = false;
         self
+    }
+
+    /// The same, but pages that worked are not kept, to be put beside those that broke.
+    pub fn no_good_pages(mut self) -> Self {
+        self.good_pages = false;
+        self
+    }
+
+    /// Whether pages that worked are kept.
+    pub(crate) fn keeps_good_pages(&self) -> bool {
+        self.good_pages && self.vault.is_some() && self.keep != Keep::Never
+    }
+
+    /// The address of the page that a job with this input is about, without secrets, if it is about one.
+    pub(crate) fn page_url(&self, input: &Input) -> Option<String> {
+        let plain = || {
+            let url = input.get("url")?.as_str().filter(|url| url.contains("://"))?;
+            Some(Secrets::default().mask(url))
+        };
+        self.handler.request(input).map(|request| request.url).or_else(plain)
     }
 
     /// The same, but a job that succeeds without a result (null, or text, a list or an object with nothing in it) and hands on

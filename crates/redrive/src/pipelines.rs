@@ -6,8 +6,9 @@ use redrive_core::actors::Actor;
 use redrive_core::holds::Hold;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
-use redrive_core::pipelines::{Pause, paused};
+use redrive_core::pipelines::{Pause, PauseWish, paused};
 use redrive_core::seen::Version;
+use redrive_core::time::Timestamp;
 use redrive_store::contract::SetPause;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,9 @@ pub enum PipelineError {
         /// By whom, why and since when.
         pause: Pause,
     },
+    /// It is to be paused until a time that is over.
+    #[error("{0}, until when the pipeline is to be paused, is over")]
+    Over(Timestamp),
     /// Others paused or resumed it since it was seen.
     #[error("pipeline {name} was changed by others since you saw it: it is {} now", match .pause { Some(pause) => pause.to_string(), None => "not paused".to_owned() })]
     SeenOtherwise {
@@ -61,6 +65,7 @@ impl PipelineError {
             Self::Unknown { .. } => ErrorKind::Missing,
             Self::NotPaused(_) | Self::Paused { .. } | Self::SeenOtherwise { .. } => ErrorKind::Refused,
             Self::ChangedMeanwhile(_) => ErrorKind::Failed,
+            Self::Over(_) => ErrorKind::Invalid,
         }
     }
 }
@@ -141,9 +146,37 @@ impl Redrive {
         by: &Actor,
         seen: Option<&Version>,
     ) -> Result<Pause, Error> {
-        let decide = |was: Option<&Pause>, now| Ok(Some(paused(was, by, why.map(str::to_owned), now)));
+        let wish = PauseWish { why: why.map(str::to_owned), until: None };
+        self.pause_pipeline_with(name, wish, by, seen).await
+    }
+
+    /// The same for a while: when the time is over, whoever leads lets it go on, within a minute.
+    pub async fn pause_pipeline_with(
+        &self,
+        name: &PipelineName,
+        wish: PauseWish,
+        by: &Actor,
+        seen: Option<&Version>,
+    ) -> Result<Pause, Error> {
+        if let Some(until) = wish.until.filter(|until| *until <= self.now()) {
+            return Err(PipelineError::Over(until).into());
+        }
+        let decide = |was: Option<&Pause>, now| Ok(Some(paused(was, by, wish.clone(), now)));
         let (_, next) = self.set_pause((name, seen), by, decide).await?;
         next.ok_or_else(|| PipelineError::NotPaused(name.clone()).into())
+    }
+
+    /// Lets pipelines go on whose pause is over.
+    pub(crate) async fn end_pauses(&self) -> Result<(), Error> {
+        for (pipeline, pause) in self.store.pauses().await? {
+            let now = self.now();
+            if pause.is_over(now) {
+                let by = Actor::redrive();
+                // Who was faster did the same, or paused it anew.
+                self.store.set_pause(SetPause { pipeline, was: Some(pause), next: None, by, now }).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets a paused pipeline go on; gives the pause that is over.
@@ -168,7 +201,8 @@ impl Redrive {
     pub async fn check_not_paused<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<(), Error> {
         let pauses: BTreeMap<PipelineName, Pause> = self.store.pauses().await?;
         let mut names = names.into_iter();
-        match names.find_map(|name| pauses.get_key_value(name)) {
+        let now = self.now();
+        match names.find_map(|name| pauses.get_key_value(name).filter(|(_, pause)| !pause.is_over(now))) {
             Some((name, pause)) => Err(PipelineError::Paused { name: name.clone(), pause: pause.clone() }.into()),
             None => Ok(()),
         }
@@ -178,7 +212,7 @@ impl Redrive {
         &self,
         (name, seen): (&PipelineName, Option<&Version>),
         by: &Actor,
-        decide: impl Fn(Option<&Pause>, redrive_core::time::Timestamp) -> Result<Option<Pause>, PipelineError>,
+        decide: impl Fn(Option<&Pause>, Timestamp) -> Result<Option<Pause>, PipelineError>,
     ) -> Result<(Option<Pause>, Option<Pause>), Error> {
         for _ in 0..TRIES_MAX {
             let (was, now) = (self.store.pauses().await?.remove(name), self.now());

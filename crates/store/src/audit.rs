@@ -10,6 +10,8 @@ use crate::rows::Columns;
 pub(crate) struct Tables {
     /// How many letters are dead of each target and hour.
     pub(crate) dead_counts: &'static str,
+    /// How many letters of each key have a saved payload.
+    pub(crate) saved_counts: &'static str,
     /// The last number that a job was given.
     pub(crate) last_number: &'static str,
 }
@@ -75,6 +77,19 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
          AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = u.job) AND NOT EXISTS (SELECT 1 FROM done x WHERE x.job = u.job)",
     ),
     (
+        "a page that worked has no payload",
+        "SELECT count(*) FROM good g WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = g.hash)",
+    ),
+    (
+        "letters with a saved payload are counted wrongly",
+        "SELECT count(*) FROM (
+            SELECT key, sum(count) FROM (
+                SELECT * FROM {saved_counts}
+                UNION ALL SELECT cause_key, -1 FROM dead
+                          WHERE cause_key IS NOT NULL AND payload IS NOT NULL AND payload_cut = 0) c
+            GROUP BY 1 HAVING sum(count) <> 0) s",
+    ),
+    (
         "a task belongs to no pipeline",
         "SELECT count(*) FROM (SELECT pipeline FROM job UNION ALL SELECT pipeline FROM done UNION ALL SELECT pipeline FROM dead
                                UNION ALL SELECT pipeline FROM discarded) p
@@ -137,8 +152,11 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
 
 /// The contradictions, each with the statement that counts its rows.
 pub(crate) fn contradictions(tables: &Tables) -> impl Iterator<Item = (&'static str, String)> {
-    let Tables { dead_counts, last_number } = *tables;
-    let asked = move |sql: &str| sql.replace("{dead_counts}", dead_counts).replace("{last_number}", last_number);
+    let Tables { dead_counts, saved_counts, last_number } = *tables;
+    let asked = move |sql: &str| {
+        let sql = sql.replace("{dead_counts}", dead_counts).replace("{saved_counts}", saved_counts);
+        sql.replace("{last_number}", last_number)
+    };
     CONTRADICTIONS.iter().map(move |(meaning, sql)| (*meaning, asked(sql)))
 }
 

@@ -84,6 +84,7 @@ pub const PARTS: &[Part] = parts! {
     "rules of causes" cause_rule [id: Int] key: Int, target: Text, text: Text, into_key: Int;
     "hours of causes" cause_hour [key: Int, hour: Int] count: Int, imported: Int;
     "targets of causes" cause_target [key: Int, target: Text] count: Int, last_seen: Int;
+    "facets of causes" cause_facet [key: Int, kind: Text, value: Text] count: Int;
     "notes on causes" cause_note [id: Int] cause: Int, at: Int, actor: Text, via: Text, text: Text;
     "replays" replay [id: Int] uuid: Id, version: Int, name: Text, actor: Text, via: Text, mode: Text, state: Text, why: Text,
         force_why: Text, automatic: Flag, selection: Text, pipelines: Text, wish: Text, pins: Text, pacing: Text, edits: Text,
@@ -123,6 +124,10 @@ pub const PARTS: &[Part] = parts! {
     "counts by the hour" hourly_count [pipeline: Int, hour: Int, event: Text, reason: Text] count: Int;
     "traffic" traffic [pipeline: Int, hour: Int, target: Text, proxy: Text, reason: Text] count: Int, ended: Int;
     "fields found" coverage [pipeline: Int, version: Text, hour: Int, field: Text] found: Int, missing: Int;
+    "facets of tasks that are done" done_facet [pipeline: Int, hour: Int, kind: Text, value: Text] count: Int;
+    "pages that worked" good [id: Int] pipeline: Int, target: Text, shape: Text, current: Flag, url: Text, hash: Bytes,
+        payload: Text, at: Int, rules: Text;
+    "pages that causes hold on to" good_pin [key: Int] good: Int;
     "tracked fields" tracked [pipeline: Int, field: Text, value: Text] ok: Int, failed: Int, last_at: Int;
     "chores" chore [led: Text, name: Text] last_run: Int;
     "alerts" alert [key: Text] version: Int, incident: Int, over_at: Int, alert: Text;
@@ -150,6 +155,9 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("dead_count", "is counted anew as dead letters are written"),
     ("dead_delta", "so is this"),
     ("traffic_delta", "is folded before anything is read"),
+    ("done_facet_delta", "so is this"),
+    ("cause_saved", "is counted anew as dead letters are written"),
+    ("cause_saved_delta", "so is this"),
     ("lease", "nothing is leased"),
     ("lease_probe", "nothing is leased"),
     ("lease_token", "nothing is leased"),

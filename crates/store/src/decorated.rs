@@ -17,6 +17,8 @@ use redrive_core::crashes::LostLease;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
 use redrive_core::definitions::DefinitionVersion;
+use redrive_core::facets::FacetCount;
+use redrive_core::good::GoodPage;
 use redrive_core::holds::Hold;
 use redrive_core::ids::*;
 use redrive_core::jobs::*;
@@ -176,6 +178,14 @@ decorate! {
     DefinitionStore {
         list_definitions(pipeline: Option<PipelineName>) -> Vec<DefinitionView>;
         list_tried_versions(letters: Selection) -> Vec<Option<DefinitionVersion>>;
+    }
+    FacetStore {
+        cause_facets(cause: CauseId) -> Vec<FacetCount>;
+        done_facets(params: DoneIn) -> Vec<FacetCount>;
+    }
+    GoodStore {
+        good_pages(params: FindGood) -> Vec<GoodPage>;
+        release_good(params: ReleaseGood) -> bool;
     }
     JobStore {
         enqueue(params: EnqueueJobs) -> Vec<EnqueuedJob>;

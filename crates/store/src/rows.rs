@@ -2,6 +2,7 @@
 
 mod activity;
 mod causes;
+mod good;
 mod jobs;
 mod letters;
 mod payloads;
@@ -17,7 +18,8 @@ use redrive_core::time::Timestamp;
 use rusqlite::types::FromSql;
 
 pub(crate) use self::activity::activity_view;
-pub(crate) use self::causes::{Found, cause_rule, found_cause};
+pub(crate) use self::causes::{Found, cause_rule, found_cause, letter_facets};
+pub(crate) use self::good::good_page;
 pub(crate) use self::jobs::{JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob, job_view, lost_lease, queued_job};
 pub(crate) use self::letters::{DEAD_COLUMNS, dead_letter, payload_of, progress_of};
 pub(crate) use self::payloads::payload_view;

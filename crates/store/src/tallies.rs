@@ -4,8 +4,12 @@
 use std::collections::HashMap;
 
 use redrive_core::counts::{Death, Delta, Event};
-use redrive_core::failures::Reason;
+use redrive_core::definitions::DefinitionVersion;
+use redrive_core::facets;
+use redrive_core::failures::{Failure, Reason};
+use redrive_core::good::GoodPage;
 use redrive_core::outcomes::{FieldCount, OutcomeCount};
+use redrive_core::settlements::{Destination, Settlement};
 use redrive_core::time::Timestamp;
 use redrive_core::traffic::Facts;
 
@@ -72,6 +76,14 @@ pub(crate) struct Tallies {
     /// Jobs that died, and those among them that were imported.
     pub(crate) key_hours: HashMap<(i64, i64), (i64, i64)>,
     pub(crate) key_targets: HashMap<(i64, String), (i64, i64)>,
+    /// Jobs that died of a key, by kind and value.
+    pub(crate) key_facets: HashMap<(i64, String, String), i64>,
+    /// Jobs of a pipeline that were done in an hour, by kind and value.
+    pub(crate) done_facets: HashMap<(i64, i64, String, String), i64>,
+    /// Pages that worked.
+    pub(crate) good: Vec<(i64, GoodPage)>,
+    /// The page of a pipeline, target and shape that each key holds on to, if there is one and the key has none.
+    pub(crate) pins: HashMap<i64, (i64, String, String)>,
     pub(crate) replays: HashMap<i64, ReplayCounts>,
 }
 
@@ -137,6 +149,10 @@ impl Tallies {
             let (with, without) = self.coverage.entry(place).or_default();
             (*with, *without) = (*with + signed(*found), *without + signed(*missing));
         }
+        if done > 0 {
+            let tracked: Vec<_> = count.tracked.iter().map(|(field, value)| (field.clone(), value.clone())).collect();
+            self.done(pipeline, count.version.as_deref(), &tracked, (done, at));
+        }
         for (field, value) in count.tracked.iter().filter(|_| done > 0) {
             let (ok, _, last) = self.tracked.entry((pipeline, field.clone(), value.clone())).or_default();
             (*ok, *last) = (*ok + done, now.as_millis());
@@ -149,15 +165,70 @@ impl Tallies {
     }
 
     /// Counts a job that died of a key.
-    pub(crate) fn killed(&mut self, key: i64, target: Option<&str>, (death, at): (Death, Timestamp)) {
+    pub(crate) fn killed(
+        &mut self,
+        key: i64,
+        (target, failure): (Option<&str>, &Failure),
+        (death, at): (Death, Timestamp),
+    ) {
         self.key(key).add(death, at);
         if death == Death::First {
             self.key_hours.entry((key, at.hour())).or_default().0 += 1;
+            for (kind, value) in facets::of_death(target, failure) {
+                *self.key_facets.entry((key, kind.to_owned(), value)).or_default() += 1;
+            }
         }
         if let Some(target) = target {
             let (count, last) = self.key_targets.entry((key, target.to_owned())).or_insert((0, i64::MIN));
             *count += 1;
             *last = at.as_millis().max(*last);
+        }
+    }
+
+    /// Notes what else is known of a job that died of a key here: the fields that its pipeline tracks, and the page that it is about.
+    pub(crate) fn died_here(&mut self, key: i64, pipeline: i64, settlement: &Settlement) {
+        if settlement.decision.death() == Death::First {
+            for (field, value) in &settlement.decision.facts.tracked {
+                *self.key_facets.entry((key, facets::kinds::input(field), facets::value(value))).or_default() += 1;
+            }
+        }
+        if let Some(shape) = &settlement.shape {
+            let target = settlement.target.clone().unwrap_or_default();
+            self.pins.entry(key).or_insert_with(|| (pipeline, target, shape.clone()));
+        }
+    }
+
+    /// Counts a job that is done for the first time, by what is not counted with its traffic, and takes its page.
+    pub(crate) fn succeeded(&mut self, pipeline: i64, settlement: &Settlement, now: Timestamp) {
+        let Settlement { decision, definition, good, .. } = settlement;
+        if decision.destination != Destination::Done {
+            return;
+        }
+        if let Some(good) = good {
+            self.good.push((pipeline, (**good).clone()));
+        }
+        if decision.is_first_end() {
+            let rules = definition.as_ref().map(DefinitionVersion::as_str);
+            self.done(pipeline, rules, &decision.facts.tracked, (1, now));
+        }
+    }
+
+    fn done(
+        &mut self,
+        pipeline: i64,
+        rules: Option<&str>,
+        tracked: &[(String, String)],
+        (count, at): (i64, Timestamp),
+    ) {
+        let hour = at.hour();
+        let mut add = |kind: String, value: String| {
+            *self.done_facets.entry((pipeline, hour, kind, value)).or_default() += count;
+        };
+        if let Some(rules) = rules {
+            add(facets::kinds::RULES.to_owned(), rules.to_owned());
+        }
+        for (field, value) in tracked {
+            add(facets::kinds::input(field), facets::value(value));
         }
     }
 

@@ -172,6 +172,7 @@ fn defaults(pipeline: &PipelineConfig) -> Vec<(&'static str, Value)> {
         ("history", kept(history)),
         ("payload", json!("failed")),
         ("payload_max", json!(PAYLOAD_BYTES_MAX)),
+        ("good_pages", json!(true)),
         ("retry.attempts", json!(retry.attempts_max)),
         ("retry.attempts_total", json!(retry.attempts_total_max)),
         ("retry.base", written(retry.base)),

@@ -75,6 +75,8 @@ pub struct PipelineConfig {
     pub payload_max: Option<Size>,
     /// Whether an attempt counts only if its payload is kept.
     pub payload_required: Option<bool>,
+    /// Whether the last page that worked is kept, of each shape of addresses.
+    pub good_pages: Option<bool>,
     /// `[pipeline.NAME.retry]`.
     pub retry: RetryConfig,
     /// `[pipeline.NAME.breaker]`.

@@ -269,6 +269,9 @@ impl Setting {
         if config.payload_required == Some(false) {
             pipeline = pipeline.payload_optional();
         }
+        if config.good_pages == Some(false) {
+            pipeline = pipeline.no_good_pages();
+        }
         if let Some(jobs) = said.concurrency.or(config.concurrency) {
             pipeline = pipeline.concurrency(jobs);
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redrive_core::failures::with_sources;
@@ -42,6 +43,9 @@ pub struct Evidence {
     handed: Option<(PathBuf, Parent)>,
     /// Where it is put for who brings it to a server.
     brought: Option<Brought>,
+    /// Whether the page of an attempt that succeeds is kept as one that works, and whether nothing else is asked for now.
+    good: bool,
+    only_good: Arc<AtomicBool>,
 }
 
 /// A payload that is brought elsewhere.
@@ -57,23 +61,20 @@ impl fmt::Debug for Brought {
 impl Evidence {
     pub(crate) fn new(job: JobId, pipeline: &Pipeline) -> Self {
         let (vault, keep, cap_bytes) = (pipeline.vault.clone(), pipeline.keep, pipeline.payload_bytes_max);
-        Self {
-            vault,
-            job: Some(job),
-            keep,
-            cap_bytes,
-            required: pipeline.payload_required,
-            kept: Arc::default(),
-            handed: None,
-            brought: None,
-        }
+        Self { vault, job: Some(job), keep, cap_bytes, required: pipeline.payload_required, ..Self::default() }
+    }
+
+    /// The same, where the page of an attempt that succeeds is kept, too.
+    pub(crate) fn for_good(mut self, is_due: bool) -> Self {
+        self.good = is_due && self.vault.is_some() && self.keep != Keep::Never;
+        self
     }
 
     /// The evidence of a job that a server leased: it is kept there.
     pub(crate) fn taken(pipeline: &Pipeline) -> Self {
         let (keep, cap_bytes, required) = (pipeline.keep, pipeline.payload_bytes_max, pipeline.payload_required);
         let brought = Some(Brought::default());
-        Self { vault: None, job: None, keep, cap_bytes, required, kept: Arc::default(), handed: None, brought }
+        Self { keep, cap_bytes, required, brought, ..Self::default() }
     }
 
     /// The payload of this attempt, for who brings it to a server.
@@ -83,16 +84,7 @@ impl Evidence {
 
     /// The evidence of an isolated job: its payload goes to a file, from which the worker keeps it.
     pub(crate) fn handed(path: PathBuf, keep: Keep, cap_bytes: u64, parent: Parent) -> Self {
-        Self {
-            vault: None,
-            job: None,
-            keep,
-            cap_bytes,
-            required: true,
-            kept: Arc::default(),
-            handed: Some((path, parent)),
-            brought: None,
-        }
+        Self { keep, cap_bytes, required: true, handed: Some((path, parent)), ..Self::default() }
     }
 
     /// The most that is kept of a payload, in bytes.
@@ -107,6 +99,13 @@ impl Evidence {
 
     /// Whether the payload of an attempt that ended so should be kept.
     pub fn is_wanted(&self, failed: bool) -> bool {
+        let by_job = self.is_wanted_by_job(failed);
+        self.only_good.store(!by_job, Ordering::Relaxed);
+        by_job || (self.good && !failed)
+    }
+
+    /// Whether its job should refer to it then.
+    pub(crate) fn is_wanted_by_job(&self, failed: bool) -> bool {
         let possible = self.vault.is_some() || self.handed.is_some() || self.brought.is_some();
         possible && (self.keep == Keep::Always || (self.keep == Keep::Failed && failed))
     }
@@ -135,8 +134,17 @@ impl Evidence {
             return Ok(());
         }
         let Some(vault) = &self.vault else { return Ok(()) };
-        let saved = vault.save_for((self.job, self.required), capture, response, total_bytes).await;
-        let kept = saved.map_err(|error| unkept(&error))?;
+        let only_good = self.only_good.load(Ordering::Relaxed);
+        let saved = vault.save_for((self.job, self.required && !only_good), capture, response, total_bytes).await;
+        let kept = match saved {
+            Ok(kept) => kept,
+            // Nothing depends on it: the next page that works is as good.
+            Err(error) if only_good => {
+                tracing::debug!(error = with_sources(&error), "a page that worked was not kept");
+                return Ok(());
+            }
+            Err(error) => return Err(unkept(&error)),
+        };
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         Ok(())
     }

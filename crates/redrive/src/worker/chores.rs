@@ -12,10 +12,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redrive_core::actors::Actor;
 use redrive_core::clock::WAIT;
+use redrive_core::good::PIN_LASTS;
 use redrive_core::leader::{RENEW_EVERY, is_due};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    ExpireDead, FoldCounts, ForgetRecords, ForgetReplays, Led, LookAtClock, LookedAtClock, NoteChore, Tidy,
+    ExpireDead, FoldCounts, ForgetRecords, ForgetReplays, Led, LookAtClock, LookedAtClock, NoteChore, ReleaseGood, Tidy,
 };
 
 use super::context::Context;
@@ -56,6 +57,10 @@ enum Work {
     Resolve,
     /// Folds what was counted by the minute into hours, once it is old enough.
     Fold,
+    /// Lets pipelines go on whose pause is over.
+    EndPauses,
+    /// Lets go of pages that worked which ended causes held on to.
+    ReleaseGood,
     /// Has the store tidy up behind what is written often.
     Tidy,
     /// Forgets old replays, and what people did long ago.
@@ -82,6 +87,8 @@ fn chores(pipelines: &[Pipeline], watching: Option<&Watching>) -> Vec<Chore> {
         of_store("resolve", MINUTE, Work::Resolve),
         of_store("fold counts", MINUTE, Work::Fold),
         of_store("tidy", MINUTE, Work::Tidy),
+        of_store("end pauses", MINUTE, Work::EndPauses),
+        of_store("release pages", HOUR, Work::ReleaseGood),
         of_store("forget", HOUR, Work::Forget),
     ];
     if let Some(watching) = watching {
@@ -208,6 +215,12 @@ impl Shift<'_> {
                 let before = self.context.now() - MINUTES_KEPT;
                 let params = || FoldCounts { before, limit: BATCH, led: self.led() };
                 self.step_by_step(|| store.fold_counts(params())).await
+            }
+            Work::EndPauses => redrive.end_pauses().await,
+            Work::ReleaseGood => {
+                let Some(by) = expires_by(self.context).await else { return Ok(()) };
+                let params = || ReleaseGood { led: self.led(), before: by - PIN_LASTS, limit: BATCH };
+                self.step_by_step(|| store.release_good(params())).await
             }
             Work::Tidy => self.step_by_step(|| self.tidy()).await,
             Work::EndHistory(pipeline) => {

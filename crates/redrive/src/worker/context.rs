@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::GRACE;
+use super::good::GoodPages;
 use super::holds::Holds;
 use super::leader::Leads;
 use super::pauses::Pauses;
@@ -76,6 +77,8 @@ pub(super) struct Context {
     beaten: AtomicBool,
     /// The newest time that was read, in milliseconds.
     newest: AtomicI64,
+    /// Pages that worked and were kept lately.
+    pub(super) good: GoodPages,
     /// What came of the jobs that this worker ran.
     pub(super) work_done: WorkDoneSoFar,
     /// What each pipeline may run at once, whatever lane its jobs come by.
@@ -110,6 +113,7 @@ impl Context {
             failure: Mutex::default(),
             given_up: Mutex::default(),
             newest: AtomicI64::new(i64::MIN),
+            good: GoodPages::default(),
             work_done: WorkDoneSoFar::default(),
             slots: Arc::default(),
         }

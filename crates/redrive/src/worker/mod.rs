@@ -15,6 +15,7 @@ mod clock;
 mod context;
 pub mod elsewhere;
 mod fetch;
+mod good;
 mod heartbeat;
 mod history;
 mod holds;

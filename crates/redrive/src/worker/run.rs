@@ -57,7 +57,8 @@ pub(super) async fn run(
         return Duration::ZERO;
     };
     let begun = Instant::now();
-    let evidence = Evidence::new(job.lease.job, &pipeline);
+    let page = context.good.page_of(&pipeline, &job, context.now());
+    let evidence = Evidence::new(job.lease.job, &pipeline).for_good(page.as_ref().is_some_and(|page| page.is_due));
     let progress = Progress::new(job.progress.clone(), Arc::clone(&context.redrive.store), job.lease);
     let work = Job::new(&job, context.id, &pipeline, evidence.clone(), progress);
     let notes = work.notes.clone();
@@ -71,13 +72,18 @@ pub(super) async fn run(
     let duration = begun.elapsed();
     let (outcome, result, handed_on) = hand_on(&pipeline, &job, (outcome, result), context.now());
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
+    let kept = evidence.take();
+    let worked = kept.as_ref().filter(|_| outcome == Outcome::Done);
+    let (good, shape) = context.good.end(&pipeline, page, worked, context.now());
     // What was kept on the way is of no use after all if the attempt went well.
-    let kept = evidence.take().filter(|_| evidence.is_wanted(failed));
+    let kept = kept.filter(|_| evidence.is_wanted_by_job(failed));
     // What it worked from is the evidence of how it failed.
     let payload = kept.or_else(|| job.saved.clone().filter(|_| failed).map(Kept::elsewhere));
     let facts = Facts { tracked: pipeline.tracked_in(&job.input), ..notes.take() };
     // The settler only goes away after every job has ended.
-    let _ = settler.send(Ended { job, outcome, result, handed_on, payload, facts, duration: Some(duration) });
+    let duration_told = Some(duration);
+    let _ =
+        settler.send(Ended { job, outcome, result, handed_on, payload, facts, duration: duration_told, good, shape });
     duration
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redrive_core::failures::with_sources;
+use redrive_core::good::GoodPage;
 use redrive_core::hand_on::HandedJob;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::LeasedJob;
@@ -43,6 +44,9 @@ pub(super) struct Ended {
     pub(super) payload: Option<Kept>,
     pub(super) facts: Facts,
     pub(super) duration: Option<Duration>,
+    /// The page that worked, if it is to be kept, and the shape of its address.
+    pub(super) good: Option<Box<GoodPage>>,
+    pub(super) shape: Option<String>,
 }
 
 impl Ended {
@@ -57,6 +61,8 @@ impl Ended {
             payload: None,
             facts,
             duration: None,
+            good: None,
+            shape: None,
         }
     }
 }
@@ -67,6 +73,8 @@ struct Decided {
     decision: Decision,
     payload: Option<Kept>,
     handed_on: Vec<HandedJob>,
+    good: Option<Box<GoodPage>>,
+    shape: Option<String>,
 }
 
 /// A handle to the task that settles the jobs of one pipeline.
@@ -292,11 +300,12 @@ impl Settling {
     }
 
     fn decide(&self, ended: Ended) -> Decided {
-        let ending = Ending { duration: ended.duration, ..self.context.ending() };
-        let mut decision = decide(&self.pipeline.policy, &ended.job, ended.outcome, ending);
-        decision.keep(ended.payload.as_ref().map(|kept| kept.payload.clone()));
-        decision.facts = ended.facts;
-        Decided { job: ended.job, decision, payload: ended.payload, handed_on: ended.handed_on }
+        let Ended { job, outcome, handed_on, payload, facts, duration, good, shape, .. } = ended;
+        let ending = Ending { duration, ..self.context.ending() };
+        let mut decision = decide(&self.pipeline.policy, &job, outcome, ending);
+        decision.keep(payload.as_ref().map(|kept| kept.payload.clone()));
+        decision.facts = facts;
+        Decided { job, decision, payload, handed_on, good, shape }
     }
 
     /// Adds what letters are recognised by. Only a burial asks for the rules of causes.
@@ -305,9 +314,9 @@ impl Settling {
             true => self.context.redrive.known_rules().await,
             false => Arc::default(),
         };
-        let settle = |Decided { job, decision, payload, handed_on }| {
+        let settle = |Decided { job, decision, payload, handed_on, good, shape }| {
             let settlement = Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition());
-            (settlement.handing_on(handed_on), payload)
+            (settlement.handing_on(handed_on).about_page(good, shape), payload)
         };
         decided.into_iter().map(settle).collect()
     }

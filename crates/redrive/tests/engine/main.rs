@@ -21,6 +21,7 @@ mod doctor;
 mod egress;
 mod events;
 mod extraction;
+mod good;
 mod hand_on;
 mod http;
 mod jobs;

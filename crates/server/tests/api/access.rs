@@ -96,6 +96,8 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
     let foreign = [
         ("GET /letters/top?by=reason&pipeline=bank".to_owned(), None),
         (format!("GET /payloads/{id}/bytes"), None),
+        (format!("GET /causes/{cause}/compare"), None),
+        (format!("GET /causes/{cause}/differences"), None),
         ("GET /pipelines/bank/definition".to_owned(), None),
         ("POST /pipelines/bank/resume".to_owned(), Some(json!({}))),
         ("POST /breakers/close".to_owned(), Some(json!({ "target": "t", "pipeline": "bank" }))),

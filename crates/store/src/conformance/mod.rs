@@ -19,6 +19,8 @@ pub mod counts;
 pub mod dead;
 pub mod decorators;
 pub mod definitions;
+pub mod facets;
+pub mod good;
 pub mod handles;
 pub mod histories;
 pub mod history;
@@ -83,6 +85,9 @@ macro_rules! conformance_tests {
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum, totals_only_grow]
             definitions: [definitions_are_kept_by_version, commands_are_kept_with_every_folder_that_they_ran_in, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]
+            facets: [both_sides_are_counted_once, values_have_a_bound, what_can_be_worked_on_from_saved_is_counted]
+            good: [the_last_page_of_each_shape_is_kept, a_cause_holds_on_to_the_page_that_worked,
+                   a_resolved_cause_lets_go_of_its_page, pages_have_a_bound]
             history: [what_is_forgotten_is_counted, what_is_open_is_not_forgotten, a_key_that_is_met_again_is_kept,
                       receipts_are_looked_at_once_a_day, a_settlement_that_came_after_all_was_forgotten_goes,
                       a_target_is_known_as_long_as_its_letters_are_dead, only_who_leads_goes_on_forgetting]
@@ -215,6 +220,8 @@ macro_rules! copied_tests {
             leader: [a_chore_is_begun_once]
             alerts: [a_failing_sink_is_left_alone_and_seen]
             payloads: [letters_point_at_their_payload]
+            facets: [both_sides_are_counted_once]
+            good: [a_cause_holds_on_to_the_page_that_worked]
             pipelines: [a_pause_is_set_on_what_was_seen]
             breakers: [a_hold_sets_the_targets_jobs_aside, what_is_said_at_once_is_folded_in, people_turn_breakers]
         );

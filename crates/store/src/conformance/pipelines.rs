@@ -10,7 +10,7 @@ use super::script::{
 use crate::contract::{Lane, ListActivity, SetPause};
 
 fn pause() -> Pause {
-    Pause { by: ada(), why: Some("the shop moves".into()), since: at(1) }
+    Pause { by: ada(), why: Some("the shop moves".into()), since: at(1), until: Some(at(900)) }
 }
 
 async fn set(store: &Shared, was: Option<Pause>, next: Option<Pause>) -> bool {

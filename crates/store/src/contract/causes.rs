@@ -148,6 +148,9 @@ pub struct CauseView {
     pub title: String,
     /// Letters that are dead of it now.
     pub dead: u64,
+    /// Those of them that can be worked on from their saved payloads.
+    #[serde(default)]
+    pub saved: u64,
     /// How many jobs have died of it. Each counts once, by its first death.
     pub total: u64,
     /// How often a dead letter failed of it again, in a replay or elsewhere.

@@ -14,6 +14,8 @@ pub mod copies;
 pub mod counts;
 pub mod dead;
 pub mod definitions;
+pub mod facets;
+pub mod good;
 pub mod history;
 pub mod jobs;
 pub mod leader;
@@ -52,6 +54,8 @@ pub use copies::{
 pub use counts::{CountEvents, CountStore, EventCount, EventTotal, FoldCounts, Span};
 pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
 pub use definitions::{DefinitionStore, DefinitionView};
+pub use facets::{DoneIn, FacetStore};
+pub use good::{FindGood, GoodStore, ReleaseGood};
 pub use history::{ForgetHistory, ForgetRecords, HistoryStore};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, IDS_MAX, JobDetail, JobFilter, JobStore, LateSettlement,
@@ -119,6 +123,8 @@ pub trait Store:
     + AnswerStore
     + UploadStore
     + OutcomeStore
+    + FacetStore
+    + GoodStore
     + Send
     + Sync
 {
@@ -154,6 +160,8 @@ impl<T> Store for T where
         + AnswerStore
         + UploadStore
         + OutcomeStore
+        + FacetStore
+        + GoodStore
         + Send
         + Sync
 {

@@ -140,7 +140,7 @@ pub struct PayloadView {
     pub stored_bytes: u64,
     /// When it was first kept.
     pub created_at: Timestamp,
-    /// Jobs that refer to it.
+    /// Jobs that refer to it, and pages that worked.
     pub uses: u64,
     /// The host whose spool has it, while it is on its way to the vault.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,11 @@ use super::sql::{Conn, args};
 use crate::audit::{COUNT, Tables, contradictions, counted, note};
 use crate::contract::{Audit, AuditedPipeline};
 
-const TABLES: Tables = Tables { dead_counts: "dead_sum", last_number: "(SELECT last_value FROM job_number)" };
+const TABLES: Tables = Tables {
+    dead_counts: "dead_sum",
+    saved_counts: "cause_saved_sum",
+    last_number: "(SELECT last_value FROM job_number)",
+};
 
 pub(super) async fn audit(conn: &Conn, (): &()) -> Result<Audit, Fault> {
     let mut audit = Audit::default();

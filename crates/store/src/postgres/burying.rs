@@ -35,7 +35,8 @@ pub(super) async fn bury(batch: &mut Batch, dying: &[Burying<'_>], params: &Sett
         letters.add(moving, *said, (*key, newest.get(&moving.leased.id).copied()), token(moving, params))?;
     }
     letters.write(batch, params.now).await?;
-    for ((Moving { leased, .. }, _), key) in dying.iter().zip(keys) {
+    for ((Moving { leased, settlement }, _), key) in dying.iter().zip(keys) {
+        batch.tallies.died_here(key, leased.pipeline, settlement);
         batch.shift((leased.pipeline, &leased.round), JobState::Leased, Move::Bury)?;
         note_end(batch, leased, (LetterState::Failed, Some(key)), params.now).await?;
     }

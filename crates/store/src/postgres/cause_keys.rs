@@ -70,7 +70,7 @@ pub(super) async fn file_all(
                 key
             }
         };
-        batch.tallies.killed(key, letter.of.1, (letter.death, now));
+        batch.tallies.killed(key, (letter.of.1, letter.failure), (letter.death, now));
         keys.push(key);
     }
     if let Some(rules) = rules {

@@ -6,6 +6,7 @@ use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
 
 use super::batch::Batch;
+use super::facets;
 use super::fault::Fault;
 use super::rows;
 use super::sql::{Conn, args};
@@ -101,7 +102,15 @@ async fn give_back(batch: &Batch, part: i64) -> Result<(), Fault> {
     ] {
         conn.execute(sql, args![part, parent]).await?;
     }
+    let sql = "INSERT INTO cause_facet AS f (key, kind, value, count)
+               SELECT $2::bigint, kind, value, count FROM cause_facet WHERE key = $1
+               ON CONFLICT (key, kind, value) DO UPDATE SET count = f.count + excluded.count";
+    conn.execute(sql, args![part, parent]).await?;
+    let sql = "INSERT INTO good_pin (key, good) SELECT $2::bigint, good FROM good_pin WHERE key = $1 ON CONFLICT (key) DO NOTHING";
+    conn.execute(sql, args![part, parent]).await?;
     for sql in [
+        "DELETE FROM cause_facet WHERE key = $1",
+        "DELETE FROM good_pin WHERE key = $1",
         "UPDATE cause_key SET total = 0, recovered = 0, discarded = 0, refailed = 0 WHERE id = $1",
         "DELETE FROM cause_hour WHERE key = $1",
         "DELETE FROM cause_target WHERE key = $1",
@@ -118,16 +127,18 @@ async fn row_of(batch: &Batch, key: &str) -> Result<i64, Fault> {
 /// Brings a letter from one key to another, with what is counted of it.
 async fn bring(batch: &mut Batch, id: JobId, (from, into): (i64, i64)) -> Result<(), Fault> {
     let sql = "UPDATE dead SET cause_key = $3 WHERE id = $1 AND cause_key = $2
-               RETURNING target, died_at, refailed, kept_from > died_at";
+               RETURNING target, died_at, refailed, kept_from > died_at, proxy, http_status, definition";
     let found = batch.conn().query_opt(sql, args![id, from, into], |row| {
         let death = if row.get(2)? { Death::Again } else { Death::First };
-        Ok((row.get::<Option<String>>(0)?, (death, rows::time(row, 1)?), row.get::<bool>(3)?))
+        let facets = rows::letter_facets(row, [0, 4, 5, 6])?;
+        Ok((row.get::<Option<String>>(0)?, (death, rows::time(row, 1)?), row.get::<bool>(3)?, facets))
     });
-    let Some((target, (death, died_at), is_imported)) = found.await? else { return Ok(()) };
+    let Some((target, (death, died_at), is_imported, counted)) = found.await? else { return Ok(()) };
     batch.tallies.key(into).add(death, died_at);
     batch.tallies.key(from).take_away(death);
     if death == Death::First {
         move_hour(batch.conn(), (from, into), (died_at, i64::from(is_imported))).await?;
+        facets::bring(batch.conn(), (from, into), &counted).await?;
     }
     match target {
         Some(target) => move_target(batch.conn(), (from, into), &target, died_at).await,

@@ -30,12 +30,14 @@ const COLUMNS: &str = "c.id, c.name, p.name, (array_agg(k.reason ORDER BY k.tota
     (array_agg(k.code ORDER BY k.total + k.refailed DESC, k.id))[1],
     (array_agg(k.template ORDER BY k.total + k.refailed DESC, k.id))[1], sum(k.dead)::bigint, sum(k.total)::bigint,
     sum(k.recovered)::bigint, sum(k.discarded)::bigint, min(k.first_seen), max(k.last_seen), c.owner, c.resolved_at, c.mute,
-    (array_agg(k.status ORDER BY k.total + k.refailed DESC, k.id))[1], sum(k.refailed)::bigint";
+    (array_agg(k.status ORDER BY k.total + k.refailed DESC, k.id))[1], sum(k.refailed)::bigint,
+    coalesce(sum(s.count), 0)::bigint";
 
 async fn select(conn: &Conn, conditions: &Conditions, having: &str, limit: Option<u32>) -> Result<Vec<Found>, Fault> {
     let limit = limit.map_or_else(String::new, |limit| format!("LIMIT {limit}"));
     let sql = format!(
         "SELECT {COLUMNS} FROM cause c JOIN pipeline p ON p.id = c.pipeline JOIN cause_key k ON k.cause = c.id
+         LEFT JOIN LATERAL (SELECT sum(count) AS count FROM cause_saved_sum WHERE key = k.id) s ON true
          {conditions} GROUP BY c.id, p.name {having} ORDER BY sum(k.dead) DESC, max(k.last_seen) DESC, c.id DESC {limit}"
     );
     conn.query(&sql, conditions.values(), |row| rows::found_cause(row)).await

@@ -208,6 +208,7 @@ async fn sweep(batch: &mut Batch, params: &SweepPayloads) -> Result<Vec<PayloadP
     let sql = "DELETE FROM payload WHERE hash IN
                   (SELECT hash FROM payload p WHERE touched_at < $1
                    AND NOT EXISTS (SELECT 1 FROM payload_use u WHERE u.hash = p.hash)
+                   AND NOT EXISTS (SELECT 1 FROM good g WHERE g.hash = p.hash)
                    AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = p.wanted_by)
                    AND NOT EXISTS (SELECT 1 FROM store_id s WHERE s.id = p.store AND s.state = 'inherited') LIMIT $2)
                RETURNING place";
@@ -223,7 +224,8 @@ async fn list(conn: &Conn, params: &ListPayloads) -> Result<Page<PayloadView>, F
     let prefix = params.prefix.clone().unwrap_or_default().to_ascii_lowercase();
     let after = params.cursor.clone().unwrap_or_default();
     let sql = "SELECT p.hash, p.place, p.size_bytes, p.stored_bytes, p.created_at,
-                      (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash), p.spooled_on
+                      (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash) + (SELECT count(*) FROM good g WHERE g.hash = p.hash),
+                      p.spooled_on
                FROM payload p WHERE p.hash >= $1 AND p.hash > $2 ORDER BY p.hash LIMIT $3";
     let (from, after) = (bytes_of(&prefix), bytes_of(&after));
     let mut found = conn

@@ -202,6 +202,7 @@ fn count_all<'a>(batch: &mut Batch, moves: impl IntoIterator<Item = &'a Moving<'
             batch.count(pipeline, now, delta);
         }
         count(batch, (pipeline, leased.target.as_deref()), decision, now);
+        batch.tallies.succeeded(pipeline, settlement, now);
     }
 }
 

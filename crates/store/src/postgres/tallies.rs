@@ -6,6 +6,7 @@ use redrive_core::failures::Reason;
 
 use super::fault::Fault;
 use super::sql::{Conn, args};
+use super::{facets, good};
 use crate::tallies::{KeyChange, Tallies};
 
 /// Columns of rows that are written at once.
@@ -22,6 +23,8 @@ pub(super) async fn write(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     write_tracked(tallies, conn).await?;
     write_keys(tallies, conn).await?;
     write_key_counts(tallies, conn).await?;
+    facets::write(tallies, conn).await?;
+    good::write(tallies, conn).await?;
     write_replays(tallies, conn).await
 }
 
@@ -46,8 +49,9 @@ async fn write_minutes(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Adds attempts.
+/// Adds attempts, and what is counted of those who were done.
 pub(super) async fn write_traffic(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
+    facets::write_done(tallies, conn).await?;
     if tallies.traffic.is_empty() {
         return Ok(());
     }

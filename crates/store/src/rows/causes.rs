@@ -1,6 +1,7 @@
 //! Causes.
 
 use redrive_core::causes::{CauseRule, CauseState, Likeness, Standing, Trend};
+use redrive_core::facets;
 
 use super::{Columns, json_opt, parsed, time, time_opt};
 use crate::contract::CauseView;
@@ -32,6 +33,7 @@ pub(crate) fn found_cause<R: Columns>(row: &R) -> Result<Found, R::Fault> {
         http_status: row.get(15)?,
         title: row.get(5)?,
         dead: row.get(6)?,
+        saved: row.get(17)?,
         total: row.get(7)?,
         refailed: row.get(16)?,
         recovered: row.get(8)?,
@@ -44,4 +46,17 @@ pub(crate) fn found_cause<R: Columns>(row: &R) -> Result<Found, R::Fault> {
         owner: row.get(12)?,
     };
     Ok(Found { row: row.get(0)?, standing, view })
+}
+
+/// What is counted of those who died that a letter still says: columns of its target, proxy, status and definition.
+pub(crate) fn letter_facets<R: Columns>(row: &R, columns: [usize; 4]) -> Result<[(&'static str, String); 4], R::Fault> {
+    let [target, proxy, status, rules] = columns;
+    let text = |column: usize| Ok(facets::value(&row.get::<Option<String>>(column)?.unwrap_or_default()));
+    let status = row.get::<Option<u16>>(status)?.map(|status| status.to_string());
+    Ok([
+        (facets::kinds::TARGET, text(target)?),
+        (facets::kinds::PROXY, text(proxy)?),
+        (facets::kinds::STATUS, status.unwrap_or_default()),
+        (facets::kinds::RULES, text(rules)?),
+    ])
 }

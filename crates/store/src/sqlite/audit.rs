@@ -7,8 +7,11 @@ use super::ledger::ledgers;
 use crate::audit::{COUNT, Tables, contradictions, counted, note};
 use crate::contract::{Audit, AuditedPipeline};
 
-const TABLES: Tables =
-    Tables { dead_counts: "dead_count", last_number: "(SELECT value FROM counter WHERE name = 'number')" };
+const TABLES: Tables = Tables {
+    dead_counts: "dead_count",
+    saved_counts: "cause_saved",
+    last_number: "(SELECT value FROM counter WHERE name = 'number')",
+};
 
 pub(super) fn audit(conn: &Connection) -> Result<Audit, Fault> {
     let mut audit = Audit::default();

@@ -36,7 +36,7 @@ pub(super) fn file(
             None => make(batch, pipeline, print, failure, now)?,
         },
     };
-    batch.tallies.killed(key, target, (death, now));
+    batch.tallies.killed(key, (target, failure), (death, now));
     Ok(key)
 }
 

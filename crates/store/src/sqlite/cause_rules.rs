@@ -7,6 +7,7 @@ use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
+use super::facets;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use crate::contract::{ResolveLetters, Unresolved, UnresolvedLetter};
@@ -111,6 +112,11 @@ fn give_back(batch: &Batch<'_>, part: i64) -> Result<(), Fault> {
         "INSERT INTO cause_target (key, target, count, last_seen)
          SELECT ?2, target, count, last_seen FROM cause_target WHERE key = ?1
          ON CONFLICT DO UPDATE SET count = count + excluded.count, last_seen = max(last_seen, excluded.last_seen)",
+        "INSERT INTO cause_facet (key, kind, value, count) SELECT ?2, kind, value, count FROM cause_facet WHERE key = ?1
+         ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        "UPDATE OR IGNORE good_pin SET key = ?2 WHERE key = ?1",
+        "DELETE FROM cause_facet WHERE key = ?1 AND ?2 = ?2",
+        "DELETE FROM good_pin WHERE key = ?1 AND ?2 = ?2",
         "DELETE FROM cause_hour WHERE key = ?1 AND ?2 = ?2",
         "DELETE FROM cause_target WHERE key = ?1 AND ?2 = ?2",
     ] {
@@ -127,19 +133,21 @@ fn row_of(batch: &Batch<'_>, key: &str) -> Result<i64, Fault> {
 fn bring(batch: &mut Batch<'_>, id: JobId, (from, into): (i64, i64)) -> Result<(), Fault> {
     let mut update = batch.statement(
         "UPDATE dead SET cause_key = ?3 WHERE id = ?1 AND cause_key = ?2 RETURNING target, died_at, refailed,
-             kept_from > died_at",
+             kept_from > died_at, proxy, http_status, definition",
     )?;
     let found = update
         .query_row(params![id.as_bytes(), from, into], |row| {
             let death = if row.get(2)? { Death::Again } else { Death::First };
-            Ok((row.get::<_, Option<String>>(0)?, (death, rows::time(row, 1)?), row.get(3)?))
+            let facets = rows::letter_facets(row, [0, 4, 5, 6])?;
+            Ok((row.get::<_, Option<String>>(0)?, (death, rows::time(row, 1)?), row.get(3)?, facets))
         })
         .optional()?;
-    let Some((target, (death, died_at), is_imported)) = found else { return Ok(()) };
+    let Some((target, (death, died_at), is_imported, counted)) = found else { return Ok(()) };
     batch.tallies.key(into).add(death, died_at);
     batch.tallies.key(from).take_away(death);
     if death == Death::First {
         move_hour(batch, (from, into), (died_at, is_imported))?;
+        facets::bring(batch, (from, into), &counted)?;
     }
     target.map_or(Ok(()), |target| move_target(batch, (from, into), &target, died_at))
 }

@@ -27,13 +27,13 @@ const ALIKE: usize = 5;
 
 const COLUMNS: &str = "c.id, c.name, p.name, k.reason, k.code, k.template, sum(k.dead), sum(k.total), sum(k.recovered),
     sum(k.discarded), min(k.first_seen), max(k.last_seen), c.owner, c.resolved_at, c.mute, k.status,
-    sum(k.refailed), max(k.total + k.refailed)";
+    sum(k.refailed), ifnull(sum(s.count), 0), max(k.total + k.refailed)";
 
 fn select(conn: &Connection, conditions: &Conditions, having: &str, limit: i64) -> Result<Vec<Found>, Fault> {
     // Of several keys the one that killed most names the cause: SQLite takes plain columns from the row of the maximum.
     let sql = format!(
         "SELECT {COLUMNS} FROM cause c JOIN pipeline p ON p.id = c.pipeline JOIN cause_key k ON k.cause = c.id
-         {conditions} GROUP BY c.id {having} ORDER BY sum(k.dead) DESC, max(k.last_seen) DESC, c.id DESC
+         LEFT JOIN cause_saved s ON s.key = k.id {conditions} GROUP BY c.id {having} ORDER BY sum(k.dead) DESC, max(k.last_seen) DESC, c.id DESC
          LIMIT {limit}"
     );
     let mut select = conn.prepare_cached(&sql)?;

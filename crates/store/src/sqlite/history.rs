@@ -69,6 +69,8 @@ const BY_HOUR: &[&str] = &[
         (SELECT pipeline, minute, event, reason FROM minutely WHERE pipeline = ?1 AND minute < ?2 * 60 LIMIT ?3)",
     "DELETE FROM traffic WHERE (pipeline, hour, target, proxy, reason) IN
         (SELECT pipeline, hour, target, proxy, reason FROM traffic WHERE pipeline = ?1 AND hour < ?2 LIMIT ?3)",
+    "DELETE FROM done_facet WHERE (pipeline, hour, kind, value) IN
+        (SELECT pipeline, hour, kind, value FROM done_facet WHERE pipeline = ?1 AND hour < ?2 LIMIT ?3)",
     // From one version to the next: there are few.
     "DELETE FROM coverage WHERE (pipeline, version, hour, field) IN
         (WITH RECURSIVE known(version) AS (

@@ -193,6 +193,7 @@ fn sweep(batch: &Batch<'_>, params: &SweepPayloads) -> Result<Vec<PayloadPlace>,
     let mut select = batch.statement(
         "SELECT hash, place FROM payload p WHERE touched_at < ?1
          AND NOT EXISTS (SELECT 1 FROM payload_use u WHERE u.hash = p.hash)
+         AND NOT EXISTS (SELECT 1 FROM good g WHERE g.hash = p.hash)
          AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.job = p.wanted_by)
          AND NOT EXISTS (SELECT 1 FROM store_id s WHERE s.id = p.store AND s.state = 'inherited') LIMIT ?2",
     )?;
@@ -212,7 +213,8 @@ fn list(conn: &Connection, params: &ListPayloads) -> Result<Page<PayloadView>, F
     let after = params.cursor.clone().unwrap_or_default();
     let mut select = conn.prepare_cached(
         "SELECT p.hash, p.place, p.size_bytes, p.stored_bytes, p.created_at,
-                (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash), p.spooled_on
+                (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash) + (SELECT count(*) FROM good g WHERE g.hash = p.hash),
+                p.spooled_on
          FROM payload p WHERE p.hash >= ?1 AND p.hash > ?2 ORDER BY p.hash",
     )?;
     let rows = select.query_map(params![bytes_of(&prefix), bytes_of(&after)], |row| rows::payload_view(row))?;

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/007_every_day.sql"),
     include_str!("schema/008_serve.sql"),
     include_str!("schema/009_serving.sql"),
+    include_str!("schema/010_dashboard.sql"),
 ];
 
 /// The version that brought causes: letters of older stores are recognised once.
@@ -140,6 +141,32 @@ mod tests {
         let sessions: i64 = conn.query_row("SELECT count(*) FROM session", [], |row| row.get(0)).expect("a table");
         assert_eq!(sessions, 0);
         assert_eq!(check(&conn, Path::new("memory:")).expect("a store"), newest_version());
+    }
+
+    /// What the letters that are there tell is counted when a store is brought forward, the rest from then on.
+    #[test]
+    fn letters_of_the_version_before_are_counted() {
+        let mut conn = of_version(9);
+        conn.execute_batch(
+            "INSERT INTO pipeline (id, name) VALUES (1, 'p');
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+             INSERT INTO dead (seq, id, pipeline, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate, reason,
+                               message, input, http_status, cause_key, definition, payload, payload_cut, refailed)
+             SELECT i, randomblob(16), 1, 't' || i, 0, 0, 0, 1, 0, 0, 'auto', 'timeout', 'x', '{}', 503, 7, 'v1',
+                    iif(i <= 10, randomblob(32), NULL), i <= 4, i = 300 FROM n;",
+        )
+        .expect("filled");
+        migrate(&mut conn, Path::new("memory:")).expect("brought forward");
+        let one = |sql: &str| -> i64 { conn.query_row(sql, [], |row| row.get(0)).expect("counted") };
+        assert_eq!(one("SELECT count FROM cause_saved WHERE key = 7"), 6, "four were cut");
+        assert_eq!(
+            one("SELECT count FROM cause_facet WHERE (key, kind, value) = (7, 'status', '503')"),
+            299,
+            "one died twice"
+        );
+        assert_eq!(one("SELECT count FROM cause_facet WHERE (key, kind, value) = (7, 'rules', 'v1')"), 299);
+        assert_eq!(one("SELECT count(*) FROM cause_facet WHERE kind = 'target'"), 201);
+        assert_eq!(one("SELECT count FROM cause_facet WHERE (kind, value) = ('target', '…')"), 99);
     }
 
     #[test]

@@ -79,14 +79,14 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
         Destination::Done => complete(batch, (seq, token), settlement, params.now)?,
         Destination::Queue { due_at } => requeue(batch, (seq, begun), (decision, token), *due_at)?,
         Destination::Dead { gate, verdict } => {
-            let print = settlement.print.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
-            bury(batch, (seq, job, token), (decision, print), (*gate, verdict.as_deref()), params.now)?
+            bury(batch, (seq, job, token), settlement, (*gate, verdict.as_deref()), params.now)?
         }
     };
     for delta in decision.deltas() {
         batch.count(pipeline, params.now, delta);
     }
     count(batch, (pipeline, target.as_deref()), decision, params.now);
+    batch.tallies.succeeded(pipeline, settlement, params.now);
     Ok(Some(Settled::Applied))
 }
 
@@ -277,11 +277,13 @@ fn requeue(
 fn bury(
     batch: &mut Batch<'_>,
     (seq, job, token): (i64, JobId, Option<LeaseToken>),
-    (decision, print): (&Decision, &Print),
+    settlement: &Settlement,
     (gate, verdict): (Gate, Option<&str>),
     now: Timestamp,
 ) -> Result<Moved, Fault> {
+    let decision = &settlement.decision;
     let tally = decision.tally;
+    let print: &Print = settlement.print.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
     let failure: &Failure = decision.failure.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
     let mut select =
         batch.statement("SELECT pipeline, target, replay, cause_key, saved, round FROM job WHERE seq = ?1")?;
@@ -293,6 +295,7 @@ fn bury(
     })?;
     let death = decision.death();
     let key = cause_keys::file(batch, (pipeline, target.as_deref()), (print, failure), (death, now))?;
+    batch.tallies.died_here(key, pipeline, settlement);
     let last = decision.payload().map(|payload| KeptPayload { hash: payload.hash, truncated: payload.truncated });
     let newest = if last.is_none() { payloads::newest_of(batch.connection(), job)? } else { None };
     let payload = KeptPayload::of_letter(last, newest, saved);

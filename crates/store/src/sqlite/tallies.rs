@@ -5,6 +5,7 @@ use redrive_core::failures::Reason;
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::fault::Fault;
+use super::{facets, good};
 use crate::tallies::{KeyChange, ReplayCounts, Tallies};
 
 /// Writes all of it.
@@ -26,6 +27,8 @@ pub(super) fn write(tallies: &Tallies, conn: &Connection) -> Result<(), Fault> {
     }
     write_fields(tallies, conn)?;
     write_causes(tallies, conn)?;
+    facets::write(tallies, conn)?;
+    good::write(tallies, conn)?;
     write_replays(tallies, conn)
 }
 

@@ -273,6 +273,11 @@ impl Handler for Http {
     }
 }
 
+/// A body as text, in the charset that it has.
+pub(crate) fn decoded<'a>(body: &'a [u8], content_type: Option<&str>) -> std::borrow::Cow<'a, str> {
+    charset::decode(body, content_type)
+}
+
 /// The beginning of a page, where signs are looked for.
 fn head(text: &str) -> &str {
     let mut end = text.len().min(64 * 1024);

@@ -78,7 +78,7 @@ impl<'a> Document<'a> {
     }
 
     /// The same, given up once nobody wants the document any more; what is given back then is not whole.
-    pub(super) fn parse_until(format: Format, text: &'a str, stop: &CancellationToken) -> Result<Self, Malformed> {
+    pub(crate) fn parse_until(format: Format, text: &'a str, stop: &CancellationToken) -> Result<Self, Malformed> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match format {
             Format::Html => html::parse(text, stop).map(Self::Page),

@@ -17,7 +17,7 @@ use super::record::Partial;
 #[derive(Clone, Debug)]
 pub struct Extractor {
     format: Option<Format>,
-    source: Source,
+    pub(super) source: Source,
     /// The beginning of the hash of the rules.
     version: String,
 }

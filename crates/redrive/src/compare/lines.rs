@@ -1,0 +1,175 @@
+//! A page as lines, one tag each, so that two pages can be compared by their structure.
+//!
+//! What differs from page to page without meaning anything does not count: texts, addresses, tokens and numbers.
+
+use std::collections::HashMap;
+
+use html5ever::tree_builder::TreeSink;
+use scraper::{ElementRef, Html, HtmlTreeSink, Node};
+
+/// Which node of a page.
+pub(super) type NodeId = <HtmlTreeSink as TreeSink>::Handle;
+
+/// The most lines of a page that are looked at.
+pub(super) const LINES_MAX: usize = 20_000;
+
+/// The most of a text or a value that is shown, in characters.
+const SHOWN_CHARS_MAX: usize = 160;
+
+/// Attributes whose values say what an element is for.
+const TELLING: &[&str] = &["class", "id", "itemprop", "name", "property", "rel", "role", "type"];
+
+/// One line of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) depth: usize,
+    /// As it is shown.
+    pub(super) text: String,
+    /// As it is compared.
+    pub(super) key: String,
+}
+
+/// The lines of a page, and on which of them its elements are.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    pub(super) lines: Vec<Line>,
+    pub(super) places: HashMap<NodeId, usize>,
+    /// Whether there are more.
+    pub(super) is_cut: bool,
+}
+
+impl Lines {
+    /// The lines of a page.
+    pub(super) fn of(page: &Html) -> Self {
+        let mut lines = Self::default();
+        // Not by recursion: how deep a page is, others decide.
+        let mut open: Vec<(NodeId, usize)> = page.tree.root().children().rev().map(|node| (node.id(), 0)).collect();
+        while let Some((id, depth)) = open.pop() {
+            if lines.lines.len() >= LINES_MAX {
+                lines.is_cut = true;
+                break;
+            }
+            let Some(node) = page.tree.get(id) else { continue };
+            match node.value() {
+                Node::Element(_) => {
+                    let Some(element) = ElementRef::wrap(node) else { continue };
+                    lines.places.insert(id, lines.lines.len());
+                    lines.lines.push(tag(element, depth));
+                    if !is_folded(element) {
+                        let first_text =
+                            node.first_child().filter(|child| child.value().is_text()).map(|child| child.id());
+                        let rest = node.children().rev().filter(|child| Some(child.id()) != first_text);
+                        open.extend(rest.map(|child| (child.id(), depth + 1)));
+                    }
+                }
+                Node::Text(text) if !text.trim().is_empty() => {
+                    let (text, key) = (shown(text), "text".to_owned());
+                    lines.lines.push(Line { depth, text, key });
+                }
+                _ => {}
+            }
+        }
+        lines
+    }
+}
+
+/// Whether what is inside of an element is not looked at.
+fn is_folded(element: ElementRef<'_>) -> bool {
+    matches!(element.value().name(), "script" | "style" | "svg" | "template" | "noscript")
+}
+
+fn tag(element: ElementRef<'_>, depth: usize) -> Line {
+    let name = element.value().name();
+    let mut attributes: Vec<(&str, &str)> = element.value().attrs().collect();
+    attributes.sort_unstable();
+    let (mut text, mut key) = (format!("<{name}"), format!("<{name}"));
+    for (attribute, value) in attributes {
+        text.push_str(&format!(" {attribute}=\"{}\"", if is_nonce(value) { "…".to_owned() } else { shown(value) }));
+        key.push_str(&format!(" {attribute}"));
+        if TELLING.contains(&attribute) {
+            key.push_str(&format!("={}", without_numbers(value)));
+        }
+    }
+    (text, key) = (text + ">", key + ">");
+    if is_folded(element) {
+        text.push_str(" ⋯");
+    } else if let Some(Node::Text(first)) = element.first_child().map(|child| child.value()) {
+        text.push_str(&shown(first));
+    }
+    Line { depth, text, key }
+}
+
+/// A text on one line, cut.
+fn shown(text: &str) -> String {
+    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = words.char_indices().nth(SHOWN_CHARS_MAX) {
+        words.truncate(end);
+        words.push('…');
+    }
+    words
+}
+
+fn without_numbers(value: &str) -> String {
+    let words = value.split_ascii_whitespace().filter(|word| !is_nonce(word));
+    words
+        .map(|word| word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect::<String>())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Whether a value is made by a machine anew for every page.
+fn is_nonce(value: &str) -> bool {
+    let is_code = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+' | '/' | '=');
+    let digits = value.chars().filter(char::is_ascii_digit).count();
+    value.len() >= 16 && digits >= 4 && value.chars().all(is_code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(html: &str) -> Vec<String> {
+        Lines::of(&Html::parse_document(html)).lines.into_iter().map(|line| line.key).collect()
+    }
+
+    #[test]
+    fn what_differs_on_every_page_does_not_count() {
+        let page = |n: u32, token: &str| {
+            format!(
+                "<body><meta name=csrf content={token}><script nonce={token}>var t = {n};</script>\
+                 <a id=item-{n} href=/p/{n}>Thing {n}</a><p class='price big'>{n}.50"
+            )
+        };
+        assert_eq!(keys(&page(1, "a8f3k2l9x7c4v1b6")), keys(&page(22, "z1y2x3w4v5u6t7s8r9")));
+        assert_ne!(keys("<p class=a>"), keys("<p class=b>"));
+    }
+
+    #[test]
+    fn elements_are_found_on_their_lines_with_their_texts() {
+        let page = Html::parse_document("<div class=x><h1>Cork   board</h1>tail<ul><li>a<li>b</ul></div>");
+        let lines = Lines::of(&page);
+        let shown: Vec<_> = lines.lines.iter().map(|line| (line.depth, line.text.as_str())).collect();
+        assert_eq!(
+            shown[2..],
+            [
+                (1, "<body>"),
+                (2, "<div class=\"x\">"),
+                (3, "<h1>Cork board"),
+                (3, "tail"),
+                (3, "<ul>"),
+                (4, "<li>a"),
+                (4, "<li>b")
+            ]
+        );
+        let h1 = page.select(&scraper::Selector::parse("h1").expect("CSS")).next().expect("there");
+        assert_eq!(lines.places[&h1.id()], 4);
+    }
+
+    #[test]
+    fn a_page_of_any_depth_and_length_has_its_bound() {
+        let deep = Lines::of(&Html::parse_document(&"<b>".repeat(5_000)));
+        assert!(!deep.lines.is_empty());
+        let long = Lines::of(&Html::parse_document(&"<p>x".repeat(30_000)));
+        assert_eq!((long.lines.len(), long.is_cut), (LINES_MAX, true));
+    }
+}
