@@ -111,10 +111,12 @@ fn shown(text: &str) -> String {
 
 fn without_numbers(value: &str) -> String {
     let words = value.split_ascii_whitespace().filter(|word| !is_nonce(word));
-    words
-        .map(|word| word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect::<String>())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let masked = |word: &str| {
+        let mut masked: Vec<char> = word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        masked.dedup_by(|a, b| *a == '0' && *b == '0');
+        masked.into_iter().collect::<String>()
+    };
+    words.map(masked).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a value is made by a machine anew for every page.
