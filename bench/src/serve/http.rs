@@ -77,7 +77,7 @@ impl Connection {
         let head = String::from_utf8(head)?;
         let status = head.split(' ').nth(1).context("an answer has a status")?.parse()?;
         let length = head.lines().filter_map(|line| line.split_once(": "));
-        let length = length.filter(|(name, _)| name.eq_ignore_ascii_case("content-length")).map(|(_, value)| value);
-        Ok((status, length.last().map(str::parse).transpose()?))
+        let mut length = length.filter(|(name, _)| name.eq_ignore_ascii_case("content-length")).map(|(_, value)| value);
+        Ok((status, length.next().map(str::parse).transpose()?))
     }
 }

@@ -22,6 +22,7 @@ mod harness;
 mod hostile_pages;
 mod hostile_text;
 mod http;
+mod idle;
 mod import;
 mod job;
 mod killed;

@@ -171,6 +171,12 @@ impl Context {
         Duration::from_secs(if self.redrive.store.capabilities().instant_presence { 1 } else { 5 })
     }
 
+    /// How long a pipeline waits at most before it asks for jobs of which nobody told. A server that many share is asked when `watch` has
+    /// everybody look, and not beside that.
+    pub(super) fn look_anyway_every(&self) -> Duration {
+        Duration::from_secs(if self.redrive.store.capabilities().instant_presence { 2 } else { 12 })
+    }
+
     pub(super) fn now(&self) -> Timestamp {
         let now = self.redrive.now();
         self.newest.fetch_max(now.as_millis(), Ordering::Relaxed);

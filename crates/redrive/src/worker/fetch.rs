@@ -33,9 +33,6 @@ use crate::pipeline::Pipeline;
 /// Jobs that have ended but wait to be settled, above which nothing more is begun.
 const UNSETTLED_MAX: usize = 512;
 
-/// How long to wait at most before asking for jobs again.
-const LOOK_ANYWAY: Duration = Duration::from_secs(2);
-
 type Leasing = Pin<Box<dyn Future<Output = StoreResult<LeasedJobs>> + Send>>;
 
 /// What to wait for before asking for more jobs.
@@ -139,7 +136,7 @@ impl Fetcher {
                 }
             }
             let settled = self.settler.settled();
-            let next_due = next_due(&*self.context.redrive.clock, self.wakes_at());
+            let next_due = next_due(&*self.context.redrive.clock, self.wakes_at(), self.context.look_anyway_every());
             let replayed = self.replayed.clone().filter(|replayed| !replayed.is_cancelled());
             let fed = async {
                 match (until, replayed) {
@@ -352,7 +349,7 @@ async fn poll(leasing: &mut Option<Leasing>) -> StoreResult<LeasedJobs> {
 }
 
 /// Waits until a time, or long enough to have a look anyway.
-async fn next_due(clock: &dyn Clock, due: Option<Timestamp>) {
+async fn next_due(clock: &dyn Clock, due: Option<Timestamp>, look_anyway: Duration) {
     let due = async {
         match due {
             Some(due) => clock.sleep_until(due).await,
@@ -360,5 +357,5 @@ async fn next_due(clock: &dyn Clock, due: Option<Timestamp>) {
         }
     };
     // Whatever comes is the same: it is time to ask again.
-    let _ = tokio::time::timeout(LOOK_ANYWAY, due).await;
+    let _ = tokio::time::timeout(look_anyway, due).await;
 }
