@@ -3,6 +3,7 @@
 //! ```text
 //! cargo build --release && cargo run --release -p redrive-bench            # or one part: -- store, -- scale, …
 //! cargo run --release -p redrive-bench -- scale STORE                      # a store that is filled once, and kept
+//! cargo run --release -p redrive-bench -- dashboard STORE [LETTERS]        # the same for the pages
 //! cargo run --release -p redrive-bench -- grouping FOLDER                  # labelled failures
 //! ```
 //!
@@ -13,11 +14,13 @@
 //! - `replay`: replaying saved pages beside the bare handler
 //! - `scale`: how long commands take over a million dead letters in a thousand causes
 //! - `serve`: the server under load, beside the engine in the same process
+//! - `dashboard`: the pages over as many, what a browser loads, and how soon a changed number is seen
 //! - `grouping`: how well failures are grouped, and how fast
 //! - `dead`: the million dead letters
 //! - `postgres`: the PostgreSQL store beside our SQLite, plain INSERTs and graphile-worker; `bench/postgres` runs it
 
 mod command;
+mod dashboard;
 mod dead;
 mod drain;
 mod grouping;
@@ -50,6 +53,14 @@ async fn main() -> Result<()> {
     }
     if only.as_deref() == Some("serve") {
         return serve::measure(folder.path()).await;
+    }
+    if only.as_deref() == Some("dashboard") {
+        let full = args.next().map_or_else(|| folder.path().join("full.db"), PathBuf::from);
+        let letters = args.next().map_or(Ok(DEAD_LETTERS), |text| text.parse())?;
+        if !full.exists() {
+            dead::fill(&full, letters).await?;
+        }
+        return dashboard::measure(&full, letters);
     }
     let wanted = |part: &str| only.as_deref().is_none_or(|name| name == part);
     println!("| what | callers | dead letters | per second | limit | share of the limit |");

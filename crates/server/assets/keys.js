@@ -2,7 +2,7 @@
 const rows = () => [...document.querySelectorAll("main [data-href]")];
 const go = { o: "/", c: "/causes", r: "/replays", a: "/alerts", p: "/pipelines", l: "/letters", y: "/activity" };
 const HELP = [
-  ["j k", "next, previous row"], ["x", "tick it"], ["Enter", "open it"], [".", "show what is new"], ["r", "replay"], ["a", "assign me"],
+  ["j k", "next, previous row"], ["x", "tick it"], ["Enter", "open it"], ["[ ]", "previous, next of the list you came from"], ["t", "try"], [".", "show what is new"], ["r", "replay"], ["a", "assign me"],
   ["m", "mute"], ["e", "resolve"], ["c", "copy as CLI"], ["/", "search"], ["g o, g c, g r, g l", "overview, causes, replays, letters"],
 ];
 let going = false;
@@ -19,6 +19,19 @@ function move(step) {
   next.classList.add("here");
   next.scrollIntoView({ block: "nearest" });
   next.querySelector("a[href]")?.focus({ preventScroll: true });
+}
+
+// Lists that were looked at, by what they are of: what is opened from one has neighbours there.
+const kindOf = (path) => path.split("/").slice(0, 2).join("/");
+addEventListener("pagehide", () => {
+  const kinds = Map.groupBy ? Map.groupBy(rows().map((row) => row.dataset.href), kindOf) : new Map();
+  for (const [kind, list] of kinds) if (list.length > 1) sessionStorage.setItem(`redrive-list ${kind}`, JSON.stringify(list));
+});
+
+function neighbour(step) {
+  const list = JSON.parse(sessionStorage.getItem(`redrive-list ${kindOf(location.pathname)}`) ?? "[]");
+  const next = list[list.indexOf(location.pathname) + step];
+  if (list.includes(location.pathname) && next) location.assign(next);
 }
 
 function help() {
@@ -44,6 +57,8 @@ const press = {
   k: () => move(-1),
   x: () => here()?.querySelector("input[type=checkbox]")?.click(),
   Enter: () => document.activeElement === document.body && here() && location.assign(here().dataset.href),
+  "[": () => neighbour(-1),
+  "]": () => neighbour(1),
   "/": () => document.getElementById("q")?.focus(),
   "?": help,
   c: () => document.querySelector("[data-copies] > summary")?.click(),
@@ -71,4 +86,14 @@ for (const button of document.querySelectorAll("[data-toggle-keys]")) {
   const label = () => { button.textContent = isOff() ? "turn shortcuts on" : "turn shortcuts off"; };
   button.addEventListener("click", () => { localStorage.setItem("redrive-keys", isOff() ? "on" : "off"); label(); });
   label();
+}
+
+for (const part of document.querySelectorAll("[data-scripted]")) part.hidden = false;
+for (const choice of document.querySelectorAll("[data-theme-choice]")) {
+  choice.value = localStorage.getItem("redrive-theme") ?? "";
+  choice.addEventListener("change", () => {
+    localStorage.setItem("redrive-theme", choice.value);
+    if (choice.value) document.documentElement.dataset.theme = choice.value;
+    else delete document.documentElement.dataset.theme;
+  });
 }

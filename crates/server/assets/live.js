@@ -1,14 +1,15 @@
 // Brings numbers up to date in place. Rows never enter, leave or move by themselves: a bar says what is new.
-const SILENT_MS = 30000;
 const SAID_MS = 10000;
-const dot = document.getElementById("dot");
+// What answers a form cannot be asked for again, so that it is not live.
+const dot = document.querySelector("#dot[data-silent-ms]");
+const silentMs = Number(dot?.dataset.silentMs);
+const tags = new Map();
 let stream = null;
-let heard = 0;
+let heard = Date.now();
 let pending = false;
 let busy = false;
-let tag = null;
-let fresh = null;
 let lastSaid = 0;
+let signedOut = false;
 
 function show(state, text) {
   if (!dot) return;
@@ -23,13 +24,10 @@ function show(state, text) {
 function occupied() {
   const marked = getSelection();
   if (marked && !marked.isCollapsed) return true;
-  if (document.querySelector("main details.menu[open], main details.filter-form[open]")) return true;
-  const fields = document.querySelectorAll("main input:not([type=hidden]):not([type=checkbox]), main textarea, main select");
-  return [...fields].some((field) => field.value !== (field.defaultValue ?? field.value) || field === document.activeElement);
-}
-
-function sameKind(from, to) {
-  return from.nodeType === to.nodeType && from.nodeName === to.nodeName;
+  if (document.querySelector("details.menu[open], details.more[open], main details.filter-form[open]")) return true;
+  const fields = document.querySelectorAll("main input:not([type=hidden]):not([type=checkbox]):not([type=radio]), main textarea");
+  const changed = (field) => field.value !== field.defaultValue;
+  return [...fields].some((field) => changed(field) || field === document.activeElement);
 }
 
 function morph(from, to) {
@@ -39,12 +37,14 @@ function morph(from, to) {
     return;
   }
   if (from.nodeType !== Node.ELEMENT_NODE || from.matches("form, input, textarea, select, iframe, button")) return;
-  for (const { name, value } of [...to.attributes]) if (name !== "open" && from.getAttribute(name) !== value && name !== "class") from.setAttribute(name, value);
+  for (const { name, value } of [...to.attributes]) if (name !== "open" && name !== "class" && from.getAttribute(name) !== value) from.setAttribute(name, value);
+  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && ["aria-current", "href"].includes(name)) from.removeAttribute(name);
   const kept = ["here", "settled"].filter((name) => from.classList.contains(name));
   if (from.getAttribute("class") !== to.getAttribute("class")) {
     from.setAttribute("class", to.getAttribute("class") ?? "");
     from.classList.add(...kept);
   }
+  if (from.matches("[data-rows]")) return;
   children(from, to);
 }
 
@@ -52,7 +52,7 @@ function children(from, to) {
   const [old, now] = [[...from.childNodes], [...to.childNodes]];
   now.forEach((node, at) => {
     const twin = node.id ? from.querySelector(`:scope > #${CSS.escape(node.id)}`) : old[at];
-    if (twin && sameKind(twin, node)) morph(twin, node);
+    if (twin && twin.nodeType === node.nodeType && twin.nodeName === node.nodeName) morph(twin, node);
     else if (old[at]) old[at].replaceWith(node.cloneNode(true));
     else from.append(node.cloneNode(true));
   });
@@ -63,30 +63,26 @@ function children(from, to) {
 function rows(from, to) {
   const known = new Map([...from.children].filter((row) => row.id).map((row) => [row.id, row]));
   const order = [...to.children].filter((row) => row.id);
-  let added = 0;
+  const there = new Set(order.map((row) => row.id));
   for (const row of order) {
     const twin = known.get(row.id);
-    if (twin) { twin.classList.remove("settled"); morph(twin, row); } else added += 1;
+    if (twin) { twin.classList.remove("settled"); morph(twin, row); }
   }
-  const there = new Set(order.map((row) => row.id));
   for (const [id, row] of known) if (!there.has(id)) row.classList.add("settled");
   const before = [...known.keys()].filter((id) => there.has(id));
   const after = order.map((row) => row.id).filter((id) => known.has(id));
-  const moved = after.filter((id, at) => id !== before[at]).length ? 1 : 0;
-  return [added, moved];
+  from.dataset.added = String(order.filter((row) => !known.has(row.id)).length);
+  from.dataset.moved = String(after.filter((id, at) => id !== before[at]).length);
 }
 
-function bar(added, moved, next) {
-  let place = document.getElementById("fresh");
-  if (!added && !moved) return place?.remove();
-  if (!place) {
-    place = document.createElement("p");
-    place.id = "fresh";
-    place.className = "fresh-bar on";
-    document.getElementById("main").prepend(place);
-  }
-  fresh = next;
-  const what = [added ? `${added} new` : "", moved ? "order changed" : ""].filter(Boolean).join(", ");
+function bar() {
+  const lists = [...document.querySelectorAll("main [data-rows]")];
+  const sum = (name) => lists.reduce((all, list) => all + Number(list.dataset[name] ?? 0), 0);
+  const what = [[sum("added"), "new"], [sum("moved"), "moved"]].filter(([n]) => n).map(([n, word]) => `${n} ${word}`).join(", ");
+  const place = document.getElementById("fresh");
+  place.hidden = !what;
+  if (!what || place.dataset.what === what) return;
+  place.dataset.what = what;
   const button = document.createElement("button");
   button.className = "plainly small";
   button.textContent = "show";
@@ -99,25 +95,45 @@ function bar(added, moved, next) {
 }
 
 function unfold() {
-  if (fresh) location.reload();
+  if (!document.getElementById("fresh")?.hidden) location.reload();
+}
+
+// The parts of this page: lists of rows, and the outermost of all else that has a name and is no part of a form.
+function parts() {
+  const all = [...document.querySelectorAll("main [id], header [id]")];
+  const isList = (part) => part.matches("[data-rows]");
+  const isPart = (part) => isList(part) || !(["main", "dot"].includes(part.id) || part.closest("form, [data-rows]") || part.parentElement.closest("main [id]:not(main)"));
+  return all.filter((part) => isPart(part) && !part.matches("h2, h3, input, button, select, label")).slice(0, 80);
+}
+
+function apply(html) {
+  const given = new DOMParser().parseFromString(html, "text/html");
+  for (const template of given.querySelectorAll("template[data-part]")) {
+    const id = template.dataset.part;
+    tags.set(id, template.dataset.tag);
+    const [part, twin] = [document.getElementById(id), template.content.firstElementChild];
+    if (!part || !twin) continue;
+    if (part.matches("[data-rows]")) rows(part, twin);
+    else morph(part, twin);
+  }
+  bar();
 }
 
 async function refresh() {
-  if (busy) { pending = true; return; }
+  if (busy || signedOut) { pending = !signedOut; return; }
   if (occupied()) { pending = true; return show("live waiting", "waiting"); }
   busy = true;
   pending = false;
   try {
-    const ids = [...document.querySelectorAll("main [id], header [id], footer [id]")].map((part) => part.id);
-    const headers = { "X-Parts": ids.slice(0, 50).join(",").slice(0, 2000) };
-    if (tag) headers["If-None-Match"] = tag;
-    const answer = await fetch(location.href, { headers, redirect: "manual" });
-    if (answer.status === 304) return;
-    if (!answer.ok) throw new Error(String(answer.status));
-    tag = answer.headers.get("ETag");
-    const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const named = parts().map((part) => (tags.has(part.id) ? `${part.id}:${tags.get(part.id)}` : part.id));
+    const answer = await fetch(location.href, { headers: { "X-Parts": named.join(",") }, redirect: "manual" });
+    if (answer.type === "opaqueredirect") { signedOut = true; close(); return show("stale", "signed out: load the page again"); }
+    if (!answer.ok && answer.status !== 304) throw new Error(String(answer.status));
+    const html = answer.status === 304 ? "" : await answer.text();
     if (occupied()) { pending = true; return; }
-    apply(next);
+    if (html) apply(html);
+    const at = new Date(answer.headers.get("Date") ?? Date.now());
+    document.getElementById("updated").textContent = `Updated ${at.toISOString().slice(11, 19)} UTC`;
     show("live", "live");
   } catch {
     pending = true;
@@ -126,25 +142,14 @@ async function refresh() {
   }
 }
 
-function apply(next) {
-  let [added, moved] = [0, 0];
-  for (const part of document.querySelectorAll("main [id], header [id], footer [id]")) {
-    const twin = next.getElementById(part.id);
-    if (!twin || part.closest("form") && !part.matches("[data-rows]") || part.parentElement.closest("main [id]:not(main), [data-rows]") && !part.matches("[data-rows]")) continue;
-    if (part.matches("[data-rows]")) { const [a, m] = rows(part, twin); added += a; moved += m; }
-    else if (part.id !== "main" && part.id !== "dot" && part.id !== "said") morph(part, twin);
-  }
-  bar(added, moved, next);
-}
-
 function open() {
-  if (!dot || document.hidden || stream) return;
+  if (!dot || document.hidden || stream || signedOut) return;
   stream = new EventSource("/events");
   const alive = () => { heard = Date.now(); if (!pending) show("live", "live"); };
   stream.addEventListener("alive", alive);
   stream.addEventListener("open", alive);
-  let first = true;
-  stream.addEventListener("change", () => { alive(); if (!first || pending) refresh(); first = false; });
+  // The first hint is about everything: what happened between the page and it, or while nobody listened.
+  stream.addEventListener("change", () => { alive(); refresh(); });
 }
 
 function close() {
@@ -152,13 +157,12 @@ function close() {
   stream = null;
 }
 
-document.addEventListener("visibilitychange", () => (document.hidden ? close() : (open(), refresh())));
+document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
 document.addEventListener("redrive:show", unfold);
 setInterval(() => {
-  if (document.hidden || !dot) return;
-  if (Date.now() - heard > SILENT_MS) show("stale", "stale since " + new Date(heard).toISOString().slice(11, 19));
+  if (document.hidden || !dot || signedOut) return;
+  if (Date.now() - heard > silentMs) show("stale", "stale since " + new Date(heard).toISOString().slice(11, 19));
   if (stream && stream.readyState === EventSource.CLOSED) { close(); open(); }
   if (pending && !busy) refresh();
 }, 1000);
-heard = Date.now();
 open();

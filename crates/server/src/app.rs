@@ -23,6 +23,9 @@ const TOKENS_HOLD: Duration = Duration::from_secs(1);
 /// Requests of one token that are under way at once, unless something else is said.
 const IN_FLIGHT_MAX: usize = 256;
 
+/// After how much silence a page takes what it shows for stale, unless something else is said.
+const SILENCE: Duration = Duration::from_secs(30);
+
 /// The most that is held of bodies that are being read at once, in pieces of [`BODY_PIECE`] bytes: 64 MiB.
 const BODY_PIECES_MAX: usize = 1_024;
 const BODY_PIECE: u64 = 64 * 1_024;
@@ -42,6 +45,8 @@ pub struct Options {
     pub patience: Patience,
     /// Requests of one token that are under way at once, those that wait for jobs included.
     pub in_flight_max: usize,
+    /// After how much silence a page takes what it shows for stale.
+    pub silence: Duration,
 }
 
 /// How long a server waits for those who ask.
@@ -74,6 +79,7 @@ impl Options {
             tls: None,
             patience: Patience::default(),
             in_flight_max: IN_FLIGHT_MAX,
+            silence: SILENCE,
         }
     }
 }

@@ -244,6 +244,7 @@ decorate! {
         replay_groups(id: ReplayId, limit: u32) -> Vec<ReplayGroup>;
         note_processed(leases: Vec<Lease>) -> Vec<bool>;
         joined_since(id: ReplayId) -> u64;
+        replays_of(job: JobId, limit: u32) -> Vec<ReplayView>;
         list_replay_letters(params: ListReplayLetters) -> Page<ReplayLetter>;
         forget_replays(params: ForgetReplays) -> bool;
         claim_auto_replay(params: ClaimAutoReplay) -> bool;

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use crate::harness::Sandbox;
+use crate::dashboard_commands::browser;
+use crate::harness::{Ran, Sandbox};
 
 /// It plays the whole demo: there is no shorter way to see that its end is the page of its largest cause.
 #[test]
@@ -21,6 +22,11 @@ fn the_demo_ends_on_the_page_of_its_largest_cause() {
     stream.read_to_string(&mut page).expect("answered");
     assert!(page.starts_with("HTTP/1.1 200") && page.contains("SelectorNotFound"), "{page}");
     assert!(page.contains("Replay 60"), "{page}");
+    // The story goes on in a browser: the rule is corrected, and what it broke is brought back.
+    let mut node = browser("demo.mjs");
+    node.arg(format!("http://{address}")).arg(sandbox.path("redrive-demo"));
+    node.args([".price-tag-main::text", ".price data::attr(value)"]);
+    Ran::of(node.output().expect("node runs")).expect(0);
     let ended = Command::new("kill").args(["-INT", &demo.id().to_string()]).status().expect("asked to end");
     assert!(ended.success());
     assert_eq!(demo.wait().expect("ended").code(), Some(0));

@@ -8,6 +8,7 @@ mod breaker;
 mod cause;
 mod clients;
 mod codes;
+mod dashboard_commands;
 mod dead;
 mod definition;
 mod demo_dashboard;

@@ -22,10 +22,22 @@ pub struct Asset {
 
 /// The style of all pages.
 pub static STYLE: LazyLock<Asset> = LazyLock::new(|| {
-    let text =
-        [PALETTE, include_str!("../../assets/style.css"), charts::STYLE, include_str!("../../assets/narrow.css")];
-    Asset::new("style", "css", CSS, text.concat())
+    let chosen = chosen_colours(PALETTE).unwrap_or_default();
+    let (wide, narrow) = (include_str!("../../assets/style.css"), include_str!("../../assets/narrow.css"));
+    Asset::new("style", "css", CSS, [PALETTE, &chosen, wide, charts::STYLE, narrow].concat())
 });
+
+/// The script that sets the colours that somebody chose, before anything is drawn.
+pub static THEME: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("theme", "js", JS, include_str!("../../assets/theme.js").to_owned()));
+
+/// The light and the dark colours for who wants them whatever the system has: the same as in the palette.
+fn chosen_colours(palette: &str) -> Option<String> {
+    let blocks: Vec<&str> = palette.split(":root {").skip(1).filter_map(|block| block.split('}').next()).collect();
+    let [light, dark] = blocks[..] else { return None };
+    let light = light.replace("color-scheme: light dark", "color-scheme: light");
+    Some(format!(":root[data-theme=light] {{{light}}}\n:root[data-theme=dark] {{color-scheme: dark;{dark}}}\n"))
+}
 
 /// The scripts of all pages.
 pub static SCRIPTS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
@@ -56,7 +68,7 @@ impl Asset {
 
 /// Gives a file.
 pub async fn give(Path(name): Path<String>) -> Response {
-    let found = [&*STYLE, &*MARK].into_iter().chain(SCRIPTS.iter()).find(|asset| asset.name == name);
+    let found = [&*STYLE, &*THEME, &*MARK].into_iter().chain(SCRIPTS.iter()).find(|asset| asset.name == name);
     match found {
         Some(asset) => {
             let kept = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -73,7 +85,17 @@ mod tests {
 
     #[test]
     fn all_that_a_browser_loads_is_small() {
-        let bytes: usize = SCRIPTS.iter().map(|asset| asset.text.len()).sum::<usize>() + STYLE.text.len();
+        let scripts: usize = SCRIPTS.iter().map(|asset| asset.text.len()).sum();
+        let bytes = scripts + STYLE.text.len() + THEME.text.len() + MARK.text.len();
         assert!(bytes < 60 * 1024, "{bytes} bytes");
+    }
+
+    #[test]
+    fn colours_that_somebody_chose_are_those_of_the_palette() {
+        let chosen = chosen_colours(PALETTE).expect("two blocks");
+        assert!(chosen.contains(":root[data-theme=light]") && chosen.contains(":root[data-theme=dark]"), "{chosen}");
+        for name in ["--ground", "--text", "--link", "--bad-tint"] {
+            assert_eq!(chosen.matches(&format!("{name}:")).count(), 2, "{name} in {chosen}");
+        }
     }
 }

@@ -9,29 +9,40 @@ use axum::response::sse::{Event, KeepAlive};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use redrive::contract::{Change, Changes};
+use tokio::time::Instant;
 
 use crate::app::App;
-
-/// How often who hears nothing is told that the connection is there: half of what a page takes for silence.
-const ALIVE_EVERY: Duration = Duration::from_secs(10);
 
 /// The least time between two hints: what comes meanwhile is one.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Tells what changed, by topic.
+/// How long a first change is waited with: what belongs to it often comes within that.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Tells what changed, by topic. Who hears nothing is told that the connection is there, three times in what a page takes for
+/// silence.
 pub async fn follow(State(app): State<App>) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
+    let alive_every = app.options().silence / 3;
     let changes = app.redrive().store().changes();
-    let hints = unfold((app, changes), next);
+    let hints = unfold(Following { app, changes, free_at: Instant::now() }, next);
     // A comment would do for the connection, but a script hears of events only.
-    Sse::new(hints).keep_alive(KeepAlive::new().interval(ALIVE_EVERY).event(Event::default().event("alive").data("")))
+    Sse::new(hints).keep_alive(KeepAlive::new().interval(alive_every).event(Event::default().event("alive").data("")))
 }
 
-async fn next((app, mut changes): (App, Changes)) -> Option<(Result<Event, Infallible>, (App, Changes))> {
-    let stopping = app.stopping().clone();
+/// A page that is open.
+struct Following {
+    app: App,
+    changes: Changes,
+    /// When it may be told again.
+    free_at: Instant,
+}
+
+async fn next(mut following: Following) -> Option<(Result<Event, Infallible>, Following)> {
+    let stopping = following.app.stopping().clone();
     let change = tokio::select! {
         () = stopping.cancelled() => return None,
         // A store that was taken away ends it: who comes again is told why.
-        change = changes.next() => change.ok()?,
+        change = following.changes.next() => change.ok()?,
     };
     let topics = match change == Change::ALL {
         true => "all".to_owned(),
@@ -39,7 +50,8 @@ async fn next((app, mut changes): (App, Changes)) -> Option<(Result<Event, Infal
     };
     tokio::select! {
         () = stopping.cancelled() => {}
-        () = tokio::time::sleep(PAUSE) => {}
+        () = tokio::time::sleep_until(following.free_at.max(Instant::now() + BREATH)) => {}
     }
-    Some((Ok(Event::default().event("change").data(topics)), (app, changes)))
+    following.free_at = Instant::now() + PAUSE;
+    Some((Ok(Event::default().event("change").data(topics)), following))
 }

@@ -1,32 +1,26 @@
 //! `/letters/{id}`: all about one task.
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive_core::dead::{DeadLetter, Gate};
+use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobRef;
-use redrive_core::jobs::Input;
 use redrive_core::payloads::Payload;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
-use serde_json::{Value, json};
 
-use super::acts::asked;
 use super::cause::misses;
-use super::fields::{Done, Fields, carried, once};
+use super::letter_edit;
 use super::letters::number_of;
 use super::parts::{Button, Glyph, button, commands, instant, length, link, name, section_head, state, text};
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of as number_of_things};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::{Body, Named};
-use crate::error::ApiError;
+use crate::asked::Named;
 use crate::look::foreign::harmless;
 use crate::look::tone::Tone;
-use crate::routes::replays::start;
 
 /// The most of a response that is shown, in bytes.
 const SHOWN_BYTES: usize = 40_000;
@@ -41,6 +35,7 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(named): Named<
     visitor.caller.check(&letter.pipeline)?;
     let now = app.redrive().now();
     let response = response(&app, &visitor, &letter).await;
+    let replays = app.redrive().store().replays_of(id, letter_edit::EDITS_MAX).await?;
     let body = html! {
         (head(&visitor, &letter, now))
         section aria-labelledby="happened" {
@@ -52,7 +47,7 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(named): Named<
             }
         }
         (attempts(&letter, now))
-        div.halves { (input(&visitor, &letter)) (response) }
+        div.halves { (letter_edit::form(&visitor, &letter, None)) div { (letter_edit::history(&letter, &replays)) (response) } }
         (traces(&letter))
         (copies(&letter))
     };
@@ -114,10 +109,7 @@ fn head(visitor: &Visitor, letter: &DeadLetter, now: Timestamp) -> Markup {
 /// What somebody would type to do what can be done now.
 fn commands_of(letter: &DeadLetter, has_saved: bool) -> Vec<(&'static str, String)> {
     let id = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
-    let force = match letter.gate {
-        Gate::Never => " --force --why 'retried by hand'",
-        _ => "",
-    };
+    let force = letter_edit::forced(letter);
     let retry = |from: &str| format!("redrive replay start {id}{from} --ramp none --refail-max 100%{force} --detach");
     let mut lines = match has_saved {
         true => vec![("Retry from saved", retry(" --saved")), ("Fetch again", retry(" --refetch"))],
@@ -185,28 +177,6 @@ fn attempts(letter: &DeadLetter, now: Timestamp) -> Markup {
                         }
                     }
                 }
-            }
-        }
-    }
-}
-
-fn input(visitor: &Visitor, letter: &DeadLetter) -> Markup {
-    let shown = serde_json::to_string_pretty(&letter.input).unwrap_or_default();
-    let lacks = visitor.lacks(Role::Operator);
-    html! {
-        section aria-labelledby="edit" {
-            (section_head("edit", "Input", "edit, then retry: the same task, its original kept"))
-            @if let Some(original) = &letter.original {
-                details {
-                    summary { "As it was accepted" }
-                    pre.code { (serde_json::to_string_pretty(original).unwrap_or_default()) }
-                }
-            }
-            form method="post" action={ "/letters/" (letter.id) "/retry" } {
-                (carried(visitor))
-                label.vh for="input" { "Input as JSON" }
-                textarea #input name="input" rows=(shown.lines().count().clamp(4, 20)) spellcheck="false" { (shown) }
-                p.actions { button disabled[lacks.is_some()] title=[lacks.as_deref()] { "Retry with this input" } }
             }
         }
     }
@@ -282,52 +252,4 @@ fn copies(letter: &DeadLetter) -> Markup {
             }
         }
     }
-}
-
-/// Sends one letter again, as it is or with another input.
-pub async fn retry(
-    State(app): State<App>,
-    visitor: Visitor,
-    Named(named): Named<JobRef>,
-    fields: Fields,
-) -> Result<Response, Problem> {
-    once(&app, &visitor, &fields, async || {
-        let id = app.redrive().find_job(&named).await?;
-        let letter = app.redrive().dead_letter(id).await?;
-        visitor.caller.check(&letter.pipeline)?;
-        let edits = edits(&fields, &letter)?;
-        let mut wanted =
-            json!({ "letters": { "ids": [id.to_string()] }, "ramp": [], "refail_max": "100%", "set": edits });
-        if let Some(from) = fields.one("from") {
-            wanted["from"] = from.into();
-        }
-        if letter.gate == Gate::Never {
-            wanted["force"] = true.into();
-            wanted["why"] = "retried by hand".into();
-        }
-        let asked: start::Asked = asked(wanted)?;
-        let (_, Json(started)) = start::run(State(app.clone()), visitor.caller.clone(), Body(asked)).await?;
-        match started.id() {
-            Some(replay) => Ok(Done::At(format!("/replays/{replay}"))),
-            None => {
-                Err(ApiError::senseless("this letter cannot be sent: another replay has it, or its page is gone")
-                    .into())
-            }
-        }
-    })
-    .await
-}
-
-/// What is different from the input as it is.
-fn edits(fields: &Fields, letter: &DeadLetter) -> Result<Input, Problem> {
-    let Some(text) = fields.one("input") else { return Ok(Input::new()) };
-    let wrong = |why: String| Problem::from(ApiError::invalid("input", why));
-    let edited: Value = serde_json::from_str(text).map_err(|error| wrong(format!("this is no JSON: {error}")))?;
-    let Value::Object(edited) = edited else { return Err(wrong("an input is an object".to_owned())) };
-    if let Some(gone) = letter.input.keys().find(|key| !edited.contains_key(*key)) {
-        return Err(wrong(format!(
-            "{gone} is missing: fields can be changed and added, not taken away; null empties one"
-        )));
-    }
-    Ok(edited.into_iter().filter(|(key, value)| letter.input.get(key) != Some(value)).collect())
 }

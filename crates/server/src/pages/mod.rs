@@ -4,7 +4,8 @@
 //!
 //! - `visitor`: who looks, by a cookie; [`login`]: getting one; `fields`: what was filled into a form
 //! - `shell`: what is around every page; `parts`: what pages are made of; `filter`: which letters, in addresses and forms
-//! - `problem`: what went wrong, as a page; `assets`: the style and the scripts; `events`: hints of what changed
+//! - `problem`: what went wrong, as a page; `assets`: the style and the scripts
+//! - `events`: hints of what changed; `live`: the parts of a page that did
 //! - one file or folder per page
 
 mod activity;
@@ -19,7 +20,9 @@ mod events;
 mod fields;
 mod filter;
 mod letter;
+mod letter_edit;
 mod letters;
+mod live;
 mod login;
 mod overview;
 mod parts;
@@ -82,7 +85,8 @@ fn all() -> Vec<Page> {
         page("/letters", get(letters::show)),
         act("/letters/discard", Role::Admin, get(letters::ask_discard).post(letters::discard)),
         page("/letters/{id}", get(letter::show)),
-        act("/letters/{id}/retry", Role::Operator, post(letter::retry)),
+        act("/letters/{id}/edit", Role::Operator, post(letter_edit::review)),
+        act("/letters/{id}/retry", Role::Operator, post(letter_edit::retry)),
         act("/logout", Role::Viewer, post(login::leave)),
         page("/pipelines", get(pipelines::list)),
         page("/pipelines/{name}", get(pipelines::show)),
@@ -110,6 +114,7 @@ pub fn router(app: &App) -> Router<App> {
     router
         .route("/login", get(login::show).post(login::enter))
         .route("/assets/{name}", get(assets::give))
+        .layer(from_fn(live::parts))
         .layer(from_fn(policy))
 }
 

@@ -38,8 +38,19 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         (body)
         section aria-labelledby="browser" {
             (section_head("browser", "This browser", ""))
-            p { "Light or dark follows the system. Keys: press " kbd { "?" } " on any page; "
-                button.plainly.small type="button" data-toggle-keys="" { "turn shortcuts off" } "." }
+            noscript { p { "Light or dark follows the system." } }
+            p.entry data-scripted="" hidden {
+                label for="theme" { "Colours" }
+                select #theme data-theme-choice="" {
+                    option value="" { "as the system has them" }
+                    option value="light" { "light" }
+                    option value="dark" { "dark" }
+                }
+            }
+            p data-scripted="" hidden {
+                "Keys: press " kbd { "?" } " on any page; "
+                button.plainly.small type="button" data-toggle-keys="" { "turn shortcuts off" } "."
+            }
         }
         (command("redrive token list"))
     };

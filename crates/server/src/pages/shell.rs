@@ -1,12 +1,14 @@
 //! What is around every page: facts about the system, then places.
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 use redrive::overview::Glance;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 
-use super::assets::{MARK, SCRIPTS, STYLE};
+use super::assets::{MARK, SCRIPTS, STYLE, THEME};
 use super::fields::carried;
 use super::parts::{Glyph, clock, glyph, name};
 use super::problem::Problem;
@@ -91,7 +93,7 @@ pub struct Page<'a> {
 /// Shows a page.
 pub async fn show(app: &App, visitor: &Visitor, page: Page<'_>) -> Result<Response, Problem> {
     let glance = app.redrive().glance(|name| visitor.caller.covers(name)).await?;
-    let header = header(visitor, &page, &glance);
+    let header = header(visitor, &page, &glance, app.options().silence);
     let body = html! { (banners(&glance)) (page.body) };
     Ok(frame(page.title, &header, &body, app.redrive().now()).into_response())
 }
@@ -120,6 +122,7 @@ fn head(title: &str) -> Markup {
             title { (title) " · Redrive" }
             link rel="icon" type="image/svg+xml" href=(MARK.address());
             link rel="stylesheet" href=(STYLE.address());
+            script src=(THEME.address()) {}
             @for script in SCRIPTS.iter() { script type="module" src=(script.address()) {} }
         }
     }
@@ -140,13 +143,14 @@ fn frame(title: &str, header: &Markup, body: &Markup, now: Timestamp) -> Markup 
                         span.keys-hint { kbd { "?" } " shortcuts" }
                     }
                 }
+                p #fresh.fresh-bar hidden {}
                 div #said.vh role="status" aria-live="polite" {}
             }
         }
     }
 }
 
-fn header(visitor: &Visitor, page: &Page<'_>, glance: &Glance) -> Markup {
+fn header(visitor: &Visitor, page: &Page<'_>, glance: &Glance, silence: Duration) -> Markup {
     html! {
         header.top {
             div.wrap {
@@ -159,7 +163,7 @@ fn header(visitor: &Visitor, page: &Page<'_>, glance: &Glance) -> Markup {
                         kbd aria-hidden="true" { "/" }
                     }
                     a.find href="/search" aria-label="Search" { (magnifier()) }
-                    (signs(visitor, glance))
+                    (signs(visitor, glance, silence))
                 }
                 nav.tabs aria-label="Main" {
                     @for place in Place::ALL { (tab(place, page.place, glance)) }
@@ -197,7 +201,8 @@ fn picker(page: &Page<'_>, glance: &Glance) -> Markup {
     }
 }
 
-fn signs(visitor: &Visitor, glance: &Glance) -> Markup {
+fn signs(visitor: &Visitor, glance: &Glance, silence: Duration) -> Markup {
+    let silent_ms = (!visitor.is_form).then_some(silence.as_millis());
     html! {
         div.signs {
             span #firing {
@@ -214,7 +219,7 @@ fn signs(visitor: &Visitor, glance: &Glance) -> Markup {
                 @else { span.bad-text { (glyph(Glyph::Cross)) " counts do not add up: run redrive audit" } }
             }
             (who(visitor))
-            span #dot.dot role="img" aria-label="not live" title="Numbers on this page are as old as the page" {
+            span #dot.dot role="img" aria-label="not live" title="Numbers on this page are as old as the page" data-silent-ms=[silent_ms] {
                 (glyph(Glyph::Dot)) span.wide-only { "as loaded" }
             }
         }
@@ -245,11 +250,11 @@ fn tab(place: Place, current: Place, glance: &Glance) -> Markup {
         Place::Alerts => Some((glance.alerts, false)),
         _ => None,
     };
-    let number = number.filter(|(count, _)| *count > 0);
     html! {
         a id={ "tab-" (place.name()) } href=(place.path()) .in-more[place.is_in_more()] aria-current=[(place == current).then_some("page")] {
             (place.name())
-            @if let Some((count, more)) = number { b { (count) @if more { "+" } } }
+            // The number has its place also where it is nothing: what stands beside it does not move.
+            @if let Some((count, more)) = number { b { @if count > 0 { (count) @if more { "+" } } } }
         }
     }
 }

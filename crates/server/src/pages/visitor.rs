@@ -31,6 +31,8 @@ pub struct Visitor {
     pub caller: Caller,
     /// The path and the query of the page.
     pub here: Arc<str>,
+    /// Whether they sent a form: what they see then cannot be asked for again.
+    pub is_form: bool,
     secret: Arc<str>,
 }
 
@@ -94,7 +96,8 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
             Err(error) => return Problem::from(ApiError::from(redrive::Error::from(error))).into_response(),
         },
     };
-    let visitor = Visitor { caller, here, secret: secret.as_str().into() };
+    let is_form = request.method() == Method::POST;
+    let visitor = Visitor { caller, here, is_form, secret: secret.as_str().into() };
     let mut response = match checked(visitor, role, request).await {
         Ok(request) => next.run(request).await,
         Err(problem) => problem.into_response(),

@@ -72,7 +72,7 @@ async fn the_style_and_the_scripts_are_kept_for_good() {
     let browser = Browser::new(&server);
     let page = browser.page("/").await;
     let assets: Vec<&str> = page.split('"').filter(|part| part.starts_with("/assets/")).collect();
-    assert_eq!(assets.len(), 6, "{assets:?}");
+    assert_eq!(assets.len(), 7, "{assets:?}");
     for asset in assets {
         let answer = browser.get(asset).await;
         assert_eq!(answer.status, 200, "{asset}");
@@ -220,12 +220,19 @@ async fn one_letter_is_sent_again_with_another_input() {
     let (server, _) = with_letters(1).await;
     let browser = Browser::new(&server);
     let id = server.get("/letters").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
-    let action = format!("/letters/{id}/retry");
+    let (edit, retry) = (format!("/letters/{id}/edit"), format!("/letters/{id}/retry"));
     let page = browser.page(&format!("/letters/{id}")).await;
-    let form = Form::of(&page[page.find("textarea").map_or(0, |at| at.saturating_sub(600))..], &action);
-    assert_eq!(browser.post(&form, &[("input", "{")]).await.status, 400, "no JSON");
-    assert_eq!(browser.post(&form, &[("input", "{}")]).await.status, 400, "a field is gone");
-    let changed = browser.post(&form, &[("input", r#"{"url": "https://shop.example/p/other"}"#)]).await;
+    for (sent, why) in [("{", "this is no JSON"), ("{}", "url is missing"), ("[]", "an input is an object")] {
+        let again = browser.submit(&page, &edit, &[("input", sent)]).await.text();
+        assert!(again.contains(why) && again.contains("See what changes"), "{again}");
+    }
+    let same = browser.submit(&page, &edit, &[("input", r#"{"url": "https://shop.example/p/0"}"#)]).await.text();
+    assert!(same.contains("nothing is different"), "{same}");
+    let asked = browser.submit(&page, &edit, &[("input", r#"{"url": "https://shop.example/p/other"}"#)]).await.text();
+    assert!(asked.contains("- url: &quot;https://shop.example/p/0&quot;"), "{asked}");
+    assert!(asked.contains("+ url: &quot;https://shop.example/p/other&quot;"), "{asked}");
+    assert_eq!(server.get("/replays").await.ok()["items"], json!([]), "nothing happened yet");
+    let changed = browser.submit(&asked, &retry, &[]).await;
     let replay = browser.page(changed.leads_to()).await;
     assert!(replay.contains("p/other"), "{replay}");
     // Whoever looks after the store sends it.

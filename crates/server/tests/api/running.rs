@@ -103,6 +103,14 @@ impl Running {
         Self { redrive, address, stop, ended, folder }
     }
 
+    /// Stops the server: nobody listens any more.
+    pub async fn stop(&mut self) {
+        self.stop.cancel();
+        if let Some(ended) = self.ended.take() {
+            ended.await.expect("stopped");
+        }
+    }
+
     /// Stops the server and starts another one over the same store.
     pub async fn restart(self) -> Self {
         self.restart_with(Options::listening(([127, 0, 0, 1], 0).into())).await
@@ -110,8 +118,7 @@ impl Running {
 
     /// The same that is told something else besides its configuration.
     pub async fn restart_with(mut self, options: Options) -> Self {
-        self.stop.cancel();
-        self.ended.take().expect("it runs").await.expect("stopped");
+        self.stop().await;
         Self::over_with(std::sync::Arc::clone(&self.folder), "", options).await
     }
 

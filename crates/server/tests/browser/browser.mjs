@@ -1,5 +1,6 @@
 // What flows and pictures share: a browser in which nothing may leave the server, and nothing may go wrong unseen.
 import { existsSync } from "node:fs";
+import { createInterface } from "node:readline";
 
 export const tools = process.env.TOOLS;
 const { chromium } = await import(`${tools}/playwright-core/index.mjs`);
@@ -11,6 +12,35 @@ export const launch = () =>
 export const check = (holds, what) => {
   if (!holds) throw new Error(what);
 };
+
+const PATIENCE_MS = 60000;
+
+// Waits until something holds, however busy the machine is.
+export const until = async (holds, what) => {
+  for (const begun = Date.now(); Date.now() - begun < PATIENCE_MS; ) {
+    if (await holds()) return;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  throw new Error(`it never came to this: ${what}`);
+};
+
+// Whoever started this has servers: `open LETTERS [SILENT_MS]` begins one and says where it is, `stop` and `start` it by that,
+// `token ADDRESS NAME ROLE` makes a token of it.
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+export async function ask(line) {
+  console.log(`>> ${line}`);
+  return (await answers.next()).value;
+}
+
+// A worker that lives elsewhere: takes what there is of a pipeline and ends it as `verdict` says; says how much that was.
+export async function work(api, pipeline, verdict) {
+  const leased = await api("/leases", { pipelines: [pipeline], max: 50 });
+  if (!leased.leases.length) return 0;
+  const jobs = leased.leases.map(({ lease, ...job }) => ({ lease, ...verdict(job) }));
+  await api("/leases/settle", { worker: leased.worker, jobs });
+  return jobs.length;
+}
+export const failing = (message) => () => ({ verdict: "failed", failure: { message, reason: "schema_validation" } });
 
 // The API of a server, for who sets something up or wants to know what became of it.
 export const apiOf = (base, token) => async (path, body) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use redrive_core::ids::{PipelineName, ReplayId};
+use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Lease;
 use redrive_core::replays::{LetterFacts, NextReplay, ReplayState, StepChange, is_turn};
 use redrive_core::time::Timestamp;
@@ -94,6 +94,10 @@ impl ReplayStore for PostgresStore {
 
     async fn joined_since(&self, id: ReplayId) -> Result<u64> {
         self.read(id, run!(joined_since)).await
+    }
+
+    async fn replays_of(&self, job: JobId, limit: u32) -> Result<Vec<ReplayView>> {
+        self.read((job, limit), run!(of_job)).await
     }
 
     async fn list_replay_letters(&self, params: ListReplayLetters) -> Result<Page<ReplayLetter>> {
@@ -206,6 +210,16 @@ async fn list(conn: &Conn, params: &ListReplays) -> Result<Page<ReplayView>, Fau
     let found = conn.query(&sql, conditions.values(), |row| rows::replay_view(row)).await?;
     let page = Page::cut(found, params.limit, |(row, _)| row.to_string());
     Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
+}
+
+async fn of_job(conn: &Conn, (job, limit): &(JobId, u32)) -> Result<Vec<ReplayView>, Fault> {
+    let sql = format!(
+        "SELECT {REPLAY_COLUMNS} FROM replay r
+         WHERE r.id IN (SELECT replay FROM replay_letter WHERE job = $1) AND NOT r.forgotten
+         ORDER BY r.id DESC LIMIT {limit}"
+    );
+    let found = conn.query(&sql, args![*job], |row| rows::replay_view(row)).await?;
+    Ok(found.into_iter().map(|(_, view)| view).collect())
 }
 
 async fn letters(conn: &Conn, params: &ListReplayLetters) -> Result<Page<ReplayLetter>, Fault> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use redrive_core::ids::{PipelineName, ReplayId};
+use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Lease;
 use redrive_core::replays::{LetterFacts, NextReplay, ReplayState, StepChange, is_turn};
 use redrive_core::time::Timestamp;
@@ -106,6 +106,10 @@ impl ReplayStore for SqliteStore {
 
     async fn joined_since(&self, id: ReplayId) -> Result<u64> {
         self.read(move |conn| joined_since(conn, id)).await
+    }
+
+    async fn replays_of(&self, job: JobId, limit: u32) -> Result<Vec<ReplayView>> {
+        self.read(move |conn| of_job(conn, job, limit)).await
     }
 
     async fn list_replay_letters(&self, params: ListReplayLetters) -> Result<Page<ReplayLetter>> {
@@ -214,6 +218,17 @@ fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fau
     let found = select.query_map(conditions.values(), |row| rows::replay_view(row))?.collect::<RowResult<Vec<_>>>()?;
     let page = Page::cut(found, params.limit, |(row, _)| row.to_string());
     Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
+}
+
+fn of_job(conn: &Connection, job: JobId, limit: u32) -> Result<Vec<ReplayView>, Fault> {
+    let sql = format!(
+        "SELECT {REPLAY_COLUMNS} FROM replay r
+         WHERE r.id IN (SELECT replay FROM replay_letter WHERE job = ?1) AND r.forgotten = 0
+         ORDER BY r.id DESC LIMIT ?2"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let found = select.query_map(params![job.as_bytes(), limit], |row| rows::replay_view(row))?;
+    Ok(found.map(|row| row.map(|(_, view)| view)).collect::<RowResult<_>>()?)
 }
 
 fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayLetter>, Fault> {

@@ -100,7 +100,8 @@ pub async fn change(
             "mute" => &["until"],
             "resolve" => &["why"],
             "merge" => &["into"],
-            "split" => &["key", "target", "text"],
+            // `key` is what a form is known by, here as everywhere: a key of the cause is split off by the command line.
+            "split" => &["target", "text"],
             _ => &[],
         };
         let mut said = filled(&fields, names);

@@ -132,6 +132,11 @@ pub async fn a_letter_is_claimed_once(store: Shared) {
     let later = Asked { now: at(110), ..plan(all()) };
     assert_eq!(start_as(&store, 3, later, at_once(), Input::new()).await.included, 1);
     assert_eq!(store.joined_since(replay_id(1)).await.expect("counted"), 1, "it died after the choice was made");
+    let of = async |letter| store.replays_of(letter, 5).await.expect("listed");
+    let (first, last) = (letters(&store, 1).await[0].id, letters(&store, 3).await[0].id);
+    assert_eq!(of(first).await.iter().map(|replay| replay.id).collect::<Vec<_>>(), [replay_id(1)]);
+    assert_eq!(of(last).await.iter().map(|replay| replay.id).collect::<Vec<_>>(), [replay_id(3)]);
+    assert!(store.replays_of(first, 0).await.expect("listed").is_empty());
     assert_sound(&store).await;
 }
 

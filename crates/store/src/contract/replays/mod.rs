@@ -89,6 +89,9 @@ pub trait ReplayStore {
     /// Letters that a replay's choice would find now and that died after it was made.
     async fn joined_since(&self, id: ReplayId) -> Result<u64>;
 
+    /// The replays that had a job among their letters and are not forgotten, the newest first, at most so many.
+    async fn replays_of(&self, job: JobId, limit: u32) -> Result<Vec<ReplayView>>;
+
     /// The letters of a replay and what became of them, in their order.
     async fn list_replay_letters(&self, params: ListReplayLetters) -> Result<Page<ReplayLetter>>;
 

@@ -1,0 +1,53 @@
+// How pages look: nothing is cut off, nothing is unreadable, nothing that strangers wrote is more than text.
+import { readFileSync } from "node:fs";
+import { check, LOOKS, tools, windowOf } from "../browser.mjs";
+
+const axe = readFileSync(`${tools}/axe-core/axe.min.js`, "utf8");
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+
+export const looks = {
+  async "no page is wider than its window, and axe finds nothing"({ base, pages, visit }) {
+    const found = [];
+    for (const look of LOOKS) {
+      const [width, colours] = look;
+      const { page, leave } = await visit(windowOf(look));
+      for (const [name, path] of Object.entries(pages)) {
+        await page.goto(base + path);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (wide > 0) found.push(`${name} at ${width}: ${wide} px too wide`);
+        // Each colour scheme once, each width once. The policy forbids strange scripts: the tool goes around it.
+        if ((width === 1280) === (colours === "light")) {
+          await page.evaluate(axe);
+          const result = await page.evaluate((runOnly) => axe.run(document, { runOnly }), RULES);
+          for (const broken of result.violations) {
+            found.push(`${name} at ${width}: ${broken.id}: ${broken.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+          }
+        }
+      }
+      await leave();
+    }
+    check(!found.length, found.join("\n"));
+  },
+
+  async "what strangers wrote runs nowhere"({ base, api, visit }) {
+    const { page, leave } = await visit();
+    const odd = (await api("/letters?limit=1000")).items.find((one) => one.message.includes("script"));
+    for (const path of ["/", "/causes?tab=all", "/letters", `/letters/${odd.id}`, `/causes/${odd.cause}`, "/search?q=%3Cscript%3E"]) {
+      await page.goto(base + path);
+      check(!(await page.evaluate(() => window.hacked)), `${path} ran it`);
+      check((await page.locator("main script, main img, main iframe:not([sandbox])").count()) === 0, `${path} has a strange element`);
+    }
+    await leave();
+  },
+
+  async "at four times the size, and where motion is not wanted, a page can be read"({ base, visit }) {
+    // 1280 px at 400 % are 320.
+    const { page, leave } = await visit({ viewport: { width: 320, height: 256 }, reducedMotion: "reduce", forcedColors: "active" });
+    for (const path of ["/", "/causes", "/letters"]) {
+      await page.goto(base + path);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      check(wide <= 0, `${path} is ${wide} px too wide`);
+    }
+    await leave();
+  },
+};
