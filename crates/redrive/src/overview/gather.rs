@@ -44,7 +44,7 @@ impl Redrive {
     pub async fn glance(&self, covers: impl Fn(&PipelineName) -> bool) -> Result<Glance, Error> {
         let mut ledgers = self.store.ledgers().await?;
         ledgers.retain(|name, _| covers(name));
-        let needy = self.needy_causes(None, &covers).await?;
+        let needy = self.needy_causes(None, &covers, CAUSES_MAX).await?;
         let alerts = self.store.list_alerts().await?;
         let is_theirs = |name: Option<&PipelineName>| name.is_none_or(&covers);
         let pauses = self.store.pauses().await?;
@@ -72,7 +72,7 @@ impl Redrive {
             .await?
             .into_iter()
             .partition(|replay| !paused_itself(replay.state, replay.why.as_deref()));
-        let causes = self.needy_causes(None, &covers).await?;
+        let causes = self.needy_causes(None, &covers, CAUSES_MAX).await?;
         let other_causes = causes.len().saturating_sub(CAUSES_NAMED);
         Ok(Overview {
             worst: self.worst(&lately, &minutes, now).await?,
@@ -99,11 +99,12 @@ impl Redrive {
         self.pipeline_lines(setting, &covers, &minutes, &watched, &held).await
     }
 
-    /// Causes that need somebody, those with the most dead letters first.
+    /// Causes that need somebody, those with the most dead letters first, of so many that may.
     pub async fn needy_causes(
         &self,
         pipeline: Option<&PipelineName>,
         covers: &impl Fn(&PipelineName) -> bool,
+        limit: u32,
     ) -> Result<Vec<CauseView>, Error> {
         let params = ListCauses {
             ids: Vec::new(),
@@ -111,7 +112,7 @@ impl Redrive {
             states: NEEDY.to_vec(),
             owner: None,
             with_empty: false,
-            limit: CAUSES_MAX,
+            limit,
             now: self.now(),
         };
         let mut causes = self.store.list_causes(params).await?;

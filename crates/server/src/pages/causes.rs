@@ -1,5 +1,7 @@
 //! `/causes`: triage.
 
+mod ask;
+
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -11,10 +13,11 @@ use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::{Value, json};
 
+pub use self::ask::ask;
 use super::acts::asked;
 use super::fields::{Done, Fields, carried, once, own_path, with_said};
 use super::overview::pipeline_of;
-use super::parts::{ago, cause_state, name, number, text, trend, views, with_query};
+use super::parts::{ago, cause_state, instant, name, number, text, trend, views, with_query, without_cursor};
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
@@ -24,8 +27,9 @@ use crate::error::ApiError;
 use crate::look::figures::count;
 use crate::routes::causes::change;
 
-/// Causes on a page.
+/// Causes on a page, and before the last of all pages.
 const LIMIT: u32 = 100;
+const FURTHEST: usize = 10_000;
 
 /// Which causes are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,42 +73,51 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let query = visitor.query();
     let (tab, pipeline) = (Tab::of(query.one("tab"))?, pipeline_of(&visitor)?);
     let owner = query.one("owner").map(str::to_owned);
-    let (causes, more) = list(&app, &visitor, tab, pipeline.clone(), owner).await?;
-    let body = body(&visitor, tab, &causes, more, app.redrive().now());
+    let from = query.one("cursor").map_or(Ok(0), str::parse::<usize>).ok().filter(|from| *from <= FURTHEST);
+    let from = from.ok_or_else(|| Problem::from(ApiError::invalid("cursor", "expected a number of causes")))?;
+    let (causes, more) = list(&app, &visitor, (tab, from), pipeline.clone(), owner).await?;
+    let body = body(&visitor, (tab, from), &causes, more, app.redrive().now());
     shell::show(&app, &visitor, Page { place: Place::Causes, title: "Causes", pipeline: pipeline.as_ref(), body }).await
 }
 
 async fn list(
     app: &App,
     visitor: &Visitor,
-    tab: Tab,
+    (tab, from): (Tab, usize),
     pipeline: Option<PipelineName>,
     owner: Option<String>,
 ) -> Result<(Vec<CauseView>, bool), Problem> {
     let covers = |name: &PipelineName| visitor.caller.covers(name);
-    if tab == Tab::NeedsYou {
-        let mut causes = app.redrive().needy_causes(pipeline.as_ref(), &covers).await?;
-        causes.retain(|cause| owner.is_none() || cause.owner == owner);
-        let more = causes.len() >= LIMIT as usize;
-        return Ok((causes, more));
-    }
-    let states = match tab {
-        Tab::Muted => vec![CauseState::Muted],
-        Tab::Resolved => vec![CauseState::Resolved],
-        Tab::NeedsYou | Tab::All => Vec::new(),
+    let reach = u32::try_from(from).unwrap_or(u32::MAX).saturating_add(LIMIT);
+    let (mut causes, mut more) = match tab {
+        Tab::NeedsYou => {
+            let mut causes = app.redrive().needy_causes(pipeline.as_ref(), &covers, reach + 1).await?;
+            causes.retain(|cause| owner.is_none() || cause.owner == owner);
+            (causes, false)
+        }
+        _ => {
+            let states = match tab {
+                Tab::Muted => vec![CauseState::Muted],
+                Tab::Resolved => vec![CauseState::Resolved],
+                Tab::NeedsYou | Tab::All => Vec::new(),
+            };
+            let asked = CausesAsked { pipeline, states, owner, all: tab != Tab::All, limit: reach };
+            let found = app.redrive().list_causes(asked).await?;
+            (found.causes, found.more)
+        }
     };
-    let asked = CausesAsked { pipeline, states, owner, all: tab != Tab::All, limit: LIMIT };
-    let mut found = app.redrive().list_causes(asked).await?;
-    found.causes.retain(|cause| covers(&cause.pipeline));
-    Ok((found.causes, found.more))
+    causes.retain(|cause| covers(&cause.pipeline));
+    more |= causes.len() > reach as usize;
+    Ok((causes.into_iter().skip(from).take(LIMIT as usize).collect(), more))
 }
 
-fn body(visitor: &Visitor, tab: Tab, causes: &[CauseView], more: bool, now: Timestamp) -> Markup {
+fn body(visitor: &Visitor, (tab, from): (Tab, usize), causes: &[CauseView], more: bool, now: Timestamp) -> Markup {
     let here = with_query(&visitor.here, "said", None);
     let tabs = Tab::ALL.map(|each| {
-        let number = html! { (each.title()) @if each == tab { b { (causes.len()) @if more { "+" } } } };
-        (with_query(&here, "tab", Some(each.as_str())), number, each == tab)
+        let number = html! { (each.title()) @if each == tab { b { (from + causes.len()) @if more { "+" } } } };
+        (with_query(&without_cursor(&here), "tab", Some(each.as_str())), number, each == tab)
     });
+    let next = (more && from < FURTHEST).then(|| (from + LIMIT as usize).to_string());
     html! {
         div.head { h1 { "Causes" } }
         (views("Which causes", tabs))
@@ -116,9 +129,10 @@ fn body(visitor: &Visitor, tab: Tab, causes: &[CauseView], more: bool, now: Time
                 (bulk(visitor))
                 (table(causes, now))
             }
-            @if more {
-                p.table-foot {
-                    span { "The " (causes.len()) " with the most dead letters; choose a pipeline to see others" }
+            p.table-foot {
+                span { "Causes " (from + 1) " to " (from + causes.len()) ", those with the most dead letters first" }
+                @if let Some(next) = &next {
+                    a #further href=(with_query(&here, "cursor", Some(next))) { "Next " (LIMIT) }
                 }
             }
         }
@@ -145,7 +159,7 @@ fn empty(visitor: &Visitor, tab: Tab) -> Markup {
 
 /// What can be done to those that are ticked.
 fn bulk(visitor: &Visitor) -> Markup {
-    let lacks = visitor.lacks(Role::Operator);
+    let [lacks, admin] = [Role::Operator, Role::Admin].map(|role| visitor.lacks(role));
     html! {
         div.bulk data-selection="" {
             b data-count="" { "Tick causes, then:" }
@@ -155,7 +169,17 @@ fn bulk(visitor: &Visitor) -> Markup {
                         (label)
                     }
                 }
+                button.small name="verb" value="replay" formaction="/causes/ask" disabled[lacks.is_some()] title=[lacks.as_deref()] data-key="r" data-label="Try or replay #…" {
+                    "Try or replay…"
+                }
+                button.small name="verb" value="discard" formaction="/causes/ask" disabled[admin.is_some()] title=[admin.as_deref()] data-label="Discard the letters of #…" {
+                    "Discard their letters…"
+                }
+                button.small name="verb" value="merge" formaction="/causes/ask" disabled[lacks.is_some()] title=[lacks.as_deref()] data-label="Merge #…" {
+                    "Merge…"
+                }
             }
+            @if let Some(lacks) = &lacks { span.fact { (lacks) } }
         }
     }
 }
@@ -170,7 +194,7 @@ fn table(causes: &[CauseView], now: Timestamp) -> Markup {
                 th role="columnheader" scope="col" { "Died, 24 h, peak" }
                 th.num role="columnheader" scope="col" { "Dead" }
                 th.num role="columnheader" scope="col" { "Recovered" }
-                th role="columnheader" scope="col" { "Last" }
+                th role="columnheader" scope="col" { "First, last" }
                 th role="columnheader" scope="col" { "Owner" }
             } }
             tbody role="rowgroup" #causes data-rows="" { @for cause in causes { (row(cause, now)) } }
@@ -192,7 +216,7 @@ fn row(cause: &CauseView, now: Timestamp) -> Markup {
             td.c-spark role="cell" { (trend(&cause.trend)) }
             td.num.c-dead role="cell" { b { (number(cause.dead as i64)) } }
             td.num.c-saved role="cell" { (number(cause.recovered as i64)) }
-            td.c-when.muted role="cell" { (ago(cause.last_seen, now)) }
+            td.c-when.muted role="cell" { (instant(cause.first_seen, now)) span.fact { (ago(cause.last_seen, now)) } }
             td.c-owner role="cell" {
                 @match &cause.owner { Some(owner) => { (name(owner)) } None => { span.muted { "nobody" } } }
             }
@@ -209,7 +233,6 @@ pub fn facts(cause: &CauseView) -> Markup {
             " · " (name(target))
             @if cause.targets_count > 1 { " and " (count(cause.targets_count as i64 - 1)) " more" }
         }
-        " · since " (super::parts::clock(cause.first_seen))
     }
 }
 
@@ -223,6 +246,12 @@ pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) ->
         let verb = fields.one("verb").unwrap_or_default();
         let owner = visitor.caller.name();
         match verb {
+            "merge" => {
+                let into = ids.first().map(ToString::to_string).unwrap_or_default();
+                for id in ids.iter().skip(1) {
+                    one(&app, &visitor, id, json!({ "verb": "merge", "into": into })).await?;
+                }
+            }
             "assign" | "mute" | "resolve" => {
                 for id in &ids {
                     let said = match verb {
@@ -233,7 +262,7 @@ pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) ->
                     one(&app, &visitor, id, said).await?;
                 }
             }
-            _ => return Err(ApiError::invalid("verb", "expected assign, mute or resolve").into()),
+            _ => return Err(ApiError::invalid("verb", "expected assign, mute, resolve or merge").into()),
         }
         let about = number_of(ids.len(), "cause", "causes");
         let back = own_path(fields.one("back").unwrap_or("/causes"));
@@ -249,6 +278,7 @@ pub async fn one(app: &App, visitor: &Visitor, id: &CauseId, said: Value) -> Res
     Ok(())
 }
 
-fn read(text: &str) -> Result<CauseId, Problem> {
+/// The id of a cause, as a form has it.
+pub fn read(text: &str) -> Result<CauseId, Problem> {
     text.parse().map_err(|error: redrive_core::ids::InvalidName| ApiError::invalid("id", error.to_string()).into())
 }

@@ -78,6 +78,7 @@ fn all() -> Vec<Page> {
         act("/alerts/test", Role::Operator, post(alerts::test)),
         act("/breakers/turn", Role::Operator, get(breakers::ask).post(breakers::turn)),
         page("/causes", get(causes::show)),
+        act("/causes/ask", Role::Operator, post(causes::ask)),
         act("/causes/change", Role::Operator, post(causes::change)),
         page("/causes/{id}", get(cause::show)),
         act("/causes/{id}/change", Role::Operator, get(cause::ask).post(cause::change)),

@@ -4,8 +4,9 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use redrive::config::{Explained, From};
-use redrive::contract::{CountTraffic, TrafficBy, TrafficCount};
+use redrive::contract::{CountEvents, CountTraffic, EventCount, Span, TrafficBy, TrafficCount};
 use redrive::overview::PipelineLine;
+use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
@@ -16,16 +17,20 @@ use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, once, with_said};
 use super::overview;
 use super::parts::{
-    Button, button, command, commands, instant, length, link, name, pipeline_state, section_head, share, spark, text,
+    Button, button, command, commands, instant, length, link, name, pipeline_state, section_head, share, text,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::{Body, Named};
-use crate::look::figures::{count, percent};
+use crate::look::charts::timeline::{Column, Series, timeline};
+use crate::look::figures::{count, date, moment, percent};
 use crate::look::tone::Tone;
 use crate::routes::pipelines::pause;
+
+/// Hours that are drawn.
+const HOURS: i64 = 7 * 24;
 
 /// Targets and proxies that are listed.
 const RATES: usize = 12;
@@ -56,12 +61,15 @@ pub async fn show(
     let since = now - std::time::Duration::from_secs(86_400);
     let traffic = async |by| redrive.store().traffic(CountTraffic { pipeline: Some(name.clone()), since, by }).await;
     let (targets, proxies) = (rates(&traffic(TrafficBy::Target).await?), rates(&traffic(TrafficBy::Proxy).await?));
+    let week = now - std::time::Duration::from_secs(HOURS.unsigned_abs() * 3_600);
+    let counts = redrive.store().counts(CountEvents { since: week, by: Span::Hour }).await?;
     let mut held = redrive.store().list_breakers().await?;
     held.retain(|view| view.pipeline == name);
     let workers = redrive.store().list_workers().await?;
     let body = html! {
         @if let Some(line) = lines.first() { (head(&visitor, line, now)) (equation(line)) }
         @if !held.is_empty() { (overview::held(&visitor, &held, now)) }
+        (hours(&name, &counts, now))
         div.halves {
             (rate_table("targets", "Targets", &targets, "No attempt in 24 h."))
             (rate_table("proxies", "Proxies", &proxies, "No attempt went through a proxy in 24 h."))
@@ -141,7 +149,33 @@ fn equation(line: &PipelineLine) -> Markup {
                 div { dt { "+ dead" } dd { (count(l.dead)) } }
                 div { dt { "+ discarded" } dd { (count(l.discarded)) } }
             }
-            p.fact { "Done per hour, 24 h, peak " (spark("Done per hour", &line.done, Tone::Plain)) }
+        }
+    }
+}
+
+/// How its tasks ended over the last week.
+fn hours(name: &PipelineName, counts: &[EventCount], now: Timestamp) -> Markup {
+    let own: Vec<&EventCount> = counts.iter().filter(|count| count.pipeline == *name).collect();
+    let of = |hour: i64, event: Event| -> i64 {
+        let meant = own.iter().filter(|count| count.at.hour() == hour && count.event == event);
+        meant.map(|count| count.count).sum()
+    };
+    let columns: Vec<Column> = (now.hour() - HOURS + 1..=now.hour())
+        .map(|hour| {
+            let at = Timestamp::from_millis(hour * 3_600_000);
+            // A task counts once: what recovered came to its end before.
+            let done = (of(hour, Event::Done) - of(hour, Event::Recovered)).max(0);
+            let label = hour.rem_euclid(24).eq(&0).then(|| date(at)[5..].to_owned());
+            Column { title: moment(at), label, values: vec![of(hour, Event::Buried), done] }
+        })
+        .collect();
+    let series = [("died", Tone::Bad), ("done", Tone::Plain)].map(|(name, tone)| Series { name, tone });
+    let recovered: i64 = own.iter().filter(|one| one.event == Event::Recovered).map(|one| one.count).sum();
+    let fact = format!("tasks per hour, 7 days, each once; {} of those that died recovered", count(recovered));
+    html! {
+        section aria-labelledby="hours" {
+            (section_head("hours", "Hours", &fact))
+            figure #hours-chart { (timeline("Tasks that died and that were done, per hour", &series, &columns)) }
         }
     }
 }

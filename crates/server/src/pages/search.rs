@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
+use redrive::contract::{DeadFilter, ListDead};
 use redrive_core::causes::CauseId;
 use redrive_core::ids::JobRef;
 
@@ -14,12 +15,16 @@ use crate::app::App;
 /// The shortest end of an id, or beginning of a cause, that is taken for one.
 const NAME_MIN: usize = 4;
 
+/// Letters with an address somewhere that are looked at for the one that has it as its own.
+const LOOKED_AT: u32 = 20;
+
 /// Leads to what is meant.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let query = visitor.query();
     let Some(text) = query.one("q") else { return ask(&app, &visitor).await };
     let place = match named(&app, text.trim_start_matches('#')).await {
         Some(place) => place,
+        None if is_address(text) => by_address(&app, &visitor, text).await?,
         None => {
             format!("/letters?{}", form_urlencoded::Serializer::new(String::new()).append_pair("text", text).finish())
         }
@@ -42,6 +47,29 @@ async fn named(app: &App, text: &str) -> Option<String> {
     let job = text.parse::<JobRef>().ok()?;
     let id = app.redrive().find_job(&job).await.ok()?;
     Some(format!("/letters/{id}"))
+}
+
+fn is_address(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// The page of the one letter whose task has this address, else all letters with it.
+async fn by_address(app: &App, visitor: &Visitor, address: &str) -> Result<String, Problem> {
+    let filter = DeadFilter { text: Some(address.to_owned()), ..DeadFilter::default() };
+    let found =
+        app.redrive().store().list_dead(ListDead { filter, limit: LOOKED_AT, cursor: None, with_failures: false });
+    let mut found = found.await?.items;
+    found.retain(|letter| {
+        let is_it = letter.input.get("url").and_then(serde_json::Value::as_str) == Some(address);
+        is_it && visitor.caller.covers(&letter.pipeline)
+    });
+    Ok(match &found[..] {
+        [letter] => format!("/letters/{}", letter.id),
+        _ => format!(
+            "/letters?{}",
+            form_urlencoded::Serializer::new(String::new()).append_pair("text", address).finish()
+        ),
+    })
 }
 
 async fn ask(app: &App, visitor: &Visitor) -> Result<Response, Problem> {

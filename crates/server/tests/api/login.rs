@@ -1,5 +1,10 @@
 //! Signing in: a token becomes a cookie, and no page is reachable without it once there is a token.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive::clock::TestClock;
+use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::json;
 
@@ -90,5 +95,28 @@ async fn what_was_filled_in_survives_the_end_of_a_session() {
     let page = again.text();
     assert!(page.contains("written for an hour"), "{page}");
     browser.submit(&page, &action, &[]).await.leads_to();
+    assert!(browser.page(&format!("/causes/{cause}")).await.contains("written for an hour"));
+}
+
+#[tokio::test]
+async fn a_session_ends_after_twelve_hours_and_keeps_the_address_and_the_form() {
+    let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_763_215_320_000)));
+    let server = Running::on_clock(Arc::clone(&clock)).await;
+    server.report("shop", json!({ "url": "https://shop.example/1" }), "gone").await;
+    let token = server.token("ada", Role::Admin, &[]).await;
+    let asked = server.ask_as(Some(&token), "GET /causes", &[], None).await.ok();
+    let cause = asked["items"][0]["id"].as_str().expect("a cause").to_owned();
+    let browser = Browser::signed_in(&server, &token).await;
+    let (note, action) = (format!("/causes/{cause}/change?verb=note"), format!("/causes/{cause}/change"));
+    let form = Form::of(&browser.page(&note).await, &action);
+    clock.advance(Duration::from_secs(12 * 3_600 - 1));
+    assert_eq!(browser.get("/").await.status, 200, "a second before");
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(browser.get("/letters?reason=dns").await.leads_to(), "/login?to=%2Fletters%3Freason%3Ddns");
+    let answer = browser.post(&form, &[("text", "written for an hour")]).await;
+    assert_eq!(answer.status, 401);
+    let again = browser.submit(&answer.text(), "/login", &[("token", &token)]).await.text();
+    assert!(again.contains("written for an hour") && again.contains(&format!("action=\"{action}\"")), "{again}");
+    browser.submit(&again, &action, &[]).await.leads_to();
     assert!(browser.page(&format!("/causes/{cause}")).await.contains("written for an hour"));
 }

@@ -299,3 +299,47 @@ async fn who_is_let_near_some_pipelines_sees_no_others() {
         assert_eq!(browser.get(&path).await.status, 403, "{path}");
     }
 }
+
+#[tokio::test]
+async fn what_was_done_is_found_wherever_it_is_and_can_be_taken_back() {
+    let (server, cause) = with_letters(1).await;
+    let browser = Browser::new(&server);
+    let (path, change) = (format!("/causes/{cause}"), format!("/causes/{cause}/changes"));
+    server.post(&change, json!({ "verb": "mute", "until": "2h" })).await.ok();
+    for n in 0..60 {
+        server.post(&change, json!({ "verb": "note", "text": format!("note {n}") })).await.ok();
+    }
+    let found = browser.page("/activity?verb=mute").await;
+    assert!(found.contains("mute <a href=") && !found.contains("note 1"), "it is beyond the first page: {found}");
+    assert!(browser.page("/activity?object=replay").await.contains("Nobody did anything like that"));
+    server.post(&change, json!({ "verb": "resolve" })).await.ok();
+    let page = browser.page("/activity").await;
+    browser.submit(&page, &format!("{path}/change"), &[]).await.leads_to();
+    assert_ne!(server.get(&path).await.ok()["state"], "resolved", "it was taken back");
+}
+
+#[tokio::test]
+async fn several_causes_are_merged_replayed_and_discarded_after_a_look() {
+    let (server, cause) = with_letters(2).await;
+    server.report("shop", json!({ "url": "https://shop.example/x" }), "basket is lost").await;
+    let browser = Browser::new(&server);
+    let causes = server.get("/causes").await.ok();
+    let other = causes["items"].as_array().expect("causes").iter().find(|one| one["id"] != cause.as_str());
+    let other = other.expect("another")["id"].as_str().expect("an id").to_owned();
+    let page = browser.page("/causes").await;
+    let form = Form { action: "/causes/ask".to_owned(), ..Form::of(&page, "/causes/change") };
+    let one = browser.post(&form, &[("verb", "replay"), ("id", &cause)]).await;
+    assert_eq!(one.leads_to(), format!("/replays/new?cause={cause}"));
+    let both = browser.post(&form, &[("verb", "discard"), ("id", &cause), ("id", &other)]).await.text();
+    assert!(both.contains("3 letters of 2 causes"), "{both}");
+    assert!(both.contains(&format!("/letters/discard?cause={other}")), "{both}");
+    assert_eq!(browser.post(&form, &[("verb", "merge"), ("id", &cause)]).await.status, 400);
+    let asked = browser.post(&form, &[("verb", "merge"), ("id", &cause), ("id", &other)]).await.text();
+    assert!(asked.contains(&format!("redrive cause merge {other} {cause}")), "{asked}");
+    let mut merge = Form::of(&asked, "/causes/change");
+    merge.hidden.retain(|(name, _)| name != "back");
+    browser.post(&merge, &[]).await.leads_to();
+    assert_eq!(server.get(&format!("/causes/{cause}")).await.ok()["dead"], 3);
+    assert!(browser.page("/causes?tab=all").await.contains("Causes 1 to 1"));
+    assert_eq!(browser.get("/causes?cursor=x").await.status, 400);
+}

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use crate::described::assert_described;
 use redrive::CancellationToken;
 use redrive::Redrive;
+use redrive::chance::SeededChance;
+use redrive::clock::TestClock;
 use redrive::config::Setting;
 use redrive::tokens::NewToken;
 use redrive_core::actors::{Actor, Via};
@@ -89,12 +91,30 @@ impl Running {
         Self::over_with(folder, config, Options::listening(([127, 0, 0, 1], 0).into())).await
     }
 
+    /// The same that goes by a clock of the test.
+    pub async fn on_clock(clock: std::sync::Arc<TestClock>) -> Self {
+        let options = Options::listening(([127, 0, 0, 1], 0).into());
+        Self::over_on(std::sync::Arc::new(TempDir::new().expect("a folder")), "", options, Some(clock)).await
+    }
+
     async fn over_with(folder: std::sync::Arc<TempDir>, config: &str, options: Options) -> Self {
+        Self::over_on(folder, config, options, None).await
+    }
+
+    async fn over_on(
+        folder: std::sync::Arc<TempDir>,
+        config: &str,
+        options: Options,
+        clock: Option<std::sync::Arc<TestClock>>,
+    ) -> Self {
         let file = folder.path().join("redrive.toml");
         std::fs::write(&file, config).expect("written");
         let store = format!("sqlite:{}", folder.path().join("redrive.db").display());
         let setting = Setting::load(Some(&file), Some(&store)).expect("a setting");
-        let redrive = setting.redrive().await.expect("opened");
+        let mut redrive = setting.redrive().await.expect("opened");
+        if let Some(clock) = clock {
+            redrive = redrive.with_surroundings(clock, std::sync::Arc::new(SeededChance::new(7)));
+        }
         let app = App::new(redrive.clone(), setting, options).expect("an app");
         let server = Server::bind(app).await.expect("bound");
         let address = server.address().expect("an address");
