@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { apiOf, LOOKS, launch, pagesOf, visitOf, windowOf } from "./browser.mjs";
 
 const [base, folder, ...only] = process.argv.slice(2);
-const SHEET = { page: 1180, wide: 280, tall: 300, quality: 62 };
+const SHEET = { page: 1012, wide: 244, tall: 230, quality: 50 };
 
 const { pages } = await pagesOf(apiOf(base));
 const chosen = Object.entries(pages).filter(([name]) => !only.length || only.includes(name));
