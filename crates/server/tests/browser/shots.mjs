@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { apiOf, LOOKS, launch, pagesOf, visitOf, windowOf } from "./browser.mjs";
 
 const [base, folder, ...only] = process.argv.slice(2);
-const SHEET = { page: 1012, wide: 244, tall: 230, quality: 50 };
+const SHEET = { page: 1012, wide: 244, tall: 200, quality: 42 };
 
 const { pages } = await pagesOf(apiOf(base));
 const chosen = Object.entries(pages).filter(([name]) => !only.length || only.includes(name));
@@ -17,6 +17,7 @@ for (const look of LOOKS) {
     const file = `${folder}/${name}-${look[0]}-${look[1]}.png`;
     await page.screenshot({ path: file, fullPage: true });
     taken.push({ name, look, file });
+    if (name === "overview" && look === LOOKS[0]) await page.screenshot({ path: `${folder}/overview.jpg`, fullPage: true, type: "jpeg", quality: 80 });
   }
   await leave();
 }
@@ -32,4 +33,4 @@ const sheet = await context.newPage();
 await sheet.setContent(`<style>${style}</style>${rows}`);
 writeFileSync(`${folder}/sheet.jpg`, await sheet.screenshot({ fullPage: true, type: "jpeg", quality: SHEET.quality }));
 await browser.close();
-console.log(`${taken.length} pictures and sheet.jpg in ${folder}`);
+console.log(`${taken.length} pictures, sheet.jpg and overview.jpg in ${folder}`);
