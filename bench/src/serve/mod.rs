@@ -2,7 +2,8 @@
 //! and settle by 16 remote workers; how long single letters take at 2,000 a second; memory while many jobs pass; what idle readers of
 //! events cost.
 //!
-//! `REDRIVE_BENCH_JOBS` says how many jobs pass (1,000,000).
+//! `REDRIVE_BENCH_JOBS` says how many jobs pass (1,000,000), `REDRIVE_BENCH_ONLY` names one part: `rates`, `readers`, `letters` or
+//! `memory`.
 
 mod http;
 mod load;
@@ -40,12 +41,21 @@ const ROUNDS: usize = 3;
 pub async fn measure(folder: &Path) -> Result<()> {
     println!("| what | the server | beside it | ratio | aim |");
     println!("|---|--:|--:|--:|--:|");
-    rates(folder).await?;
-    let server = Server::start(&folder.join("steady.db"))?;
-    idle_readers(&server).await?;
-    single_letters(&server).await?;
-    drop(server);
-    memory(&Server::start(&folder.join("passing.db"))?).await
+    let only = std::env::var("REDRIVE_BENCH_ONLY").ok();
+    let wanted = |part: &str| only.as_deref().is_none_or(|name| name == part);
+    if wanted("rates") {
+        rates(folder).await?;
+    }
+    if wanted("readers") {
+        idle_readers(&Server::start(&folder.join("idle.db"))?).await?;
+    }
+    if wanted("letters") {
+        single_letters(&Server::start(&folder.join("steady.db"))?).await?;
+    }
+    if wanted("memory") {
+        memory(&Server::start(&folder.join("passing.db"))?).await?;
+    }
+    Ok(())
 }
 
 /// How many a second, beside the engine in this process.
