@@ -228,3 +228,33 @@ impl Redrive {
         Err(PipelineError::ChangedMeanwhile(name.clone()).into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use redrive_core::actors::Via;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_pause_with_an_end_is_over_by_itself() {
+        let redrive = Redrive::open("memory:").await.expect("opened");
+        let (name, ada) = ("p".parse().expect("a name"), Actor::new("ada", Via::Cli));
+        let until = |millis| PauseWish { why: None, until: Some(redrive.now() + Duration::from_millis(millis)) };
+        let paused = redrive.pause_pipeline_with(&name, until(60_000), &ada, None).await.expect("paused");
+        assert!(paused.to_string().contains(" until "));
+        redrive.end_pauses().await.expect("looked");
+        assert_eq!(redrive.store.pauses().await.expect("read").len(), 1, "its time is not over");
+        let short = until(1);
+        redrive.pause_pipeline_with(&name, short.clone(), &ada, None).await.expect("paused");
+        while Some(redrive.now()) <= short.until {
+            tokio::task::yield_now().await;
+        }
+        redrive.check_not_paused([&name]).await.expect("it is over");
+        redrive.end_pauses().await.expect("ended");
+        assert!(redrive.store.pauses().await.expect("read").is_empty());
+        let over = redrive.pause_pipeline_with(&name, short, &ada, None).await.expect_err("refused");
+        assert!(over.to_string().contains("is over"), "{over}");
+    }
+}

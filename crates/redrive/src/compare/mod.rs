@@ -313,6 +313,14 @@ fn content_type(payload: &Payload) -> Option<String> {
     headers.find(|(name, _)| name.eq_ignore_ascii_case("content-type")).map(|(_, value)| value.clone())
 }
 
+/// The fields that two sets of rules read differently on a page that worked; nothing if it cannot be read, or gives no record by the first.
+pub(crate) async fn differ(vault: Option<&Vault>, page: &Payload, before: Rules, after: Rules) -> Option<Vec<String>> {
+    let (text, content_type) = (text_of(vault, page).await.ok()?, content_type(page));
+    let (before, after) = (before.compile().ok()?, after.compile().ok()?);
+    let read = move |stop: &CancellationToken| pages::differ((&before, &after), &text, content_type.as_deref(), stop);
+    aside(read).await.ok().flatten()
+}
+
 /// Reads on a thread of its own, for so long at most; says why nothing came of it.
 async fn aside<T: Send + 'static>(read: impl FnOnce(&CancellationToken) -> T + Send + 'static) -> Result<T, String> {
     let turn = tokio::time::timeout(PATIENCE, READERS.acquire()).await;

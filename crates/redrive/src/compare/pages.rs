@@ -167,6 +167,28 @@ pub(super) fn rendered(
     Some(safe::harmless(&page, &outlined))
 }
 
+/// The fields that two extractors read differently; nothing if the first gives no record.
+pub(super) fn differ(
+    (before, after): (&Extractor, &Extractor),
+    text: &str,
+    content_type: Option<&str>,
+    stop: &CancellationToken,
+) -> Option<Vec<String>> {
+    let document = Document::parse_until(before.format(content_type), text, stop).ok()?;
+    let record = before.extract_until(&document, stop).ok()?;
+    Some(match after.extract_until(&document, stop) {
+        Ok(other) => record
+            .iter()
+            .filter(|(name, value)| other.get(*name) != Some(value))
+            .map(|(name, _)| name.clone())
+            .collect(),
+        Err(partial) => {
+            let misses = std::iter::once(&partial.misses.first).chain(&partial.misses.others);
+            misses.map(|miss| miss.field.split(['.', '[']).next().unwrap_or_default().to_owned()).collect()
+        }
+    })
+}
+
 fn guessed(content_type: Option<&str>) -> Format {
     content_type.and_then(Format::of_content_type).unwrap_or(Format::Html)
 }

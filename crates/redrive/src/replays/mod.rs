@@ -9,6 +9,7 @@
 
 mod ask;
 mod choose;
+mod draft;
 pub(crate) mod drive;
 mod elsewhere;
 mod error;
@@ -28,6 +29,7 @@ use redrive_store::contract::{OpenReplay, ReplayView, Selection, SurveyLetters};
 
 pub use self::ask::{AskedReplay, StartedReplay};
 pub use self::choose::{can_use_saved, describe, wish};
+pub use self::draft::{CHECKED_MAX, Draft, Drafted, GoodCheck, WrongDraft, draftable, drafted};
 pub use self::elsewhere::{EndedTry, LetterInTry, OpenedTry, TryVerdict};
 pub use self::error::ReplayError;
 pub use self::steps::{StepLine, ready_in};

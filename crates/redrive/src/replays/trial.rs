@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::choose::wish;
+use super::draft::Drafted;
 use super::tries::defined;
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -66,6 +67,9 @@ pub struct Tried {
     pub remaining: Vec<Remaining>,
     /// Whether it was stopped before the end.
     pub stopped: bool,
+    /// The draft that was tried, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<Drafted>,
 }
 
 const fn is_zero(count: &u64) -> bool {
@@ -101,6 +105,17 @@ impl Redrive {
         stop: &CancellationToken,
         told: impl Fn(u64, u64),
     ) -> Result<Tried, Error> {
+        self.try_draft(pipelines, (new, None), stop, told).await
+    }
+
+    /// The same by draft rules, which the pipelines have instead of those of their file.
+    pub async fn try_draft(
+        &self,
+        pipelines: &[Pipeline],
+        (new, draft): (NewTry, Option<Drafted>),
+        stop: &CancellationToken,
+        told: impl Fn(u64, u64),
+    ) -> Result<Tried, Error> {
         let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, &new.edits)?;
         let plan = self.plan_replay(&new.selection, &wish).await?;
         let id = self.open_try(pipelines, &new).await?;
@@ -132,7 +147,7 @@ impl Redrive {
             }
         }
         let tried = trial.finish().await?;
-        let tried = Tried { id, excluded: plan.excluded, stopped: stop.is_cancelled(), ..tried };
+        let tried = Tried { id, excluded: plan.excluded, stopped: stop.is_cancelled(), draft, ..tried };
         if let Some(id) = id {
             let outcome = serde_json::to_value(&tried).map_err(|error| Error::Internal(error.to_string()))?;
             self.store.end_try(id, outcome, self.now()).await?;

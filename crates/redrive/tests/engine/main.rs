@@ -14,6 +14,7 @@ mod breakers;
 mod causes;
 mod clock;
 mod clocks_apart;
+mod compare;
 mod config;
 mod copies;
 mod dead;

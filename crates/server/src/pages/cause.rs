@@ -14,6 +14,8 @@ use redrive_core::tokens::Role;
 
 pub use self::change::{ask, change};
 use super::causes::facts;
+use super::compare::{self, Sample};
+use super::different;
 use super::filter::LetterFilter;
 use super::letters;
 use super::parts::{
@@ -27,6 +29,7 @@ use crate::asked::Named;
 use crate::look::charts::timeline::{Column, Series, timeline};
 use crate::look::figures::{count, date, moment, part_of};
 use crate::look::tone::Tone;
+use crate::routes::causes::compare::samples;
 
 /// Hours that are drawn.
 const HOURS: i64 = 7 * 24;
@@ -45,12 +48,13 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(id): Named<Cau
     let counts = store.counts(CountEvents { since, by: Span::Hour }).await?;
     let filter = redrive::contract::DeadFilter { cause: Some(detail.cause.id.clone()), ..Default::default() };
     let letters = store.list_dead(ListDead { filter, limit: LETTERS, cursor: None, with_failures: true }).await?;
-    let plan =
-        super::replay_new::plan_of(&app, &visitor, LetterFilter::of_cause(&detail.cause).to_json().into()).await?;
+    let compared = compared(&app, &visitor, &detail.cause).await?;
+    let different = app.redrive().differences(&detail.cause).await?;
     let when = when(&detail.cause, &hours, &counts, now);
     let body = html! {
-        (head(&visitor, &detail, plan.saved, now))
-        (broke(letters.items.first()))
+        (head(&visitor, &detail, detail.cause.saved, now))
+        (compared)
+        (different::section(&visitor, &detail.cause, &different))
         (when)
         (letter_list(&visitor, &detail.cause, &letters.items, now))
         div.halves { (why_one_group(&visitor, &detail)) (notes(&visitor, &detail, now)) }
@@ -195,20 +199,14 @@ fn said(visitor: &Visitor, cause: &CauseView) -> Markup {
     }
 }
 
-/// What was wrong with the page that broke last.
-fn broke(newest: Option<&DeadLetter>) -> Markup {
-    let last = newest.and_then(|letter| Some((letter, letter.failures.as_ref()?.last()?)));
-    let Some((letter, failure)) = last else { return html! {} };
-    html! {
-        section aria-labelledby="broke" {
-            div.section-head {
-                h2 id="broke" { "What broke" }
-                span.fact { "the newest letter, " a href={ "/letters/" (letter.id) } { (letters::number_of(letter)) } }
-            }
-            @if failure.misses.is_empty() { pre.code { (crate::look::foreign::harmless(&failure.message)) } }
-            @else { (misses(failure)) }
-        }
-    }
+/// The page of one of its letters beside the last one that worked.
+async fn compared(app: &App, visitor: &Visitor, cause: &CauseView) -> Result<Markup, Problem> {
+    let samples = samples(app, cause).await?;
+    let asked = visitor.query().one("sample").and_then(|sample| sample.parse::<usize>().ok()).unwrap_or(1);
+    let at = asked.clamp(1, samples.len().max(1));
+    let Some(letter) = samples.get(at - 1) else { return Ok(html! {}) };
+    let sample = Sample { at, most: samples.len(), all: cause.dead };
+    compare::section(app, visitor, letter, (Some(sample), &format!("/replays/new?cause={}", cause.id))).await
 }
 
 /// What an answer lacked, one by one.

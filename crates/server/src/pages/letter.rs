@@ -10,7 +10,7 @@ use redrive_core::payloads::Payload;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
-use super::cause::misses;
+use super::compare;
 use super::letter_edit;
 use super::letters::number_of;
 use super::parts::{Button, Glyph, button, commands, instant, length, link, name, section_head, state, text};
@@ -36,16 +36,10 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(named): Named<
     let now = app.redrive().now();
     let response = response(&app, &visitor, &letter).await;
     let replays = app.redrive().store().replays_of(id, letter_edit::EDITS_MAX).await?;
+    let compared = compare::section(&app, &visitor, &letter, (None, &format!("/replays/new?id={}", letter.id))).await?;
     let body = html! {
         (head(&visitor, &letter, now))
-        section aria-labelledby="happened" {
-            (section_head("happened", "What happened", ""))
-            @let last = letter.failures.iter().flatten().last();
-            @match last {
-                Some(failure) if !failure.misses.is_empty() => (misses(failure)),
-                _ => pre.code { (harmless(&letter.message)) }
-            }
-        }
+        (compared)
         (attempts(&letter, now))
         div.halves { (letter_edit::form(&visitor, &letter, None)) div { (letter_edit::history(&letter, &replays)) (response) } }
         (traces(&letter))

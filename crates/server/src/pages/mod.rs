@@ -15,7 +15,9 @@ mod assets;
 mod breakers;
 mod cause;
 mod causes;
+mod compare;
 mod confirm;
+mod different;
 mod events;
 mod fields;
 mod filter;
@@ -89,6 +91,7 @@ fn all() -> Vec<Page> {
         act("/letters/{id}/edit", Role::Operator, post(letter_edit::review)),
         act("/letters/{id}/retry", Role::Operator, post(letter_edit::retry)),
         act("/logout", Role::Viewer, post(login::leave)),
+        page("/payloads/{hash}/rendered", get(compare::rendered)),
         page("/pipelines", get(pipelines::list)),
         page("/pipelines/{name}", get(pipelines::show)),
         act("/pipelines/{name}/pause", Role::Operator, get(pipelines::ask).post(pipelines::pause)),

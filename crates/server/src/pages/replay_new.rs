@@ -93,6 +93,8 @@ async fn shown(
 ) -> Result<Response, Problem> {
     let attended = unattended(app, plan).await?;
     let tried = replay_try::newest(app, visitor, fields).await?;
+    let rules = replay_try::draft::draftable(app, plan.pipelines.keys());
+    let drafted = tried.as_ref().and_then(|tried| replay_try::draft::not_in_force(app, tried));
     let now = app.redrive().now();
     let body = html! {
         div.crumbs { span { a href="/replays" { "Replays" } " / new" } }
@@ -104,8 +106,8 @@ async fn shown(
             // Who presses Enter in a field means the end of the page, not the first button on it.
             button.vh tabindex="-1" aria-hidden="true" disabled[plan.included == 0] { "Start" }
             (choose(fields, plan))
-            (replay_try::step(visitor, fields, tried.as_ref(), plan.saved, now))
-            (begin(visitor, fields, plan, &attended, (tried.as_ref(), now)))
+            (replay_try::step(visitor, fields, (&rules, tried.as_ref()), plan.saved, now))
+            (begin(visitor, fields, plan, &attended, (tried.as_ref(), drafted, now)))
         }
     };
     shell::show(app, visitor, Page { place: Place::Replays, title: "New replay", pipeline: None, body }).await
@@ -188,8 +190,9 @@ fn begin(
     fields: &Fields,
     plan: &ReplayPlan,
     unattended: &[String],
-    (tried, now): (Option<&TryView>, Timestamp),
+    (tried, drafted, now): (Option<&TryView>, Option<&str>, Timestamp),
 ) -> Markup {
+    let is_vain = is_vain(tried);
     let passed = tried.map(replay_try::recovered).filter(|(good, all)| *good > 0 && good < all);
     let usual = Pacing::default();
     let ramp = usual.ramp.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -241,8 +244,18 @@ fn begin(
                         code { "redrive work" } "."
                     }
                 }
+                @if let Some(why) = drafted { p.warn-text { (why) } }
+                @if is_vain {
+                    label.choice {
+                        input type="checkbox" name="anyway" value="yes" required;
+                        span {
+                            "Send all " (count(plan.included as i64)) " though none passed the try"
+                            span.fact { "None of those that were tried would recover by these rules." }
+                        }
+                    }
+                }
                 p.actions.page-actions {
-                    button.primary disabled[lacks.is_some() || plan.included == 0] title=[lacks.as_deref()] {
+                    button.primary[!is_vain] disabled[lacks.is_some() || plan.included == 0 || drafted.is_some()] title=[lacks.as_deref().or(drafted)] {
                         "Replay " (count(plan.included as i64)) " letters"
                     }
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
@@ -252,6 +265,11 @@ fn begin(
             }
         }
     }
+}
+
+/// Whether a try says that nothing would recover: what is sent all the same has to be meant.
+fn is_vain(tried: Option<&TryView>) -> bool {
+    tried.map(replay_try::recovered).is_some_and(|(good, all)| good == 0 && all > 0)
 }
 
 /// What somebody would type to start the same.
@@ -269,6 +287,14 @@ pub async fn start(State(app): State<App>, visitor: Visitor, fields: Fields) -> 
         let plan = plan_of(&app, &visitor, letters(&fields)).await?;
         if let Some(drift) = drifted(&app, &visitor, &fields, &plan).await? {
             return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(drift)).await?));
+        }
+        let tried = replay_try::newest(&app, &visitor, &fields).await?;
+        if is_vain(tried.as_ref()) && fields.one("anyway") != Some("yes") {
+            let why = html! { "None of these letters passed the try. Say that all are meant, if they are." };
+            return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(why)).await?));
+        }
+        if let Some(why) = tried.as_ref().and_then(|tried| replay_try::draft::not_in_force(&app, tried)) {
+            return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(html! { (why) })).await?));
         }
         let id = match fields.one("only") {
             Some("passed") => passed(&app, &visitor, &fields).await?,

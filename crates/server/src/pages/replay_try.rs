@@ -1,11 +1,15 @@
-//! Trying letters before they are replayed: the rules of the configuration run over the saved pages, and nothing is settled.
+//! Trying letters before they are replayed: the rules of the configuration, or a draft of them, run over the saved pages, and nothing is
+//! settled.
 
+pub mod draft;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::config::{Overrides, with_vault};
+use redrive::config::{Overrides, Setting, with_vault};
 use redrive::contract::{Selection, TryView};
 use redrive::replays::{AskedReplay, NewTry, can_use_saved};
 use redrive::{CancellationToken, Pipeline};
@@ -15,6 +19,7 @@ use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::Value;
 
+use self::draft::Draftable;
 use super::acts::{asked, letters};
 use super::fields::{Done, Fields, once};
 use super::filter::LetterFilter;
@@ -41,7 +46,15 @@ pub async fn selection(app: &App, visitor: &Visitor, fields: &Fields) -> Result<
 
 /// Pipelines with their handlers, as the configuration has them.
 pub fn pipelines<'a>(app: &App, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<Vec<Pipeline>, Problem> {
-    let setting = app.setting();
+    made(app, &app.setting(), names)
+}
+
+/// The same of a configuration, which may have a draft.
+fn made<'a>(
+    app: &App,
+    setting: &Setting,
+    names: impl IntoIterator<Item = &'a PipelineName>,
+) -> Result<Vec<Pipeline>, Problem> {
     let made = |name: &PipelineName| -> Result<Pipeline, Problem> {
         let (pipeline, _) = setting.pipeline(name.clone(), &Overrides::default()).map_err(redrive::Error::from)?;
         Ok(with_vault(pipeline, app.vault()))
@@ -54,8 +67,11 @@ pub async fn run(State(app): State<App>, visitor: Visitor, fields: Fields) -> Re
     once(&app, &visitor, &fields, async || {
         let selection = selection(&app, &visitor, &fields).await?;
         let plan = super::replay_new::plan_of(&app, &visitor, letters(&fields)).await?;
-        let pipelines = pipelines(&app, plan.pipelines.keys())?;
+        let draft = draft::asked(&app, &fields, plan.pipelines.keys()).await?;
+        let setting = draft.as_ref().map_or_else(|| app.setting(), |(setting, _)| Arc::clone(setting));
+        let pipelines = made(&app, &setting, plan.pipelines.keys())?;
         can_use_saved(&pipelines, false).map_err(redrive::Error::from)?;
+        let draft = draft.map(|(_, draft)| draft);
         let stop = CancellationToken::new();
         let new = NewTry { by: visitor.caller.actor(), selection, force: false, edits: Input::new() };
         let (enough, waited) = (stop.clone(), tokio::time::sleep(PATIENCE));
@@ -63,7 +79,7 @@ pub async fn run(State(app): State<App>, visitor: Visitor, fields: Fields) -> Re
             waited.await;
             enough.cancel();
         });
-        let tried = app.redrive().try_replay(&pipelines, new, &stop, |_, _| {}).await;
+        let tried = app.redrive().try_draft(&pipelines, (new, draft), &stop, |_, _| {}).await;
         watch.abort();
         if tried?.tried == 0 {
             return Err(ApiError::senseless("none of these letters has a saved page to try").into());
@@ -77,6 +93,7 @@ pub async fn run(State(app): State<App>, visitor: Visitor, fields: Fields) -> Re
 fn chosen(fields: &Fields) -> String {
     let mut query = form_urlencoded::Serializer::new(LetterFilter::of(fields).to_query());
     query.extend_pairs(fields.all("id").map(|id| ("id", id)));
+    query.extend_pairs(draft::given(fields).iter().map(|(field, rule)| (format!("draft.{field}"), rule)));
     query.finish()
 }
 
@@ -93,20 +110,28 @@ pub fn recovered(tried: &TryView) -> (i64, i64) {
 }
 
 /// The step of the page.
-pub fn step(visitor: &Visitor, fields: &Fields, tried: Option<&TryView>, saved: u64, now: Timestamp) -> Markup {
+pub fn step(
+    visitor: &Visitor,
+    fields: &Fields,
+    (rules, tried): (&[Draftable], Option<&TryView>),
+    saved: u64,
+    now: Timestamp,
+) -> Markup {
     let lacks = visitor.lacks(Role::Operator);
     html! {
         section.step aria-labelledby="step-2" {
             div.step-name { h2 id="step-2" { b { "2" } "Try" } p.fact { "What would recover; nothing is settled" } }
             div {
-                p.fact { "The rules of redrive.toml, as they are now, run over the saved pages." }
+                @if rules.is_empty() {
+                    p.fact { "The rules of redrive.toml, as they are now, run over the saved pages." }
+                } @else { (draft::table(fields, rules)) }
                 p.actions {
                     button formaction="/replays/try" data-key="t" disabled[lacks.is_some() || saved == 0] title=[lacks.as_deref()] {
                         @if tried.is_some() { "Try again" } @else { "Try " (count(saved as i64)) " saved pages" }
                     }
                     @if saved == 0 { span.fact { "None of them has a saved page." } }
                 }
-                @if let Some(tried) = tried { (outcome(tried, now)) }
+                @if let Some(tried) = tried { (outcome(tried, now)) (draft::outcome(tried)) }
                 (command(&format!("redrive replay try{}", flags(fields))))
             }
         }

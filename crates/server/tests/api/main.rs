@@ -11,6 +11,7 @@ mod events;
 mod examples;
 mod guard;
 mod hostile;
+mod hostile_pages;
 mod jobs;
 mod leases;
 mod letters;

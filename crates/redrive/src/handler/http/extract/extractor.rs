@@ -63,7 +63,7 @@ impl Extractor {
     }
 
     /// The same, given up once nobody wants the record any more; what is given back then means nothing.
-    pub(in crate::handler::http) fn extract_until(
+    pub(crate) fn extract_until(
         &self,
         document: &Document<'_>,
         stop: &CancellationToken,

@@ -1,0 +1,211 @@
+//! The page that broke beside the last one that worked: on the page of a cause, and of a letter. Other views than the frames show what is
+//! foreign as text only.
+
+mod diff;
+mod fields;
+mod frames;
+
+use maud::{Markup, html};
+use redrive::compare::{ComparedPage, Comparison};
+use redrive_core::dead::DeadLetter;
+use redrive_core::good::{Pairing, url_shape};
+
+pub use self::frames::rendered;
+use super::parts::{clock, name, text, views, with_query};
+use super::problem::Problem;
+use super::visitor::Visitor;
+use crate::app::App;
+use crate::look::figures::{count, span};
+use crate::routes::causes::compare::compared;
+
+/// How two pages are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    Fields,
+    Diff,
+    Rendered,
+    Headers,
+}
+
+impl View {
+    const ALL: [(Self, &'static str, &'static str); 4] = [
+        (Self::Fields, "fields", "Fields"),
+        (Self::Diff, "diff", "Diff"),
+        (Self::Rendered, "rendered", "Rendered"),
+        (Self::Headers, "headers", "Headers"),
+    ];
+
+    fn asked(visitor: &Visitor) -> Self {
+        let query = visitor.query();
+        let named = query.one("view").unwrap_or_default();
+        Self::ALL.iter().find(|(_, known, _)| *known == named).map_or(Self::Fields, |(view, ..)| *view)
+    }
+}
+
+/// Where a letter is among those that can be looked at.
+#[derive(Clone, Copy)]
+pub struct Sample {
+    /// Which, from 1.
+    pub at: usize,
+    /// How many can be looked at.
+    pub most: usize,
+    /// How many there are.
+    pub all: u64,
+}
+
+/// Compares the page of a letter, and shows it. `replay` is where rules can be tried.
+pub async fn section(
+    app: &App,
+    visitor: &Visitor,
+    letter: &DeadLetter,
+    (sample, replay): (Option<Sample>, &str),
+) -> Result<Markup, Problem> {
+    if visitor.caller.check_payloads().is_err() {
+        return Ok(said_by_letter(letter, "your token may not read payloads"));
+    }
+    let view = View::asked(visitor);
+    let comparison = compared(app, letter, true).await?;
+    if comparison.broke.is_none() {
+        return Ok(said_by_letter(letter, "the page that broke was not kept"));
+    }
+    Ok(shown(visitor, letter, &comparison, (view, sample, replay)))
+}
+
+/// What is known without the page.
+fn said_by_letter(letter: &DeadLetter, why: &str) -> Markup {
+    let Some(failure) = letter.failures.iter().flatten().last() else { return html! {} };
+    html! {
+        section aria-labelledby="broke" {
+            div.section-head { h2 id="broke" { "What broke" } span.fact { (why) } }
+            @if failure.misses.is_empty() { pre.code { (crate::look::foreign::harmless(&failure.message)) } }
+            @else { (super::cause::misses(failure)) }
+        }
+    }
+}
+
+fn shown(
+    visitor: &Visitor,
+    letter: &DeadLetter,
+    comparison: &Comparison,
+    (view, sample, replay): (View, Option<Sample>, &str),
+) -> Markup {
+    let here = visitor.here.clone();
+    let missed = comparison.fields.iter().filter(|field| field.broke.value.is_none()).count();
+    let facts = |view: View| match view {
+        View::Fields if !comparison.fields.is_empty() => format!("{missed} missed of {}", comparison.fields.len()),
+        View::Diff if comparison.worked.is_some() => count(comparison.hunks_count as i64),
+        _ => String::new(),
+    };
+    let tabs = View::ALL.map(|(one, word, label)| {
+        let to = with_query(&here, "view", Some(word).filter(|_| one != View::Fields)) + "#broke";
+        let fact = facts(one);
+        (to, html! { (label) @if !fact.is_empty() { " " b { (fact) } } }, one == view)
+    });
+    html! {
+        section.compare aria-labelledby="broke" {
+            div.section-head {
+                h2 id="broke" { "What broke" }
+                span.fact.cut { (paired(letter, comparison)) }
+                @if let Some(sample) = sample { (samples(&here, sample)) }
+            }
+            (views("Compare as", tabs))
+            @if let Some(why) = &comparison.why_not { p.headline.warn { "The pages cannot be looked into: " (text(why)) "." } }
+            @match view {
+                View::Fields => (fields::table(comparison, replay)),
+                View::Diff => (diff::table(comparison)),
+                View::Rendered => (frames::both(letter, comparison)),
+                View::Headers => (headers(comparison)),
+            }
+        }
+    }
+}
+
+/// Why this pair, and how old the good page is.
+fn paired(letter: &DeadLetter, comparison: &Comparison) -> Markup {
+    let (Some(worked), Some(pairing)) = (&comparison.worked, comparison.pairing) else {
+        return html! { "No page like it that worked is kept yet: the next success is kept." };
+    };
+    let age = match letter.died_at >= worked.at {
+        true => format!("the good page is {} older", span(letter.died_at.since(worked.at))),
+        false => format!("the good page came {} later", span(worked.at.since(letter.died_at))),
+    };
+    let shape = worked.url.as_deref().and_then(url_shape).unwrap_or_default();
+    match pairing {
+        Pairing::SameAddress => html! { "The same address; " (age) },
+        Pairing::SameShape => html! { "Same shape of address, " (name(&shape)) "; " (age) },
+    }
+}
+
+fn samples(here: &str, sample: Sample) -> Markup {
+    let to = |at: usize| with_query(here, "sample", Some(&at.to_string())) + "#broke";
+    html! {
+        span.end.fact.nowrap {
+            "sample " (sample.at) " of " (count(sample.all as i64)) " "
+            @if sample.at > 1 { a href=(to(sample.at - 1)) rel="prev" aria-label="Newer sample" { "‹" } }
+            @else { span.muted aria-hidden="true" { "‹" } }
+            " "
+            @if sample.at < sample.most { a href=(to(sample.at + 1)) rel="next" aria-label="Older sample" { "›" } }
+            @else { span.muted aria-hidden="true" { "›" } }
+        }
+    }
+}
+
+/// What is above a page: which, when, how long.
+fn caption(page: &ComparedPage) -> Markup {
+    let path = page
+        .url
+        .as_deref()
+        .and_then(|url| url.split_once("://")?.1.split_once('/'))
+        .map(|(_, path)| format!("/{path}"));
+    html! {
+        @if let Some(path) = path { (name(&crate::look::foreign::cut(&path, 48))) " · " }
+        (clock(page.at)) " · " (kib(page.payload.size_bytes))
+        @if let Some(rules) = &page.rules { " · rules " (&rules[..rules.len().min(8)]) }
+    }
+}
+
+fn kib(bytes: u64) -> String {
+    if bytes < 1_024 { format!("{bytes} B") } else { format!("{:.1} KiB", bytes as f64 / 1_024.0) }
+}
+
+/// The headers of both.
+fn headers(comparison: &Comparison) -> Markup {
+    let of = |page: Option<&ComparedPage>| -> Vec<(String, String)> {
+        let Some(page) = page else { return Vec::new() };
+        let status = page.payload.response.status.map(|status| ("status".to_owned(), status.to_string()));
+        let headers =
+            page.payload.response.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+        status.into_iter().chain(headers).collect()
+    };
+    let (broke, worked) = (of(comparison.broke.as_ref()), of(comparison.worked.as_ref()));
+    let mut names: Vec<&String> = broke.iter().chain(&worked).map(|(name, _)| name).collect();
+    names.sort_unstable_by_key(|name| (name.as_str() != "status", name.as_str()));
+    names.dedup();
+    let values = |headers: &[(String, String)], wanted: &str| {
+        let found: Vec<&str> =
+            headers.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.as_str()).collect();
+        found.join(", ")
+    };
+    html! {
+        @if names.is_empty() { p.empty { "No headers were kept." } }
+        @else {
+            table.headers role="table" {
+                thead role="rowgroup" { tr role="row" {
+                    th role="columnheader" scope="col" { "Header" }
+                    th role="columnheader" scope="col" { "Page that broke" }
+                    th role="columnheader" scope="col" { "Last page that worked" }
+                } }
+                tbody role="rowgroup" {
+                    @for one in names {
+                        @let (here, there) = (values(&broke, one), values(&worked, one));
+                        tr.changed[here != there && comparison.worked.is_some()] role="row" {
+                            th role="rowheader" scope="row" { (name(one)) }
+                            td role="cell" { @if here.is_empty() { span.muted { "none" } } @else { (text(&here)) } }
+                            td role="cell" { @if there.is_empty() { span.muted { "none" } } @else { (text(&there)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

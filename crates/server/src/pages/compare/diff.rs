@@ -1,0 +1,86 @@
+//! What differs between the two pages, one tag a line.
+
+use maud::{Markup, html};
+use redrive::compare::{Comparison, Hunk, HunkLine, HunkRow};
+
+use crate::look::figures::count;
+use crate::look::foreign::harmless;
+
+/// How far lines are indented at most.
+const INDENT_MAX: u64 = 12;
+
+/// The hunks, those near rules that find nothing first.
+pub fn table(comparison: &Comparison) -> Markup {
+    if comparison.worked.is_none() {
+        return html! { p.empty { "There is nothing to compare with yet: the next page of this shape that works is kept." } };
+    }
+    if comparison.hunks.is_empty() {
+        return html! {
+            p.empty { "Both pages are built alike: they differ in texts, addresses and numbers only." }
+        };
+    }
+    let shown = comparison.hunks.len() as i64;
+    html! {
+        div.diffs tabindex="0" role="region" aria-label="What differs" {
+            table.diff role="table" {
+                colgroup { col.d-why; col.d-ln; col; col.d-why; col.d-ln; col; }
+                thead role="rowgroup" { tr role="row" {
+                    th role="columnheader" scope="col" colspan="3" { "+ Page that broke" }
+                    th.edge role="columnheader" scope="col" colspan="3" { "− Last page that worked" }
+                } }
+                @for hunk in &comparison.hunks { (one(hunk)) }
+            }
+        }
+        @if comparison.hunks_count as i64 > shown {
+            p.table-foot { (count(shown)) " of " (count(comparison.hunks_count as i64)) " places that differ are shown." }
+        }
+    }
+}
+
+fn one(hunk: &Hunk) -> Markup {
+    html! {
+        tbody.hunk role="rowgroup" {
+            @if !hunk.near.is_empty() {
+                tr.hunk-head role="row" { th role="rowheader" colspan="6" { "around the rule of " (hunk.near.join(", ")) } }
+            }
+            @for row in &hunk.rows { (line(row, &hunk.near)) }
+            @if hunk.is_cut { tr role="row" { td.fold role="cell" colspan="6" { "⋯" } } }
+        }
+    }
+}
+
+fn line(row: &HunkRow, near: &[String]) -> Markup {
+    let is_same = row.broke.is_some() && row.worked.is_some();
+    let side = |line: Option<&HunkLine>, class: &'static str, edge: bool| {
+        let class = if is_same { "" } else { class };
+        html! {
+            @match line {
+                None => { td class={ "none" @if edge { " edge" } } role="cell" colspan="3" {} }
+                Some(line) => {
+                    td class={ "why " (class) @if edge { " edge" } } role="cell" { (marks(line, near)) }
+                    td class={ "ln " (class) } role="cell" { (line.number) }
+                    td class={ "cd " (class) } role="cell" {
+                        code title=(line.text) { (indent(line.depth)) (harmless(&line.text)) }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        tr.both[is_same] role="row" { (side(row.broke.as_ref(), "in", false)) (side(row.worked.as_ref(), "out", true)) }
+    }
+}
+
+/// Which fields a line is about.
+fn marks(line: &HunkLine, near: &[String]) -> Markup {
+    html! {
+        @for field in &line.fields {
+            @if near.contains(field) { "✗ " (field) } @else { span.muted { (field) } }
+            " "
+        }
+    }
+}
+
+fn indent(depth: u64) -> String {
+    "  ".repeat(usize::try_from(depth.min(INDENT_MAX)).unwrap_or(0))
+}

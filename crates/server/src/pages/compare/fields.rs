@@ -1,0 +1,150 @@
+//! What each rule finds on both pages; for one that finds nothing, what still matches and what could be meant.
+
+use maud::{Markup, html};
+use redrive::compare::{ComparedField, Comparison, Found};
+use redrive::handler::http::extract::Help;
+
+use super::caption;
+use crate::look::figures::counted;
+use crate::look::tone::Tone;
+use crate::pages::parts::{Glyph, name, state, text};
+
+/// The table of fields.
+pub fn table(comparison: &Comparison, replay: &str) -> Markup {
+    if comparison.fields.is_empty() {
+        return by_handler(comparison);
+    }
+    html! {
+        table.fields role="table" {
+            colgroup { col.f-name; col.f-rule; col.f-type; col; col; }
+            thead role="rowgroup" { tr role="row" {
+                th role="columnheader" scope="col" { "Field" }
+                th role="columnheader" scope="col" { "Rule" }
+                th.f-type role="columnheader" scope="col" { "Type" }
+                th.f-broke role="columnheader" scope="col" {
+                    strong { "Page that broke" } @if let Some(page) = &comparison.broke { (caption(page)) }
+                }
+                th.f-worked role="columnheader" scope="col" {
+                    strong { "Last page that worked" }
+                    @match &comparison.worked { Some(page) => (caption(page)), None => { "kept from the next success" } }
+                }
+            } }
+            tbody role="rowgroup" { @for field in &comparison.fields { (row(field, replay)) } }
+        }
+    }
+}
+
+fn row(field: &ComparedField, replay: &str) -> Markup {
+    let is_missed = field.broke.value.is_none();
+    let (glyph, tone, word) =
+        if is_missed { (Glyph::Cross, Tone::Bad, "missed ") } else { (Glyph::Check, Tone::Good, "found ") };
+    html! {
+        tr.miss[is_missed] role="row" {
+            th role="rowheader" scope="row" {
+                span.field-name { (state("", glyph, tone)) span.vh { (word) } (name(&field.field)) }
+            }
+            td.f-rule role="cell" { code.cut title=(field.rule) { (text(&field.rule)) } }
+            td.f-type role="cell" { span.muted { (field.kind) } }
+            td.f-broke role="cell" { (found(&field.broke)) }
+            td.f-worked role="cell" {
+                @match &field.worked { Some(worked) => (found(worked)), None => { span.muted { "none kept" } } }
+            }
+        }
+        @if let Some(help) = field.help.as_ref().filter(|_| is_missed) { (helped(field, help, replay)) }
+    }
+}
+
+fn found(found: &Found) -> Markup {
+    let matches = counted(found.matches as i64, "match", "matches");
+    html! {
+        span.cut {
+            span class={ "hits" @if found.value.is_none() { " bad-text" } } { (matches) } " "
+            @match (&found.value, &found.miss) {
+                (Some(value), _) => { span title=(value) { (text(value)) } }
+                (None, Some(miss)) => { b.bad-text { "missed" } " " span.muted { (name(miss)) } }
+                (None, None) => { span.muted { "nothing, optional" } }
+            }
+        }
+    }
+}
+
+fn helped(field: &ComparedField, help: &Help, replay: &str) -> Markup {
+    let kind = field.kind.split(',').next().unwrap_or("text");
+    html! {
+        tr.help role="row" {
+            td role="cell" {}
+            td role="cell" colspan="4" {
+                p {
+                    @match &help.still {
+                        Some((css, matches)) => {
+                            "Of its selector " code { (text(css)) } " still matches, "
+                            (counted(*matches as i64, "once", "times")) ". "
+                        }
+                        None => { "No part of " code { (text(field.rule.split("::").next().unwrap_or_default())) } " matches any more. " }
+                    }
+                    @match help.candidates.len() {
+                        0 => { "No place on this page looks like it." }
+                        1 => { "One place on this page could be meant, as " (kind) ":" }
+                        n => { (n) " places on this page could be meant, as " (kind) ":" }
+                    }
+                }
+                @if !help.candidates.is_empty() {
+                    table.candidates role="table" {
+                        thead role="rowgroup" { tr role="row" {
+                            th role="columnheader" scope="col" { "Rule" }
+                            th.num role="columnheader" scope="col" { "Here" }
+                            th role="columnheader" scope="col" { span.vh { "Action" } }
+                        } }
+                        tbody role="rowgroup" {
+                            @for candidate in &help.candidates {
+                                tr role="row" {
+                                    td role="cell" { code { (text(&candidate.rule)) } }
+                                    td.num role="cell" { (text(&candidate.value)) }
+                                    td role="cell" {
+                                        a.button.small href=(drafted(replay, &field.field, &candidate.rule)) { "Try this rule" }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where a rule is tried as a draft.
+fn drafted(replay: &str, field: &str, rule: &str) -> String {
+    let draft = form_urlencoded::Serializer::new(String::new()).append_pair(&format!("draft.{field}"), rule).finish();
+    format!("{replay}{}{draft}#step-2", if replay.contains('?') { "&" } else { "?" })
+}
+
+/// What the handler said, where its rules are not known here.
+fn by_handler(comparison: &Comparison) -> Markup {
+    html! {
+        @if comparison.misses.is_empty() {
+            p.empty { "The rules of this pipeline are not in this server's configuration, and its handler named no field." }
+        } @else {
+            table.misses role="table" {
+                thead role="rowgroup" { tr role="row" {
+                    th role="columnheader" scope="col" { "Field" }
+                    th role="columnheader" scope="col" { "Rule" }
+                    th role="columnheader" scope="col" { "What is amiss" }
+                    th role="columnheader" scope="col" { "Found instead" }
+                } }
+                tbody role="rowgroup" {
+                    @for miss in &comparison.misses {
+                        tr.miss role="row" {
+                            th role="rowheader" scope="row" { (name(&miss.field)) }
+                            td role="cell" { code { (name(&miss.rule)) } }
+                            td role="cell" { (name(&miss.code)) }
+                            td role="cell" {
+                                @match &miss.found { Some(found) => { code { (text(found)) } } None => { span.muted { "nothing" } } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Draft rules of fields: filled in here, tried over the saved pages, shown as the change of `redrive.toml` that they are. Nothing is saved.
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+use redrive::compare::Comparing;
+use redrive::config::{Overrides, Setting};
+use redrive::contract::TryView;
+use redrive::replays::{self, Draft, Drafted};
+use redrive_core::ids::PipelineName;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::look::figures::part_of;
+use crate::pages::fields::Fields;
+use crate::pages::parts::{name, text};
+use crate::pages::problem::Problem;
+
+/// A field whose rule can be drafted: its name, its rule in the file, its type.
+pub type Draftable = (String, String, String);
+
+/// The fields whose rules can be drafted, if the letters are of one pipeline that has some.
+pub fn draftable<'a>(app: &App, names: impl IntoIterator<Item = &'a PipelineName>) -> Vec<Draftable> {
+    let mut names = names.into_iter();
+    match (names.next(), names.next()) {
+        (Some(name), None) => replays::draftable(&app.setting(), name),
+        _ => Vec::new(),
+    }
+}
+
+/// The rules that were filled in.
+pub fn given(fields: &Fields) -> Draft {
+    let given = fields.kept().filter_map(|(name, rule)| Some((name.strip_prefix("draft.")?, rule.trim())));
+    given.filter(|(_, rule)| !rule.is_empty()).map(|(field, rule)| (field.to_owned(), rule.to_owned())).collect()
+}
+
+/// The configuration with the draft of a form, if it is one: rules that are those of the file are none.
+pub async fn asked<'a>(
+    app: &App,
+    fields: &Fields,
+    names: impl IntoIterator<Item = &'a PipelineName>,
+) -> Result<Option<(Arc<Setting>, Drafted)>, Problem> {
+    let (given, setting) = (given(fields), app.setting());
+    let Some(pipeline) = names.into_iter().next().filter(|_| !given.is_empty()) else { return Ok(None) };
+    let wrong = |wrong: replays::WrongDraft| ApiError::invalid(format!("draft.{}", wrong.field), wrong.why);
+    let (changed, rules, change) = replays::drafted(&setting, pipeline, &given).map_err(wrong)?;
+    if rules.is_empty() {
+        return Ok(None);
+    }
+    let with = Comparing { setting: &setting, vault: app.vault() };
+    let good = app.redrive().check_good(&with, &changed, pipeline).await?;
+    Ok(Some((Arc::new(changed), Drafted { rules, change, good })))
+}
+
+/// Why what was tried is not in force, if it is not: it was a draft, and the file has other rules.
+pub fn not_in_force(app: &App, tried: &TryView) -> Option<&'static str> {
+    if tried.outcome.get("draft").is_none_or(serde_json::Value::is_null) {
+        return None;
+    }
+    let setting = app.setting();
+    let is_in_force = tried.tried_with.iter().all(|(pipeline, version)| {
+        let made = setting.pipeline(pipeline.clone(), &Overrides::default());
+        made.is_ok_and(|(pipeline, _)| pipeline.definition() == version.as_ref())
+    });
+    (!is_in_force).then_some("What was tried is a draft: change redrive.toml as shown above, then start.")
+}
+
+/// The rules, to be filled in.
+pub fn table(fields: &Fields, rules: &[Draftable]) -> Markup {
+    html! {
+        table.rules role="table" {
+            thead role="rowgroup" { tr role="row" {
+                th role="columnheader" scope="col" { "Field" }
+                th role="columnheader" scope="col" { "Draft rule" }
+                th role="columnheader" scope="col" { "Type" }
+                th role="columnheader" scope="col" { "In redrive.toml" }
+            } }
+            tbody role="rowgroup" {
+                @for (field, rule, kind) in rules {
+                    @let id = format!("draft.{field}");
+                    @let drafted = fields.one(&id).unwrap_or(rule);
+                    tr role="row" {
+                        th role="rowheader" scope="row" { label for=(id) { (name(field)) } }
+                        td role="cell" { input.mono type="text" id=(id) name=(id) value=(drafted) spellcheck="false" autocomplete="off"; }
+                        td role="cell" { span.muted { (kind) } }
+                        td role="cell" {
+                            @if drafted == rule { span.muted { "the same" } } @else { code.cut { (text(rule)) } }
+                        }
+                    }
+                }
+            }
+        }
+        p.fact { "Reads the saved pages again, by these rules. Settles nothing, asks nobody, saves no draft." }
+    }
+}
+
+/// What came of a draft besides what letters came to.
+pub fn outcome(tried: &TryView) -> Markup {
+    let draft = tried.outcome.get("draft").cloned().and_then(|draft| serde_json::from_value::<Drafted>(draft).ok());
+    let Some(Drafted { change, good, .. }) = draft else { return html! {} };
+    let is_same = good.same == good.of;
+    html! {
+        @if good.of == 0 {
+            p.fact { "No page that worked is kept to check the draft against: the next success is kept." }
+        } @else {
+            p class={ @if is_same { "good-text" } @else { "warn-text" } } {
+                (part_of(good.same as i64, good.of as i64)) " good pages still give the same record"
+                @if !is_same && !good.fields.is_empty() { ": " (text(&good.fields.join(", "))) " differ on the others. If both layouts are there, name both rules: " code { "old, new" } }
+                "."
+            }
+        }
+        h3 { "What to change in redrive.toml" }
+        pre.code.change {
+            @for line in &change {
+                span class=[line.starts_with('+').then_some("out")] { (text(line)) } "\n"
+            }
+        }
+    }
+}

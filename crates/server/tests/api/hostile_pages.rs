@@ -1,0 +1,73 @@
+//! Saved pages are hostile: shown in a real browser they reach nobody. The same page as it is does, which shows that the listener hears.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+use crate::running::{Running, tools};
+
+/// How long a browser may take on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A page that tries every way out, to a listener.
+fn hostile(at: &str) -> String {
+    format!(
+        r#"<!doctype html><html><head><title>x</title>
+<link rel="preconnect" href="http://{at}"><link rel="dns-prefetch" href="http://{at}"><link rel="stylesheet" href="http://{at}/a.css">
+<link rel="prefetch" href="http://{at}/p"><link rel="icon" href="http://{at}/i"><base href="http://{at}/">
+<meta http-equiv="refresh" content="0;url=http://{at}/refresh"><style>@import url(http://{at}/b.css); body {{ background: url(http://{at}/bg) }}</style>
+<script>window.hacked = 1; top.hacked = 1; fetch("http://{at}/fetch"); new Image().src = "http://{at}/img"; navigator.sendBeacon("http://{at}/beacon");</script>
+</head><body onload="fetch('http://{at}/onload')" background="http://{at}/body"><h1 class="title">Cork bread board</h1>
+<img src="http://{at}/img.png" srcset="http://{at}/set 2x" onerror="alert(1)"><picture><source srcset="http://{at}/source"><img src="x"></picture>
+<iframe src="http://{at}/frame"></iframe><iframe srcdoc="<img src='http://{at}/doc'>"></iframe><object data="http://{at}/object"></object>
+<embed src="http://{at}/embed"><video src="http://{at}/video" poster="http://{at}/poster" autoplay></video><audio src="http://{at}/audio" autoplay></audio>
+<svg onload="fetch('http://{at}/svg')"><image href="http://{at}/svgimg"/><use href="http://{at}/use#x"/></svg>
+<math><mtext><style><img src="http://{at}/math"></style></mtext></math><input type="image" src="http://{at}/input">
+<form action="http://{at}/form"><button autofocus onfocus="this.form.submit()">go</button></form>
+<p style="background: url(http://{at}/style)">styled</p><a href="javascript:fetch('http://{at}/js')" ping="http://{at}/ping">link</a>
+<noscript><img src="http://{at}/noscript"></noscript><template><img src="http://{at}/template"></template></body></html>"#
+    )
+}
+
+async fn browser(how: &str, what: &str) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser/hostile.mjs");
+    let mut node = Command::new("node");
+    node.args([script, how, what]).env("TOOLS", tools().join("node/node_modules"));
+    let run = node.stdin(Stdio::null()).kill_on_drop(true).output();
+    let run = tokio::time::timeout(PATIENCE, run).await.expect("done in time").expect("node runs");
+    let said = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "{how}: {said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hostile_page_reaches_nobody() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+    let at = listener.local_addr().expect("an address").to_string();
+    let reached = Arc::new(AtomicUsize::new(0));
+    let heard = Arc::clone(&reached);
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            heard.fetch_add(1, Ordering::SeqCst);
+            drop(connection);
+        }
+    });
+    let server = Running::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("hostile.html");
+    std::fs::write(&file, hostile(&at)).expect("written");
+    let letter = json!({
+        "pipeline": "shop", "input": { "url": "https://shop.example/p/1" }, "message": "SelectorNotFound: .price (field price)",
+        "payload": { "text": hostile(&at) },
+    });
+    let letter = server.post("/letters", letter).await.ok()["letters"][0]["id"].clone();
+    let page = format!("http://{}/letters/{}?view=rendered", server.address, letter.as_str().expect("an id"));
+    browser("shown", &page).await;
+    assert_eq!(reached.load(Ordering::SeqCst), 0, "what is shown reached somebody");
+    browser("raw", &file.display().to_string()).await;
+    assert!(reached.load(Ordering::SeqCst) > 0, "nobody would have heard it");
+}
