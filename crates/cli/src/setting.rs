@@ -117,11 +117,6 @@ impl Setting {
         Ok(self.here()?.redrive_existing().await?)
     }
 
-    /// Opens the store, and makes it if need be.
-    pub async fn redrive(&self) -> Result<Redrive> {
-        Ok(self.here()?.redrive().await?)
-    }
-
     /// The vault of this machine; none where a server has its own.
     pub fn vault_of(&self, desk: &Desk) -> Result<Option<Vault>, redrive::Error> {
         match desk {

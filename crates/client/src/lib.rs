@@ -20,6 +20,7 @@ mod causes;
 mod dead;
 pub mod desk;
 mod died;
+mod import;
 mod jobs;
 mod page;
 mod payloads;

@@ -1,18 +1,38 @@
 //! Payloads: the raw responses that were kept. Their bytes pass through as they come.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use redrive::contract::{ListPayloads, Page, PayloadView};
 use redrive::dead::{DeadError, LOGGED_BYTES_MAX, logged_bodies};
+use redrive::payloads::{Cleared, Verified, clear};
 use redrive::vault::{Vault, VaultError};
 use redrive::{Error, ErrorKind};
+use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
 use redrive_core::payloads::{Payload, PayloadHash};
+use serde::Deserialize;
 use serde_json::json;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
+use crate::ask::LONG;
 use crate::desk::Desk;
 use crate::page::{fields, page};
+
+/// Payloads that are named at once.
+const NAMED_AT_ONCE: usize = 1_000;
+
+/// How many payloads are whole, and what is wrong with others.
+#[derive(Deserialize)]
+struct Checked {
+    #[serde(flatten)]
+    verified: Verified,
+    wrong: Vec<String>,
+}
+
+fn no_vault() -> Error {
+    Error::Internal("there is no vault".to_owned())
+}
 
 impl Desk {
     /// A page of payloads, by hash.
@@ -34,6 +54,51 @@ impl Desk {
         match self {
             Self::Here(redrive) => redrive.find_payload(name).await,
             Self::There(server) => server.get(&["payloads", name]).read().await,
+        }
+    }
+
+    /// See [`redrive::Redrive::verify_payloads`]. `broken` hears what is wrong with each that is not whole.
+    pub async fn verify_payloads(
+        &self,
+        vault: Option<&Vault>,
+        names: &[String],
+        mut broken: impl FnMut(&str),
+    ) -> Result<Verified, Error> {
+        let server = match (self, vault) {
+            (Self::There(server), _) => server,
+            (Self::Here(redrive), Some(vault)) => {
+                return redrive.verify_payloads(vault, names, |error| broken(&error.to_string())).await;
+            }
+            (Self::Here(_), None) => return Err(no_vault()),
+        };
+        let mut all = Verified::default();
+        // No names at all mean all payloads.
+        let pieces: Vec<&[String]> = if names.is_empty() { vec![names] } else { names.chunks(NAMED_AT_ONCE).collect() };
+        for some in pieces {
+            let ask = server.post(&["payloads", "verify"]).body(&json!({ "ids": some }))?.within(Some(LONG));
+            let Checked { verified, wrong } = ask.read().await?;
+            wrong.iter().for_each(|wrong| broken(wrong));
+            all.whole += verified.whole;
+            all.broken += verified.broken;
+            all.elsewhere += verified.elsewhere;
+        }
+        Ok(all)
+    }
+
+    /// See [`redrive::payloads::clear`]. A server knows by itself who it is by.
+    pub async fn clear_payloads(
+        &self,
+        vault: Option<&Vault>,
+        (grace, adopt): (Duration, bool),
+        by: &Actor,
+    ) -> Result<Cleared, Error> {
+        match (self, vault) {
+            (Self::There(server), _) => {
+                let asked = json!({ "grace": format!("{}ms", grace.as_millis()), "adopt": adopt });
+                server.post(&["payloads", "gc"]).body(&asked)?.within(Some(LONG)).read().await
+            }
+            (Self::Here(_), Some(vault)) => clear(vault, grace, adopt, by).await,
+            (Self::Here(_), None) => Err(no_vault()),
         }
     }
 
@@ -91,7 +156,7 @@ impl Desk {
         let server = match (self, vault) {
             (Self::There(server), _) => server,
             (Self::Here(_), Some(vault)) => return Ok(vault.copy(hash, out).await?),
-            (Self::Here(_), None) => return Err(Error::Internal("there is no vault".to_owned())),
+            (Self::Here(_), None) => return Err(no_vault()),
         };
         let failed = |message: String| Error::Server {
             kind: ErrorKind::Failed,

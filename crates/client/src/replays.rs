@@ -132,7 +132,11 @@ impl Desk {
         let wish = Wish { force, supplied, ..Wish::of(ReplayMode::Suited) };
         match self {
             Self::Here(redrive) => redrive.plan_replay(selection, &wish).await,
-            Self::There(server) => plan(server, selection, json!({ "force": force, "set": edits })).await,
+            // Anew, whatever the server's own pipelines can work from.
+            Self::There(server) => {
+                let asked = json!({ "force": force, "set": edits, "from": ReplayMode::Refetch });
+                plan(server, selection, asked).await
+            }
         }
     }
 

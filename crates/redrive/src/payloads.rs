@@ -66,6 +66,9 @@ pub struct Cleared {
     pub older_strays: u64,
 }
 
+/// For how long what nothing refers to is spared, unless something else is said: it may be on its way to a row.
+pub const GRACE: Duration = Duration::from_secs(3_600);
+
 /// Removes what nothing refers to, and has not for some time. With `adopt`, also of what a copied store inherited: there is no
 /// other store that needs it.
 pub async fn clear(vault: &Vault, grace: Duration, adopt: bool, by: &Actor) -> Result<Cleared, Error> {

@@ -35,7 +35,7 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
             let pipelines = Made { asked, vault: None }.of(setting)?;
             let pipelines: Vec<_> = pipelines.into_iter().map(Pipeline::saved_elsewhere).collect();
             let names = pipelines.iter().map(|pipeline| pipeline.name().clone()).collect();
-            (desk.worker(pipelines), names)
+            (desk.worker(pipelines).with_replays(), names)
         }
     };
     let names: Vec<_> = names.iter().map(PipelineName::as_str).collect();

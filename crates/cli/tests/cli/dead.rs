@@ -140,8 +140,9 @@ fn sorted(text: &str) -> Vec<Value> {
 }
 
 crate::network::over_the_network!(
-    a_reader_that_has_seen_enough_is_no_error,
     filters_find_what_they_say,
     pages_follow_each_other,
     discarding_leaves_a_record,
+    ;
+    a_reader_that_has_seen_enough_is_no_error,
 );

@@ -87,3 +87,5 @@ fn a_replay_says_what_it_handed_on() {
     assert!(replayed.stderr.contains("handed on: 4 to pipeline items; 4 wait there"), "{}", replayed.stderr);
     sandbox.assert_sound();
 }
+
+crate::network::over_the_network!(a_run_says_what_it_handed_on_and_how_to_work_on_that, a_persistent_command_hands_on,);

@@ -63,6 +63,7 @@ mod serve;
 mod served;
 mod served_load;
 mod served_twice;
+mod served_worker;
 mod servers;
 mod solver;
 mod status;

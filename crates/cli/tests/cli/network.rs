@@ -7,7 +7,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
-use crate::harness::{Ran, Sandbox};
+use crate::harness::{Ran, Sandbox, eventually};
+use crate::real::authority::Authority;
 
 /// Which commands are asked of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,9 +59,7 @@ pub fn is_asked_of_servers(args: &[&str]) -> bool {
     let here = ["serve", "init", "demo", "backup", "restore", "store", "doctor"];
     let works = ["run", "work", "retry"];
     let other_store = args.iter().any(|arg| ["--store", "--help"].contains(arg));
-    let yet =
-        [["dead", "import"], ["payload", "verify"], ["payload", "gc"]].iter().any(|verb| args.get(..2) == Some(verb));
-    let is_here = yet || args.is_empty() || here.contains(&args[0]) || args.get(..2) == Some(&["token", "reset"]);
+    let is_here = args.is_empty() || here.contains(&args[0]) || args.get(..2) == Some(&["token", "reset"]);
     !(is_here || other_store || (ASKED.get() == Asked::ButWork && works.contains(&args[0])))
 }
 
@@ -78,7 +77,11 @@ impl Serving {
         let mut child = command.spawn().expect("redrive starts");
         let lines = BufReader::new(child.stderr.take().expect("an error stream")).lines();
         let mut lines = lines.map_while(Result::ok);
-        let address = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned())).expect("it says where");
+        let found = |line: String| {
+            let (_, address) = line.split_once("http://").or_else(|| line.split_once("https://"))?;
+            Some(address.to_owned())
+        };
+        let address = lines.find_map(found).expect("it says where");
         // What it says further is read, so that it never waits for us.
         std::thread::spawn(move || lines.count());
         Self { child, address }
@@ -148,6 +151,18 @@ fn commands_print_the_same_of_a_server_as_of_its_store() {
         "breaker list",
         "round list",
         "replay list",
+        "replay plan --reason handler_error",
+        "replay plan --pipeline default --json",
+        "replay plan 1 2",
+        "replay plan 99",
+        "replay plan",
+        "replay try --show",
+        "replay resume last",
+        "retry 99 -- true",
+        "retry --reason timeout -- true",
+        "payload verify",
+        "payload verify 1",
+        "payload gc",
         "activity",
         "audit --json",
         "alert list",
@@ -391,4 +406,138 @@ fn a_proxy_of_the_environment_is_not_sent_the_token() {
     }
     Ran::of(command.args(["status"]).output().expect("redrive starts")).expect(0);
     assert!(asked.try_recv().is_err(), "the proxy was not asked");
+}
+
+/// Something that answers by what it is asked.
+fn answering_each(answer: impl Fn(&str) -> String + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut line = String::new();
+            let _ = BufReader::new(stream.try_clone().expect("cloned")).read_line(&mut line);
+            let _ = stream.write_all(answer(&line).as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn a_payload_that_ends_too_soon_is_no_whole_one() {
+    let sandbox = Sandbox::new();
+    let version = env!("CARGO_PKG_VERSION");
+    let head = move |kind: &str| format!("200 OK\r\nredrive-version: {version}\r\ncontent-type: {kind}");
+    let hash = "ab".repeat(32);
+    let payload = format!(r#"{{"hash":"{hash}","size_bytes":1000}}"#);
+    let url = answering_each(move |asked| match asked.contains("/bytes") {
+        true => format!(
+            "HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: 1000\r\n\r\nonly this",
+            head("application/octet-stream")
+        ),
+        false => http(&head("application/json"), &payload),
+    });
+    let ran = at(&sandbox, &url, None, &format!("payload show {hash} --out page")).expect(1);
+    ran.complains("could not be read whole");
+}
+
+#[test]
+fn a_token_that_has_expired_is_said_to_have() {
+    let sandbox = failed();
+    let token = |line: &str| sandbox.redrive(line).expect(0).stdout.trim_end().to_owned();
+    token("token create ops --role admin");
+    let short = token("token create short --role viewer --expires 3s");
+    let serving = Serving::start(&sandbox, &[]);
+    eventually("it is over", || {
+        let ran = at(&sandbox, &serving.url(), Some(&short), "status");
+        ran.code == Some(1) && ran.stderr.contains("token short has expired")
+    });
+}
+
+#[test]
+fn an_authority_of_ones_own_is_believed_if_it_is_named() {
+    let sandbox = failed();
+    let token = sandbox.redrive("token create ops --role admin").expect(0).stdout.trim_end().to_owned();
+    let authority = Authority::new(&sandbox.path(""), "own");
+    authority.sign(&sandbox.path(""), "server", "localhost", 2090);
+    let tls = ["--tls-certificate", "server.pem", "--tls-key", "server.key"];
+    let serving = Serving::start(&sandbox, &tls);
+    let port = serving.address.rsplit(':').next().expect("a port");
+    let url = format!("https://localhost:{port}");
+    let stranger = at(&sandbox, &url, Some(&token), "status").expect(1);
+    assert!(stranger.stderr.contains("certificate"), "{}", stranger.stderr);
+    let mut command = sandbox.command();
+    command.env("REDRIVE_SERVER", &url).env("REDRIVE_TOKEN", &token).env("REDRIVE_CA", &authority.pem);
+    Ran::of(command.arg("status").output().expect("redrive starts")).expect(0);
+    let mut command = sandbox.command();
+    command.env("REDRIVE_SERVER", &url).env("REDRIVE_CA", sandbox.path("nowhere.pem"));
+    Ran::of(command.arg("status").output().expect("redrive starts")).expect(2).complains("REDRIVE_CA");
+}
+
+#[test]
+fn a_server_is_reached_through_the_proxy_that_is_named_for_it() {
+    let sandbox = Sandbox::new();
+    let version = env!("CARGO_PKG_VERSION");
+    let head = format!("200 OK\r\nredrive-version: {version}\r\ncontent-type: application/json");
+    let (proxy, asked) = answering(http(&head, STATUS));
+    let mut command = sandbox.command();
+    command.env("REDRIVE_SERVER", "http://redrive.example").env("REDRIVE_PROXY", &proxy).arg("status");
+    Ran::of(command.output().expect("redrive starts")).expect(0);
+    let asked = asked.recv().expect("it was asked");
+    assert!(asked.starts_with("GET http://redrive.example/api/v1/status"), "{asked}");
+    let mut command = sandbox.command();
+    command.env("REDRIVE_SERVER", "http://redrive.example").env("REDRIVE_PROXY", "not an address").arg("status");
+    Ran::of(command.output().expect("redrive starts")).expect(2).complains("REDRIVE_PROXY");
+}
+
+#[test]
+fn a_command_that_was_run_for_a_server_is_known_here_and_not_there() {
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, &[]);
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    sandbox.write("work.sh", "cat > /dev/null; test -e fixed || { echo broken >&2; exit 65; }; echo 1");
+    at(&sandbox, &serving.url(), None, "run tasks.jsonl -- sh work.sh").expect(3);
+    assert!(!sandbox.redrive("pipeline show default").stdout.contains("work.sh"), "commands do not get there");
+    sandbox.write("fixed", "");
+    let retried = at(&sandbox, &serving.url(), None, "retry 1").expect(0);
+    assert!(retried.stderr.contains("1  recovered"), "{}", retried.stderr);
+    let started = at(&sandbox, &serving.url(), None, "replay start --pipeline default -- sh work.sh").expect(0);
+    assert!(started.stdout.contains("1 letter, anew (1 request)"), "{}", started.stdout);
+    assert_eq!(sandbox.ledger("default")["recovered"], 2);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn what_a_server_works_on_itself_is_not_taken_from_who_gave_a_command() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.shop]\ncommand = [\"false\"]\n[pipeline.shop.retry]\nattempts = 1\n");
+    let serving = Serving::start(&sandbox, &["--work"]);
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    at(&sandbox, &serving.url(), None, "push tasks.jsonl").expect(0);
+    eventually("it died there", || sandbox.ledger("shop")["dead"] == 1);
+    let retried = at(&sandbox, &serving.url(), None, "retry --pipeline shop -- echo 1").expect(0);
+    assert!(retried.stderr.contains("recovered"), "{}", retried.stderr);
+    sandbox.assert_sound();
+}
+
+#[test]
+fn letters_go_to_an_archive_and_into_a_store_over_the_network() {
+    let (sandbox, other) = (failed(), Sandbox::new());
+    let (serving, there) = (Serving::start(&sandbox, &[]), Serving::start(&other, &[]));
+    let ran = at(&sandbox, &serving.url(), None, "dead export --warc there.warc.gz").expect(0);
+    ran.complains("3 dead letters archived");
+    sandbox.redrive("dead export --warc here.warc.gz").expect(0);
+    let length = |name: &str| std::fs::metadata(sandbox.path(name)).expect("written").len();
+    assert!(length("there.warc.gz").abs_diff(length("here.warc.gz")) < 16, "they differ in their date");
+    let exported = at(&sandbox, &serving.url(), None, "dead export").expect(0).stdout;
+    other.write("letters.jsonl", format!("{exported}nonsense\n"));
+    let told = at(&other, &there.url(), None, "dead import letters.jsonl --dry-run").expect(4);
+    assert!(told.stdout.contains("3 would be imported"), "{}", told.stdout);
+    let taken = at(&other, &there.url(), None, "dead import letters.jsonl").expect(4);
+    assert_eq!(taken.stdout, "3 imported, 0 known already, 1 broken\n");
+    taken.complains("letters.jsonl:4: not a dead letter");
+    let letter = other.dead().remove(0);
+    assert_eq!((&letter["origin"]["kind"], &letter["origin"]["over_network"]), (&"import".into(), &true.into()));
+    let again = at(&other, &there.url(), None, "dead import letters.jsonl").expect(4);
+    assert_eq!(again.stdout, "0 imported, 3 known already, 1 broken\n");
+    other.assert_sound();
 }

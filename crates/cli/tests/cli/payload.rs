@@ -178,6 +178,7 @@ fn a_collection_that_is_killed_loses_nothing_that_is_wanted() {
 }
 
 crate::network::over_the_network!(
+
     what_broke_it_comes_back_byte_for_byte_and_is_kept_once,
     ;
     without_its_evidence_there_is_no_verdict,

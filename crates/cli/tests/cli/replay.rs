@@ -430,6 +430,7 @@ echo 1
 }
 
 crate::network::over_the_network!(
+    last_is_the_last_to_which_it_can_be_done,
     a_fix_brings_them_back,
     a_replay_that_helps_nothing_stops_itself,
     one_unlucky_letter_pauses_nothing,

@@ -301,6 +301,7 @@ fn inputs_reach_the_command_as_they_were_written() {
 }
 
 crate::network::over_the_network!(
+    what_is_due_much_later_is_not_waited_for,
     prints_results_and_says_what_died,
     the_same_command_again_does_nothing_twice,
     results_are_appended_and_a_torn_line_is_mended,

@@ -179,6 +179,7 @@ fn what_died_before_and_still_fails_is_not_tried_to_the_last() {
 }
 
 crate::network::over_the_network!(
+    what_died_before_and_still_fails_is_not_tried_to_the_last,
     what_died_is_told_by_cause_with_an_example_and_the_next_command,
     only_the_worst_causes_are_told,
     causes_that_differ_only_in_their_target_are_told_in_one_line,

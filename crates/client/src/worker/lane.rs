@@ -1,23 +1,26 @@
 //! The jobs of one pipeline: leasing as many as may run, running them, and knowing when nothing is left.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redrive::clock::{Clock, SystemClock};
-use redrive::contract::ReplayView;
 use redrive::handler::NotesProgress;
-use redrive::replays::ReplayRef;
 use redrive::worker::Until;
 use redrive::worker::elsewhere::{Attempted, Leased, attempt};
-use redrive::{CancellationToken, Error, Pipeline, Waited};
-use redrive_core::ids::ReplayId;
+use redrive::worker::pace::Pace;
+use redrive::{CancellationToken, Error, Pipeline};
+use redrive_core::ids::PipelineName;
 use redrive_core::jobs::LeasedJob;
-use redrive_core::replays::ReplayState;
+use redrive_core::ledger::Ledger;
+use redrive_core::settlements::Outcome;
+use redrive_core::time::Timestamp;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{Operation, Shared, lease, settle};
+use super::lease::Offer;
+use super::{Shared, lease, settle};
 use crate::desk::Desk;
 
 /// How often a pipeline that cannot work is tried by a worker that is to end when nothing is left to do.
@@ -32,17 +35,30 @@ const GRACE: Duration = Duration::from_secs(20);
 /// How long the answer to a request for jobs is waited for by who is told to stop: what is leased by it goes back.
 const LAST_ANSWER: Duration = Duration::from_secs(lease::WAIT_SECS + 3);
 
+/// How long jobs that were leased ahead wait for their turn.
+const AHEAD_FOR: Duration = Duration::from_secs(5);
+
 /// The jobs of one pipeline.
 pub(super) struct Lane {
-    shared: Arc<Shared>,
-    desk: Desk,
-    pipeline: Pipeline,
+    pub(super) shared: Arc<Shared>,
+    pub(super) desk: Desk,
+    pub(super) pipeline: Pipeline,
+    /// The pipelines from which jobs may come to it.
+    pub(super) feeders: Vec<PipelineName>,
     ttl: Duration,
+    /// Jobs that were leased ahead and have not begun, and when they came.
+    local: VecDeque<(Instant, LeasedJob)>,
     running: JoinSet<Ran>,
+    /// How long jobs take, once one has ended.
+    pace: Option<Pace>,
     /// How often the pipeline could not work, in a row, and until when it rests.
     tries: u32,
     rests_until: Option<Instant>,
-    moved_at: Instant,
+    /// When something last came to an end other than for its target's sake.
+    pub(super) moved_at: Timestamp,
+    /// Where the pipeline stood at the last look, and when the next job may come.
+    pub(super) seen: Option<Ledger>,
+    pub(super) next_due: Option<Timestamp>,
     /// Whether there were jobs at the last look.
     had_jobs: bool,
 }
@@ -51,86 +67,145 @@ pub(super) struct Lane {
 type Ran = Result<Attempted, (LeasedJob, String)>;
 
 impl Lane {
-    pub(super) fn new(shared: Arc<Shared>, pipeline: Pipeline, ttl: Duration) -> Self {
-        let (desk, moved_at) = (Desk::There(shared.server.clone()), Instant::now());
+    pub(super) fn new(shared: Arc<Shared>, pipeline: Pipeline, feeders: Vec<PipelineName>, ttl: Duration) -> Self {
+        let desk = Desk::There(shared.server.clone());
         Self {
             shared,
             desk,
             pipeline,
+            feeders,
             ttl,
+            local: VecDeque::new(),
             running: JoinSet::new(),
+            pace: None,
             tries: 0,
             rests_until: None,
-            moved_at,
+            moved_at: SystemClock.now(),
+            seen: None,
+            next_due: None,
             had_jobs: true,
         }
     }
 
     pub(super) async fn run(mut self, until: Until, stop: CancellationToken) -> Result<(), Error> {
         let worked = self.work(&until, &stop).await;
+        if worked.is_err() {
+            self.shared.given_up().insert(self.pipeline.name().clone());
+        }
         let finished = self.finish().await;
         worked.and(finished)
     }
 
     async fn work(&mut self, until: &Until, stop: &CancellationToken) -> Result<(), Error> {
         while !stop.is_cancelled() {
-            let free = self.pipeline.at_once().saturating_sub(self.running.len());
-            let resting = self.rests_until.and_then(|at| at.checked_duration_since(Instant::now()));
-            if free == 0 || resting.is_some() {
+            self.fill();
+            self.give_back().await?;
+            let room = self.room();
+            let resting = self.resting();
+            if room == 0 || resting.is_some() {
                 tokio::select! {
                     () = stop.cancelled() => {}
                     Some(ran) = self.running.join_next() => self.take(ran, until).await?,
-                    () = tokio::time::sleep(resting.unwrap_or(Duration::from_secs(60))) => {}
+                    () = tokio::time::sleep(resting.unwrap_or(AHEAD_FOR).min(AHEAD_FOR)) => {}
                 }
                 continue;
             }
-            let (shared, name, ttl) = (Arc::clone(&self.shared), self.pipeline.name().clone(), self.ttl.as_secs());
-            // Who ends when nothing is left looks at once, and waits only if something is.
-            let wait_secs = if std::mem::take(&mut self.had_jobs) && until.may_end() { 0 } else { lease::WAIT_SECS };
-            // What is leased is taken in, also by who stops: it is returned then.
-            let mut leasing = Box::pin(async move { lease::lease(&shared, &name, free, (ttl, wait_secs)).await });
-            let (leased, open) = loop {
-                tokio::select! {
-                    leased = &mut leasing => break leased?,
-                    Some(ran) = self.running.join_next() => self.take(ran, until).await?,
-                    // A server that is away may be so for long.
-                    () = stopped_for(stop, LAST_ANSWER) => return Ok(()),
-                }
-            };
-            drop(leasing);
-            if leased.is_empty() && self.running.is_empty() && self.is_over(until, open).await? {
+            let Some(Offer { jobs, open, next_due }) = self.lease(room, until, stop).await? else { return Ok(()) };
+            self.next_due = next_due;
+            self.had_jobs = !jobs.is_empty();
+            self.keep(jobs);
+            if self.is_idle() && !self.had_jobs && self.is_over(until, open).await? {
                 return Ok(());
-            }
-            self.had_jobs = !leased.is_empty() || !self.running.is_empty();
-            if stop.is_cancelled() {
-                let returned = leased.into_iter().map(|job| self.unstarted(job)).collect();
-                return settle::settle(&self.shared, &self.pipeline, returned).await.map(drop);
-            }
-            for job in leased {
-                self.begin(job);
             }
         }
         Ok(())
     }
 
-    /// A job that goes back as it was.
-    fn unstarted(&self, job: LeasedJob) -> Attempted {
-        self.shared.held().insert(job.lease, CancellationToken::new());
-        Attempted::returned(job)
+    /// Asks for jobs, and starts those that are here meanwhile. What is leased is taken in, also by who stops: it goes back then.
+    async fn lease(&mut self, room: usize, until: &Until, stop: &CancellationToken) -> Result<Option<Offer>, Error> {
+        // Who ends when nothing is left looks at once, and waits only if something is.
+        let wait_secs = match (until.may_end(), self.is_idle()) {
+            (true, true) if self.had_jobs => 0,
+            (true, false) => 1,
+            _ => lease::WAIT_SECS,
+        };
+        let (shared, name, ttl) = (Arc::clone(&self.shared), self.pipeline.name().clone(), self.ttl.as_secs());
+        let mut leasing = Box::pin(async move { lease::lease(&shared, &name, room, (ttl, wait_secs)).await });
+        loop {
+            tokio::select! {
+                offer = &mut leasing => return offer.map(Some),
+                Some(ran) = self.running.join_next() => {
+                    if let Err(error) = self.take(ran, until).await {
+                        // What is being leased goes back, too.
+                        if let Ok(Ok(offer)) = tokio::time::timeout(LAST_ANSWER, leasing).await {
+                            self.keep(offer.jobs);
+                        }
+                        return Err(error);
+                    }
+                    if !stop.is_cancelled() {
+                        self.fill();
+                    }
+                }
+                // A server that is away may be so for long.
+                () = stopped_for(stop, LAST_ANSWER) => return Ok(None),
+            }
+        }
     }
 
-    /// Starts a job.
+    /// Keeps jobs that were leased until it is their turn.
+    fn keep(&mut self, jobs: Vec<LeasedJob>) {
+        for job in jobs {
+            self.shared.held().insert(job.lease, CancellationToken::new());
+            self.local.push_back((Instant::now(), job));
+        }
+    }
+
+    /// Gives jobs back whose turn does not come: others may have room, and the time that an attempt may take begins with its lease.
+    async fn give_back(&mut self) -> Result<(), Error> {
+        let fresh = self.local.iter().position(|(came, _)| came.elapsed() < AHEAD_FOR).unwrap_or(self.local.len());
+        let old = self.local.drain(..fresh).map(|(_, job)| Attempted::returned(job)).collect();
+        settle::settle(&self.shared, &self.pipeline, old).await.map(drop)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.local.is_empty() && self.running.is_empty()
+    }
+
+    fn resting(&self) -> Option<Duration> {
+        self.rests_until.and_then(|at| at.checked_duration_since(Instant::now()))
+    }
+
+    /// How many jobs more may be leased: none while there are enough ahead.
+    fn room(&self) -> usize {
+        let at_once = self.pipeline.at_once();
+        let ahead = self.pace.map_or(0, |pace| pace.ahead(at_once));
+        let free = at_once.saturating_sub(self.running.len());
+        let wanted = free + ahead;
+        match free == 0 && (ahead == 0 || self.local.len() * 2 > ahead) {
+            true => 0,
+            false => wanted.saturating_sub(self.local.len()),
+        }
+    }
+
+    /// Starts as many of the jobs that are here as may run.
+    fn fill(&mut self) {
+        while self.running.len() < self.pipeline.at_once() && self.resting().is_none() {
+            let Some((_, job)) = self.local.pop_front() else { return };
+            self.begin(job);
+        }
+    }
+
+    /// Starts a job, unless it was lost while it waited.
     fn begin(&mut self, job: LeasedJob) {
-        self.moved_at = Instant::now();
-        let lost = CancellationToken::new();
-        self.shared.held().insert(job.lease, lost.clone());
+        let Some(lost) = self.shared.held().get(&job.lease).cloned() else { return };
         let (shared, desk, pipeline) = (Arc::clone(&self.shared), self.desk.clone(), self.pipeline.clone());
         self.running.spawn(async move {
             let again = job.clone();
             tokio::select! {
-                ran = run(&shared, &desk, &pipeline, job) => ran,
+                biased;
                 () = lost.cancelled() => Ok(Attempted::returned(again)),
                 () = shared.hurry.cancelled() => Ok(Attempted::returned(again)),
+                ran = run(&shared, &desk, &pipeline, job) => ran,
             }
         });
     }
@@ -142,7 +217,12 @@ impl Lane {
         let mut trouble = None;
         while let Some(ran) = next {
             match ran.map_err(|panic| Error::Internal(format!("running a task ended: {panic}")))? {
-                Ok(attempted) => ended.push(attempted),
+                Ok(attempted) => {
+                    if attempted.outcome != Outcome::Returned {
+                        self.pace.get_or_insert_default().note(attempted.duration);
+                    }
+                    ended.push(attempted);
+                }
                 Err((job, why)) => {
                     trouble = Some(why);
                     ended.push(Attempted::returned(job));
@@ -150,9 +230,13 @@ impl Lane {
             }
             next = self.running.try_join_next();
         }
-        let works = trouble.is_none();
-        if settle::settle(&self.shared, &self.pipeline, ended).await? > 0 && works {
-            (self.tries, self.rests_until, self.moved_at) = (0, None, Instant::now());
+        let moves = ended.iter().any(|attempted| attempted.moves);
+        let settled = settle::settle(&self.shared, &self.pipeline, ended).await?;
+        if settled > 0 && trouble.is_none() {
+            (self.tries, self.rests_until) = (0, None);
+        }
+        if moves {
+            self.moved_at = SystemClock.now();
         }
         match trouble {
             Some(why) => self.rest(why, until),
@@ -173,55 +257,11 @@ impl Lane {
         Ok(())
     }
 
-    /// Whether nothing is left to do. It is an error if it was waited for in vain.
-    async fn is_over(&self, until: &Until, open: u64) -> Result<bool, Error> {
-        match self.shared.only {
-            Some(Operation::Try(_)) => return Ok(open == 0),
-            Some(Operation::Replay(id)) => return self.is_through(id).await,
-            None => {}
-        }
-        if matches!(until, Until::Stopped) {
-            return Ok(false);
-        }
-        let ledger = self.desk.ledger(self.pipeline.name()).await?;
-        if ledger.open_by_itself() <= 0 && until.may_end() {
-            return Ok(true);
-        }
-        let waits = self.shared.max_wait.is_some_and(|max| self.moved_at.elapsed() >= max);
-        if waits && !until.is_open() && ledger.leased == 0 {
-            return Err(Error::WaitedInVain(Box::new(self.waited(ledger.queued).await?)));
-        }
-        Ok(false)
-    }
-
-    /// Whether nothing of a replay is left to do here: it has ended, it rests, or what is left is of pipelines that others know.
-    async fn is_through(&self, id: ReplayId) -> Result<bool, Error> {
-        let ReplayView { state, .. } = self.desk.find_replay(ReplayRef::Id(id)).await?;
-        if state.is_over() || matches!(state, ReplayState::Paused | ReplayState::Cancelling) {
-            return Ok(true);
-        }
-        let left = self.desk.left_in_replay(id).await?;
-        Ok(!left.is_empty() && !left.contains(self.pipeline.name()))
-    }
-
-    /// What was waited for.
-    async fn waited(&self, queued: i64) -> Result<Waited, Error> {
-        let name = self.pipeline.name();
-        let mut targets = self.desk.list_breakers(Some(name)).await?;
-        targets.retain(|view| view.held > 0);
-        Ok(Waited {
-            pipeline: name.clone(),
-            queued: u64::try_from(queued).unwrap_or(0),
-            since: SystemClock.now() - self.moved_at.elapsed(),
-            next_due: None,
-            targets,
-            paused: self.desk.pauses().await?.remove(name),
-        })
-    }
-
     /// Lets what runs come to its end, and settles it.
     async fn finish(&mut self) -> Result<(), Error> {
-        let (mut ended, until) = (Ok(()), tokio::time::Instant::now() + GRACE);
+        let unstarted = std::mem::take(&mut self.local).into_iter().map(|(_, job)| Attempted::returned(job)).collect();
+        let returned = settle::settle(&self.shared, &self.pipeline, unstarted).await.map(drop);
+        let (mut ended, until) = (returned, tokio::time::Instant::now() + GRACE);
         loop {
             let ran = match tokio::time::timeout_at(until, self.running.join_next()).await {
                 Ok(ran) => ran,

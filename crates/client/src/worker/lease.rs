@@ -18,6 +18,17 @@ pub(super) const WAIT_SECS: u64 = 2;
 struct Answer {
     leases: Vec<One>,
     open: u64,
+    #[serde(default)]
+    next_due: Option<Timestamp>,
+}
+
+/// What a server gave.
+pub(super) struct Offer {
+    pub(super) jobs: Vec<LeasedJob>,
+    /// How much is open there.
+    pub(super) open: u64,
+    /// When the next job may come, if that is known.
+    pub(super) next_due: Option<Timestamp>,
 }
 
 /// A job that was leased.
@@ -47,21 +58,22 @@ struct One {
     saved: Option<Payload>,
 }
 
-/// Leases jobs of a pipeline; waits a little if there are none. Says also how much is open there.
+/// Leases jobs of a pipeline; waits a little if there are none.
 pub(super) async fn lease(
     shared: &Shared,
     pipeline: &PipelineName,
     max: usize,
     (ttl_secs, wait_secs): (u64, u64),
-) -> Result<(Vec<LeasedJob>, u64), Error> {
+) -> Result<Offer, Error> {
     let asked = json!({
         "worker": shared.id, "host": shared.host, "pipelines": [pipeline], "op": shared.only, "max": max.clamp(1, 1_000),
         "wait": wait_secs, "ttl": ttl_secs, "runs": shared.runs,
         // Which command took its process down is known here, whatever runs beside it.
         "own_process": true,
+        "queues_only": !shared.replays && shared.only.is_none(),
     });
-    let Answer { leases, open } = shared.server.post(&["leases"]).body(&asked)?.read().await?;
-    Ok((leases.into_iter().filter_map(leased).collect(), open))
+    let Answer { leases, open, next_due } = shared.server.post(&["leases"]).body(&asked)?.read().await?;
+    Ok(Offer { jobs: leases.into_iter().filter_map(leased).collect(), open, next_due })
 }
 
 /// The lease that a text is. One of a letter in a try has no epoch: the try stands in its place.

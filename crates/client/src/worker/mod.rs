@@ -1,18 +1,19 @@
 //! Working here on jobs that a server has: leases come over HTTP, handlers run in this process, renewing the leases is the heartbeat, and
 //! what came of each is settled there. While the server is away what runs goes on, and is settled when it is back.
 //!
-//! - `lane`: the jobs of one pipeline; `lease`: jobs as they come; `settle`: what came of them; `evidence`: what they worked on
+//! - `lane`: the jobs of one pipeline; `idle`: when nothing of them is left; `lease`: jobs as they come; `settle`: what came of them; `evidence`: what they worked on
 //! - `tries`: the same with letters that are only tried: nothing is written, nothing is settled
 //!
 //! A lease that is lost ends its job here: somebody else has it. A worker that is told to stop returns what it has not begun.
 
 mod evidence;
+mod idle;
 mod lane;
 mod lease;
 mod settle;
 mod tries;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ use redrive::clock::{Clock, SystemClock};
 use redrive::handler::NotesProgress;
 use redrive::worker::{Running, Until, WorkDoneSoFar, Worker};
 use redrive::{CancellationToken, Error, Pipeline};
-use redrive_core::ids::{ReplayId, TryId, WorkerId};
+use redrive_core::hand_on::feeders;
+use redrive_core::ids::{PipelineName, ReplayId, TryId, WorkerId};
 use redrive_core::jobs::Lease;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
@@ -74,10 +76,14 @@ struct Shared {
     only: Option<Operation>,
     /// What it runs for its pipelines, as the server is told.
     runs: Vec<Value>,
+    /// Whether letters of all replays are worked on, besides the queues.
+    replays: bool,
     max_wait: Option<Duration>,
     hurry: CancellationToken,
     running: Running,
     done: WorkDoneSoFar,
+    /// Pipelines of which nothing more is to be expected here: they cannot work, or wait in vain.
+    given_up: Mutex<BTreeSet<PipelineName>>,
     /// The leases that it has, and what ends the job of each.
     held: Mutex<HashMap<Lease, CancellationToken>>,
 }
@@ -98,6 +104,14 @@ impl AnyWorker {
         match self {
             Self::Here(worker) => Self::Here(worker.only_replay(id)),
             Self::There(worker) => Self::There(worker.with(|shared| shared.only = Some(Operation::Replay(id)))),
+        }
+    }
+
+    /// See [`Worker::with_replays`].
+    pub fn with_replays(self) -> Self {
+        match self {
+            Self::Here(worker) => Self::Here(worker.with_replays()),
+            Self::There(worker) => Self::There(worker.with(|shared| shared.replays = true)),
         }
     }
 
@@ -150,10 +164,12 @@ impl RemoteWorker {
             id: WorkerId::new(SystemClock.now(), SystemChance.bits()),
             host: redrive::worker::host(),
             only: None,
+            replays: false,
             max_wait: None,
             hurry: CancellationToken::new(),
             running: Running::default(),
             done: WorkDoneSoFar::default(),
+            given_up: Mutex::default(),
             held: Mutex::default(),
         };
         Self { shared: Arc::new(shared), pipelines }
@@ -175,17 +191,21 @@ impl RemoteWorker {
         upkeep.spawn(renew(Arc::clone(&shared), ttl));
         let ending = stop.child_token();
         let mut lanes = JoinSet::new();
+        let hands_on = |pipeline: &Pipeline| (pipeline.name().clone(), pipeline.hands_on_to().cloned().collect());
+        let handing_on: Vec<_> = pipelines.iter().map(hands_on).collect();
         for pipeline in pipelines {
-            let lane = Lane::new(Arc::clone(&shared), pipeline, ttl);
+            let feeders = feeders(pipeline.name(), &handing_on).into_iter().cloned().collect();
+            let lane = Lane::new(Arc::clone(&shared), pipeline, feeders, ttl);
             lanes.spawn(lane.run(until.clone(), ending.clone()));
         }
         let mut ended = Ok(());
         while let Some(lane) = lanes.join_next().await {
             let lane = lane.unwrap_or_else(|panic| Err(Error::Internal(format!("a pipeline's work ended: {panic}"))));
-            if lane.is_err() && ended.is_ok() {
+            // A pipeline that cannot work, or waits in vain, keeps others from nothing.
+            if !matches!(lane, Ok(()) | Err(Error::Held { .. } | Error::WaitedInVain(_))) {
                 ending.cancel();
-                ended = lane;
             }
+            ended = ended.and(lane);
         }
         upkeep.shutdown().await;
         ended
@@ -203,6 +223,10 @@ impl Shared {
 
     fn is_try(&self) -> bool {
         matches!(self.only, Some(Operation::Try(_)))
+    }
+
+    fn given_up(&self) -> MutexGuard<'_, BTreeSet<PipelineName>> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {

@@ -217,3 +217,27 @@ impl Brought {
         Ok(Self { lease: job.lease, number: job.number, body, is_done, dies, handed_on })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::ids::{JobId, LeaseToken};
+    use redrive_core::time::Timestamp;
+
+    use super::*;
+
+    fn job(bytes: usize) -> Brought {
+        let at = Timestamp::from_millis(1);
+        let lease = Lease { job: JobId::new(at, 1), token: LeaseToken::new(at, 2), epoch: 3 };
+        let body = Value::from("x".repeat(bytes));
+        Brought { lease, number: 1, body, is_done: true, dies: false, handed_on: Vec::new() }
+    }
+
+    #[test]
+    fn many_are_settled_at_once_and_no_request_is_too_long() {
+        let lengths = |jobs: Vec<Brought>| batches(jobs).iter().map(Vec::len).collect::<Vec<_>>();
+        assert!(lengths(Vec::new()).is_empty());
+        assert_eq!(lengths((0..450).map(|_| job(10)).collect()), [200, 200, 50]);
+        assert_eq!(lengths((0..5).map(|_| job(BYTES_AT_ONCE / 2 - 10)).collect()), [2, 2, 1]);
+        assert_eq!(lengths(vec![job(BYTES_AT_ONCE * 2), job(1)]), [1, 1], "one that is long goes alone");
+    }
+}

@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::sync::Arc;
 
 use redrive_core::causes::{CauseRules, Print};
 use redrive_core::dead::Gate;
 use redrive_core::dead::foreign::{ForeignLetter, Reading};
 use redrive_core::dead::import::check;
 use redrive_core::failures::Reason;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::import::{Batches, ImportNote, Imported};
-use super::read::Reader;
+use super::import::{Batches, ImportNote, Imported, ReadLetter, from_network, understood};
+use super::read::{Reader, WrittenLetter};
 use crate::engine::Redrive;
 use crate::error::Error;
 
@@ -52,38 +53,99 @@ pub async fn foretell_import(
     now: Timestamp,
     mut note: impl FnMut(ImportNote),
 ) -> Result<Foretold, Error> {
-    let rules = match redrive {
-        Some(redrive) => redrive.cause_rules().await?,
-        None => std::sync::Arc::new(CauseRules::default()),
-    };
-    let (mut foretold, mut causes, mut seen) = (Foretold::default(), BTreeMap::new(), BTreeSet::new());
-    let mut batches = Batches::read(place, from, Reader { foreign, now });
+    let mut foretelling = Foretelling::new(redrive, now).await?;
+    let (reader, mut batches) = (Reader { foreign, now }, Batches::read(place, from));
     while let Some(batch) = batches.next().await? {
+        let letters = batch.into_iter().map(|(line, written)| (line, understood(&reader, written))).collect();
+        foretelling.add(letters, &mut note).await?;
+    }
+    Ok(foretelling.finish())
+}
+
+impl Redrive {
+    /// The same of letters that came over the network, as far as who brings them may.
+    pub async fn foretell_brought(
+        &self,
+        batch: Vec<WrittenLetter>,
+        foreign: Option<Reading>,
+        may: impl Fn(&PipelineName) -> bool,
+        mut note: impl FnMut(ImportNote),
+    ) -> Result<Foretold, Error> {
+        let now = self.now();
+        let (reader, mut foretelling) = (Reader { foreign, now }, Foretelling::new(Some(self), now).await?);
+        let read = |(line, written)| (line, understood(&reader, written).and_then(|it| from_network(it, &may)));
+        foretelling.add(batch.into_iter().map(read).collect(), &mut note).await?;
+        Ok(foretelling.finish())
+    }
+}
+
+impl Foretold {
+    /// Adds what would come of further letters of the same file.
+    pub fn add(&mut self, other: Self) {
+        self.imported += other.imported;
+        for cause in other.causes {
+            match self.causes.iter_mut().find(|known| known.key == cause.key) {
+                Some(known) => known.letters += cause.letters,
+                None => self.causes.push(cause),
+            }
+        }
+        self.causes.sort_by_key(|cause| std::cmp::Reverse(cause.letters));
+        self.sample = self.sample.take().or(other.sample);
+    }
+}
+
+/// Letters of which it is found out what would come of them.
+struct Foretelling<'a> {
+    redrive: Option<&'a Redrive>,
+    now: Timestamp,
+    rules: Arc<CauseRules>,
+    foretold: Foretold,
+    causes: BTreeMap<String, ForetoldCause>,
+    seen: BTreeSet<JobId>,
+}
+
+impl<'a> Foretelling<'a> {
+    async fn new(redrive: Option<&'a Redrive>, now: Timestamp) -> Result<Self, Error> {
+        let rules = match redrive {
+            Some(redrive) => redrive.cause_rules().await?,
+            None => Arc::new(CauseRules::default()),
+        };
+        let (foretold, causes, seen) = (Foretold::default(), BTreeMap::new(), BTreeSet::new());
+        Ok(Self { redrive, now, rules, foretold, causes, seen })
+    }
+
+    async fn add(&mut self, batch: Vec<ReadLetter>, note: &mut impl FnMut(ImportNote)) -> Result<(), Error> {
         for (number, letter) in batch {
-            let checked = letter.and_then(|brought| match check(&brought.letter, now) {
+            let checked = letter.and_then(|brought| match check(&brought.letter, self.now) {
                 Ok(()) => Ok(brought),
                 Err(unfit) => Err(unfit.to_string()),
             });
             match checked {
-                Ok(brought) if is_known(redrive, brought.letter.id, &mut seen).await? => foretold.imported.known += 1,
+                Ok(brought) if is_known(self.redrive, brought.letter.id, &mut self.seen).await? => {
+                    self.foretold.imported.known += 1;
+                }
                 Ok(brought) => {
-                    foretold.imported.new += 1;
-                    foretold.imported.masked += u64::from(brought.masked);
-                    add(&mut causes, &brought, &rules);
-                    if foretold.sample.is_none() {
-                        foretold.sample = serde_json::to_value(&brought.letter).ok();
+                    self.foretold.imported.new += 1;
+                    self.foretold.imported.masked += u64::from(brought.masked);
+                    add(&mut self.causes, &brought, &self.rules);
+                    if self.foretold.sample.is_none() {
+                        self.foretold.sample = serde_json::to_value(&brought.letter).ok();
                     }
                 }
                 Err(why) => {
-                    foretold.imported.broken += 1;
+                    self.foretold.imported.broken += 1;
                     note(ImportNote::Broken { number, why });
                 }
             }
         }
+        Ok(())
     }
-    foretold.causes = causes.into_values().collect();
-    foretold.causes.sort_by_key(|cause| std::cmp::Reverse(cause.letters));
-    Ok(foretold)
+
+    fn finish(mut self) -> Foretold {
+        self.foretold.causes = self.causes.into_values().collect();
+        self.foretold.causes.sort_by_key(|cause| std::cmp::Reverse(cause.letters));
+        self.foretold
+    }
 }
 
 /// Whether a letter is here, or came before in the same file.

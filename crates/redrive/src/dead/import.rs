@@ -6,7 +6,8 @@ use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::foreign::{ForeignLetter, Reading};
 use redrive_core::dead::import::{Arrival, Unfit, Way, check, received};
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::jobs::Origin;
 use redrive_core::state::JobState;
 use redrive_store::contract::{BroughtLetter, ImportDead};
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::DeadError;
-use super::read::{ReadLetter, Reader};
+use super::read::{Reader, Written, WrittenLetter, read};
 use crate::engine::Redrive;
 use crate::error::Error;
 
@@ -36,6 +37,17 @@ pub struct Imported {
     pub broken: u64,
     /// Of the new: letters whose inputs have masks in place of what looked secret.
     pub masked: u64,
+}
+
+impl std::ops::AddAssign for Imported {
+    fn add_assign(&mut self, other: Self) {
+        self.new += other.new;
+        self.failed_again += other.failed_again;
+        self.known += other.known;
+        self.skipped += other.skipped;
+        self.broken += other.broken;
+        self.masked += other.masked;
+    }
 }
 
 /// A line that was not taken in.
@@ -60,6 +72,37 @@ pub enum ImportNote {
         /// Where that is.
         state: JobState,
     },
+}
+
+impl ImportNote {
+    /// The line that it is about.
+    pub const fn line(&self) -> u64 {
+        match self {
+            Self::Broken { number, .. } | Self::KeyTaken { number, .. } => *number,
+        }
+    }
+}
+
+/// A letter with the line on which it stands, or ends; or why it is none.
+pub(super) type ReadLetter = (u64, Result<ForeignLetter, String>);
+
+/// The letter that is written, if it can be read and is one.
+pub(super) fn understood(reader: &Reader, written: Result<Written, String>) -> Result<ForeignLetter, String> {
+    written.and_then(|written| reader.letter_of(written))
+}
+
+/// A letter as it is taken in over the network, if who brings it may bring it.
+pub(super) fn from_network(
+    mut brought: ForeignLetter,
+    may: &impl Fn(&PipelineName) -> bool,
+) -> Result<ForeignLetter, String> {
+    let letter = &mut brought.letter;
+    if !may(&letter.pipeline) {
+        return Err(format!("this token is not for pipeline {}", letter.pipeline));
+    }
+    let own = letter.origin.take().unwrap_or_else(|| Origin::over_network("import"));
+    letter.origin = Some(Origin::touched(Some(own)));
+    Ok(brought)
 }
 
 /// A letter on its way to the store.
@@ -121,10 +164,29 @@ impl Redrive {
         mut note: impl FnMut(ImportNote),
     ) -> Result<Imported, Error> {
         let mut imported = Imported::default();
-        let mut batches = Batches::read(place, from, Reader { foreign, now: self.now() });
+        let reader = Reader { foreign, now: self.now() };
+        let mut batches = Batches::read(place, from);
         while let Some(batch) = batches.next().await? {
-            self.import_batch(batch, by, &mut imported, &mut note).await?;
+            let letters = batch.into_iter().map(|(line, written)| (line, understood(&reader, written))).collect();
+            self.import_batch(letters, by, &mut imported, &mut note).await?;
         }
+        Ok(imported)
+    }
+
+    /// The same of letters that came over the network, as far as who brings them may: what is written to a file there is read here.
+    pub async fn import_brought(
+        &self,
+        batch: Vec<WrittenLetter>,
+        foreign: Option<Reading>,
+        (by, may): (&Actor, impl Fn(&PipelineName) -> bool),
+        mut note: impl FnMut(ImportNote),
+    ) -> Result<Imported, Error> {
+        let (mut imported, reader) = (Imported::default(), Reader { foreign, now: self.now() });
+        let read = |(line, written)| {
+            let letter = understood(&reader, written).and_then(|brought| from_network(brought, &may));
+            (line, letter)
+        };
+        self.import_batch(batch.into_iter().map(read).collect(), by, &mut imported, &mut note).await?;
         Ok(imported)
     }
 
@@ -174,21 +236,22 @@ impl Redrive {
 }
 
 /// Letters of a file, read ahead a little by another thread.
-pub(super) struct Batches {
+pub struct Batches {
     place: String,
-    batches: mpsc::Receiver<Vec<ReadLetter>>,
+    batches: mpsc::Receiver<Vec<WrittenLetter>>,
     reading: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Batches {
-    pub(super) fn read(place: &str, from: impl Read + Send + 'static, reader: Reader) -> Self {
-        let (sender, batches) = mpsc::channel::<Vec<ReadLetter>>(2);
-        let reading = tokio::task::spawn_blocking(move || send(&reader, BufReader::new(from), &sender));
+    /// Begins to read; `place` is what errors call the file.
+    pub fn read(place: &str, from: impl Read + Send + 'static) -> Self {
+        let (sender, batches) = mpsc::channel::<Vec<WrittenLetter>>(2);
+        let reading = tokio::task::spawn_blocking(move || send(BufReader::new(from), &sender));
         Self { place: place.to_owned(), batches, reading: Some(reading) }
     }
 
     /// The next letters; nothing after the last.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<ReadLetter>>, Error> {
+    pub async fn next(&mut self) -> Result<Option<Vec<WrittenLetter>>, Error> {
         if let Some(batch) = self.batches.recv().await {
             return Ok(Some(batch));
         }
@@ -200,9 +263,9 @@ impl Batches {
 }
 
 /// Reads letters into batches, until nobody takes them.
-fn send(reader: &Reader, from: impl BufRead, batches: &mpsc::Sender<Vec<ReadLetter>>) -> io::Result<()> {
+fn send(from: impl BufRead, batches: &mpsc::Sender<Vec<WrittenLetter>>) -> io::Result<()> {
     let mut batch = Vec::new();
-    reader.read(from, |letter| {
+    read(from, |letter| {
         batch.push(letter);
         batch.len() < BATCH || batches.blocking_send(std::mem::take(&mut batch)).is_ok()
     })?;

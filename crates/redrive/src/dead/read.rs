@@ -10,12 +10,33 @@ use redrive_core::dead::foreign::{ForeignLetter, Reading};
 use redrive_core::jobs::Input;
 use redrive_core::time::Timestamp;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::lines::{LINE_BYTES_MAX, Lines, without_place};
 
-/// A letter with the line on which it stands, or ends; or why it is none.
-pub(super) type ReadLetter = (u64, Result<ForeignLetter, String>);
+/// A letter as it is written in a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Written {
+    /// On a line of its own.
+    Text(String),
+    /// As a value of an array.
+    Value(Value),
+}
+
+impl Written {
+    /// How long it is, in bytes, about.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Value(value) => value.to_string().len(),
+        }
+    }
+}
+
+/// A letter with the line on which it stands, or ends; or why it cannot be read.
+pub type WrittenLetter = (u64, Result<Written, String>);
 
 /// How letters of a file are read.
 pub(super) struct Reader {
@@ -26,43 +47,11 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads letters one by one, until `take` wants no more.
-    pub(super) fn read(&self, mut from: impl BufRead, mut take: impl FnMut(ReadLetter) -> bool) -> io::Result<()> {
-        match first(&mut from)? {
-            Some(b'[') => self.read_array(from, &mut take),
-            _ => self.read_lines(from, &mut take),
-        }
-    }
-
-    fn read_lines(&self, from: impl BufRead, take: &mut impl FnMut(ReadLetter) -> bool) -> io::Result<()> {
-        let mut lines = Lines::of(from);
-        while let Some((number, line)) = lines.next()? {
-            let letter = match line.map(<[u8]>::trim_ascii) {
-                Ok([]) => continue,
-                Ok(line) => self.letter_on(line),
-                Err(why) => Err(why),
-            };
-            if !take((number, letter)) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn read_array(&self, from: impl BufRead, take: &mut impl FnMut(ReadLetter) -> bool) -> io::Result<()> {
-        let place = Place::default();
-        let mut json = serde_json::Deserializer::from_reader(Counted { inner: from, place: &place });
-        let each = |value: Value, line: u64| take((line, self.letter(value)));
-        let taken = json.deserialize_seq(Items { each, place: &place });
-        let read = taken.and_then(|all| if all { json.end() } else { Ok(()) });
-        match read {
-            Ok(()) => Ok(()),
-            Err(error) if error.is_io() => Err(error.into()),
-            Err(error) => {
-                let line = error.line() as u64;
-                take((line, Err(format!("{}; nothing after it can be read", without_place(&error)))));
-                Ok(())
-            }
+    /// The letter that is written; why it is none, if it is none.
+    pub(super) fn letter_of(&self, written: Written) -> Result<ForeignLetter, String> {
+        match written {
+            Written::Text(text) => self.letter_on(text.as_bytes()),
+            Written::Value(value) => self.letter(value),
         }
     }
 
@@ -89,6 +78,54 @@ impl Reader {
     fn is_foreign(&self, object: &Input) -> Option<&Reading> {
         let exported = ["id", "failures", "died_at"].iter().all(|name| object.contains_key(*name));
         self.foreign.as_ref().filter(|_| !exported)
+    }
+}
+
+/// Reads letters as they are written, one by one, until `take` wants no more.
+pub(super) fn read(mut from: impl BufRead, mut take: impl FnMut(WrittenLetter) -> bool) -> io::Result<()> {
+    match first(&mut from)? {
+        Some(b'[') => read_array(from, &mut take),
+        _ => read_lines(from, &mut take),
+    }
+}
+
+fn read_lines(from: impl BufRead, take: &mut impl FnMut(WrittenLetter) -> bool) -> io::Result<()> {
+    let mut lines = Lines::of(from);
+    while let Some((number, line)) = lines.next()? {
+        let written = match line.map(<[u8]>::trim_ascii) {
+            Ok([]) => continue,
+            Ok(line) => text(line),
+            Err(why) => Err(why),
+        };
+        if !take((number, written)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A line as text. One that is none is no JSON, either: that says where.
+fn text(line: &[u8]) -> Result<Written, String> {
+    std::str::from_utf8(line).map(|text| Written::Text(text.to_owned())).map_err(|error| {
+        let wrong = serde_json::from_slice::<Value>(line).err();
+        wrong.map_or_else(|| error.to_string(), |wrong| without_place(&wrong))
+    })
+}
+
+fn read_array(from: impl BufRead, take: &mut impl FnMut(WrittenLetter) -> bool) -> io::Result<()> {
+    let place = Place::default();
+    let mut json = serde_json::Deserializer::from_reader(Counted { inner: from, place: &place });
+    let each = |value: Value, line: u64| take((line, Ok(Written::Value(value))));
+    let taken = json.deserialize_seq(Items { each, place: &place });
+    let read = taken.and_then(|all| if all { json.end() } else { Ok(()) });
+    match read {
+        Ok(()) => Ok(()),
+        Err(error) if error.is_io() => Err(error.into()),
+        Err(error) => {
+            let line = error.line() as u64;
+            take((line, Err(format!("{}; nothing after it can be read", without_place(&error)))));
+            Ok(())
+        }
     }
 }
 
@@ -185,11 +222,12 @@ mod tests {
         };
         let reader = Reader { foreign: Some(foreign), now: Timestamp::from_millis(0) };
         let mut found = Vec::new();
-        let take = |(line, letter): ReadLetter| {
+        let take = |(line, written): WrittenLetter| {
+            let letter = written.and_then(|written| reader.letter_of(written));
             found.push((line, letter.map(|letter| letter.letter.message)));
             true
         };
-        reader.read(text.as_ref(), take).expect("read");
+        super::read(text.as_ref(), take).expect("read");
         found
     }
 

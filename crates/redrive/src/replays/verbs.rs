@@ -161,6 +161,11 @@ impl Redrive {
         Ok(replay)
     }
 
+    /// The replay that is meant by who wants to pause one: the newest that can be, unless it is named.
+    pub async fn find_pausable(&self, which: ReplayRef) -> Result<ReplayView, Error> {
+        self.find_replay_for(which, ReplayChange::Pause).await
+    }
+
     /// The replay that is meant by who wants to cancel one: the newest that can be, unless it is named.
     pub async fn find_cancellable(&self, which: ReplayRef) -> Result<ReplayView, Error> {
         self.find_replay_for(which, ReplayChange::Cancel).await

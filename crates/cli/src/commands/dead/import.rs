@@ -6,9 +6,10 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use redrive::StoreError;
 use redrive::clock::{Clock, SystemClock};
 use redrive::dead::{Foretold, ForetoldCause, ImportNote, Imported, foretell_import};
-use redrive::{Redrive, StoreError};
+use redrive_client::Desk;
 use redrive_core::dead::foreign::{Field, Reading};
 use redrive_core::ids::PipelineName;
 
@@ -49,13 +50,14 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
     };
     let (imported, foretold) = match args.dry_run {
         true => {
-            let redrive = existing(setting).await?;
-            let now = redrive.as_ref().map_or_else(|| SystemClock.now(), Redrive::now);
-            let foretold = foretell_import(redrive.as_ref(), (&place, file), foreign, now, note).await?;
+            let foretold = match existing(setting).await? {
+                Some(redrive) => redrive.foretell_import((&place, file), foreign, note).await?,
+                None => foretell_import(None, (&place, file), foreign, SystemClock.now(), note).await?,
+            };
             (foretold.imported, Some(foretold))
         }
         false => {
-            let redrive = setting.redrive().await?;
+            let redrive = setting.desk_or_new().await?;
             (redrive.import_dead_file((&place, file), foreign, &actor(), note).await?, None)
         }
     };
@@ -86,8 +88,8 @@ fn reading(setting: &Setting, pipeline: PipelineName, (named, keep_secrets): (Ve
 }
 
 /// The store, if it is there: who only asks makes none.
-async fn existing(setting: &Setting) -> Result<Option<Redrive>> {
-    match setting.here()?.redrive_existing().await {
+async fn existing(setting: &Setting) -> Result<Option<Desk>> {
+    match setting.desk().await {
         Ok(redrive) => Ok(Some(redrive)),
         Err(redrive::Error::Store(StoreError::Missing { .. })) => Ok(None),
         Err(error) => Err(error.into()),

@@ -1,17 +1,16 @@
 //! `redrive payload gc`: removes what nothing refers to.
 
 use anyhow::Result;
-use redrive::payloads::clear;
-use redrive::vault::Vault;
 
 use super::super::filter::actor;
+use super::Kept;
 use crate::args::PayloadGcArgs;
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
 
-pub async fn run(vault: &Vault, args: PayloadGcArgs) -> Result<Exit> {
-    let report = clear(vault, args.grace, args.adopt, &actor()).await?;
+pub async fn run(kept: &Kept, args: PayloadGcArgs) -> Result<Exit> {
+    let report = kept.desk.clear_payloads(kept.vault.as_ref(), (args.grace, args.adopt), &actor()).await?;
     let collected = report.collected;
     if args.json {
         json::line(&report)?;

@@ -19,14 +19,8 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, command: PayloadCommand) -> Result<Exit> {
     match command {
-        PayloadCommand::Verify { ids } => {
-            let redrive = setting.redrive_existing().await?;
-            verify::run(&redrive, &vault(setting, &redrive)?, ids).await
-        }
-        PayloadCommand::Gc(args) => {
-            let redrive = setting.redrive_existing().await?;
-            gc::run(&vault(setting, &redrive)?, args).await
-        }
+        PayloadCommand::Verify { ids } => verify::run(&Kept::of(setting).await?, ids).await,
+        PayloadCommand::Gc(args) => gc::run(&Kept::of(setting).await?, args).await,
         PayloadCommand::List(args) => list::run(&Kept::of(setting).await?.desk, args).await,
         PayloadCommand::Show(args) => show::run(&Kept::of(setting).await?, args).await,
         PayloadCommand::Open { id } => open::run(&Kept::of(setting).await?, &id).await,

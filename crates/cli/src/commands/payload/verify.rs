@@ -3,20 +3,19 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::Redrive;
-use redrive::vault::{Vault, VaultError};
 
+use super::Kept;
 use crate::exit::Exit;
 use crate::output::print::out;
 
-pub async fn run(redrive: &Redrive, vault: &Vault, ids: Vec<String>) -> Result<Exit> {
+pub async fn run(kept: &Kept, ids: Vec<String>) -> Result<Exit> {
     let mut printed: io::Result<()> = Ok(());
-    let broken = |error: &VaultError| {
+    let broken = |wrong: &str| {
         if printed.is_ok() {
-            printed = out!("{error}");
+            printed = out!("{wrong}");
         }
     };
-    let verified = redrive.verify_payloads(vault, &ids, broken).await?;
+    let verified = kept.desk.verify_payloads(kept.vault.as_ref(), &ids, broken).await?;
     printed?;
     out!("{} payloads are whole, {} are not", verified.whole, verified.broken)?;
     if verified.elsewhere > 0 {

@@ -2,6 +2,7 @@
 
 pub(crate) mod discard;
 pub mod filter;
+mod import;
 pub(crate) mod list;
 pub(crate) mod report;
 pub(crate) mod show;
@@ -28,6 +29,13 @@ pub fn routes() -> Vec<Route> {
             .needs(Role::Worker)
             .takes_schema(report::schema())
             .gives::<report::Answer>(),
+        Route::post(
+            "/letters/import",
+            import::run,
+            "Take in letters of a file: exported ones, or those of another program",
+        )
+        .takes::<import::Asked>()
+        .gives_named("ImportedLetters"),
         Route::post("/letters/discard", discard::run, "Give dead letters up, with a record")
             .needs(Role::Admin)
             .takes::<discard::Asked>()

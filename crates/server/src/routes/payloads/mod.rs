@@ -1,8 +1,11 @@
 //! Payloads: the raw responses that were kept.
 
 pub(crate) mod bytes;
+mod keep;
 pub(crate) mod list;
 pub(crate) mod upload;
+
+use redrive_core::tokens::Role;
 
 use crate::route::Route;
 
@@ -14,6 +17,14 @@ pub fn routes() -> Vec<Route> {
             .gives_named("Payload"),
         Route::get("/payloads/{id}/bytes", bytes::run, "The exact bytes of a payload, as they were received")
             .gives_bytes("application/octet-stream"),
+        Route::post("/payloads/verify", keep::verify, "Read payloads back, and say whether they are whole")
+            .takes::<keep::Asked>()
+            .gives_named("VerifiedPayloads")
+            .answered_anew(),
+        Route::post("/payloads/gc", keep::gc, "Remove what nothing refers to from the vault")
+            .needs(Role::Admin)
+            .takes::<keep::Clear>()
+            .gives_named("Cleared"),
         Route::put(
             "/payloads/{id}",
             upload::run,

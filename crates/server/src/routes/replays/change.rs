@@ -29,7 +29,7 @@ pub async fn pause(
     caller: Caller,
     Named(which): Named<ReplayRef>,
 ) -> Result<Json<ReplayView>, ApiError> {
-    let found = app.redrive().find_resumable(which).await?;
+    let found = app.redrive().find_pausable(which).await?;
     caller.check_each(&found.pipelines)?;
     Ok(Json(app.redrive().pause_replay(ReplayRef::Id(found.id), &caller.actor()).await?))
 }

@@ -1,0 +1,143 @@
+//! `redrive` as the worker of a server, in processes of its own: killed half-way, cut off from a server that is killed, late with what it
+//! did, and told to stop. Nothing is lost, nothing is settled twice, and it says what it waits for.
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Sandbox, eventually, json_lines, stop_at_once};
+use crate::served::{Served, free_address};
+
+/// Leases as short as they may be: whoever is killed is waited for so long.
+const CONFIG: &str =
+    "[pipeline.shop]\ncommand = [\"sh\", \"work.sh\"]\nlease = \"5s\"\nconcurrency = 2\nout = \"out.jsonl\"\n";
+
+struct Site {
+    sandbox: Sandbox,
+    address: String,
+}
+
+impl Site {
+    fn new(tasks: u32, script: &str) -> (Self, Served) {
+        let sandbox = Sandbox::new();
+        sandbox.write("redrive.toml", CONFIG);
+        sandbox.write("work.sh", script);
+        sandbox.write("tasks.jsonl", (0..tasks).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+        let address = free_address();
+        let server = Served::start(&sandbox, &address, &[]);
+        (Self { sandbox, address }, server)
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = self.sandbox.command();
+        command.env("REDRIVE_SERVER", format!("http://{}", self.address)).args(line.split_whitespace());
+        command
+    }
+
+    /// Starts a worker, with what it says in a file.
+    fn start(&self, line: &str, said: &str) -> Child {
+        let said = File::create(self.sandbox.path(said)).expect("made");
+        self.command(line).stdout(Stdio::null()).stderr(said).spawn().expect("redrive starts")
+    }
+
+    fn count(&self, what: &str) -> u64 {
+        self.sandbox.ledger("shop")[what].as_u64().unwrap_or(0)
+    }
+
+    fn results(&self) -> Vec<u64> {
+        let lines = json_lines(&self.sandbox.read("out.jsonl"));
+        let mut numbers: Vec<u64> = lines.iter().map(|line| line["input"]["n"].as_u64().expect("a number")).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("signalled");
+}
+
+#[test]
+fn what_a_killed_worker_had_is_done_by_the_next_and_nobody_is_blamed() {
+    let (site, _server) = Site::new(12, "cat > /dev/null; sleep 0.2; echo 1");
+    site.command("push tasks.jsonl").output().expect("pushed");
+    let mut worker = site.start("work", "said");
+    eventually("some are done", || site.count("done") >= 3);
+    worker.kill().expect("killed");
+    worker.wait().expect("waited");
+    assert!(site.command("work --drain").output().expect("ran").status.success());
+    assert_eq!((site.count("done"), site.count("dead"), site.count("queued")), (12, 0, 0));
+    let mut numbers = site.results();
+    numbers.dedup();
+    assert_eq!(numbers, (0..12).collect::<Vec<_>>(), "nothing is missing");
+    let jobs = site.sandbox.redrive("job list --all --json").expect(0).json_lines();
+    assert!(jobs.iter().all(|job| job["crashes"] == 0), "{jobs:?}");
+    site.sandbox.assert_sound();
+}
+
+#[test]
+fn a_server_that_is_killed_is_waited_for_and_nothing_is_done_twice() {
+    let (site, server) = Site::new(12, "cat > /dev/null; sleep 0.1; echo 1");
+    let run = site.start("run tasks.jsonl", "said");
+    eventually("some are done", || site.results().len() >= 3);
+    server.kill();
+    eventually("it says what it waits for", || {
+        let said = site.sandbox.read("said");
+        said.contains("waiting for") && said.contains(&site.address)
+    });
+    let _server = Served::start(&site.sandbox, &site.address, &[]);
+    let ended = run.wait_with_output().expect("waited");
+    assert!(ended.status.success(), "{}", site.sandbox.read("said"));
+    assert_eq!(site.results(), (0..12).collect::<Vec<_>>(), "each once");
+    assert_eq!((site.count("done"), site.count("accepted")), (12, 12));
+    site.sandbox.assert_sound();
+}
+
+#[test]
+fn who_was_silent_for_longer_than_its_lease_is_told_that_it_is_too_late() {
+    let script = "cat > /dev/null; touch \"begun.$$\"; while [ ! -e go ]; do sleep 0.05; done; echo 1";
+    let (site, _server) = Site::new(1, script);
+    site.command("push tasks.jsonl").output().expect("pushed");
+    let begun = || {
+        let names = std::fs::read_dir(site.sandbox.path("")).expect("read").flatten().map(|entry| entry.file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("begun.")).count()
+    };
+    let mut silent = site.start("work", "silent");
+    eventually("it has begun", || begun() == 1);
+    signal(&silent, Signal::STOP);
+    let other = site.start("work --drain", "other");
+    eventually("another has it", || begun() == 2);
+    site.sandbox.write("go", "");
+    assert!(other.wait_with_output().expect("waited").status.success(), "{}", site.sandbox.read("other"));
+    signal(&silent, Signal::CONT);
+    eventually("it is told", || site.sandbox.read("silent").contains("another worker has it"));
+    assert!(silent.try_wait().expect("asked").is_none(), "it goes on");
+    signal(&silent, Signal::TERM);
+    silent.wait().expect("waited");
+    assert_eq!((site.count("done"), site.count("accepted")), (1, 1), "it counts once");
+    site.sandbox.assert_sound();
+}
+
+#[test]
+fn who_is_told_to_stop_gives_its_leases_back() {
+    let (site, _server) = Site::new(8, "cat > /dev/null; touch begun; sleep 60");
+    let mut run = site.start("run tasks.jsonl", "said");
+    eventually("they have begun", || site.sandbox.path("begun").exists());
+    stop_at_once(&site.sandbox, &run, "said");
+    assert_eq!(run.wait().expect("waited").code(), Some(130), "{}", site.sandbox.read("said"));
+    assert_eq!((site.count("queued"), site.count("leased")), (8, 0), "{}", site.sandbox.read("said"));
+    let jobs = site.sandbox.redrive("job list --all --json").expect(0).json_lines();
+    assert!(jobs.iter().all(|job| job["attempts"] == 0 && job["crashes"] == 0), "{jobs:?}");
+    site.sandbox.assert_sound();
+}
+
+#[test]
+fn evidence_that_is_too_long_for_a_request_arrives_whole() {
+    let script = "cat > /dev/null; head -c 9437184 /dev/zero > \"$REDRIVE_PAYLOAD\"; echo broken >&2; exit 65";
+    let (site, _server) = Site::new(1, script);
+    assert_eq!(site.command("run tasks.jsonl").output().expect("ran").status.code(), Some(3));
+    let payload = site.sandbox.dead()[0]["failures"][0]["payload"].clone();
+    assert_eq!(payload["size_bytes"], 9_437_184, "{payload}");
+    assert!(payload["truncated"] != true, "{payload}");
+    assert!(site.command("payload verify").output().expect("ran").status.success());
+}
