@@ -24,7 +24,7 @@ use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::{Body, Named};
 use crate::error::ApiError;
-use crate::look::figures::count;
+use crate::look::figures::{count, part_of};
 use crate::routes::causes::change;
 
 /// Causes on a page, and before the last of all pages.
@@ -193,7 +193,7 @@ fn table(causes: &[CauseView], now: Timestamp) -> Markup {
                 th role="columnheader" scope="col" { "Cause" }
                 th role="columnheader" scope="col" { "Died, 24 h, peak" }
                 th.num role="columnheader" scope="col" { "Dead" }
-                th.num role="columnheader" scope="col" { "Recovered" }
+                th.num role="columnheader" scope="col" { "From saved" }
                 th role="columnheader" scope="col" { "First, last" }
                 th role="columnheader" scope="col" { "Owner" }
             } }
@@ -215,7 +215,7 @@ fn row(cause: &CauseView, now: Timestamp) -> Markup {
             }
             td.c-spark role="cell" { (trend(&cause.trend)) }
             td.num.c-dead role="cell" { b { (number(cause.dead as i64)) } }
-            td.num.c-saved role="cell" { (number(cause.recovered as i64)) }
+            td.num.muted.c-saved role="cell" { (part_of(cause.saved as i64, cause.dead as i64)) }
             td.c-when.muted role="cell" { (instant(cause.first_seen, now)) span.fact { (ago(cause.last_seen, now)) } }
             td.c-owner role="cell" {
                 @match &cause.owner { Some(owner) => { (name(owner)) } None => { span.muted { "nobody" } } }

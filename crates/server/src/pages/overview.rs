@@ -222,7 +222,7 @@ fn need_cause(cause: &CauseView, is_first: bool, now: Timestamp) -> Markup {
                         " · " (name(target))
                         @if cause.targets_count > 1 { " and " (cause.targets_count - 1) " more" }
                     }
-                    " · " (count(cause.dead as i64)) " dead · "
+                    " · " (count(cause.dead as i64)) " dead, " (count(cause.saved as i64)) " replayable from saved · "
                     @match &cause.owner { Some(owner) => { "owner " (name(owner)) } None => { "no owner" } }
                 }
             }
