@@ -93,6 +93,6 @@ impl Lane {
         let stands = Standstill { settled_at: self.moved_at, running, free, next_due, paused: paused.is_some() };
         // The last lease may have asked before this came: what it said of the next job is not to be believed.
         let is_in_vain = stands.is_in_vain(max_wait, now) && before == Some(ledger);
-        is_in_vain.then(|| Waited { pipeline: name, queued, since: self.moved_at, next_due, targets, paused })
+        is_in_vain.then_some(Waited { pipeline: name, queued, since: self.moved_at, next_due, targets, paused })
     }
 }
