@@ -101,7 +101,7 @@ impl Redrive {
         if plan.included == 0 {
             return Ok(OpenedTry { id: None, letters: 0, left_out, groups: Vec::new() });
         }
-        let Some(id) = self.open_try(pipelines, &new).await? else {
+        let Some(id) = self.open_try(super::tries::defined(pipelines), &new).await? else {
             return Err(Error::Internal("the store cannot be written".to_owned()));
         };
         let mut cursor = None;

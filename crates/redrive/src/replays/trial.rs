@@ -6,11 +6,12 @@ use std::sync::Arc;
 use redrive_core::actors::Actor;
 use redrive_core::causes::{CauseId, CauseRules};
 use redrive_core::dead::DeadLetter;
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint;
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, TryId, WorkerId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally, edited};
-use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, treat};
+use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, TriedWith, treat};
 use redrive_core::settlements::{Ending, Outcome, decide};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{FindLetters, OpenTry, Selection, TriedLetter};
@@ -118,7 +119,12 @@ impl Redrive {
     ) -> Result<Tried, Error> {
         let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, &new.edits)?;
         let plan = self.plan_replay(&new.selection, &wish).await?;
-        let id = self.open_try(pipelines, &new).await?;
+        let mut tried_with = defined(pipelines);
+        if draft.is_some() {
+            // No replay takes what a draft recovered for what the rules of the file would.
+            tried_with.values_mut().for_each(|version| *version = Some(DefinitionVersion::new("draft")));
+        }
+        let id = self.open_try(tried_with, &new).await?;
         let mut trial = Trial::new(self.clone(), id, pipelines, new.edits).await?;
         let mut cursor = None;
         loop {
@@ -156,14 +162,14 @@ impl Redrive {
     }
 
     /// Makes the row of a try, unless the store cannot be written: letters can be tried all the same.
-    pub(super) async fn open_try(&self, pipelines: &[Pipeline], new: &NewTry) -> Result<Option<TryId>, Error> {
+    pub(super) async fn open_try(&self, tried_with: TriedWith, new: &NewTry) -> Result<Option<TryId>, Error> {
         let now = self.now();
         let open = OpenTry {
             id: TryId::new(now, self.chance.bits()),
             by: new.by.clone(),
             selection: new.selection.clone(),
             edits: new.edits.clone(),
-            tried_with: defined(pipelines),
+            tried_with,
             now,
         };
         let id = open.id;

@@ -134,5 +134,8 @@ async fn a_draft_is_tried_over_saved_pages_and_checked_against_good_ones() {
         let tried = bench.redrive.try_draft(&pipelines, (new, draft), &stop, |_, _| {}).await.expect("tried");
         assert_eq!((tried.recovered, tried.tried), (6, 6), "{rule}");
         assert_eq!(letters(&bench).await.len(), 6, "nothing is settled");
+        let kept = bench.redrive.list_tries().await.expect("listed").remove(0);
+        let version = kept.tried_with.values().next().cloned().flatten().expect("a version");
+        assert_eq!(version.as_str(), "draft", "no replay takes it for a try of the rules of the file");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use redrive::compare::Comparing;
-use redrive::config::{Overrides, Setting};
+use redrive::config::Setting;
 use redrive::contract::TryView;
 use redrive::replays::{self, Draft, Drafted};
 use redrive_core::ids::PipelineName;
@@ -54,15 +54,19 @@ pub async fn asked<'a>(
 
 /// Why what was tried is not in force, if it is not: it was a draft, and the file has other rules.
 pub fn not_in_force(app: &App, tried: &TryView) -> Option<&'static str> {
-    if tried.outcome.get("draft").is_none_or(serde_json::Value::is_null) {
-        return None;
-    }
+    let Drafted { rules, .. } = draft_of(tried)?;
     let setting = app.setting();
-    let is_in_force = tried.tried_with.iter().all(|(pipeline, version)| {
-        let made = setting.pipeline(pipeline.clone(), &Overrides::default());
-        made.is_ok_and(|(pipeline, _)| pipeline.definition() == version.as_ref())
-    });
-    (!is_in_force).then_some("What was tried is a draft: change redrive.toml as shown above, then start.")
+    let configured: Vec<Draftable> =
+        tried.tried_with.keys().flat_map(|name| replays::draftable(&setting, name)).collect();
+    let holds =
+        |(field, rule): (&String, &String)| configured.iter().any(|(name, known, _)| name == field && known == rule);
+    let why = "What was tried is a draft: change redrive.toml as shown above, try again, then start.";
+    (!rules.iter().all(holds)).then_some(why)
+}
+
+/// The draft that was tried, if it was one.
+fn draft_of(tried: &TryView) -> Option<Drafted> {
+    serde_json::from_value(tried.outcome.get("draft")?.clone()).ok()
 }
 
 /// The rules, to be filled in.
@@ -96,16 +100,15 @@ pub fn table(fields: &Fields, rules: &[Draftable]) -> Markup {
 
 /// What came of a draft besides what letters came to.
 pub fn outcome(tried: &TryView) -> Markup {
-    let draft = tried.outcome.get("draft").cloned().and_then(|draft| serde_json::from_value::<Drafted>(draft).ok());
-    let Some(Drafted { change, good, .. }) = draft else { return html! {} };
+    let Some(Drafted { change, good, .. }) = draft_of(tried) else { return html! {} };
     let is_same = good.same == good.of;
     html! {
         @if good.of == 0 {
             p.fact { "No page that worked is kept to check the draft against: the next success is kept." }
         } @else {
-            p class={ @if is_same { "good-text" } @else { "warn-text" } } {
+            p.good-check class={ @if is_same { "good-text" } @else { "warn-text" } } {
                 (part_of(good.same as i64, good.of as i64)) " good pages still give the same record"
-                @if !is_same && !good.fields.is_empty() { ": " (text(&good.fields.join(", "))) " differ on the others. If both layouts are there, name both rules: " code { "old, new" } }
+                @if !is_same && !good.fields.is_empty() { ": " (text(&good.fields.join(", "))) " is not the same on the others. If both layouts are there, name both: " code { "old, new" } }
                 "."
             }
         }
