@@ -10,7 +10,7 @@ use redrive::contract::{EnqueuedJob, FindTasks, KnownTask};
 use redrive::tasks::{Intake, Moves, Naming, Recognised, Tasks, recognise};
 use redrive_core::actors::Actor;
 use redrive_core::ids::{JobId, PipelineName, RoundName};
-use redrive_core::jobs::{Input, NewJob};
+use redrive_core::jobs::{Input, NewJob, Origin};
 use redrive_core::rounds::next_name;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
@@ -106,7 +106,10 @@ impl Intake for Server {
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
         let round = jobs.first().and_then(|job| job.round.clone());
-        let job = |job: NewJob| json!({ "input": job.input, "key": job.key, "target": job.target });
+        let job = |job: NewJob| {
+            let trace = job.origin.as_ref().and_then(Origin::traceparent);
+            json!({ "input": job.input, "key": job.key, "target": job.target, "traceparent": trace })
+        };
         let jobs: Vec<Value> = jobs.into_iter().map(job).collect();
         let ask = self.post(&["jobs"]).body(&json!({ "pipeline": pipeline, "round": round, "jobs": jobs }))?;
         let told = |job: Enqueued| match job.state {

@@ -68,6 +68,19 @@ pub struct PushArgs {
     /// The pipeline the tasks are for
     #[arg(long, short, value_name = "NAME")]
     pub pipeline: Option<PipelineName>,
+    /// The trace that the tasks are part of, as the W3C's Trace Context writes it: 00-TRACE-PARENT-FLAGS. Commands that work
+    /// on them find it as TRACEPARENT
+    #[arg(long, value_name = "TRACE", value_parser = traceparent)]
+    pub traceparent: Option<String>,
+}
+
+fn traceparent(text: &str) -> Result<String, String> {
+    match redrive_core::jobs::is_traceparent(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("expected a traceparent, such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned())
+        }
+    }
 }
 
 #[derive(Debug, Args)]

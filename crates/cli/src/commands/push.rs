@@ -29,6 +29,7 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     let pushed = Feed {
         queued_max: setting.policy(&pipeline).queued_max,
         target: setting.fixed_target(&pipeline),
+        traceparent: args.traceparent,
         naming,
         limit: args.tasks.limit,
         may_be_changed: args.tasks.yes,

@@ -75,6 +75,7 @@ mod tables;
 mod tasks;
 mod terminal;
 mod token;
+mod traces;
 mod tries;
 mod vault;
 mod work;

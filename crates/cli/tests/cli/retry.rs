@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::Sandbox;
+use crate::served::{Served, answered};
 
 /// Tasks that die unless their `ok` is true; the handler says what it was given.
 fn sandbox(tasks: u32) -> Sandbox {
@@ -200,6 +201,29 @@ fn a_letter_shows_its_payload_and_how_to_see_it() {
     assert!(shown.contains(hash) && shown.contains("21 bytes"), "{shown}");
     let command = shown.split("see it: redrive ").nth(1).and_then(|rest| rest.lines().next()).expect("a command");
     assert_eq!(sandbox.redrive(command).expect(0).stdout, "<html>no price</html>");
+}
+
+#[test]
+fn what_was_masked_on_its_way_in_is_supplied_with_set() {
+    let sandbox = sandbox(0);
+    let server = Served::start(&sandbox, "127.0.0.1:0", &[]);
+    let input = json!({ "n": 1, "ok": true, "token": "hunter2hunter2" });
+    let letter = json!({ "pipeline": "shop", "input": input, "message": "no" });
+    answered(&server.address, "", "POST /letters", &letter);
+    server.stop();
+    let dead = sandbox.dead().remove(0);
+    assert!(!dead.to_string().contains("hunter2"), "{dead}");
+    let letter = number(&dead);
+    let shown = sandbox.run(&["dead", "show", &letter]).expect(0);
+    assert!(shown.stdout.contains("its input lacks token") && shown.stdout.contains("--set"), "{}", shown.stdout);
+    for more in [&[][..], &["--set", "n=2"], &["--force"]] {
+        let refused = sandbox.run(&[&["retry", &letter], more].concat()).expect(1);
+        assert!(refused.stdout.contains("--set supplies what some lack"), "{more:?}: {}", refused.stdout);
+    }
+    let done = sandbox.run(&["retry", &letter, "--set", "token=another"]).expect(0);
+    assert!(done.stdout.contains("\"token\":\"another\""), "{}", done.stdout);
+    assert_eq!(sandbox.ledger("shop")["done"], 1);
+    sandbox.assert_sound();
 }
 
 crate::network::over_the_network!(

@@ -125,6 +125,26 @@ fn a_check_says_whether_a_server_is_ready() {
 }
 
 #[test]
+fn a_line_of_the_log_is_one_line_whatever_is_asked() {
+    let sandbox = Sandbox::new();
+    let server = Served::start(&sandbox, "127.0.0.1:0", &["--log", "access.log"]);
+    let odd = ["%0d%0aINFO%20redrive::access:%20answered%20who=\"root\"", "%1b%5b31mred", "%e2%80%aegpj", "%c2%85next"];
+    for path in odd {
+        ask(&server.address, "", &format!("GET /jobs/{path}"), None).expect("answered");
+        let letter = json!({ "pipeline": "shop", "input": {}, "message": "a\r\nINFO redrive::access: answered", "origin": { "kind": "x\r\ny" } });
+        ask(&server.address, "", "POST /letters", Some(&letter)).expect("answered");
+    }
+    eventually("all are logged", || sandbox.read("access.log").matches("GET").count() == odd.len());
+    let metrics = get(&server.address, "/metrics");
+    server.stop();
+    let text = sandbox.read("access.log");
+    let forged = text.lines().filter(|line| !line.contains("INFO") && !line.contains("WARN")).count();
+    assert_eq!((forged, text.matches("who=\"root\"").count()), (0, 0), "{text}");
+    assert!(!text.contains(['\u{1b}', '\r', '\u{202e}', '\u{85}']), "{text:?}");
+    assert!(!metrics.contains("INFO") && !metrics.contains("gpj"), "{metrics}");
+}
+
+#[test]
 fn requests_are_logged_as_json_with_who_asked_and_without_secrets() {
     let sandbox = Sandbox::new();
     let token = sandbox.redrive("token create ops --role admin").expect(0).stdout.trim().to_owned();

@@ -2,7 +2,7 @@
 //! leased twice.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
 
@@ -11,6 +11,18 @@ use serde_json::{Value, json};
 use crate::harness::{Sandbox, eventually};
 use crate::postgres_server::{schema, url};
 use crate::served::{Served, answered, ask};
+
+/// What monitoring reads of a server.
+fn metrics(address: &str, token: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("connected");
+    let head = format!(
+        "GET /metrics HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("read");
+    page
+}
 
 #[test]
 fn two_servers_share_one_store() {
@@ -78,6 +90,19 @@ fn two_servers_share_one_store() {
         // Whoever gave the lease, the other settles it as well.
         let told = answered([other, one][n % 2], &secret, "POST /leases/settle", &settle);
         assert_eq!(told["jobs"][0]["result"], "ok", "{told}");
+    }
+    let dead = json!({ "pipeline": "shop", "input": { "n": 1 }, "message": "no", "reason": "not_found" });
+    answered(one, &secret, "POST /letters", &dead);
+    let pages = [metrics(one, &token), metrics(other, &token)];
+    for series in [
+        "redrive_jobs_accepted_total{pipeline=\"shop\"} 200",
+        "redrive_jobs_done_total{pipeline=\"shop\"} 200",
+        "redrive_jobs{pipeline=\"shop\",state=\"queued\"} 0",
+        "redrive_jobs{pipeline=\"shop\",state=\"dead\"} 1",
+        "redrive_jobs_died_total{pipeline=\"shop\",reason=\"not_found\"} 1",
+        "redrive_ledger_balanced{pipeline=\"shop\"} 1",
+    ] {
+        assert!(pages.iter().all(|page| page.lines().any(|line| line == series)), "{series}\n{}", pages[0]);
     }
     servers.into_iter().for_each(Served::stop);
     assert_eq!(sandbox.ledger("shop")["done"], 200);

@@ -61,7 +61,7 @@ pub struct LetterFacts {
     pub shut: bool,
     /// Whether the try that was named recovered it as it is now.
     pub recovered: bool,
-    /// The fields of its input that are lost, and for want of which it may not be replayed; only where somebody supplies some.
+    /// The fields of its input that are lost, and for want of which it may not be replayed; only where that [matters](Wish::asks_for_lost).
     pub lost: Vec<String>,
 }
 
@@ -110,6 +110,11 @@ impl Wish {
         self.automatic.map_or(u64::MAX, |limits| u64::from(limits.letters_max).saturating_sub(chosen))
     }
 
+    /// Whether it matters what letters lack: it is supplied, or they are to go all the same.
+    pub const fn asks_for_lost(&self) -> bool {
+        self.force || !self.supplied.is_empty()
+    }
+
     /// Whether all that a letter lacks is supplied, and it lacks something.
     fn completes(&self, lost: &[String]) -> bool {
         !lost.is_empty() && lost.iter().all(|lost| self.supplied.iter().any(|edit| supplies(edit, lost)))
@@ -140,7 +145,9 @@ pub fn treat(facts: &LetterFacts, wish: &Wish) -> Result<Source, Exclusion> {
     if facts.claimed {
         return Err(Exclusion::BeingReplayed);
     }
-    if facts.gate == Gate::Never && !wish.force && !wish.completes(&facts.lost) {
+    // What is not there cannot be forced: it would go with a mask in its place.
+    let is_forced = wish.force && facts.lost.is_empty();
+    if facts.gate == Gate::Never && !is_forced && !wish.completes(&facts.lost) {
         return Err(Exclusion::GateNever);
     }
     if wish.tried.is_some() && !facts.recovered {
@@ -316,6 +323,12 @@ mod tests {
         let lacking = LetterFacts { lost: vec!["token".into(), "/headers/cookie".into()], ..never };
         assert_eq!(treat(&lacking, &supplying(&["token"])), Err(Exclusion::GateNever));
         assert_eq!(treat(&lacking, &supplying(&["token", "headers"])), Ok(Source::Saved));
+        assert_eq!(
+            treat(&lacking, &Wish { force: true, ..suited() }),
+            Err(Exclusion::GateNever),
+            "it has a mask in it"
+        );
+        assert_eq!(treat(&lacking, &Wish { force: true, ..supplying(&["token", "headers"]) }), Ok(Source::Saved));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Redrive {
             closely: wish.looks_closely_at(),
             automatic: wish.automatic.is_some(),
             tried: wish.tried,
-            lacking: !wish.supplied.is_empty(),
+            lacking: wish.asks_for_lost(),
             host: host().to_owned(),
         };
         Ok(ReplayPlan::of(&self.store.survey_letters(params).await?, wish))

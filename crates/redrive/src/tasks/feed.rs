@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::jobs::NewJob;
+use redrive_core::jobs::{NewJob, Origin};
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
@@ -116,6 +116,8 @@ pub struct Feed {
     pub when_full: WhenFull,
     /// The target that all jobs have, if not each its own.
     pub target: Option<String>,
+    /// The trace that all tasks are part of, as the W3C's Trace Context writes it, if they are.
+    pub traceparent: Option<String>,
     /// By what tasks are known.
     pub naming: Naming,
     /// At most so many new tasks are taken.
@@ -139,6 +141,7 @@ impl Feed {
             queued_max: None,
             when_full: WhenFull::Refuse,
             target: None,
+            traceparent: None,
             naming: Naming::default(),
             limit: None,
             keep_dead: false,
@@ -158,6 +161,7 @@ impl Feed {
         let reader = Reader {
             into: Arc::clone(&self.into),
             target: self.target.clone(),
+            origin: self.traceparent.clone().map(|trace| Origin::here("push").told(None, Some(trace))),
             naming: self.naming.clone(),
             stop: leave.clone(),
             batcher: Arc::new(Batcher { sender, batch: Mutex::default() }),
@@ -264,6 +268,7 @@ fn to_size(count: u64) -> usize {
 struct Reader {
     into: Arc<dyn Intake>,
     target: Option<String>,
+    origin: Option<Origin>,
     naming: Naming,
     stop: CancellationToken,
     batcher: Arc<Batcher>,
@@ -281,7 +286,8 @@ impl Reader {
         let mut broken = 0;
         let end = tasks.read_attentively(&*self.into, &self.naming, attention, |task| match task {
             Ok(ReadTask { job, bytes }) => {
-                self.batcher.push(NewJob { target: self.target.clone().or(job.target), ..job }, bytes)
+                let (target, origin) = (self.target.clone().or(job.target), self.origin.clone());
+                self.batcher.push(NewJob { target, origin, ..job }, bytes)
             }
             Err(line) => {
                 broken += 1;

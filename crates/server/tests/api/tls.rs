@@ -83,3 +83,17 @@ async fn other_machines_need_a_token_and_then_tls_or_a_proxy() {
     let Err(ServeError::Tls(why)) = bind(Options { tls: Some(files), ..everywhere }).await else { panic!("refused") };
     assert!(why.contains("key.pem has no private key"), "{why}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_believes_the_certificate_that_the_server_is_to_show_and_no_other() {
+    let (folder, elsewhere) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
+    let (files, _) = make(folder.path());
+    let (others, _) = make(elsewhere.path());
+    let options = |tls: Option<TlsFiles>, listen| Options { tls, ..Options::listening(listen) };
+    let server = Running::with_options(options(Some(files.clone()), ([127, 0, 0, 1], 0).into())).await;
+    let check = async |tls: Option<TlsFiles>| redrive_server::check(&options(tls, server.address)).await;
+    assert_eq!(check(Some(files)).await, Ok(()));
+    let refused = check(Some(others)).await.expect_err("another certificate");
+    assert!(refused.contains("does not answer"), "{refused}");
+    assert!(check(None).await.is_err(), "it speaks TLS only");
+}

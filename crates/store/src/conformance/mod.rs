@@ -216,7 +216,7 @@ macro_rules! copied_tests {
                       a_saved_payload_stays_with_its_letter, by_itself_only_what_may_go_goes]
             tries: [a_try_changes_nothing_but_itself, what_leased_letters_came_to_is_noted_once]
             traffic: [every_rate_has_its_denominator, fields_are_counted]
-            counts: [folding_changes_no_sum]
+            counts: [folding_changes_no_sum, totals_only_grow]
             leader: [a_chore_is_begun_once]
             alerts: [a_failing_sink_is_left_alone_and_seen]
             payloads: [letters_point_at_their_payload]

@@ -293,8 +293,13 @@ fn insert(part: &Part) -> String {
         _ => format!("c{n}"),
     });
     let columns = listed(&|n, _, _| format!("c{n}"));
+    let instead = match part.is_counted_meanwhile() {
+        true => " ON CONFLICT (pipeline, event, reason) DO UPDATE SET count = excluded.count",
+        false => "",
+    };
     format!(
-        "INSERT INTO \"{}\" ({names}) OVERRIDING SYSTEM VALUE SELECT {values} FROM unnest({arrays}) AS r({columns})",
+        "INSERT INTO \"{}\" ({names}) OVERRIDING SYSTEM VALUE
+         SELECT {values} FROM unnest({arrays}) AS r({columns}){instead}",
         part.name
     )
 }

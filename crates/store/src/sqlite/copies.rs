@@ -268,7 +268,8 @@ fn write(conn: &Connection, params: &WritePart) -> Result<(), Fault> {
     }
     let columns = columns(part);
     let sql = format!(
-        "INSERT INTO \"{}\" ({}) VALUES ({})",
+        "INSERT {}INTO \"{}\" ({}) VALUES ({})",
+        if part.is_counted_meanwhile() { "OR REPLACE " } else { "" },
         part.name,
         columns.join(", "),
         vec!["?"; columns.len()].join(", ")

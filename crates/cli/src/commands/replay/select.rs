@@ -97,7 +97,7 @@ pub const fn meaning(exclusion: Exclusion) -> &'static str {
     match exclusion {
         Exclusion::BeingReplayed => "another replay has them: `redrive replay list` shows which",
         Exclusion::GateNever => {
-            "permanently failed: --force with --why replays them all the same, --set supplies what some lack"
+            "permanently failed: --force with --why replays all that lack nothing, --set supplies what some lack"
         }
         Exclusion::GateReview => "a person decides about them",
         Exclusion::PayloadGone => "no saved payload: --refetch does them anew",

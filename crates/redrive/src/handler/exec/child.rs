@@ -89,6 +89,8 @@ fn prepare(command: &Command, job: &Job, payload: Option<&Path>) -> tokio::proce
         if let Some(file) = job.saved.as_ref().and_then(|saved| saved.file.as_ref()) {
             process.env("REDRIVE_SAVED", file);
         }
+        // Under the name by which programs that trace look for it.
+        process.envs(job.traceparent.as_ref().map(|trace| ("TRACEPARENT", trace)));
         process.env(JOB_VARIABLE, job.id.to_string()).env("REDRIVE_ATTEMPT", job.attempt.to_string());
     }
     if let Some(folder) = &command.folder {

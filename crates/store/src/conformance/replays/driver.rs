@@ -49,7 +49,7 @@ pub(in crate::conformance) async fn plan_of(store: &Shared, asked: Asked) -> Rep
         closely: wish.looks_closely_at(),
         automatic: wish.automatic.is_some(),
         tried: wish.tried,
-        lacking: !wish.supplied.is_empty(),
+        lacking: wish.asks_for_lost(),
         selection: asked.selection,
         host: asked.host,
     };

@@ -227,6 +227,8 @@ pub async fn a_letter_goes_when_what_it_lacks_is_supplied(store: Shared) {
     for fields in [&[][..], &["token"], &["url"]] {
         assert_eq!(plan_of(&store, supplying(fields)).await.included, 0, "{fields:?}");
     }
+    let forced = plan_of(&store, Asked { force: true, ..plan(all()) }).await;
+    assert_eq!((forced.included, forced.excluded.get(&Exclusion::GateNever)), (2, Some(&1)), "not with masks in it");
     let whole = supplying(&["token", "headers"]);
     let planned = plan_of(&store, whole.clone()).await;
     assert_eq!((planned.included, planned.excluded.get(&Exclusion::GateNever)), (1, Some(&2)));
