@@ -203,6 +203,47 @@ where
     }
 }
 
+/// A text that may be left out.
+pub trait Lengthy {
+    /// How long it is, in bytes.
+    fn bytes(&self) -> usize;
+}
+
+impl Lengthy for String {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Lengthy for Option<String> {
+    fn bytes(&self) -> usize {
+        self.as_ref().map_or(0, String::len)
+    }
+}
+
+/// The longest that somebody or something is called, in bytes.
+const CALLED_BYTES_MAX: usize = 255;
+
+/// The longest that people say why, in bytes.
+const SAID_BYTES_MAX: usize = 4_000;
+
+/// Reads what something is called: a target, a group, a host.
+pub fn called<'de, T: Deserialize<'de> + Lengthy, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    at_most(CALLED_BYTES_MAX, T::deserialize(deserializer)?)
+}
+
+/// Reads what people say: why, or a note.
+pub fn said<'de, T: Deserialize<'de> + Lengthy, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    at_most(SAID_BYTES_MAX, T::deserialize(deserializer)?)
+}
+
+fn at_most<T: Lengthy, E: serde::de::Error>(most: usize, text: T) -> Result<T, E> {
+    match text.bytes() {
+        bytes if bytes > most => Err(E::custom(format!("it has {bytes} bytes: expected at most {most}"))),
+        _ => Ok(text),
+    }
+}
+
 /// A time as people write it: how long ago, a day, or a time.
 pub fn instant(field: &'static str, text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
     let read = |text| redrive::config::units::instant(text, now).map_err(|why| ApiError::invalid(field, why));

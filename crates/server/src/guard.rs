@@ -63,7 +63,8 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
         let why = format!("this server is not called {}: name it with --public-url", name_of(host));
         return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "foreign_host", why).at("Host"));
     }
-    if let Some(origin) = request.headers().get(header::ORIGIN) {
+    // Each of them, where there are several: nobody knows which a proxy on the way read.
+    for origin in request.headers().get_all(header::ORIGIN) {
         let known = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
         if !known.is_some_and(|(_, origin)| is_same(origin, host) || is_public(options, origin)) {
             return Err(ApiError::forbidden("foreign_origin", "this came from a page of another site").at("Origin"));

@@ -159,10 +159,15 @@ impl Redrive {
         if !object.get("input").is_some_and(Value::is_object) {
             return Err(NotReported::invalid("input", "input is missing, or is no JSON object"));
         }
+        for part in ["failure", "origin"] {
+            if object.get(part).is_some_and(|inside| !inside.is_object() && !inside.is_null()) {
+                return Err(NotReported::invalid(part, format!("{part} is no JSON object")));
+            }
+        }
         let mut reading = setting.reading(pipeline);
         let payload = ReportedPayload::take(&mut object, &reading.secrets);
         let payload = payload.map_err(|why| NotReported::invalid("payload", why))?;
-        let (kind, lost) = (origin_kind(&mut object), lost_parts(&mut object));
+        let (kind, lost) = (origin_kind(&mut object), lost_parts(&mut object)?);
         flatten(&mut object, "failure");
         reading.told = told(&mut object)?;
         flatten(&mut object, "origin");
@@ -248,9 +253,12 @@ fn origin_kind(object: &mut Input) -> Option<String> {
 }
 
 /// The parts of an input that its program could not send.
-fn lost_parts(object: &mut Input) -> Vec<String> {
+fn lost_parts(object: &mut Input) -> Result<Vec<String>, NotReported> {
     match object.remove("lost") {
-        Some(Value::Array(parts)) => parts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        _ => Vec::new(),
+        None | Some(Value::Null) => Ok(Vec::new()),
+        // What is not understood must not be taken for whole.
+        Some(parts) => serde_json::from_value(parts).map_err(|_| {
+            NotReported::invalid("lost", "lost is no list of names: say which parts of the input did not come")
+        }),
     }
 }

@@ -32,6 +32,8 @@ async fn a_page_of_another_site_changes_nothing() {
     assert_eq!(server.send(&neighbour, body.as_bytes()).await.refused(), (403, "foreign_origin".to_owned()));
     let null = head(&format!("{json}\r\norigin: null"));
     assert_eq!(server.send(&null, body.as_bytes()).await.refused(), (403, "foreign_origin".to_owned()));
+    let both = head(&format!("{json}\r\norigin: http://{}\r\norigin: https://evil.example", server.address));
+    assert_eq!(server.send(&both, body.as_bytes()).await.refused(), (403, "foreign_origin".to_owned()));
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
         let form = head(&format!("content-type: {kind}"));
         assert_eq!(server.send(&form, body.as_bytes()).await.refused(), (415, "json_required".to_owned()), "{kind}");

@@ -133,6 +133,13 @@ async fn a_letter_tells_all_that_a_failure_can_have() {
     assert_eq!(server.get(&format!("/payloads/{id}/bytes")).await.body, b"<p>sold out</p>");
     let wrong = json!({ "pipeline": "shop", "input": {}, "message": "no", "reason": "bad luck" });
     assert_eq!(report(&server, wrong).await[0]["why"]["field"], "reason");
+    for (field, odd) in
+        [("lost", json!("callback")), ("lost", json!([7])), ("failure", json!([1])), ("origin", json!("x"))]
+    {
+        let mut letter = json!({ "pipeline": "shop", "input": {}, "message": "no" });
+        letter[field] = odd;
+        assert_eq!(report(&server, letter.clone()).await[0]["why"]["field"], field, "{letter}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -81,6 +81,26 @@ async fn depth_number_and_length_have_an_end() {
     );
     let refused = server.send_raw(long.as_bytes()).await;
     assert_eq!((refused.status, refused.header("retry-after")), (413, Some("1")));
+    let many: Vec<_> = (0..101).map(|n| format!("p{n}")).collect();
+    let refused = server.post("/leases", json!({ "pipelines": many })).await;
+    assert_eq!(
+        (refused.refused(), &refused.json()["error"]["field"]),
+        ((413, "too_large".to_owned()), &json!("pipelines"))
+    );
+    server.post("/leases", json!({ "pipelines": vec!["shop"; 100_000] })).await.ok();
+    let long = "x".repeat(4_001);
+    for (path, body, field) in [
+        ("/jobs", json!({ "pipeline": "shop", "jobs": [{ "input": {}, "target": long }] }), "jobs[0].target"),
+        ("/jobs", json!({ "pipeline": "shop", "jobs": [{ "input": {}, "group": long }] }), "jobs[0].group"),
+        ("/leases", json!({ "pipelines": ["shop"], "host": long }), "host"),
+        ("/replays", json!({ "letters": { "pipeline": "shop" }, "name": long }), "name"),
+        ("/pipelines/shop/pause", json!({ "why": long }), "why"),
+        ("/breakers/hold", json!({ "target": long }), "target"),
+        ("/letters/discard", json!({ "letters": { "pipeline": "shop" }, "why": long }), "why"),
+    ] {
+        let refused = server.post(path, body).await;
+        assert_eq!((refused.status, &refused.json()["error"]["field"]), (400, &json!(field)), "{path}");
+    }
     let headers: String = (0..100).map(|n| format!("\r\nx-{n}: 1")).collect();
     let head = |extra: &str| {
         format!("GET /api/v1/jobs HTTP/1.1\r\nhost: {}{extra}\r\nconnection: close\r\n\r\n", server.address)
@@ -113,15 +133,13 @@ async fn one_token_has_so_many_requests_under_way_and_others_are_not_in_its_way(
         server.address,
         body.len()
     );
-    // More than there is room for: one that is refused, because the requests below were in its way, is no loss.
     let mut held = Vec::new();
-    for _ in 0..12 {
+    let begun = Instant::now();
+    loop {
+        // One that is refused, because the request below was in its way, is no loss: another follows.
         let mut stream = TcpStream::connect(server.address).await.expect("connected");
         stream.write_all(head.as_bytes()).await.expect("sent");
         held.push(stream);
-    }
-    let begun = Instant::now();
-    loop {
         let answer = server.ask_as(Some(&one), "GET /jobs", &[], None).await;
         if answer.status == 429 {
             assert_eq!(answer.refused().1, "too_many_requests");

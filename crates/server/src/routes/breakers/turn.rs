@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Body, future};
+use crate::asked::{Body, called, future, said};
 use crate::error::ApiError;
 use crate::shapes;
 
@@ -20,6 +20,7 @@ use crate::shapes;
 #[schema(as = TurnBreaker)]
 pub struct Asked {
     /// The target: the host of the jobs, or what their `target` says.
+    #[serde(deserialize_with = "called")]
     target: String,
     /// Only of this pipeline.
     #[schema(value_type = Option<shapes::Name>)]
@@ -27,6 +28,7 @@ pub struct Asked {
     /// A hold: until this time, `2h` (from now), a day or a time; until it is closed if left out.
     until: Option<String>,
     /// A hold: why.
+    #[serde(default, deserialize_with = "said")]
     why: Option<String>,
     /// `version` of the breaker of this pipeline as it was seen: if others changed it since, nothing is done.
     #[schema(value_type = Option<String>)]

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::show::{Shown, look};
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Body, Named, future};
+use crate::asked::{Body, Named, called, future, said};
 use crate::error::ApiError;
 
 /// What is done to a cause.
@@ -46,21 +46,26 @@ pub struct Asked {
     /// `version` of the cause as it was seen: if others changed it since, nothing is done.
     version: Option<u64>,
     /// For `assign`: who.
+    #[serde(default, deserialize_with = "called")]
     owner: Option<String>,
     /// For `note`: what; for `split`: what stands in the messages.
+    #[serde(default, deserialize_with = "said")]
     text: Option<String>,
     /// For `mute`: `7d` (from now), a day or a time.
     until: Option<String>,
     /// For `mute`: jobs in an hour.
     per_hour: Option<u32>,
     /// For `resolve`: why.
+    #[serde(default, deserialize_with = "said")]
     why: Option<String>,
     /// For `merge`: the cause that it becomes part of.
     #[schema(value_type = Option<String>)]
     into: Option<CauseId>,
     /// For `split`: one of its keys.
+    #[serde(default, deserialize_with = "called")]
     key: Option<String>,
     /// For `split`: the target.
+    #[serde(default, deserialize_with = "called")]
     target: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::Body;
+use crate::asked::{Body, called};
 use crate::error::ApiError;
 use crate::shapes;
 
@@ -47,10 +47,12 @@ pub struct Job {
     /// What it is known by; `key` of the input if it is left out.
     key: Option<String>,
     /// What it belongs to where it comes from: `group` of a lease.
+    #[serde(default, deserialize_with = "called")]
     group: Option<String>,
     /// The trace that it is part of, as the W3C's Trace Context writes it: it is kept with the job, and handed to who runs it.
     traceparent: Option<String>,
     /// What it asks; `target` or the host of `url` of the input if it is left out.
+    #[serde(default, deserialize_with = "called")]
     target: Option<String>,
 }
 

@@ -19,7 +19,7 @@ use super::id::LeaseText;
 use super::wanted::Wanted;
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Body, Text};
+use crate::asked::{Body, Text, called};
 use crate::error::ApiError;
 use crate::runs::Runs;
 use crate::shapes;
@@ -36,8 +36,9 @@ pub struct Asked {
     #[schema(value_type = Option<shapes::Uuid>)]
     worker: Option<Text<WorkerId>>,
     /// Where that is, for people.
+    #[serde(default, deserialize_with = "called")]
     host: Option<String>,
-    /// The pipelines.
+    /// The pipelines: at most 100.
     #[schema(value_type = Vec<shapes::Name>, min_items = 1)]
     pub(super) pipelines: Vec<PipelineName>,
     /// Only letters of this operation: the id of a replay, or of a try, whose letters come with their saved payloads and are settled
@@ -49,6 +50,7 @@ pub struct Asked {
     #[serde(default)]
     pub(super) queues_only: bool,
     /// Only what is of this group: what a letter belongs to in the program that reported it (`origin.group`).
+    #[serde(default, deserialize_with = "called")]
     pub(super) group: Option<String>,
     /// At most so many: 1 if left out, at most 1,000.
     #[schema(minimum = 1, maximum = 1000)]

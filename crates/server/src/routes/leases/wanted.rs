@@ -1,5 +1,6 @@
 //! What is wanted of `POST /leases`, and finding it: in the queues, in the lanes of replays, or among the letters of a try.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use redrive::contract::{Lane, LeasedJobs, ListReplays, ReplayView};
@@ -17,6 +18,9 @@ use crate::runs::{self, Runs};
 
 /// The most jobs of one lease.
 const JOBS_MAX: u32 = 1_000;
+
+/// The most pipelines of one lease.
+const PIPELINES_MAX: usize = 100;
 
 /// The longest that is waited for jobs, in seconds.
 const WAIT_SECS_MAX: u64 = 30;
@@ -64,13 +68,20 @@ impl Found {
 }
 
 impl Wanted {
-    pub async fn of(app: &App, asked: Asked) -> Result<Self, ApiError> {
+    pub async fn of(app: &App, mut asked: Asked) -> Result<Self, ApiError> {
         let within = |field: &'static str, value: u64, least: u64, most: u64| match (least..=most).contains(&value) {
             true => Ok(value),
             false => Err(ApiError::invalid(field, format!("{field} is {value}: expected {least} to {most}"))),
         };
         if asked.pipelines.is_empty() {
             return Err(ApiError::invalid("pipelines", "name at least one pipeline"));
+        }
+        // Each is looked at, and with it its replays.
+        let mut seen = HashSet::new();
+        asked.pipelines.retain(|name| seen.insert(name.clone()));
+        if asked.pipelines.len() > PIPELINES_MAX {
+            let why = format!("{} pipelines at once: at most {PIPELINES_MAX}", asked.pipelines.len());
+            return Err(ApiError::too_large(why).at("pipelines"));
         }
         runs::check(&asked.runs)?;
         if asked.queues_only && asked.op.is_some() {

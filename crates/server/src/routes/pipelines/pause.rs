@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Body, Named};
+use crate::asked::{Body, Named, said};
 use crate::error::ApiError;
 
 /// Why a pipeline rests.
@@ -19,6 +19,7 @@ use crate::error::ApiError;
 #[schema(as = PausePipeline)]
 pub struct Asked {
     /// Why, for who wonders.
+    #[serde(default, deserialize_with = "said")]
     why: Option<String>,
     /// `version` of the pipeline as it was seen: if others paused or resumed it since, nothing is done.
     #[schema(value_type = Option<String>)]

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::super::letters::filter::{Letters, WrittenLetters};
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::Body;
+use crate::asked::{Body, called, said};
 use crate::error::ApiError;
 use crate::runs::{self, Runs};
 use crate::shapes;
@@ -34,6 +34,7 @@ pub struct Asked {
     #[schema(value_type = WrittenLetters)]
     letters: Letters,
     /// What it is called.
+    #[serde(default, deserialize_with = "called")]
     name: Option<String>,
     /// From what letters are worked on: `suited` if left out, `saved` (no network) or `refetch`.
     #[schema(value_type = Option<shapes::ReplayModeName>)]
@@ -45,6 +46,7 @@ pub struct Asked {
     #[serde(default)]
     force: bool,
     /// Why those are sent all the same, for the record.
+    #[serde(default, deserialize_with = "said")]
     why: Option<String>,
     /// How many letters each step has, before all the rest: 1, 5, 20 and 100 if left out.
     ramp: Option<Vec<u32>>,
