@@ -13,11 +13,14 @@ check(/catalog: 66 of 121 tasks died in 10 min \(54\.5 %\)/.test(await main()), 
 await page.getByRole("link", { name: "Try a fix" }).click();
 await page.waitForURL(/\/replays\/new/);
 const was = readFileSync(file, "utf8");
+const fresh = page.url();
 await page.getByRole("button", { name: /^Try / }).click();
 await page.getByText("0 of 60 would recover").waitFor({ timeout: 60000 });
 check(readFileSync(file, "utf8") === was, "no configuration is written");
 writeFileSync(file, was.replace(old, corrected));
 await until(async () => {
+  // What was drafted stays in the form: the page is loaded anew for the rules of the file.
+  await page.goto(fresh);
   await page.getByRole("button", { name: /^Try / }).first().click();
   await page.waitForLoadState();
   return (await main()).includes("57 of 60 would recover");
