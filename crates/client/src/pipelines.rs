@@ -8,7 +8,7 @@ use redrive::pipelines::{PipelineError, PipelineView};
 use redrive_core::actors::Actor;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
-use redrive_core::pipelines::Pause;
+use redrive_core::pipelines::{Pause, PauseWish};
 use serde_json::json;
 
 use crate::desk::Desk;
@@ -42,12 +42,18 @@ impl Desk {
         }
     }
 
-    /// See [`redrive::Redrive::pause_pipeline`]. A server knows by itself who it is by.
-    pub async fn pause_pipeline(&self, name: &PipelineName, why: Option<&str>, by: &Actor) -> Result<Pause, Error> {
+    /// See [`redrive::Redrive::pause_pipeline_with`]. A server knows by itself who it is by.
+    pub async fn pause_pipeline(&self, name: &PipelineName, wish: PauseWish, by: &Actor) -> Result<Pause, Error> {
         match self {
-            Self::Here(redrive) => redrive.pause_pipeline(name, why, by).await,
+            Self::Here(redrive) => redrive.pause_pipeline_with(name, wish, by, None).await,
             Self::There(server) => {
-                server.post(&["pipelines", name.as_str(), "pause"]).body(&json!({ "why": why }))?.read().await
+                let PauseWish { why, until } = wish;
+                // A server of before knows of no end, and is not told of one that there is not.
+                let asked = match until {
+                    Some(until) => json!({ "why": why, "until": until }),
+                    None => json!({ "why": why }),
+                };
+                server.post(&["pipelines", name.as_str(), "pause"]).body(&asked)?.read().await
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The handle that users of the engine hold.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{Input, NewJob, check_key};
@@ -136,6 +137,12 @@ impl Redrive {
     /// What time it is.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// How long to wait at most before it is looked for what hints should have told of, since one may get lost. A store that many share
+    /// is spared.
+    pub fn look_anyway_every(&self) -> Duration {
+        Duration::from_secs(if self.store.capabilities().instant_presence { 2 } else { 5 })
     }
 
     /// A job for an input, with a fresh id; its key and target are the input's own.

@@ -135,22 +135,12 @@ impl Redrive {
     /// Pauses a pipeline: from now on nothing of it is leased, by any worker of any process, whether it came from a file, a retry
     /// or a replay. What runs comes to its end.
     pub async fn pause_pipeline(&self, name: &PipelineName, why: Option<&str>, by: &Actor) -> Result<Pause, Error> {
-        self.pause_pipeline_as_seen(name, why, by, None).await
-    }
-
-    /// The same, only if nobody paused or resumed it since it was seen.
-    pub async fn pause_pipeline_as_seen(
-        &self,
-        name: &PipelineName,
-        why: Option<&str>,
-        by: &Actor,
-        seen: Option<&Version>,
-    ) -> Result<Pause, Error> {
         let wish = PauseWish { why: why.map(str::to_owned), until: None };
-        self.pause_pipeline_with(name, wish, by, seen).await
+        self.pause_pipeline_with(name, wish, by, None).await
     }
 
-    /// The same for a while: when the time is over, whoever leads lets it go on, within a minute.
+    /// The same for a while: when the time is over, whoever leads lets it go on, within a minute. If it is said what was seen of it, only
+    /// if nobody paused or resumed it since.
     pub async fn pause_pipeline_with(
         &self,
         name: &PipelineName,

@@ -41,7 +41,7 @@ const CONNECTIONS_MAX: usize = 2_048;
 /// How long requests that are under way may take to end.
 const DRAIN_WITHIN: Duration = Duration::from_secs(20);
 
-/// How often it is looked whether there are pipelines that are not looked after yet.
+/// How often it is looked whether a certificate was renewed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// How long to wait after a connection could not be accepted, because there are too many files open for example.
@@ -206,7 +206,7 @@ where
 /// Reads a certificate again when it was renewed.
 async fn follow(tls: Arc<Tls>, stop: CancellationToken) {
     while !stop.is_cancelled() {
-        wait(&stop).await;
+        wait(&stop, LOOK_EVERY).await;
         match tls.follow() {
             Ok(true) => tracing::info!("the certificate was renewed, and is shown from now on"),
             Ok(false) => {}
@@ -220,12 +220,13 @@ async fn look_after(app: App, worked_on: BTreeSet<PipelineName>, stop: Cancellat
     let following = app.clone();
     let take_up = move |changed: &Setting| following.follow(changed).map(|()| Vec::new());
     let mut followed = Followed::new(&app.setting(), take_up);
+    let every = app.redrive().look_anyway_every();
     while !stop.is_cancelled() {
         let names = match names(app.redrive(), &worked_on).await {
             Ok(names) => names,
             Err(error) => {
                 tracing::warn!(%error, "the pipelines there are could not be read");
-                wait(&stop).await;
+                wait(&stop, every).await;
                 continue;
             }
         };
@@ -234,7 +235,7 @@ async fn look_after(app: App, worked_on: BTreeSet<PipelineName>, stop: Cancellat
         let working = tokio::spawn(worker.run(Until::Stopped, enough.clone()));
         while !stop.is_cancelled() && !working.is_finished() {
             let asked = tokio::select! {
-                () = wait(&stop) => false,
+                () = wait(&stop, every) => false,
                 () = app.asked_to_reread() => true,
             };
             // A store that cannot be read for a moment has no other pipelines by that.
@@ -283,9 +284,9 @@ async fn names(redrive: &Redrive, without: &BTreeSet<PipelineName>) -> Result<BT
     Ok(ledgers.into_keys().filter(|name| !without.contains(name)).collect())
 }
 
-async fn wait(stop: &CancellationToken) {
+async fn wait(stop: &CancellationToken, most: Duration) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = tokio::time::sleep(LOOK_EVERY) => {}
+        () = tokio::time::sleep(most) => {}
     }
 }

@@ -12,7 +12,9 @@ pub enum PipelineCommand {
     /// Show what a pipeline effectively is, each value with where it came from
     Show(PipelineShowArgs),
     /// Begin nothing more of a pipeline, with any worker, until it is resumed; what runs comes to its end
-    #[command(after_help = "Example:\n  redrive pipeline pause catalog --why 'the shop moves'")]
+    #[command(
+        after_help = "Examples:\n  redrive pipeline pause catalog --why 'the shop moves'\n  redrive pipeline pause catalog --until 2h       goes on by itself"
+    )]
     Pause(PauseArgs),
     /// Let a paused pipeline go on
     Resume {
@@ -34,6 +36,9 @@ pub struct PipelineShowArgs {
 pub struct PauseArgs {
     /// The pipeline
     pub name: PipelineName,
+    /// Until this time: 2h (from now), 2026-11-20 or 2026-11-20T08:00:00Z [default: until it is resumed]
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
     /// Why, for who wonders
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub why: Option<String>,

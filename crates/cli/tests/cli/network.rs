@@ -203,6 +203,9 @@ fn what_is_changed_at_a_server_is_changed_in_its_store() {
     assert_eq!(sandbox.redrive("cause list --json").json_lines()[0]["owner"], "ada");
     assert!(there("pipeline pause default --why maintenance").expect(0).stdout.contains("is paused for every worker"));
     assert!(sandbox.redrive("status").stdout.contains("maintenance"));
+    let until = there("pipeline pause default --until 2h").expect(0).stdout;
+    assert!(until.contains("for every worker until 2"), "{until}");
+    assert!(sandbox.redrive("pipeline list --json").json_lines()[0]["paused"]["until"].is_string());
     there("pipeline pause nobody").expect(1).complains("no pipeline nobody: there are default");
     assert!(there("pipeline resume default").expect(0).stdout.contains("goes on, 0 queued; it was paused"));
     there("dead discard --pipeline default").expect(2);

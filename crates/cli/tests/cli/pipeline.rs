@@ -49,7 +49,10 @@ fn a_paused_pipeline_rests_with_every_worker_until_it_is_resumed() {
 fn who_retries_what_is_paused_is_told_and_nothing_happens() {
     let sandbox = sandbox();
     sandbox.redrive("run tasks.jsonl -p shop -- false").expect(3);
-    sandbox.redrive("pipeline pause shop").expect(0);
+    sandbox.redrive("pipeline pause shop --until 2020-01-01").expect(2).complains("2020-01-01");
+    sandbox.redrive("pipeline pause shop --until soon").expect(2).complains("soon");
+    let paused = sandbox.redrive("pipeline pause shop --until 2h").expect(0).stdout;
+    assert!(paused.contains("for every worker until 2"), "{paused}");
     sandbox.redrive("retry --pipeline shop").expect(1).complains("redrive pipeline resume shop");
     assert!(sandbox.redrive("replay list --json").expect(0).json_lines().is_empty());
     sandbox.redrive("pipeline resume shop").expect(0);

@@ -24,8 +24,19 @@ pub struct Asset {
 pub static STYLE: LazyLock<Asset> = LazyLock::new(|| {
     let chosen = chosen_colours(PALETTE).unwrap_or_default();
     let (wide, narrow) = (include_str!("../../assets/style.css"), include_str!("../../assets/narrow.css"));
-    Asset::new("style", "css", CSS, [PALETTE, &chosen, wide, charts::STYLE, narrow].concat())
+    Asset::new("style", "css", CSS, squeezed(&[PALETTE, &chosen, wide, charts::STYLE, narrow].concat()))
 });
+
+/// A style without what is there for who reads it: comments, indentation, spaces beside signs.
+fn squeezed(style: &str) -> String {
+    let mut pieces = style.split("/*");
+    let first = pieces.next().unwrap_or_default();
+    let plain: String =
+        std::iter::once(first).chain(pieces.filter_map(|piece| Some(piece.split_once("*/")?.1))).collect();
+    let lines: String = plain.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+    let beside = [(" {", "{"), ("{ ", "{"), (" }", "}"), ("; ", ";"), (": ", ":"), (", ", ","), (";}", "}")];
+    beside.iter().fold(lines, |squeezed, (wide, narrow)| squeezed.replace(wide, narrow))
+}
 
 /// The script that sets the colours that somebody chose, before anything is drawn.
 pub static THEME: LazyLock<Asset> =
@@ -88,6 +99,13 @@ mod tests {
         let scripts: usize = SCRIPTS.iter().map(|asset| asset.text.len()).sum();
         let bytes = scripts + STYLE.text.len() + THEME.text.len() + MARK.text.len();
         assert!(bytes < 60 * 1024, "{bytes} bytes");
+    }
+
+    #[test]
+    fn a_style_says_the_same_without_spaces() {
+        let style =
+            "/* why */\n.a,\n.b { color: red; margin: 0 calc(1px + 2px); }\n\n  a :hover { top: 0 } /* end */\n";
+        assert_eq!(squeezed(style), ".a,\n.b{color:red;margin:0 calc(1px + 2px)}\na :hover{top:0}");
     }
 
     #[test]

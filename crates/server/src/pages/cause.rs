@@ -71,6 +71,8 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(id): Named<Cau
 fn head(visitor: &Visitor, detail: &CauseDetail, saved: u64, now: Timestamp) -> Markup {
     let cause = &detail.cause;
     let came_to_their_end = cause.total;
+    // A task counts once, as what it died of first.
+    let failed_again = (cause.dead + cause.recovered + cause.discarded).saturating_sub(cause.total);
     html! {
         div.crumbs { span { a href="/causes" { "Causes" } " / " code { (cause.id) } } }
         div.head {
@@ -99,6 +101,7 @@ fn head(visitor: &Visitor, detail: &CauseDetail, saved: u64, now: Timestamp) -> 
                 dd {
                     (count(came_to_their_end as i64)) " "
                     small {
+                        @if failed_again > 0 { "and " (count(failed_again as i64)) " that failed again; " }
                         (count(cause.recovered as i64)) " recovered, " (count(cause.discarded as i64)) " discarded"
                     }
                 }
@@ -315,7 +318,7 @@ fn why_one_group(visitor: &Visitor, detail: &CauseDetail) -> Markup {
             @for key in &detail.keys {
                 dl.keys {
                     @for part in &key.parts { dt { (part.name) } dd { (text(&part.value)) } }
-                    dt { "letters" } dd { (count(key.dead as i64)) " dead of " (count(key.total as i64)) }
+                    dt { "letters" } dd { (count(key.dead as i64)) " dead, " (count(key.total as i64)) " died of it first" }
                     @if detail.keys.len() > 1 { dt { "key" } dd { code { (key.key) } } }
                 }
             }

@@ -54,7 +54,7 @@ fn changed(page: &str, wanted: &str) -> String {
     let mut all = String::new();
     for one in wanted.split(',').take(PARTS_MAX) {
         let (id, had) = one.rsplit_once(':').unwrap_or((one, ""));
-        if !id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
+        if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
             continue;
         }
         let part = element(page, id).unwrap_or_default();

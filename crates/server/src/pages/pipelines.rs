@@ -113,6 +113,7 @@ fn head(visitor: &Visitor, line: &PipelineLine, now: Timestamp) -> Markup {
                 @if let Some(pause) = &line.pause {
                     li {
                         "paused by " (name(&pause.by.name)) " since " (instant(pause.since, now))
+                        @if let Some(until) = pause.until { " until " (instant(until, now)) }
                         @if let Some(why) = &pause.why { ": " (text(why)) }
                     }
                 }
@@ -271,9 +272,12 @@ pub async fn ask(
     visitor.caller.check(&name)?;
     let view = app.redrive().find_pipeline(&app.setting(), &name).await?;
     let title = format!("Pause {name}?");
-    let effect = html! { "Nothing more of " (name) " begins, with any worker, until somebody resumes it. " (count(view.ledger.leased)) " running tasks come to their end; " (count(view.ledger.queued)) " queued ones wait." };
+    let effect = html! { "Nothing more of " (name) " begins, with any worker, until that time or until somebody resumes it. " (count(view.ledger.leased)) " running tasks come to their end; " (count(view.ledger.queued)) " queued ones wait." };
     let (action, back) = (format!("/pipelines/{name}/pause"), format!("/pipelines/{name}"));
-    let fields = entry_as("why", "Why, for who wonders", "", false, Some("--why"));
+    let fields = html! {
+        (entry_as("until", "Until when: 2h, a day or a time; empty means until somebody resumes it", "", false, Some("--until")))
+        (entry_as("why", "Why, for who wonders", "", false, Some("--why")))
+    };
     let (command, filled) = (format!("redrive pipeline pause {name}"), String::new());
     let yes = format!("Pause {name}");
     let question = Question { title: &title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
@@ -289,7 +293,7 @@ pub async fn pause(
     fields: Fields,
 ) -> Result<Response, Problem> {
     once(&app, &visitor, &fields, async || {
-        let said = Body(asked(Value::Object(filled(&fields, &["why"])))?);
+        let said = Body(asked(Value::Object(filled(&fields, &["until", "why"])))?);
         let _pause = pause::pause(State(app.clone()), visitor.caller.clone(), Named(name.clone()), said).await?;
         Ok(Done::At(with_said(&format!("/pipelines/{name}"), &[("said", "pause")])))
     })

@@ -126,7 +126,7 @@ pub fn step(
                     p.fact { "The rules of redrive.toml, as they are now, run over the saved pages." }
                 } @else { (draft::table(fields, rules)) }
                 p.actions {
-                    button formaction="/replays/try" data-key="t" disabled[lacks.is_some() || saved == 0] title=[lacks.as_deref()] {
+                    button formaction="/replays/try" formnovalidate data-key="t" disabled[lacks.is_some() || saved == 0] title=[lacks.as_deref()] {
                         @if tried.is_some() { "Try again" } @else { "Try " (count(saved as i64)) " saved pages" }
                     }
                     @if saved == 0 { span.fact { "None of them has a saved page." } }

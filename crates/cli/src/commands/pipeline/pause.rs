@@ -1,11 +1,13 @@
 //! `redrive pipeline pause` and `resume`.
 
 use anyhow::Result;
+use redrive::config::units;
 use redrive_core::ids::PipelineName;
+use redrive_core::pipelines::PauseWish;
 
 use super::super::filter::actor;
 use crate::args::PauseArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, usage};
 use crate::output::print::out;
 use crate::setting::Setting;
 
@@ -13,8 +15,10 @@ pub async fn pause(setting: &Setting, args: PauseArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
     let name = args.name;
     let running = redrive.find_pipeline(setting, &name).await?.ledger.leased;
-    redrive.pause_pipeline(&name, args.why.as_deref(), &actor()).await?;
-    out!("pipeline {name} is paused for every worker: go on with `redrive pipeline resume {name}`")?;
+    let until = args.until.map(|text| units::future(&text, redrive.now())).transpose().map_err(usage)?;
+    redrive.pause_pipeline(&name, PauseWish { why: args.why, until }, &actor()).await?;
+    let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+    out!("pipeline {name} is paused for every worker{until}: go on with `redrive pipeline resume {name}`")?;
     if running > 0 {
         out!("{running} that run come to their end")?;
     }

@@ -24,18 +24,13 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
     let rough = select::rough_plan(&redrive, &chosen, &Input::new()).await?;
     let none = ReplayWorkArgs::default();
     let names = (rough.pipelines.keys().cloned(), KeptFor::Letters(&chosen.selection));
-    let (plan, mode) = match (select::pipelines(setting, &redrive, names, &none, None).await, &redrive) {
-        (Ok(pipelines), _) => {
-            let wish = replays::wish(&pipelines, args.mode.wanted(), force, &Input::new())?;
-            match rough.depends_on_payloads(&wish) {
-                true => redrive.plan_replay(&chosen.selection, (args.mode.wanted(), force), &pipelines).await?,
-                false => (rough, wish.mode),
-            }
-        }
-        // A plan says what it can also where no handler is known.
-        (Err(_), Desk::Here(_)) => (rough, args.mode.wanted().unwrap_or(ReplayMode::Suited)),
-        // A server knows its own.
-        (Err(_), Desk::There(_)) => redrive.plan_replay(&chosen.selection, (args.mode.wanted(), force), &[]).await?,
+    // A plan says what it can also where no handler is known; and a server knows its own.
+    let pipelines = select::pipelines(setting, &redrive, names, &none, None).await.unwrap_or_default();
+    let wish = replays::wish(&pipelines, args.mode.wanted(), force, &Input::new())?;
+    let is_for_server = pipelines.is_empty() && matches!(redrive, Desk::There(_));
+    let (plan, mode) = match is_for_server || rough.depends_on_payloads(&wish) {
+        true => redrive.plan_replay(&chosen.selection, (args.mode.wanted(), force), &pipelines).await?,
+        false => (rough, wish.mode),
     };
     if let Some(not_dead) = redrive.find_not_dead(&ids).await? {
         say!("{not_dead}");

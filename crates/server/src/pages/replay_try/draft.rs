@@ -28,10 +28,16 @@ pub fn draftable<'a>(app: &App, names: impl IntoIterator<Item = &'a PipelineName
     }
 }
 
-/// The rules that were filled in.
+/// The rules that were filled in. One that stands there as it came from the file is none: the file may have another one by now.
 pub fn given(fields: &Fields) -> Draft {
     let given = fields.kept().filter_map(|(name, rule)| Some((name.strip_prefix("draft.")?, rule.trim())));
-    given.filter(|(_, rule)| !rule.is_empty()).map(|(field, rule)| (field.to_owned(), rule.to_owned())).collect()
+    let is_draft = |(field, rule): &(&str, &str)| !rule.is_empty() && fields.one(&shown_as(field)) != Some(rule);
+    given.filter(is_draft).map(|(field, rule)| (field.to_owned(), rule.to_owned())).collect()
+}
+
+/// The field of a form that has the rule of the file, as it was shown.
+fn shown_as(field: &str) -> String {
+    format!("shown.{field}")
 }
 
 /// The configuration with the draft of a form, if it is one: rules that are those of the file are none.
@@ -85,7 +91,10 @@ pub fn table(fields: &Fields, rules: &[Draftable]) -> Markup {
                     @let drafted = fields.one(&id).unwrap_or(rule);
                     tr role="row" {
                         th role="rowheader" scope="row" { label for=(id) { (name(field)) } }
-                        td role="cell" { input.mono type="text" id=(id) name=(id) value=(drafted) spellcheck="false" autocomplete="off"; }
+                        td role="cell" {
+                            input.mono type="text" id=(id) name=(id) value=(drafted) spellcheck="false" autocomplete="off";
+                            @if drafted == rule { input type="hidden" name=(shown_as(field)) value=(rule); }
+                        }
                         td role="cell" { span.muted { (kind) } }
                         td role="cell" {
                             @if drafted == rule { span.muted { "the same" } } @else { code.cut { (text(rule)) } }

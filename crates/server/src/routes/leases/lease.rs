@@ -24,9 +24,6 @@ use crate::error::ApiError;
 use crate::runs::Runs;
 use crate::shapes;
 
-/// The longest between two looks while jobs are waited for: hints may get lost.
-const LOOK_ANYWAY: Duration = Duration::from_secs(2);
-
 /// Which jobs, how many, for how long.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -171,7 +168,7 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
             return Ok(Json(Answer { worker: worker.id().to_string(), leases, open, paused, next_due }));
         }
         let due = found.next_due.map(|at| at.since(app.redrive().now()).max(Duration::from_millis(20)));
-        let most = left.min(LOOK_ANYWAY).min(due.unwrap_or(LOOK_ANYWAY));
+        let most = left.min(app.redrive().look_anyway_every()).min(due.unwrap_or(Duration::MAX));
         let interesting = async {
             // What was leased and given back rings, too: who waits for an idle moment looks now and then.
             if found.is_held_back {

@@ -3,17 +3,17 @@
 use axum::Json;
 use axum::extract::State;
 use redrive_core::ids::PipelineName;
-use redrive_core::pipelines::Pause;
+use redrive_core::pipelines::{Pause, PauseWish};
 use redrive_core::seen::Version;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Body, Named, said};
+use crate::asked::{Body, Named, future, said};
 use crate::error::ApiError;
 
-/// Why a pipeline rests.
+/// Why a pipeline rests, and until when.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PausePipeline)]
@@ -21,6 +21,8 @@ pub struct Asked {
     /// Why, for who wonders.
     #[serde(default, deserialize_with = "said")]
     why: Option<String>,
+    /// Until this time, `2h` (from now), a day or a time; until it is resumed if left out.
+    until: Option<String>,
     /// `version` of the pipeline as it was seen: if others paused or resumed it since, nothing is done.
     #[schema(value_type = Option<String>)]
     version: Option<Version>,
@@ -44,8 +46,9 @@ pub async fn pause(
 ) -> Result<Json<Pause>, ApiError> {
     caller.check(&name)?;
     app.redrive().find_pipeline(&app.setting(), &name).await?;
-    let (why, by, seen) = (asked.why.as_deref(), caller.actor(), asked.version.as_ref());
-    Ok(Json(app.redrive().pause_pipeline_as_seen(&name, why, &by, seen).await?))
+    let until = future("until", asked.until.as_deref(), app.redrive().now())?;
+    let (wish, by) = (PauseWish { why: asked.why, until }, caller.actor());
+    Ok(Json(app.redrive().pause_pipeline_with(&name, wish, &by, asked.version.as_ref()).await?))
 }
 
 pub async fn resume(
