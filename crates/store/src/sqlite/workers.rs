@@ -78,8 +78,9 @@ impl WorkerStore for SqliteStore {
         let presence = self.presence.clone();
         self.read(move |conn| {
             let mut select = conn.prepare_cached(
-                "SELECT w.id, w.host, w.boot, w.pid, w.remote, w.runs, w.attached_at, w.seen_at, w.holds, count(l.job)
-                 FROM worker w LEFT JOIN lease l ON l.worker = w.id GROUP BY w.id ORDER BY w.attached_at",
+                "SELECT w.id, w.host, w.boot, w.pid, w.remote, w.runs, w.attached_at, w.seen_at, w.holds, ifnull(l.many, 0)
+                 FROM worker w LEFT JOIN (SELECT worker, count(*) AS many FROM lease GROUP BY worker) l ON l.worker = w.id
+                 ORDER BY w.attached_at",
             )?;
             let rows = select.query_map([], |row| view(row, &presence))?;
             Ok(rows.collect::<RowResult<_>>()?)
