@@ -15,15 +15,15 @@ use redrive_core::jobs::LeasedJob;
 use redrive_core::replays::{ReplayChange, ReplayMode, Sent, changed, withdrawn};
 use redrive_core::settlements::Outcome;
 use redrive_store::Options;
-use redrive_store::conformance::histories::live;
+use redrive_store::conformance::histories::{live, seen};
 use redrive_store::conformance::recount::assert_recounted;
 use redrive_store::conformance::script::{
     Shared, ada, assert_sound, at, attach, dead, enqueue, job, lease_all, lease_of, lease_past_breakers, ledger,
     pipeline, settle, timeout,
 };
 use redrive_store::contract::{
-    DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, FindTasks, JobFilter, Lane, ListCauses, ListJobs,
-    ListReplays, ListSent, ReleaseLetters, SentLetter, SetReplay, SweepPayloads, WithdrawLetter, WithdrawLetters,
+    DeadFilter, DiscardDead, EnqueuedJob, FindLostLeases, FindTasks, JobFilter, Lane, ListJobs, ListReplays, ListSent,
+    ReleaseLetters, SentLetter, SetReplay, SweepPayloads, WithdrawLetter, WithdrawLetters,
 };
 use redrive_store::sqlite::SqliteStore;
 use rusqlite::Connection;
@@ -136,27 +136,6 @@ fn earlier(path: &Path, version: usize, lived: &Path) {
     triggers.iter().for_each(|trigger| conn.execute_batch(trigger).expect("made again"));
     let marks = format!("PRAGMA application_id = 0x52445256; PRAGMA user_version = {version}");
     conn.execute_batch(&marks).expect("marked");
-}
-
-/// What people see of a store.
-async fn seen(store: &Shared) -> String {
-    let listed = ListJobs { filter: JobFilter::default(), limit: 999, cursor: None };
-    let jobs = store.list_jobs(listed).await.expect("listed").items;
-    let all = ListCauses {
-        ids: Vec::new(),
-        pipeline: None,
-        states: Vec::new(),
-        owner: None,
-        with_empty: true,
-        limit: 99,
-        now: at(9_000_000),
-    };
-    let causes = store.list_causes(all).await.expect("listed");
-    let replays = ListReplays { open_only: false, limit: 99, cursor: None };
-    let replays = store.list_replays(replays).await.expect("listed").items;
-    let ledgers = store.ledgers().await.expect("read");
-    assert!(!jobs.is_empty() && !causes.is_empty() && !replays.is_empty(), "it has lived");
-    format!("{ledgers:#?} {jobs:#?} {:#?} {causes:#?} {replays:#?}", dead(store, DeadFilter::default()).await)
 }
 
 /// What was written by whatever happens to a store is brought forward from each of the last versions: it is seen as before, and goes on.

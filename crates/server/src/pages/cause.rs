@@ -212,39 +212,6 @@ async fn compared(app: &App, visitor: &Visitor, cause: &CauseView) -> Result<Mar
     compare::section(app, visitor, letter, (Some(sample), &format!("/replays/new?cause={}", cause.id))).await
 }
 
-/// What an answer lacked, one by one.
-pub fn misses(failure: &redrive_core::failures::Failure) -> Markup {
-    html! {
-        table.misses role="table" {
-            thead role="rowgroup" {
-                tr role="row" {
-                    th role="columnheader" scope="col" { "Field" }
-                    th role="columnheader" scope="col" { "Rule" }
-                    th role="columnheader" scope="col" { "What is amiss" }
-                    th role="columnheader" scope="col" { "Found instead" }
-                }
-            }
-            tbody role="rowgroup" {
-                @for miss in &failure.misses {
-                    tr.miss role="row" {
-                        th role="rowheader" scope="row" { (name(&miss.field)) }
-                        td role="cell" { code { (name(&miss.rule)) } }
-                        td role="cell" {
-                            (name(&miss.code))
-                            @if let Some(why) = &miss.why { span.fact { (text(why)) } }
-                        }
-                        td role="cell" {
-                            @match &miss.found {
-                                Some(found) => { code { (text(found)) } } None => { span.muted { "nothing" } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// How tasks of its pipeline ended over the last week.
 fn when(cause: &CauseView, hours: &[CauseHour], counts: &[EventCount], now: Timestamp) -> Markup {
     let of = |hour: i64, event: Event| -> i64 {

@@ -78,7 +78,7 @@ fn said_by_letter(letter: &DeadLetter, why: &str) -> Markup {
         section aria-labelledby="broke" {
             div.section-head { h2 id="broke" { "What broke" } span.fact { (why) } }
             @if failure.misses.is_empty() { pre.code { (crate::look::foreign::harmless(&failure.message)) } }
-            @else { (super::cause::misses(failure)) }
+            @else { (fields::misses(&failure.misses)) }
         }
     }
 }

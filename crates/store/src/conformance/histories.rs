@@ -23,7 +23,7 @@ use super::script::{
     timeout,
 };
 use crate::contract::{CancelJobs, DeadFilter, DiscardDead, EnqueuedJob, ExpireDead, FindLostLeases, JobFilter};
-use crate::contract::{ForgetHistory, ListJobs, Settled};
+use crate::contract::{ForgetHistory, ListCauses, ListJobs, ListReplays, Settled};
 
 /// Seeds that are tried unless something else is said.
 const SEEDS: u64 = 12;
@@ -52,6 +52,27 @@ pub async fn live(handles: [Shared; 2], seeds: impl IntoIterator<Item = u64>) {
         history.chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         history.live(i64::try_from(seed).unwrap_or(1) * 10_000).await;
     }
+}
+
+/// What people see of a store that has lived, as text.
+pub async fn seen(store: &Shared) -> String {
+    let listed = ListJobs { filter: JobFilter::default(), limit: 999, cursor: None };
+    let jobs = store.list_jobs(listed).await.expect("listed").items;
+    let all = ListCauses {
+        ids: Vec::new(),
+        pipeline: None,
+        states: Vec::new(),
+        owner: None,
+        with_empty: true,
+        limit: 99,
+        now: at(9_000_000),
+    };
+    let causes = store.list_causes(all).await.expect("listed");
+    let replays = ListReplays { open_only: false, limit: 99, cursor: None };
+    let replays = store.list_replays(replays).await.expect("listed").items;
+    let ledgers = store.ledgers().await.expect("read");
+    assert!(!jobs.is_empty() && !causes.is_empty() && !replays.is_empty(), "it has lived");
+    format!("{ledgers:#?} {jobs:#?} {:#?} {causes:#?} {replays:#?}", dead(store, DeadFilter::default()).await)
 }
 
 /// A source of randomness that can be had again.

@@ -53,20 +53,20 @@ fn done_in(conn: &Connection, params: &DoneIn) -> Result<Vec<FacetCount>, Fault>
 
 /// Adds what a transaction counted.
 pub(super) fn write(tallies: &Tallies, conn: &Connection) -> Result<(), Fault> {
-    let mut upsert = conn.prepare_cached(
-        "INSERT INTO cause_facet (key, kind, value, count)
-         SELECT ?1, ?2, iif(EXISTS (SELECT 1 FROM cause_facet WHERE key = ?1 AND kind = ?2 AND value = ?3)
-                            OR (SELECT count(*) FROM cause_facet WHERE key = ?1 AND kind = ?2 AND value <> ?5) < ?6, ?3, ?5), ?4
-         WHERE true ON CONFLICT DO UPDATE SET count = count + excluded.count",
-    )?;
     for ((key, kind, value), count) in &tallies.key_facets {
+        let mut upsert = conn.prepare_cached(
+            "INSERT INTO cause_facet (key, kind, value, count)
+             SELECT ?1, ?2, iif(EXISTS (SELECT 1 FROM cause_facet WHERE key = ?1 AND kind = ?2 AND value = ?3)
+                                OR (SELECT count(*) FROM cause_facet WHERE key = ?1 AND kind = ?2 AND value <> ?5) < ?6, ?3, ?5), ?4
+             WHERE true ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        )?;
         upsert.execute(params![key, kind, value, count, OTHERS, VALUES_MAX])?;
     }
-    let mut upsert = conn.prepare_cached(
-        "INSERT INTO done_facet (pipeline, hour, kind, value, count) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO UPDATE SET count = count + excluded.count",
-    )?;
     for ((pipeline, hour, kind, value), count) in &tallies.done_facets {
+        let mut upsert = conn.prepare_cached(
+            "INSERT INTO done_facet (pipeline, hour, kind, value, count) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        )?;
         upsert.execute(params![pipeline, hour, kind, value, count])?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use redrive::compare::{ComparedField, Comparison, Found};
 use redrive::handler::http::extract::Help;
+use redrive_core::failures::Miss;
 
 use super::caption;
 use crate::look::figures::counted;
@@ -125,21 +126,35 @@ fn by_handler(comparison: &Comparison) -> Markup {
         @if comparison.misses.is_empty() {
             p.empty { "The rules of this pipeline are not in this server's configuration, and its handler named no field." }
         } @else {
-            table.misses role="table" {
-                thead role="rowgroup" { tr role="row" {
+            (misses(&comparison.misses))
+        }
+    }
+}
+
+/// What an answer lacked, one by one.
+pub fn misses(misses: &[Miss]) -> Markup {
+    html! {
+        table.misses role="table" {
+            thead role="rowgroup" {
+                tr role="row" {
                     th role="columnheader" scope="col" { "Field" }
                     th role="columnheader" scope="col" { "Rule" }
                     th role="columnheader" scope="col" { "What is amiss" }
                     th role="columnheader" scope="col" { "Found instead" }
-                } }
-                tbody role="rowgroup" {
-                    @for miss in &comparison.misses {
-                        tr.miss role="row" {
-                            th role="rowheader" scope="row" { (name(&miss.field)) }
-                            td role="cell" { code { (name(&miss.rule)) } }
-                            td role="cell" { (name(&miss.code)) }
-                            td role="cell" {
-                                @match &miss.found { Some(found) => { code { (text(found)) } } None => { span.muted { "nothing" } } }
+                }
+            }
+            tbody role="rowgroup" {
+                @for miss in misses {
+                    tr.miss role="row" {
+                        th role="rowheader" scope="row" { (name(&miss.field)) }
+                        td role="cell" { code { (name(&miss.rule)) } }
+                        td role="cell" {
+                            (name(&miss.code))
+                            @if let Some(why) = &miss.why { span.fact { (text(why)) } }
+                        }
+                        td role="cell" {
+                            @match &miss.found {
+                                Some(found) => { code { (text(found)) } } None => { span.muted { "nothing" } }
                             }
                         }
                     }
