@@ -10,6 +10,7 @@ let pending = false;
 let busy = false;
 let lastSaid = 0;
 let signedOut = false;
+let updated = Date.now();
 
 function show(state, text) {
   if (!dot) return;
@@ -78,7 +79,8 @@ function rows(from, to) {
 function bar() {
   const lists = [...document.querySelectorAll("main [data-rows]")];
   const sum = (name) => lists.reduce((all, list) => all + Number(list.dataset[name] ?? 0), 0);
-  const what = [[sum("added"), "new"], [sum("moved"), "moved"]].filter(([n]) => n).map(([n, word]) => `${n} ${word}`).join(", ");
+  const back = document.querySelectorAll("main .part.back").length;
+  const what = [[sum("added"), "new"], [sum("moved"), "moved"], [back, "can be shown again"]].filter(([n]) => n).map(([n, word]) => `${n} ${word}`).join(", ");
   const place = document.getElementById("fresh");
   place.hidden = !what;
   if (!what || place.dataset.what === what) return;
@@ -88,10 +90,33 @@ function bar() {
   button.textContent = "show";
   button.addEventListener("click", unfold);
   place.replaceChildren(what + ": ", button);
-  if (Date.now() - lastSaid > SAID_MS) {
-    lastSaid = Date.now();
-    document.getElementById("said").textContent = what;
-  }
+  say(what);
+}
+
+function say(what) {
+  if (Date.now() - lastSaid < SAID_MS) return;
+  lastSaid = Date.now();
+  document.getElementById("said").textContent = what;
+}
+
+const clock = (at) => new Date(at).toISOString().slice(11, 19);
+
+// A part that cannot be read keeps what it showed, and says what went wrong and how old that is. One that never came says so by itself, until
+// it could be shown.
+function failed(name, twin) {
+  const place = document.querySelector(`main [data-part="${CSS.escape(name)}"]`);
+  if (place?.matches(".failed")) return place.classList.toggle("back", !twin);
+  const known = place?.querySelector(".part-error");
+  const why = twin?.querySelector(".part-why").textContent.replace("shown", "brought up to date");
+  if (!twin || known?.dataset.why === why) return twin || known?.remove();
+  const [note, again] = [known ?? document.createElement("span"), document.createElement("button")];
+  note.dataset.since ??= clock(updated);
+  Object.assign(again, { className: "plainly small", textContent: "Retry", onclick: refresh });
+  note.className = "part-error";
+  note.dataset.why = why;
+  note.replaceChildren(`${why} As of ${note.dataset.since}. `, again);
+  place.querySelector(".section-head")?.append(note);
+  say(why);
 }
 
 function unfold() {
@@ -102,8 +127,9 @@ function unfold() {
 function parts() {
   const all = [...document.querySelectorAll("main [id], header [id]")];
   const isList = (part) => part.matches("[data-rows]");
-  const isPart = (part) => isList(part) || !(["main", "dot"].includes(part.id) || part.closest("form, [data-rows]") || part.parentElement.closest("main [id]:not(main)"));
-  return all.filter((part) => isPart(part) && !part.matches("h2, h3, input, button, select, label")).slice(0, 80);
+  const isPart = (part) => isList(part) || !(["main", "dot"].includes(part.id) || part.closest("form, [data-rows]") || part.parentElement.closest("main [id]:not(main, .part)"));
+  const named = all.filter((part) => isPart(part) && !part.matches("h2, h3, input, button, select, label, .part")).slice(0, 80).map((part) => part.id);
+  return [...named, ...[...document.querySelectorAll("main [data-part]")].map((part) => "failed-" + part.dataset.part)];
 }
 
 function apply(html) {
@@ -112,8 +138,9 @@ function apply(html) {
     const id = template.dataset.part;
     tags.set(id, template.dataset.tag);
     const [part, twin] = [document.getElementById(id), template.content.firstElementChild];
-    if (!part || !twin) continue;
-    if (part.matches("[data-rows]")) rows(part, twin);
+    if (id.startsWith("failed-")) failed(id.slice(7), twin);
+    else if (!part || !twin) continue;
+    else if (part.matches("[data-rows]")) rows(part, twin);
     else morph(part, twin);
   }
   bar();
@@ -125,15 +152,15 @@ async function refresh() {
   busy = true;
   pending = false;
   try {
-    const named = parts().map((part) => (tags.has(part.id) ? `${part.id}:${tags.get(part.id)}` : part.id));
+    const named = parts().map((id) => (tags.has(id) ? `${id}:${tags.get(id)}` : id));
     const answer = await fetch(location.href, { headers: { "X-Parts": named.join(",") }, redirect: "manual" });
     if (answer.type === "opaqueredirect") { signedOut = true; close(); return show("stale", "signed out: load the page again"); }
     if (!answer.ok && answer.status !== 304) throw new Error(String(answer.status));
     const html = answer.status === 304 ? "" : await answer.text();
     if (occupied()) { pending = true; return; }
     if (html) apply(html);
-    const at = new Date(answer.headers.get("Date") ?? Date.now());
-    document.getElementById("updated").textContent = `Updated ${at.toISOString().slice(11, 19)} UTC`;
+    updated = Date.parse(answer.headers.get("Date")) || Date.now();
+    document.getElementById("updated").textContent = `Updated ${clock(updated)} UTC`;
     show("live", "live");
   } catch {
     pending = true;
@@ -161,7 +188,7 @@ document.addEventListener("visibilitychange", () => (document.hidden ? close() :
 document.addEventListener("redrive:show", unfold);
 setInterval(() => {
   if (document.hidden || !dot || signedOut) return;
-  if (Date.now() - heard > silentMs) show("stale", "stale since " + new Date(heard).toISOString().slice(11, 19));
+  if (Date.now() - heard > silentMs) show("stale", "stale since " + clock(heard));
   if (stream && stream.readyState === EventSource.CLOSED) { close(); open(); }
   if (pending && !busy) refresh();
 }, 1000);

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::harness::{Ran, Sandbox, eventually};
 use crate::real::authority::Authority;
@@ -73,8 +73,13 @@ impl Serving {
     /// Starts one over the store of a sandbox.
     pub fn start(sandbox: &Sandbox, extra: &[&str]) -> Self {
         let mut command = sandbox.command();
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(extra).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("redrive starts");
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(extra);
+        Self::of(command)
+    }
+
+    /// Starts one by a command.
+    pub fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("redrive starts");
         let lines = BufReader::new(child.stderr.take().expect("an error stream")).lines();
         let mut lines = lines.map_while(Result::ok);
         let found = |line: String| {

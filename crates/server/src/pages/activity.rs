@@ -9,7 +9,9 @@ use redrive_core::tokens::Role;
 use serde_json::Value;
 
 use super::overview::pipeline_of;
-use super::parts::{Button, button, command, further, instant, name, text, without_cursor};
+use super::parts::{
+    Button, button, column, column_unseen, columns, command, further, instant, name, text, without_cursor,
+};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -38,6 +40,8 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let is_meant = |entry: &ActivityView| {
         verb.is_none_or(|verb| entry.verb == verb) && object.is_none_or(|object| entry.object.contains(object))
     };
+    let is_filtered =
+        ["actor", "verb", "object", "since", "pipeline"].into_iter().any(|name| query.one(name).is_some());
     let page = found(&app, asked, is_meant).await?;
     let body = html! {
         div.head { h1 { "Activity" } }
@@ -48,10 +52,14 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
             input #verb type="text" name="verb" placeholder="What: discard, resolve…" value=[verb];
             label.vh for="object" { "To what" }
             input #object type="text" name="object" placeholder="To what: cause 240f8c6b" value=[object];
-            button { "Filter" } a.button href="/activity" { "All" }
+            button { "Filter" }
+            @if is_filtered { a.button href="/activity" { "All" } }
         }
-        @if page.items.is_empty() { p.empty { "Nobody did anything like that." } }
-        @else {
+        @if page.items.is_empty() && is_filtered {
+            p.empty { "Nobody did anything like that. " a href="/activity" { "Everything that was done" } }
+        } @else if page.items.is_empty() {
+            p.empty { "Nobody did anything yet. What people start, stop, assign, resolve or discard is written down here, by whichever way." }
+        } @else {
             (table(&visitor, &page.items, now)) (further(&without_cursor(&visitor.here), page.next.as_deref()))
             (command("redrive activity"))
         }
@@ -96,16 +104,10 @@ fn table(visitor: &Visitor, entries: &[ActivityView], now: Timestamp) -> Markup 
     let undos: Vec<_> = entries.iter().map(|entry| seen.insert(&entry.object).then(|| undo(entry)).flatten()).collect();
     html! {
         table.activity role="table" {
-            thead role="rowgroup" {
-                tr role="row" {
-                    th role="columnheader" scope="col" { "When" }
-                    th role="columnheader" scope="col" { "Who" }
-                    th role="columnheader" scope="col" { "Via" }
-                    th role="columnheader" scope="col" { "What" }
-                    th role="columnheader" scope="col" { "Numbers and why" }
-                    th.num role="columnheader" scope="col" { span.vh { "Take back" } }
-                }
-            }
+            (columns(&[
+                column("When"), column("Who"), column("Via"), column("What"), column("Numbers and why"),
+                column_unseen("Take back"),
+            ]))
             tbody role="rowgroup" #activity data-rows="" {
                 @for (at, entry) in entries.iter().enumerate() {
                     tr role="row" id={ "activity-" (entry.at.as_millis()) "-" (at) } {

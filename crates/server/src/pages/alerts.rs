@@ -10,7 +10,10 @@ use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
 use super::fields::Fields;
-use super::parts::{Button, Glyph, ago, button, command, instant, name, section_head, state, text, views, with_query};
+use super::parts::{
+    Button, Glyph, ago, button, column, column_num, columns, command, instant, name, section_head, state, text, views,
+    with_query,
+};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -57,14 +60,7 @@ async fn list(app: &App, visitor: &Visitor) -> Result<AlertList, Problem> {
 fn table(alerts: &[&AlertView], now: Timestamp) -> Markup {
     html! {
         table.alerts.two role="table" {
-            thead role="rowgroup" {
-                tr role="row" {
-                    th role="columnheader" scope="col" { "State" }
-                    th role="columnheader" scope="col" { "What" }
-                    th role="columnheader" scope="col" { "Since" }
-                    th role="columnheader" scope="col" { "Told" }
-                }
-            }
+            (columns(&[column("State"), column("What"), column("Since"), column("Told")]))
             tbody role="rowgroup" #alerts data-rows="" { @for view in alerts { (row(view, now)) } }
         }
     }
@@ -125,15 +121,10 @@ fn sinks(visitor: &Visitor, listed: &AlertList, now: Timestamp) -> Markup {
             }
             @else {
                 table role="table" {
-                    thead role="rowgroup" {
-                        tr role="row" {
-                            th role="columnheader" scope="col" { "Sink" }
-                            th role="columnheader" scope="col" { "Kind" }
-                            th role="columnheader" scope="col" { "Last told" }
-                            th.num role="columnheader" scope="col" { "Waiting" }
-                            th role="columnheader" scope="col" { "Trouble" }
-                        }
-                    }
+                    (columns(&[
+                        column("Sink"), column("Kind"), column("Last told"), column_num("Waiting"),
+                        column("Trouble"),
+                    ]))
                     tbody role="rowgroup" {
                         @for sink in &listed.sinks {
                             tr role="row" {

@@ -8,7 +8,6 @@ use maud::{Markup, html};
 use redrive::contract::{AlikeCause, CauseDetail, CauseHour, CauseView, CountEvents, EventCount, ListDead, Span};
 use redrive_core::causes::{CauseId, CauseState};
 use redrive_core::counts::Event;
-use redrive_core::dead::DeadLetter;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
@@ -18,8 +17,10 @@ use super::compare::{self, Sample};
 use super::different;
 use super::filter::LetterFilter;
 use super::letters;
+use super::part::part;
 use super::parts::{
-    Button, ago, button, cause_state, command, commands, instant, link, name, quoted, section_head, text,
+    Button, ago, button, cause_state, column, column_num, columns, command, commands, instant, link, name, quoted,
+    section_head, text,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
@@ -40,23 +41,23 @@ const LETTERS: u32 = 8;
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor, Named(id): Named<CauseId>) -> Result<Response, Problem> {
     let now = app.redrive().now();
-    let store = app.redrive().store();
-    let detail = store.get_cause(id, now).await?;
+    let detail = app.redrive().store().get_cause(id, now).await?;
     visitor.caller.check(&detail.cause.pipeline)?;
-    let since = now - std::time::Duration::from_secs(HOURS.unsigned_abs() * 3_600);
-    let hours = store.cause_hours(vec![detail.cause.id.clone()], since).await?;
-    let counts = store.counts(CountEvents { since, by: Span::Hour }).await?;
-    let filter = redrive::contract::DeadFilter { cause: Some(detail.cause.id.clone()), ..Default::default() };
-    let letters = store.list_dead(ListDead { filter, limit: LETTERS, cursor: None, with_failures: true }).await?;
-    let compared = compared(&app, &visitor, &detail.cause).await?;
-    let different = app.redrive().differences(&detail.cause).await?;
-    let when = when(&detail.cause, &hours, &counts, now);
+    let cause = &detail.cause;
+    let compared = part(&visitor, ("broke", "What broke"), compared(&app, &visitor, cause)).await;
+    let different = async {
+        let different = app.redrive().differences(cause).await?;
+        Ok(different::section(&visitor, cause, &different))
+    };
+    let different = part(&visitor, ("different", "What is different"), different).await;
+    let when = part(&visitor, ("when", "When"), when(&app, cause, now)).await;
+    let letters = part(&visitor, ("letters", "Letters"), letter_list(&app, &visitor, cause, now)).await;
     let body = html! {
-        (head(&visitor, &detail, detail.cause.saved, now))
+        (head(&visitor, &detail, cause.saved, now))
         (compared)
-        (different::section(&visitor, &detail.cause, &different))
+        (different)
         (when)
-        (letter_list(&visitor, &detail.cause, &letters.items, now))
+        (letters)
         div.halves { (why_one_group(&visitor, &detail)) (notes(&visitor, &detail, now)) }
     };
     let title = crate::look::foreign::cut(&detail.cause.title, 60);
@@ -213,12 +214,20 @@ async fn compared(app: &App, visitor: &Visitor, cause: &CauseView) -> Result<Mar
 }
 
 /// How tasks of its pipeline ended over the last week.
-fn when(cause: &CauseView, hours: &[CauseHour], counts: &[EventCount], now: Timestamp) -> Markup {
+async fn when(app: &App, cause: &CauseView, now: Timestamp) -> Result<Markup, Problem> {
+    let store = app.redrive().store();
+    let since = now - std::time::Duration::from_secs(HOURS.unsigned_abs() * 3_600);
+    let hours = store.cause_hours(vec![cause.id.clone()], since).await?;
+    let counts = store.counts(CountEvents { since, by: Span::Hour }).await?;
+    Ok(chart(cause, &hours, &counts, now))
+}
+
+fn chart(cause: &CauseView, hours: &[CauseHour], counts: &[EventCount], now: Timestamp) -> Markup {
     let of = |hour: i64, event: Event| -> i64 {
         let own = counts.iter().filter(|count| count.pipeline == cause.pipeline && count.at.hour() == hour);
         own.filter(|count| count.event == event).map(|count| count.count).sum()
     };
-    let columns: Vec<Column> = (now.hour() - HOURS + 1..=now.hour())
+    let drawn: Vec<Column> = (now.hour() - HOURS + 1..=now.hour())
         .map(|hour| {
             let at = Timestamp::from_millis(hour * 3_600_000);
             let here: i64 =
@@ -232,24 +241,20 @@ fn when(cause: &CauseView, hours: &[CauseHour], counts: &[EventCount], now: Time
     let total: i64 = hours.iter().map(|one| one.count - one.imported).sum();
     let series = [("died of this cause", Tone::Bad), ("died of another", Tone::Warn), ("done", Tone::Plain)];
     let series = series.map(|(name, tone)| Series { name, tone });
-    let busy: Vec<&Column> = columns.iter().filter(|column| column.values[0] > 0).collect();
+    let busy: Vec<&Column> = drawn.iter().filter(|column| column.values[0] > 0).collect();
     html! {
         section aria-labelledby="when" {
             (section_head("when", "When", &format!("Tasks of {} per hour, 7 days; {} died of this cause", cause.pipeline, count(total))))
             figure #when-chart {
-                (timeline("Tasks that died of this cause, of another, and that were done, per hour", &series, &columns))
+                (timeline("Tasks that died of this cause, of another, and that were done, per hour", &series, &drawn))
             }
             details.as-table {
                 summary { "As a table" }
                 table role="table" {
-                    thead role="rowgroup" {
-                        tr role="row" {
-                            th role="columnheader" scope="col" { "Hour (UTC)" }
-                            th.num role="columnheader" scope="col" { "Died of this cause" }
-                            th.num role="columnheader" scope="col" { "Died of another" }
-                            th.num role="columnheader" scope="col" { "Done" }
-                        }
-                    }
+                    (columns(&[
+                        column("Hour (UTC)"), column_num("Died of this cause"), column_num("Died of another"),
+                        column_num("Done"),
+                    ]))
                     tbody role="rowgroup" {
                         @for column in busy {
                             tr role="row" {
@@ -264,8 +269,11 @@ fn when(cause: &CauseView, hours: &[CauseHour], counts: &[EventCount], now: Time
     }
 }
 
-fn letter_list(visitor: &Visitor, cause: &CauseView, letters: &[DeadLetter], now: Timestamp) -> Markup {
-    html! {
+async fn letter_list(app: &App, visitor: &Visitor, cause: &CauseView, now: Timestamp) -> Result<Markup, Problem> {
+    let filter = redrive::contract::DeadFilter { cause: Some(cause.id.clone()), ..Default::default() };
+    let asked = ListDead { filter, limit: LETTERS, cursor: None, with_failures: true };
+    let letters = app.redrive().store().list_dead(asked).await?.items;
+    Ok(html! {
         section aria-labelledby="letters" {
             div.section-head {
                 h2 id="letters" { "Letters" }
@@ -273,9 +281,9 @@ fn letter_list(visitor: &Visitor, cause: &CauseView, letters: &[DeadLetter], now
                 span.end { a href={ "/letters?cause=" (cause.id) } { "All " (count(cause.dead as i64)) } }
             }
             @if letters.is_empty() { p.empty { "No letter is dead of it any more." } }
-            @else { (letters::table(visitor, letters, &LetterFilter::of_cause(cause), now, false)) }
+            @else { (letters::table(visitor, &letters, &LetterFilter::of_cause(cause), now, false)) }
         }
-    }
+    })
 }
 
 fn why_one_group(visitor: &Visitor, detail: &CauseDetail) -> Markup {

@@ -17,7 +17,10 @@ pub use self::ask::ask;
 use super::acts::asked;
 use super::fields::{Done, Fields, carried, once, own_path, with_said};
 use super::overview::pipeline_of;
-use super::parts::{ago, cause_state, instant, name, number, text, trend, views, with_query, without_cursor};
+use super::parts::{
+    ago, cause_state, column, column_num, column_pick, instant, name, number, text, trend, views, with_query,
+    without_cursor,
+};
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
@@ -188,14 +191,14 @@ fn table(causes: &[CauseView], now: Timestamp) -> Markup {
     html! {
         table.causes.two role="table" {
             thead role="rowgroup" { tr role="row" {
-                th.pick role="columnheader" scope="col" { span.vh { "Choose" } }
-                th role="columnheader" scope="col" { "State" }
-                th role="columnheader" scope="col" { "Cause" }
-                th role="columnheader" scope="col" { "Died, 24 h, peak" }
-                th.num role="columnheader" scope="col" { "Dead" }
-                th.num role="columnheader" scope="col" { "From saved" }
-                th role="columnheader" scope="col" { "First, last" }
-                th role="columnheader" scope="col" { "Owner" }
+                (column_pick())
+                (column("State"))
+                (column("Cause"))
+                (column("Died, 24 h, peak"))
+                (column_num("Dead"))
+                (column_num("From saved"))
+                (column("First, last"))
+                (column("Owner"))
             } }
             tbody role="rowgroup" #causes data-rows="" { @for cause in causes { (row(cause, now)) } }
         }

@@ -11,7 +11,7 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::good::{Pairing, url_shape};
 
 pub use self::frames::rendered;
-use super::parts::{clock, name, text, views, with_query};
+use super::parts::{clock, column, columns, name, text, views, with_query};
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
@@ -190,11 +190,7 @@ fn headers(comparison: &Comparison) -> Markup {
         @if names.is_empty() { p.empty { "No headers were kept." } }
         @else {
             table.headers role="table" {
-                thead role="rowgroup" { tr role="row" {
-                    th role="columnheader" scope="col" { "Header" }
-                    th role="columnheader" scope="col" { "Page that broke" }
-                    th role="columnheader" scope="col" { "Last page that worked" }
-                } }
+                (columns(&[column("Header"), column("Page that broke"), column("Last page that worked")]))
                 tbody role="rowgroup" {
                     @for one in names {
                         @let (here, there) = (values(&broke, one), values(&worked, one));

@@ -7,7 +7,7 @@ use redrive_core::alerts::Share;
 use redrive_core::facets::{Baseline, Difference, FAILURES_MIN, kinds};
 use redrive_core::tokens::Role;
 
-use super::parts::{link, name};
+use super::parts::{column, column_num, column_unseen, columns, link, name};
 use super::visitor::Visitor;
 use crate::look::charts::bars::bar;
 use crate::look::figures::{count, counted, percent};
@@ -24,12 +24,10 @@ pub fn section(visitor: &Visitor, cause: &CauseView, different: &Differences) ->
             @if different.found.is_empty() { p.empty { (nothing(different)) } }
             @else {
                 table.different role="table" {
-                    thead role="rowgroup" { tr role="row" {
-                        th role="columnheader" scope="col" { "What" }
-                        th role="columnheader" scope="col" { "Share of failures, share of successes" }
-                        th.num role="columnheader" scope="col" { "Apart at least" }
-                        th.num role="columnheader" scope="col" { span.vh { "Actions" } }
-                    } }
+                    (columns(&[
+                        column("What"), column("Share of failures, share of successes"),
+                        column_num("Apart at least"), column_unseen("Actions"),
+                    ]))
                     tbody role="rowgroup" {
                         @for one in different.found.iter().take(SHOWN) { (row(visitor, cause, one)) }
                     }

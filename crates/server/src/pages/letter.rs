@@ -13,7 +13,10 @@ use redrive_core::tokens::Role;
 use super::compare;
 use super::letter_edit;
 use super::letters::number_of;
-use super::parts::{Button, Glyph, button, commands, instant, length, link, name, section_head, state, text};
+use super::part::part;
+use super::parts::{
+    Button, Glyph, button, column, columns, commands, instant, length, link, name, section_head, state, text,
+};
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of as number_of_things};
 use super::visitor::Visitor;
@@ -35,13 +38,19 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(named): Named<
     visitor.caller.check(&letter.pipeline)?;
     let now = app.redrive().now();
     let response = response(&app, &visitor, &letter).await;
-    let replays = app.redrive().store().replays_of(id, letter_edit::EDITS_MAX).await?;
-    let compared = compare::section(&app, &visitor, &letter, (None, &format!("/replays/new?id={}", letter.id))).await?;
+    let history = async {
+        let replays = app.redrive().store().replays_of(id, letter_edit::EDITS_MAX).await?;
+        Ok(letter_edit::history(&letter, &replays))
+    };
+    let history = part(&visitor, ("edits", "Edits"), history).await;
+    let replay = format!("/replays/new?id={}", letter.id);
+    let compared = compare::section(&app, &visitor, &letter, (None, &replay));
+    let compared = part(&visitor, ("broke", "What broke"), compared).await;
     let body = html! {
         (head(&visitor, &letter, now))
         (compared)
         (attempts(&letter, now))
-        div.halves { (letter_edit::form(&visitor, &letter, None)) div { (letter_edit::history(&letter, &replays)) (response) } }
+        div.halves { (letter_edit::form(&visitor, &letter, None)) div { (history) (response) } }
         (traces(&letter))
         (copies(&letter))
     };
@@ -127,17 +136,10 @@ fn attempts(letter: &DeadLetter, now: Timestamp) -> Markup {
             @if rows.is_empty() { p.empty { "Nothing is known of its attempts." } }
             @else {
                 table.attempts role="table" {
-                    thead role="rowgroup" { tr role="row" {
-                        th role="columnheader" scope="col" { "#" }
-                        th role="columnheader" scope="col" { "Ended" }
-                        th role="columnheader" scope="col" { "Waited" }
-                        th role="columnheader" scope="col" { "Took" }
-                        th role="columnheader" scope="col" { "Status" }
-                        th role="columnheader" scope="col" { "Stage" }
-                        th role="columnheader" scope="col" { "Proxy" }
-                        th role="columnheader" scope="col" { "Saved" }
-                        th role="columnheader" scope="col" { "What" }
-                    } }
+                    (columns(&[
+                        column("#"), column("Ended"), column("Waited"), column("Took"), column("Status"),
+                        column("Stage"), column("Proxy"), column("Saved"), column("What"),
+                    ]))
                     tbody role="rowgroup" {
                         @for (failure, waited) in rows.iter().rev() {
                             tr role="row" {

@@ -15,7 +15,9 @@ pub use self::discard::{ask_discard, discard};
 use super::acts::asked;
 use super::filter::LetterFilter;
 use super::overview::pipeline_of;
-use super::parts::{command, further, instant, name, text, with_query, without_cursor};
+use super::parts::{
+    column, column_num, column_pick, command, further, instant, name, text, with_query, without_cursor,
+};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -108,14 +110,14 @@ pub fn table(visitor: &Visitor, letters: &[DeadLetter], filter: &LetterFilter, n
     let rows = html! {
         table.letters role="table" .ticked[ticked] {
             thead role="rowgroup" { tr role="row" {
-                @if ticked { th.pick role="columnheader" scope="col" { span.vh { "Choose" } } }
-                th role="columnheader" scope="col" { "Letter" }
-                th role="columnheader" scope="col" { "Died" }
-                th role="columnheader" scope="col" { "Target" }
-                th role="columnheader" scope="col" { "Task and message" }
-                th.num role="columnheader" scope="col" { "Attempts" }
-                th role="columnheader" scope="col" { "Proxy" }
-                th role="columnheader" scope="col" { "Saved" } th role="columnheader" scope="col" { "Gate" }
+                @if ticked { (column_pick()) }
+                (column("Letter"))
+                (column("Died"))
+                (column("Target"))
+                (column("Task and message"))
+                (column_num("Attempts"))
+                (column("Proxy"))
+                (column("Saved")) (column("Gate"))
             } }
             tbody role="rowgroup" #letters-rows data-rows="" { @for letter in letters { (row(letter, now, ticked)) } }
         }

@@ -3,7 +3,7 @@
 //! somebody may is what the API lets them.
 //!
 //! - `visitor`: who looks, by a cookie; [`login`]: getting one; `fields`: what was filled into a form
-//! - `shell`: what is around every page; `parts`: what pages are made of; `filter`: which letters, in addresses and forms
+//! - `shell`: what is around every page; `parts`: what pages are made of; `part`: one that may fail by itself; `filter`: which letters, in addresses and forms
 //! - `problem`: what went wrong, as a page; `assets`: the style and the scripts
 //! - `events`: hints of what changed; `live`: the parts of a page that did
 //! - one file or folder per page
@@ -27,6 +27,7 @@ mod letters;
 mod live;
 mod login;
 mod overview;
+mod part;
 mod parts;
 mod pipelines;
 mod problem;

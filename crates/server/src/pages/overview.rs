@@ -13,8 +13,8 @@ use redrive_core::tokens::Role;
 use super::breakers;
 use super::fields::Fields;
 use super::parts::{
-    Glyph, ago, ahead, cause_state, clock, commands, name, number, pipeline_state, section_head, share, spark, state,
-    text,
+    Glyph, ago, ahead, cause_state, clock, column, column_num, column_unseen, columns, commands, name, number,
+    pipeline_state, section_head, share, spark, state, text,
 };
 use super::problem::Problem;
 use super::replays;
@@ -243,18 +243,12 @@ pub fn pipelines(lines: &[PipelineLine], now: Timestamp) -> Markup {
             }
             @else {
                 table.pipelines role="table" {
-                    thead role="rowgroup" { tr role="row" {
-                        th role="columnheader" scope="col" { "Pipeline" } th role="columnheader" scope="col" { "State" }
-                        th role="columnheader" scope="col" { "Done per hour, 24 h, peak" }
-                        th.num role="columnheader" scope="col" { "Died, 1 h" }
-                        th.num role="columnheader" scope="col" { "Last week" }
-                        th.num role="columnheader" scope="col" { "Queued" }
-                        th.num role="columnheader" scope="col" { "Oldest due" }
-                        th.num role="columnheader" scope="col" { "Running" }
-                        th.num role="columnheader" scope="col" { "Retrying" }
-                        th.num role="columnheader" scope="col" { "Dead" }
-                        th.num role="columnheader" scope="col" { "Workers" }
-                    } }
+                    (columns(&[
+                        column("Pipeline"), column("State"), column("Done per hour, 24 h, peak"),
+                        column_num("Died, 1 h"), column_num("Last week"), column_num("Queued"),
+                        column_num("Oldest due"), column_num("Running"), column_num("Retrying"), column_num("Dead"),
+                        column_num("Workers"),
+                    ]))
                     tbody role="rowgroup" #pipelines data-rows="" { @for line in lines { (pipeline(line, now)) } }
                 }
             }
@@ -298,15 +292,10 @@ pub fn held(visitor: &Visitor, held: &[BreakerView], now: Timestamp) -> Markup {
         section aria-labelledby="held" {
             (section_head("held", "Held targets", "Their tasks wait and lose no attempts"))
             table.held role="table" {
-                thead role="rowgroup" { tr role="row" {
-                    th role="columnheader" scope="col" { "Target" }
-                    th role="columnheader" scope="col" { "Pipeline" }
-                    th role="columnheader" scope="col" { "Why" }
-                    th role="columnheader" scope="col" { "Since" }
-                    th role="columnheader" scope="col" { "Next probe" }
-                    th.num role="columnheader" scope="col" { "Waiting" }
-                    th.num role="columnheader" scope="col" { span.vh { "Actions" } }
-                } }
+                (columns(&[
+                    column("Target"), column("Pipeline"), column("Why"), column("Since"), column("Next probe"),
+                    column_num("Waiting"), column_unseen("Actions"),
+                ]))
                 tbody role="rowgroup" #held-rows data-rows="" { @for view in held { (held_row(visitor, view, now)) } }
             }
             (commands(&held.iter().take(HELD_SPELT).flat_map(breakers::commands_of).collect::<Vec<_>>()))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, Render, html};
 use redrive_core::alerts::Share;
 use redrive_core::causes::{CauseState, Trend};
 use redrive_core::pipelines::Standing;
@@ -288,6 +288,49 @@ pub fn views(label: &str, views: impl IntoIterator<Item = (String, Markup, bool)
             }
         }
     }
+}
+
+/// The head of a column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    label: &'static str,
+    class: Option<&'static str>,
+    is_seen: bool,
+}
+
+/// The head of a column of words.
+pub const fn column(label: &'static str) -> Column {
+    Column { label, class: None, is_seen: true }
+}
+
+/// The head of a column of numbers, which end at the same place.
+pub const fn column_num(label: &'static str) -> Column {
+    Column { class: Some("num"), ..column(label) }
+}
+
+/// The head of a column whose cells speak for themselves: it is there for who hears the table.
+pub const fn column_unseen(label: &'static str) -> Column {
+    Column { is_seen: false, ..column_num(label) }
+}
+
+/// The head of a column of boxes to tick.
+pub const fn column_pick() -> Column {
+    Column { class: Some("pick"), is_seen: false, ..column("Choose") }
+}
+
+impl Render for Column {
+    fn render(&self) -> Markup {
+        html! {
+            th class=[self.class] role="columnheader" scope="col" {
+                @if self.is_seen { (self.label) } @else { span.vh { (self.label) } }
+            }
+        }
+    }
+}
+
+/// The head of a table. Roles are spelt out, because rows that are laid out otherwise lose them.
+pub fn columns(columns: &[Column]) -> Markup {
+    html! { thead role="rowgroup" { tr role="row" { @for column in columns { (column) } } } }
 }
 
 /// The head of a section.

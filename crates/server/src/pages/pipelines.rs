@@ -17,7 +17,8 @@ use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, once, with_said};
 use super::overview;
 use super::parts::{
-    Button, button, command, commands, instant, length, link, name, pipeline_state, section_head, share, text,
+    Button, button, column, columns, command, commands, instant, length, link, name, pipeline_state, section_head,
+    share, text,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
@@ -188,13 +189,7 @@ fn policy(values: &[Explained], now: Timestamp) -> Markup {
             @if values.is_empty() { p.empty { "Neither the configuration nor a worker told what it is." } }
             @else {
                 table.policy role="table" {
-                    thead role="rowgroup" {
-                        tr role="row" {
-                            th role="columnheader" scope="col" { "Key" }
-                            th role="columnheader" scope="col" { "Value" }
-                            th role="columnheader" scope="col" { "From" }
-                        }
-                    }
+                    (columns(&[column("Key"), column("Value"), column("From")]))
                     tbody role="rowgroup" {
                         @for value in values {
                             tr role="row" {

@@ -17,6 +17,11 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// What it is, for people.
+    pub fn message(&self) -> &str {
+        self.error.message()
+    }
+
     /// The same as a page for somebody who is known.
     pub fn seen_by(self, visitor: &Visitor) -> Self {
         Self { seen_by: Some(Box::new(visitor.clone())), ..self }

@@ -23,7 +23,7 @@ use self::draft::Draftable;
 use super::acts::{asked, letters};
 use super::fields::{Done, Fields, once};
 use super::filter::LetterFilter;
-use super::parts::{Glyph, ago, command, quoted, state, text};
+use super::parts::{Glyph, ago, column, column_num, columns, command, quoted, state, text};
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
@@ -163,12 +163,7 @@ fn outcome(tried: &TryView, now: Timestamp) -> Markup {
             }
             @if !left.is_empty() {
                 table.left role="table" {
-                    thead role="rowgroup" {
-                        tr role="row" {
-                            th role="columnheader" scope="col" { "Would still fail" }
-                            th.num role="columnheader" scope="col" { "Letters" }
-                        }
-                    }
+                    (columns(&[column("Would still fail"), column_num("Letters")]))
                     tbody role="rowgroup" {
                         @for one in left.iter().take(LEFTOVERS) {
                             tr role="row" {

@@ -9,7 +9,8 @@ use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
 use super::parts::{
-    command, further, instant, length, link, name, number, replay_state, text, views, with_query, without_cursor,
+    column, column_num, columns, command, further, instant, length, link, name, number, replay_state, text, views,
+    with_query, without_cursor,
 };
 use super::problem::Problem;
 use super::replay::small_bar;
@@ -67,16 +68,10 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
 pub fn table(replays: &[ReplayView], now: Timestamp) -> Markup {
     html! {
         table.replays.two role="table" {
-            thead role="rowgroup" { tr role="row" {
-                th role="columnheader" scope="col" { "Replay" }
-                th role="columnheader" scope="col" { "State" }
-                th role="columnheader" scope="col" { "Step" }
-                th role="columnheader" scope="col" { "Progress" }
-                th.num role="columnheader" scope="col" { "Recovered" }
-                th.num role="columnheader" scope="col" { "Failed" }
-                th.num role="columnheader" scope="col" { "Left" }
-                th role="columnheader" scope="col" { "Began" }
-            } }
+            (columns(&[
+                column("Replay"), column("State"), column("Step"), column("Progress"), column_num("Recovered"),
+                column_num("Failed"), column_num("Left"), column("Began"),
+            ]))
             tbody role="rowgroup" #replays data-rows="" { @for replay in replays { (row(replay, now)) } }
         }
     }

@@ -10,7 +10,7 @@ use redrive_core::tokens::{PipelinePattern, Role, Token};
 
 use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, carried, once, with_said};
-use super::parts::{command, command_of_form, instant, link, name, section_head};
+use super::parts::{column, column_unseen, columns, command, command_of_form, instant, link, name, section_head};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -23,7 +23,10 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let body = match may(&visitor) {
         Ok(()) => {
             let tokens = app.redrive().list_tokens().await?;
-            html! { (list(&visitor, &tokens, app.redrive().now())) (form(&visitor, tokens.is_empty())) }
+            html! {
+                (list(&visitor, &tokens, app.redrive().now()))
+                (form(&visitor, tokens.is_empty()))
+            }
         }
         Err(_) => {
             html! {
@@ -47,12 +50,11 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
                     option value="dark" { "dark" }
                 }
             }
-            p data-scripted="" hidden {
-                "Keys: press " kbd { "?" } " on any page; "
-                button.plainly.small type="button" data-toggle-keys="" { "turn shortcuts off" } "."
+            p.under data-scripted="" hidden {
+                "Shortcuts: " kbd { "?" } " on any page lists them; "
+                button.plainly.small type="button" data-toggle-keys="" { "turn shortcuts off" }
             }
         }
-        (command("redrive token list"))
     };
     shell::show(&app, &visitor, Page { place: Place::Settings, title: "Settings", pipeline: None, body }).await
 }
@@ -78,17 +80,10 @@ fn list(visitor: &Visitor, tokens: &[Token], now: Timestamp) -> Markup {
                 }
             } @else {
                 table.tokens role="table" {
-                    thead role="rowgroup" {
-                        tr role="row" {
-                            th role="columnheader" scope="col" { "Name" }
-                            th role="columnheader" scope="col" { "Role" }
-                            th role="columnheader" scope="col" { "Pipelines" }
-                            th role="columnheader" scope="col" { "Payloads" }
-                            th role="columnheader" scope="col" { "Last used" }
-                            th role="columnheader" scope="col" { "Expires" }
-                            th role="columnheader" scope="col" { span.vh { "Actions" } }
-                        }
-                    }
+                    (columns(&[
+                        column("Name"), column("Role"), column("Pipelines"), column("Payloads"),
+                        column("Last used"), column("Expires"), column_unseen("Actions"),
+                    ]))
                     tbody role="rowgroup" {
                         @for token in tokens {
                             tr role="row" .settled[!token.is_good(now)] {
@@ -120,6 +115,7 @@ fn list(visitor: &Visitor, tokens: &[Token], now: Timestamp) -> Markup {
                         }
                     }
                 }
+                (command("redrive token list"))
             }
         }
     }

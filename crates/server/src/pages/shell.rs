@@ -10,6 +10,7 @@ use redrive_core::time::Timestamp;
 
 use super::assets::{MARK, SCRIPTS, STYLE, THEME};
 use super::fields::carried;
+use super::part::PATIENCE;
 use super::parts::{Glyph, clock, glyph, name};
 use super::problem::Problem;
 use super::visitor::Visitor;
@@ -92,8 +93,12 @@ pub struct Page<'a> {
 
 /// Shows a page.
 pub async fn show(app: &App, visitor: &Visitor, page: Page<'_>) -> Result<Response, Problem> {
-    let glance = app.redrive().glance(|name| visitor.caller.covers(name)).await?;
-    let header = header(visitor, &page, &glance, app.options().silence);
+    // What stands around a page is no reason not to show it.
+    let glance = tokio::time::timeout(PATIENCE, app.redrive().glance(|name| visitor.caller.covers(name))).await;
+    let glance = glance.ok().and_then(Result::ok);
+    let is_read = glance.is_some();
+    let glance = glance.unwrap_or_default();
+    let header = header(visitor, &page, (&glance, is_read), app.options().silence);
     let body = html! { (banners(&glance)) (page.body) };
     Ok(frame(page.title, &header, &body, app.redrive().now()).into_response())
 }
@@ -150,7 +155,7 @@ fn frame(title: &str, header: &Markup, body: &Markup, now: Timestamp) -> Markup 
     }
 }
 
-fn header(visitor: &Visitor, page: &Page<'_>, glance: &Glance, silence: Duration) -> Markup {
+fn header(visitor: &Visitor, page: &Page<'_>, (glance, is_read): (&Glance, bool), silence: Duration) -> Markup {
     html! {
         header.top {
             div.wrap {
@@ -163,7 +168,7 @@ fn header(visitor: &Visitor, page: &Page<'_>, glance: &Glance, silence: Duration
                         kbd aria-hidden="true" { "/" }
                     }
                     a.find href="/search" aria-label="Search" { (magnifier()) }
-                    (signs(visitor, glance, silence))
+                    (signs(visitor, (glance, is_read), silence))
                 }
                 nav.tabs aria-label="Main" {
                     @for place in Place::ALL { (tab(place, page.place, glance)) }
@@ -192,7 +197,7 @@ fn picker(page: &Page<'_>, glance: &Glance) -> Markup {
             label.vh for="pipeline" { "Pipeline" }
             select #pipeline name="pipeline" data-sends="" {
                 option value="" { "All pipelines" }
-                @for name in &glance.pipelines {
+                @for name in glance.pipelines.iter().chain(page.pipeline.filter(|name| !glance.pipelines.contains(name))) {
                     option value=(name) selected[page.pipeline == Some(name)] { (name) }
                 }
             }
@@ -201,7 +206,7 @@ fn picker(page: &Page<'_>, glance: &Glance) -> Markup {
     }
 }
 
-fn signs(visitor: &Visitor, glance: &Glance, silence: Duration) -> Markup {
+fn signs(visitor: &Visitor, (glance, is_read): (&Glance, bool), silence: Duration) -> Markup {
     let silent_ms = (!visitor.is_form).then_some(silence.as_millis());
     html! {
         div.signs {
@@ -211,7 +216,8 @@ fn signs(visitor: &Visitor, glance: &Glance, silence: Duration) -> Markup {
                 }
             }
             span #audit.wide-only {
-                @if glance.unbalanced.is_empty() {
+                @if !is_read { span.bad-text { (glyph(Glyph::Cross)) " numbers up here cannot be read" } }
+                @else if glance.unbalanced.is_empty() {
                     span title="Accepted equals queued, running, done, died and discarded, in every pipeline" {
                         (glyph(Glyph::Check)) " counts add up"
                     }
@@ -253,8 +259,8 @@ fn tab(place: Place, current: Place, glance: &Glance) -> Markup {
     html! {
         a id={ "tab-" (place.name()) } href=(place.path()) .in-more[place.is_in_more()] aria-current=[(place == current).then_some("page")] {
             (place.name())
-            // The number has its place also where it is nothing: what stands beside it does not move.
-            @if let Some((count, more)) = number { b { @if count > 0 { (count) @if more { "+" } } } }
+            // The number is there also where it is nothing: what stands beside it does not move.
+            @if let Some((count, more)) = number { b { (count) @if more { "+" } } }
         }
     }
 }

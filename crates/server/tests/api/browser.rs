@@ -37,6 +37,10 @@ impl Servers {
                 self.0.insert(address.to_owned(), stopped.restart_with(options).await);
                 "started".to_owned()
             }
+            ["refuse", address, ref verbs @ ..] => {
+                self.0.get(address).expect("a server").refuse(verbs);
+                "refused".to_owned()
+            }
             ["token", address, name, role] => {
                 let role: Role = role.parse().expect("a role");
                 self.0.get(address).expect("a server").token(name, role, &[]).await

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::described::assert_described;
+use crate::refusing::Refusing;
 use redrive::CancellationToken;
 use redrive::Redrive;
 use redrive::chance::SeededChance;
@@ -14,6 +15,7 @@ use redrive::tokens::NewToken;
 use redrive_core::actors::{Actor, Via};
 use redrive_core::tokens::Role;
 use redrive_server::{App, Options, Server};
+use redrive_store::decorated::Decorated;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -35,6 +37,7 @@ pub struct Running {
     pub address: SocketAddr,
     stop: CancellationToken,
     ended: Option<JoinHandle<()>>,
+    refusing: std::sync::Arc<Refusing>,
     folder: std::sync::Arc<TempDir>,
 }
 
@@ -111,7 +114,9 @@ impl Running {
         std::fs::write(&file, config).expect("written");
         let store = format!("sqlite:{}", folder.path().join("redrive.db").display());
         let setting = Setting::load(Some(&file), Some(&store)).expect("a setting");
-        let mut redrive = setting.redrive().await.expect("opened");
+        let refusing = std::sync::Arc::new(Refusing::default());
+        let opened = setting.redrive().await.expect("opened");
+        let mut redrive = Redrive::over(Decorated::around(std::sync::Arc::clone(opened.store()), &refusing));
         if let Some(clock) = clock {
             redrive = redrive.with_surroundings(clock, std::sync::Arc::new(SeededChance::new(7)));
         }
@@ -120,7 +125,7 @@ impl Running {
         let address = server.address().expect("an address");
         let stop = CancellationToken::new();
         let ended = Some(tokio::spawn(server.run(stop.clone())));
-        Self { redrive, address, stop, ended, folder }
+        Self { redrive, address, stop, ended, refusing, folder }
     }
 
     /// Stops the server: nobody listens any more.
@@ -140,6 +145,11 @@ impl Running {
     pub async fn restart_with(mut self, options: Options) -> Self {
         self.stop().await;
         Self::over_with(std::sync::Arc::clone(&self.folder), "", options).await
+    }
+
+    /// Has the store refuse these verbs from now on, and no others.
+    pub fn refuse(&self, verbs: &[&str]) {
+        self.refusing.only(verbs);
     }
 
     /// Changes the configuration while the server runs.

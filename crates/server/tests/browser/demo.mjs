@@ -1,43 +1,103 @@
-// The demo's story on its dashboard: `node demo.mjs ADDRESS FOLDER OLD NEW`. From the overview to letters that recovered, with the rule corrected in between.
+// The demo's story on its dashboard, told by pointer, by keyboard alone and without scripts: `node demo.mjs RULE ADDRESS=FOLDER…`, each way on a server
+// of its own. From the overview to letters that recovered: another rule than that of the file is tried as a draft, and then written into it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { check, launch, until, visitOf } from "./browser.mjs";
 
-const [base, folder, old, corrected] = process.argv.slice(2);
-const file = `${folder}/redrive.toml`;
-const browser = await launch();
-const { page, leave } = await visitOf(browser, base);
-const main = () => page.locator("main").innerText();
+const [old, ...worlds] = process.argv.slice(2);
+const CAUSE = "SelectorNotFound";
 
-await page.goto(base);
-check(/catalog: 66 of 121 tasks died in 10 min \(54\.5 %\)/.test(await main()), "the headline says what died");
-await page.getByRole("link", { name: "Try a fix" }).click();
-await page.waitForURL(/\/replays\/new/);
-const was = readFileSync(file, "utf8");
-const start = () => page.getByRole("button", { name: /^Replay \d/ });
-await page.getByRole("button", { name: /^Try / }).click();
-await page.getByText("0 of 60 would recover").waitFor({ timeout: 60000 });
-// A draft is tried first: nothing is written, and nothing starts by rules that are not in force.
-await page.locator("[id='draft.price']").fill(corrected);
-await page.getByRole("button", { name: /^Try / }).click();
-await page.getByText("57 of 60 would recover").waitFor({ timeout: 60000 });
-check((await page.locator("pre.change").innerText()).includes(`select = "${corrected}"`), "the page shows what to change");
-check(await start().isDisabled(), "a draft starts nothing");
-check(readFileSync(file, "utf8") === was, "no configuration is written");
-writeFileSync(file, was.replace(old, corrected));
-await until(async () => {
-  await page.getByRole("button", { name: /^Try / }).click();
-  await page.waitForLoadState();
-  return (await page.getByText("57 of 60 would recover").isVisible()) && (await start().isEnabled());
-}, "the corrected rule recovers 57");
-await page.locator("#name").fill("price selector corrected");
-await page.getByText("All 60").click();
-await page.getByRole("button", { name: /^Replay \d/ }).click();
-await until(() => /\/replays\/[0-9a-f-]{36}/.test(page.url()), "it leads to the replay");
-await page.locator("#verdict", { hasText: "57 of 60 recovered" }).waitFor({ timeout: 120000 });
-await page.goto(`${base}/activity`);
-check(/start\s+replay price selector corrected/.test(await main()), "what was done is written down");
-await page.goto(base);
-check(/57 recovered, 9 dead now/.test(await main()), "the headline says what is left");
-await leave();
+// Presses Tab until something has the focus, as somebody does who has no pointer.
+async function reach(page, wanted) {
+  await wanted.waitFor({ timeout: 60000 });
+  for (let n = 0; n < 300; n += 1) {
+    if (await wanted.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`nobody gets there by keyboard: ${wanted}`);
+}
+
+const pointer = {
+  open: (page) => page.locator("#headline a", { hasText: CAUSE }).click(),
+  press: (page, what) => what.click(),
+  fill: (page, field, text) => field.fill(text),
+  choose: (page, radio) => radio.check(),
+};
+
+const keyboard = {
+  async open(page) {
+    const isHere = async () => { await page.keyboard.press("j"); return (await page.locator("main .here").innerText()).includes(CAUSE); };
+    await until(isHere, "j leads to the cause");
+    await page.keyboard.press("Enter");
+  },
+  async press(page, what) { await reach(page, what); await page.keyboard.press("Enter"); },
+  async fill(page, field, text) { await reach(page, field); await page.keyboard.press("Control+A"); await page.keyboard.type(text); },
+  // Tab leads to the one that is chosen, arrows to the others.
+  async choose(page, radio) {
+    const name = await radio.getAttribute("name");
+    await reach(page, page.locator(`input[name="${name}"]:checked`));
+    await until(async () => { await page.keyboard.press("ArrowDown"); return radio.isChecked(); }, "arrows choose it");
+  },
+};
+
+const ways = { "by pointer": pointer, "by keyboard alone": keyboard, "without scripts": { ...pointer, options: { javaScriptEnabled: false } } };
+
+async function tell(way, base, folder) {
+  const file = `${folder}/redrive.toml`;
+  const was = readFileSync(file, "utf8");
+  const { page, leave } = await visitOf(browser, base, way.options);
+  const main = () => page.locator("main").innerText();
+  const start = page.getByRole("button", { name: /^Replay \d/ });
+  const attempt = () => way.press(page, page.getByRole("button", { name: /^Try / }));
+  // Where no script brings a page up to date, it is loaded again.
+  const says = (what) => until(async () => {
+    if (await what.first().isVisible().catch(() => false)) return true;
+    if (way.options) await page.reload();
+    return false;
+  }, `it says ${what}`);
+
+  await page.goto(base);
+  check(/catalog: 66 of 121 tasks died in 10 min \(54\.5 %\)/.test(await main()), "the headline says what died");
+  await way.open(page);
+  await page.waitForURL(/\/causes\/[0-9a-f]+$/);
+  check((await page.locator("h1").innerText()).includes(CAUSE), "it is the cause");
+  const candidate = page.locator("table.candidates tr", { hasText: "data::attr(value)" }).first();
+  const corrected = await candidate.locator("code").innerText();
+  await way.press(page, candidate.getByRole("link", { name: "Try this rule" }));
+  await page.waitForURL(/\/replays\/new/);
+  check((await page.locator("[id='draft.price']").inputValue()) === corrected, "what could be meant is filled in");
+  await attempt();
+  await says(page.getByText("57 of 60 would recover"));
+  check((await page.locator("pre.change").innerText()).includes(`select = "${corrected}"`), "the page shows what to change");
+  check(await start.isDisabled(), "a draft starts nothing");
+  check(readFileSync(file, "utf8") === was, "no configuration is written");
+  writeFileSync(file, was.replace(old, corrected));
+  await until(async () => {
+    await attempt();
+    await page.waitForLoadState();
+    await says(page.getByText("57 of 60 would recover"));
+    return start.isEnabled();
+  }, "the corrected rule is in force");
+  await way.fill(page, page.locator("#name"), "price selector corrected");
+  await way.choose(page, page.getByRole("radio", { name: /^All 60/ }));
+  await way.press(page, start);
+  await until(() => /\/replays\/[0-9a-f-]{36}/.test(page.url()), "it leads to the replay");
+  await says(page.locator("#verdict", { hasText: "57 of 60 recovered" }));
+  check(readFileSync(file, "utf8") === was.replace(old, corrected), "no configuration is written by starting either");
+  await page.goto(`${base}/activity`);
+  check(/start\s+replay price selector corrected/.test(await main()), "what was done is written down");
+  await page.goto(base);
+  check(/57 recovered, 9 dead now/.test(await main()), "the headline says what is left");
+  await leave();
+}
+
+const browser = await launch();
+const told = Object.entries(ways).map(async ([name, way], at) => {
+  const [base, folder] = worlds[at].split("=");
+  const begun = Date.now();
+  await tell(way, base, folder).catch((error) => { throw new Error(`${name}: ${error.stack ?? error}`); });
+  console.log(`ok   ${name} (${Date.now() - begun} ms)`);
+});
+const failed = (await Promise.allSettled(told)).filter((one) => one.status === "rejected");
+for (const one of failed) console.log(`FAIL ${one.reason.message}`);
 await browser.close();
-process.exit(0);
+process.exit(failed.length ? 1 : 0);

@@ -8,7 +8,7 @@ use redrive_core::failures::Miss;
 use super::caption;
 use crate::look::figures::counted;
 use crate::look::tone::Tone;
-use crate::pages::parts::{Glyph, name, state, text};
+use crate::pages::parts::{Glyph, column, column_num, column_unseen, columns, name, state, text};
 
 /// The table of fields.
 pub fn table(comparison: &Comparison, replay: &str) -> Markup {
@@ -19,8 +19,8 @@ pub fn table(comparison: &Comparison, replay: &str) -> Markup {
         table.fields role="table" {
             colgroup { col.f-name; col.f-rule; col.f-type; col; col; }
             thead role="rowgroup" { tr role="row" {
-                th role="columnheader" scope="col" { "Field" }
-                th role="columnheader" scope="col" { "Rule" }
+                (column("Field"))
+                (column("Rule"))
                 th.f-type role="columnheader" scope="col" { "Type" }
                 th.f-broke role="columnheader" scope="col" {
                     strong { "Page that broke" } @if let Some(page) = &comparison.broke { (caption(page)) }
@@ -91,11 +91,7 @@ fn helped(field: &ComparedField, help: &Help, replay: &str) -> Markup {
                 }
                 @if !help.candidates.is_empty() {
                     table.candidates role="table" {
-                        thead role="rowgroup" { tr role="row" {
-                            th role="columnheader" scope="col" { "Rule" }
-                            th.num role="columnheader" scope="col" { "Here" }
-                            th role="columnheader" scope="col" { span.vh { "Action" } }
-                        } }
+                        (columns(&[column("Rule"), column_num("Here"), column_unseen("Action")]))
                         tbody role="rowgroup" {
                             @for candidate in &help.candidates {
                                 tr role="row" {
@@ -135,14 +131,7 @@ fn by_handler(comparison: &Comparison) -> Markup {
 pub fn misses(misses: &[Miss]) -> Markup {
     html! {
         table.misses role="table" {
-            thead role="rowgroup" {
-                tr role="row" {
-                    th role="columnheader" scope="col" { "Field" }
-                    th role="columnheader" scope="col" { "Rule" }
-                    th role="columnheader" scope="col" { "What is amiss" }
-                    th role="columnheader" scope="col" { "Found instead" }
-                }
-            }
+            (columns(&[column("Field"), column("Rule"), column("What is amiss"), column("Found instead")]))
             tbody role="rowgroup" {
                 @for miss in misses {
                     tr.miss role="row" {

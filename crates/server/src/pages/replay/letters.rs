@@ -5,7 +5,9 @@ use redrive::contract::{Page as Listed, ReplayLetter, ReplayView};
 use redrive_core::replays::LetterState;
 use redrive_core::time::Timestamp;
 
-use super::super::parts::{Glyph, further, instant, section_head, state, views, with_query, without_cursor};
+use super::super::parts::{
+    Glyph, column, columns, further, instant, section_head, state, views, with_query, without_cursor,
+};
 use super::super::visitor::Visitor;
 use crate::look::figures::count;
 use crate::look::tone::Tone;
@@ -39,15 +41,9 @@ pub fn list(
             @if letters.items.is_empty() { p.empty { "No letter of it is like that." } }
             @else {
                 table.outcomes role="table" {
-                    thead role="rowgroup" {
-                        tr role="row" {
-                            th role="columnheader" scope="col" { "Letter" }
-                            th role="columnheader" scope="col" { "Outcome" }
-                            th role="columnheader" scope="col" { "Cause" }
-                            th role="columnheader" scope="col" { "From" }
-                            th role="columnheader" scope="col" { "Ended" }
-                        }
-                    }
+                    (columns(&[
+                        column("Letter"), column("Outcome"), column("Cause"), column("From"), column("Ended"),
+                    ]))
                     tbody role="rowgroup" #replay-letters data-rows="" {
                         @for letter in &letters.items {
                             tr role="row" id={ "letter-" (letter.id) } data-href={ "/letters/" (letter.id) } {

@@ -5,7 +5,7 @@ use redrive::contract::{CauseView, ReplayView};
 use redrive::replays::StepLine;
 use redrive_core::replays::ReplayState;
 
-use super::super::parts::{Glyph, number, section_head, state, text, with_query};
+use super::super::parts::{Glyph, column, column_num, columns, number, section_head, state, text, with_query};
 use super::super::shell::number_of;
 use crate::look::figures::{count, part_of, percent};
 use crate::look::tone::Tone;
@@ -30,17 +30,10 @@ pub fn ramp(replay: &ReplayView, steps: &[StepLine]) -> Markup {
             @if steps.is_empty() { p.empty { "Its letters are being chosen." } }
             @else {
                 table.ramp role="table" {
-                    thead role="rowgroup" {
-                        tr role="row" {
-                            th role="columnheader" scope="col" { "Step" }
-                            th role="columnheader" scope="col" { "State" }
-                            th role="columnheader" scope="col" { "Of its letters" }
-                            th.num role="columnheader" scope="col" { "Sent" }
-                            th.num role="columnheader" scope="col" { "Recovered" }
-                            th.num role="columnheader" scope="col" { "Failed again" }
-                            th.num role="columnheader" scope="col" { "Under way" }
-                        }
-                    }
+                    (columns(&[
+                        column("Step"), column("State"), column("Of its letters"), column_num("Sent"),
+                        column_num("Recovered"), column_num("Failed again"), column_num("Under way"),
+                    ]))
                     tbody role="rowgroup" #steps {
                         @for (at, step) in steps.iter().enumerate() {
                             (row(at, step, current == Some(at), replay.state))

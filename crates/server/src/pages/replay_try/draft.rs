@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::look::figures::part_of;
 use crate::pages::fields::Fields;
-use crate::pages::parts::{name, text};
+use crate::pages::parts::{column, columns, name, text};
 use crate::pages::problem::Problem;
 
 /// A field whose rule can be drafted: its name, its rule in the file, its type.
@@ -79,12 +79,7 @@ fn draft_of(tried: &TryView) -> Option<Drafted> {
 pub fn table(fields: &Fields, rules: &[Draftable]) -> Markup {
     html! {
         table.rules role="table" {
-            thead role="rowgroup" { tr role="row" {
-                th role="columnheader" scope="col" { "Field" }
-                th role="columnheader" scope="col" { "Draft rule" }
-                th role="columnheader" scope="col" { "Type" }
-                th role="columnheader" scope="col" { "In redrive.toml" }
-            } }
+            (columns(&[column("Field"), column("Draft rule"), column("Type"), column("In redrive.toml")]))
             tbody role="rowgroup" {
                 @for (field, rule, kind) in rules {
                     @let id = format!("draft.{field}");

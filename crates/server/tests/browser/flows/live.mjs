@@ -1,6 +1,14 @@
 // What changes while somebody looks, and what does not.
 import { ask, check, until } from "../browser.mjs";
 
+// Twenty changes a second, for two seconds.
+async function storm(page, report, name) {
+  for (let second = 0; second < 2; second += 1) {
+    const begun = Date.now();
+    await Promise.all(Array.from({ length: 20 }, (_, n) => report(`${name}-${second}-${n}`)));
+    await page.waitForTimeout(Math.max(0, 1000 - (Date.now() - begun)));
+  }
+}
 const isLive = (page) => page.locator("#dot.live").waitFor({ timeout: 60000 });
 const rowsOf = (page) => page.locator("#letters-rows tr").evaluateAll((rows) => rows.map((row) => row.id));
 
@@ -10,6 +18,7 @@ export const live = {
     await page.goto(`${base}/letters?pipeline=shop`);
     const before = await rowsOf(page);
     await isLive(page);
+    check((await page.locator("#dot").getAttribute("data-silent-ms")) === "30000", "half a minute of silence is stale");
     await report("live");
     await page.locator("#fresh", { hasText: "1 new" }).waitFor({ timeout: 60000 });
     check(String(await rowsOf(page)) === String(before), "rows came or moved by themselves");
@@ -35,9 +44,11 @@ export const live = {
     await isLive(page);
     const field = page.locator("#input");
     await field.fill('{"url": "https://shop.example/half"}');
-    await report("live-3");
+    await field.evaluate((field) => field.setSelectionRange(3, 6));
+    await storm(page, report, "half");
     await page.locator("#dot.waiting").waitFor({ timeout: 60000 });
     check((await field.inputValue()).includes("half"), "what was typed is gone");
+    check(await field.evaluate((field) => field === document.activeElement && field.selectionStart === 3), "the cursor is elsewhere");
     await leave();
   },
 
@@ -55,14 +66,7 @@ export const live = {
     const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
     const under = () => page.evaluate(([x, y]) => document.elementFromPoint(x, y).closest("tr").id, [x, y]);
     const was = await under();
-    const storm = async (name) => {
-      for (let second = 0; second < 2; second += 1) {
-        const begun = Date.now();
-        await Promise.all(Array.from({ length: 20 }, (_, n) => report(`${name}-${second}-${n}`)));
-        await page.waitForTimeout(Math.max(0, 1000 - (Date.now() - begun)));
-      }
-    };
-    await storm("storm");
+    await storm(page, report, "storm");
     await page.locator("#fresh", { hasText: "new" }).waitFor({ timeout: 60000 });
     check((await under()) === was, "another row is under the pointer");
     check(JSON.stringify(await row.boundingBox()) === JSON.stringify(box), "the row moved");
@@ -71,12 +75,40 @@ export const live = {
     await page.evaluate((id) => getSelection().selectAllChildren(document.querySelector(`#${id} .l-msg`)), was);
     const marked = await page.evaluate(() => String(getSelection()));
     const numbers = await page.locator("#fresh").innerText();
-    await storm("marked");
+    await storm(page, report, "marked");
     await page.locator("#dot.waiting").waitFor({ timeout: 60000 });
     check(marked && (await page.evaluate(() => String(getSelection()))) === marked, "what was marked is gone");
     check((await page.locator("#fresh").innerText()) === numbers, "it waited");
     await page.evaluate(() => getSelection().removeAllRanges());
     await until(async () => (await page.locator("#fresh").innerText()) !== numbers, "it goes on after that");
+    await leave();
+  },
+
+  async "a part that cannot be read keeps what it showed, with its age, and the rest goes on"({ open }) {
+    const { base, cause, report, visit } = await open(6);
+    const { page, leave } = await visit();
+    await page.goto(`${base}/causes/${cause}`);
+    await isLive(page);
+    const [dead, chart] = [page.locator("#figures dd").first(), page.locator("#when-chart svg.timeline")];
+    await ask(`refuse ${base} counts`);
+    await report("meanwhile");
+    const error = page.locator("[data-part=when] .part-error");
+    await error.waitFor({ timeout: 60000 });
+    check(/cannot be brought up to date: the disk of the store is full.*As of \d\d:\d\d:\d\d/.test(await error.innerText()), await error.innerText());
+    await until(async () => (await dead.innerText()) === "7", "the rest is up to date");
+    check(await chart.isVisible(), "what was drawn is there still");
+    check((await page.locator(".part-error").count()) === 1, "in that part only");
+    await ask(`refuse ${base}`);
+    await error.getByRole("button", { name: "Retry" }).click();
+    await until(async () => !(await error.count()), "it is well again");
+    await ask(`refuse ${base} cause_facets`);
+    await page.reload();
+    await page.getByText("This part cannot be shown: the disk of the store is full.").waitFor();
+    await ask(`refuse ${base}`);
+    await report("after");
+    await page.locator("#fresh", { hasText: "1 can be shown again" }).waitFor({ timeout: 60000 });
+    await page.getByRole("button", { name: "show" }).click();
+    await page.locator("[data-part=different]:not(.failed)").waitFor();
     await leave();
   },
 

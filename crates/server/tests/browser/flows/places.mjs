@@ -4,6 +4,64 @@ import { ask, check, until } from "../browser.mjs";
 const rowsOf = (page) => page.locator("#letters-rows tr").evaluateAll((rows) => rows.map((row) => row.id).join());
 
 export const places = {
+  async "what is named in the search is opened, by pointer, keys and without scripts"({ base, cause, letters, visit }) {
+    const [letter, url] = [letters[0], letters[0].input.url];
+    const places = { [url]: `/letters/${letter.id}`, [`#${letter.number}`]: `/letters/${letter.id}`, [letter.id.slice(-8)]: `/letters/${letter.id}`, [cause]: `/causes/${cause}` };
+    for (const javaScriptEnabled of [true, false]) {
+      const { page, leave } = await visit({ javaScriptEnabled });
+      for (const [words, path] of Object.entries(places)) {
+        await page.goto(`${base}/`);
+        if (javaScriptEnabled) await page.keyboard.press("/");
+        else await page.locator("#q").focus();
+        await page.keyboard.type(words);
+        await page.keyboard.press("Enter");
+        await page.waitForURL(base + path);
+      }
+      await page.goto(`${base}/`);
+      await page.locator("#q").fill("SelectorNotFound");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/\/letters\?.*text=SelectorNotFound/);
+      check(await page.locator("#letters-rows tr").count(), "letters with that text");
+      await leave();
+    }
+  },
+
+  async "colours and shortcuts are as this browser wants them"({ base, visit }) {
+    const { page, leave } = await visit({ colorScheme: "light" });
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await page.goto(`${base}/settings/tokens`);
+    const light = await ground();
+    await page.locator("#theme").selectOption("dark");
+    const dark = await ground();
+    check(dark !== light, "it changes at once");
+    await page.goto(`${base}/causes`);
+    check((await ground()) === dark, "and stays on other pages");
+    await page.keyboard.press("?");
+    await page.locator(".help-box", { hasText: "next, previous row" }).waitFor();
+    await page.keyboard.press("Escape");
+    check(!(await page.locator(".help-box").count()), "Escape closes the list of keys");
+    await page.goto(`${base}/settings/tokens`);
+    await page.locator("#theme").selectOption("");
+    check((await ground()) === light, "as the system has them");
+    await page.getByRole("button", { name: "turn shortcuts off" }).click();
+    await page.goto(`${base}/causes`);
+    for (const key of ["j", "?", "g", "o"]) await page.keyboard.press(key);
+    check(!(await page.locator(".here, .help-box").count()) && page.url() === `${base}/causes`, "no key does anything");
+    await leave();
+  },
+
+  async "hours are drawn, and stand in a table beneath"({ base, cause, letters, visit }) {
+    const { page, leave } = await visit();
+    await page.goto(`${base}/causes/${cause}`);
+    const chart = page.locator("#when-chart svg.timeline");
+    check((await chart.locator("title").count()) >= 1 && (await chart.getAttribute("role")) === "img", "the chart has a name");
+    await page.getByText("As a table").click();
+    const died = await page.locator(".as-table tbody tr td:nth-child(2)").allInnerTexts();
+    const sum = died.reduce((all, text) => all + Number(text.replaceAll(",", "")), 0);
+    check(sum >= letters.length, `the table has all that died: ${died}`);
+    await leave();
+  },
+
   async "back, forward and a shared address show the same rows"({ base, visit }) {
     const { page, leave } = await visit();
     await page.goto(`${base}/letters`);
