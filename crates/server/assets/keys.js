@@ -3,7 +3,8 @@ const rows = () => [...document.querySelectorAll("main [data-href]")];
 const go = { o: "/", c: "/causes", r: "/replays", a: "/alerts", p: "/pipelines", l: "/letters", y: "/activity" };
 const HELP = [
   ["j k", "next, previous row"], ["x", "tick it"], ["Enter", "open it"], ["[ ]", "previous, next of the list you came from"], ["t", "try"], [".", "show what is new"], ["r", "replay"], ["a", "assign me"],
-  ["m", "mute"], ["e", "resolve"], ["c", "copy as CLI"], ["/", "search"], ["g o, g c, g r, g l", "overview, causes, replays, letters"],
+  ["m", "mute"], ["e", "resolve"], ["c", "copy as CLI"], ["/", "search"],
+  ["g o, g c, g r, g a", "overview, causes, replays, alerts"], ["g p, g l, g y", "pipelines, letters, activity"], ["Esc", "close this"],
 ];
 let going = false;
 
@@ -49,8 +50,13 @@ function help() {
     list.append(name, meaning);
   }
   box.append(list);
+  box.setAttribute("role", "dialog");
+  box.tabIndex = -1;
   document.body.append(box);
+  box.focus();
 }
+
+for (const button of document.querySelectorAll("[data-shows-keys]")) button.addEventListener("click", help);
 
 const press = {
   j: () => move(1),

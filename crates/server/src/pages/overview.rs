@@ -1,10 +1,13 @@
 //! `/`: what do I open first?
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use redrive::contract::{BreakerView, CauseView, ReplayView};
 use redrive::overview::{Need, Overview, PipelineLine};
+use redrive_core::alerts::Condition;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Standing;
 use redrive_core::time::Timestamp;
@@ -27,6 +30,9 @@ use crate::look::tone::Tone;
 
 /// Held targets whose commands are written out.
 const HELD_SPELT: usize = 10;
+
+/// A target that is held for longer is held until somebody lets it go.
+const FOR_GOOD: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
@@ -52,7 +58,7 @@ fn body(visitor: &Visitor, overview: &Overview) -> Markup {
         h1.vh { "Overview" }
         (headline(overview))
         (needs(visitor, overview))
-        (pipelines(&overview.pipelines, overview.now))
+        (pipelines(Some("Pipelines"), &overview.pipelines, overview.now))
         @if !overview.held.is_empty() { (held(visitor, &overview.held, overview.now)) }
         @if !overview.replays.is_empty() { (running(&overview.replays, overview.now)) }
     }
@@ -167,9 +173,9 @@ fn need(need: &Need, is_first: bool, now: Timestamp) -> Markup {
                     div.what {
                         a.cut.name href="/alerts" {
                             @if let Some(name) = &alert.pipeline { (name) ": " }
-                            (alert.condition)
+                            (fires(alert.condition))
                         }
-                        span.fact.cut { (text(&alert.finding.summary)) }
+                        span.fact.cut { (text(without_name(&alert.finding.summary, alert.pipeline.as_ref()))) }
                     }
                     span.fact.when { (ago(alert.since, now)) }
                     a.button.small href="/alerts" { "See why" }
@@ -210,6 +216,26 @@ fn need(need: &Need, is_first: bool, now: Timestamp) -> Markup {
     }
 }
 
+/// What fires, in words.
+const fn fires(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Rate => "too many tasks die",
+        Condition::Jump => "more tasks die than usual",
+        Condition::Cause => "many tasks die of one cause",
+        Condition::Breaker => "a target is waited for",
+        Condition::Replay => "a replay paused itself",
+        Condition::Stalled => "nothing comes to its end",
+        Condition::Coverage => "a field is found less often",
+        Condition::Expiry => "letters are soon discarded for their age",
+        Condition::Disk => "the disk fills up",
+    }
+}
+
+/// What an alert says, without the pipeline that stands above it.
+fn without_name<'a>(summary: &'a str, pipeline: Option<&PipelineName>) -> &'a str {
+    pipeline.and_then(|name| summary.strip_prefix(name.as_str())?.strip_prefix(": ")).unwrap_or(summary)
+}
+
 fn need_cause(cause: &CauseView, is_first: bool, now: Timestamp) -> Markup {
     html! {
         li id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
@@ -233,11 +259,12 @@ fn need_cause(cause: &CauseView, is_first: bool, now: Timestamp) -> Markup {
     }
 }
 
-/// Pipelines as a table.
-pub fn pipelines(lines: &[PipelineLine], now: Timestamp) -> Markup {
+/// Pipelines as a table, under a heading where the page is about more than them.
+pub fn pipelines(heading: Option<&str>, lines: &[PipelineLine], now: Timestamp) -> Markup {
+    let fact = "Died: last hour, and the same hour last week";
     html! {
-        section aria-labelledby="pl" {
-            (section_head("pl", "Pipelines", "Died: last hour, and the same hour last week"))
+        section.first[heading.is_none()] aria-label="Pipelines" {
+            @match heading { Some(heading) => (section_head("pl", heading, fact)), None => p.fact { (fact) } }
             @if lines.is_empty() {
                 p.empty { "No pipeline yet. " code { "redrive run" } " and " code { "redrive push" } " make one." }
             }
@@ -260,7 +287,7 @@ fn pipeline(line: &PipelineLine, now: Timestamp) -> Markup {
     let failing = line.standing == Standing::Failing;
     html! {
         tr role="row" id={ "pipeline-" (line.name) } data-href={ "/pipelines/" (line.name) } {
-            th role="rowheader" scope="row" { a.name href={ "/pipelines/" (line.name) } { (line.name) } }
+            th role="rowheader" scope="row" { a.name.cut href={ "/pipelines/" (line.name) } title=(line.name) { (line.name) } }
             td.p-state role="cell" { (pipeline_state(line.standing)) }
             td.p-spark role="cell" { (spark("Done per hour", &line.done, Tone::Plain)) }
             td.num.p-died role="cell" data-l="died" { span.bad-text[failing] { (share(line.died)) } }
@@ -317,12 +344,14 @@ fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
                     (name(&view.target))
                 }
             }
-            td.muted role="cell" { (view.pipeline) }
+            td.muted role="cell" { span.cut title=(view.pipeline) { (view.pipeline) } }
             td role="cell" {
                 span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
             }
             td.nowrap role="cell" { (clock(since)) }
-            td.nowrap role="cell" { (ahead(breaker.open_until, now)) }
+            td.nowrap role="cell" {
+                @if breaker.open_until.since(now) > FOR_GOOD { span.muted { "by hand only" } } @else { (ahead(breaker.open_until, now)) }
+            }
             td.num role="cell" { (count(view.held as i64)) }
             td.num.acts role="cell" { (breakers::actions(visitor, view)) }
         }

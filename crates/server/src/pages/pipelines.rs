@@ -41,7 +41,7 @@ pub async fn list(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let lines = app.redrive().pipeline_overview(&app.setting(), |name| visitor.caller.covers(name)).await?;
     let body = html! {
         div.head { h1 { "Pipelines" } }
-        (overview::pipelines(&lines, app.redrive().now()))
+        (overview::pipelines(None, &lines, app.redrive().now()))
         (command("redrive pipeline list"))
     };
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: "Pipelines", pipeline: None, body }).await

@@ -1,6 +1,6 @@
 //! What went wrong, as a page: what, and the way out.
 
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::html;
 use redrive::StoreError;
@@ -70,6 +70,8 @@ impl IntoResponse for Problem {
                 a.button href="/" { "Overview" }
             }
         };
-        (status, shell::bare(title, self.seen_by.as_deref(), &body)).into_response()
+        // It may come from outside of all pages, where no style is let in.
+        let policy = [(header::CONTENT_SECURITY_POLICY, super::POLICY)];
+        (status, policy, shell::bare(title, self.seen_by.as_deref(), &body)).into_response()
     }
 }

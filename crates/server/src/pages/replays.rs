@@ -115,7 +115,13 @@ fn row(replay: &ReplayView, now: Timestamp) -> Markup {
 
 /// Which step of its ramp a replay is in.
 pub fn step(replay: &ReplayView) -> Markup {
-    let steps = replay.pacing.ramp.len() + 1;
+    // Steps that its letters do not fill are none.
+    let filled = replay.pacing.ramp.iter().scan(0_u64, |sent, step| {
+        let before = std::mem::replace(sent, *sent + u64::from(*step));
+        Some(before)
+    });
+    let all = replay.pacing.ramp.iter().map(|step| u64::from(*step)).sum::<u64>();
+    let steps = filled.chain([all]).filter(|before| *before < replay.progress.total).count().max(1);
     let current = (replay.progress.step.number as usize + 1).min(steps);
     html! { @if replay.state.is_over() { span.muted { "over" } } @else { (current) " of " (steps) } }
 }

@@ -11,7 +11,7 @@ use redrive_core::time::Timestamp;
 use super::assets::{MARK, SCRIPTS, STYLE, THEME};
 use super::fields::carried;
 use super::part::PATIENCE;
-use super::parts::{Glyph, clock, glyph, name};
+use super::parts::{Glyph, clock, glyph, instant, name, text};
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
@@ -99,8 +99,9 @@ pub async fn show(app: &App, visitor: &Visitor, page: Page<'_>) -> Result<Respon
     let is_read = glance.is_some();
     let glance = glance.unwrap_or_default();
     let header = header(visitor, &page, (&glance, is_read), app.options().silence);
-    let body = html! { (banners(&glance)) (page.body) };
-    Ok(frame(page.title, &header, &body, app.redrive().now()).into_response())
+    let now = app.redrive().now();
+    let body = html! { (banners(&glance, now)) (page.body) };
+    Ok(frame(page.title, &header, &body, now).into_response())
 }
 
 /// A page without facts about the system: where nobody is known yet, or the store does not answer.
@@ -145,7 +146,7 @@ fn frame(title: &str, header: &Markup, body: &Markup, now: Timestamp) -> Markup 
                 footer {
                     div.wrap {
                         span #updated { "Updated " (clock(now)) " UTC" }
-                        span.keys-hint { kbd { "?" } " shortcuts" }
+                        span.keys-hint { kbd { "?" } " " button.plainly.small type="button" data-shows-keys="" { "shortcuts" } }
                     }
                 }
                 p #fresh.fresh-bar hidden {}
@@ -212,21 +213,28 @@ fn signs(visitor: &Visitor, (glance, is_read): (&Glance, bool), silence: Duratio
         div.signs {
             span #firing {
                 @if glance.alerts > 0 {
-                    a.bad-text href="/alerts" { (glyph(Glyph::Triangle)) " " (glance.alerts) " firing" }
+                    a.bad-text href="/alerts" { (glyph(Glyph::Triangle)) " " (glance.alerts) span.wide-only { " firing" } }
                 }
             }
-            span #audit.wide-only {
-                @if !is_read { span.bad-text { (glyph(Glyph::Cross)) " numbers up here cannot be read" } }
-                @else if glance.unbalanced.is_empty() {
-                    span title="Accepted equals queued, running, done, died and discarded, in every pipeline" {
-                        (glyph(Glyph::Check)) " counts add up"
-                    }
-                }
-                @else { span.bad-text { (glyph(Glyph::Cross)) " counts do not add up: run redrive audit" } }
-            }
+            span #audit { (audit(glance, is_read)) }
             (who(visitor))
             span #dot.dot role="img" aria-label="not live" title="Numbers on this page are as old as the page" data-silent-ms=[silent_ms] {
                 (glyph(Glyph::Dot)) span.wide-only { "as loaded" }
+            }
+        }
+    }
+}
+
+/// Whether the counters add up. That they do is not worth the room of a phone.
+fn audit(glance: &Glance, is_read: bool) -> Markup {
+    let why = "Accepted equals queued, running, done, died and discarded, in every pipeline";
+    html! {
+        @if !is_read { span.bad-text { (glyph(Glyph::Cross)) span.wide-only { " numbers up here" } " cannot be read" } }
+        @else if glance.unbalanced.is_empty() {
+            span.wide-only title=(why) { (glyph(Glyph::Check)) " counts add up" }
+        } @else {
+            a.bad-text href={ "/pipelines/" (glance.unbalanced[0]) } title="redrive audit says where" {
+                (glyph(Glyph::Cross)) span.wide-only { " counts" } " do not add up"
             }
         }
     }
@@ -266,13 +274,14 @@ fn tab(place: Place, current: Place, glance: &Glance) -> Markup {
 }
 
 /// What everybody should know, wherever they look.
-fn banners(glance: &Glance) -> Markup {
+fn banners(glance: &Glance, now: Timestamp) -> Markup {
     html! {
         div #banners {
             @for (name, pause) in &glance.paused {
                 p.banner.warn-text {
                     (glyph(Glyph::Bars)) " " a href={ "/pipelines/" (name) } { (name) } " is paused by " (pause.by.name)
-                    " since " (clock(pause.since)) @if let Some(why) = &pause.why { ": " bdi { (why) } }
+                    " since " (instant(pause.since, now)) @if let Some(until) = pause.until { " until " (instant(until, now)) }
+                    @if let Some(why) = &pause.why { ": " (text(why)) }
                 }
             }
         }

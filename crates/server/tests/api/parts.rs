@@ -56,9 +56,25 @@ async fn a_header_that_cannot_be_read_takes_no_page_with_it() {
     assert!(page(&server, &cause).await.contains("counts add up"));
     server.refuse(&["pauses"]);
     let broken = page(&server, &cause).await;
-    assert!(broken.contains("numbers up here cannot be read") && broken.contains("SelectorNotFound"), "{broken}");
+    assert!(
+        broken.contains("numbers up here</span> cannot be read") && broken.contains("SelectorNotFound"),
+        "{broken}"
+    );
     assert!(!broken.contains("counts add up"), "nobody looked: {broken}");
     assert!(broken.contains("<option value=\"shop\" selected>"), "the page is about one pipeline still: {broken}");
+}
+
+#[tokio::test]
+async fn what_went_wrong_is_a_page_that_may_load_its_style() {
+    let (server, ..) = with_letters().await;
+    for (path, status) in
+        [("/nothing", 404), ("/causes/ffffffff", 404), ("/letters?since=never", 400), ("/login/x", 404)]
+    {
+        let answer = server.get(&format!("~{path}")).await;
+        assert_eq!(answer.status, status, "{path}");
+        let policy = answer.header("content-security-policy").unwrap_or_default();
+        assert!(policy.contains("style-src 'self'") && policy.contains("script-src 'self'"), "{path}: {policy}");
+    }
 }
 
 /// Without its cause a page has nothing to say.

@@ -1,5 +1,5 @@
 // What flows and pictures share: a browser in which nothing may leave the server, and nothing may go wrong unseen.
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 export const tools = process.env.TOOLS;
@@ -60,11 +60,27 @@ export async function pagesOf(api) {
     overview: "/", causes: "/causes", cause: `/causes/${cause}`, letters: "/letters", letter: `/letters/${letter.id}`,
     "replay-new": `/replays/new?cause=${cause}`, replays: "/replays", alerts: "/alerts", pipelines: "/pipelines",
     pipeline: `/pipelines/${pipeline}`, activity: "/activity", settings: "/settings/tokens", search: "/search",
-    mute: `/causes/${cause}/change?verb=mute`, discard: `/letters/discard?cause=${cause}`,
+    mute: `/causes/${cause}/change?verb=mute`, discard: `/letters/discard?cause=${cause}`, merge: `/causes/${cause}/change?verb=merge`,
+    pause: `/pipelines/${pipeline}/pause`, hold: `/breakers/turn?verb=hold&target=shop.example&pipeline=${pipeline}`,
   };
   const [replay] = (await api("/replays")).items;
   if (replay) pages.replay = `/replays/${replay.id}`;
   return { cause, letter, pages };
+}
+
+const axe = readFileSync(`${tools}/axe-core/axe.min.js`, "utf8");
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+
+// What is wrong with a page for who sees or handles it otherwise, and how much wider than its window it is. The policy of pages forbids strange
+// scripts: the tool goes around it.
+export async function faultsOf(page, { thoroughly = true } = {}) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  const faults = wide > 0 ? [`${wide} px too wide`] : [];
+  if (!thoroughly) return faults;
+  await page.evaluate(axe);
+  // What is rendered of strangers in frames is as they made it.
+  const { violations } = await page.evaluate((runOnly) => axe.run(document, { runOnly, iframes: false }), RULES);
+  return [...faults, ...violations.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`)];
 }
 
 // Every look that a page has: two widths, light and dark.

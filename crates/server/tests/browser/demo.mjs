@@ -1,7 +1,7 @@
 // The demo's story on its dashboard, told by pointer, by keyboard alone and without scripts: `node demo.mjs RULE ADDRESS=FOLDER…`, each way on a server
 // of its own. From the overview to letters that recovered: another rule than that of the file is tried as a draft, and then written into it.
 import { readFileSync, writeFileSync } from "node:fs";
-import { check, launch, until, visitOf } from "./browser.mjs";
+import { check, faultsOf, launch, LOOKS, until, visitOf, windowOf } from "./browser.mjs";
 
 const [old, ...worlds] = process.argv.slice(2);
 const CAUSE = "SelectorNotFound";
@@ -41,6 +41,20 @@ const keyboard = {
 
 const ways = { "by pointer": pointer, "by keyboard alone": keyboard, "without scripts": { ...pointer, options: { javaScriptEnabled: false } } };
 
+// Pages that have something on them only after such a story, wide and narrow.
+async function look(base, paths) {
+  const found = [];
+  for (const size of LOOKS.slice(0, 2)) {
+    const { page, leave } = await visitOf(browser, base, windowOf(size));
+    for (const path of paths) {
+      await page.goto(base + path);
+      found.push(...(await faultsOf(page)).map((fault) => `${path} at ${size}: ${fault}`));
+    }
+    await leave();
+  }
+  check(!found.length, found.join("\n"));
+}
+
 async function tell(way, base, folder) {
   const file = `${folder}/redrive.toml`;
   const was = readFileSync(file, "utf8");
@@ -59,6 +73,7 @@ async function tell(way, base, folder) {
   check(/catalog: 66 of 121 tasks died in 10 min \(54\.5 %\)/.test(await main()), "the headline says what died");
   await way.open(page);
   await page.waitForURL(/\/causes\/[0-9a-f]+$/);
+  const cause = new URL(page.url()).pathname;
   check((await page.locator("h1").innerText()).includes(CAUSE), "it is the cause");
   const candidate = page.locator("table.candidates tr", { hasText: "data::attr(value)" }).first();
   const corrected = await candidate.locator("code").innerText();
@@ -81,12 +96,17 @@ async function tell(way, base, folder) {
   await way.choose(page, page.getByRole("radio", { name: /^All 60/ }));
   await way.press(page, start);
   await until(() => /\/replays\/[0-9a-f-]{36}/.test(page.url()), "it leads to the replay");
+  const replay = new URL(page.url()).pathname;
   await says(page.locator("#verdict", { hasText: "57 of 60 recovered" }));
   check(readFileSync(file, "utf8") === was.replace(old, corrected), "no configuration is written by starting either");
   await page.goto(`${base}/activity`);
   check(/start\s+replay price selector corrected/.test(await main()), "what was done is written down");
   await page.goto(base);
   check(/57 recovered, 9 dead now/.test(await main()), "the headline says what is left");
+  if (way === pointer) {
+    const views = ["", "diff", "rendered", "headers"].map((view) => `${cause}?view=${view}`);
+    await look(base, ["/", ...views, `/replays/new?cause=${cause.split("/").pop()}`, replay, "/activity", "/pipelines/catalog"]);
+  }
   await leave();
 }
 

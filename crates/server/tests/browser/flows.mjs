@@ -20,6 +20,13 @@ export async function world(base, token) {
 }
 
 const here = await world(base);
+// Names, reasons and addresses as long as people make them: every page has to hold them.
+const LONG = { pipeline: `long-${"x".repeat(59)}`, target: `${"long-name-of-a-host.".repeat(6)}example`, why: "because of what they said ".repeat(12) + "y".repeat(120) };
+await here.api("/letters", { pipeline: LONG.pipeline, input: { url: `https://${LONG.target}/${"z".repeat(300)}` }, message: `ValueError: ${LONG.why}` });
+await here.api("/breakers/hold", LONG);
+await here.api(`/pipelines/${LONG.pipeline}/pause`, { why: LONG.why });
+here.pages["pipeline-long"] = `/pipelines/${LONG.pipeline}`;
+here.pages["letter-long"] = `/letters/${(await here.api(`/letters?pipeline=${LONG.pipeline}`)).items[0].id}`;
 let failed = 0;
 for (const [name, flow] of Object.entries({ ...looks, ...live, ...acts, ...places })) {
   if (only.length && !only.some((word) => name.includes(word))) continue;

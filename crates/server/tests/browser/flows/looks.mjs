@@ -1,9 +1,5 @@
 // How pages look: nothing is cut off, nothing is unreadable, nothing that strangers wrote is more than text.
-import { readFileSync } from "node:fs";
-import { check, LOOKS, tools, windowOf } from "../browser.mjs";
-
-const axe = readFileSync(`${tools}/axe-core/axe.min.js`, "utf8");
-const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+import { check, faultsOf, LOOKS, windowOf } from "../browser.mjs";
 
 export const looks = {
   async "no page is wider than its window, and axe finds nothing"({ base, pages, visit }) {
@@ -13,16 +9,9 @@ export const looks = {
       const { page, leave } = await visit(windowOf(look));
       for (const [name, path] of Object.entries(pages)) {
         await page.goto(base + path);
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        if (wide > 0) found.push(`${name} at ${width}: ${wide} px too wide`);
-        // Each colour scheme once, each width once. The policy forbids strange scripts: the tool goes around it.
-        if ((width === 1280) === (colours === "light")) {
-          await page.evaluate(axe);
-          const result = await page.evaluate((runOnly) => axe.run(document, { runOnly }), RULES);
-          for (const broken of result.violations) {
-            found.push(`${name} at ${width}: ${broken.id}: ${broken.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
-          }
-        }
+        // Each colour scheme once, each width once.
+        const faults = await faultsOf(page, { thoroughly: (width === 1280) === (colours === "light") });
+        found.push(...faults.map((fault) => `${name} at ${width}: ${fault}`));
       }
       await leave();
     }
