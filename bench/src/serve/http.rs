@@ -2,7 +2,6 @@
 //! machine as the server, so that every instruction of it is taken from what is measured.
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -40,11 +39,6 @@ impl Connection {
         let answer: Vec<u8> = self.read.drain(..length).collect();
         ensure!((200..300).contains(&status), "{path}: {status} {}", String::from_utf8_lossy(&answer));
         Ok(answer)
-    }
-
-    /// The same, with a value for an answer.
-    pub async fn ask(&mut self, path: &str, body: &Value) -> Result<Value> {
-        Ok(serde_json::from_slice(&self.post(path, &body.to_string()).await?)?)
     }
 
     /// Begins to hear of changes.

@@ -9,6 +9,7 @@ use redrive::config::Setting;
 use redrive::dead::{Reported, Reporting};
 use redrive::{Pipeline, Redrive, json};
 use redrive_core::actors::{Actor, Via};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -145,7 +146,19 @@ pub async fn work(address: &str, pipeline: &str, load: Load) -> Result<f64> {
 struct Worker {
     server: Connection,
     pipeline: String,
-    id: Option<Value>,
+    id: Option<String>,
+}
+
+/// What a worker needs of what it leased.
+#[derive(Deserialize)]
+struct Leased {
+    worker: String,
+    leases: Vec<LeasedJob>,
+}
+
+#[derive(Deserialize)]
+struct LeasedJob {
+    lease: String,
 }
 
 impl Worker {
@@ -157,17 +170,17 @@ impl Worker {
     async fn work(&mut self, batch: usize) -> Result<u64> {
         let mut asked = json!({"pipelines": [self.pipeline], "max": batch, "ttl": TTL_SECS});
         if let Some(id) = &self.id {
-            asked["worker"] = id.clone();
+            asked["worker"] = id.as_str().into();
         }
-        let leased = self.server.ask("/leases", &asked).await?;
-        self.id = Some(leased["worker"].clone());
-        let leases = leased["leases"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let Leased { worker, leases } =
+            serde_json::from_slice(&self.server.post("/leases", &asked.to_string()).await?)?;
         if leases.is_empty() {
             return Ok(0);
         }
-        let done = |job: &Value| json!({"lease": job["lease"], "verdict": "done", "result": {"price": 1}});
+        let done = |LeasedJob { lease }: &LeasedJob| json!({"lease": lease, "verdict": "done", "result": {"price": 1}});
         let jobs: Vec<_> = leases.iter().map(done).collect();
-        self.server.ask("/leases/settle", &json!({"worker": leased["worker"], "jobs": jobs})).await?;
+        self.server.post("/leases/settle", &json!({"worker": worker, "jobs": jobs}).to_string()).await?;
+        self.id = Some(worker);
         Ok(leases.len() as u64)
     }
 }

@@ -2,8 +2,8 @@
 //! and settle by 16 remote workers; how long single letters take at 2,000 a second; memory while many jobs pass; what idle readers of
 //! events cost.
 //!
-//! `REDRIVE_BENCH_JOBS` says how many jobs pass (1,000,000), `REDRIVE_BENCH_ONLY` names one part: `rates`, `readers`, `letters` or
-//! `memory`.
+//! `REDRIVE_BENCH_JOBS` says how many jobs pass (1,000,000), `REDRIVE_BENCH_ONLY` names one part: `rates`, `leases` (of the rates, those
+//! of remote workers alone, with the processors' time that they take), `readers`, `letters` or `memory`.
 
 mod http;
 mod load;
@@ -45,6 +45,9 @@ pub async fn measure(folder: &Path) -> Result<()> {
     let wanted = |part: &str| only.as_deref().is_none_or(|name| name == part);
     if wanted("rates") {
         rates(folder).await?;
+    }
+    if wanted("leases") {
+        leases(folder).await?;
     }
     if wanted("readers") {
         idle_readers(&Server::start(&folder.join("idle.db"))?).await?;
@@ -99,6 +102,34 @@ async fn rates(folder: &Path) -> Result<()> {
         let (there, here) = (median(theres), median(heres));
         let aim = if batch > 1 { "≥ 0.5" } else { "" };
         println!("| {verb}, {batch} a call, per second | {there:.0} | {here:.0} | {:.2} | {aim} |", there / here);
+    }
+    Ok(())
+}
+
+/// The processors' time that leasing and settling takes, where others have the machine, too: what a rate does not tell then.
+async fn leases(folder: &Path) -> Result<()> {
+    for load in [Load { callers: CALLERS, calls: 250, batch: 1 }, Load { callers: CALLERS, calls: 50, batch: 100 }] {
+        let mut taken = (Vec::new(), Vec::new());
+        for round in 0..ROUNDS {
+            let name = format!("leases-{}-{round}", load.batch);
+            let server = Server::start(&folder.join(format!("{name}-there.db")))?;
+            load::enqueue(&server.address, "p", load).await?;
+            let before = server.busy_secs()?;
+            load::work(&server.address, "p", load).await?;
+            taken.0.push((server.busy_secs()? - before) * 1e6 / load.total() as f64);
+            let redrive =
+                Redrive::open(&format!("sqlite:{}", folder.join(format!("{name}-here.db")).display())).await?;
+            load::enqueue_here(&redrive, "p", load).await?;
+            let before = process::own_busy_secs()?;
+            store::settle(&redrive, &"p".parse()?, load.callers, load.calls * load.batch, load.batch).await?;
+            taken.1.push((process::own_busy_secs()? - before) * 1e6 / load.total() as f64);
+        }
+        let (there, here) = (median(taken.0), median(taken.1));
+        println!(
+            "| lease → settle, {} a call, processors' time of a job | {there:.1} µs | {here:.1} µs | {:.2} | |",
+            load.batch,
+            there / here
+        );
     }
     Ok(())
 }

@@ -69,12 +69,20 @@ impl Server {
 
     /// The time it has had of processors, in seconds.
     pub fn busy_secs(&self) -> Result<f64> {
-        let stat = self.proc("stat")?;
-        let (_, fields) = stat.rsplit_once(')').context("a name in brackets")?;
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        // The 14th and 15th of all, of which two are before the bracket.
-        let ticks: f64 = fields.get(11).context("user time")?.parse::<f64>()?
-            + fields.get(12).context("system time")?.parse::<f64>()?;
-        Ok(ticks / TICKS_A_SECOND)
+        busy_secs(&self.proc("stat")?)
     }
+}
+
+/// The time that this process has had of processors, in seconds.
+pub fn own_busy_secs() -> Result<f64> {
+    busy_secs(&std::fs::read_to_string("/proc/self/stat")?)
+}
+
+fn busy_secs(stat: &str) -> Result<f64> {
+    let (_, fields) = stat.rsplit_once(')').context("a name in brackets")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    // The 14th and 15th of all, of which two are before the bracket.
+    let ticks: f64 =
+        fields.get(11).context("user time")?.parse::<f64>()? + fields.get(12).context("system time")?.parse::<f64>()?;
+    Ok(ticks / TICKS_A_SECOND)
 }

@@ -161,6 +161,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("dead_delta", "so is this"),
     ("traffic_delta", "is folded before anything is read"),
     ("done_facet_delta", "so is this"),
+    ("cause_facet_delta", "so is this"),
     ("cause_saved", "is counted anew as dead letters are written"),
     ("cause_saved_delta", "so is this"),
     ("lease", "nothing is leased"),

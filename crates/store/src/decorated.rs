@@ -206,7 +206,7 @@ decorate! {
         settle(params: SettleJobs) -> SettledJobs;
         leased(leases: Vec<Lease>) -> Vec<LeasedJob>;
         settled(leases: Vec<Lease>) -> Vec<Option<JobState>>;
-        runs_alone(worker: WorkerId) -> bool;
+        outlook(params: AskOutlook) -> Outlook;
         lost_leases(params: FindLostLeases) -> Vec<LostLease>;
     }
     PayloadStore {

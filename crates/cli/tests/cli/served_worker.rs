@@ -131,6 +131,33 @@ fn who_is_told_to_stop_gives_its_leases_back() {
     site.sandbox.assert_sound();
 }
 
+/// It takes as long as jobs that were leased ahead wait for their turn: five seconds.
+#[test]
+fn what_was_leased_ahead_by_who_is_stuck_is_done_by_another() {
+    let script = "case $(cat) in
+        *'\"n\":8'*|*'\"n\":9'*) touch \"begun.$$\"; while [ ! -e go ]; do sleep 0.05; done ;;
+    esac
+    echo 1";
+    let (site, _server) = Site::new(30, script);
+    site.command("push tasks.jsonl").output().expect("pushed");
+    let stuck = site.start("work --drain", "stuck");
+    eventually("two are stuck", || {
+        let names = std::fs::read_dir(site.sandbox.path("")).expect("read").flatten().map(|entry| entry.file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("begun.")).count() == 2
+    });
+    let other = site.start("work --drain", "other");
+    eventually("another does the rest", || site.count("done") == 28);
+    assert_eq!((site.count("leased"), site.count("queued")), (2, 0));
+    site.sandbox.write("go", "");
+    for worker in [stuck, other] {
+        assert!(worker.wait_with_output().expect("waited").status.success(), "{}", site.sandbox.read("stuck"));
+    }
+    assert_eq!(site.results(), (0..30).collect::<Vec<_>>(), "each once");
+    let jobs = site.sandbox.redrive("job list --all --json").expect(0).json_lines();
+    assert!(jobs.iter().all(|job| job["crashes"] == 0), "{jobs:?}");
+    site.sandbox.assert_sound();
+}
+
 #[test]
 fn evidence_that_is_too_long_for_a_request_arrives_whole() {
     let script = "cat > /dev/null; head -c 9437184 /dev/zero > \"$REDRIVE_PAYLOAD\"; echo broken >&2; exit 65";

@@ -48,6 +48,8 @@ pub(super) struct Lane {
     ttl: Duration,
     /// Jobs that were leased ahead and have not begun, and when they came.
     local: VecDeque<(Instant, LeasedJob)>,
+    /// Whether some of them went back because nothing ended for so long, and nothing has ended since.
+    is_stuck: bool,
     running: JoinSet<Ran>,
     /// How long jobs take, once one has ended.
     pace: Option<Pace>,
@@ -76,6 +78,7 @@ impl Lane {
             feeders,
             ttl,
             local: VecDeque::new(),
+            is_stuck: false,
             running: JoinSet::new(),
             pace: None,
             tries: 0,
@@ -163,7 +166,9 @@ impl Lane {
     /// Gives jobs back whose turn does not come: others may have room, and the time that an attempt may take begins with its lease.
     async fn give_back(&mut self) -> Result<(), Error> {
         let fresh = self.local.iter().position(|(came, _)| came.elapsed() < AHEAD_FOR).unwrap_or(self.local.len());
-        let old = self.local.drain(..fresh).map(|(_, job)| Attempted::returned(job)).collect();
+        let old: Vec<_> = self.local.drain(..fresh).map(|(_, job)| Attempted::returned(job)).collect();
+        // Else they would be here again at once, and never with others.
+        self.is_stuck |= !old.is_empty();
         settle::settle(&self.shared, &self.pipeline, old).await.map(drop)
     }
 
@@ -181,7 +186,7 @@ impl Lane {
         let ahead = self.pace.map_or(0, |pace| pace.ahead(at_once));
         let free = at_once.saturating_sub(self.running.len());
         let wanted = free + ahead;
-        match free == 0 && (ahead == 0 || self.local.len() * 2 > ahead) {
+        match free == 0 && (self.is_stuck || ahead == 0 || self.local.len() * 2 > ahead) {
             true => 0,
             false => wanted.saturating_sub(self.local.len()),
         }
@@ -212,6 +217,7 @@ impl Lane {
 
     /// Settles a job that has ended, with all others that have.
     async fn take(&mut self, first: Result<Ran, tokio::task::JoinError>, until: &Until) -> Result<(), Error> {
+        self.is_stuck = false;
         let mut ended = Vec::new();
         let mut next = Some(first);
         let mut trouble = None;

@@ -4,29 +4,33 @@
 use redrive_core::crashes::{Together, together};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::settlements::Outcome;
+use redrive_store::contract::Outlook;
 
 use super::{EndedJob, RemoteWorker};
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 
 impl RemoteWorker {
-    /// How many leases the worker has, if it may be given more: not while it has a suspect.
-    pub async fn held(&self) -> Result<Option<u64>, Error> {
-        let workers = self.redrive().store.list_workers().await?;
-        let held = workers.iter().find(|worker| worker.id == self.id()).map_or(0, |worker| worker.leases);
-        // A suspect is all that somebody has.
-        let alone = held == 1 && self.redrive().store.runs_alone(self.id()).await?;
-        Ok((!alone).then_some(held))
+    /// Whether the worker may be given nothing for now, as it was seen: it has a suspect.
+    pub async fn is_alone(&self, outlook: &Outlook) -> Result<bool, Error> {
+        // A suspect is all that somebody has: those of several have a process each.
+        Ok(outlook.runs_alone && self.held().await? == 1)
     }
 
-    /// Of jobs of these pipelines that the worker was just given, beside `held` others, those that may run together. The rest goes back
+    /// How many leases the worker has.
+    async fn held(&self) -> Result<u64, Error> {
+        let workers = self.redrive().store.list_workers().await?;
+        Ok(workers.iter().find(|worker| worker.id == self.id()).map_or(0, |worker| worker.leases))
+    }
+
+    /// Of jobs of these pipelines that the worker was just given, those that may run together, and beside what it has. The rest goes back
     /// as it was.
-    pub async fn together(
-        &self,
-        pipelines: &[Pipeline],
-        jobs: Vec<LeasedJob>,
-        held: u64,
-    ) -> Result<Vec<LeasedJob>, Error> {
+    pub async fn together(&self, pipelines: &[Pipeline], jobs: Vec<LeasedJob>) -> Result<Vec<LeasedJob>, Error> {
+        // What else it has matters to a suspect only, and there is hardly ever one.
+        let held = match jobs.iter().any(|job| job.tally.suspect) {
+            true => self.held().await?.saturating_sub(jobs.len() as u64),
+            false => 0,
+        };
         let kept = match together(&jobs, held) {
             Together::All => return Ok(jobs),
             Together::Alone(place) => Some(place),

@@ -21,7 +21,7 @@ use redrive_core::payloads::{PayloadHash, Response};
 use redrive_core::settlements::Outcome;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::Runs;
-use redrive_store::contract::{Beat, Lane, LeaseJobs, LeasedJobs, NoteProgress, StartJobs};
+use redrive_store::contract::{AskOutlook, Beat, Lane, LeaseJobs, LeasedJobs, NoteProgress, Outlook, StartJobs};
 use serde_json::Value;
 
 use self::settling::Settling;
@@ -151,9 +151,27 @@ impl RemoteWorker {
         Ok(self.redrive.store.detach_worker(self.id).await?)
     }
 
+    /// Looks at what has to be known before it is given jobs of these pipelines, with at most so many open replays, and has it on the
+    /// list with what it runs: one of which nothing is heard for long is taken off it, and then its leases would count as lost. Most of
+    /// the time it only looks.
+    pub async fn look(&self, pipelines: &[Pipeline], replays_max: u32) -> Result<Outlook, Error> {
+        let names = pipelines.iter().map(|pipeline| pipeline.name.clone()).collect();
+        let outlook = self.redrive.store.outlook(AskOutlook { worker: self.id, pipelines: names, replays_max }).await?;
+        let (now, listed) = (self.redrive.now(), outlook.listed.as_ref());
+        let heard = listed.is_some_and(|listed| now.since(listed.seen_at) < HEARD_AGAIN_AFTER);
+        let (known, own) =
+            (listed.map(|listed| listed.runs.as_slice()).unwrap_or_default(), pipelines.iter().map(runs_of));
+        if heard && own.clone().all(|own| known.contains(&own)) {
+            return Ok(outlook);
+        }
+        let others = known.iter().filter(|known| pipelines.iter().all(|pipeline| pipeline.name != known.pipeline));
+        let runs = others.cloned().chain(own).collect();
+        self.beat_with(runs, Vec::new(), now).await?;
+        Ok(outlook)
+    }
+
     /// Leases jobs of a pipeline for so long, past the breakers: at most `limit`, of its queue or of a replay, and of a group if one
-    /// is named. Says also when
-    /// more may come. Who asks now and then stays on the list.
+    /// is named. Says also when more may come. The worker has to be on the list: [`look`](Self::look) sees to it.
     pub async fn lease(
         &self,
         pipeline: &Pipeline,
@@ -161,7 +179,6 @@ impl RemoteWorker {
         limit: u32,
         ttl: Duration,
     ) -> Result<LeasedJobs, Error> {
-        self.stay_listed(pipeline).await?;
         let now = self.redrive.now();
         let params = LeaseJobs {
             pipeline: pipeline.name.clone(),
@@ -235,6 +252,17 @@ impl RemoteWorker {
     pub async fn settle(&self, pipeline: &Pipeline, ended: Vec<EndedJob>) -> Result<Vec<BroughtBack>, Error> {
         let leases = ended.iter().map(|ended| ended.lease).collect();
         let held = self.redrive.store.leased(leases).await?;
+        self.settle_held(pipeline, ended, held).await
+    }
+
+    /// The same for who looked a moment ago which jobs the leases hold. It must be no longer: results of jobs that were lost since would
+    /// be written.
+    pub async fn settle_held(
+        &self,
+        pipeline: &Pipeline,
+        ended: Vec<EndedJob>,
+        held: Vec<LeasedJob>,
+    ) -> Result<Vec<BroughtBack>, Error> {
         let mut held: HashMap<Lease, LeasedJob> = held.into_iter().map(|job| (job.lease, job)).collect();
         let (mut brought, mut taken) = (Vec::with_capacity(ended.len()), Vec::new());
         let again = self.settled_before(&ended, &held).await?;
@@ -259,22 +287,6 @@ impl RemoteWorker {
             brought[place] = answer;
         }
         Ok(brought)
-    }
-
-    /// Has the worker on the list, with what it runs: one of which nothing is heard for long is taken off it, and then its leases
-    /// would count as lost. Most of the time it only looks.
-    async fn stay_listed(&self, pipeline: &Pipeline) -> Result<(), Error> {
-        let workers = self.redrive.store.list_workers().await?;
-        let listed = workers.into_iter().find(|worker| worker.id == self.id);
-        let now = self.redrive.now();
-        let heard = listed.as_ref().is_some_and(|worker| now.since(worker.seen_at) < HEARD_AGAIN_AFTER);
-        let (mut runs, own) = (listed.map(|worker| worker.runs).unwrap_or_default(), runs_of(pipeline));
-        if heard && runs.contains(&own) {
-            return Ok(());
-        }
-        runs.retain(|known| known.pipeline != own.pipeline);
-        runs.push(own);
-        self.beat_with(runs, Vec::new(), now).await.map(drop)
     }
 
     /// Of jobs whose lease no longer holds, those that were settled by it: they are brought back again because the answer was lost.

@@ -35,6 +35,7 @@ async fn attached(redrive: &Redrive) -> RemoteWorker {
 }
 
 async fn leased(worker: &RemoteWorker, limit: u32) -> Vec<LeasedJob> {
+    worker.look(&[pipeline()], 0).await.expect("seen");
     worker.lease(&pipeline(), (Lane::Queue, None), limit, TTL).await.expect("leased").jobs
 }
 

@@ -86,6 +86,9 @@ pub async fn values_have_a_bound(store: Shared) {
     let many = u128::from(VALUES_MAX) + 5;
     for n in 1..=many {
         end(&store, n, died("p1"), "p1", &format!("shop {n:04}")).await;
+        if n == 100 {
+            store.tidy(Tidy { led: None, limit: 10 }).await.expect("tidied");
+        }
     }
     end(&store, many + 1, died("p1"), "p1", "shop 0001").await;
     let counts = counted(&store).await;
@@ -94,6 +97,10 @@ pub async fn values_have_a_bound(store: Shared) {
     assert!(shops.contains(&(OTHERS.to_owned(), 5)), "{:?}", shops.last());
     assert!(shops.contains(&("shop 0001".to_owned(), 2)), "who is known is counted");
     assert_eq!(shops.iter().map(|(_, count)| count).sum::<u64>(), u64::from(VALUES_MAX) + 6, "nobody is lost");
+    while store.tidy(Tidy { led: None, limit: 1_000 }).await.expect("tidied").more {}
+    assert_eq!(counted(&store).await, counts, "folding changes no sum");
+    end(&store, many + 2, died("p1"), "p1", "shop 0000").await;
+    assert!(of(&counted(&store).await, "input.shop").contains(&(OTHERS.to_owned(), 6)), "there is no room for others");
 }
 
 /// How many letters can be worked on from what was saved is known of each cause, whatever becomes of them.

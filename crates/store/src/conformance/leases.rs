@@ -4,18 +4,22 @@ use std::time::Duration;
 
 use redrive_core::dead::Gate;
 use redrive_core::failures::{FailureReport, Reason};
-use redrive_core::ids::LeaseToken;
+use redrive_core::ids::{LeaseToken, PipelineName};
 use redrive_core::jobs::{Lease, LeasedJob, NewJob};
+use redrive_core::pipelines::Pause;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, decide};
 use redrive_core::state::JobState;
+use redrive_core::workers::Runs;
 use serde_json::json;
 
 use super::script::{
     Shared, ada, assert_sound, at, attach, beat, enqueue, fatal, job, lease_all, lease_of, lease_one,
     lease_past_breakers, ledger, pipeline, plain, reap, settle, timeout, worker,
 };
-use crate::contract::{Beat, CancelJobs, FindLostLeases, Lane, LeaseJobs, NoteProgress, Settled, StartJobs};
+use crate::contract::{
+    AskOutlook, Beat, CancelJobs, FindLostLeases, Lane, LeaseJobs, Listed, NoteProgress, SetPause, Settled, StartJobs,
+};
 
 fn find_lost(secs: i64) -> FindLostLeases {
     FindLostLeases { pipelines: vec![pipeline()], silent: Vec::new(), limit: 100, now: at(secs) }
@@ -300,11 +304,39 @@ pub async fn a_lease_is_enough_to_find_its_job(store: Shared) {
     assert_eq!(found().await, leased[1..]);
 }
 
+fn ask(n: u128, pipelines: Vec<PipelineName>) -> AskOutlook {
+    AskOutlook { worker: worker(n), pipelines, replays_max: 10 }
+}
+
+/// What has to be known before jobs are leased is told at once: who asks, how much there is, and whether it rests.
+pub async fn the_outlook_tells_all_that_is_asked_before_a_lease(store: Shared) {
+    let other: PipelineName = "other".parse().expect("a name");
+    let outlook = async |n| store.outlook(ask(n, vec![pipeline(), other.clone()])).await.expect("asked");
+    let nothing = outlook(1).await;
+    assert_eq!((nothing.listed, nothing.runs_alone, nothing.open, nothing.paused), (None, false, 0, false));
+    assert_eq!(nothing.replays.len(), 0);
+    let runs = vec![Runs { pipeline: pipeline(), definition: None }];
+    store.beat(Beat { runs: runs.clone(), ..beat(1, Vec::new(), at(3)) }).await.expect("attached");
+    enqueue(&store, vec![job(1, plain()), job(2, json!({"n": 2})), job(3, json!({"n": 3}))]).await;
+    lease_one(&store, at(3)).await;
+    let seen = outlook(1).await;
+    assert_eq!((seen.listed, seen.open), (Some(Listed { seen_at: at(3), runs }), 3), "what is leased is open, too");
+    assert_eq!(outlook(2).await.listed, None);
+    let pause = Pause { by: ada(), why: None, since: at(4), until: None };
+    store
+        .set_pause(SetPause { pipeline: pipeline(), was: None, next: Some(pause), by: ada(), now: at(4) })
+        .await
+        .expect("paused");
+    assert!(outlook(1).await.paused);
+    let of_other = store.outlook(ask(1, vec![other.clone()])).await.expect("asked");
+    assert_eq!((of_other.open, of_other.paused), (0, false));
+}
+
 /// Whether a worker has a job that crashed before, and is to run alone, is known for as long as it has it.
 pub async fn a_worker_with_a_suspect_is_told_from_others(store: Shared) {
     attach(&store, 1).await;
     enqueue(&store, vec![job(1, plain())]).await;
-    let alone = async |n: u128| store.runs_alone(worker(n)).await.expect("asked");
+    let alone = async |n: u128| store.outlook(ask(n, vec![pipeline()])).await.expect("asked").runs_alone;
     let first = lease_one(&store, at(0)).await;
     assert!(!alone(1).await, "it is no suspect yet");
     settle(&store, &first, Outcome::Crashed(FailureReport::message("SIGSEGV")), at(1)).await;

@@ -74,7 +74,8 @@ macro_rules! conformance_tests {
                      progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told,
                      a_resent_lease_is_the_same, a_lease_is_enough_to_find_its_job,
                      a_settlement_is_answered_alike_when_it_is_sent_again,
-                     jobs_are_leased_by_group, a_worker_with_a_suspect_is_told_from_others]
+                     jobs_are_leased_by_group, a_worker_with_a_suspect_is_told_from_others,
+                     the_outlook_tells_all_that_is_asked_before_a_lease]
             dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter, hostile_texts_stop_nobody,
                    a_known_key_is_not_taken_in_again]

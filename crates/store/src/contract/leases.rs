@@ -12,9 +12,10 @@ use redrive_core::pipelines::Pause;
 use redrive_core::settlements::Settlement;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
-use redrive_core::workers::LastBeat;
+use redrive_core::workers::{LastBeat, Runs};
 use serde_json::Value;
 
+use super::replays::ReplayView;
 use crate::error::Result;
 
 /// Leases, from the first to the settlement.
@@ -42,8 +43,9 @@ pub trait LeaseStore {
     /// not done, or where something else has become of the job since. For who brings back a lease that no longer holds.
     async fn settled(&self, leases: Vec<Lease>) -> Result<Vec<Option<JobState>>>;
 
-    /// Whether a worker has a suspect, which runs alone.
-    async fn runs_alone(&self, worker: WorkerId) -> Result<bool>;
+    /// All that has to be known before jobs are leased for a worker that lives elsewhere, at one moment: it is asked with every such
+    /// request.
+    async fn outlook(&self, params: AskOutlook) -> Result<Outlook>;
 
     /// Leases that ran out, or whose worker is known to be gone or has been silent for too long. They stay as they are until they are settled.
     async fn lost_leases(&self, params: FindLostLeases) -> Result<Vec<LostLease>>;
@@ -105,6 +107,41 @@ pub struct LeasedJobs {
     pub gates: Option<Gates>,
     /// The pause of the pipeline, if somebody paused it. Nothing was leased then.
     pub paused: Option<Pause>,
+}
+
+/// Asks what is known before jobs are leased.
+#[derive(Clone, Debug)]
+pub struct AskOutlook {
+    /// The worker that they are for.
+    pub worker: WorkerId,
+    /// The pipelines from which they come.
+    pub pipelines: Vec<PipelineName>,
+    /// At most so many open replays are told, the newest first.
+    pub replays_max: u32,
+}
+
+/// What is known before jobs are leased.
+#[derive(Clone, Debug, Default)]
+pub struct Outlook {
+    /// The worker as it is on the list, if it is.
+    pub listed: Option<Listed>,
+    /// Whether it has a suspect, which runs alone.
+    pub runs_alone: bool,
+    /// The replays that are open.
+    pub replays: Vec<ReplayView>,
+    /// Jobs of the pipelines that have not come to their end.
+    pub open: u64,
+    /// Whether one of the pipelines is paused.
+    pub paused: bool,
+}
+
+/// A worker on the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its last heartbeat.
+    pub seen_at: Timestamp,
+    /// What it runs.
+    pub runs: Vec<Runs>,
 }
 
 /// Notes that jobs begin to run.

@@ -63,7 +63,8 @@ pub use jobs::{
 };
 pub use leader::{ChoreView, Lead, LeaderStore, Led, NoteChore};
 pub use leases::{
-    FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, Settled, SettledJobs, StartJobs,
+    AskOutlook, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, Listed, NoteProgress, Outlook, SettleJobs,
+    Settled, SettledJobs, StartJobs,
 };
 pub use ledger::{Audit, AuditedPipeline, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 pub use outcomes::{CountOutcomes, OutcomeStore};

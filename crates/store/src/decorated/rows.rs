@@ -63,5 +63,5 @@ macro_rules! single {
 }
 
 single!((), bool, u64, Audit, Health, Compacted, CauseDetail, CauseRules, CauseFacts, CauseChanged, LookedAtClock);
-single!(Copies, CopyCursor, CopyCounters, Tidied);
+single!(Copies, CopyCursor, CopyCounters, Outlook, Tidied);
 single!(BreakerRow, Registered, ReplayView, StoreIds, TokenCreated, Watched);

@@ -62,6 +62,7 @@ pub(super) async fn resolve(batch: &mut Batch, params: &ResolveLetters) -> Resul
     let key = row_of(batch, &params.key).await?;
     // What is counted in this transaction is moved, too.
     batch.settle_tallies().await?;
+    facets::fold_all(batch.conn()).await?;
     for letter in &params.letters {
         let Some(into) = &letter.into else { continue };
         let into = row_of(batch, into).await?;
@@ -71,6 +72,7 @@ pub(super) async fn resolve(batch: &mut Batch, params: &ResolveLetters) -> Resul
     }
     if params.next.is_none() {
         batch.settle_tallies().await?;
+        facets::fold_all(batch.conn()).await?;
         give_back(batch, key).await?;
     }
     Ok(true)

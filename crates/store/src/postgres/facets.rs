@@ -11,6 +11,9 @@ use crate::contract::{DoneIn, FacetStore};
 use crate::error::Result;
 use crate::tallies::Tallies;
 
+/// At most so many rows are folded by one statement where all are.
+const FOLDED_AT_ONCE: u32 = 100_000;
+
 #[async_trait]
 impl FacetStore for PostgresStore {
     async fn cause_facets(&self, cause: CauseId) -> Result<Vec<FacetCount>> {
@@ -28,9 +31,49 @@ fn count(row: &Row<'_>) -> Result<FacetCount, Fault> {
 
 async fn of_cause(conn: &Conn, cause: &CauseId) -> Result<Vec<FacetCount>, Fault> {
     let (cause, _) = causes::find(conn, cause).await?;
-    let sql = "SELECT f.kind, f.value, sum(f.count)::bigint FROM cause_key k JOIN cause_facet f ON f.key = k.id
-               WHERE k.cause = $1 AND f.count > 0 GROUP BY 1, 2 ORDER BY 1, 2";
-    conn.query(sql, args![cause], count).await
+    let added = bounded("cause_facet_delta WHERE key = ANY(ARRAY(SELECT id FROM cause_key WHERE cause = $1))");
+    let sql = format!(
+        "SELECT kind, value, sum(count)::bigint FROM
+             (SELECT f.kind, f.value, f.count FROM cause_key k JOIN cause_facet f ON f.key = k.id
+              WHERE k.cause = $1 AND f.count > 0
+              UNION ALL SELECT kind, value, count FROM ({added}) a) f
+         GROUP BY 1, 2 ORDER BY 1, 2"
+    );
+    conn.query(&sql, args![cause], count).await
+}
+
+/// Counts that were added, under the values by which they are kept: those that are known, and as many others as there is room for.
+fn bounded(added: &str) -> String {
+    format!(
+        "SELECT key, kind, CASE WHEN known OR there + place <= {VALUES_MAX} THEN value ELSE '{OTHERS}' END AS value, count FROM
+             (SELECT u.*, row_number() OVER (PARTITION BY key, kind, known ORDER BY value) AS place FROM
+                 (SELECT u.*, value = '{OTHERS}' OR EXISTS
+                             (SELECT 1 FROM cause_facet c WHERE (c.key, c.kind, c.value) = (u.key, u.kind, u.value)) AS known,
+                         (SELECT count(*) FROM cause_facet c
+                          WHERE c.key = u.key AND c.kind = u.kind AND c.value <> '{OTHERS}') AS there
+                  FROM (SELECT key, kind, value, sum(count)::bigint AS count FROM {added} GROUP BY 1, 2, 3) u) u) u"
+    )
+}
+
+/// Folds at most so many counts that were added into those that are kept; says how many that were.
+pub(super) async fn fold(conn: &Conn, limit: u32) -> Result<u64, Fault> {
+    let old = bounded("old");
+    let sql = format!(
+        "WITH old AS (
+             DELETE FROM cause_facet_delta WHERE ctid = ANY(ARRAY(SELECT ctid FROM cause_facet_delta LIMIT $1)) RETURNING *),
+         folded AS (
+             INSERT INTO cause_facet AS f (key, kind, value, count)
+             SELECT key, kind, value, sum(count)::bigint FROM ({old}) o GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+             ON CONFLICT (key, kind, value) DO UPDATE SET count = f.count + excluded.count)
+         SELECT count(*) FROM old"
+    );
+    conn.query_one(&sql, args![limit], |row| row.get(0)).await
+}
+
+/// The same with all of them, for who moves what is counted of a key.
+pub(super) async fn fold_all(conn: &Conn) -> Result<(), Fault> {
+    while fold(conn, FOLDED_AT_ONCE).await? == u64::from(FOLDED_AT_ONCE) {}
+    Ok(())
 }
 
 async fn done_in(conn: &Conn, params: &DoneIn) -> Result<Vec<FacetCount>, Fault> {
@@ -60,7 +103,7 @@ pub(super) async fn write_done(tallies: &Tallies, conn: &Conn) -> Result<(), Fau
     conn.send(sql, args![pipelines, hours, kinds, values, counts]).await
 }
 
-/// Adds who died. The keys were locked before, so that two who add at once do not exceed the bound together.
+/// Adds who died: nobody waits for it, and a transaction that stays open does not make each count slower than the one before.
 pub(super) async fn write(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     if tallies.key_facets.is_empty() {
         return Ok(());
@@ -70,18 +113,12 @@ pub(super) async fn write(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
     let kinds: Vec<&str> = rows.iter().map(|((_, kind, _), _)| kind.as_str()).collect();
     let values: Vec<&str> = rows.iter().map(|((.., value), _)| value.as_str()).collect();
     let counts: Vec<i64> = rows.iter().map(|(_, count)| **count).collect();
-    let sql = "INSERT INTO cause_facet AS f (key, kind, value, count)
-               SELECT key, kind, CASE WHEN known OR value = $5 OR there + place <= $6 THEN value ELSE $5 END, sum(count)::bigint FROM
-                   (SELECT u.*, row_number() OVER (PARTITION BY key, kind, known ORDER BY value) AS place FROM
-                       (SELECT u.*, EXISTS (SELECT 1 FROM cause_facet c WHERE (c.key, c.kind, c.value) = (u.key, u.kind, u.value)) AS known,
-                               (SELECT count(*) FROM cause_facet c WHERE c.key = u.key AND c.kind = u.kind AND c.value <> $5) AS there
-                        FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) AS u(key, kind, value, count)) u) u
-               GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-               ON CONFLICT (key, kind, value) DO UPDATE SET count = f.count + excluded.count";
-    conn.send(sql, args![keys, kinds, values, counts, OTHERS, VALUES_MAX]).await
+    let sql = "INSERT INTO cause_facet_delta (key, kind, value, count)
+               SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[])";
+    conn.send(sql, args![keys, kinds, values, counts]).await
 }
 
-/// Moves one that was counted of a key to another, by what its letter says.
+/// Moves one that was counted of a key to another, by what its letter says. What was added has been folded.
 pub(super) async fn bring(conn: &Conn, (from, into): (i64, i64), facets: &[(&str, String)]) -> Result<(), Fault> {
     for (kind, value) in facets {
         let take = "UPDATE cause_facet SET count = count - 1 WHERE key = $1 AND kind = $2 AND value = $3 AND count > 0";

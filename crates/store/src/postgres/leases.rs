@@ -18,9 +18,10 @@ use super::leasing::{Granted, lease};
 use super::rows::JOB_COLUMNS;
 use super::settlements::{self, Settle};
 use super::sql::{Conn, args};
-use super::{PostgresStore, rows, run};
+use super::{PostgresStore, replays, rows, run};
 use crate::contract::{
-    FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, SettledJobs, StartJobs,
+    AskOutlook, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, Listed, NoteProgress, Outlook, SettleJobs,
+    SettledJobs, StartJobs,
 };
 use crate::error::Result as StoreResult;
 
@@ -75,8 +76,8 @@ impl LeaseStore for PostgresStore {
         self.read(leases, run!(settled)).await
     }
 
-    async fn runs_alone(&self, worker: WorkerId) -> StoreResult<bool> {
-        self.read(worker, run!(runs_alone)).await
+    async fn outlook(&self, params: AskOutlook) -> StoreResult<Outlook> {
+        self.read(params, run!(outlook)).await
     }
 
     async fn lost_leases(&self, params: FindLostLeases) -> StoreResult<Vec<LostLease>> {
@@ -117,7 +118,9 @@ async fn leased(conn: &Conn, leases: &[Lease]) -> Result<Vec<LeasedJob>, Fault> 
     for LostLease { job, .. } in &mut held {
         let hash = job.saved.as_ref().map(|saved| *saved.hash.as_bytes());
         job.saved = saved(conn, job.lease.job, hash).await?;
-        job.tried = tried(conn, job.lease.job).await?;
+        if job.tally.tried() {
+            job.tried = tried(conn, job.lease.job).await?;
+        }
     }
     Ok(held.into_iter().map(|held| held.job).collect())
 }
@@ -130,9 +133,26 @@ async fn settled(conn: &Conn, leases: &[Lease]) -> Result<Vec<Option<JobState>>,
     Ok(states)
 }
 
-async fn runs_alone(conn: &Conn, worker: &WorkerId) -> Result<bool, Fault> {
-    let sql = "SELECT 1 FROM lease l JOIN job j ON j.seq = l.seq WHERE l.worker = $1 AND j.suspect LIMIT 1";
-    Ok(conn.query_opt(sql, args![worker], |_| Ok(())).await?.is_some())
+async fn outlook(conn: &Conn, params: &AskOutlook) -> Result<Outlook, Fault> {
+    let AskOutlook { worker, pipelines, replays_max } = params;
+    let names: Vec<&str> = pipelines.iter().map(PipelineName::as_str).collect();
+    // Suspects are few, and an index has nothing but them.
+    let sql = "SELECT w.seen_at, w.runs,
+                      EXISTS (SELECT 1 FROM job j JOIN lease l ON l.job = j.id WHERE j.suspect AND l.worker = $1),
+                      p.open, p.paused
+               FROM (SELECT coalesce(sum(queued + leased), 0)::bigint AS open,
+                            coalesce(bool_or(paused IS NOT NULL), false) AS paused
+                     FROM pipeline WHERE name = ANY($2::text[])) p
+               LEFT JOIN worker w ON w.id = $1";
+    let outlook = conn.query_one(sql, args![worker, names], |row| {
+        let seen_at: Option<Timestamp> = rows::time_opt(row, 0)?;
+        let listed =
+            seen_at.map(|seen_at| Ok::<_, Fault>(Listed { seen_at, runs: rows::json(row, 1)? })).transpose()?;
+        let open = u64::try_from(row.get::<i64>(3)?).unwrap_or(0);
+        Ok(Outlook { listed, runs_alone: row.get(2)?, replays: Vec::new(), open, paused: row.get(4)? })
+    });
+    let outlook = outlook.await?;
+    Ok(Outlook { replays: replays::list_open(conn, *replays_max).await?, ..outlook })
 }
 
 async fn lost(conn: &Conn, params: &FindLostLeases) -> Result<Vec<LostLease>, Fault> {

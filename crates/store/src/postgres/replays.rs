@@ -212,6 +212,14 @@ async fn list(conn: &Conn, params: &ListReplays) -> Result<Page<ReplayView>, Fau
     Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
 }
 
+/// The replays that are open, the newest first.
+pub(super) async fn list_open(conn: &Conn, limit: u32) -> Result<Vec<ReplayView>, Fault> {
+    match limit {
+        0 => Ok(Vec::new()),
+        limit => Ok(list(conn, &ListReplays { open_only: true, limit, cursor: None }).await?.items),
+    }
+}
+
 async fn of_job(conn: &Conn, (job, limit): &(JobId, u32)) -> Result<Vec<ReplayView>, Fault> {
     let sql = format!(
         "SELECT {REPLAY_COLUMNS} FROM replay r

@@ -7,8 +7,8 @@
 use super::batch::Batch;
 use super::connect::Target;
 use super::fault::Fault;
-use super::leader;
 use super::sql::args;
+use super::{facets, leader};
 use crate::contract::Tidy;
 
 /// From so many remains on a table is cleared.
@@ -63,7 +63,7 @@ pub(super) async fn fold(batch: &Batch, limit: u32) -> Result<bool, Fault> {
         let folded: u64 = batch.conn().query_one(sql, args![limit], |row| row.get(0)).await?;
         more |= folded == u64::from(limit);
     }
-    Ok(more)
+    Ok(facets::fold(batch.conn(), limit).await? == u64::from(limit) || more)
 }
 
 /// Folds all that was added, for who reads the counts as they were written.

@@ -17,9 +17,10 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::leasing::{Granted, lease};
 use super::rows::{self, JOB_COLUMNS, RowResult};
-use super::settlements;
+use super::{replays, settlements};
 use crate::contract::{
-    FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, NoteProgress, SettleJobs, SettledJobs, StartJobs,
+    AskOutlook, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, Listed, NoteProgress, Outlook, SettleJobs,
+    SettledJobs, StartJobs,
 };
 use crate::error::Result as StoreResult;
 
@@ -91,8 +92,8 @@ impl LeaseStore for SqliteStore {
                     .optional()?;
                 let Some(LostLease { job, .. }) = held else { continue };
                 let hash = job.saved.as_ref().map(|saved| *saved.hash.as_bytes());
-                let (saved, tried) = (saved(conn, job.lease.job, hash)?, tried(conn, job.lease.job)?);
-                jobs.push(LeasedJob { saved, tried, ..job });
+                let tried = if job.tally.tried() { tried(conn, job.lease.job)? } else { Vec::new() };
+                jobs.push(LeasedJob { saved: saved(conn, job.lease.job, hash)?, tried, ..job });
             }
             Ok(jobs)
         })
@@ -103,14 +104,8 @@ impl LeaseStore for SqliteStore {
         self.read(move |conn| leases.iter().map(|lease| settlements::settled_by(conn, lease)).collect()).await
     }
 
-    async fn runs_alone(&self, worker: WorkerId) -> StoreResult<bool> {
-        self.read(move |conn| {
-            let mut select = conn.prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM lease l JOIN job j ON j.seq = l.seq WHERE l.worker = ?1 AND j.suspect)",
-            )?;
-            Ok(select.query_row([worker.as_bytes()], |row| row.get(0))?)
-        })
-        .await
+    async fn outlook(&self, params: AskOutlook) -> StoreResult<Outlook> {
+        self.read(move |conn| outlook(conn, &params)).await
     }
 
     async fn lost_leases(&self, params: FindLostLeases) -> StoreResult<Vec<LostLease>> {
@@ -136,6 +131,28 @@ impl LeaseStore for SqliteStore {
         })
         .await
     }
+}
+
+fn outlook(conn: &Connection, params: &AskOutlook) -> Result<Outlook, Fault> {
+    let worker = params.worker.as_bytes();
+    let mut select = conn.prepare_cached("SELECT seen_at, runs FROM worker WHERE id = ?1")?;
+    let listed = |row: &Row<'_>| Ok(Listed { seen_at: rows::time(row, 0)?, runs: rows::json(row, 1)? });
+    let listed = select.query_row([worker], listed).optional()?;
+    // Suspects are few, and an index has nothing but them.
+    let mut select = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM job j INDEXED BY job_suspect CROSS JOIN lease l ON l.job = j.id
+                        WHERE j.suspect AND l.worker = ?1)",
+    )?;
+    let runs_alone = select.query_row([worker], |row| row.get(0))?;
+    let mut select = conn.prepare_cached("SELECT queued + leased, paused IS NOT NULL FROM pipeline WHERE name = ?1")?;
+    let (mut open, mut paused) = (0, false);
+    for name in &params.pipelines {
+        let standing = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?));
+        let (jobs, rests) = select.query_row([name.as_str()], standing).optional()?.unwrap_or_default();
+        (open, paused) = (open + jobs, paused || rests);
+    }
+    let replays = replays::list_open(conn, params.replays_max)?;
+    Ok(Outlook { listed, runs_alone, replays, open: u64::try_from(open).unwrap_or(0), paused })
 }
 
 /// Ends a lease that its holder may not have heard of yet.

@@ -4,8 +4,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connect;
 use super::fault::Fault;
@@ -21,19 +23,33 @@ pub(super) struct Readers {
     view: View,
     identity: Identity,
     idle: Arc<Mutex<Vec<Connection>>>,
+    free: Arc<Semaphore>,
 }
 
-/// At most so many idle connections are kept.
-const IDLE_MAX: usize = 8;
+/// At most so many connections are kept, and so many read at once, unless each of them takes long.
+const KEPT_MAX: usize = 8;
+
+/// How long to wait for one of them. To open another takes as long as many short reads, since all of the schema is read for it; but
+/// who reads for long is not waited for.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Readers {
     pub(super) fn new(path: &Path, view: View, identity: Identity) -> Self {
-        Self { path: path.to_owned(), view, identity, idle: Arc::default() }
+        let free = Arc::new(Semaphore::new(KEPT_MAX));
+        Self { path: path.to_owned(), view, identity, idle: Arc::default(), free }
     }
 
     /// From where it is read.
     pub(super) const fn view(&self) -> &View {
         &self.view
+    }
+
+    /// A place among those that read, if one becomes free soon.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        match Arc::clone(&self.free).try_acquire_owned() {
+            Ok(place) => Some(place),
+            Err(_) => tokio::time::timeout(PATIENCE, Arc::clone(&self.free).acquire_owned()).await.ok()?.ok(),
+        }
     }
 
     fn take(&self) -> Result<Connection, Fault> {
@@ -43,7 +59,7 @@ impl Readers {
 
     fn give_back(&self, conn: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX {
+        if idle.len() < KEPT_MAX {
             idle.push(conn);
         }
     }
@@ -73,8 +89,12 @@ where
 {
     match readers {
         Some(readers) => {
-            let readers = readers.clone();
-            let task = tokio::task::spawn_blocking(move || readers.read(run));
+            let (place, readers) = (readers.place().await, readers.clone());
+            let task = tokio::task::spawn_blocking(move || {
+                let read = readers.read(run);
+                drop(place);
+                read
+            });
             task.await.map_err(|_| StoreError::Closed)?
         }
         None => writer.call(None, move |batch| run(batch.connection())).await,

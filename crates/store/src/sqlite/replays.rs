@@ -220,6 +220,14 @@ fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fau
     Ok(Page { items: page.items.into_iter().map(|(_, view)| view).collect(), next: page.next })
 }
 
+/// The replays that are open, the newest first.
+pub(super) fn list_open(conn: &Connection, limit: u32) -> Result<Vec<ReplayView>, Fault> {
+    match limit {
+        0 => Ok(Vec::new()),
+        limit => Ok(list(conn, &ListReplays { open_only: true, limit, cursor: None })?.items),
+    }
+}
+
 fn of_job(conn: &Connection, job: JobId, limit: u32) -> Result<Vec<ReplayView>, Fault> {
     let sql = format!(
         "SELECT {REPLAY_COLUMNS} FROM replay r

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use redrive_core::ids::{PipelineName, WorkerId};
+use redrive_core::jobs::LeasedJob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -171,16 +172,27 @@ pub async fn mine(app: &App, caller: &Caller, leases: Vec<Text<LeaseText>>) -> R
     }
     let leases: Vec<LeaseText> = leases.into_iter().map(|lease| lease.0).collect();
     if !caller.covers_all() {
-        caller.check_each(pipelines_of(app, &leases).await?.values())?;
+        let held = held_by(app, &leases).await?;
+        caller.check_each(pipelines_of(app, &leases, &held).await?.values())?;
     }
     Ok(leases)
 }
 
+/// The jobs that leases hold.
+pub async fn held_by(app: &App, leases: &[LeaseText]) -> Result<Vec<LeasedJob>, ApiError> {
+    let (jobs, _) = apart(leases);
+    Ok(if jobs.is_empty() { Vec::new() } else { app.redrive().store().leased(jobs).await? })
+}
+
 /// The pipelines of what leases are of, also of those that no longer hold.
-pub async fn pipelines_of(app: &App, leases: &[LeaseText]) -> Result<HashMap<LeaseText, PipelineName>, ApiError> {
+pub async fn pipelines_of(
+    app: &App,
+    leases: &[LeaseText],
+    held: &[LeasedJob],
+) -> Result<HashMap<LeaseText, PipelineName>, ApiError> {
     let (jobs, tried) = apart(leases);
-    let held = if jobs.is_empty() { Vec::new() } else { app.redrive().store().leased(jobs.clone()).await? };
-    let mut pipelines: HashMap<_, _> = held.into_iter().map(|job| (LeaseText::Job(job.lease), job.pipeline)).collect();
+    let mut pipelines: HashMap<_, _> =
+        held.iter().map(|job| (LeaseText::Job(job.lease), job.pipeline.clone())).collect();
     let others = jobs.into_iter().map(|lease| (LeaseText::Job(lease), lease.job));
     let others = others.chain(tried.into_iter().map(|lease| (LeaseText::Tried(lease), lease.job)));
     for (lease, job) in others {

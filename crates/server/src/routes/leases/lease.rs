@@ -1,5 +1,6 @@
 //! `POST /leases`
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::Json;
@@ -156,11 +157,22 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
         let enough = !found.is_empty() || left.is_zero() || app.stopping().is_cancelled();
         // An operation of which nothing is open will never have anything again.
         if enough || wanted.is_over(&app).await? {
-            let (open, paused) = wanted.standing(&app).await?;
+            // Who got something has seen enough; who got nothing may take that for the end.
+            let seen = found.standing.filter(|_| !found.is_empty());
+            let (open, paused) = match seen {
+                Some((open, paused)) => (open.max(found.jobs.len() as u64), paused),
+                None => wanted.standing(&app).await?,
+            };
             let (op, until) = (wanted.op_id(), found.until);
             let next_due = found.next_due.filter(|_| found.is_empty());
+            let mut deadlines = HashMap::new();
             let jobs = found.jobs.into_iter().map(|job| {
-                let deadline = deadline_of(&app, &job.pipeline);
+                let known = deadlines.get(&job.pipeline).copied();
+                let deadline = known.unwrap_or_else(|| {
+                    let deadline = deadline_of(&app, &job.pipeline);
+                    deadlines.insert(job.pipeline.clone(), deadline);
+                    deadline
+                });
                 Leased { deadline, ..leased(job, until, op) }
             });
             let tried = found.tried.into_iter().map(|letter| in_try(letter, until, op));

@@ -9,7 +9,7 @@ use redrive::leases::{BroughtBack, EndedJob, RemoteWorker};
 use redrive::replays::{EndedTry, TryVerdict};
 use redrive::{FailureReport, HandedOn};
 use redrive_core::ids::{PipelineName, TryId, WorkerId};
-use redrive_core::jobs::Lease;
+use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::settlements::Outcome;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 use super::evidence::Evidence;
 use super::id::LeaseText;
-use super::keep::pipelines_of;
+use super::keep::{held_by, pipelines_of};
 use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Text};
@@ -125,13 +125,18 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     if let Some(twice) = leases.iter().position(|lease| !seen.insert(lease)) {
         return Err(wrong_at(twice, "lease", "it is settled by this request already"));
     }
-    let pipelines = pipelines_of(&app, &leases).await?;
+    let held = held_by(&app, &leases).await?;
+    let all_held = held.len() == leases.len();
+    let pipelines = pipelines_of(&app, &leases, &held).await?;
     caller.check_each(pipelines.values())?;
     for name in asked.jobs.iter().flat_map(|ended| &ended.enqueue).filter_map(|handed| handed.pipeline.as_ref()) {
         caller.check(name)?;
     }
     let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0).over_network(app.setting());
-    let mut settling = Settling { app: &app, caller: &caller, worker, runs: asked.runs, told: HashMap::new() };
+    // Who looks again after anything was waited for does not write results of what was lost meanwhile.
+    let waits = !all_held || asked.jobs.iter().any(|ended| ended.payload.is_some() || ended.commit == Some(false));
+    let held = (!waits).then_some(held);
+    let mut settling = Settling { app: &app, caller: &caller, worker, runs: asked.runs, held, told: HashMap::new() };
     let (mut jobs, mut tried) = (BTreeMap::<_, Vec<EndedJob>>::new(), BTreeMap::<_, Vec<EndedTry>>::new());
     let mut processed = Vec::new();
     for (at, ended) in asked.jobs.into_iter().enumerate() {
@@ -164,6 +169,8 @@ struct Settling<'a> {
     caller: &'a Caller,
     worker: RemoteWorker,
     runs: Vec<Runs>,
+    /// The jobs that the leases hold, if nothing was waited for since they were looked at.
+    held: Option<Vec<LeasedJob>>,
     told: HashMap<LeaseText, Settled>,
 }
 
@@ -185,7 +192,11 @@ impl Settling<'_> {
     async fn jobs(&mut self, jobs: BTreeMap<&PipelineName, Vec<EndedJob>>) -> Result<(), ApiError> {
         for (name, ended) in jobs {
             let brought: Vec<_> = ended.iter().map(|ended| LeaseText::Job(ended.lease)).collect();
-            let answers = self.worker.settle(&runs::pipeline(self.app, &self.runs, name)?, ended).await?;
+            let pipeline = runs::pipeline(self.app, &self.runs, name)?;
+            let answers = match self.held.take() {
+                Some(held) => self.worker.settle_held(&pipeline, ended, held).await?,
+                None => self.worker.settle(&pipeline, ended).await?,
+            };
             brought.into_iter().zip(answers).for_each(|(lease, answer)| self.tell(lease, answer));
         }
         Ok(())

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use redrive::contract::{Lane, LeasedJobs, ListReplays, ReplayView};
+use redrive::Pipeline;
+use redrive::contract::{Lane, LeasedJobs, ReplayView};
 use redrive::leases::RemoteWorker;
 use redrive::replays::LetterInTry;
 use redrive_core::ids::{PipelineName, ReplayId, TryId};
@@ -59,6 +60,8 @@ pub struct Found {
     pub next_due: Option<Timestamp>,
     /// Whether there is something that waits until what its worker has already has ended.
     pub is_held_back: bool,
+    /// How much is open, and whether it rests, as it was seen before; not told of operations.
+    pub standing: Option<(u64, bool)>,
 }
 
 impl Found {
@@ -119,41 +122,49 @@ impl Wanted {
     /// Leases what there is, lane by lane, until it is enough.
     pub async fn lease(&self, app: &App, worker: &RemoteWorker) -> Result<Found, ApiError> {
         let until = app.redrive().now() + self.ttl;
-        let mut found = Found { jobs: Vec::new(), tried: Vec::new(), until, next_due: None, is_held_back: false };
+        let mut found =
+            Found { jobs: Vec::new(), tried: Vec::new(), until, next_due: None, is_held_back: false, standing: None };
         if let Some(Operation::Try(id)) = self.op {
             let whose = (self.pipelines.as_slice(), self.group.as_deref());
             found.tried = worker.lease_tried(id, whose, self.max, self.ttl).await?;
             return Ok(found);
         }
-        if self.own_process {
-            self.lease_lanes(app, worker, &mut found).await?;
-            return Ok(found);
-        }
-        let Some(held) = worker.held().await? else {
+        let pipelines = runs::pipelines(app, &self.runs, &self.pipelines)?;
+        let mut outlook = worker.look(&pipelines, if self.queues_only { 0 } else { REPLAYS_MAX }).await?;
+        found.standing = self.op.is_none().then_some((outlook.open, outlook.paused));
+        outlook.replays.retain(|replay| self.op_id().is_none_or(|id| id == replay.id));
+        if !self.own_process && worker.is_alone(&outlook).await? {
             found.is_held_back = true;
             return Ok(found);
-        };
-        self.lease_lanes(app, worker, &mut found).await?;
+        }
+        self.lease_lanes(app, worker, (&pipelines, &outlook.replays), &mut found).await?;
+        if self.own_process {
+            return Ok(found);
+        }
         let leased = std::mem::take(&mut found.jobs);
         let many = leased.len();
-        found.jobs = worker.together(&app.pipelines(&self.pipelines), leased, held).await?;
+        found.jobs = worker.together(&pipelines, leased).await?;
         if many > 0 && found.jobs.is_empty() {
             (found.is_held_back, found.next_due) = (true, None);
         }
         Ok(found)
     }
 
-    async fn lease_lanes(&self, app: &App, worker: &RemoteWorker, found: &mut Found) -> Result<(), ApiError> {
-        let pipelines = runs::pipelines(app, &self.runs, &self.pipelines)?;
-        let replays = self.replays(app).await?;
+    async fn lease_lanes(
+        &self,
+        app: &App,
+        worker: &RemoteWorker,
+        (pipelines, replays): (&[Pipeline], &[ReplayView]),
+        found: &mut Found,
+    ) -> Result<(), ApiError> {
         if !self.runs.is_empty() {
             // Of versions that nobody has here nobody sends letters, either.
-            for replay in &replays {
-                let again = app.redrive().advance_replay(replay.clone(), &pipelines).await?;
+            for replay in replays {
+                let again = app.redrive().advance_replay(replay.clone(), pipelines).await?;
                 found.next_due = [found.next_due, again].into_iter().flatten().min();
             }
         }
-        for pipeline in &pipelines {
+        for pipeline in pipelines {
             let name = pipeline.name();
             let queue = self.op.is_none().then_some(Lane::Queue);
             let of_replays = replays.iter().filter(|replay| replay.pipelines.contains(name));
@@ -169,16 +180,6 @@ impl Wanted {
             }
         }
         Ok(())
-    }
-
-    /// The replays whose letters may be leased.
-    async fn replays(&self, app: &App) -> Result<Vec<ReplayView>, ApiError> {
-        if self.queues_only {
-            return Ok(Vec::new());
-        }
-        let params = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None };
-        let open = app.redrive().store().list_replays(params).await?.items;
-        Ok(open.into_iter().filter(|replay| self.op_id().is_none_or(|id| id == replay.id)).collect())
     }
 
     /// Whether an operation is asked for, and nothing of it is open any more.

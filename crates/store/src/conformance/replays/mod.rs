@@ -27,7 +27,7 @@ use super::script::{
     lease_past_breakers, ledger, listen, pipeline, plain, settle, settle_as, timeout, worker,
 };
 use crate::contract::{
-    CancelJobs, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, FindLetters, Lane, LeaseJobs,
+    AskOutlook, CancelJobs, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, FindLetters, Lane, LeaseJobs,
     ListReplayLetters, ListReplays, RegisterPayload, ReplayLetter, ReplayView, Selection, StartJobs, TrafficBy,
 };
 
@@ -382,5 +382,12 @@ pub async fn replays_are_listed(store: Shared) {
     assert_eq!(first, ["replay 3", "replay 2"]);
     assert_eq!(list(false, 2, next).await, (vec!["replay 1".to_owned()], None));
     assert_eq!(list(true, 10, None).await.0, ["replay 3", "replay 1"]);
+    let outlook = async |replays_max| {
+        let params = AskOutlook { worker: worker(1), pipelines: vec![pipeline()], replays_max };
+        let open = store.outlook(params).await.expect("asked").replays;
+        open.into_iter().map(|replay| replay.name).collect::<Vec<_>>()
+    };
+    assert_eq!(outlook(10).await, ["replay 3", "replay 1"]);
+    assert_eq!((outlook(1).await, outlook(0).await), (vec!["replay 3".to_owned()], Vec::new()));
     assert!(get(&store, 1).await.pipelines.contains(&pipeline()));
 }

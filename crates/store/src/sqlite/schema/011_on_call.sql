@@ -1,0 +1,2 @@
+-- Suspects, which are few: whoever has one is given nothing beside it.
+CREATE INDEX job_suspect ON job (id) WHERE suspect;
