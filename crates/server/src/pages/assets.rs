@@ -38,9 +38,15 @@ fn squeezed(style: &str) -> String {
     beside.iter().fold(lines, |squeezed, (wide, narrow)| squeezed.replace(wide, narrow))
 }
 
+/// A script without comments that have a line of their own, and without indentation. No text of a script goes over several lines.
+fn bare(script: &str) -> String {
+    let lines = script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// The script that sets the colours that somebody chose, before anything is drawn.
 pub static THEME: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("theme", "js", JS, include_str!("../../assets/theme.js").to_owned()));
+    LazyLock::new(|| Asset::new("theme", "js", JS, bare(include_str!("../../assets/theme.js"))));
 
 /// The light and the dark colours for who wants them whatever the system has: the same as in the palette.
 fn chosen_colours(palette: &str) -> Option<String> {
@@ -58,7 +64,7 @@ pub static SCRIPTS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
         ("live", include_str!("../../assets/live.js")),
         ("select", include_str!("../../assets/select.js")),
     ]
-    .map(|(name, text)| Asset::new(name, "js", JS, text.to_owned()))
+    .map(|(name, text)| Asset::new(name, "js", JS, bare(text)))
 });
 
 /// The picture of a tab.
@@ -106,6 +112,12 @@ mod tests {
         let style =
             "/* why */\n.a,\n.b { color: red; margin: 0 calc(1px + 2px); }\n\n  a :hover { top: 0 } /* end */\n";
         assert_eq!(squeezed(style), ".a,\n.b{color:red;margin:0 calc(1px + 2px)}\na :hover{top:0}");
+    }
+
+    #[test]
+    fn a_script_says_the_same_without_comments() {
+        let script = "// why\nif (a) {\n  // because\n  b(\"http://x\"); // kept\n}\n";
+        assert_eq!(bare(script), "if (a) {\nb(\"http://x\"); // kept\n}");
     }
 
     #[test]

@@ -118,31 +118,20 @@ fn head(visitor: &Visitor, detail: &CauseDetail, saved: u64, now: Timestamp) -> 
 
 fn actions(visitor: &Visitor, cause: &CauseView) -> Markup {
     let (id, action) = (cause.id.as_str(), format!("/causes/{}/change", cause.id));
-    let form = |label: &'static str, fields: &[(&str, &str)], key: Option<&str>| {
-        button(visitor, &Button { action: &action, label, role: Role::Operator, fields, class: "", key })
-    };
-    let me = visitor.caller.name();
-    let is_mine = cause.owner.as_deref() == Some(me);
+    let new = format!("/replays/new?cause={id}");
+    let can_try = cause.dead > 0 && cause.saved > 0;
     html! {
         div.actions.page-actions.under {
+            @if can_try { (link(visitor, Role::Operator, &format!("{new}#step-2"), "Try a fix", "primary", Some("t"))) }
             @if cause.dead > 0 {
-                (link(visitor, Role::Operator, &format!("/replays/new?cause={id}"), &format!("Replay {}…", count(cause.dead as i64)), "primary", Some("r")))
+                (link(visitor, Role::Operator, &new, &format!("Replay {}…", count(cause.dead as i64)), if can_try { "" } else { "primary" }, Some("r")))
             }
-            @if is_mine { (form("Give back", &[("verb", "assign")], None)) }
-            @else {
-                (form("Assign me", &[("verb", "assign"), ("owner", me), ("was", cause.owner.as_deref().unwrap_or(""))], Some("a")))
-            }
-            @match cause.state {
-                CauseState::Muted => (form("Unmute", &[("verb", "unmute")], Some("m"))),
-                _ => (link(visitor, Role::Operator, &format!("{action}?verb=mute"), "Mute…", "in-more", Some("m"))),
-            }
-            @match cause.state {
-                CauseState::Resolved => (form("Reopen", &[("verb", "reopen")], Some("e"))),
-                _ => (form("Resolve", &[("verb", "resolve")], Some("e"))),
-            }
-            details.menu.in-more {
+            (changes(visitor, cause, "in-more", true))
+            details.menu {
                 summary.button { "More" }
                 ul {
+                    // What has no room in the bar of a phone.
+                    li.narrow { (changes(visitor, cause, "plainly", false)) }
                     li { a href={ (action) "?verb=note" } { "Add a note…" } }
                     li { a href={ (action) "?verb=merge" } { "Merge into another…" } }
                     li { a href={ (action) "?verb=split" } { "Split…" } }
@@ -154,10 +143,37 @@ fn actions(visitor: &Visitor, cause: &CauseView) -> Markup {
     }
 }
 
+/// What can be taken back: whose it is, whether it is heard of, whether it is over.
+fn changes(visitor: &Visitor, cause: &CauseView, class: &str, with_keys: bool) -> Markup {
+    let action = format!("/causes/{}/change", cause.id);
+    let form = |label: &'static str, fields: &[(&str, &str)], key: &'static str| {
+        let key = Some(key).filter(|key| with_keys && !key.is_empty());
+        button(visitor, &Button { action: &action, label, role: Role::Operator, fields, class, key })
+    };
+    let me = visitor.caller.name();
+    html! {
+        @if cause.owner.as_deref() == Some(me) { (form("Give back", &[("verb", "assign")], "")) }
+        @else {
+            (form("Assign me", &[("verb", "assign"), ("owner", me), ("was", cause.owner.as_deref().unwrap_or(""))], "a"))
+        }
+        @match cause.state {
+            CauseState::Muted => (form("Unmute", &[("verb", "unmute")], "m")),
+            _ => (link(visitor, Role::Operator, &format!("{action}?verb=mute"), "Mute…", class, with_keys.then_some("m"))),
+        }
+        @match cause.state {
+            CauseState::Resolved => (form("Reopen", &[("verb", "reopen")], "e")),
+            _ => (form("Resolve", &[("verb", "resolve")], "e")),
+        }
+    }
+}
+
 /// What somebody would type to do what can be done now.
 fn commands_of(visitor: &Visitor, cause: &CauseView) -> Vec<(&'static str, String)> {
     let (id, me) = (quoted(cause.id.as_str()), visitor.caller.name());
     let mut lines = Vec::new();
+    if cause.dead > 0 && cause.saved > 0 {
+        lines.push(("Try a fix", format!("redrive replay try --cause {id}")));
+    }
     if cause.dead > 0 {
         lines.push(("Replay", format!("redrive replay start --cause {id} --detach")));
     }

@@ -233,7 +233,9 @@ pub struct Button<'a> {
 /// Draws a form that is a button.
 pub fn button(visitor: &Visitor, button: &Button<'_>) -> Markup {
     match visitor.lacks(button.role) {
-        Some(why) => html! { button class=(button.class) disabled title=(why) { (button.label) } span.vh { (why) } },
+        Some(why) => {
+            html! { button class=(button.class) disabled title=(why) { (button.label) } span.vh.why { (why) } }
+        }
         None => html! {
             form method="post" action=(button.action) {
                 (carried(visitor))
@@ -247,7 +249,7 @@ pub fn button(visitor: &Visitor, button: &Button<'_>) -> Markup {
 /// A link that looks like a button and leads to a form; who may not fill that in is told why.
 pub fn link(visitor: &Visitor, role: Role, href: &str, label: &str, class: &str, key: Option<&str>) -> Markup {
     match visitor.lacks(role) {
-        Some(why) => html! { button class=(class) disabled title=(why) { (label) } span.vh { (why) } },
+        Some(why) => html! { button class=(class) disabled title=(why) { (label) } span.vh.why { (why) } },
         None => html! { a class={ "button " (class) } href=(href) data-key=[key] { (label) } },
     }
 }

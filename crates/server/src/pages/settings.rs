@@ -88,19 +88,19 @@ fn list(visitor: &Visitor, tokens: &[Token], now: Timestamp) -> Markup {
                         @for token in tokens {
                             tr role="row" .settled[!token.is_good(now)] {
                                 th role="rowheader" scope="row" { (name(token.name.as_str())) }
-                                td role="cell" { (token.role) }
-                                td role="cell" {
+                                td role="cell" data-l="role" { (token.role) }
+                                td role="cell" data-l="pipelines" {
                                     @if token.pipelines.is_empty() { "all" }
                                     @for (at, pattern) in token.pipelines.iter().enumerate() {
                                         @if at > 0 { ", " }
                                         (pattern)
                                     }
                                 }
-                                td role="cell" { @if token.payloads { "yes" } @else { "no" } }
-                                td role="cell" {
+                                td role="cell" data-l="payloads" { @if token.payloads { "yes" } @else { "no" } }
+                                td role="cell" data-l="last used" {
                                     @match token.last_used_at { Some(at) => (instant(at, now)), None => { "never" } }
                                 }
-                                td role="cell" {
+                                td role="cell" data-l="expires" {
                                     @match (token.revoked_at, token.expires_at) {
                                         (Some(at), _) => { "revoked " (instant(at, now)) }
                                         (None, Some(at)) => (instant(at, now)), (None, None) => { "never" }

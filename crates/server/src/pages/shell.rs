@@ -175,7 +175,8 @@ fn header(visitor: &Visitor, page: &Page<'_>, (glance, is_read): (&Glance, bool)
                     @for place in Place::ALL { (tab(place, page.place, glance)) }
                     details.more { summary { "More" } ul { @for place in Place::ALL.into_iter().filter(|p| p.is_in_more()) {
                         li { a href=(place.path()) { (place.name()) } }
-                    } li { a href="/search" { "Search" } } } }
+                    } li { a href="/search" { "Search" } }
+                    @if !visitor.caller.is_local() { li { (who(visitor)) } } } }
                 }
             }
         }
@@ -250,7 +251,7 @@ fn who(visitor: &Visitor) -> Markup {
         @else {
             form.sign-out method="post" action="/logout" {
                 (carried(visitor))
-                span.wide-only { (name(visitor.caller.name())) ", " (visitor.caller.role()) " " }
+                span { (name(visitor.caller.name())) ", " (visitor.caller.role()) " " }
                 button.plainly.small { "Sign out" }
             }
         }

@@ -1,36 +1,46 @@
-// Pictures of every page, and one sheet of them. `node shots.mjs ADDRESS FOLDER [PAGE…]`, with TOOLS as for flows.mjs: CONTRIBUTING says how.
+// Pictures of every page, one sheet of some, and the one of the README. `node shots.mjs ADDRESS FOLDER [PAGE…]`, with TOOLS as for flows.mjs:
+// CONTRIBUTING says how.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { apiOf, LOOKS, launch, pagesOf, visitOf, windowOf } from "./browser.mjs";
 
 const [base, folder, ...only] = process.argv.slice(2);
-const SHEET = { page: 1012, wide: 244, tall: 200, quality: 42 };
+const [WIDE, PHONE] = [[1280, 1000], [390, 844]];
+// What the sheet shows, row by row: pages wide enough to be read, then phones.
+const SHEET = [
+  ["overview-1280-light", "cause-1280-light"], ["replay-new-1280-dark", "replay-1280-dark"],
+  ["overview-390-light", "causes-390-dark", "cause-390-light", "replay-new-390-dark", "replay-390-light"],
+];
+const SHEET_PX = 1300;
 
-const { pages } = await pagesOf(apiOf(base));
+const { cause, pages } = await pagesOf(apiOf(base));
+Object.assign(pages, { diff: `/causes/${cause}?view=diff`, rendered: `/causes/${cause}?view=rendered`, headers: `/causes/${cause}?view=headers` });
 const chosen = Object.entries(pages).filter(([name]) => !only.length || only.includes(name));
 const browser = await launch();
 mkdirSync(folder, { recursive: true });
-const taken = [];
+const shots = new Map();
 for (const look of LOOKS) {
   const { page, leave } = await visitOf(browser, base, windowOf(look));
   for (const [name, path] of chosen) {
+    const shot = `${name}-${look[0]}-${look[1]}`;
+    await page.setViewportSize(windowOf(look).viewport);
     await page.goto(base + path);
-    const file = `${folder}/${name}-${look[0]}-${look[1]}.png`;
-    await page.screenshot({ path: file, fullPage: true });
-    taken.push({ name, look, file });
-    if (name === "overview" && look === LOOKS[0]) await page.screenshot({ path: `${folder}/overview.jpg`, fullPage: true, type: "jpeg", quality: 80 });
+    await page.locator("#dot.live").waitFor().catch(() => {});
+    await page.screenshot({ path: `${folder}/${shot}.png`, fullPage: true });
+    const [width, height] = look[0] === 390 ? PHONE : WIDE;
+    await page.setViewportSize({ width, height });
+    shots.set(shot, await page.screenshot({ type: "jpeg", quality: 90 }));
+    if (["overview", "cause"].includes(name) && look === LOOKS[0]) await page.screenshot({ path: `${folder}/${name}.jpg`, type: "jpeg", quality: 80 });
   }
   await leave();
 }
 
-// The sheet: one row a page, cut to the same height.
-const picture = ({ file, name, look }) =>
-  `<figure><img src="data:image/png;base64,${readFileSync(file).toString("base64")}"><figcaption>${name}, ${look.join(" ")}</figcaption></figure>`;
-const rows = chosen.map(([name]) => `<div>${taken.filter((shot) => shot.name === name).map(picture).join("")}</div>`).join("");
-const style = `body { margin: 16px; width: ${SHEET.page}px; font: 11px sans-serif; background: #e7e9ec } div { display: flex; gap: 12px; margin-bottom: 12px }
-  figure { margin: 0; width: ${SHEET.wide}px } img { width: 100%; height: ${SHEET.tall}px; object-fit: cover; object-position: top; border: 1px solid #aaa }`;
-const context = await browser.newContext({ viewport: { width: SHEET.page + 32, height: 900 } });
+const picture = (shot) => `<figure><img src="data:image/jpeg;base64,${shots.get(shot).toString("base64")}"><figcaption>${shot.replaceAll("-", " ")}</figcaption></figure>`;
+const rows = SHEET.map((row) => row.filter((shot) => shots.has(shot))).filter((row) => row.length);
+const style = `body { margin: 16px; width: ${SHEET_PX}px; font: 13px sans-serif; background: #e7e9ec } div { display: flex; gap: 16px; margin-bottom: 16px }
+  figure { margin: 0; flex: 1 1 0; min-width: 0 } img { display: block; width: 100%; border: 1px solid #aaa; box-sizing: border-box } figcaption { padding-top: 4px }`;
+const context = await browser.newContext({ viewport: { width: SHEET_PX + 32, height: 900 }, deviceScaleFactor: 1 });
 const sheet = await context.newPage();
-await sheet.setContent(`<style>${style}</style>${rows}`);
-writeFileSync(`${folder}/sheet.jpg`, await sheet.screenshot({ fullPage: true, type: "jpeg", quality: SHEET.quality }));
+await sheet.setContent(`<style>${style}</style>${rows.map((row) => `<div>${row.map(picture).join("")}</div>`).join("")}`);
+writeFileSync(`${folder}/sheet.jpg`, await sheet.screenshot({ fullPage: true, type: "jpeg", quality: 60 }));
 await browser.close();
-console.log(`${taken.length} pictures, sheet.jpg and overview.jpg in ${folder}`);
+console.log(`${chosen.length * LOOKS.length} pictures, sheet.jpg, overview.jpg and cause.jpg in ${folder}`);
