@@ -2,7 +2,10 @@
 
 use redrive::Error;
 use redrive::alerts::{AlertList, Watching};
-use redrive_core::alerts::Alert;
+use redrive::contract::AlertView;
+use redrive_core::actors::Actor;
+use redrive_core::alerts::{Alert, AlertKey, CareChange};
+use serde_json::{Value, json};
 
 use crate::ask::LONG;
 use crate::desk::Desk;
@@ -27,6 +30,31 @@ impl Desk {
         }
     }
 
+    /// See [`redrive::Redrive::care_for_alert`], for each of these. A server knows by itself who it is by.
+    pub async fn care_for_alerts(
+        &self,
+        keys: &[AlertKey],
+        change: &CareChange,
+        by: &Actor,
+    ) -> Result<Vec<AlertView>, Error> {
+        let redrive = match self {
+            Self::Here(redrive) => redrive,
+            Self::There(server) => {
+                let ask = server.post(&["alerts", "changes"]).body(&asked(keys, change))?;
+                return Ok(ask.read::<Listed<_>>().await?.items);
+            }
+        };
+        // Nothing is done to any if one of them is none.
+        for key in keys {
+            redrive.find_alert(key.as_str()).await?;
+        }
+        let mut changed = Vec::new();
+        for key in keys {
+            changed.push(redrive.care_for_alert(key, change, by).await?);
+        }
+        Ok(changed)
+    }
+
     /// See [`redrive::Redrive::check_alerts`].
     pub async fn check_alerts(&self, watching: &Watching) -> Result<AlertList, Error> {
         match self {
@@ -34,4 +62,18 @@ impl Desk {
             Self::There(server) => server.post(&["alerts", "check"]).within(Some(LONG)).read().await,
         }
     }
+}
+
+/// A change of what is said about alerts, as a server takes it.
+fn asked(keys: &[AlertKey], change: &CareChange) -> Value {
+    let mut asked = json!({ "keys": keys, "verb": change.verb() });
+    match change {
+        CareChange::Snooze { until, why } => {
+            asked["until"] = json!(until);
+            asked["why"] = json!(why);
+        }
+        CareChange::Assign(owner) => asked["owner"] = json!(owner),
+        CareChange::Acknowledge | CareChange::Unacknowledge | CareChange::Wake => {}
+    }
+    asked
 }

@@ -126,6 +126,22 @@ impl Desk {
         }
     }
 
+    /// See [`redrive::Redrive::rate_replay`]. A server knows by itself who it is by.
+    pub async fn rate_replay(
+        &self,
+        which: ReplayRef,
+        per_second: Option<f64>,
+        by: &Actor,
+    ) -> Result<ReplayView, Error> {
+        match self {
+            Self::Here(redrive) => redrive.rate_replay(which, per_second, by).await,
+            Self::There(server) => {
+                let rate = per_second.map_or_else(|| "none".to_owned(), |rate| format!("{rate}/s"));
+                server.post(&["replays", &which.to_string(), "rate"]).body(&json!({ "rate": rate }))?.read().await
+            }
+        }
+    }
+
     /// See [`redrive::Redrive::plan_replay`]: what suits each letter where nothing is known of the pipelines.
     pub async fn plan_roughly(&self, selection: &Selection, force: bool, edits: &Input) -> Result<ReplayPlan, Error> {
         let supplied = edits.keys().cloned().collect();

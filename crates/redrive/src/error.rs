@@ -10,6 +10,7 @@ use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
 use redrive_store::contract::BreakerView;
 
+use crate::alerts::AlertError;
 use crate::backup::BackupError;
 use crate::breakers::BreakerError;
 use crate::config::ConfigError;
@@ -53,6 +54,9 @@ pub enum Error {
     /// A payload cannot be found.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// Something about an alert cannot be done.
+    #[error(transparent)]
+    Alert(#[from] AlertError),
     /// A breaker cannot be turned.
     #[error(transparent)]
     Breaker(#[from] BreakerError),
@@ -181,6 +185,7 @@ impl Error {
             Self::Dead(error) => error.kind(),
             Self::Job(error) => error.kind(),
             Self::Payload(error) => error.kind(),
+            Self::Alert(error) => error.kind(),
             Self::Breaker(error) => error.kind(),
             Self::Pipeline(error) => error.kind(),
             Self::Replay(error) => error.kind(),

@@ -138,7 +138,8 @@ pub const PARTS: &[Part] = parts! {
     "chores" chore [led: Text, name: Text] last_run: Int;
     "alerts" alert [key: Text] version: Int, incident: Int, over_at: Int, alert: Text;
     "notices of alerts" alert_notice [id: Int] key: Text, incident: Int, sink: Text, number: Int, notice: Text, posted_at: Int,
-        tries: Int, taken_until: Int, ended_at: Int;
+        tries: Int, taken_until: Int, ended_at: Int, error: Text;
+    "care for alerts" alert_care [key: Text] version: Int, snoozed_until: Int, care: Text;
     "sinks of alerts" alert_sink [name: Text] told_at: Int, failing_since: Int, failures: Int, error: Text, next_try: Int,
         given_up: Int, seen_at: Int;
     "tokens" token [id: Int] name: Text, hash: Bytes, role: Text, pipelines: Text, payloads: Flag, created_at: Int,

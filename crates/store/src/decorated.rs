@@ -118,6 +118,7 @@ decorate! {
     AlertStore {
         list_alerts() -> Vec<AlertView>;
         change_alerts(changes: Vec<AlertChange>) -> Vec<bool>;
+        care_for_alert(params: CareForAlert) -> bool;
         post_notices(params: PostNotices) -> u64;
         take_notice(params: TakeNotice) -> Option<TakenNotice>;
         settle_notice(params: SettleNotice) -> bool;
@@ -170,6 +171,7 @@ decorate! {
     }
     DeadStore {
         list_dead(params: ListDead) -> Page<DeadLetter>;
+        search_dead(params: SearchDead) -> SearchedDead;
         get_dead(id: JobId) -> Option<DeadLetter>;
         discard_dead(params: DiscardDead) -> Vec<JobId>;
         expire_dead(params: ExpireDead) -> u64;
@@ -216,6 +218,7 @@ decorate! {
         note_spooled(place: PayloadPlace, on: Option<String>) -> bool;
         list_payloads(params: ListPayloads) -> Page<PayloadView>;
         payloads_of(job: JobId) -> Vec<Payload>;
+        jobs_with_payload(hash: PayloadHash, limit: u32) -> Vec<JobId>;
         sweep_payloads(params: SweepPayloads) -> Vec<PayloadPlace>;
         known_places(places: Vec<PayloadPlace>) -> Vec<bool>;
         condemn_places(places: Vec<PayloadPlace>, now: Timestamp) -> Vec<PayloadPlace>;

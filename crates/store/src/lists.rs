@@ -1,7 +1,9 @@
 //! What the lists of every backend need: cursors, patterns for text, beginnings of hashes, JSON that is left out where it says nothing.
 
+use redrive_core::dead::DeadLetter;
 use redrive_core::replays::TriedDetails;
 
+use crate::contract::SearchedDead;
 use crate::error::StoreError;
 
 /// The time and the row that a cursor stands for.
@@ -11,6 +13,22 @@ pub(crate) fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
         Some((at.parse().ok()?, row.parse().ok()?))
     };
     read().ok_or_else(|| StoreError::InvalidCursor(cursor.to_owned()))
+}
+
+/// What came of looking through the letters with these keys, in whose order they are. Who found as many as wanted has looked at no more
+/// than those up to the last one.
+pub(crate) fn searched(
+    found: Vec<(i64, DeadLetter)>,
+    keys: &[(i64, i64)],
+    (limit, look_at): (u32, u32),
+) -> SearchedDead {
+    let last = found.last().map(|(seq, letter)| (letter.died_at.as_millis(), *seq));
+    let stopped_at = last.filter(|_| found.len() >= limit as usize);
+    let looked_at =
+        stopped_at.and_then(|last| keys.iter().position(|key| *key == last)).map_or(keys.len(), |at| at + 1);
+    let is_end = looked_at == keys.len() && keys.len() < look_at as usize;
+    let next = keys[..looked_at].last().filter(|_| !is_end).map(|(at, seq)| format!("{at}-{seq}"));
+    SearchedDead { letters: found.into_iter().map(|(_, letter)| letter).collect(), looked_at: looked_at as u64, next }
 }
 
 /// The row that a cursor stands for.

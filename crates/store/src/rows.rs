@@ -1,6 +1,7 @@
 //! From rows to types, and back, whatever backend the rows are of. A list of columns stands beside the one function that reads it.
 
 mod activity;
+mod alerts;
 mod causes;
 mod good;
 mod jobs;
@@ -18,6 +19,7 @@ use redrive_core::time::Timestamp;
 use rusqlite::types::FromSql;
 
 pub(crate) use self::activity::activity_view;
+pub(crate) use self::alerts::{alert_told, alerts_told};
 pub(crate) use self::causes::{Found, cause_rule, found_cause, letter_facets};
 pub(crate) use self::good::good_page;
 pub(crate) use self::jobs::{JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob, job_view, lost_lease, queued_job};

@@ -101,12 +101,13 @@ async fn filled_stores_of_every_version_since_4_are_brought_forward_and_used() {
 }
 
 /// The schema of each version since the fifth.
-const LATER: [&str; 5] = [
+const LATER: [&str; 6] = [
     include_str!("../src/sqlite/schema/005_mended.sql"),
     include_str!("../src/sqlite/schema/006_seam.sql"),
     include_str!("../src/sqlite/schema/007_every_day.sql"),
     include_str!("../src/sqlite/schema/008_serve.sql"),
     include_str!("../src/sqlite/schema/009_serving.sql"),
+    include_str!("../src/sqlite/schema/010_dashboard.sql"),
 ];
 
 /// A store of an earlier version with all that another one has, as far as that version knows it.
@@ -148,7 +149,7 @@ async fn what_lived_in_one_of_the_last_versions_goes_on() {
     live(handles.clone(), [3, 4]).await;
     let before = seen(&handles[0]).await;
     drop(handles);
-    for version in [7, 8, 9] {
+    for version in [7, 8, 9, 10] {
         let path = folder.path().join(format!("{version}.db"));
         earlier(&path, version, &lived);
         let store = open(&path);

@@ -15,6 +15,58 @@ pub enum AlertCommand {
         after_help = "Examples:\n  redrive alert list\n  redrive alert list --all      also what was over in the last week"
     )]
     List(AlertListArgs),
+    /// Say that you have seen alerts; until they double or fire anew
+    #[command(after_help = "Examples:\n  redrive alert ack rate/shop\n  redrive alert ack rate/shop --undo")]
+    Ack(AlertAckArgs),
+    /// Have nobody told that alerts fire, until a time; that they are over is told
+    #[command(
+        after_help = "Examples:\n  redrive alert snooze rate/shop --until 2h --why 'the shop moves'\n  redrive alert wake rate/shop"
+    )]
+    Snooze(AlertSnoozeArgs),
+    /// Have people told of snoozed alerts again
+    Wake(AlertKeys),
+    /// Say who looks after alerts
+    #[command(
+        after_help = "Examples:\n  redrive alert assign rate/shop --to ada\n  redrive alert assign rate/shop      nobody"
+    )]
+    Assign(AlertAssignArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct AlertKeys {
+    /// The alerts, as `redrive alert list` calls them
+    #[arg(value_name = "ALERT", required = true)]
+    pub keys: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct AlertAckArgs {
+    #[command(flatten)]
+    pub which: AlertKeys,
+    /// Take it back
+    #[arg(long)]
+    pub undo: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct AlertSnoozeArgs {
+    #[command(flatten)]
+    pub which: AlertKeys,
+    /// Until this time: 2h (from now), 2026-11-20 or 2026-11-20T08:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub until: String,
+    /// Why, for who wonders
+    #[arg(long)]
+    pub why: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct AlertAssignArgs {
+    #[command(flatten)]
+    pub which: AlertKeys,
+    /// Who; nobody if left out
+    #[arg(long, value_name = "OWNER")]
+    pub to: Option<String>,
 }
 
 const CHECK_EXAMPLES: &str = "\

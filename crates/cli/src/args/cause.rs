@@ -19,13 +19,11 @@ pub enum CauseCommand {
         after_help = "Reads JSON Lines ({\"message\": …} or whole failures; a plain line is a message) and prints, in the same order, one\nJSON line each with key, template and what was masked.\n\nExamples:\n  redrive cause explain ID\n  redrive cause explain --stdin < errors.log | jq -r .template | sort | uniq -c | sort -rn"
     )]
     Explain(ExplainArgs),
-    /// Say who looks after a cause
-    Assign {
-        /// The cause
-        id: CauseId,
-        /// Who; nobody if left out
-        owner: Option<String>,
-    },
+    /// Say who looks after causes
+    #[command(
+        after_help = "Examples:\n  redrive cause assign 3f9a1c2e ada\n  redrive cause assign 3f9a1c2e 77aa01bc --to ada     several at once\n  redrive cause assign 3f9a1c2e                       nobody"
+    )]
+    Assign(AssignArgs),
     /// Write something down about a cause
     Note {
         /// The cause
@@ -41,21 +39,24 @@ pub enum CauseCommand {
     Mute(MuteArgs),
     /// Hear of a cause again
     Unmute {
-        /// The cause
-        id: CauseId,
+        /// The causes
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<CauseId>,
     },
     /// Say that a cause is over; if it comes back it is regressed
     Resolve {
-        /// The cause
-        id: CauseId,
+        /// The causes
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<CauseId>,
         /// Why
         #[arg(long)]
         why: Option<String>,
     },
     /// Say that a cause is not over
     Reopen {
-        /// The cause
-        id: CauseId,
+        /// The causes
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<CauseId>,
     },
     /// Say that a cause is the same as another, now and in the future
     #[command(
@@ -120,9 +121,34 @@ pub struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct AssignArgs {
+    /// The cause, and who; without --to the last of two is who
+    #[arg(value_name = "ID", required = true)]
+    pub words: Vec<String>,
+    /// Who; then all others are causes
+    #[arg(long, value_name = "OWNER")]
+    pub to: Option<String>,
+}
+
+impl AssignArgs {
+    /// Which causes, and whose they are to be.
+    pub fn read(self) -> Result<(Vec<CauseId>, Option<String>), String> {
+        let (words, owner) = match (self.to, &self.words[..]) {
+            (Some(owner), words) => (words, Some(owner)),
+            (None, [id]) => (std::slice::from_ref(id), None),
+            (None, [id, owner]) => (std::slice::from_ref(id), Some(owner.clone())),
+            (None, _) => return Err("say who by --to: several causes are meant".to_owned()),
+        };
+        let ids = words.iter().map(|word| word.parse().map_err(|error| format!("{word}: {error}")));
+        Ok((ids.collect::<Result<_, _>>()?, owner.filter(|owner| !owner.trim().is_empty())))
+    }
+}
+
+#[derive(Debug, Args)]
 pub struct MuteArgs {
-    /// The cause
-    pub id: CauseId,
+    /// The causes
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<CauseId>,
     /// Until this time: 7d (from now), 2026-11-20 or 2026-11-20T08:00:00Z
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,

@@ -24,7 +24,10 @@ use std::path::PathBuf;
 
 use self::activity::ACTIVITY_EXAMPLES;
 pub use self::activity::ActivityArgs;
-pub use self::alert::{AlertCheckArgs, AlertCommand, AlertListArgs, AlertTestArgs};
+pub use self::alert::{
+    AlertAckArgs, AlertAssignArgs, AlertCheckArgs, AlertCommand, AlertKeys, AlertListArgs, AlertSnoozeArgs,
+    AlertTestArgs,
+};
 pub use self::backup::{BackupArgs, RestoreArgs};
 pub use self::breaker::{BreakerArgs, BreakerCommand, BreakerListArgs, HoldArgs};
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};

@@ -42,6 +42,16 @@ pub enum ReplayCommand {
     },
     /// Go on with a replay that is paused, or whose process was killed
     Resume(ResumeArgs),
+    /// Go faster or slower from now on
+    #[command(
+        after_help = "Examples:\n  redrive replay rate last 5/s\n  redrive replay rate last none     as fast as they are worked on"
+    )]
+    Rate {
+        /// The replay: its id, the end of it, or `last`
+        id: ReplayRef,
+        /// Letters in a time, such as 5/s, 100/m or 500/h; or none
+        rate: String,
+    },
     /// Send nothing more; what nobody has begun is dead again as it was, the rest comes to its end
     Cancel {
         /// The replay: its id, the end of it, or `last`

@@ -78,7 +78,7 @@ fn check_prints_a_line_for_each_alert_and_exits_with_3_while_one_fires() {
     elsewhere.redrive(&format!("alert check --store sqlite:{store}")).expect(3);
     assert!(sandbox.redrive("alert list").expect(0).stdout.starts_with("nothing fires"), "it fires nowhere else");
     let all = sandbox.redrive("alert list --all").expect(0).stdout;
-    assert!(all.lines().any(|line| line.starts_with("over ") && line.contains(" rate ")), "{all}");
+    assert!(all.lines().any(|line| line.starts_with("over ") && line.contains(" rate/shop ")), "{all}");
 }
 
 #[test]
@@ -180,3 +180,37 @@ crate::network::over_the_network!(
     a_worker_takes_up_a_sink_that_is_new,
     what_a_killed_run_did_not_tell_is_told_by_the_next_check,
 );
+
+#[test]
+fn an_alert_is_acknowledged_snoozed_and_assigned() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", PIPELINE);
+    sandbox.write("tasks.jsonl", tasks(30, 10));
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    sandbox.redrive("alert check").expect(3);
+    let said = sandbox.redrive("alert ack rate/shop").expect(0).stdout;
+    assert!(said.starts_with("alert rate/shop is acknowledged by "), "{said}");
+    assert!(said.ends_with(", until it doubles or fires anew\n"), "{said}");
+    let said = sandbox.redrive("alert snooze rate/shop --until 2h --why moving").expect(0).stdout;
+    assert!(said.starts_with("alert rate/shop is snoozed until "), "{said}");
+    sandbox.redrive("alert assign rate/shop --to ada").expect(0);
+    let checked = sandbox.redrive("alert check").expect(3).stdout;
+    assert!(!checked.contains("25.0 %") && checked.contains("cause show"), "only of what is not snoozed: {checked}");
+    let list = sandbox.redrive("alert list").expect(0).stdout;
+    let line = list.lines().find(|line| line.contains("rate/shop")).expect("listed");
+    assert!(line.starts_with("snoozed until ") && line.contains(" ada "), "{list}");
+    let care = sandbox.redrive("alert list --json").expect(0).json()["alerts"].clone();
+    let care =
+        care.as_array().and_then(|all| all.iter().find(|alert| alert["key"] == "rate/shop")).expect("it")["care"]
+            .clone();
+    assert_eq!((&care["owner"], &care["snoozed"]["why"]), (&"ada".into(), &"moving".into()), "{care}");
+    assert_eq!(sandbox.redrive("alert wake rate/shop").expect(0).stdout, "alert rate/shop is told again\n");
+    sandbox.redrive("alert wake rate/shop").expect(1).complains("alert rate/shop: it is not snoozed");
+    sandbox.redrive("alert ack rate/shop --undo").expect(0);
+    sandbox.redrive("alert ack rate/shop rate/nobody").expect(1).complains("no alert rate/nobody");
+    sandbox.redrive("alert snooze rate/shop --until yesterday").expect(2).complains("yesterday");
+    sandbox.redrive("alert snooze rate/shop --until 2001-01-01").expect(2).complains("is over");
+    let done = sandbox.redrive("activity --json").expect(0).json_lines();
+    let verbs: Vec<_> = done.iter().map(|entry| entry["verb"].as_str().expect("a verb")).take(5).collect();
+    assert_eq!(verbs, ["unacknowledge", "wake", "assign", "snooze", "acknowledge"]);
+}

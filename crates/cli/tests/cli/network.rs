@@ -172,6 +172,13 @@ fn commands_print_the_same_of_a_server_as_of_its_store() {
         "audit --json",
         "alert list",
         "alert check --dry-run",
+        "alert ack rate/nobody",
+        "alert snooze rate/nobody --until 2h",
+        "replay rate last 5/s",
+        "replay rate last fast",
+        "cause resolve beefbeef",
+        "cause assign beefbeef 3f9a1c2e --to ada",
+        "cause assign beefbeef 3f9a1c2e ada",
         "token list",
         "report --json --since 2h",
         "dead show 99",
@@ -206,6 +213,8 @@ fn what_is_changed_at_a_server_is_changed_in_its_store() {
     let cause = there("cause list --json").expect(0).json_lines()[0]["id"].as_str().expect("an id").to_owned();
     assert!(there(&format!("cause assign {cause} ada")).expect(0).stdout.contains("is assigned to ada"));
     assert_eq!(sandbox.redrive("cause list --json").json_lines()[0]["owner"], "ada");
+    let both = there(&format!("cause assign {cause} {cause} --to bob")).expect(0).stdout;
+    assert_eq!(both.matches("is assigned to bob").count(), 2, "{both}");
     assert!(there("pipeline pause default --why maintenance").expect(0).stdout.contains("is paused for every worker"));
     assert!(sandbox.redrive("status").stdout.contains("maintenance"));
     let until = there("pipeline pause default --until 2h").expect(0).stdout;
@@ -220,6 +229,20 @@ fn what_is_changed_at_a_server_is_changed_in_its_store() {
     sandbox.redrive("push more.jsonl -p default").expect(0);
     assert_eq!(there("job cancel 4 --why wrong").expect(0).stdout, "1 cancelled\n");
     there("job cancel 4 --why again").expect(1).complains("is discarded: only tasks that are queued or running");
+    let tasks: String = (100..110).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    sandbox.write("more.jsonl", tasks);
+    sandbox.redrive("run more.jsonl --attempts 1 -- false").expect(3);
+    sandbox.write("redrive.toml", "");
+    sandbox.redrive("alert check").expect(3);
+    assert!(there("alert ack rate/default").expect(0).stdout.contains("is acknowledged by "));
+    assert!(there("alert snooze rate/default --until 2h").expect(0).stdout.contains("is snoozed until "));
+    assert!(sandbox.redrive("alert list").stdout.contains("snoozed until "));
+    there("alert wake rate/default").expect(0);
+    there("alert wake rate/default").expect(1).complains("it is not snoozed");
+    sandbox.redrive("replay start --pipeline default --detach --rate 1/h").expect(0);
+    assert!(there("replay rate last 5/s").expect(0).stdout.contains("goes at 5 letters a second at most"));
+    assert_eq!(sandbox.redrive("replay list --json").json_lines()[0]["pacing"]["per_second"], 5.0);
+    there("replay cancel last").expect(0);
     sandbox.assert_sound();
 }
 

@@ -10,12 +10,16 @@
 //! - [`facts`]: what is judged; [`judge`](mod@judge): the conditions, one file for each kind
 //! - [`bounds`]: what a share is at least, and at most
 //! - [`notices`]: what a sink is told, and when it is tried again
+//! - [`care`]: what people do about alerts
+//! - [`past`]: how often rules would have fired
 //! - [`text`]: numbers and text of strangers on one line
 
 pub mod bounds;
+pub mod care;
 pub mod facts;
 pub mod judge;
 pub mod notices;
+pub mod past;
 pub mod rules;
 pub mod text;
 
@@ -28,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::bounds::Share;
+pub use self::care::{AlertCare, CareChange, CareRefusal};
 pub use self::facts::Facts;
 pub use self::judge::judge;
 pub use self::notices::{Notice, NoticeKind, due_notice};
@@ -195,8 +200,11 @@ pub struct Alert {
     /// The files by whose rules it holds, and when each last saw it.
     #[serde(default)]
     pub seen_by: BTreeMap<String, Timestamp>,
-    /// How often there was something to tell: once when it fired, and each time it had doubled.
+    /// How often there was something to tell: once when it fired, each time it had doubled, and when a snooze of it was over.
     pub tellings: u32,
+    /// The telling that is because a snooze was over, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub woken: Option<u32>,
     /// How bad it was at the last telling.
     pub told_level: f64,
     /// What was found last.
@@ -232,6 +240,7 @@ impl Alert {
             seen_at: now,
             seen_by: [(file.to_owned(), now)].into(),
             tellings: 1,
+            woken: None,
             told_level: finding.level,
             finding: finding.clone(),
             baseline: seen.baseline,

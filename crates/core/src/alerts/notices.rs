@@ -120,7 +120,7 @@ fn dedup_key(key: &AlertKey, since: Timestamp) -> String {
 pub fn due_notice(alert: &Alert, told: Option<u32>) -> Option<Notice> {
     let (kind, number) = match (alert.is_firing(), told) {
         (true, Some(told)) if told >= alert.tellings => return None,
-        (true, _) if alert.tellings == 1 => (NoticeKind::Fired, 1),
+        (true, _) if alert.tellings == 1 || alert.woken == Some(alert.tellings) => (NoticeKind::Fired, alert.tellings),
         (true, _) => (NoticeKind::Grown, alert.tellings),
         (false, Some(told)) if told <= alert.tellings => (NoticeKind::Over, alert.tellings + 1),
         (false, _) => return None,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ReplayState;
-use super::pace::{Progress, Step, resumed};
+use super::pace::{Pacing, Progress, Step, resumed};
 use crate::definitions::Pins;
 
 /// What can be done to a replay.
@@ -16,6 +16,8 @@ pub enum ReplayChange {
     Resume,
     /// Nothing more is sent, and what nobody works on is taken back.
     Cancel,
+    /// It goes faster or slower from now on.
+    Rate,
 }
 
 impl ReplayChange {
@@ -25,6 +27,7 @@ impl ReplayChange {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Cancel => "cancel",
+            Self::Rate => "rate",
         }
     }
 
@@ -34,6 +37,7 @@ impl ReplayChange {
             Self::Pause => "paused",
             Self::Resume => "resumed",
             Self::Cancel => "cancelled",
+            Self::Rate => "sent at another rate",
         }
     }
 
@@ -43,7 +47,7 @@ impl ReplayChange {
         match self {
             Self::Pause => matches!(state, Running),
             Self::Resume => matches!(state, Paused),
-            Self::Cancel => matches!(state, Preparing | Running | Paused),
+            Self::Cancel | Self::Rate => matches!(state, Preparing | Running | Paused),
         }
     }
 }
@@ -57,7 +61,7 @@ pub fn paused_itself(state: ReplayState, why: Option<&str>) -> bool {
 }
 
 /// What a replay is to be next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NextReplay {
     /// Its state. One that is over has come to its end.
     pub state: ReplayState,
@@ -69,6 +73,8 @@ pub struct NextReplay {
     pub forgiven: u64,
     /// The versions that its pipelines are to have from now on, if they are others.
     pub pins: Option<Pins>,
+    /// How fast it goes from now on, if that is another pace.
+    pub pacing: Option<Pacing>,
     /// What somebody did to it by that, for the record; nothing if it goes its way.
     pub verb: Option<&'static str>,
 }
@@ -89,9 +95,14 @@ impl NextReplay {
         Self { pins: Some(pins), verb: Some("pin"), ..self }
     }
 
+    /// The same as it is, but at another rate.
+    pub fn paced(self, pacing: Pacing) -> Self {
+        Self { pacing: Some(pacing), verb: Some(ReplayChange::Rate.verb()), ..self }
+    }
+
     /// The same as it is, but in another state.
     pub const fn of(state: ReplayState, why: Option<String>, progress: &Progress) -> Self {
-        Self { state, why, step: None, forgiven: progress.forgiven, pins: None, verb: None }
+        Self { state, why, step: None, forgiven: progress.forgiven, pins: None, pacing: None, verb: None }
     }
 }
 
@@ -104,6 +115,8 @@ pub fn changed(change: ReplayChange, state: ReplayState, progress: &Progress, by
     let next = match change {
         ReplayChange::Pause => NextReplay::of(ReplayState::Paused, why, progress),
         ReplayChange::Cancel => NextReplay::of(ReplayState::Cancelling, why, progress),
+        // A pace is no state: it is changed by [`NextReplay::paced`].
+        ReplayChange::Rate => return None,
         ReplayChange::Resume => NextReplay {
             step: Some(StepChange { from: progress.step, to: resumed(progress) }),
             forgiven: progress.failed,

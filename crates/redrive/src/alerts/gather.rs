@@ -111,7 +111,7 @@ impl Ended {
 }
 
 /// The counts of each pipeline, by their time. What a clock that was ahead counted in the future is left out.
-fn by_time(counts: &[EventCount], now: Timestamp) -> BTreeMap<&PipelineName, Vec<(Timestamp, Share)>> {
+pub(super) fn by_time(counts: &[EventCount], now: Timestamp) -> BTreeMap<&PipelineName, Vec<(Timestamp, Share)>> {
     let mut sums = BTreeMap::<&PipelineName, BTreeMap<Timestamp, Ended>>::new();
     for count in counts.iter().filter(|count| count.at <= now + MINUTE) {
         sums.entry(&count.pipeline).or_default().entry(count.at).or_default().add(count);

@@ -6,14 +6,15 @@
 //!
 //! - `watching`: what is watched, and who is told
 //! - `gather`: the numbers that are judged; `deliver`: telling sinks
+//! - `care`: what people do about alerts
 //! - [`sinks`]: webhooks, commands, the log
 
+mod care;
 mod deliver;
 mod gather;
 pub mod sinks;
 mod watching;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_core::alerts::judge::Alerts as Judged;
@@ -22,6 +23,7 @@ use redrive_core::time::Timestamp;
 use redrive_store::contract::{AlertChange, AlertView, ForgetAlerts, PostNotices, SinkView};
 use serde::{Deserialize, Serialize};
 
+pub use self::care::{AlertError, PAST, PastRule};
 pub(crate) use self::deliver::Ending;
 pub use self::watching::{Alerts, Watching};
 use crate::engine::Redrive;
@@ -84,7 +86,8 @@ impl Redrive {
     /// stays as it is.
     pub async fn judge_alerts(&self, watching: &Watching) -> Result<(), Error> {
         // What was written and not posted is posted before it can change.
-        let before = self.store.list_alerts().await?;
+        let mut before = self.store.list_alerts().await?;
+        self.wake_alerts(&mut before).await?;
         self.post(watching, &before).await?;
         let now = self.now();
         let known: Judged = before.iter().map(|view| (view.alert.key.clone(), view.alert.clone())).collect();
@@ -94,7 +97,8 @@ impl Redrive {
             return Ok(());
         }
         let version = |alert: &Alert| before.iter().find(|view| view.alert.key == alert.key).map(|view| view.version);
-        let changes = changed.iter().map(|alert| AlertChange { was: version(alert), alert: alert.clone() }).collect();
+        let changes = changed.iter().map(|alert| AlertChange { was: version(alert), alert: alert.clone(), care: None });
+        let changes = changes.collect();
         let heard = self.store.change_alerts(changes).await?;
         for (alert, _) in changed.iter().zip(heard).filter(|(_, heard)| *heard) {
             self.tell_change(known.get(&alert.key), alert, now);
@@ -125,9 +129,11 @@ impl Redrive {
             Some(over_at) => now.since(over_at) < OVER_TOLD_FOR,
         };
         let mut notices: Vec<(String, Notice)> = Vec::new();
-        for view in alerts.iter().filter(|view| is_ours(&view.alert)) {
+        // Nobody is told that something fires that is snoozed; that it is over is told.
+        let is_told = |view: &AlertView| !view.alert.is_firing() || view.care.snoozed_at(now).is_none();
+        for view in alerts.iter().filter(|view| is_ours(&view.alert) && is_told(view)) {
             for sink in watching.sinks() {
-                let told = view.posted.get(sink.name()).copied();
+                let told = view.posted.get(sink.name()).map(|posted| posted.number);
                 notices.extend(due_notice(&view.alert, told).map(|notice| (sink.name().to_owned(), notice)));
             }
         }
@@ -184,8 +190,12 @@ impl Redrive {
     pub async fn check_alerts_within(&self, watching: &Watching, time: Duration) -> Result<AlertList, Error> {
         if watching.looks_on() {
             let firing = self.preview_alerts(watching).await?;
-            let view = |alert| AlertView { alert, version: 0, posted: BTreeMap::new() };
-            let AlertList { sinks, .. } = self.list_alerts(watching).await?;
+            let AlertList { sinks, alerts: known } = self.list_alerts(watching).await?;
+            let view = |alert: Alert| {
+                let known = known.iter().find(|view| view.alert.key == alert.key).cloned();
+                known
+                    .map_or_else(|| AlertView::new(alert.clone(), 0), |view| AlertView { alert: alert.clone(), ..view })
+            };
             return Ok(AlertList { alerts: firing.into_iter().map(view).collect(), sinks });
         }
         self.judge_alerts(watching).await?;

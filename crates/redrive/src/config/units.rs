@@ -72,6 +72,14 @@ pub fn rate(text: &str) -> Result<f64, String> {
     if number.is_finite() && number > 0.0 { Ok(number / secs) } else { Err(wrong()) }
 }
 
+/// Reads a rate, or `none` for no limit.
+pub fn rate_or_none(text: &str) -> Result<Option<f64>, String> {
+    match text {
+        "none" => Ok(None),
+        text => rate(text).map(Some).map_err(|why| format!("{why}, or none")),
+    }
+}
+
 /// Reads a share such as `25%` or `0.25`.
 pub fn share(text: &str) -> Result<f64, String> {
     let wrong = || format!("{text:?} is not a share: expected one such as 25% or 0.25");
@@ -169,6 +177,8 @@ mod tests {
     #[test]
     fn rates_and_shares() {
         assert_eq!((rate("20/s"), rate("90/m"), rate("5")), (Ok(20.0), Ok(1.5), Ok(5.0)));
+        assert_eq!((rate_or_none("5/s"), rate_or_none("none")), (Ok(Some(5.0)), Ok(None)));
+        assert!(rate_or_none("fast").is_err_and(|said| said.ends_with("500/h, or none")));
         assert_eq!((share("25%"), share("0.1"), share("0")), (Ok(0.25), Ok(0.1), Ok(0.0)));
         for bad in ["", "0/s", "x/s", "5/y", "-1/s"] {
             assert!(rate(bad).is_err(), "{bad:?}");

@@ -3,7 +3,7 @@
 //!
 //! - `top`: by what they have in common
 //! - `died`: what died since a time, by cause
-//! - `discard`: giving them up
+//! - `discard`: giving them up; `search`: looking through them for a text
 //! - `export`: as JSON Lines or as a web archive; `requests`: what they are about; `import`: those of another store or
 //!   program; `read`: their files; `foretell`: what would come of one; `reported`: those that
 //!   programs report as they fail; `withheld`: jobs from the network that lack something
@@ -17,6 +17,7 @@ mod import;
 mod read;
 mod reported;
 mod requests;
+mod search;
 mod top;
 mod withheld;
 
@@ -35,6 +36,7 @@ pub use self::import::{Batches, ImportNote, Imported};
 pub use self::read::{Written, WrittenLetter};
 pub use self::reported::{NotReported, Reported, Reporting};
 pub use self::requests::{LOGGED_BYTES_MAX, Requests, logged_bodies};
+pub use self::search::{FoundLetters, SearchAsked};
 pub use self::top::{Top, TopLine, TopOutcome};
 pub use self::withheld::Accepted;
 pub(crate) use self::withheld::Withheld;

@@ -47,12 +47,12 @@ impl Redrive {
         let needy = self.needy_causes(None, &covers, CAUSES_MAX).await?;
         let alerts = self.store.list_alerts().await?;
         let is_theirs = |name: Option<&PipelineName>| name.is_none_or(&covers);
-        let pauses = self.store.pauses().await?;
+        let (pauses, now) = (self.store.pauses().await?, self.now());
         Ok(Glance {
             causes: needy.len(),
             more_causes: needy.len() >= CAUSES_MAX as usize,
             replays: self.open_replays(&covers).await?.len(),
-            alerts: alerts.iter().filter(|v| v.alert.is_firing() && is_theirs(v.alert.pipeline.as_ref())).count(),
+            alerts: alerts.iter().filter(|v| v.needs_somebody(now) && is_theirs(v.alert.pipeline.as_ref())).count(),
             unbalanced: ledgers.iter().filter(|(_, l)| !l.balances()).map(|(name, _)| name.clone()).collect(),
             paused: pauses.into_iter().filter(|(name, _)| covers(name)).collect(),
             pipelines: ledgers.into_keys().collect(),
@@ -192,8 +192,8 @@ impl Redrive {
         covers: &impl Fn(&PipelineName) -> bool,
     ) -> Result<Vec<Need>, Error> {
         let is_theirs = |name: Option<&PipelineName>| name.is_none_or(covers);
-        let alerts = self.store.list_alerts().await?.into_iter();
-        let firing = alerts.filter(|view| view.alert.is_firing() && is_theirs(view.alert.pipeline.as_ref()));
+        let (alerts, now) = (self.store.list_alerts().await?.into_iter(), self.now());
+        let firing = alerts.filter(|view| view.needs_somebody(now) && is_theirs(view.alert.pipeline.as_ref()));
         let expiring = watched.expiring.iter().filter(|(name, found)| covers(name) && found.letters > 0);
         let expiring = expiring.filter_map(|(name, found)| {
             let first = found.oldest + setting.policy(name).retention?;

@@ -41,6 +41,9 @@ pub enum ReplayError {
         /// Where it is.
         state: ReplayState,
     },
+    /// Nothing could be sent at this rate.
+    #[error("{0} letters a second are no rate: it must be more than nothing")]
+    NoRate(String),
     /// The saved payloads of a pipeline cannot be worked from.
     #[error("pipeline {pipeline} cannot work from saved payloads{}", if *.edited { ": they are those of the inputs as they were" } else { "" })]
     SavedUnusable {
@@ -71,7 +74,7 @@ impl ReplayError {
                 ErrorKind::Missing
             }
             Self::InState { .. } | Self::NoTry | Self::TryTooOld(_) | Self::TriedOtherwise(_) => ErrorKind::Refused,
-            Self::SavedUnusable { .. } | Self::Ambiguous(_) => ErrorKind::Invalid,
+            Self::SavedUnusable { .. } | Self::Ambiguous(_) | Self::NoRate(_) => ErrorKind::Invalid,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use redrive_core::actors::Actor;
 use redrive_core::definitions::{Pins, awaited};
 use redrive_core::ids::{IdEnding, InvalidName, PipelineName, ReplayId};
-use redrive_core::replays::{NextReplay, ReplayChange, ReplayState, changed};
+use redrive_core::replays::{NextReplay, Pacing, ReplayChange, ReplayState, changed};
 use redrive_core::workers::Runs;
 use redrive_store::contract::{ListReplays, ReplayView, SetReplay};
 use serde::{Deserialize, Serialize};
@@ -215,6 +215,39 @@ impl Redrive {
             let heard = self.store.set_replay(SetReplay { id, was, next, excluded: None, by: by.clone(), now }).await?;
             replay = self.find_replay(ReplayRef::Id(id)).await?;
             if heard || replay.state.is_over() {
+                return Ok(replay);
+            }
+        }
+    }
+
+    /// The replay that is meant by who wants another rate: the newest that has not ended, unless it is named.
+    pub async fn find_paceable(&self, which: ReplayRef) -> Result<ReplayView, Error> {
+        self.find_replay_for(which, ReplayChange::Rate).await
+    }
+
+    /// Has a replay go at another rate from now on: so many letters a second, or as fast as they are worked on.
+    pub async fn rate_replay(
+        &self,
+        which: ReplayRef,
+        per_second: Option<f64>,
+        by: &Actor,
+    ) -> Result<ReplayView, Error> {
+        if let Some(rate) = per_second.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            return Err(ReplayError::NoRate(rate.to_string()).into());
+        }
+        let mut replay = self.find_paceable(which).await?;
+        if replay.pacing.per_second == per_second {
+            return Ok(replay);
+        }
+        loop {
+            let (id, was, now) = (replay.id, replay.version, self.now());
+            let pacing = Pacing { per_second, ..replay.pacing.clone() };
+            let next = NextReplay::of(replay.state, replay.why.clone(), &replay.progress).paced(pacing);
+            let heard = self.store.set_replay(SetReplay { id, was, next, excluded: None, by: by.clone(), now }).await?;
+            // If it moved meanwhile, it is looked at again; one that ended meanwhile is refused.
+            let which = ReplayRef::Id(id);
+            replay = if heard { self.find_replay(which).await? } else { self.find_paceable(which).await? };
+            if heard {
                 return Ok(replay);
             }
         }

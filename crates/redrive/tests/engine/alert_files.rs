@@ -10,7 +10,7 @@ use redrive::alerts::sinks::{Sink, SinkDefinition};
 use redrive::clock::Clock;
 use redrive::{FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
-use redrive_core::alerts::{Alert, Condition, RuleBook};
+use redrive_core::alerts::{Alert, CareChange, Condition, RuleBook};
 use redrive_core::policy::Policy;
 use serde_json::Value;
 
@@ -105,7 +105,10 @@ async fn two_files_with_other_rules_for_one_pipeline_do_not_end_each_others_aler
         }
         clock.advance(Duration::from_secs(60));
     }
-    let posted = async || redrive.store().list_alerts().await.expect("listed").remove(0).posted;
+    let posted = async || {
+        let posted = redrive.store().list_alerts().await.expect("listed").remove(0).posted;
+        posted.into_iter().map(|(sink, posted)| (sink, posted.number)).collect::<BTreeMap<_, _>>()
+    };
     assert_eq!(posted().await, [("strict".to_owned(), 1)].into(), "sinks are told of what their own file sees");
     clock.advance(Duration::from_secs(20 * 60));
     work(40).await;
@@ -215,4 +218,37 @@ async fn deaths_that_a_wrong_clock_counted_in_the_future_fire_nothing() {
     bury(&redrive, "shop", 10, "price").await;
     clock.set(right);
     assert_eq!(firing(&redrive, &Watching::new(rules(Condition::Rate), Vec::new())).await, []);
+}
+
+/// Who snoozes an alert hears nothing of it until then, however bad it gets; whoever was told of it before is told again if it fires
+/// still.
+#[tokio::test]
+async fn a_snoozed_alert_is_told_again_when_its_time_is_over() {
+    let (redrive, clock) = redrive();
+    let sink = Sink::new("log", SinkDefinition::Log, Duration::from_secs(60));
+    let policies = [("shop".parse().expect("a name"), Policy::default())].into();
+    let watching = Watching::new(rules(Condition::Rate), vec![sink]).with_policies(policies);
+    bury(&redrive, "shop", 10, "price").await;
+    let fired = firing(&redrive, &watching).await.remove(0);
+    let told = async || redrive.find_alert("rate/shop").await.expect("there").posted["log"].number;
+    assert_eq!(told().await, 1);
+    let ada = Actor::new("ada", Via::Cli);
+    let until = redrive.now() + Duration::from_secs(600);
+    let snooze = CareChange::Snooze { until, why: None };
+    redrive.care_for_alert(&fired.key, &snooze, &ada).await.expect("snoozed");
+    for minute in 1..10 {
+        clock.advance(Duration::from_secs(60));
+        bury(&redrive, "shop", 10, &format!("price{minute}")).await;
+        firing(&redrive, &watching).await;
+        assert_eq!(told().await, 1, "minute {minute}");
+    }
+    clock.advance(Duration::from_secs(60));
+    let again = firing(&redrive, &watching).await.remove(0);
+    assert_eq!((again.tellings, again.since), (2, fired.since), "the same incident");
+    assert_eq!(told().await, 2);
+    clock.advance(Duration::from_secs(60));
+    firing(&redrive, &watching).await;
+    assert_eq!(told().await, 2, "once");
+    let refused = redrive.care_for_alert(&fired.key, &CareChange::Wake, &ada).await.expect_err("it is over");
+    assert!(refused.to_string().contains("rate/shop") && refused.to_string().contains("not snoozed"), "{refused}");
 }

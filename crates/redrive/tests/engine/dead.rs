@@ -1,8 +1,10 @@
 //! What can be done with dead letters: giving them up, carrying them to another store, counting them.
 
+use std::time::Duration;
+
 use redrive::contract::{DeadBy, DeadFilter, Selection};
-use redrive::dead::{DeadError, ImportNote, Imported, NotDead, foretell_import};
-use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, json};
+use redrive::dead::{DeadError, ImportNote, Imported, NotDead, SearchAsked, foretell_import};
+use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, StoreError, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
@@ -152,4 +154,32 @@ async fn letters_are_counted_by_what_they_have_in_common() {
     let by_target = redrive.top_dead(filter(Reason::MalformedPayload), DeadBy::Target, 9).await.expect("counted");
     let outcomes: Vec<_> = by_target.lines.iter().filter_map(|line| line.outcome).collect();
     assert_eq!((by_target.lines.len(), outcomes.len()), (3, 3), "each target has its denominator: {by_target:?}");
+}
+
+/// A search that has no time looks at one piece, and goes on where it stopped until all was looked at.
+#[tokio::test]
+async fn a_search_goes_on_where_it_stopped() {
+    let (redrive, _) = redrive();
+    bury(&redrive, 12).await;
+    let asked = |limit, cursor| SearchAsked {
+        filter: DeadFilter { text: Some("\"n\":".into()), ..DeadFilter::default() },
+        limit,
+        cursor,
+        within: Duration::ZERO,
+    };
+    let (mut cursor, mut seen, mut looked) = (None, Vec::new(), Vec::new());
+    loop {
+        let found = redrive.search_letters(asked(5, cursor)).await.expect("searched");
+        seen.extend(found.letters.iter().map(|letter| letter.id));
+        looked.push((found.looked_at, found.of));
+        cursor = found.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(looked, [(5, Some(12)), (10, Some(12)), (12, Some(12))]);
+    let all: std::collections::BTreeSet<_> = seen.iter().collect();
+    assert_eq!((seen.len(), all.len()), (12, 12), "each once");
+    let wrong = redrive.search_letters(asked(5, Some("5".into()))).await.expect_err("no cursor");
+    assert!(matches!(wrong, Error::Store(StoreError::InvalidCursor(_))), "{wrong}");
 }

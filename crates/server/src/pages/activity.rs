@@ -87,13 +87,15 @@ async fn found(
 }
 
 /// What takes something back: where the form is sent to, and what it carries. Nothing where it cannot be taken back by one form.
-fn undo(entry: &ActivityView) -> Option<(String, &'static [(&'static str, &'static str)])> {
+fn undo(entry: &ActivityView) -> Option<(String, Vec<(&str, &str)>)> {
     let (kind, name) = entry.object.split_once(' ')?;
     Some(match (kind, entry.verb.as_str()) {
-        ("cause", "resolve") => (format!("/causes/{name}/change"), &[("verb", "reopen")]),
-        ("cause", "reopen") => (format!("/causes/{name}/change"), &[("verb", "resolve")]),
-        ("cause", "mute") => (format!("/causes/{name}/change"), &[("verb", "unmute")]),
-        ("pipeline", "pause") => (format!("/pipelines/{name}/resume"), &[]),
+        ("cause", "resolve") => (format!("/causes/{name}/change"), vec![("verb", "reopen")]),
+        ("cause", "reopen") => (format!("/causes/{name}/change"), vec![("verb", "resolve")]),
+        ("cause", "mute") => (format!("/causes/{name}/change"), vec![("verb", "unmute")]),
+        ("alert", "acknowledge") => ("/alerts/change".to_owned(), vec![("verb", "unacknowledge"), ("alert", name)]),
+        ("alert", "snooze") => ("/alerts/change".to_owned(), vec![("verb", "wake"), ("alert", name)]),
+        ("pipeline", "pause") => (format!("/pipelines/{name}/resume"), vec![]),
         _ => return None,
     })
 }

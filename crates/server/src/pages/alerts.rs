@@ -1,17 +1,22 @@
 //! `/alerts`: why was I woken?
 
+mod change;
+mod rows;
+mod rules;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use redrive::alerts::{AlertList, Tested};
 use redrive::contract::AlertView;
-use redrive_core::alerts::Alert;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
+pub use self::change::{ask, change};
 use super::fields::Fields;
+use super::part::part;
 use super::parts::{
-    Button, Glyph, ago, button, column, column_num, columns, command, instant, name, section_head, state, text, views,
+    Button, button, column, column_num, columns, command, commands, instant, name, section_head, text, views,
     with_query,
 };
 use super::problem::Problem;
@@ -19,30 +24,66 @@ use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::look::tone::Tone;
+
+/// Which alerts are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tab {
+    Firing,
+    Snoozed,
+    Ended,
+}
+
+impl Tab {
+    const ALL: [(Self, &'static str, &'static str); 3] =
+        [(Self::Firing, "firing", "Firing"), (Self::Snoozed, "snoozed", "Snoozed"), (Self::Ended, "ended", "Ended")];
+
+    /// Where an alert is shown.
+    fn of(view: &AlertView, now: Timestamp) -> Self {
+        match (view.care.snoozed_at(now).is_some(), view.alert.is_firing()) {
+            (true, _) => Self::Snoozed,
+            (false, true) => Self::Firing,
+            (false, false) => Self::Ended,
+        }
+    }
+
+    /// What is said where there is none.
+    const fn empty(self) -> &'static str {
+        match self {
+            Self::Firing => "No alert fires.",
+            Self::Snoozed => "No alert is snoozed.",
+            Self::Ended => "No alert ended within a week.",
+        }
+    }
+}
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let query = visitor.query();
-    let ended = match query.one("state") {
-        None | Some("firing") => false,
-        Some("ended") => true,
-        Some(_) => return Err(ApiError::invalid("state", "expected firing or ended").into()),
+    let tab = match query.one("state") {
+        None => Tab::Firing,
+        Some(asked) => Tab::ALL
+            .into_iter()
+            .find(|(_, state, _)| *state == asked)
+            .map(|(tab, ..)| tab)
+            .ok_or_else(|| ApiError::invalid("state", "expected firing, snoozed or ended"))?,
     };
     let listed = list(&app, &visitor).await?;
-    let shown: Vec<&AlertView> = listed.alerts.iter().filter(|view| view.alert.is_firing() != ended).collect();
-    let here = visitor.here.clone();
-    let tabs = [("firing", "Firing", !ended), ("ended", "Ended", ended)];
-    let tabs = tabs.map(|(state, title, is)| (with_query(&here, "state", Some(state)), html! { (title) }, is));
     let now = app.redrive().now();
+    let count = |tab| listed.alerts.iter().filter(|view| Tab::of(view, now) == tab).count();
+    let here =
+        ["said", "alert", "was"].iter().fold(visitor.here.to_string(), |here, name| with_query(&here, name, None));
+    let tabs = Tab::ALL.map(|(each, state, title)| {
+        (with_query(&here, "state", Some(state)), html! { (title) " " span.n { (count(each)) } }, each == tab)
+    });
+    let shown: Vec<&AlertView> = listed.alerts.iter().filter(|view| Tab::of(view, now) == tab).collect();
     let body = html! {
-        div.head { h1 { "Alerts" } }
+        div.head { h1 { "Alerts" } (change::said(&visitor)) }
         (views("Which alerts", tabs))
-        @if shown.is_empty() {
-            p.empty { @if ended { "No alert ended within a week." } @else { "No alert fires." } }
-        } @else { (table(&shown, now)) }
+        @if shown.is_empty() { p.empty { (tab.empty()) } }
+        @else { (rows::table(&visitor, &shown, now)) }
         (sinks(&visitor, &listed, now))
-        (command("redrive alert list"))
+        (part(&visitor, ("rules", "Rules"), rules::section(&app, &visitor)).await)
+        (command(if tab == Tab::Firing { "redrive alert list" } else { "redrive alert list --all" }))
     };
     shell::show(&app, &visitor, Page { place: Place::Alerts, title: "Alerts", pipeline: None, body }).await
 }
@@ -55,61 +96,6 @@ async fn list(app: &App, visitor: &Visitor) -> Result<AlertList, Problem> {
         listed.sinks.clear();
     }
     Ok(listed)
-}
-
-fn table(alerts: &[&AlertView], now: Timestamp) -> Markup {
-    html! {
-        table.alerts.two role="table" {
-            (columns(&[column("State"), column("What"), column("Since"), column("Told")]))
-            tbody role="rowgroup" #alerts data-rows="" { @for view in alerts { (row(view, now)) } }
-        }
-    }
-}
-
-fn row(view: &AlertView, now: Timestamp) -> Markup {
-    let alert = &view.alert;
-    html! {
-        tr role="row" id={ "alert-" (alert.since.as_millis()) "-" (alert.condition) } {
-            td role="cell" {
-                @if alert.is_firing() {
-                    (state("firing", Glyph::Triangle, Tone::Bad))
-                } @else {
-                    (state("over", Glyph::Check, Tone::Good))
-                }
-            }
-            th role="rowheader" scope="row" {
-                span.name {
-                    @if let Some(name) = &alert.pipeline { a href={ "/pipelines/" (name) } { (name) } ": " }
-                    (alert.condition)
-                }
-                span.fact { (text(&alert.finding.summary)) }
-                @if let Some(why) = &alert.why_over { span.fact { "Over: " (text(why)) } }
-                (about(alert))
-            }
-            td role="cell" { (instant(alert.since, now)) span.fact { (ago(alert.since, now)) } }
-            td role="cell" {
-                @if view.posted.is_empty() { span.muted { "nobody" } }
-                @for (at, sink) in view.posted.keys().enumerate() { @if at > 0 { ", " } (name(sink)) }
-                span.fact {
-                    (alert.tellings)
-                    @if alert.tellings == 1 { " time" } @else { " times" }
-                    "; again when it has doubled"
-                }
-            }
-        }
-    }
-}
-
-/// Where to look.
-fn about(alert: &Alert) -> Markup {
-    let cause = alert.finding.numbers.get("cause").and_then(serde_json::Value::as_str);
-    let cause = cause.filter(|id| id.chars().all(|c| c.is_ascii_hexdigit()));
-    html! {
-        span.fact {
-            @if let Some(cause) = cause { a href={ "/causes/" (cause) } { "Open the cause" } " · " }
-            code { (text(&alert.finding.look)) }
-        }
-    }
 }
 
 fn sinks(visitor: &Visitor, listed: &AlertList, now: Timestamp) -> Markup {
@@ -147,6 +133,7 @@ fn sinks(visitor: &Visitor, listed: &AlertList, now: Timestamp) -> Markup {
                     }
                 }
                 div.actions {
+                    (commands(&[("Send test", "redrive alert test".to_owned())]))
                     (button(visitor, &Button { action: "/alerts/test", label: "Send test", role: Role::Operator, fields: &[], class: "", key: None }))
                 }
             }

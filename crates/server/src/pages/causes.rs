@@ -18,8 +18,8 @@ use super::acts::asked;
 use super::fields::{Done, Fields, carried, once, own_path, with_said};
 use super::overview::pipeline_of;
 use super::parts::{
-    ago, cause_state, column, column_num, column_pick, instant, name, number, text, trend, views, with_query,
-    without_cursor,
+    ago, cause_state, column, column_num, column_pick, commands_of_ticked, instant, name, number, quoted, text, trend,
+    views, with_query, without_cursor,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
@@ -183,6 +183,11 @@ fn bulk(visitor: &Visitor) -> Markup {
                 }
             }
             @if let Some(lacks) = &lacks { span.fact { (lacks) } }
+            (commands_of_ticked(&[
+                ("Assign me", format!("redrive cause assign --to {}", quoted(visitor.caller.name()))),
+                ("Mute 24 h", "redrive cause mute --until 24h".to_owned()),
+                ("Resolve", "redrive cause resolve".to_owned()),
+            ], "CAUSE…"))
         }
     }
 }
@@ -209,7 +214,7 @@ fn row(cause: &CauseView, now: Timestamp) -> Markup {
     html! {
         tr role="row" id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
             td.pick role="cell" {
-                label { input type="checkbox" name="id" value=(cause.id) aria-label={ "Choose cause " (cause.id) }; }
+                label { input type="checkbox" name="id" value=(cause.id) data-flag="" aria-label={ "Choose cause " (cause.id) }; }
             }
             td.c-state role="cell" { (cause_state(cause.state)) }
             th.c-what role="rowheader" scope="row" {

@@ -2,10 +2,15 @@
 
 mod discard;
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use redrive::contract::{CountEvents, Span};
+use redrive::dead::SearchAsked;
+use redrive_core::counts::Event;
 use redrive_core::dead::DeadLetter;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
@@ -25,20 +30,37 @@ use crate::app::App;
 use crate::look::figures::count;
 use crate::look::foreign::cut;
 use crate::page::{LIMIT, List, Listed};
+use crate::routes::letters::filter::Filter;
 use crate::routes::letters::list;
 
 /// Inputs that stand for a task are cut to so many characters.
 const TASK: usize = 32;
 
+/// How long letters are looked through for a text, and for several things that no index finds together.
+const SEARCHED_FOR: Duration = Duration::from_millis(100);
+const FILTERED_FOR: Duration = Duration::from_millis(25);
+
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let (query, pipeline) = (visitor.query(), pipeline_of(&visitor)?);
     let filter = LetterFilter::of(&query);
-    let asked = asked(Value::Object(filter.to_json()))?;
-    let wanted = List { asked, limit: LIMIT, cursor: query.one("cursor").map(str::to_owned) };
-    let Json(found) = list::run(State(app.clone()), visitor.caller.clone(), wanted).await?;
+    let asked: Filter = asked(Value::Object(filter.to_json()))?;
+    let cursor = query.one("cursor").map(str::to_owned);
+    let is_further = cursor.is_some();
+    let (found, looked) = match within(&filter) {
+        Some(within) => search(&app, &visitor, asked, (cursor, within)).await?,
+        None => {
+            let wanted = List { asked, limit: LIMIT, cursor };
+            let Json(found) = list::run(State(app.clone()), visitor.caller.clone(), wanted).await?;
+            (found, None)
+        }
+    };
     let now = app.redrive().now();
-    let body = body(&visitor, &filter, &found, query.one("cursor").is_some(), now);
+    let done = match found.items.is_empty() && filter.is_empty() {
+        true => Some(done_lately(&app, &visitor).await?),
+        false => None,
+    };
+    let body = body(&visitor, &filter, (&found, looked), (is_further, done), now);
     shell::show(
         &app,
         &visitor,
@@ -47,11 +69,62 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     .await
 }
 
+/// How far letters were looked through for a text.
+#[derive(Clone, Copy, Debug)]
+struct Looked {
+    /// How many were looked at.
+    at: u64,
+    /// How many there are to look at, where that is known.
+    of: Option<u64>,
+}
+
+/// How long letters are looked through for what a filter says; nothing if an index finds them, at once and in their order.
+fn within(filter: &LetterFilter) -> Option<Duration> {
+    let several = filter.names().filter(|name| !matches!(*name, "since" | "until")).count() > 1;
+    match filter.get("text") {
+        Some(_) => Some(SEARCHED_FOR),
+        None => several.then_some(FILTERED_FOR),
+    }
+}
+
+/// Letters that are like that, as far as they are found in a moment.
+async fn search(
+    app: &App,
+    visitor: &Visitor,
+    asked: Filter,
+    (cursor, within): (Option<String>, Duration),
+) -> Result<(Listed<DeadLetter>, Option<Looked>), Problem> {
+    visitor.caller.check_each(&asked.pipeline)?;
+    let asked = SearchAsked { filter: asked.dead(app)?, limit: LIMIT, cursor, within };
+    let mut found = app.redrive().search_letters(asked).await?;
+    found.letters.retain(|letter| visitor.caller.covers(&letter.pipeline));
+    // Of what others have it is not said how much there is.
+    let of = found.of.filter(|_| visitor.caller.covers_all());
+    let looked = Looked { at: found.looked_at, of };
+    Ok((Listed { items: found.letters, next: found.next }, Some(looked)))
+}
+
+/// How far a search has come, with a way to go on.
+fn progress(visitor: &Visitor, found: &Listed<DeadLetter>, looked: Looked) -> Markup {
+    let whole = looked.of.map(|of| format!(" of {}", count(of as i64))).unwrap_or_default();
+    html! {
+        p.table-foot #searched {
+            @match &found.next {
+                Some(next) => {
+                    "looked at " (count(looked.at as i64)) (whole) " · "
+                    a #further href=(with_query(&without_cursor(&visitor.here), "cursor", Some(next))) { "Go on" }
+                }
+                None => { "looked at all " (count(looked.at as i64)) }
+            }
+        }
+    }
+}
+
 fn body(
     visitor: &Visitor,
     filter: &LetterFilter,
-    found: &Listed<DeadLetter>,
-    is_further: bool,
+    (found, looked): (&Listed<DeadLetter>, Option<Looked>),
+    (is_further, done): (bool, Option<i64>),
     now: Timestamp,
 ) -> Markup {
     let letters = &found.items;
@@ -59,10 +132,22 @@ fn body(
         div.head { h1 { "Dead letters" } }
         (filters(visitor, filter, letters.len(), found.next.is_some() || is_further))
         (discard::said(visitor))
-        @if letters.is_empty() { (empty(visitor, filter)) }
-        @else {
-            (table(visitor, letters, filter, now, true))
-            (further(&without_cursor(&visitor.here), found.next.as_deref()))
+        @match (letters.is_empty(), looked) {
+            (true, Some(looked)) if found.next.is_some() => {
+                p.empty { "None so far." }
+                (progress(visitor, found, looked))
+            }
+            (true, _) if is_further => { p.empty { "No more." } }
+            (true, _) => (empty(visitor, filter, done)),
+            (false, looked) => {
+                (table(visitor, letters, filter, now, true))
+                @match looked {
+                    Some(looked) => (progress(visitor, found, looked)),
+                    None => (further(&without_cursor(&visitor.here), found.next.as_deref())),
+                }
+            }
+        }
+        @if !letters.is_empty() {
             (command(&format!("redrive dead list{}", filter.flags())))
         }
     }
@@ -93,13 +178,27 @@ fn filters(visitor: &Visitor, filter: &LetterFilter, shown: usize, more: bool) -
     }
 }
 
-fn empty(visitor: &Visitor, filter: &LetterFilter) -> Markup {
+/// Tasks that were done in the last 24 hours, of the pipelines that somebody may see, each once: what recovered came to its end before.
+async fn done_lately(app: &App, visitor: &Visitor) -> Result<i64, Problem> {
+    let since = app.redrive().now() - Duration::from_secs(86_400);
+    let counts = app.redrive().store().counts(CountEvents { since, by: Span::Hour }).await?;
+    let own = counts.iter().filter(|count| visitor.caller.covers(&count.pipeline));
+    let done = own.map(|count| match count.event {
+        Event::Done => count.count,
+        Event::Recovered => -count.count,
+        _ => 0,
+    });
+    Ok(done.sum::<i64>().max(0))
+}
+
+fn empty(visitor: &Visitor, filter: &LetterFilter, done: Option<i64>) -> Markup {
     html! {
         p.empty {
-            @if filter.is_empty() { "No dead letters." }
+            @if let Some(done) = done { "No dead letters; " (count(done)) " tasks done in 24 h." }
+            @else if filter.is_empty() { "No dead letters." }
             @else {
                 "No dead letter is like that. Drop a filter: "
-                @for name in filter.names() { a href=(with_query(&visitor.here, name, None)) { (name) } " " }
+                @for name in filter.names() { a href=(with_query(&without_cursor(&visitor.here), name, None)) { (name) } " " }
             }
         }
     }

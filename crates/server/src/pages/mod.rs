@@ -78,6 +78,7 @@ fn all() -> Vec<Page> {
         page("/", get(overview::show)),
         page("/activity", get(activity::show)),
         page("/alerts", get(alerts::show)),
+        act("/alerts/change", Role::Operator, get(alerts::ask).post(alerts::change)),
         act("/alerts/test", Role::Operator, post(alerts::test)),
         act("/breakers/turn", Role::Operator, get(breakers::ask).post(breakers::turn)),
         page("/causes", get(causes::show)),

@@ -176,6 +176,9 @@ fn need(need: &Need, is_first: bool, now: Timestamp) -> Markup {
                             (fires(alert.condition))
                         }
                         span.fact.cut { (text(without_name(&alert.finding.summary, alert.pipeline.as_ref()))) }
+                        @if let Some(seen) = view.care.acknowledged_of(alert) {
+                            span.fact { "Acknowledged by " (name(&seen.by.name)) }
+                        }
                     }
                     span.fact.when { (ago(alert.since, now)) }
                     a.button.small href="/alerts" { "See why" }

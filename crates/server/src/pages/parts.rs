@@ -205,6 +205,19 @@ pub fn command_of_form(command: &str, filled: &str) -> Markup {
     }
 }
 
+/// What somebody would type to do to all that is ticked what each button of a form does: where scripts run, what is ticked stands in
+/// place of what is meant by `…`.
+pub fn commands_of_ticked<L: AsRef<str>>(lines: &[(L, String)], ticked: &str) -> Markup {
+    html! {
+        details.cli data-copies="" {
+            summary { "Copy as CLI" }
+            dl.keys {
+                @for (label, line) in lines { dt { (label.as_ref()) } dd { code data-line=(line) { (line) " " (ticked) } } }
+            }
+        }
+    }
+}
+
 /// A word of a command, quoted where a shell would take it for several.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);

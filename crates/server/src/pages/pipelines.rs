@@ -1,5 +1,7 @@
 //! `/pipelines` and `/pipelines/{name}`: what is in force?
 
+mod coverage;
+
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -64,6 +66,8 @@ pub async fn show(
     let (targets, proxies) = (rates(&traffic(TrafficBy::Target).await?), rates(&traffic(TrafficBy::Proxy).await?));
     let week = now - std::time::Duration::from_secs(HOURS.unsigned_abs() * 3_600);
     let counts = redrive.store().counts(CountEvents { since: week, by: Span::Hour }).await?;
+    let mut found = redrive.store().coverage(week).await?;
+    found.retain(|count| count.pipeline == name);
     let mut held = redrive.store().list_breakers().await?;
     held.retain(|view| view.pipeline == name);
     let workers = redrive.store().list_workers().await?;
@@ -75,6 +79,7 @@ pub async fn show(
             (rate_table("targets", "Targets", &targets, "No attempt in 24 h."))
             (rate_table("proxies", "Proxies", &proxies, "No attempt went through a proxy in 24 h."))
         }
+        (coverage::section(&found, now))
         section aria-labelledby="workers" {
             (section_head("workers", "Workers", ""))
             @let own: Vec<_> = workers.iter().filter(|worker| worker.runs.iter().any(|runs| runs.pipeline == name)).collect();
@@ -203,7 +208,7 @@ fn policy(values: &[Explained], now: Timestamp) -> Markup {
                                     }
                                     From::Store { version, last_seen }
                                     => {
-                                        "version " code { (version.as_str()) } ", last run "
+                                        "command, version " code { (version.as_str()) } ", last run "
                                         (instant(*last_seen, now))
                                     }
                                     From::Default => { "default" }

@@ -15,9 +15,11 @@ use redrive_core::causes::CauseId;
 use redrive_core::replays::{LetterState, ReplayMode, ReplayState, paused_itself};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
+use serde_json::Value;
 
 pub use self::steps::small_bar;
-use super::confirm::{self, Question};
+use super::acts::{asked, filled};
+use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, once, with_said};
 use super::parts::{
     Button, button, commands, instant, length, length_of, link, name, replay_state, section_head, text, without_cursor,
@@ -103,6 +105,7 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
             @match said {
                 Some("pause") => div.said role="status" { "Paused: nothing more is sent." },
                 Some("resume") => div.said role="status" { "It goes on." },
+                Some("rate") => div.said role="status" { "From now on: " (pace(replay)) "." },
                 Some("cancel") => div.said role="status" { "Cancelled: what was not begun stays dead as it was." },
                 _ => {}
             }
@@ -115,6 +118,7 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
                 (link(visitor, Role::Operator, &format!("{action}?verb=resume"), "Resume…", "primary", None))
             }
             @if !replay.state.is_over() && replay.state != ReplayState::Cancelling {
+                (link(visitor, Role::Operator, &format!("{action}?verb=rate"), "Change rate…", "", None))
                 (link(visitor, Role::Operator, &format!("{action}?verb=cancel"), "Cancel…", "", None))
             }
             (commands(&commands_of(replay)))
@@ -133,6 +137,7 @@ fn commands_of(replay: &ReplayView) -> Vec<(&'static str, String)> {
         lines.push(("Resume", line("resume", " --detach")));
     }
     if !replay.state.is_over() && replay.state != ReplayState::Cancelling {
+        lines.push(("Change rate", line("rate", &format!(" {}", rate_of(replay)))));
         lines.push(("Cancel", line("cancel", "")));
     }
     lines
@@ -227,8 +232,8 @@ fn choice(replay: &ReplayView, now: Timestamp) -> Markup {
             (
                 key.clone(),
                 match value {
-                    serde_json::Value::String(text) => text.clone(),
-                    serde_json::Value::Array(ids) => format!("{} letters", ids.len()),
+                    Value::String(text) => text.clone(),
+                    Value::Array(ids) => format!("{} letters", ids.len()),
                     other => other.to_string(),
                 },
             )
@@ -286,7 +291,12 @@ fn pace(replay: &ReplayView) -> String {
     }
 }
 
-/// Asks before a replay goes on, or is given up.
+/// Its rate as it is written.
+fn rate_of(replay: &ReplayView) -> String {
+    replay.pacing.per_second.map_or_else(|| "none".to_owned(), |rate| format!("{rate}/s"))
+}
+
+/// Asks before a replay goes on, or is given up, or how fast it is to go.
 pub async fn ask(
     State(app): State<App>,
     visitor: Visitor,
@@ -309,18 +319,30 @@ pub async fn ask(
             html! { (left) " letters are not sent, or taken back if nobody began them: they stay dead as they were. " (count(p.recovered as i64)) " that recovered stay done." },
             format!("Cancel, and leave {left} dead"),
         ),
-        _ => return Err(ApiError::invalid("verb", "expected resume or cancel").into()),
+        Some("rate") => (
+            "rate",
+            "Change the rate of this replay?",
+            html! { (left) " letters are left; now: " (pace(&replay)) ". The ramp and the limit of failures stay." },
+            "Change the rate".to_owned(),
+        ),
+        _ => return Err(ApiError::invalid("verb", "expected resume, cancel or rate").into()),
     };
+    let asks_rate = verb == "rate";
     let (action, back) = (format!("/replays/{}/change", replay.id), format!("/replays/{}", replay.id));
-    let fields = html! { input type="hidden" name="verb" value=(verb); };
+    let fields = html! {
+        input type="hidden" name="verb" value=(verb);
+        @if asks_rate {
+            (entry_as("rate", "Letters in a time: 5/s, 100/m or 500/h; none for as fast as they are worked on", &rate_of(&replay), true, Some("")))
+        }
+    };
     let command = format!("redrive replay {verb} {}{}", replay.id, if verb == "resume" { " --detach" } else { "" });
-    let filled = String::new();
+    let filled = if asks_rate { format!(" {}", rate_of(&replay)) } else { String::new() };
     let question = Question { title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
     let body = confirm::page(&visitor, &question);
     shell::show(&app, &visitor, Page { place: Place::Replays, title, pipeline: None, body }).await
 }
 
-/// Pauses, resumes or cancels a replay.
+/// Pauses, resumes or cancels a replay, or changes its rate.
 pub async fn change(
     State(app): State<App>,
     visitor: Visitor,
@@ -334,7 +356,11 @@ pub async fn change(
             "pause" => change::pause(state, caller, Named(which)).await?,
             "resume" => change::resume(state, caller, Named(which), Body(Default::default())).await?,
             "cancel" => change::cancel(state, caller, Named(which)).await?,
-            _ => return Err(ApiError::invalid("verb", "expected pause, resume or cancel").into()),
+            "rate" => {
+                let asked = asked(Value::Object(filled(&fields, &["rate"])))?;
+                change::rate(state, caller, Named(which), Body(asked)).await?
+            }
+            _ => return Err(ApiError::invalid("verb", "expected pause, resume, cancel or rate").into()),
         };
         Ok(Done::At(with_said(&format!("/replays/{}", changed.0.id), &[("said", verb)])))
     })

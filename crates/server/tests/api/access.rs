@@ -57,6 +57,11 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         let jobs = json!({ "pipeline": pipeline, "jobs": [{ "input": { "n": 2 } }] });
         server.ask_as(Some(&all), "POST /jobs", &[], Some(jobs)).await.ok();
     }
+    for n in 0..6 {
+        let letter = json!({ "pipeline": "bank", "input": { "n": 10 + n }, "message": "no bank" });
+        server.ask_as(Some(&all), "POST /letters", &[], Some(letter)).await.ok();
+    }
+    server.redrive.judge_alerts(&redrive::alerts::Watching::default()).await.expect("judged");
     let mut asked = Asked::default();
     for path in [
         "/jobs",
@@ -69,6 +74,7 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         "/tries",
         "/status",
         "/alerts",
+        "/alerts/past",
     ] {
         let answer = asked.ask(&server, &limited, (&format!("GET {path}"), None)).await;
         assert_eq!(answer.status, 200, "{path}");
@@ -108,6 +114,8 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         (format!("GET /replays/{replay}/waits"), None),
         (format!("POST /replays/{replay}/pause"), Some(json!({}))),
         (format!("POST /replays/{replay}/resume"), Some(json!({}))),
+        (format!("POST /replays/{replay}/rate"), Some(json!({ "rate": "5/s" }))),
+        ("POST /alerts/changes".to_owned(), Some(json!({ "keys": ["rate/bank"], "verb": "acknowledge" }))),
         (format!("POST /replays/{replay}/cancel"), Some(json!({}))),
         ("POST /tries".to_owned(), Some(json!({ "letters": { "ids": [id] } }))),
         (format!("GET /tries/{tried}"), None),

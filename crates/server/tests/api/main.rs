@@ -1,6 +1,7 @@
 //! The API as a black box: a real server on a real socket, over a real store in a folder of its own.
 
 mod access;
+mod alerts;
 mod breakers;
 mod browser;
 mod browsing;
@@ -28,6 +29,7 @@ mod refusing;
 mod replays;
 mod running;
 mod schemathesis;
+mod searching;
 mod suspects;
 mod tls;
 mod tokens;

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::browsing::Browser;
 use crate::running::Running;
 
 /// Works on all letters of a replay, as a remote worker does, until it has ended or rests; each with the same verdict.
@@ -75,6 +76,31 @@ async fn a_replay_whose_letters_fail_again_pauses_itself_and_can_be_cancelled() 
     let again = server.post(&format!("{path}/cancel"), json!({})).await;
     assert_eq!(again.refused(), (409, "replay_state".to_owned()));
     assert_eq!(server.get("/pipelines/shop").await.ok()["dead"], 12);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_goes_faster_while_it_runs() {
+    let server = Running::start().await;
+    letters(&server, 3).await;
+    let slow = json!({ "letters": { "pipeline": "shop" }, "rate": "1/h", "ramp": [] });
+    let started = server.post("/replays", slow).await.ok();
+    let replay = started["replay"]["id"].as_str().expect("an id").to_owned();
+    let path = format!("/replays/{replay}");
+    let rate = async |rate: &str| server.post(&format!("{path}/rate"), json!({ "rate": rate })).await;
+    assert_eq!(rate("fast").await.refused(), (400, "invalid".to_owned()));
+    assert_eq!(rate("20/s").await.ok()["pacing"]["per_second"], 20.0);
+    let browser = Browser::new(&server);
+    let page = browser.page(&path).await;
+    assert!(page.contains("at most 20 a second"), "{page}");
+    assert!(page.contains(&format!("redrive replay rate {replay} 20/s")), "{page}");
+    let ask = browser.page(&format!("{path}/change?verb=rate")).await;
+    let answer = browser.submit(&ask, &format!("{path}/change"), &[("rate", "none")]).await;
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    assert!(browser.page(answer.leads_to()).await.contains("From now on: all at once"));
+    assert_eq!(server.get(&path).await.ok()["pacing"]["per_second"], Value::Null);
+    work(&server, &replay, &json!({ "verdict": "done" })).await;
+    server.until(&path, |replay| replay["state"] == "done").await;
+    assert_eq!(rate("5/s").await.refused().0, 409, "it is over");
 }
 
 #[tokio::test(flavor = "multi_thread")]

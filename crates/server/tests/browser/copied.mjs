@@ -59,6 +59,13 @@ await act(`/causes/${cause}`, { called: "Unmute", then: "Unmute" });
 await act(`/causes/${cause}/change?verb=note`, { fill: { text: "it's the layout" }, then: "Note" });
 await act(`/causes/${cause}`, { called: "Resolve", then: "Resolve" });
 await act(`/causes/${cause}`, { called: "Reopen", then: "Reopen" });
+for (const called of ["Assign me", "Mute 24 h", "Resolve"]) {
+  await page.goto(`${base}/causes?tab=all`);
+  for (const id of [cause, other]) await page.locator(`#cause-${id} input[type=checkbox]`).check();
+  await follow({ called, does: press(called) });
+}
+for (const id of [cause, other]) await act(`/causes/${id}`, { called: "Reopen", then: "Reopen" });
+for (const id of [cause, other]) await act(`/causes/${id}`, { called: "Unmute", then: "Unmute" });
 await act(`/causes/${other}/change?verb=merge&into=${cause}`, { then: "Merge" });
 await act(`/causes/${cause}/change?verb=split`, { fill: { text: "no such page" }, then: "Split" });
 await act("/breakers/turn?verb=hold&target=shop.example&pipeline=shop", { fill: { until: "2h", why: "they asked" }, then: "Hold shop.example" });
@@ -72,6 +79,7 @@ const translate = (line) => line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, listed("re
 await until(async () => listed("redrive replay list --json", base)[0].state === "running", "it runs");
 await act(address, { called: "Pause", then: "Pause", translate });
 await act(`${address}/change?verb=resume`, { then: "Resume", translate });
+await act(`${address}/change?verb=rate`, { fill: { rate: "7/s" }, then: "Change the rate", translate });
 await act(`${address}/change?verb=cancel`, { then: /^Cancel/, translate });
 const letters = listed("redrive dead list --json", base);
 await until(async () => listed("redrive replay list --json", base)[0].state === "cancelled", "it is over");

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use redrive_core::alerts::{Alert, AlertKey, Condition, Finding, Notice, due_notice};
+use redrive_core::alerts::{Alert, AlertCare, AlertKey, CareChange, Condition, Finding, Notice, due_notice};
 use redrive_core::causes::{CauseChange, CauseId};
 use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 
 use super::causes::change as change_cause;
-use super::script::{Shared, at, attach, brought, bury, dead, enqueue, job, pipeline, plain};
+use super::script::{Shared, ada, at, attach, brought, bury, dead, enqueue, job, pipeline, plain};
 use crate::contract::{
-    AlertChange, AlertView, DeadFilter, ForgetAlerts, PostNotices, SettleNotice, TakeNotice, TakenNotice, Told, Watch,
+    AlertChange, AlertView, CareForAlert, DeadFilter, ForgetAlerts, ListActivity, PostNotices, SettleNotice,
+    TakeNotice, TakenNotice, Told, Watch,
 };
 
 fn alert(part: &str, since: i64, tellings: u32) -> Alert {
@@ -23,6 +24,7 @@ fn alert(part: &str, since: i64, tellings: u32) -> Alert {
         seen_at: at(since),
         seen_by: Default::default(),
         tellings,
+        woken: None,
         told_level: 1.0,
         finding: Finding { level: 1.0, surely: 1.0, summary, look, numbers: Default::default() },
         baseline: None,
@@ -36,7 +38,7 @@ fn notice(alert: &Alert, told: Option<u32>) -> Notice {
 }
 
 async fn change(store: &Shared, was: Option<u64>, alert: &Alert) -> bool {
-    store.change_alerts(vec![AlertChange { was, alert: alert.clone() }]).await.expect("changed")[0]
+    store.change_alerts(vec![AlertChange { was, alert: alert.clone(), care: None }]).await.expect("changed")[0]
 }
 
 async fn post(store: &Shared, sink: &str, notice: Notice, now: i64) -> u64 {
@@ -83,7 +85,8 @@ pub async fn a_notice_is_posted_once_and_taken_in_order(store: Shared) {
     assert_eq!(post(&store, "a", notice(&fired, None), 2).await, 0, "it is there already");
     assert_eq!(post(&store, "b", notice(&fired, None), 1).await, 1);
     let posted = listed(&store).await[0].posted.clone();
-    assert_eq!(posted.into_iter().collect::<Vec<_>>(), [("a".to_owned(), 1), ("b".to_owned(), 1)]);
+    let posted: Vec<_> = posted.into_iter().map(|(sink, posted)| (sink, posted.number)).collect();
+    assert_eq!(posted, [("a".to_owned(), 1), ("b".to_owned(), 1)]);
     let over = Alert { over_at: Some(at(3)), why_over: Some("better".into()), ..fired.clone() };
     post(&store, "a", notice(&over, Some(1)), 3).await;
     let other = alert("near", 4, 1);
@@ -151,9 +154,105 @@ pub async fn what_was_over_long_ago_is_forgotten(store: Shared) {
     assert!(store.forget_alerts(ForgetAlerts { before, limit: 1 }).await.expect("forgotten"), "there are more");
     while store.forget_alerts(ForgetAlerts { before, limit: 1 }).await.expect("forgotten") {}
     let kept: Vec<_> = listed(&store).await.into_iter().map(|view| (view.alert.finding.summary, view.posted)).collect();
-    let told = || [("s".to_owned(), 1)].into();
-    assert_eq!(kept, [("far is ill".to_owned(), told()), ("later is ill".to_owned(), told())]);
+    let kept: Vec<_> = kept.iter().map(|(what, told)| (what.as_str(), told["s"].number, told.len())).collect();
+    assert_eq!(kept, [("far is ill", 1, 1), ("later is ill", 1, 1)]);
     assert_eq!(store.list_sinks().await.expect("listed")[0].waiting, 2);
+}
+
+fn caring(alert: &Alert, was: u64, change: CareChange, now: i64) -> CareForAlert {
+    let care = AlertCare::default().changed(&change, alert, &ada(), at(now)).expect("possible");
+    CareForAlert {
+        key: alert.key.clone(),
+        pipeline: alert.pipeline.clone(),
+        was,
+        care,
+        change,
+        by: ada(),
+        now: at(now),
+    }
+}
+
+/// What people say about an alert is written on what they saw, with a record.
+pub async fn what_is_said_about_an_alert_is_kept(store: Shared) {
+    let fired = alert("far", 1, 1);
+    change(&store, None, &fired).await;
+    let acknowledge = caring(&fired, 0, CareChange::Acknowledge, 2);
+    assert!(store.care_for_alert(acknowledge.clone()).await.expect("said"));
+    assert!(!store.care_for_alert(acknowledge.clone()).await.expect("asked"), "somebody was faster");
+    let assign = caring(&fired, 1, CareChange::Assign(Some("bob".into())), 3);
+    assert!(store.care_for_alert(assign.clone()).await.expect("said"));
+    assert!(!store.care_for_alert(assign.clone()).await.expect("asked"), "it is another by now");
+    let view = listed(&store).await.remove(0);
+    assert_eq!((&view.care, view.care_version), (&assign.care, 2));
+    assert!(change(&store, Some(1), &alert("far", 1, 2)).await);
+    assert_eq!(listed(&store).await[0].care, assign.care, "it is no matter of who judges");
+    let over = Alert { over_at: Some(at(5)), ..fired };
+    assert!(change(&store, Some(2), &over).await);
+    while store.forget_alerts(ForgetAlerts { before: at(10), limit: 5 }).await.expect("forgotten") {}
+    assert!(change(&store, None, &alert("far", 20, 1)).await);
+    assert_eq!(listed(&store).await[0].care_version, 0, "forgotten with its alert");
+    let page = ListActivity { limit: 9, ..ListActivity::default() };
+    let noted = store.list_activity(page).await.expect("listed").items;
+    let noted: Vec<_> = noted.iter().map(|entry| (entry.verb.as_str(), entry.object.as_str())).collect();
+    let object = format!("alert {}", acknowledge.key.as_str());
+    assert_eq!(noted, [("assign", object.as_str()), ("acknowledge", object.as_str())]);
+}
+
+/// Of an alert that is snoozed nobody is told that it fires, not even by who does not know of that; that it is over is told.
+pub async fn nobody_is_told_of_what_is_snoozed(store: Shared) {
+    let fired = alert("far", 1, 1);
+    change(&store, None, &fired).await;
+    post(&store, "a", notice(&fired, None), 2).await;
+    let snooze = CareChange::Snooze { until: at(100), why: None };
+    assert!(store.care_for_alert(caring(&fired, 0, snooze, 3)).await.expect("snoozed"));
+    assert_eq!(take(&store, "a", 4).await, None, "though it was posted before");
+    let grown = alert("far", 1, 2);
+    assert_eq!(post(&store, "b", notice(&grown, None), 5).await, 0);
+    let near = alert("near", 5, 1);
+    assert_eq!(post(&store, "b", notice(&near, None), 5).await, 1, "of another it is told");
+    assert!(take(&store, "b", 6).await.is_some());
+    let over = Alert { over_at: Some(at(6)), why_over: Some("better".into()), ..fired.clone() };
+    assert_eq!(post(&store, "c", notice(&over, Some(1)), 6).await, 1);
+    assert!(take(&store, "c", 7).await.is_some(), "that it is over is told");
+    assert!(take(&store, "a", 100).await.is_some(), "its time is over");
+    assert_eq!(post(&store, "b", notice(&grown, None), 100).await, 1);
+    assert!(change(&store, Some(1), &grown).await);
+    let woken = AlertChange { was: Some(2), alert: fired.clone(), care: Some((9, AlertCare::default())) };
+    let heard = store.change_alerts(vec![woken.clone()]).await.expect("asked");
+    assert_eq!(
+        (heard, listed(&store).await[0].alert.tellings),
+        (vec![false], 2),
+        "it was judged on what others changed"
+    );
+    let heard = store.change_alerts(vec![AlertChange { care: Some((1, AlertCare::default())), ..woken }]).await;
+    assert_eq!(heard.expect("written"), [true]);
+    let view = listed(&store).await.remove(0);
+    assert_eq!((view.alert.tellings, view.care.is_empty(), view.care_version), (1, true, 2));
+}
+
+/// What became of the last notice is seen, for each sink.
+pub async fn what_became_of_a_notice_is_seen(store: Shared) {
+    let fired = alert("far", 1, 1);
+    change(&store, None, &fired).await;
+    for sink in ["a", "b"] {
+        post(&store, sink, notice(&fired, None), 2).await;
+    }
+    let taken = take(&store, "a", 3).await.expect("waits");
+    settle(&store, &taken, failed(4, false), 3).await;
+    let told = async |sink: &str| {
+        let posted = listed(&store).await.remove(0).posted.remove(sink).expect("posted");
+        (posted.number, posted.tries, posted.ended_at, posted.error)
+    };
+    assert_eq!(told("a").await, (1, 1, None, Some("HTTP 500".to_owned())));
+    assert_eq!(told("b").await, (1, 0, None, None));
+    let taken = take(&store, "a", 5).await.expect("waits");
+    settle(&store, &taken, Told::Yes, 6).await;
+    assert_eq!(told("a").await, (1, 2, Some(at(6)), None));
+    let taken = take(&store, "b", 5).await.expect("waits");
+    settle(&store, &taken, failed(9, true), 7).await;
+    assert_eq!(told("b").await, (1, 1, Some(at(7)), Some("HTTP 500".to_owned())), "given up");
+    post(&store, "a", notice(&alert("far", 1, 2), Some(1)), 8).await;
+    assert_eq!(told("a").await, (2, 0, None, None), "the last one counts");
 }
 
 /// What is due, and which letters will soon be too old, is read for what alerts are judged by.

@@ -19,7 +19,8 @@ use super::script::{
     listen, pipeline, plain, settle, settle_all,
 };
 use crate::contract::{
-    DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, RegisterPayload, Selection, Settled,
+    DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, RegisterPayload, SearchDead, SearchedDead, Selection,
+    Settled,
 };
 
 async fn bury_five(store: &Shared) {
@@ -64,6 +65,43 @@ pub async fn lists_page_by_cursor(store: Shared) {
     assert_eq!(ids, (1..=5).rev().map(|n| job(n, plain()).id).collect::<Vec<_>>());
     assert_eq!(third.next, None);
     assert!(store.list_dead(page(Some("x".into()))).await.is_err());
+}
+
+/// A search looks at no more letters than it is told to, none twice, and goes on where it stopped.
+pub async fn a_search_stops_and_goes_on(store: Shared) {
+    bury_five(&store).await;
+    let search = async |filter: DeadFilter, (limit, look_at): (u32, u32), cursor: Option<String>| {
+        store.search_dead(SearchDead { filter, limit, look_at, cursor }).await.expect("searched")
+    };
+    let text = |text: &str| DeadFilter { text: Some(text.into()), ..DeadFilter::default() };
+    let told = |found: &SearchedDead| {
+        let letters: Vec<_> = found.letters.iter().map(|letter| letter.message.clone()).collect();
+        (letters, found.looked_at, found.next.is_some())
+    };
+    let first = search(text("failure 2"), (9, 2), None).await;
+    assert_eq!(told(&first), (vec![], 2, true), "those who died last");
+    bury(&store, job(9, plain()), Reason::Dns, "newer", at(9)).await;
+    let second = search(text("failure 2"), (9, 2), first.next).await;
+    assert_eq!((second.letters.len(), second.looked_at), (1, 2));
+    let third = search(text("failure 2"), (9, 2), second.next).await;
+    assert_eq!(told(&third), (vec![], 1, false), "all were looked at");
+    let found = search(text("FAILURE"), (2, 100), None).await;
+    assert_eq!((found.letters.len(), found.looked_at, found.next.is_some()), (2, 3, true), "as many as are wanted");
+    let rest = search(text("failure"), (9, 100), found.next).await;
+    assert_eq!((rest.letters.len(), rest.looked_at, rest.next), (3, 3, None));
+    let one = DeadFilter { reason: Some(Reason::Blocked), ..text("failure") };
+    assert_eq!(search(one.clone(), (9, 100), None).await.looked_at, 3, "others are not looked at");
+    let both = search(DeadFilter { target: Some("host0".into()), ..one }, (9, 100), None).await;
+    assert_eq!((both.letters.len(), both.looked_at), (0, 2), "those of the target are, for their reason");
+    let cause = dead(&store, DeadFilter::default()).await.into_iter().find_map(|letter| letter.cause).expect("a cause");
+    let of_cause = DeadFilter { cause: Some(cause), pipeline: Some(pipeline()), ..DeadFilter::default() };
+    let found = search(of_cause.clone(), (9, 100), None).await.letters;
+    let ids = |letters: Vec<DeadLetter>| letters.into_iter().map(|letter| letter.id).collect::<Vec<_>>();
+    assert_eq!(ids(found), ids(dead(&store, of_cause).await), "as they are listed");
+    let none = DeadFilter { pipeline: "none".parse().ok(), ..text("x") };
+    assert_eq!(told(&search(none, (9, 9), None).await), (vec![], 0, false));
+    let wrong = SearchDead { filter: text("x"), limit: 1, look_at: 1, cursor: Some("x".into()) };
+    assert!(store.search_dead(wrong).await.is_err());
 }
 
 /// A discarded letter leaves a record of who, when and why.

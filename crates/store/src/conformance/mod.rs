@@ -76,13 +76,14 @@ macro_rules! conformance_tests {
                      a_settlement_is_answered_alike_when_it_is_sent_again,
                      jobs_are_leased_by_group, a_worker_with_a_suspect_is_told_from_others,
                      the_outlook_tells_all_that_is_asked_before_a_lease]
-            dead: [lists_filter, lists_page_by_cursor, discards_with_a_record, expires_the_oldest,
+            dead: [lists_filter, lists_page_by_cursor, a_search_stops_and_goes_on, discards_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter, hostile_texts_stop_nobody,
                    a_known_key_is_not_taken_in_again]
             activity: [what_people_do_is_noted, compacting_is_noted, activity_is_listed_in_pages]
             alerts: [an_alert_is_changed_on_what_it_was, a_notice_is_posted_once_and_taken_in_order,
                      a_notice_whose_taker_is_gone_is_taken_again, a_failing_sink_is_left_alone_and_seen,
-                     what_was_over_long_ago_is_forgotten, what_is_watched_is_told]
+                     what_was_over_long_ago_is_forgotten, what_is_watched_is_told,
+                     what_is_said_about_an_alert_is_kept, nobody_is_told_of_what_is_snoozed, what_became_of_a_notice_is_seen]
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum, totals_only_grow]
             definitions: [definitions_are_kept_by_version, commands_are_kept_with_every_folder_that_they_ran_in, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]
@@ -111,7 +112,7 @@ macro_rules! conformance_tests {
                      what_fails_again_is_counted_apart]
             replays: [a_plan_changes_nothing, a_letter_recovers, a_letter_that_fails_again_is_the_same_letter,
                       a_retry_stays_with_its_replay, a_letter_is_claimed_once, a_ramp_stops_by_itself,
-                      a_paused_replay_rests, a_cancelled_replay_lets_go, cancelling_counts_what_had_begun,
+                      a_paused_replay_rests, a_replay_goes_at_another_rate, a_cancelled_replay_lets_go, cancelling_counts_what_had_begun,
                       cancelling_keeps_the_newest_payload, cancelling_tells_of_a_lost_payload,
                       what_is_given_up_meanwhile_is_gone,
                       an_edited_letter_keeps_its_original,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use redrive_core::alerts::{Alert, Notice};
+use redrive_core::actors::Actor;
+use redrive_core::alerts::{Alert, AlertCare, AlertKey, CareChange, Notice};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,11 +20,15 @@ pub trait AlertStore {
     /// Writes alerts, each if it is still of the version that it was judged on; says of each whether it was.
     async fn change_alerts(&self, changes: Vec<AlertChange>) -> Result<Vec<bool>>;
 
-    /// Posts what sinks are to be told; what was posted before is not posted again. Says how many were new.
+    /// Writes what people say about an alert, with a record, if it is still of the version that it was decided on; says whether it was.
+    async fn care_for_alert(&self, params: CareForAlert) -> Result<bool>;
+
+    /// Posts what sinks are to be told; what was posted before is not posted again, nor that an alert fires that is snoozed. Says how
+    /// many were new.
     async fn post_notices(&self, params: PostNotices) -> Result<u64>;
 
-    /// Takes the next notice of a sink: nobody else has it for a while. Of one alert they come in their order, and none while the sink
-    /// is to be left alone.
+    /// Takes the next notice of a sink: nobody else has it for a while. Of one alert they come in their order, none while the sink is
+    /// to be left alone, and none of an alert that is snoozed, but that it is over.
     async fn take_notice(&self, params: TakeNotice) -> Result<Option<TakenNotice>>;
 
     /// Notes what became of a notice that was taken, and how its sink fares by that. Says no, and writes nothing, if somebody else
@@ -49,9 +54,94 @@ pub struct AlertView {
     /// Counts the changes of it.
     #[serde(skip)]
     pub version: u64,
-    /// The highest number of a notice of this incident that each sink was told, or is to be told.
+    /// What people said about it.
+    #[serde(default, skip_serializing_if = "AlertCare::is_empty")]
+    pub care: AlertCare,
+    /// Counts the changes of that; 0 if nothing was ever said.
     #[serde(skip)]
-    pub posted: BTreeMap<String, u32>,
+    pub care_version: u64,
+    /// What each sink was told last of this incident, or is to be told.
+    #[serde(default, rename = "told", skip_serializing_if = "BTreeMap::is_empty")]
+    pub posted: BTreeMap<String, Posted>,
+}
+
+impl AlertView {
+    /// An alert that nobody said anything about and nobody was told of.
+    pub fn new(alert: Alert, version: u64) -> Self {
+        Self { alert, version, care: AlertCare::default(), care_version: 0, posted: BTreeMap::new() }
+    }
+
+    /// Whether it fires and nobody has it rest.
+    pub fn needs_somebody(&self, now: Timestamp) -> bool {
+        self.alert.is_firing() && self.care.snoozed_at(now).is_none()
+    }
+
+    /// Whether a sink was told of the alert as it is, or is to be.
+    pub fn was_told(&self) -> bool {
+        self.posted.values().any(|posted| posted.number >= self.alert.tellings)
+    }
+}
+
+/// The last notice of an incident that was posted for a sink, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Posted {
+    /// The how manyth of its incident it is.
+    pub number: u32,
+    /// When it was posted.
+    pub posted_at: Timestamp,
+    /// How often it was tried to tell it.
+    pub tries: u32,
+    /// When it was told, or given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// What went wrong when it was last tried; nothing if it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Says something about an alert.
+#[derive(Clone, Debug)]
+pub struct CareForAlert {
+    /// Which.
+    pub key: AlertKey,
+    /// Its pipeline, for the record.
+    pub pipeline: Option<PipelineName>,
+    /// The version that it was decided on; 0 if nothing had been said.
+    pub was: u64,
+    /// What is to be said from then on.
+    pub care: AlertCare,
+    /// What somebody did by that, for the record.
+    pub change: CareChange,
+    /// Who.
+    pub by: Actor,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl CareForAlert {
+    /// What the record says it was about.
+    pub(crate) fn object(&self) -> String {
+        format!("alert {}", self.key.as_str())
+    }
+
+    /// What the record says besides.
+    pub(crate) fn detail(&self) -> serde_json::Value {
+        let mut detail = serde_json::json!({});
+        if let Some(pipeline) = &self.pipeline {
+            detail["pipelines"] = serde_json::json!([pipeline]);
+        }
+        match &self.change {
+            CareChange::Snooze { until, why } => {
+                detail["until"] = serde_json::json!(until);
+                if let Some(why) = why {
+                    detail["why"] = serde_json::json!(why);
+                }
+            }
+            CareChange::Assign(owner) => detail["owner"] = serde_json::json!(owner),
+            CareChange::Acknowledge | CareChange::Unacknowledge | CareChange::Wake => {}
+        }
+        detail
+    }
 }
 
 /// A change of an alert.
@@ -61,6 +151,8 @@ pub struct AlertChange {
     pub was: Option<u64>,
     /// What it is now.
     pub alert: Alert,
+    /// What is said about it from then on, and the version of that on which it was judged: where that is another, nothing is written.
+    pub care: Option<(u64, AlertCare)>,
 }
 
 /// Posts what sinks are to be told.
@@ -127,6 +219,16 @@ pub enum Told {
         /// Whether this notice is not tried again.
         give_up: bool,
     },
+}
+
+impl Told {
+    /// What went wrong, if something did.
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Yes => None,
+            Self::No { error, .. } => Some(error),
+        }
+    }
 }
 
 /// How a sink fares.

@@ -21,6 +21,10 @@ pub trait DeadStore {
     /// A page of dead letters, newest first.
     async fn list_dead(&self, params: ListDead) -> Result<Page<DeadLetter>>;
 
+    /// Looks through dead letters, newest first, as many of them as it is told to at most: none has to be looked at twice, and
+    /// nobody waits until all of them are.
+    async fn search_dead(&self, params: SearchDead) -> Result<SearchedDead>;
+
     /// One dead letter with all its failures.
     async fn get_dead(&self, id: JobId) -> Result<Option<DeadLetter>>;
 
@@ -75,6 +79,19 @@ pub struct DeadFilter {
 }
 
 impl DeadFilter {
+    /// The part of it by which an index finds letters in their order. What it says besides is looked for in them, one by one.
+    pub fn indexed(&self) -> Self {
+        let by_time = Self { since: self.since, until: self.until, ..Self::default() };
+        match self {
+            Self { cause: Some(cause), .. } => Self { cause: Some(cause.clone()), ..by_time },
+            Self { target: Some(target), .. } => Self { target: Some(target.clone()), ..by_time },
+            Self { code: Some(code), .. } => Self { code: Some(code.clone()), ..by_time },
+            Self { proxy: Some(proxy), .. } => Self { proxy: Some(proxy.clone()), ..by_time },
+            Self { reason: Some(reason), .. } => Self { reason: Some(*reason), ..by_time },
+            Self { pipeline, .. } => Self { pipeline: pipeline.clone(), ..by_time },
+        }
+    }
+
     /// Whether it lets everything through.
     pub const fn is_empty(&self) -> bool {
         self.pipeline.is_none()
@@ -102,6 +119,30 @@ pub struct ListDead {
     pub cursor: Option<String>,
     /// Whether each comes with all its failures.
     pub with_failures: bool,
+}
+
+/// Asks for some dead letters to be looked through.
+#[derive(Clone, Debug)]
+pub struct SearchDead {
+    /// Which. By [a part of it](DeadFilter::indexed) they are found, and looked at for the rest.
+    pub filter: DeadFilter,
+    /// At most so many are found.
+    pub limit: u32,
+    /// At most so many are looked at.
+    pub look_at: u32,
+    /// Where to go on.
+    pub cursor: Option<String>,
+}
+
+/// What came of looking through some dead letters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchedDead {
+    /// Those that are like that, newest first.
+    pub letters: Vec<DeadLetter>,
+    /// How many were looked at.
+    pub looked_at: u64,
+    /// Where to go on; nothing if all were looked at.
+    pub next: Option<String>,
 }
 
 /// Asks for dead letters to be discarded.

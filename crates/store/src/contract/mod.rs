@@ -37,8 +37,8 @@ pub mod workers;
 
 pub use activity::{ActivityStore, ActivityView, ListActivity};
 pub use alerts::{
-    AlertChange, AlertStore, AlertView, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice, SinkView, TakeNotice,
-    TakenNotice, Told, Watch, Watched,
+    AlertChange, AlertStore, AlertView, CareForAlert, ExpiringLetters, ForgetAlerts, PostNotices, Posted, SettleNotice,
+    SinkView, TakeNotice, TakenNotice, Told, Watch, Watched,
 };
 pub use answers::{AnswerStore, FindAnswer, KeepAnswer, KeptAnswer};
 pub use breakers::{BreakerStore, BreakerView, BreakersOf, TurnBreaker};
@@ -52,7 +52,9 @@ pub use copies::{
     Cell, CopyCounters, CopyCursor, CopyStore, EndCopy, PARTS, Part, ReadPart, Row, TakeCounters, WritePart,
 };
 pub use counts::{CountEvents, CountStore, EventCount, EventTotal, FoldCounts, Span};
-pub use dead::{BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead};
+pub use dead::{
+    BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, SearchDead, SearchedDead,
+};
 pub use definitions::{DefinitionStore, DefinitionView};
 pub use facets::{DoneIn, FacetStore};
 pub use good::{FindGood, GoodStore, ReleaseGood};

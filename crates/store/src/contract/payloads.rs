@@ -36,6 +36,9 @@ pub trait PayloadStore {
     /// The payloads a job refers to, newest first.
     async fn payloads_of(&self, job: JobId) -> Result<Vec<Payload>>;
 
+    /// Jobs that refer to a payload, those first that came to it last, at most so many.
+    async fn jobs_with_payload(&self, hash: PayloadHash, limit: u32) -> Result<Vec<JobId>>;
+
     /// Forgets payloads that nobody refers to and nobody meant to since a time; says where their bytes are. Spares those
     /// that a leased job wants, and those that were inherited.
     async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<PayloadPlace>>;

@@ -58,6 +58,12 @@ impl Rows for SettledJobs {
     }
 }
 
+impl Rows for SearchedDead {
+    fn rows(&self) -> u64 {
+        self.letters.len() as u64
+    }
+}
+
 macro_rules! single {
     ($($answer:ty),*) => { $(impl Rows for $answer {})* };
 }

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use redrive_core::alerts::Notice;
+use redrive_core::alerts::{AlertCare, Notice};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 
 use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Conn, Row, args};
-use super::{PostgresStore, rows, run};
+use super::{PostgresStore, activity, rows, run};
 use crate::contract::{
-    AlertChange, AlertStore, AlertView, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice, SinkView, TakeNotice,
-    TakenNotice, Told, Watch, Watched,
+    AlertChange, AlertStore, AlertView, CareForAlert, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice,
+    SinkView, TakeNotice, TakenNotice, Told, Watch, Watched,
 };
 use crate::error::Result;
 
@@ -25,6 +25,10 @@ impl AlertStore for PostgresStore {
 
     async fn change_alerts(&self, changes: Vec<AlertChange>) -> Result<Vec<bool>> {
         self.write(changes, run!(change)).await
+    }
+
+    async fn care_for_alert(&self, params: CareForAlert) -> Result<bool> {
+        self.write(params, run!(care_for)).await
     }
 
     async fn post_notices(&self, params: PostNotices) -> Result<u64> {
@@ -53,34 +57,26 @@ impl AlertStore for PostgresStore {
 }
 
 async fn list(conn: &Conn, (): &()) -> Result<Vec<AlertView>, Fault> {
-    let sql = "SELECT a.version, a.alert, n.sink, max(n.number) FROM alert a
+    let sql = "SELECT DISTINCT ON (a.over_at IS NOT NULL, a.incident, a.key, n.sink)
+                      a.version, a.alert, n.sink, n.number, n.posted_at, n.tries, n.ended_at, n.error, c.version, c.care
+               FROM alert a LEFT JOIN alert_care c ON c.key = a.key
                LEFT JOIN alert_notice n ON n.key = a.key AND n.incident = a.incident
-               GROUP BY a.key, n.sink ORDER BY a.over_at IS NOT NULL, a.incident DESC, a.key, n.sink";
-    let found = conn.query(sql, args![], |row| {
-        let view = AlertView { alert: rows::json(row, 1)?, version: row.get(0)?, posted: BTreeMap::new() };
-        Ok((view, row.get::<Option<String>>(2)?, row.get::<Option<u32>>(3)?))
-    });
-    let mut views: Vec<AlertView> = Vec::new();
-    for (view, sink, number) in found.await? {
-        if views.last().is_none_or(|last| last.alert.key != view.alert.key) {
-            views.push(view);
-        }
-        if let (Some(sink), Some(number), Some(last)) = (sink, number, views.last_mut()) {
-            last.posted.insert(sink, number);
-        }
-    }
-    Ok(views)
+               ORDER BY a.over_at IS NOT NULL, a.incident DESC, a.key, n.sink, n.number DESC";
+    Ok(rows::alerts_told(conn.query(sql, args![], |row| rows::alert_told(row)).await?))
 }
 
 async fn change(batch: &mut Batch, changes: &[AlertChange]) -> Result<Vec<bool>, Fault> {
     let mut changed = Vec::with_capacity(changes.len());
-    for AlertChange { was, alert } in changes {
+    for AlertChange { was, alert, care } in changes {
         let (key, text) = (alert.key.as_str(), serde_json::to_string(alert)?);
         let rows = match was {
             Some(was) => {
                 let sql = "UPDATE alert SET version = version + 1, incident = $3, over_at = $4, alert = $5
-                           WHERE key = $1 AND version = $2";
-                batch.conn().execute(sql, args![key, was, alert.since, alert.over_at, text]).await?
+                           WHERE key = $1 AND version = $2
+                             AND ($6::bigint IS NULL OR EXISTS
+                                  (SELECT 1 FROM alert_care c WHERE c.key = $1 AND c.version = $6))";
+                let judged_on = care.as_ref().map(|(was, _)| *was);
+                batch.conn().execute(sql, args![key, was, alert.since, alert.over_at, text, judged_on]).await?
             }
             None => {
                 let sql = "INSERT INTO alert (key, version, incident, over_at, alert) VALUES ($1, 1, $2, $3, $4)
@@ -88,9 +84,36 @@ async fn change(batch: &mut Batch, changes: &[AlertChange]) -> Result<Vec<bool>,
                 batch.conn().execute(sql, args![key, alert.since, alert.over_at, text]).await?
             }
         };
+        if let (1, Some((was, care))) = (rows, care) {
+            set_care(batch, key, *was, care).await?;
+        }
         changed.push(rows == 1);
     }
     Ok(changed)
+}
+
+/// Writes what is said about an alert, if it is still of a version.
+async fn set_care(batch: &Batch, key: &str, was: u64, care: &AlertCare) -> Result<bool, Fault> {
+    let until = care.snoozed.as_ref().map(|snoozed| snoozed.until);
+    let text = serde_json::to_string(care)?;
+    let written = if was == 0 {
+        let sql =
+            "INSERT INTO alert_care (key, version, snoozed_until, care) VALUES ($1, 1, $2, $3) ON CONFLICT DO NOTHING";
+        batch.conn().execute(sql, args![key, until, text]).await?
+    } else {
+        let sql = "UPDATE alert_care SET version = version + 1, snoozed_until = $2, care = $3 WHERE key = $1 AND version = $4";
+        batch.conn().execute(sql, args![key, until, text, was]).await?
+    };
+    Ok(written == 1)
+}
+
+async fn care_for(batch: &mut Batch, params: &CareForAlert) -> Result<bool, Fault> {
+    if !set_care(batch, params.key.as_str(), params.was, &params.care).await? {
+        return Ok(false);
+    }
+    let what = (params.change.verb(), params.object());
+    activity::note(batch, &params.by, (what.0, &what.1), &params.detail(), params.now).await?;
+    Ok(true)
 }
 
 async fn post_all(batch: &mut Batch, params: &PostNotices) -> Result<u64, Fault> {
@@ -122,6 +145,8 @@ async fn take(batch: &mut Batch, params: &TakeNotice) -> Result<Option<TakenNoti
                    WHERE n.sink = $1 AND n.ended_at IS NULL AND (n.taken_until <= $2 OR n.taken_until > $3)
                      AND NOT EXISTS (SELECT 1 FROM alert_notice e
                                      WHERE e.sink = $1 AND e.ended_at IS NULL AND e.key = n.key AND e.id < n.id)
+                     AND (n.notice::json ->> 'kind' = 'over'
+                          OR NOT EXISTS (SELECT 1 FROM alert_care c WHERE c.key = n.key AND c.snoozed_until > $2))
                    ORDER BY n.tries, n.id LIMIT 1)
                RETURNING id, notice, posted_at, tries";
     let taken = args![params.sink, params.now, params.believed_until, params.until];
@@ -138,9 +163,10 @@ async fn settle(batch: &mut Batch, params: &SettleNotice) -> Result<bool, Fault>
         Told::Yes | Told::No { give_up: true, .. } => Some(*now),
         Told::No { .. } => None,
     };
-    let sql = "UPDATE alert_notice SET ended_at = $3, taken_until = 0 WHERE id = $1 AND tries = $2 AND ended_at IS NULL
-               RETURNING sink";
-    let sink: Option<String> = batch.conn().query_opt(sql, args![id, tries, ended_at], |row| row.get(0)).await?;
+    let sql = "UPDATE alert_notice SET ended_at = $3, taken_until = 0, error = $4
+               WHERE id = $1 AND tries = $2 AND ended_at IS NULL RETURNING sink";
+    let written = args![id, tries, ended_at, outcome.error()];
+    let sink: Option<String> = batch.conn().query_opt(sql, written, |row| row.get(0)).await?;
     let Some(sink) = sink else { return Ok(false) };
     match outcome {
         Told::Yes => {
@@ -228,6 +254,9 @@ async fn forget(batch: &mut Batch, params: &ForgetAlerts) -> Result<bool, Fault>
     let ForgetAlerts { before, limit } = params;
     let statements = [
         "DELETE FROM alert WHERE key IN (SELECT key FROM alert WHERE over_at < $1 LIMIT $2)",
+        "DELETE FROM alert_care WHERE key IN
+            (SELECT c.key FROM alert_care c WHERE coalesce(c.snoozed_until, 0) < $1 AND NOT EXISTS
+                (SELECT 1 FROM alert a WHERE a.key = c.key) LIMIT $2)",
         // Of an alert that is kept, what was told of its present incident is, too: it would be told again otherwise.
         "DELETE FROM alert_notice WHERE id IN
             (SELECT n.id FROM alert_notice n WHERE n.posted_at < $1 AND NOT EXISTS

@@ -22,6 +22,9 @@ const SAMPLES: u32 = 3;
 /// Targets that are named with a cause.
 const TARGETS: u32 = 3;
 
+/// Causes whose states are found at once, at least.
+const PIECE: usize = 200;
+
 /// Causes that are named because they look alike.
 const ALIKE: usize = 5;
 
@@ -89,7 +92,7 @@ async fn with_targets(conn: &Conn, mut causes: Vec<Found>) -> Result<Vec<CauseVi
     Ok(causes.into_iter().map(|found| found.view).collect())
 }
 
-/// Three statements, however many causes there are.
+/// Three statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
 pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseView>, Fault> {
     let mut conditions = Conditions::default();
     conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str()));
@@ -109,10 +112,18 @@ pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseVi
     }
     // Which of them are in a state is known when they were read; without one the first ones are enough.
     let limit = params.states.is_empty().then_some(params.limit);
-    let mut found = select(conn, &conditions, &having(params, &narrowed), limit).await?;
-    add_states(conn, &mut found, params.now).await?;
-    found.retain(|found| params.states.is_empty() || params.states.contains(&found.view.state));
-    found.truncate(usize::try_from(params.limit).unwrap_or(usize::MAX));
+    let (mut rest, mut found) = (select(conn, &conditions, &having(params, &narrowed), limit).await?, Vec::new());
+    let wanted = usize::try_from(params.limit).unwrap_or(usize::MAX);
+    // Trends are read of as many as are looked at, not of all that there are.
+    while !rest.is_empty() && found.len() < wanted {
+        let mut piece = rest;
+        rest = piece.split_off(wanted.saturating_mul(2).max(PIECE).min(piece.len()));
+        add_states(conn, &mut piece, params.now).await?;
+        found.extend(
+            piece.into_iter().filter(|one| params.states.is_empty() || params.states.contains(&one.view.state)),
+        );
+    }
+    found.truncate(wanted);
     with_targets(conn, found).await
 }
 

@@ -18,7 +18,9 @@ use super::fault::Fault;
 use super::rows::DEAD_COLUMNS;
 use super::sql::{Conn, args};
 use super::{PostgresStore, activity, cause_keys, dead_imports, job_cancels, leader, payloads, rows, run, tidying};
-use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
+use crate::contract::{
+    DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page, SearchDead, SearchedDead,
+};
 use crate::error::Result;
 use crate::lists;
 
@@ -26,6 +28,10 @@ use crate::lists;
 impl DeadStore for PostgresStore {
     async fn list_dead(&self, params: ListDead) -> Result<Page<DeadLetter>> {
         self.read(params, run!(list)).await
+    }
+
+    async fn search_dead(&self, params: SearchDead) -> Result<SearchedDead> {
+        self.read(params, run!(search)).await
     }
 
     async fn get_dead(&self, id: JobId) -> Result<Option<DeadLetter>> {
@@ -69,6 +75,29 @@ pub(super) async fn list(conn: &Conn, params: &ListDead) -> Result<Page<DeadLett
     }
     let page = Page::cut(found, params.limit, |(seq, letter)| format!("{}-{seq}", letter.died_at.as_millis()));
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
+}
+
+/// Looks through the next letters: which they are is found by an index, and only in those is the rest looked for.
+async fn search(conn: &Conn, params: &SearchDead) -> Result<SearchedDead, Fault> {
+    let mut conditions = conditions(conn, &params.filter.indexed()).await?;
+    if let Some(cursor) = &params.cursor {
+        conditions.less_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
+    }
+    let sql = format!(
+        "SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {}",
+        params.look_at.max(1)
+    );
+    let keys: Vec<(i64, i64)> = conn.query(&sql, conditions.values(), |row| Ok((row.get(0)?, row.get(1)?))).await?;
+    // Of a cause they are by now.
+    let mut conditions = of_keys(conn, &params.filter, None).await?;
+    conditions.one_of_numbers("d.seq", &keys.iter().map(|(_, seq)| *seq).collect::<Vec<_>>());
+    let sql = format!(
+        "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
+         {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {}",
+        params.limit.max(1)
+    );
+    let found = conn.query(&sql, conditions.values(), |row| Ok((row.get::<i64>(0)?, rows::dead_letter(row)?))).await?;
+    Ok(lists::searched(found, &keys, (params.limit.max(1), params.look_at.max(1))))
 }
 
 /// The conditions of a filter, on `dead d`, for each key of its cause apart: the letters of each are found in their order, so that a

@@ -47,6 +47,10 @@ impl PayloadStore for PostgresStore {
         self.read(job, run!(of)).await
     }
 
+    async fn jobs_with_payload(&self, hash: PayloadHash, limit: u32) -> Result<Vec<JobId>> {
+        self.read((hash, limit), run!(jobs_with)).await
+    }
+
     async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<PayloadPlace>> {
         self.write(params, run!(sweep)).await
     }
@@ -110,6 +114,11 @@ pub(super) async fn place_of(conn: &Conn, hash: &PayloadHash) -> Result<Option<P
 async fn of(conn: &Conn, job: &JobId) -> Result<Vec<Payload>, Fault> {
     let sql = "SELECT payload FROM payload_use WHERE job = $1 ORDER BY at DESC";
     conn.query(sql, args![job], |row| rows::json(row, 0)).await
+}
+
+async fn jobs_with(conn: &Conn, (hash, limit): &(PayloadHash, u32)) -> Result<Vec<JobId>, Fault> {
+    let sql = "SELECT job FROM payload_use WHERE hash = $1 ORDER BY at DESC, job LIMIT $2";
+    conn.query(sql, args![hash, limit], |row| rows::job_id(row, 0)).await
 }
 
 async fn known(conn: &Conn, places: &[PayloadPlace]) -> Result<Vec<bool>, Fault> {

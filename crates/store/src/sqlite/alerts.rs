@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use redrive_core::alerts::Notice;
+use redrive_core::alerts::{AlertCare, Notice};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::SqliteStore;
+use super::activity;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::ledger::free_bytes;
 use super::rows::{self, RowResult};
 use crate::contract::{
-    AlertChange, AlertStore, AlertView, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice, SinkView, TakeNotice,
-    TakenNotice, Told, Watch, Watched,
+    AlertChange, AlertStore, AlertView, CareForAlert, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice,
+    SinkView, TakeNotice, TakenNotice, Told, Watch, Watched,
 };
 use crate::error::Result;
 
@@ -27,6 +28,10 @@ impl AlertStore for SqliteStore {
 
     async fn change_alerts(&self, changes: Vec<AlertChange>) -> Result<Vec<bool>> {
         self.write(move |batch| changes.iter().map(|change| change_one(batch, change)).collect()).await
+    }
+
+    async fn care_for_alert(&self, params: CareForAlert) -> Result<bool> {
+        self.write(move |batch| care_for(batch, &params)).await
     }
 
     async fn post_notices(&self, params: PostNotices) -> Result<u64> {
@@ -64,42 +69,64 @@ impl AlertStore for SqliteStore {
 }
 
 fn list(conn: &Connection) -> Result<Vec<AlertView>, Fault> {
+    // Of a sink's notices, the columns are those of the one with the highest number.
     let mut select = conn.prepare_cached(
-        "SELECT a.version, a.alert, n.sink, max(n.number) FROM alert a
+        "SELECT a.version, a.alert, n.sink, max(n.number), n.posted_at, n.tries, n.ended_at, n.error, c.version, c.care
+         FROM alert a LEFT JOIN alert_care c ON c.key = a.key
          LEFT JOIN alert_notice n ON n.key = a.key AND n.incident = a.incident
          GROUP BY a.key, n.sink ORDER BY a.over_at IS NOT NULL, a.incident DESC, a.key, n.sink",
     )?;
-    let mut rows = select.query([])?;
-    let mut views: Vec<AlertView> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let view = AlertView { alert: rows::json(row, 1)?, version: row.get(0)?, posted: BTreeMap::new() };
-        if views.last().is_none_or(|last| last.alert.key != view.alert.key) {
-            views.push(view);
-        }
-        if let (Some(sink), Some(last)) = (row.get::<_, Option<String>>(2)?, views.last_mut()) {
-            last.posted.insert(sink, row.get(3)?);
-        }
-    }
-    Ok(views)
+    let rows = select.query_map([], |row| rows::alert_told(row))?;
+    Ok(rows::alerts_told(rows.collect::<RowResult<Vec<_>>>()?))
 }
 
-fn change_one(batch: &Batch<'_>, AlertChange { was, alert }: &AlertChange) -> Result<bool, Fault> {
+fn change_one(batch: &Batch<'_>, AlertChange { was, alert, care }: &AlertChange) -> Result<bool, Fault> {
     let (key, incident) = (alert.key.as_str(), alert.since.as_millis());
     let (over_at, text) = (alert.over_at.map(Timestamp::as_millis), serde_json::to_string(alert)?);
     let changed = match was {
         Some(was) => batch
             .statement(
                 "UPDATE alert SET version = version + 1, incident = ?3, over_at = ?4, alert = ?5
-                 WHERE key = ?1 AND version = ?2",
+                 WHERE key = ?1 AND version = ?2
+                   AND (?6 IS NULL OR EXISTS (SELECT 1 FROM alert_care c WHERE c.key = ?1 AND c.version = ?6))",
             )?
-            .execute(params![key, was, incident, over_at, text])?,
+            .execute(params![key, was, incident, over_at, text, care.as_ref().map(|(was, _)| was)])?,
         None => batch
             .statement(
                 "INSERT OR IGNORE INTO alert (key, version, incident, over_at, alert) VALUES (?1, 1, ?2, ?3, ?4)",
             )?
             .execute(params![key, incident, over_at, text])?,
     };
+    if let (1, Some((was, care))) = (changed, care) {
+        set_care(batch, key, *was, care)?;
+    }
     Ok(changed == 1)
+}
+
+/// Writes what is said about an alert, if it is still of a version.
+fn set_care(batch: &Batch<'_>, key: &str, was: u64, care: &AlertCare) -> Result<bool, Fault> {
+    let until = care.snoozed.as_ref().map(|snoozed| snoozed.until.as_millis());
+    let text = serde_json::to_string(care)?;
+    let written = match was {
+        0 => batch
+            .statement("INSERT OR IGNORE INTO alert_care (key, version, snoozed_until, care) VALUES (?1, 1, ?2, ?3)")?
+            .execute(params![key, until, text])?,
+        _ => batch
+            .statement(
+                "UPDATE alert_care SET version = version + 1, snoozed_until = ?2, care = ?3 WHERE key = ?1 AND version = ?4",
+            )?
+            .execute(params![key, until, text, was])?,
+    };
+    Ok(written == 1)
+}
+
+fn care_for(batch: &Batch<'_>, params: &CareForAlert) -> Result<bool, Fault> {
+    if !set_care(batch, params.key.as_str(), params.was, &params.care)? {
+        return Ok(false);
+    }
+    let what = (params.change.verb(), params.object());
+    activity::note(batch, &params.by, (what.0, &what.1), &params.detail(), params.now)?;
+    Ok(true)
 }
 
 fn post(batch: &Batch<'_>, sink: &str, notice: &Notice, now: Timestamp) -> Result<u64, Fault> {
@@ -127,6 +154,8 @@ fn take(batch: &Batch<'_>, params: &TakeNotice) -> Result<Option<TakenNotice>, F
              WHERE n.sink = ?1 AND n.ended_at IS NULL AND (n.taken_until <= ?2 OR n.taken_until > ?3)
                AND NOT EXISTS (SELECT 1 FROM alert_notice e INDEXED BY alert_notice_order
                                WHERE e.sink = ?1 AND e.ended_at IS NULL AND e.key = n.key AND e.id < n.id)
+               AND (n.notice ->> 'kind' = 'over'
+                    OR NOT EXISTS (SELECT 1 FROM alert_care c WHERE c.key = n.key AND c.snoozed_until > ?2))
              ORDER BY n.tries, n.id LIMIT 1)
          RETURNING id, notice, posted_at, tries",
     )?;
@@ -144,10 +173,11 @@ fn settle(batch: &Batch<'_>, SettleNotice { id, tries, outcome, now }: &SettleNo
         Told::No { .. } => None,
     };
     let mut update = batch.statement(
-        "UPDATE alert_notice SET ended_at = ?3, taken_until = 0 WHERE id = ?1 AND tries = ?2 AND ended_at IS NULL
-         RETURNING sink",
+        "UPDATE alert_notice SET ended_at = ?3, taken_until = 0, error = ?4
+         WHERE id = ?1 AND tries = ?2 AND ended_at IS NULL RETURNING sink",
     )?;
-    let sink: Option<String> = update.query_row(params![id, tries, ended_at], |row| row.get(0)).optional()?;
+    let written = params![id, tries, ended_at, outcome.error()];
+    let sink: Option<String> = update.query_row(written, |row| row.get(0)).optional()?;
     let Some(sink) = sink else { return Ok(false) };
     match outcome {
         Told::Yes => batch
@@ -242,6 +272,9 @@ fn expiring_of(
 fn forget(batch: &Batch<'_>, ForgetAlerts { before, limit }: ForgetAlerts) -> Result<bool, Fault> {
     let statements = [
         "DELETE FROM alert WHERE key IN (SELECT key FROM alert WHERE over_at < ?1 LIMIT ?2)",
+        "DELETE FROM alert_care WHERE key IN
+            (SELECT c.key FROM alert_care c WHERE ifnull(c.snoozed_until, 0) < ?1 AND NOT EXISTS
+                (SELECT 1 FROM alert a WHERE a.key = c.key) LIMIT ?2)",
         // Of an alert that is kept, what was told of its present incident is, too: it would be told again otherwise.
         "DELETE FROM alert_notice WHERE id IN
             (SELECT n.id FROM alert_notice n WHERE n.posted_at < ?1 AND NOT EXISTS

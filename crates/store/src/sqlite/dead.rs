@@ -20,7 +20,9 @@ use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
 use super::{cause_keys, dead_imports, job_cancels, leader, payloads};
-use crate::contract::{DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page};
+use crate::contract::{
+    DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page, SearchDead, SearchedDead,
+};
 use crate::error::Result;
 use crate::lists;
 
@@ -28,6 +30,10 @@ use crate::lists;
 impl DeadStore for SqliteStore {
     async fn list_dead(&self, params: ListDead) -> Result<Page<DeadLetter>> {
         self.read(move |conn| list(conn, &params)).await
+    }
+
+    async fn search_dead(&self, params: SearchDead) -> Result<SearchedDead> {
+        self.read(move |conn| search(conn, &params)).await
     }
 
     async fn get_dead(&self, id: JobId) -> Result<Option<DeadLetter>> {
@@ -111,6 +117,33 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
     }
     let page = Page::cut(found, params.limit, |(seq, letter)| format!("{}-{seq}", letter.died_at.as_millis()));
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
+}
+
+/// Looks through the next letters: which they are is found by an index, and only in those is the rest looked for.
+fn search(conn: &Connection, params: &SearchDead) -> Result<SearchedDead, Fault> {
+    let mut conditions = conditions(conn, &params.filter.indexed())?;
+    if let Some(cursor) = &params.cursor {
+        conditions.less_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
+    }
+    let sql = format!(
+        "SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {}",
+        params.look_at.max(1)
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let keys = rows.collect::<RowResult<Vec<(i64, i64)>>>()?;
+    // Of a cause they are by now.
+    let mut conditions = of_keys(&params.filter, None);
+    let numbers = conditions.bind(serde_json::to_string(&keys.iter().map(|(_, seq)| seq).collect::<Vec<_>>())?);
+    let sql = format!(
+        "SELECT {DEAD_COLUMNS} FROM json_each({numbers}) looked CROSS JOIN dead d ON d.seq = looked.value
+         CROSS JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {}",
+        params.limit.max(1)
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
+    let found = rows.collect::<RowResult<Vec<_>>>()?;
+    Ok(lists::searched(found, &keys, (params.limit.max(1), params.look_at.max(1))))
 }
 
 /// The conditions of a filter, on `dead d`, for each key of its cause apart: the letters of each are found in their order, so that a

@@ -58,6 +58,16 @@ impl PayloadStore for SqliteStore {
         .await
     }
 
+    async fn jobs_with_payload(&self, hash: PayloadHash, limit: u32) -> Result<Vec<JobId>> {
+        self.read(move |conn| {
+            let sql = "SELECT job FROM payload_use WHERE hash = ?1 ORDER BY at DESC, job LIMIT ?2";
+            let mut select = conn.prepare_cached(sql)?;
+            let jobs = select.query_map(params![hash.as_bytes(), limit], |row| rows::job_id(row, 0))?;
+            Ok(jobs.collect::<RowResult<_>>()?)
+        })
+        .await
+    }
+
     async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<PayloadPlace>> {
         self.write(move |batch| {
             let swept = sweep(batch, &params)?;

@@ -277,17 +277,19 @@ fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayL
 /// Changes where a replay is, if it is still as it was. Of its step only the difference is written, since letters may have
 /// settled meanwhile.
 fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
-    let NextReplay { state, why, step, forgiven, pins, verb } = &params.next;
+    let NextReplay { state, why, step, forgiven, pins, pacing, verb } = &params.next;
     let mut update = batch.statement(
         "UPDATE replay SET version = version + 1, state = ?3, why = ?4, forgiven = ?5, excluded = ifnull(?6, excluded),
-                finished_at = ?7, pins = ifnull(?8, pins)
+                finished_at = ?7, pins = ifnull(?8, pins), pacing = ifnull(?9, pacing)
          WHERE uuid = ?1 AND version = ?2 AND finished_at IS NULL",
     )?;
     let excluded = params.excluded.as_ref().map(serde_json::to_string).transpose()?;
     let finished_at = state.is_over().then_some(params.now.as_millis());
     let id = params.id.as_bytes();
     let written = pins.as_ref().map(serde_json::to_string).transpose()?;
-    if update.execute(params![id, params.was, state.as_str(), why, forgiven, excluded, finished_at, written])? == 0 {
+    let paced = pacing.as_ref().map(serde_json::to_string).transpose()?;
+    let next = params![id, params.was, state.as_str(), why, forgiven, excluded, finished_at, written, paced];
+    if update.execute(next)? == 0 {
         return Ok(false);
     }
     if step.is_none() && verb.is_none() {
@@ -302,6 +304,9 @@ fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
         let mut detail = json!({"name": view.name, "pipelines": view.pipelines});
         if let Some(pins) = pins {
             detail["pins"] = json!(pins);
+        }
+        if let Some(pacing) = pacing {
+            detail["per_second"] = json!(pacing.per_second);
         }
         activity::note(batch, &params.by, (verb, &object), &detail, params.now)?;
     }

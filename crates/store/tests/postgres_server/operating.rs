@@ -254,9 +254,13 @@ const SECOND: [&str; 2] = [
     include_str!("../../src/postgres/schema/002_fleet.sql"),
 ];
 
+/// The tables of the third version.
+const THIRD: &str = include_str!("../../src/postgres/schema/003_dashboard.sql");
+
 /// Makes a store of an earlier version with all that another one has, as far as that version knows it.
 async fn earlier(client: &Client, schema: &str, version: usize, lived: &str) {
-    let parts: String = FIRST.iter().chain(SECOND.iter().filter(|_| version > 1)).copied().collect();
+    let later = SECOND.iter().filter(|_| version > 1).chain([&THIRD].into_iter().filter(|_| version > 2));
+    let parts: String = FIRST.iter().chain(later).copied().collect();
     let made = format!("CREATE SCHEMA {schema}; SET search_path = {schema}; {parts};");
     // Rows come as they are: what triggers make of them is among them.
     let rows = format!(
@@ -298,7 +302,7 @@ async fn what_lived_in_an_earlier_version_goes_on_beside_its_workers() {
     live(handles.clone(), [3, 4]).await;
     while handles[0].tidy(Tidy { limit: 1_000, led: None }).await.expect("folded").more {}
     let before = seen(&handles[0]).await;
-    for version in [1, 2] {
+    for version in [1, 2, 3] {
         let schema = schema();
         earlier(&client, &schema, version, &lived).await;
         let store = open(&address(), &schema).await;

@@ -26,7 +26,9 @@ pub async fn run(setting: &Setting, args: AlertCheckArgs) -> Result<Exit> {
         return Ok(exit(firing.is_empty()));
     }
     let AlertList { mut alerts, sinks } = redrive.check_alerts(&watching).await?;
-    alerts.retain(|view| view.alert.is_firing());
+    // Who snoozed an alert does not want cron to mail it either.
+    let now = redrive.now();
+    alerts.retain(|view| view.needs_somebody(now));
     if args.json {
         json::document(&serde_json::json!({ "alerts": alerts, "sinks": sinks }))?;
     } else {

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use redrive::alerts::{AlertList, SinkState};
 use redrive::contract::AlertView;
+use redrive_core::time::Timestamp;
 
 use crate::args::AlertListArgs;
 use crate::exit::Exit;
@@ -24,8 +25,9 @@ pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
     match alerts.is_empty() {
         true => out!("nothing fires, as far as it was judged: `redrive alert check` judges now")?,
         false => {
-            let rows: Vec<_> = alerts.iter().map(alert_row).collect();
-            print_folded(&["state", "~alert", "~since", "~over", ">told", "what"], &rows)?;
+            let now = redrive.now();
+            let rows: Vec<_> = alerts.iter().map(|view| alert_row(view, now)).collect();
+            print_folded(&["state", "~alert", "~since", "~over", ">told", "~owner", "~seen by", "what"], &rows)?;
         }
     }
     if !sinks.is_empty() {
@@ -36,11 +38,17 @@ pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn alert_row(AlertView { alert, .. }: &AlertView) -> Vec<String> {
-    let state = if alert.is_firing() { "firing" } else { "over" };
+fn alert_row(AlertView { alert, care, .. }: &AlertView, now: Timestamp) -> Vec<String> {
+    let state = match (alert.is_firing(), care.snoozed_at(now)) {
+        (_, Some(snoozed)) => format!("snoozed until {}", second(snoozed.until)),
+        (true, None) => "firing".to_owned(),
+        (false, None) => "over".to_owned(),
+    };
     let over = alert.over_at.map(second).unwrap_or_default();
-    let (condition, told) = (alert.condition.to_string(), alert.tellings.to_string());
-    vec![state.to_owned(), condition, second(alert.since), over, told, alert.finding.summary.clone()]
+    let (key, told) = (alert.key.as_str().to_owned(), alert.tellings.to_string());
+    let seen = care.acknowledged_of(alert).map(|seen| seen.by.name.clone()).unwrap_or_default();
+    let owner = care.owner.clone().unwrap_or_default();
+    vec![state, key, second(alert.since), over, told, owner, seen, alert.finding.summary.clone()]
 }
 
 fn sink_row(sink: &SinkState) -> Vec<String> {

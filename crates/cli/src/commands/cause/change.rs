@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use redrive::config::units;
-use redrive_core::causes::{CauseChange, CauseState, Likeness, Mute, SplitBy};
+use redrive_core::causes::{CauseChange, CauseId, CauseState, Likeness, Mute, SplitBy};
+use redrive_core::time::Timestamp;
 
 use super::super::filter::actor;
 use crate::args::CauseCommand;
@@ -14,18 +15,41 @@ use redrive::contract::CauseView;
 
 pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
     let redrive = setting.desk().await?;
-    let now = redrive.now();
-    let (id, change) = match command {
-        CauseCommand::Assign { id, owner } => (id, CauseChange::Assign(owner.filter(|owner| !owner.trim().is_empty()))),
-        CauseCommand::Note { id, text } => (id, CauseChange::Note(text)),
+    let (ids, change) = read(command, redrive.now())?;
+    // Nothing is done to any if one of them is none.
+    let mut causes = Vec::new();
+    for id in ids {
+        causes.push(redrive.get_cause(id).await?.cause);
+    }
+    for before in causes {
+        let about = redrive.change_cause(&before.id, &change, &actor()).await?;
+        let cause = redrive.get_cause(about).await?.cause;
+        out!("{}", harmless(&told(&change, &before, &cause)))?;
+        out!("  {}: {} dead  {}", cause.state, cause.dead, cut(&cause.title, 80))?;
+        let muting = matches!(change, CauseChange::Mute(_));
+        if muting && cause.state != CauseState::Muted {
+            say!("it kills that many tasks an hour already: it is not muted until it kills fewer");
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Which causes, and what is to be done to each.
+fn read(command: CauseCommand, now: Timestamp) -> Result<(Vec<CauseId>, CauseChange)> {
+    Ok(match command {
+        CauseCommand::Assign(args) => {
+            let (ids, owner) = args.read().map_err(usage)?;
+            (ids, CauseChange::Assign(owner))
+        }
+        CauseCommand::Note { id, text } => (vec![id], CauseChange::Note(text)),
         CauseCommand::Mute(args) => {
             let until = args.until.map(|text| units::future(&text, now)).transpose().map_err(usage)?;
-            (args.id, CauseChange::Mute(Mute { until, per_hour: args.per_hour }))
+            (args.ids, CauseChange::Mute(Mute { until, per_hour: args.per_hour }))
         }
-        CauseCommand::Unmute { id } => (id, CauseChange::Unmute),
-        CauseCommand::Resolve { id, why } => (id, CauseChange::Resolve(why)),
-        CauseCommand::Reopen { id } => (id, CauseChange::Reopen),
-        CauseCommand::Merge { from, into } => (from, CauseChange::MergeInto(into)),
+        CauseCommand::Unmute { ids } => (ids, CauseChange::Unmute),
+        CauseCommand::Resolve { ids, why } => (ids, CauseChange::Resolve(why)),
+        CauseCommand::Reopen { ids } => (ids, CauseChange::Reopen),
+        CauseCommand::Merge { from, into } => (vec![from], CauseChange::MergeInto(into)),
         CauseCommand::Split(args) => {
             let by = match (args.by.key, args.by.target, args.by.text) {
                 (Some(key), _, _) => SplitBy::Key(key),
@@ -33,22 +57,12 @@ pub async fn run(setting: &Setting, command: CauseCommand) -> Result<Exit> {
                 (_, _, Some(text)) if !text.is_empty() => SplitBy::Like(Likeness::Text(text)),
                 _ => return Err(usage("say what to split off: --key, --target or --text")),
             };
-            (args.id, CauseChange::Split(by))
+            (vec![args.id], CauseChange::Split(by))
         }
         CauseCommand::List(_) | CauseCommand::Show(_) | CauseCommand::Explain(_) => {
             unreachable!("they change nothing and are handled apart")
         }
-    };
-    let before = redrive.get_cause(id).await?.cause;
-    let about = redrive.change_cause(&before.id, &change, &actor()).await?;
-    let cause = redrive.get_cause(about).await?.cause;
-    out!("{}", harmless(&told(&change, &before, &cause)))?;
-    out!("  {}: {} dead  {}", cause.state, cause.dead, cut(&cause.title, 80))?;
-    let muting = matches!(change, CauseChange::Mute(_));
-    if muting && cause.state != CauseState::Muted {
-        say!("it kills that many tasks an hour already: it is not muted until it kills fewer");
-    }
-    Ok(Exit::Ok)
+    })
 }
 
 /// What was done to a cause, in words.

@@ -29,6 +29,7 @@ pub async fn run(setting: &Setting, command: ReplayCommand) -> Result<Exit> {
         ReplayCommand::Watch { id } => drive::watch(setting, id).await,
         ReplayCommand::Resume(args) => start::resume(setting, args).await,
         ReplayCommand::Pause { id } => change::pause(setting, id).await,
+        ReplayCommand::Rate { id, rate } => change::rate(setting, id, &rate).await,
         ReplayCommand::Cancel { id } => change::cancel(setting, id).await,
     }
 }

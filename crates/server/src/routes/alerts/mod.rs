@@ -1,8 +1,10 @@
 //! Alerts, and the sinks that are told of them.
 
+pub(crate) mod change;
+
 use axum::Json;
 use axum::extract::State;
-use redrive::alerts::{AlertList, Tested};
+use redrive::alerts::{AlertList, PastRule, Tested};
 use redrive_core::alerts::Alert;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -24,6 +26,15 @@ pub fn routes() -> Vec<Route> {
             "What would fire if it were judged now; nothing is written, nobody is told",
         )
         .lists_all("Alert"),
+        Route::get(
+            "/alerts/past",
+            past,
+            "How often the rules about shares would have fired in the last seven days, had they been what they are",
+        )
+        .lists_all("PastRule"),
+        Route::post("/alerts/changes", change::run, "Acknowledge, snooze, wake or assign alerts")
+            .takes::<change::Asked>()
+            .lists_all("AlertView"),
         Route::post("/alerts/check", check, "Judge all conditions now, and tell sinks").gives_named("AlertList"),
         Route::post("/alerts/test", test, "Tell sinks that nothing is wrong, to see whether that arrives")
             .takes::<Asked>()
@@ -44,6 +55,12 @@ async fn list(State(app): State<App>, caller: Caller) -> Result<Json<AlertList>,
 async fn preview(State(app): State<App>, caller: Caller) -> Result<Json<Listed<Alert>>, ApiError> {
     caller.check_all(None)?;
     Ok(Json(Listed::whole(app.redrive().preview_alerts(&app.setting().watching()).await?)))
+}
+
+async fn past(State(app): State<App>, caller: Caller) -> Result<Json<Listed<PastRule>>, ApiError> {
+    let mut rules = app.redrive().past_rules(&app.setting().watching()).await?;
+    rules.retain(|rule| caller.covers(&rule.pipeline));
+    Ok(Json(Listed::whole(rules)))
 }
 
 /// Which sinks.

@@ -1,7 +1,8 @@
-//! `POST /replays/{id}/pause`, `/resume` and `/cancel`
+//! `POST /replays/{id}/pause`, `/resume`, `/cancel` and `/rate`
 
 use axum::Json;
 use axum::extract::State;
+use redrive::config::units;
 use redrive::contract::ReplayView;
 use redrive::replays::ReplayRef;
 use serde::Deserialize;
@@ -47,6 +48,27 @@ pub async fn resume(
         found.pipelines.iter().filter_map(|name| runs::pipeline(&app, &asked.runs, name).ok()).collect();
     let (replay, _) = app.redrive().resume_replay(ReplayRef::Id(found.id), &caller.actor(), &pipelines).await?;
     Ok(Json(replay))
+}
+
+/// How fast a replay goes.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = RateReplay)]
+pub struct Rate {
+    /// Letters in a time, such as `5/s`, `100/m` or `500/h`; `none` for as fast as they are worked on.
+    pub rate: String,
+}
+
+pub async fn rate(
+    State(app): State<App>,
+    caller: Caller,
+    Named(which): Named<ReplayRef>,
+    Body(asked): Body<Rate>,
+) -> Result<Json<ReplayView>, ApiError> {
+    let rate = units::rate_or_none(&asked.rate).map_err(|why| ApiError::invalid("rate", why))?;
+    let found = app.redrive().find_paceable(which).await?;
+    caller.check_each(&found.pipelines)?;
+    Ok(Json(app.redrive().rate_replay(ReplayRef::Id(found.id), rate, &caller.actor()).await?))
 }
 
 pub async fn cancel(

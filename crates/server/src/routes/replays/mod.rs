@@ -35,6 +35,9 @@ pub fn routes() -> Vec<Route> {
         Route::post("/replays/{id}/resume", change::resume, "Go on with a replay that is paused")
             .takes::<change::Resume>()
             .gives_named("ReplayView"),
+        Route::post("/replays/{id}/rate", change::rate, "Go faster or slower with a replay from now on")
+            .takes::<change::Rate>()
+            .gives_named("ReplayView"),
         Route::post(
             "/replays/{id}/cancel",
             change::cancel,

@@ -15,7 +15,7 @@ use redrive_core::jobs::{Input, LeasedJob, NewJob};
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace};
 use redrive_core::policy::Policy;
 use redrive_core::replays::{
-    Advance, Automatic, Exclusion, LetterState, Pacing, ReplayChange, ReplayMode, ReplayState, SavedPayload,
+    Advance, Automatic, Exclusion, LetterState, NextReplay, Pacing, ReplayChange, ReplayMode, ReplayState, SavedPayload,
 };
 use redrive_core::settlements::{Destination, Ending, Outcome, decide};
 use redrive_core::time::Timestamp;
@@ -28,7 +28,8 @@ use super::script::{
 };
 use crate::contract::{
     AskOutlook, CancelJobs, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, FindLetters, Lane, LeaseJobs,
-    ListReplayLetters, ListReplays, RegisterPayload, ReplayLetter, ReplayView, Selection, StartJobs, TrafficBy,
+    ListActivity, ListReplayLetters, ListReplays, RegisterPayload, ReplayLetter, ReplayView, Selection, SetReplay,
+    StartJobs, TrafficBy,
 };
 
 pub use self::cancelling::*;
@@ -172,6 +173,26 @@ pub async fn a_paused_replay_rests(store: Shared) {
     assert!(lease(&store, 1, at(102)).await.is_empty());
     assert!(change(&store, 1, ReplayChange::Resume).await);
     assert_eq!(lease(&store, 1, at(102)).await.len(), 2);
+}
+
+/// A replay goes at another rate from when somebody says so, whatever it is at.
+pub async fn a_replay_goes_at_another_rate(store: Shared) {
+    bury_some(&store, 4).await;
+    let slow = Pacing { per_second: Some(0.1), ..at_once() };
+    start(&store, 1, slow).await;
+    advance(&store, 1, at(101)).await;
+    assert!(matches!(advance(&store, 1, at(102)).await, Advance::Wait(Some(_))), "one in ten seconds");
+    let replay = get(&store, 1).await;
+    let fast = Pacing { per_second: Some(1_000.0), ..replay.pacing.clone() };
+    let next = NextReplay::of(replay.state, None, &replay.progress).paced(fast.clone());
+    let params = SetReplay { next, ..setting(&replay, replay.state, at(102)) };
+    assert!(store.set_replay(params.clone()).await.expect("set"));
+    assert!(!store.set_replay(params).await.expect("asked"), "it is another by now");
+    assert_eq!(get(&store, 1).await.pacing, fast);
+    assert!(matches!(advance(&store, 1, at(102)).await, Advance::Send { letters: 3, .. }));
+    let noted = store.list_activity(ListActivity { limit: 1, ..ListActivity::default() }).await.expect("listed").items;
+    assert_eq!((noted[0].verb.as_str(), &noted[0].detail["per_second"]), ("rate", &json!(1_000.0)));
+    assert_sound(&store).await;
 }
 
 /// A letter that is discarded before its turn, or cancelled after it was sent, is accounted for.

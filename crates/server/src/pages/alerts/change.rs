@@ -1,0 +1,92 @@
+//! What people do about alerts, by forms.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use redrive_core::tokens::Role;
+use serde_json::{Value, json};
+
+use super::super::acts::{asked, filled};
+use super::super::confirm::{self, Question, entry_as};
+use super::super::fields::{Done, Fields, once, with_said};
+use super::super::parts::{Button, button, quoted, text};
+use super::super::problem::Problem;
+use super::super::shell::{self, Page, Place};
+use super::super::visitor::Visitor;
+use crate::app::App;
+use crate::asked::Body;
+use crate::error::ApiError;
+use crate::routes::alerts::change as routes;
+
+/// Asks until when an alert is to be snoozed.
+pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
+    let query = visitor.query();
+    let key = query.one("alert").ok_or_else(|| ApiError::invalid("alert", "alert is missing"))?;
+    if query.one("verb") != Some("snooze") {
+        return Err(ApiError::invalid("verb", "expected snooze").into());
+    }
+    let view = app.redrive().find_alert(key).await?;
+    match &view.alert.pipeline {
+        Some(pipeline) => visitor.caller.check(pipeline)?,
+        None => visitor.caller.check_all(None)?,
+    }
+    let title = "Snooze this alert?";
+    let effect = html! {
+        "“" (text(&view.alert.finding.summary)) "”: nobody is told that it fires until then. That it is over is told, and who was told "
+        "of it before is told again if it still fires then."
+    };
+    let fields = html! {
+        input type="hidden" name="verb" value="snooze";
+        input type="hidden" name="alert" value=(key);
+        (entry_as("until", "Until when: 2h (from now), a day or a time", "2h", true, Some("--until")))
+        (entry_as("why", "Why, for who wonders", "", false, Some("--why")))
+    };
+    let (command, filled) = (format!("redrive alert snooze {}", quoted(key)), " --until 2h".to_owned());
+    let (action, yes, back) = ("/alerts/change", "Snooze", "/alerts");
+    let question = Question { title, effect, action, fields, yes, command, filled, back };
+    let body = confirm::page(&visitor, &question);
+    let page = Page { place: Place::Alerts, title, pipeline: view.alert.pipeline.as_ref(), body };
+    shell::show(&app, &visitor, page).await
+}
+
+/// Does what a form asks for.
+pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
+    once(&app, &visitor, &fields, async || {
+        let verb = fields.one("verb").unwrap_or_default();
+        let key = fields.one("alert").ok_or_else(|| ApiError::invalid("alert", "alert is missing"))?;
+        let was = app.redrive().find_alert(key).await?.care.owner.unwrap_or_default();
+        let mut wanted = filled(&fields, &["verb", "until", "why", "owner"]);
+        wanted.insert("keys".to_owned(), json!([key]));
+        let wanted = asked(Value::Object(wanted))?;
+        let _changed = routes::run(State(app.clone()), visitor.caller.clone(), Body(wanted)).await?;
+        let state = if verb == "snooze" { "snoozed" } else { "firing" };
+        let was = if verb == "assign" { was.as_str() } else { "" };
+        Ok(Done::At(with_said("/alerts", &[("state", state), ("said", verb), ("alert", key), ("was", was)])))
+    })
+    .await
+}
+
+/// What was just done, with a way to take that back.
+pub fn said(visitor: &Visitor) -> Markup {
+    let query = visitor.query();
+    let Some(key) = query.one("alert") else { return html! {} };
+    let was = query.one("was").unwrap_or_default();
+    let (what, undo): (&str, Vec<(&str, &str)>) = match query.one("said") {
+        Some("acknowledge") => ("Acknowledged, until it doubles or fires anew.", vec![("verb", "unacknowledge")]),
+        Some("unacknowledge") => ("Not acknowledged any more.", vec![("verb", "acknowledge")]),
+        Some("snooze") => ("Snoozed: nobody is told that it fires.", vec![("verb", "wake")]),
+        Some("wake") => ("Awake: people are told of it again.", vec![]),
+        Some("assign") => ("Assigned.", vec![("verb", "assign"), ("owner", was)]),
+        _ => return html! {},
+    };
+    let undo: Vec<_> = undo.into_iter().chain([("alert", key)]).collect();
+    html! {
+        div.said role="status" {
+            (what)
+            @if undo.len() > 1 {
+                " "
+                (button(visitor, &Button { action: "/alerts/change", label: "Undo", role: Role::Operator, fields: &undo, class: "small plainly", key: None }))
+            }
+        }
+    }
+}

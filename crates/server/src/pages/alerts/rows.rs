@@ -1,0 +1,134 @@
+//! Alerts as rows: what fires, since when, who was told with what result, who looks after it, and what can be done about it.
+
+use maud::{Markup, html};
+use redrive::contract::{AlertView, Posted};
+use redrive_core::alerts::Alert;
+use redrive_core::time::Timestamp;
+use redrive_core::tokens::Role;
+
+use super::super::parts::{
+    Button, Glyph, ago, button, column, columns, commands, instant, link, name, quoted, state, text,
+};
+use super::super::visitor::Visitor;
+use crate::look::tone::Tone;
+
+pub fn table(visitor: &Visitor, alerts: &[&AlertView], now: Timestamp) -> Markup {
+    html! {
+        table.alerts.two role="table" {
+            (columns(&[
+                column("State"), column("What"), column("Since"), column("Delivered to"), column("Owner"),
+            ]))
+            tbody role="rowgroup" #alerts data-rows="" { @for view in alerts { (row(visitor, view, now)) } }
+        }
+    }
+}
+
+fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
+    let (alert, care) = (&view.alert, &view.care);
+    html! {
+        tr role="row" id={ "alert-" (alert.since.as_millis()) "-" (alert.condition) } {
+            td role="cell" {
+                @if care.snoozed_at(now).is_some() {
+                    (state("snoozed", Glyph::Muted, Tone::Quiet))
+                } @else if alert.is_firing() {
+                    (state("firing", Glyph::Triangle, Tone::Bad))
+                } @else {
+                    (state("over", Glyph::Check, Tone::Good))
+                }
+            }
+            th role="rowheader" scope="row" {
+                span.name {
+                    @if let Some(name) = &alert.pipeline { a href={ "/pipelines/" (name) } { (name) } ": " }
+                    (alert.condition)
+                }
+                span.fact { (text(&alert.finding.summary)) }
+                @if let Some(why) = &alert.why_over { span.fact { "Over: " (text(why)) } }
+                @if let Some(snoozed) = care.snoozed_at(now) {
+                    span.fact {
+                        "Muted by " (name(&snoozed.by.name)) " until " (instant(snoozed.until, now))
+                        @if let Some(why) = &snoozed.why { ": " (text(why)) }
+                    }
+                }
+                @if let Some(seen) = care.acknowledged_of(alert) {
+                    span.fact { "Acknowledged by " (name(&seen.by.name)) " " (ago(seen.at, now)) }
+                } @else if let Some(seen) = care.acknowledged.as_ref().filter(|seen| seen.since == alert.since) {
+                    span.fact { "Acknowledged by " (name(&seen.by.name)) " before it doubled" }
+                }
+                (about(alert))
+                (actions(visitor, view, now))
+            }
+            td role="cell" { (instant(alert.since, now)) span.fact { (ago(alert.since, now)) } }
+            td role="cell" {
+                @if view.posted.is_empty() { span.muted { "nobody" } }
+                @for (sink, posted) in &view.posted { span.fact { (name(sink)) ": " (result(posted, now)) } }
+                span.fact {
+                    (alert.tellings)
+                    @if alert.tellings == 1 { " time" } @else { " times" }
+                    "; again when it has doubled"
+                }
+            }
+            td role="cell" {
+                @match &care.owner { Some(owner) => (name(owner)), None => { span.muted { "nobody" } } }
+            }
+        }
+    }
+}
+
+/// What became of what a sink was told last.
+fn result(posted: &Posted, now: Timestamp) -> Markup {
+    let tries = |posted: &Posted| if posted.tries == 1 { "once".to_owned() } else { format!("{} times", posted.tries) };
+    html! {
+        @match (posted.ended_at, &posted.error) {
+            (Some(at), None) => { span.good-text { "told" } " " (instant(at, now)) },
+            (Some(_), Some(error)) => { span.bad-text { "given up" } ", tried " (tries(posted)) ": " (text(error)) },
+            (None, Some(error)) => { span.warn-text { "not yet" } ", tried " (tries(posted)) ": " (text(error)) },
+            (None, None) => { "is to be told since " (instant(posted.posted_at, now)) },
+        }
+    }
+}
+
+/// Where to look.
+fn about(alert: &Alert) -> Markup {
+    let cause = alert.finding.numbers.get("cause").and_then(serde_json::Value::as_str);
+    let cause = cause.filter(|id| id.chars().all(|c| c.is_ascii_hexdigit()));
+    html! {
+        span.fact {
+            @if let Some(cause) = cause { a href={ "/causes/" (cause) } { "Open the cause" } " · " }
+            code { (text(&alert.finding.look)) }
+        }
+    }
+}
+
+/// What can be done about it now, and how that is typed.
+fn actions(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
+    let (alert, care, me) = (&view.alert, &view.care, visitor.caller.name());
+    let key = alert.key.as_str();
+    let is_snoozed = care.snoozed_at(now).is_some();
+    let to_see = alert.is_firing() && care.acknowledged_of(alert).is_none();
+    let snooze = {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        format!("/alerts/change?{}", query.append_pair("verb", "snooze").append_pair("alert", key).finish())
+    };
+    let press = |label: &str, fields: &[(&str, &str)]| {
+        let (action, class) = ("/alerts/change", "small");
+        button(visitor, &Button { action, label, role: Role::Operator, fields, class, key: None })
+    };
+    let line = |verb: &str, flags: &str| format!("redrive alert {verb} {}{flags}", quoted(key));
+    let mut lines = Vec::new();
+    if to_see {
+        lines.push(("Acknowledge", line("ack", "")));
+    }
+    lines.push(if is_snoozed { ("Wake", line("wake", "")) } else { ("Snooze", line("snooze", " --until 2h")) });
+    lines.push(("Assign me", line("assign", &format!(" --to {}", quoted(me)))));
+    html! {
+        div.actions {
+            @if to_see { (press("Acknowledge", &[("verb", "acknowledge"), ("alert", key)])) }
+            @if is_snoozed { (press("Wake", &[("verb", "wake"), ("alert", key)])) }
+            @else { (link(visitor, Role::Operator, &snooze, "Snooze…", "small", None)) }
+            @if care.owner.as_deref() != Some(me) {
+                (press("Assign me", &[("verb", "assign"), ("alert", key), ("owner", me)]))
+            }
+            (commands(&lines))
+        }
+    }
+}

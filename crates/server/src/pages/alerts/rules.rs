@@ -1,0 +1,76 @@
+//! The rules that are in force, and how often those about shares would have fired.
+
+use maud::{Markup, html};
+use redrive_core::alerts::text::{size, span};
+use redrive_core::alerts::{Condition, Rules};
+
+use super::super::parts::{column, columns, section_head};
+use super::super::problem::Problem;
+use super::super::visitor::Visitor;
+use crate::app::App;
+use crate::look::figures::{count, percent};
+
+/// Rules about shares that are shown, those first that would have fired most often.
+const SHOWN: usize = 50;
+
+pub async fn section(app: &App, visitor: &Visitor) -> Result<Markup, Problem> {
+    let watching = app.setting().watching();
+    let book = watching.rules();
+    let mut past = app.redrive().past_rules(&watching).await?;
+    past.retain(|rule| visitor.caller.covers(&rule.pipeline));
+    past.sort_by_key(|rule| std::cmp::Reverse(rule.times));
+    let more = past.len().saturating_sub(SHOWN);
+    Ok(html! {
+        section aria-labelledby="rules" {
+            (section_head("rules", "Rules", "from redrive.toml; in 7 days, each hour judged as a whole"))
+            @if past.is_empty() { p.empty { "No pipeline had a task within 7 days that a rule about shares judges." } }
+            @else {
+                table role="table" {
+                    (columns(&[column("Rule"), column("Alerts above"), column("Would have fired")]))
+                    tbody role="rowgroup" {
+                        @for rule in past.iter().take(SHOWN) {
+                            tr role="row" {
+                                th role="rowheader" scope="row" { (rule.pipeline) ": " (rule.condition) }
+                                td role="cell" { (threshold(book.of(&rule.pipeline), rule.condition)) }
+                                td role="cell" {
+                                    @match rule.times {
+                                        0 => { span.muted { "never in 7 d" } }
+                                        1 => "once in 7 d",
+                                        times => { (count(i64::from(times))) " times in 7 d" }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if more > 0 { p.table-foot { (count(more as i64)) " more would have fired no more often." } }
+            }
+            p.fact { "Besides, unless a pipeline has its own: " (others(&book.all)) "." }
+        }
+    })
+}
+
+/// Above what a rule about shares fires.
+fn threshold(rules: &Rules, condition: Condition) -> String {
+    let window = format!("in {}, at least {} of them", span(rules.window), rules.died_min);
+    match condition {
+        Condition::Jump => {
+            format!("{} times the usual share of tasks that die {window}", rules.jump.unwrap_or_default())
+        }
+        _ => format!("{} of tasks die {window}", percent(rules.rate.unwrap_or_default())),
+    }
+}
+
+/// The rules that no hour tells of.
+fn others(rules: &Rules) -> String {
+    let said = [
+        rules.cause_letters.map(|letters| format!("a cause with {letters} letters in two hours")),
+        rules.breaker.map(|time| format!("tasks that wait {} for a target", span(time))),
+        rules.replay.then(|| "a replay that pauses itself".to_owned()),
+        rules.stalled.map(|time| format!("no task ends for {}", span(time))),
+        rules.coverage.map(|share| format!("a field found in {} fewer records", percent(share))),
+        rules.expiry.map(|time| format!("letters that expire in {}", span(time))),
+        rules.disk.map(|free| format!("less than {} free on disk", size(free))),
+    ];
+    said.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,57 @@
+//! Looking for letters: by what they are called, and by what stands in them.
+
+use serde_json::json;
+
+use crate::browsing::Browser;
+use crate::running::Running;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_named_is_gone_to() {
+    let server = Running::start().await;
+    let saved = json!({
+        "pipeline": "shop", "input": { "url": "https://shop.example/1" }, "message": "no price",
+        "payload": { "text": "<html>one</html>" },
+    });
+    server.post("/letters", saved).await.ok();
+    server.report("shop", json!({ "url": "https://shop.example/2" }), "no price").await;
+    let letters = server.get("/letters").await.ok()["items"].as_array().expect("letters").clone();
+    let of = |url: &str| letters.iter().find(|letter| letter["input"]["url"] == url).expect("it");
+    let (first, second) = (of("https://shop.example/1"), of("https://shop.example/2"));
+    let page = |letter: &serde_json::Value| format!("/letters/{}", letter["id"].as_str().expect("an id"));
+    let browser = Browser::new(&server);
+    let leads = async |text: &str| {
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("q", text).finish();
+        browser.get(&format!("/search?{query}")).await.leads_to().to_owned()
+    };
+    let hash = first["payload"].as_str().expect("a payload");
+    assert_eq!(leads(hash).await, page(first), "a payload's hash");
+    assert_eq!(leads(&hash[..12].to_uppercase()).await, page(first), "the beginning of it");
+    assert_eq!(leads("https://shop.example/2").await, page(second), "an address");
+    assert_eq!(leads(&format!("#{}", second["number"])).await, page(second), "a number");
+    let id = second["id"].as_str().expect("an id");
+    assert_eq!(leads(&id[id.len() - 8..]).await, page(second), "the end of an id");
+    let cause = second["cause"].as_str().expect("a cause");
+    assert_eq!(leads(cause).await, format!("/causes/{cause}"));
+    assert_eq!(leads("no price").await, "/letters?text=no+price");
+    assert_eq!(leads("ffffffffffff").await, "/letters?text=ffffffffffff", "no payload begins so");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_says_how_far_it_looked() {
+    let server = Running::start().await;
+    for n in 0..60 {
+        let message = if n == 0 { "the needle" } else { "price is gone" };
+        server.report("shop", json!({ "n": n }), message).await;
+    }
+    let browser = Browser::new(&server);
+    let needle = browser.page("/letters?text=needle").await;
+    assert!(needle.contains("looked at all 60") && needle.contains("the needle"), "{needle}");
+    let none = browser.page("/letters?text=nowhere&reason=handler_error").await;
+    assert!(none.contains("Drop a filter") && none.contains("/letters?reason=handler_error"), "{none}");
+    let first = browser.page("/letters?text=gone").await;
+    assert!(first.contains("looked at 50 of 60") && first.contains("50+"), "{first}");
+    let next = first.split("id=\"further\" href=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a link");
+    let rest = browser.page(&next.replace("&amp;", "&")).await;
+    assert!(rest.contains("looked at all 60"), "{rest}");
+    assert_eq!(browser.get("/letters?text=gone&cursor=x").await.status, 400);
+}
