@@ -1,5 +1,7 @@
 //! `/`: what do I open first?
 
+mod headline;
+
 use std::time::Duration;
 
 use axum::extract::State;
@@ -25,7 +27,7 @@ use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::look::figures::{count, percent};
+use crate::look::figures::count;
 use crate::look::tone::Tone;
 
 /// Held targets whose commands are written out.
@@ -56,71 +58,11 @@ pub fn pipeline_of(visitor: &Visitor) -> Result<Option<PipelineName>, Problem> {
 fn body(visitor: &Visitor, overview: &Overview) -> Markup {
     html! {
         h1.vh { "Overview" }
-        (headline(overview))
+        (headline::headline(overview))
         (needs(visitor, overview))
         (pipelines(Some("Pipelines"), &overview.pipelines, overview.now))
         @if !overview.held.is_empty() { (held(visitor, &overview.held, overview.now)) }
         @if !overview.replays.is_empty() { (running(&overview.replays, overview.now)) }
-    }
-}
-
-fn headline(overview: &Overview) -> Markup {
-    let waiting = overview.pipelines.iter().filter(|line| line.standing == Standing::Held);
-    let waiting: Vec<&PipelineLine> = waiting.collect();
-    let tone = match &overview.worst {
-        Some(worst) => Tone::of_dlq_rate(worst.died.value()),
-        None if waiting.is_empty() => Tone::Good,
-        None => Tone::Warn,
-    };
-    let of_worst = |line: &&PipelineLine| overview.worst.as_ref().is_some_and(|worst| worst.pipeline == line.name);
-    let dead = overview.pipelines.iter().find(of_worst).map_or(0, |line| line.ledger.dead);
-    let [died, ended] = [overview.lately.part, overview.lately.whole].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
-    html! {
-        p #headline class={ "headline " (tone.class()) } {
-            @match &overview.worst {
-                Some(worst) => {
-                    b {
-                        (worst.pipeline) ": " (count(worst.died.part as i64)) " of " (count(worst.died.whole as i64))
-                        " tasks died in 10 min (" (percent(worst.died.value())) ")"
-                    }
-                    @if let Some((cause, in_hour)) = &worst.cause {
-                        ", "
-                        (count(*in_hour))
-                        " this hour for one cause: "
-                        a href={ "/causes/" (cause.id) } { (text(&cause.title)) }
-                    }
-                    @if worst.recovered > 0 {
-                        "; " (count(worst.recovered as i64)) " recovered, " (count(dead)) " dead now"
-                    }
-                    "."
-                    @if died > worst.died.part as i64 { " Over all pipelines " (count(died)) " of " (count(ended)) "." }
-                }
-                None if ended > 0 => { "No task died in 10 min; " (count(ended)) " done." }
-                None => { "No task came to its end in 10 min." }
-            }
-            @if !waiting.is_empty() {
-                " "
-                @for (at, line) in waiting.iter().enumerate() { @if at > 0 { ", " } (line.name) }
-                " waits for "
-                (targets(overview, &waiting))
-                "."
-            }
-            @if overview.worst.is_none() && waiting.is_empty() && !overview.pipelines.is_empty() { " Nothing waits." }
-            @else if overview.pipelines.iter().filter(|line| line.standing == Standing::Normal).count() > 0 {
-                " The rest is normal."
-            }
-        }
-    }
-}
-
-/// What the pipelines that wait wait for.
-fn targets(overview: &Overview, waiting: &[&PipelineLine]) -> Markup {
-    let held = overview.held.iter().filter(|view| waiting.iter().any(|line| line.name == view.pipeline));
-    let targets: Vec<&str> = held.map(|view| view.target.as_str()).collect();
-    html! {
-        @if targets.is_empty() { "what its worker needs" }
-        @for (at, target) in targets.iter().take(3).enumerate() { @if at > 0 { ", " } (name(target)) }
-        @if targets.len() > 3 { " and " (targets.len() - 3) " more" }
     }
 }
 

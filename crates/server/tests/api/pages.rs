@@ -36,6 +36,24 @@ async fn with_letters(n: usize) -> (Running, String) {
 }
 
 #[tokio::test]
+async fn a_headline_is_good_news_only_where_nothing_rests() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "url": "https://shop.example/p/1" })]).await;
+    let headline = async || {
+        let page = String::from_utf8_lossy(&server.get("~/").await.body).into_owned();
+        let from = page.find("id=\"headline\"").expect("a headline");
+        let begin = page[..from].rfind('<').expect("a tag");
+        page[begin..].split("</p>").next().expect("an end").to_owned()
+    };
+    let quiet = headline().await;
+    assert!(quiet.contains("headline good") && quiet.contains("Nothing waits."), "{quiet}");
+    server.post("/pipelines/shop/pause", json!({ "why": "it moves" })).await.ok();
+    let resting = headline().await;
+    assert!(resting.contains("headline warn") && resting.contains("shop is paused."), "{resting}");
+    assert!(!resting.contains("Nothing waits"), "{resting}");
+}
+
+#[tokio::test]
 async fn every_page_arrives_whole_on_an_empty_store_and_on_a_full_one() {
     let empty = Running::start().await;
     let browser = Browser::new(&empty);
