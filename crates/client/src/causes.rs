@@ -2,7 +2,8 @@
 
 use redrive::Error;
 use redrive::causes::{CausesAsked, ExplainedLetter, FoundCauses};
-use redrive::contract::CauseDetail;
+use redrive::compare::Differences;
+use redrive::contract::{CauseDetail, CauseView};
 use redrive_core::actors::Actor;
 use redrive_core::causes::rules::Likeness;
 use redrive_core::causes::{CauseChange, CauseId, SplitBy};
@@ -31,6 +32,14 @@ impl Desk {
         match self {
             Self::Here(redrive) => Ok(redrive.store().get_cause(id, redrive.now()).await?),
             Self::There(server) => server.get(&["causes", id.as_str()]).read().await,
+        }
+    }
+
+    /// See [`redrive::Redrive::differences`].
+    pub async fn differences(&self, cause: &CauseView) -> Result<Differences, Error> {
+        match self {
+            Self::Here(redrive) => redrive.differences(cause).await,
+            Self::There(server) => server.get(&["causes", cause.id.as_str(), "differences"]).read().await,
         }
     }
 

@@ -1,5 +1,9 @@
 //! Causes, for who holds a [`Redrive`]: what people do to them, the rules by which failures find theirs, and bringing letters
 //! to where the rules say.
+//!
+//! - `history`: what happened beside a cause
+
+mod history;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +20,7 @@ use redrive_store::contract::{
     CauseChanged, CauseView, ChangeCause, FindCause, ListCauses, ReplayView, ResolveLetters, ResolvedLetter, Unresolved,
 };
 
+pub use self::history::{CauseMark, Happened};
 use crate::engine::Redrive;
 use crate::error::Error;
 

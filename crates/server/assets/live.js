@@ -39,7 +39,7 @@ function morph(from, to) {
   }
   if (from.nodeType !== Node.ELEMENT_NODE || from.matches("form, input, textarea, select, iframe, button")) return;
   for (const { name, value } of [...to.attributes]) if (name !== "open" && name !== "class" && from.getAttribute(name) !== value) from.setAttribute(name, value);
-  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && ["aria-current", "href"].includes(name)) from.removeAttribute(name);
+  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && ["aria-current", "href", "data-busy"].includes(name)) from.removeAttribute(name);
   const kept = ["here", "settled"].filter((name) => from.classList.contains(name));
   if (from.getAttribute("class") !== to.getAttribute("class")) {
     from.setAttribute("class", to.getAttribute("class") ?? "");
@@ -127,7 +127,7 @@ function unfold() {
 function parts() {
   const all = [...document.querySelectorAll("main [id], header [id]")];
   const isList = (part) => part.matches("[data-rows]");
-  const isPart = (part) => isList(part) || !(["main", "dot"].includes(part.id) || part.closest("form, [data-rows]") || part.parentElement.closest("main [id]:not(main, .part)"));
+  const isPart = (part) => isList(part) || part.matches("[data-live]") || !(["main", "dot"].includes(part.id) || part.closest("form, [data-rows]") || part.parentElement.closest("main [id]:not(main, .part)"));
   const named = all.filter((part) => isPart(part) && !part.matches("h2, h3, input, button, select, label, .part")).slice(0, 80).map((part) => part.id);
   return [...named, ...[...document.querySelectorAll("main [data-part]")].map((part) => "failed-" + part.dataset.part)];
 }
@@ -158,7 +158,10 @@ async function refresh() {
     if (!answer.ok && answer.status !== 304) throw new Error(String(answer.status));
     const html = answer.status === 304 ? "" : await answer.text();
     if (occupied()) { pending = true; return; }
+    const loads = document.querySelector("[data-busy=load]");
     if (html) apply(html);
+    // What can be done with what came of it is elsewhere on the page.
+    if (loads && !loads.dataset.busy) return location.reload();
     updated = Date.parse(answer.headers.get("Date")) || Date.now();
     document.getElementById("updated").textContent = `Updated ${clock(updated)} UTC`;
     show("live", "live");
@@ -190,6 +193,6 @@ setInterval(() => {
   if (document.hidden || !dot || signedOut) return;
   if (Date.now() - heard > silentMs) show("stale", "stale since " + clock(heard));
   if (stream && stream.readyState === EventSource.CLOSED) { close(); open(); }
-  if (pending && !busy) refresh();
+  if ((pending || document.querySelector("[data-busy]")) && !busy) refresh();
 }, 1000);
 open();

@@ -13,9 +13,11 @@ use redrive_core::egress::Egress;
 use redrive_core::ids::{PipelineName, TokenName};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use crate::counted::Counted;
 use crate::error::ApiError;
 use crate::measured::Measured;
 use crate::tls::TlsFiles;
+use crate::trying::Trying;
 
 /// How long tokens are believed: one that is revoked is no good after that.
 const TOKENS_HOLD: Duration = Duration::from_secs(1);
@@ -112,6 +114,10 @@ struct Shared {
     measured: Measured,
     /// Requests with a key that are under way: another with the same waits for their answer.
     under_way: Mutex<HashMap<(String, String), Turn>>,
+    /// Tries that run here.
+    trying: Trying,
+    /// How often rules that could be meant match.
+    counted: Counted,
 }
 
 /// Whoever holds it is the only one who does something.
@@ -141,6 +147,8 @@ impl App {
             bodies: Arc::new(Semaphore::new(BODY_PIECES_MAX)),
             measured: Measured::logging(),
             under_way: Mutex::default(),
+            trying: Trying::default(),
+            counted: Counted::default(),
         })))
     }
 
@@ -175,6 +183,16 @@ impl App {
     /// What is measured of requests.
     pub fn measured(&self) -> &Measured {
         &self.0.measured
+    }
+
+    /// How often rules that could be meant match.
+    pub fn counted(&self) -> &Counted {
+        &self.0.counted
+    }
+
+    /// The tries that run here.
+    pub fn trying(&self) -> &Trying {
+        &self.0.trying
     }
 
     /// What it was told besides its configuration.

@@ -19,6 +19,7 @@ mod answer;
 pub mod app;
 mod asked;
 mod check;
+mod counted;
 pub mod error;
 mod guard;
 mod impatient;
@@ -35,6 +36,7 @@ mod runs;
 pub mod serve;
 mod shapes;
 mod tls;
+mod trying;
 
 pub use app::{App, Options, Patience};
 pub use check::check;

@@ -298,7 +298,7 @@ decorate! {
     }
     TryStore {
         open_try(params: OpenTry) -> ();
-        note_tried(id: TryId, letters: Vec<TriedLetter>) -> ();
+        note_tried(id: TryId, letters: Vec<TriedLetter>) -> bool;
         add_to_try(id: TryId, letters: Vec<LetterToTry>) -> ();
         lease_tried(params: LeaseTried) -> Vec<JobId>;
         extend_tried(leases: Vec<TriedLease>, until: Timestamp) -> Vec<bool>;

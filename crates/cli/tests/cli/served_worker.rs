@@ -5,9 +5,10 @@ use std::fs::File;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 use crate::harness::{Sandbox, eventually, json_lines, stop_at_once};
-use crate::served::{Served, free_address};
+use crate::served::{Served, answered, ask, free_address};
 
 /// Leases as short as they may be: whoever is killed is waited for so long.
 const CONFIG: &str =
@@ -167,4 +168,38 @@ fn evidence_that_is_too_long_for_a_request_arrives_whole() {
     assert_eq!(payload["size_bytes"], 9_437_184, "{payload}");
     assert!(payload["truncated"] != true, "{payload}");
     assert!(site.command("payload verify").output().expect("ran").status.success());
+}
+
+#[test]
+fn a_worker_takes_part_in_tries_that_are_for_workers() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", format!("{CONFIG}pure = true\n"));
+    let script = "read -r job; grep -q price \"$REDRIVE_SAVED\" && { echo '{\"price\":5}'; exit 0; }; echo '{\"message\":\"no price\"}'; exit 65";
+    sandbox.write("work.sh", script);
+    let address = free_address();
+    let _server = Served::start(&sandbox, &address, &[]);
+    let site = Site { sandbox, address };
+    let letter = |n: u32, page: &str| {
+        json!({ "pipeline": "shop", "input": { "n": n }, "message": "it broke", "payload": { "text": page, "status": 200 } })
+    };
+    let letters = json!([letter(1, "<b class=price>5</b>"), letter(2, "<b>none</b>")]);
+    answered(&site.address, "", "POST /letters", &letters);
+    let own = json!({ "letters": { "pipeline": "shop" } });
+    let other = answered(&site.address, "", "POST /tries", &own);
+    let asked = json!({ "letters": { "pipeline": "shop" }, "for_workers": true });
+    let begun = answered(&site.address, "", "POST /tries", &asked);
+    let shown = |begun: &Value| {
+        let path = format!("GET /tries/{}", begun["id"].as_str().expect("an id"));
+        ask(&site.address, "", &path, None).expect("an answer").1
+    };
+    let worker = site.start("work", "said");
+    eventually("it is tried", || shown(&begun)["finished_at"].is_string());
+    let outcome = shown(&begun)["outcome"].clone();
+    assert_eq!((&outcome["tried"], &outcome["recovered"]), (&json!(2), &json!(1)), "{outcome}");
+    assert_eq!(outcome["record"]["record"], json!({ "price": 5 }), "{outcome}");
+    assert!(shown(&other)["finished_at"].is_null(), "that one is for whoever asked for it");
+    assert_eq!((site.count("dead"), site.sandbox.path("out.jsonl").exists()), (2, false), "nothing is settled");
+    signal(&worker, Signal::TERM);
+    worker.wait_with_output().expect("it ends");
+    site.sandbox.assert_sound();
 }

@@ -190,6 +190,9 @@ impl RemoteWorker {
         let mut upkeep = JoinSet::new();
         upkeep.spawn(renew(Arc::clone(&shared), ttl));
         let ending = stop.child_token();
+        if shared.only.is_none() && matches!(until, Until::Stopped) {
+            upkeep.spawn(tries::take_part(shared.server.clone(), pipelines.clone(), ending.clone()));
+        }
         let mut lanes = JoinSet::new();
         let hands_on = |pipeline: &Pipeline| (pipeline.name().clone(), pipeline.hands_on_to().cloned().collect());
         let handing_on: Vec<_> = pipelines.iter().map(hands_on).collect();

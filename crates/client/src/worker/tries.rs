@@ -23,6 +23,9 @@ use crate::server::Server;
 /// How often it is told how far a try is.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
+/// How often a worker looks for tries to take part in.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
 /// A try that was begun.
 #[derive(Deserialize)]
 struct Started {
@@ -69,6 +72,34 @@ impl Desk {
         let tried: Tried = serde_json::from_value(ended.outcome).map_err(unread)?;
         Ok(Tried { excluded: left_out, stopped: stop.is_cancelled(), ..tried })
     }
+}
+
+/// Takes part in tries that are for whoever works on these pipelines, until it is told to stop. Nothing that goes wrong with them keeps a
+/// worker from its work.
+pub(super) async fn take_part(server: Server, pipelines: Vec<Pipeline>, stop: CancellationToken) {
+    let able: Vec<Pipeline> = pipelines.into_iter().filter(|pipeline| pipeline.works_from_saved(false)).collect();
+    while !able.is_empty() {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        let Ok(tries) = server.get(&["tries"]).read::<Listed<TryView>>().await else { continue };
+        for kept in tries.items.iter().filter(|kept| is_for(kept, &able)) {
+            if let Err(error) = work(&server, (kept.id, 0), &able, (&stop, &|_, _| {})).await {
+                tracing::warn!(%error, "a try was given up");
+            }
+        }
+    }
+}
+
+/// Whether a try is for whoever works on its pipelines, and one of those is among these, as it is to be tried.
+fn is_for(kept: &TryView, pipelines: &[Pipeline]) -> bool {
+    let known: Tried = serde_json::from_value(kept.outcome.clone()).unwrap_or_default();
+    let fits = |pipeline: &Pipeline| {
+        let wanted = kept.tried_with.get(pipeline.name());
+        wanted.is_some_and(|version| version.is_none() || version.as_ref() == pipeline.definition())
+    };
+    kept.finished_at.is_none() && known.for_workers && pipelines.iter().any(fits)
 }
 
 /// Tries letters until none is left, or until it is told to stop.

@@ -229,6 +229,11 @@ fn decide(change: &CauseChange, given: Circumstances<'_>) -> Result<(CauseEdit, 
     Ok((CauseEdit { was: vec![(cause.id.clone(), cause.version)], rules: None, steps, deed: None }, cause.id.clone()))
 }
 
+/// Whether a note about a cause says that it was resolved.
+pub fn is_resolution(note: &str) -> bool {
+    note == "resolved" || note.starts_with("resolved: ")
+}
+
 /// Says that a cause is over because a replay left none of its letters dead; nothing if it is over already, or is not.
 pub fn recovered(cause: &CauseFacts, replay: &str, now: Timestamp) -> Option<CauseChange> {
     let resolves = cause.dead == 0 && !cause.is_over() && cause.last_seen <= now;

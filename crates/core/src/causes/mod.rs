@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use changes::{CauseChange, CauseDeed, CauseEdit, CauseFacts, CauseStep, KeyFacts, Said, SplitBy, Unchangeable};
+pub use changes::{
+    CauseChange, CauseDeed, CauseEdit, CauseFacts, CauseStep, KeyFacts, Said, SplitBy, Unchangeable, is_resolution,
+};
 pub use prints::Print;
 pub use rules::{CauseRule, CauseRules, Likeness};
 

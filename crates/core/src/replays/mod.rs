@@ -23,7 +23,7 @@ pub use self::letters::{
     Automatic, CHOSEN_AT_ONCE_MAX, LetterFacts, Outgoing, ReplayPlan, SavedPayload, Source, Wish, outgoing, treat,
 };
 pub use self::pace::{Advance, HANDFUL, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed, sent};
-pub use self::tries::{SAMPLES_MAX, TRY_KEPT, TriedDetails, TriedWith, TryOutdated, outdated};
+pub use self::tries::{SAMPLES_MAX, TRY_KEPT, TriedDetails, TriedWith, TryOutdated, outdated, record_of};
 pub use self::withdraw::{Sent, Withdrawn, withdrawn};
 use crate::failures::Reason;
 use crate::time::Timestamp;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::definitions::DefinitionVersion;
 use crate::failures::Reason;
 use crate::ids::PipelineName;
+use crate::secrets::Secrets;
 use crate::time::Timestamp;
 
 /// How long a try is kept.
@@ -42,6 +43,9 @@ pub struct TriedDetails {
     /// Some of those, as they would be: at most [`SAMPLES_MAX`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub enqueue: Vec<Value>,
+    /// Its record, as an example of what comes of those that would recover; see [`record_of`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<Value>,
 }
 
 const fn is_false(flag: &bool) -> bool {
@@ -64,6 +68,48 @@ impl TriedDetails {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Fields of a record that are kept as an example, values of a list, and characters of a text.
+const RECORD_FIELDS_MAX: usize = 40;
+const RECORD_LIST_MAX: usize = 10;
+const RECORD_CHARS_MAX: usize = 300;
+
+/// How deep a record is kept.
+const RECORD_DEPTH_MAX: usize = 3;
+
+/// What is kept of a result as an example: what a person looks at, without secrets, and no more than a few kilobytes of it. Nothing of
+/// one that says nothing.
+pub fn record_of(mut result: Value, secrets: &Secrets) -> Option<Value> {
+    if result.is_null() || result.as_object().is_some_and(serde_json::Map::is_empty) {
+        return None;
+    }
+    // Before it is cut: half a secret would not be known as one.
+    secrets.mask_json(&mut result);
+    Some(shortened(&result, RECORD_DEPTH_MAX))
+}
+
+fn shortened(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::String(text) => {
+            let mut kept: String = text.chars().take(RECORD_CHARS_MAX).collect();
+            if kept.len() < text.len() {
+                kept.push('…');
+            }
+            kept.into()
+        }
+        Value::Array(_) | Value::Object(_) if depth == 0 => "…".into(),
+        Value::Array(all) => all.iter().take(RECORD_LIST_MAX).map(|one| shortened(one, depth - 1)).collect(),
+        Value::Object(all) => {
+            let fields = all.iter().take(RECORD_FIELDS_MAX);
+            fields.map(|(name, one)| (cut_name(name), shortened(one, depth - 1))).collect()
+        }
+        plain => plain.clone(),
+    }
+}
+
+fn cut_name(name: &str) -> String {
+    name.chars().take(RECORD_CHARS_MAX).collect()
 }
 
 /// Why a try is no longer to be believed.
@@ -109,6 +155,26 @@ mod tests {
         assert!(TriedDetails::following(Some(0), Vec::new()).is_empty() && !told.is_empty());
         let text = serde_json::to_string(&told).expect("written");
         assert_eq!(serde_json::from_str::<TriedDetails>(&text).ok(), Some(told));
+    }
+
+    #[test]
+    fn of_a_record_no_more_is_kept_than_a_person_looks_at() {
+        use serde_json::json;
+        let record_of = |result: &Value| record_of(result.clone(), &Secrets::default());
+        assert_eq!((record_of(&Value::Null), record_of(&json!({}))), (None, None));
+        let plain = json!({"title": "Cork board", "price": 89.95, "tags": ["a", "b"]});
+        assert_eq!(record_of(&plain), Some(plain));
+        let long = json!({ "text": "é".repeat(9_000), "list": vec![1; 5_000], "deep": { "a": { "b": { "c": [[1]] } } } });
+        let kept = record_of(&long).expect("a record");
+        assert_eq!(kept["text"].as_str().map(|text| text.chars().count()), Some(RECORD_CHARS_MAX + 1));
+        assert_eq!(kept["list"].as_array().map(Vec::len), Some(RECORD_LIST_MAX));
+        assert_eq!(kept["deep"]["a"]["b"], "…");
+        let wide: Value = (0..1_000).map(|n| (n.to_string(), json!(n))).collect();
+        assert_eq!(record_of(&wide).and_then(|kept| kept.as_object().map(serde_json::Map::len)), Some(RECORD_FIELDS_MAX));
+        let mut secrets = Secrets::default();
+        secrets.add_value("hunter2-hunter2");
+        let told = super::record_of(json!({ "text": format!("{}hunter2-hunter2", "x".repeat(290)) }), &secrets);
+        assert!(!told.expect("a record").to_string().contains("hunter2"), "nor a half of it");
     }
 
     #[test]

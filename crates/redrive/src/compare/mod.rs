@@ -3,15 +3,18 @@
 //! Pages are hostile. They are read below the caps of the `http` handler's documents, on a thread of its own and for a short time, few at
 //! once.
 //!
-//! - `pages`: two pages, read by the same rules; `lines`: a page as lines
+//! - `pages`: two pages, read by the same rules; `lines`: a page as lines; `candidates`: how often rules that could be meant match
 //! - `safe`: a page that can be shown
 
+mod candidates;
 mod lines;
 mod pages;
 mod safe;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use redrive_core::alerts::Share;
 use redrive_core::dead::DeadLetter;
 use redrive_core::facets::{self, BASELINE_MIN, Baseline, Difference, FacetCount, differences};
 use redrive_core::failures::{Failure, Miss};
@@ -24,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub use self::candidates::{COUNTED_MAX, CandidateCounts};
 use self::pages::{Beside, Shown, Wanted};
 pub use self::pages::{ComparedField, Found, Hunk, HunkLine, HunkRow};
 use crate::config::{Overrides, Setting};
@@ -103,6 +107,20 @@ pub struct Differences {
     pub found: Vec<Difference>,
     /// What was compared and is alike.
     pub alike: Vec<String>,
+    /// What is counted of those who died, and not of those who were done: of each kind the most frequent value.
+    #[serde(default)]
+    pub uncompared: Vec<Uncompared>,
+}
+
+/// What many of those who died have, of which nothing is known of those who were done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Uncompared {
+    /// What is counted.
+    pub kind: String,
+    /// The value; empty for those that have none.
+    pub value: String,
+    /// Of those who died, those with the value.
+    pub failures: Share,
 }
 
 /// Which of two pages.
@@ -245,12 +263,31 @@ impl Redrive {
             (baseline, done) = (Baseline::DayBefore, done_in((first - 24..first).collect()).await?);
         }
         let found = differences(&died, &done);
+        let uncompared = uncompared(&died, &done);
         let is_compared = |kind: &String| done.iter().any(|count| count.kind == *kind);
         let mut alike: Vec<String> = died.iter().map(|count| count.kind.clone()).filter(is_compared).collect();
         alike.dedup();
         alike.retain(|kind| !found.iter().any(|different| different.kind == *kind));
-        Ok(Differences { failures: counted(&died), successes: counted(&done), baseline, found, alike })
+        Ok(Differences { failures: counted(&died), successes: counted(&done), baseline, found, alike, uncompared })
     }
+}
+
+/// The most frequent value of each kind that is counted of those who died only. A task that is done has no stage at which it failed.
+fn uncompared(died: &[FacetCount], done: &[FacetCount]) -> Vec<Uncompared> {
+    let mut found: BTreeMap<&str, (&FacetCount, u64)> = BTreeMap::new();
+    for count in died.iter().filter(|count| !done.iter().any(|done| done.kind == count.kind)) {
+        let (most, all) = found.entry(&count.kind).or_insert((count, 0));
+        *all += count.count;
+        if count.count > most.count {
+            *most = count;
+        }
+    }
+    let one = |(kind, (most, all)): (&str, (&FacetCount, u64))| Uncompared {
+        kind: kind.to_owned(),
+        value: most.value.clone(),
+        failures: Share::new(most.count, all),
+    };
+    found.into_iter().map(one).filter(|one| !one.value.is_empty()).collect()
 }
 
 /// How many were counted: each has a target, if only none.

@@ -4,6 +4,7 @@
 //! As with jobs, nothing is remembered here between two calls. A lease that ran out is given to the next who asks; a try ends when all of
 //! its letters have a verdict, by whoever notices first.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::hand_on::HandedOn;
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, TryId};
 use redrive_core::jobs::{Input, LeasedJob};
-use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, treat};
+use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, record_of, treat};
+use redrive_core::secrets::Secrets;
 use redrive_core::settlements::Outcome;
 use redrive_store::contract::{
     FindLetters, FoundLetter, LeaseTried, LetterToTry, ListTried, Page, Selection, SettleTried, TriedCount, TriedLease,
@@ -26,7 +28,8 @@ use serde_json::Value;
 
 use super::choose::wish;
 use super::error::ReplayError;
-use super::trial::{NewTry, Refailed, Remaining, Tried, came_to, trial_of};
+use super::trial::{NewTry, Refailed, Remaining, Tried, TriedRecord, came_to, details_of, trial_of};
+use super::under_way::known_of;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::{self, Success};
@@ -36,6 +39,9 @@ use crate::worker::run::hand_on;
 
 /// Letters that are read at once.
 const PAGE: u32 = 500;
+
+/// After how long all letters of a try are taken to be listed, though they are fewer than there were to be.
+const LISTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// What is said of a letter that went away while it was tried.
 const GONE: &str = "it is no longer dead, or its payload is gone";
@@ -94,14 +100,21 @@ pub enum TryVerdict {
 
 impl Redrive {
     /// Makes a try of letters whose saved payloads are handed out to who leases them. Without a letter to try there is none.
-    pub async fn open_try_elsewhere(&self, pipelines: &[Pipeline], new: NewTry) -> Result<OpenedTry, Error> {
+    /// `for_workers` says whether those who work on the pipelines are to take part by themselves; else who opens it sees to that.
+    pub async fn open_try_elsewhere(
+        &self,
+        pipelines: &[Pipeline],
+        new: NewTry,
+        for_workers: bool,
+    ) -> Result<OpenedTry, Error> {
         let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, &new.edits)?;
         let plan = self.plan_replay(&new.selection, &wish).await?;
         let left_out = plan.excluded;
         if plan.included == 0 {
             return Ok(OpenedTry { id: None, letters: 0, left_out, groups: Vec::new() });
         }
-        let Some(id) = self.open_try(super::tries::defined(pipelines), &new).await? else {
+        let known = Tried { for_workers, of: plan.included, excluded: left_out.clone(), ..Tried::default() };
+        let Some(id) = self.open_try(super::tries::defined(pipelines), &new, &known).await? else {
             return Err(Error::Internal("the store cannot be written".to_owned()));
         };
         let mut cursor = None;
@@ -152,31 +165,41 @@ impl Redrive {
         if kept.finished_at.is_some() {
             return Ok(true);
         }
-        if groups.iter().any(|group| group.waiting + group.leased > 0) {
+        let sum = |of: fn(&TriedCount) -> u64| groups.iter().map(of).sum::<u64>();
+        let (open, tried) = (sum(|group| group.waiting + group.leased), sum(|group| group.tried));
+        let known = known_of(&kept);
+        // Who leases the first letters may be through with them before the last are listed.
+        let is_listed = tried >= known.of || self.now().since(kept.created_at) > LISTED_WITHIN;
+        if known.here || open > 0 || !is_listed {
             return Ok(false);
         }
-        self.end_try(id).await?;
+        self.end_try(&kept, false).await?;
         Ok(true)
     }
 
     /// Ends a try with the letters that have a verdict by now: whoever has others has lost them. One that has ended stays as it is.
     pub async fn cancel_try(&self, id: TryId) -> Result<(), Error> {
-        let (kept, _) = self.try_by_id(id).await?;
+        let (kept, groups) = self.try_by_id(id).await?;
+        // Of what is tried here only what was tried is known, and how many that would be.
+        let tried: u64 = groups.iter().map(|group| group.tried).sum();
+        let is_open = groups.iter().any(|group| group.waiting + group.leased > 0) || tried < known_of(&kept).of;
         match kept.finished_at {
             Some(_) => Ok(()),
-            None => self.end_try(id).await,
+            None => self.end_try(&kept, is_open).await,
         }
     }
 
-    async fn end_try(&self, id: TryId) -> Result<(), Error> {
-        let tried = self.summary(id).await?;
+    async fn end_try(&self, kept: &TryView, stopped: bool) -> Result<(), Error> {
+        let (id, tried) = (kept.id, Tried { stopped, ..self.summary(kept).await? });
         let outcome = serde_json::to_value(&tried).map_err(|error| Error::Internal(error.to_string()))?;
         Ok(self.store.end_try(id, outcome, self.now()).await?)
     }
 
     /// What came of a try so far: how many would recover, and for what the others would still fail.
-    async fn summary(&self, id: TryId) -> Result<Tried, Error> {
-        let (mut tried, mut groups) = (Tried { id: Some(id), ..Tried::default() }, HashMap::<String, Remaining>::new());
+    pub(super) async fn summary(&self, kept: &TryView) -> Result<Tried, Error> {
+        let (id, known) = (kept.id, known_of(kept));
+        let mut tried = Tried { id: Some(id), here: false, for_workers: false, ..known };
+        let mut groups = HashMap::<String, Remaining>::new();
         let mut cursor = None;
         loop {
             let page = self.store.list_tried(ListTried { id, limit: PAGE, cursor }).await?;
@@ -185,6 +208,10 @@ impl Redrive {
                 tried.recovered += u64::from(letter.recovered);
                 tried.unknown += u64::from(letter.details.unknown);
                 tried.follow += letter.details.follow;
+                if tried.record.is_none() {
+                    let record = letter.details.record.clone();
+                    tried.record = record.map(|record| TriedRecord { letter: letter.id, record });
+                }
                 if let Some(key) = letter.key.clone() {
                     groups.entry(key).and_modify(|known| known.letters += 1).or_insert_with(|| remaining(letter));
                 }
@@ -218,6 +245,10 @@ impl RemoteWorker {
     ) -> Result<Vec<LetterInTry>, Error> {
         let redrive = self.redrive();
         let (kept, _) = redrive.try_by_id(id).await?;
+        if known_of(&kept).draft.is_some() {
+            // Nobody elsewhere has those rules.
+            return Ok(Vec::new());
+        }
         let now = redrive.now();
         let token = LeaseToken::new(now, redrive.chance.secret_bits());
         let (pipelines, group) = (pipelines.to_vec(), group.map(str::to_owned));
@@ -258,7 +289,8 @@ impl RemoteWorker {
         let ids = ended.iter().map(|ended| ended.lease.job).collect();
         let found = redrive.find_to_try(&Selection { ids, ..Selection::default() }, None).await?.items;
         let found: HashMap<JobId, _> = found.into_iter().map(|found| (found.id, found)).collect();
-        let judging = Judging { worker: self, pipeline, edits: &kept.edits, rules: redrive.known_rules().await };
+        let rules = redrive.known_rules().await;
+        let judging = Judging { worker: self, pipeline, edits: &kept.edits, rules, wants_record: Cell::new(true) };
         let settle = |EndedTry { lease, verdict }: EndedTry| {
             let letter = found.get(&lease.job).and_then(|found| found.letter.as_ref());
             SettleTried { lease, verdict: judging.judge(lease.job, letter, verdict) }
@@ -275,16 +307,18 @@ struct Judging<'a> {
     pipeline: &'a Pipeline,
     edits: &'a Input,
     rules: Arc<CauseRules>,
+    /// Whether the record of the next letter that would recover is kept: one of those that come at once is enough.
+    wants_record: Cell<bool>,
 }
 
 impl Judging<'_> {
     /// What is kept of a verdict; nothing if the letter is to be tried by somebody else.
     fn judge(&self, id: JobId, letter: Option<&DeadLetter>, verdict: TryVerdict) -> Option<TriedLetter> {
-        let (outcome, success, details) = match verdict {
+        let (outcome, success, mut details) = match verdict {
             TryVerdict::Returned => return None,
             TryVerdict::Unknown(why) => return Some(unknown(id, &why)),
             TryVerdict::Failed(mut report) => {
-                handler::mask(&mut report, &self.pipeline.handler.secrets().cloned().unwrap_or_default());
+                handler::mask(&mut report, &self.secrets());
                 (Outcome::Failed(*report), None, TriedDetails::default())
             }
             TryVerdict::Done { result, follow, enqueue } => {
@@ -295,17 +329,26 @@ impl Judging<'_> {
         };
         let Some(job) = letter.and_then(|letter| self.trial_of(letter)) else { return Some(unknown(id, GONE)) };
         let redrive = self.worker.redrive();
-        let (outcome, _, _) = hand_on(self.pipeline, &job, (outcome, success), redrive.now());
+        let (outcome, result, _) = hand_on(self.pipeline, &job, (outcome, success), redrive.now());
         let attempts = job.tally.attempts;
         Some(match came_to(redrive, self.pipeline, &job, (outcome, self.worker.id())) {
-            None => TriedLetter { id, attempts, recovered: true, key: None, message: None, details },
+            None => {
+                let wanted = result.filter(|_| self.wants_record.take());
+                details.record = wanted.and_then(|result| record_of(result, &self.secrets()));
+                TriedLetter { id, attempts, recovered: true, key: None, message: None, details }
+            }
             Some(Refailed { key, target, remaining }) => {
                 let key = self.rules.resolve(&key, target.as_deref(), &remaining.message).to_owned();
-                let Remaining { reason, code, title, message, .. } = remaining;
-                let details = TriedDetails { reason: Some(reason), code, title: Some(title), ..details };
-                TriedLetter { id, attempts, recovered: false, key: Some(key), message: Some(message), details }
+                let why = details_of(&remaining);
+                let details = TriedDetails { reason: why.reason, code: why.code, title: why.title, ..details };
+                let message = Some(remaining.message);
+                TriedLetter { id, attempts, recovered: false, key: Some(key), message, details }
             }
         })
+    }
+
+    fn secrets(&self) -> Secrets {
+        self.pipeline.handler.secrets().cloned().unwrap_or_default()
     }
 
     fn trial_of(&self, letter: &DeadLetter) -> Option<LeasedJob> {

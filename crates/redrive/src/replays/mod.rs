@@ -3,7 +3,7 @@
 //! - `ask`: from what somebody asks for to a replay; `choose`: what to work from, and what a replay is called
 //! - `prepare`: which letters a replay takes, a bounded number at once
 //! - `drive`: the next step of a replay, whoever takes it
-//! - `trial`: trying letters without settling anything; `elsewhere`: by workers that live elsewhere; `tries`: those that were kept
+//! - `trial`: trying letters without settling anything; `under_way`: from its beginning to its end; `elsewhere`: by workers that live elsewhere; `tries`: those that were kept
 //! - `steps`: how far its steps are, and when it will be through
 //! - `verbs`: what can be asked of a replay that is there; `error`: why that is refused
 
@@ -17,6 +17,7 @@ mod prepare;
 mod steps;
 mod trial;
 mod tries;
+mod under_way;
 mod verbs;
 
 use std::collections::BTreeSet;
@@ -33,8 +34,9 @@ pub use self::draft::{CHECKED_MAX, Draft, Drafted, GoodCheck, WrongDraft, drafta
 pub use self::elsewhere::{EndedTry, LetterInTry, OpenedTry, TryVerdict};
 pub use self::error::ReplayError;
 pub use self::steps::{StepLine, ready_in};
-pub use self::trial::{NewTry, Remaining, Tried};
-pub use self::tries::newest_try;
+pub use self::trial::{NewTry, Remaining, Tried, TriedRecord};
+pub use self::tries::{newest_try, outdated_try};
+pub use self::under_way::BegunTry;
 pub use self::verbs::{OPEN_REPLAYS, ReplayRef, ReplayWaits, meant};
 use crate::dead::check;
 use crate::engine::Redrive;

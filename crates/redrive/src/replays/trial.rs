@@ -2,27 +2,26 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use redrive_core::actors::Actor;
 use redrive_core::causes::{CauseId, CauseRules};
 use redrive_core::dead::DeadLetter;
-use redrive_core::definitions::DefinitionVersion;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint;
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, TryId, WorkerId};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Tally, edited};
-use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, TriedWith, treat};
+use redrive_core::replays::{Exclusion, TriedDetails, record_of};
 use redrive_core::settlements::{Ending, Outcome, decide};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{FindLetters, OpenTry, Selection, TriedLetter};
-use redrive_store::{StoreError, host};
+use redrive_store::contract::{Selection, TriedLetter};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::choose::wish;
 use super::draft::Drafted;
-use super::tries::defined;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::{Job, Progress};
@@ -30,8 +29,9 @@ use crate::pipeline::Pipeline;
 use crate::vault::Evidence;
 use crate::worker::run::{guarded, hand_on};
 
-/// Letters that are read at once.
-const PAGE: u32 = 500;
+/// Verdicts that are kept at once, at most, and how long they wait for it, about: who looks sees them grow.
+const KEPT_AT_ONCE: usize = 500;
+const KEEP_EVERY: Duration = Duration::from_millis(500);
 
 /// A try that is wanted.
 #[derive(Clone, Debug)]
@@ -56,6 +56,15 @@ pub struct Tried {
     pub tried: u64,
     /// Letters that would recover.
     pub recovered: u64,
+    /// While it is under way: whether it is made by who began it, and by nobody who leases its letters.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub here: bool,
+    /// While it is under way: whether it is for whoever works on its pipelines, wherever that is.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub for_workers: bool,
+    /// Letters that were to be tried.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub of: u64,
     /// Letters of which it could not be found out what would become.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
@@ -68,13 +77,32 @@ pub struct Tried {
     pub remaining: Vec<Remaining>,
     /// Whether it was stopped before the end.
     pub stopped: bool,
+    /// Why it was cut short, if something went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What would come of one of the letters that would recover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<TriedRecord>,
     /// The draft that was tried, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Drafted>,
 }
 
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 const fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// What would come of a letter, as an example.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedRecord {
+    /// The letter.
+    pub letter: JobId,
+    /// Its record.
+    pub record: Value,
 }
 
 /// A cause that would remain.
@@ -96,113 +124,33 @@ pub struct Remaining {
     pub message: String,
 }
 
-impl Redrive {
-    /// Runs the handlers of letters over their saved payloads and settles nothing: what would recover, and what would still
-    /// fail, for which causes. That is kept for a day, so that a replay may take what recovered. `told` hears how far it is.
-    pub async fn try_replay(
-        &self,
-        pipelines: &[Pipeline],
-        new: NewTry,
-        stop: &CancellationToken,
-        told: impl Fn(u64, u64),
-    ) -> Result<Tried, Error> {
-        self.try_draft(pipelines, (new, None), stop, told).await
-    }
-
-    /// The same by draft rules, which the pipelines have instead of those of their file.
-    pub async fn try_draft(
-        &self,
-        pipelines: &[Pipeline],
-        (new, draft): (NewTry, Option<Drafted>),
-        stop: &CancellationToken,
-        told: impl Fn(u64, u64),
-    ) -> Result<Tried, Error> {
-        let wish = wish(pipelines, Some(ReplayMode::Saved), new.force, &new.edits)?;
-        let plan = self.plan_replay(&new.selection, &wish).await?;
-        let mut tried_with = defined(pipelines);
-        if draft.is_some() {
-            // No replay takes what a draft recovered for what the rules of the file would.
-            tried_with.values_mut().for_each(|version| *version = Some(DefinitionVersion::new("draft")));
-        }
-        let id = self.open_try(tried_with, &new).await?;
-        let mut trial = Trial::new(self.clone(), id, pipelines, new.edits).await?;
-        let mut cursor = None;
-        loop {
-            let params = FindLetters {
-                selection: new.selection.clone(),
-                opened: None,
-                tried: None,
-                host: host().to_owned(),
-                whole: true,
-                limit: PAGE,
-                cursor,
-            };
-            let page = self.store.find_letters(params).await?;
-            for found in page.items {
-                if stop.is_cancelled() {
-                    break;
-                }
-                if let (Ok(_), Some(letter)) = (treat(&found.facts, &wish), found.letter) {
-                    trial.begin(letter).await?;
-                    told(trial.tried.tried, plan.included);
-                }
-            }
-            cursor = page.next;
-            if cursor.is_none() || stop.is_cancelled() {
-                break;
-            }
-        }
-        let tried = trial.finish().await?;
-        let tried = Tried { id, excluded: plan.excluded, stopped: stop.is_cancelled(), draft, ..tried };
-        if let Some(id) = id {
-            let outcome = serde_json::to_value(&tried).map_err(|error| Error::Internal(error.to_string()))?;
-            self.store.end_try(id, outcome, self.now()).await?;
-        }
-        Ok(tried)
-    }
-
-    /// Makes the row of a try, unless the store cannot be written: letters can be tried all the same.
-    pub(super) async fn open_try(&self, tried_with: TriedWith, new: &NewTry) -> Result<Option<TryId>, Error> {
-        let now = self.now();
-        let open = OpenTry {
-            id: TryId::new(now, self.chance.bits()),
-            by: new.by.clone(),
-            selection: new.selection.clone(),
-            edits: new.edits.clone(),
-            tried_with,
-            now,
-        };
-        let id = open.id;
-        match self.store.open_try(open).await {
-            Err(StoreError::ReadOnly { .. }) => return Ok(None),
-            opened => opened?,
-        }
-        self.forget_tries().await?;
-        Ok(Some(id))
-    }
-}
-
 /// Letters being tried, as many at once as their pipelines allow.
-struct Trial {
+pub(super) struct Trial {
     redrive: Redrive,
     worker: WorkerId,
     pipelines: HashMap<PipelineName, Pipeline>,
     edits: Input,
     running: JoinSet<Result<Ended, Error>>,
     at_once: usize,
-    tried: Tried,
+    pub(super) tried: Tried,
     rules: Arc<CauseRules>,
     /// By the key that it is resolved to.
     remaining: HashMap<String, Remaining>,
     /// Where verdicts are kept, and those that wait for it.
     kept: Option<TryId>,
     verdicts: Vec<TriedLetter>,
+    kept_at: Instant,
+    /// Cancelled when it is to end; it cancels it if somebody else ended the try.
+    stop: CancellationToken,
 }
 
 /// A letter that was tried.
 struct Ended {
     id: JobId,
     attempts: u32,
+    pipeline: PipelineName,
+    /// What would come out of it.
+    result: Option<Value>,
     /// What it would fail for, if it would.
     refailed: Option<Refailed>,
 }
@@ -215,7 +163,12 @@ pub(super) struct Refailed {
 }
 
 impl Trial {
-    async fn new(redrive: Redrive, kept: Option<TryId>, pipelines: &[Pipeline], edits: Input) -> Result<Self, Error> {
+    pub(super) async fn new(
+        redrive: Redrive,
+        kept: Option<TryId>,
+        (pipelines, edits): (&[Pipeline], Input),
+        stop: CancellationToken,
+    ) -> Result<Self, Error> {
         let rules = redrive.cause_rules().await?;
         let worker = WorkerId::new(redrive.now(), redrive.chance.bits());
         let at_once = pipelines.iter().map(|pipeline| pipeline.concurrency).max().unwrap_or(1);
@@ -231,10 +184,13 @@ impl Trial {
             remaining: HashMap::new(),
             kept,
             verdicts: Vec::new(),
+            kept_at: Instant::now(),
+            stop,
         })
     }
 
-    async fn begin(&mut self, letter: DeadLetter) -> Result<(), Error> {
+    /// Begins to try a letter, as soon as there is room for it.
+    pub(super) async fn begin(&mut self, letter: DeadLetter) -> Result<(), Error> {
         if letter.saved_payload().is_none() {
             return Ok(());
         }
@@ -243,50 +199,72 @@ impl Trial {
             let why = "it cannot work from saved payloads".to_owned();
             return Err(Error::HandlerUnavailable { pipeline: letter.pipeline.clone(), why });
         };
-        while self.running.len() >= self.at_once {
+        while self.running.len() >= self.at_once && !self.stop.is_cancelled() {
             self.take_one().await?;
         }
         let Some(job) = trial_of(&letter, &self.edits, self.redrive.now()) else { return Ok(()) };
-        self.tried.tried += 1;
         self.running.spawn(try_one(self.redrive.clone(), pipeline, job, self.worker));
         Ok(())
     }
 
     async fn take_one(&mut self) -> Result<(), Error> {
-        let Some(ended) = self.running.join_next().await else { return Ok(()) };
+        let ended = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Ok(()),
+            ended = self.running.join_next() => ended,
+        };
+        let Some(ended) = ended else { return Ok(()) };
         let ended = ended.map_err(|panic| Error::Internal(format!("a trial ended: {panic}")))?;
-        let Ended { id, attempts, refailed } = ended?;
+        let Ended { id, attempts, pipeline, result, refailed } = ended?;
         let recovered = refailed.is_none();
-        let (mut key, mut message) = (None, None);
+        let (mut key, mut message, mut details) = (None, None, TriedDetails::default());
+        self.tried.tried += 1;
         match refailed {
-            None => self.tried.recovered += 1,
+            None => {
+                self.tried.recovered += 1;
+                if self.tried.record.is_none() {
+                    details.record = result.and_then(|result| self.record_of(&pipeline, result));
+                    self.tried.record = details.record.clone().map(|record| TriedRecord { letter: id, record });
+                }
+            }
             Some(Refailed { key: own, target, remaining }) => {
                 let resolved = self.rules.resolve(&own, target.as_deref(), &remaining.message).to_owned();
                 (key, message) = (Some(resolved.clone()), Some(remaining.message.clone()));
+                details = details_of(&remaining);
                 self.remaining.entry(resolved).and_modify(|known| known.letters += 1).or_insert(remaining);
             }
         }
-        let details = TriedDetails::default();
         self.verdicts.push(TriedLetter { id, attempts, recovered, key, message, details });
-        if self.verdicts.len() >= PAGE as usize {
+        if self.verdicts.len() >= KEPT_AT_ONCE || self.kept_at.elapsed() >= KEEP_EVERY {
             self.keep().await?;
         }
         Ok(())
     }
 
+    fn record_of(&self, pipeline: &PipelineName, result: Value) -> Option<Value> {
+        let secrets = self.pipelines.get(pipeline)?.handler.secrets().cloned().unwrap_or_default();
+        record_of(result, &secrets)
+    }
+
     /// Keeps the verdicts that wait for it.
     async fn keep(&mut self) -> Result<(), Error> {
         let verdicts = std::mem::take(&mut self.verdicts);
-        if let Some(id) = self.kept.filter(|_| !verdicts.is_empty()) {
-            self.redrive.store.note_tried(id, verdicts).await?;
+        self.kept_at = Instant::now();
+        if let Some(id) = self.kept.filter(|_| !verdicts.is_empty())
+            && !self.redrive.store.note_tried(id, verdicts).await?
+        {
+            self.stop.cancel();
         }
         Ok(())
     }
 
-    async fn finish(mut self) -> Result<Tried, Error> {
-        while !self.running.is_empty() {
+    /// Waits for those that are being tried, unless it is to stop: those are given up then.
+    pub(super) async fn finish(mut self, told: impl Fn(u64)) -> Result<Tried, Error> {
+        while !self.running.is_empty() && !self.stop.is_cancelled() {
             self.take_one().await?;
+            told(self.tried.tried);
         }
+        self.running.abort_all();
         self.keep().await?;
         let (tried, groups) = (self.tried, self.remaining);
         self.redrive.recognised(tried, groups).await
@@ -341,9 +319,19 @@ async fn try_one(redrive: Redrive, pipeline: Pipeline, job: LeasedJob, worker: W
     let unavailable = |(_, why)| Error::HandlerUnavailable { pipeline: pipeline.name.clone(), why };
     let ended = guarded(&pipeline, &pipeline.handler, work, std::time::Duration::ZERO).await.map_err(unavailable)?;
     // A letter that may not hand on what it hands on would fail.
-    let (outcome, _, _) = hand_on(&pipeline, &job, ended, redrive.now());
+    let (outcome, result, _) = hand_on(&pipeline, &job, ended, redrive.now());
     let refailed = came_to(&redrive, &pipeline, &job, (outcome, worker));
-    Ok(Ended { id: job.lease.job, attempts: job.tally.attempts, refailed })
+    Ok(Ended { id: job.lease.job, attempts: job.tally.attempts, pipeline: pipeline.name.clone(), result, refailed })
+}
+
+/// What is kept of why a letter would fail.
+pub(super) fn details_of(remaining: &Remaining) -> TriedDetails {
+    TriedDetails {
+        reason: Some(remaining.reason),
+        code: remaining.code.clone(),
+        title: Some(remaining.title.clone()),
+        ..TriedDetails::default()
+    }
 }
 
 /// What a letter would fail for, if it would.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use redrive_core::jobs::Input;
 use redrive_core::replays::{TRY_KEPT, TriedWith, TryOutdated, outdated};
+use redrive_core::time::Timestamp;
 use redrive_store::contract::{DeadFilter, Selection, TryView};
 
 use super::error::ReplayError;
@@ -33,6 +34,12 @@ impl Redrive {
         Ok(newest_try(self.list_tries().await?, of))
     }
 
+    /// The newest try of a selection, whether it has ended or not.
+    pub async fn newest_of(&self, selection: &Selection, edits: &Input) -> Result<Option<TryView>, Error> {
+        let fits = |kept: &TryView| covers(&kept.selection, selection) && kept.edits == *edits;
+        Ok(self.list_tries().await?.into_iter().find(fits))
+    }
+
     /// The newest try of a selection, if a replay of what it recovered may rely on it: it is refused if there is none, if it
     /// is too old, or if one of these pipelines is defined otherwise by now.
     pub async fn find_recoverable(
@@ -42,7 +49,7 @@ impl Redrive {
         pipelines: &[Pipeline],
     ) -> Result<TryView, Error> {
         let kept = self.find_try(Some((selection, edits))).await?.ok_or(ReplayError::NoTry)?;
-        match outdated(kept.created_at, &kept.tried_with, &defined(pipelines), self.now()) {
+        match outdated_try(&kept, pipelines, self.now()) {
             None => Ok(kept),
             Some(TryOutdated::TooOld) => Err(ReplayError::TryTooOld(kept.created_at).into()),
             Some(TryOutdated::Redefined(pipeline)) => Err(ReplayError::TriedOtherwise(pipeline).into()),
@@ -59,6 +66,12 @@ impl Redrive {
     pub(crate) async fn forget_some_tries(&self) -> Result<bool, Error> {
         Ok(self.store.forget_tries(self.now() - TRY_KEPT, FORGET_AT_ONCE).await?)
     }
+}
+
+/// Why a try says nothing of what these pipelines would make of its letters now, if it does not: its age, or one that is defined
+/// otherwise.
+pub fn outdated_try(kept: &TryView, pipelines: &[Pipeline], now: Timestamp) -> Option<TryOutdated> {
+    outdated(kept.created_at, &kept.tried_with, &defined(pipelines), now)
 }
 
 /// The newest of these tries that ended: of a selection, with those fields of the inputs changed, or of any.
@@ -90,7 +103,6 @@ fn covers(tried: &Selection, wanted: &Selection) -> bool {
 mod tests {
     use super::*;
     use redrive_core::ids::JobId;
-    use redrive_core::time::Timestamp;
 
     fn of(filter: DeadFilter) -> Selection {
         Selection { filter, ids: Vec::new() }

@@ -5,7 +5,7 @@ use std::path::Path;
 use redrive::compare::Comparing;
 use redrive::config::{Config, Overrides, Setting, with_vault};
 use redrive::contract::{DeadFilter, ListCauses, ListDead, Selection};
-use redrive::replays::{Draft, Drafted, NewTry, drafted};
+use redrive::replays::{Draft, Drafted, NewTry, ReplayError, drafted};
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, json};
 use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
@@ -20,7 +20,11 @@ const RULES: &str = "[pipeline.pages]\nhandler = \"http\"\n[pipeline.pages.extra
                      price = { select = \".price-tag-main::text\", type = \"number\" }\n";
 
 fn setting() -> Setting {
-    Setting::of(Config::parse(RULES, Path::new("redrive.toml")).expect("rules"), None).expect("a setting")
+    setting_of(RULES)
+}
+
+fn setting_of(text: &str) -> Setting {
+    Setting::of(Config::parse(text, Path::new("redrive.toml")).expect("rules"), None).expect("a setting")
 }
 
 fn page(n: u32, new: bool) -> String {
@@ -112,6 +116,8 @@ async fn what_sets_those_who_died_apart_is_told_with_both_numbers() {
     assert_eq!((first.kind.as_str(), first.value.as_str()), ("proxy", "p1"));
     assert_eq!((first.failures.part, first.failures.whole, first.successes.part, first.successes.whole), (6, 6, 0, 20));
     assert!(different.alike.contains(&"target".to_owned()), "{:?}", different.alike);
+    let only: Vec<_> = different.uncompared.iter().map(|one| one.kind.as_str()).collect();
+    assert_eq!(only, [] as [&str; 0], "neither a status nor a stage was told");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,7 +141,13 @@ async fn a_draft_is_tried_over_saved_pages_and_checked_against_good_ones() {
         assert_eq!((tried.recovered, tried.tried), (6, 6), "{rule}");
         assert_eq!(letters(&bench).await.len(), 6, "nothing is settled");
         let kept = bench.redrive.list_tries().await.expect("listed").remove(0);
-        let version = kept.tried_with.values().next().cloned().flatten().expect("a version");
-        assert_eq!(version.as_str(), "draft", "no replay takes it for a try of the rules of the file");
+        let refused = async |setting: &Setting| {
+            let (pipeline, _) = setting.pipeline(name.clone(), &Overrides::default()).expect("a pipeline");
+            bench.redrive.find_recoverable(&kept.selection, &Default::default(), &[pipeline]).await.err()
+        };
+        let why = refused(&setting).await.expect("refused");
+        assert!(matches!(why, redrive::Error::Replay(ReplayError::TriedOtherwise(_))), "the file has other rules: {why}");
+        let written = setting_of(&RULES.replace(".price-tag-main::text", rule));
+        assert!(refused(&written).await.is_none(), "once the file has the rules of the draft, it is a try of them");
     }
 }

@@ -138,7 +138,7 @@ async fn a_try_is_not_relied_on_once_its_pipeline_is_defined_otherwise() {
     let tried_with = [("p".parse().expect("a name"), Some(DefinitionVersion::new("v1")))].into_iter().collect();
     let id = TryId::new(at_start(), 1);
     let (selection, edits) = (all(), Input::new());
-    let open = OpenTry { id, by: ada(), selection, edits, tried_with, now: redrive.now() };
+    let open = OpenTry { id, by: ada(), selection, edits, tried_with, outcome: json!({}), now: redrive.now() };
     redrive.store().open_try(open).await.expect("opened");
     assert!(matches!(find("v1").await, Err(Error::Replay(ReplayError::NoTry))), "it has not ended");
     redrive.store().end_try(id, json!({}), redrive.now()).await.expect("ended");

@@ -1,11 +1,12 @@
 //! How things look, the same on the pages of the dashboard, in the HTML report and, as far as it can be, in a terminal.
 //!
-//! - [`figures`]: how numbers and times are written
+//! - [`figures`]: how numbers and times are written; [`different`]: what sets those who died apart, in words
 //! - [`tone`]: what a colour means
 //! - [`charts`]: pictures, SVG made from numbers
 //! - [`foreign`]: text of unknown origin
 
 pub mod charts;
+pub mod different;
 pub mod figures;
 pub mod foreign;
 pub mod tone;

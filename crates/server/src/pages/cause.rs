@@ -1,13 +1,16 @@
 //! `/causes/{id}`: why, and is it fixed?
+//!
+//! - `change`: what people do to it; `when`: its hours; `history`: why it is one, what was said and what happened
 
 mod change;
+mod history;
+mod when;
 
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{AlikeCause, CauseDetail, CauseHour, CauseView, CountEvents, EventCount, ListDead, Span};
+use redrive::contract::{CauseDetail, CauseView, ListDead};
 use redrive_core::causes::{CauseId, CauseState};
-use redrive_core::counts::Event;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
@@ -18,22 +21,14 @@ use super::different;
 use super::filter::LetterFilter;
 use super::letters;
 use super::part::part;
-use super::parts::{
-    Button, ago, button, cause_state, column, column_num, columns, command, commands, instant, link, name, quoted,
-    section_head, text,
-};
+use super::parts::{Button, button, cause_state, commands, instant, link, name, quoted, text};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::Named;
-use crate::look::charts::timeline::{Column, Series, timeline};
-use crate::look::figures::{count, date, moment, part_of};
-use crate::look::tone::Tone;
+use crate::look::figures::{count, part_of};
 use crate::routes::causes::compare::samples;
-
-/// Hours that are drawn.
-const HOURS: i64 = 7 * 24;
 
 /// Letters that are shown.
 const LETTERS: u32 = 8;
@@ -50,15 +45,19 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(id): Named<Cau
         Ok(different::section(&visitor, cause, &different))
     };
     let different = part(&visitor, ("different", "What is different"), different).await;
-    let when = part(&visitor, ("when", "When"), when(&app, cause, now)).await;
+    let marks = app.redrive().cause_marks(&detail, when::since(now)).await;
+    let hours = when::section(&app, cause, marks.as_deref().unwrap_or_default(), now);
+    let when = part(&visitor, ("when", "When"), hours).await;
     let letters = part(&visitor, ("letters", "Letters"), letter_list(&app, &visitor, cause, now)).await;
+    let notes = async { Ok(history::notes(&visitor, &detail, &marks?, now)) };
+    let notes = part(&visitor, ("notes", "Notes and history"), notes).await;
     let body = html! {
         (head(&visitor, &detail, cause.saved, now))
         (compared)
         (different)
         (when)
         (letters)
-        div.halves { (why_one_group(&visitor, &detail)) (notes(&visitor, &detail, now)) }
+        div.halves { (history::why_one_group(&visitor, &detail)) (notes) }
     };
     let title = crate::look::foreign::cut(&detail.cause.title, 60);
     shell::show(
@@ -225,64 +224,8 @@ async fn compared(app: &App, visitor: &Visitor, cause: &CauseView) -> Result<Mar
     let asked = visitor.query().one("sample").and_then(|sample| sample.parse::<usize>().ok()).unwrap_or(1);
     let at = asked.clamp(1, samples.len().max(1));
     let Some(letter) = samples.get(at - 1) else { return Ok(html! {}) };
-    let sample = Sample { at, most: samples.len(), all: cause.dead };
+    let sample = Sample { cause: &cause.id, letters: &samples, at, all: cause.dead };
     compare::section(app, visitor, letter, (Some(sample), &format!("/replays/new?cause={}", cause.id))).await
-}
-
-/// How tasks of its pipeline ended over the last week.
-async fn when(app: &App, cause: &CauseView, now: Timestamp) -> Result<Markup, Problem> {
-    let store = app.redrive().store();
-    let since = now - std::time::Duration::from_secs(HOURS.unsigned_abs() * 3_600);
-    let hours = store.cause_hours(vec![cause.id.clone()], since).await?;
-    let counts = store.counts(CountEvents { since, by: Span::Hour }).await?;
-    Ok(chart(cause, &hours, &counts, now))
-}
-
-fn chart(cause: &CauseView, hours: &[CauseHour], counts: &[EventCount], now: Timestamp) -> Markup {
-    let of = |hour: i64, event: Event| -> i64 {
-        let own = counts.iter().filter(|count| count.pipeline == cause.pipeline && count.at.hour() == hour);
-        own.filter(|count| count.event == event).map(|count| count.count).sum()
-    };
-    let drawn: Vec<Column> = (now.hour() - HOURS + 1..=now.hour())
-        .map(|hour| {
-            let at = Timestamp::from_millis(hour * 3_600_000);
-            let here: i64 =
-                hours.iter().filter(|one| one.hour.hour() == hour).map(|one| one.count - one.imported).sum();
-            let others = (of(hour, Event::Buried) - here).max(0);
-            let done = (of(hour, Event::Done) - of(hour, Event::Recovered)).max(0);
-            let label = hour.rem_euclid(24).eq(&0).then(|| date(at)[5..].to_owned());
-            Column { title: moment(at), label, values: vec![here, others, done] }
-        })
-        .collect();
-    let total: i64 = hours.iter().map(|one| one.count - one.imported).sum();
-    let series = [("died of this cause", Tone::Bad), ("died of another", Tone::Warn), ("done", Tone::Plain)];
-    let series = series.map(|(name, tone)| Series { name, tone });
-    let busy: Vec<&Column> = drawn.iter().filter(|column| column.values[0] > 0).collect();
-    html! {
-        section aria-labelledby="when" {
-            (section_head("when", "When", &format!("Tasks of {} per hour, 7 days; {} died of this cause", cause.pipeline, count(total))))
-            figure #when-chart {
-                (timeline("Tasks that died of this cause, of another, and that were done, per hour", &series, &drawn))
-            }
-            details.as-table {
-                summary { "As a table" }
-                table role="table" {
-                    (columns(&[
-                        column("Hour (UTC)"), column_num("Died of this cause"), column_num("Died of another"),
-                        column_num("Done"),
-                    ]))
-                    tbody role="rowgroup" {
-                        @for column in busy {
-                            tr role="row" {
-                                th role="rowheader" scope="row" { (column.title) }
-                                @for value in &column.values { td.num role="cell" { (count(*value)) } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 async fn letter_list(app: &App, visitor: &Visitor, cause: &CauseView, now: Timestamp) -> Result<Markup, Problem> {
@@ -300,62 +243,4 @@ async fn letter_list(app: &App, visitor: &Visitor, cause: &CauseView, now: Times
             @else { (letters::table(visitor, &letters, &LetterFilter::of_cause(cause), now, false)) }
         }
     })
-}
-
-fn why_one_group(visitor: &Visitor, detail: &CauseDetail) -> Markup {
-    html! {
-        section aria-labelledby="why" {
-            div.section-head { h2 id="why" { "Why one group" } }
-            @for key in &detail.keys {
-                dl.keys {
-                    @for part in &key.parts { dt { (part.name) } dd { (text(&part.value)) } }
-                    dt { "letters" } dd { (count(key.dead as i64)) " dead, " (count(key.total as i64)) " died of it first" }
-                    @if detail.keys.len() > 1 { dt { "key" } dd { code { (key.key) } } }
-                }
-            }
-            @if !detail.alike.is_empty() {
-                h3 { "Similar causes" }
-                ul.log {
-                    @for other in &detail.alike {
-                        li {
-                            code { (other.id) }
-                            span {
-                                a href={ "/causes/" (other.id) } { (text(&other.title)) }
-                                " "
-                                (link(visitor, Role::Operator, &merging(other, detail), "Merge into this…", "small plainly", None))
-                            }
-                        }
-                    }
-                }
-            }
-            (command(&format!("redrive cause show {}", quoted(detail.cause.id.as_str()))))
-        }
-    }
-}
-
-/// Where it is asked whether a cause that looks alike becomes part of this one.
-fn merging(other: &AlikeCause, detail: &CauseDetail) -> String {
-    format!("/causes/{}/change?verb=merge&into={}", other.id, detail.cause.id)
-}
-
-fn notes(visitor: &Visitor, detail: &CauseDetail, now: Timestamp) -> Markup {
-    html! {
-        section aria-labelledby="notes" {
-            div.section-head {
-                h2 id="notes" { "Notes and history" }
-                span.end {
-                    (link(visitor, Role::Operator, &format!("/causes/{}/change?verb=note", detail.cause.id), "Add a note", "plainly small", None))
-                }
-            }
-            @if detail.notes.is_empty() { p.empty { "Nobody said anything yet." } }
-            ul.log {
-                @for note in detail.notes.iter().rev() {
-                    li {
-                        (instant(note.at, now))
-                        span { (text(&note.text)) " " span.muted { (name(&note.by.name)) " " (ago(note.at, now)) } }
-                    }
-                }
-            }
-        }
-    }
 }

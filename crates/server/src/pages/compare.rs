@@ -5,8 +5,11 @@ mod diff;
 mod fields;
 mod frames;
 
+use std::sync::Arc;
+
 use maud::{Markup, html};
-use redrive::compare::{ComparedPage, Comparison};
+use redrive::compare::{CandidateCounts, ComparedPage, Comparison};
+use redrive_core::causes::CauseId;
 use redrive_core::dead::DeadLetter;
 use redrive_core::good::{Pairing, url_shape};
 
@@ -15,6 +18,7 @@ use super::parts::{clock, column, columns, name, text, views, with_query};
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
+use crate::counted::candidates;
 use crate::look::figures::{count, span};
 use crate::routes::causes::compare::compared;
 
@@ -44,11 +48,13 @@ impl View {
 
 /// Where a letter is among those that can be looked at.
 #[derive(Clone, Copy)]
-pub struct Sample {
+pub struct Sample<'a> {
+    /// The cause.
+    pub cause: &'a CauseId,
+    /// Those that can be looked at.
+    pub letters: &'a [DeadLetter],
     /// Which, from 1.
     pub at: usize,
-    /// How many can be looked at.
-    pub most: usize,
     /// How many there are.
     pub all: u64,
 }
@@ -58,7 +64,7 @@ pub async fn section(
     app: &App,
     visitor: &Visitor,
     letter: &DeadLetter,
-    (sample, replay): (Option<Sample>, &str),
+    (sample, replay): (Option<Sample<'_>>, &str),
 ) -> Result<Markup, Problem> {
     if visitor.caller.check_payloads().is_err() {
         return Ok(said_by_letter(letter, "your token may not read payloads"));
@@ -68,7 +74,19 @@ pub async fn section(
     if comparison.broke.is_none() {
         return Ok(said_by_letter(letter, "the page that broke was not kept"));
     }
-    Ok(shown(visitor, letter, &comparison, (view, sample, replay)))
+    let counted = sample.filter(|_| view == View::Fields && has_candidates(&comparison));
+    let counts = counted.map(|sample| candidates(app, sample.cause, &comparison, sample.letters));
+    Ok(shown(visitor, letter, &comparison, (view, sample, Trying { replay, counts })))
+}
+
+/// Where rules can be tried, and on how many saved pages they match, if that is told: nothing while it is being counted.
+struct Trying<'a> {
+    replay: &'a str,
+    counts: Option<Option<Arc<CandidateCounts>>>,
+}
+
+fn has_candidates(comparison: &Comparison) -> bool {
+    comparison.fields.iter().filter_map(|field| field.help.as_ref()).any(|help| !help.candidates.is_empty())
 }
 
 /// What is known without the page.
@@ -87,7 +105,7 @@ fn shown(
     visitor: &Visitor,
     letter: &DeadLetter,
     comparison: &Comparison,
-    (view, sample, replay): (View, Option<Sample>, &str),
+    (view, sample, trying): (View, Option<Sample<'_>>, Trying<'_>),
 ) -> Markup {
     let here = visitor.here.clone();
     let missed = comparison.fields.iter().filter(|field| field.broke.value.is_none()).count();
@@ -109,9 +127,10 @@ fn shown(
                 @if let Some(sample) = sample { (samples(&here, sample)) }
             }
             (views("Compare as", tabs))
+            @if view != View::Diff { (sides()) }
             @if let Some(why) = &comparison.why_not { p.headline.warn { "The pages cannot be looked into: " (text(why)) "." } }
             @match view {
-                View::Fields => (fields::table(comparison, replay)),
+                View::Fields => { (fields::table(comparison, &trying)) (diff::nearest(comparison, &(with_query(&here, "view", Some("diff")) + "#broke"))) }
                 View::Diff => (diff::table(comparison)),
                 View::Rendered => (frames::both(letter, comparison)),
                 View::Headers => (headers(comparison)),
@@ -136,7 +155,20 @@ fn paired(letter: &DeadLetter, comparison: &Comparison) -> Markup {
     }
 }
 
-fn samples(here: &str, sample: Sample) -> Markup {
+/// Which of the two pages is shown where there is no room for both.
+fn sides() -> Markup {
+    html! {
+        fieldset.sides {
+            legend.vh { "Which page" }
+            input type="radio" name="side" id="side-broke" checked;
+            label for="side-broke" { "Page that broke" }
+            input type="radio" name="side" id="side-worked";
+            label for="side-worked" { "Last that worked" }
+        }
+    }
+}
+
+fn samples(here: &str, sample: Sample<'_>) -> Markup {
     let to = |at: usize| with_query(here, "sample", Some(&at.to_string())) + "#broke";
     html! {
         span.end.fact.nowrap {
@@ -144,7 +176,7 @@ fn samples(here: &str, sample: Sample) -> Markup {
             @if sample.at > 1 { a href=(to(sample.at - 1)) rel="prev" aria-label="Newer sample" { "‹" } }
             @else { span.muted aria-hidden="true" { "‹" } }
             " "
-            @if sample.at < sample.most { a href=(to(sample.at + 1)) rel="next" aria-label="Older sample" { "›" } }
+            @if sample.at < sample.letters.len() { a href=(to(sample.at + 1)) rel="next" aria-label="Older sample" { "›" } }
             @else { span.muted aria-hidden="true" { "›" } }
         }
     }
@@ -196,8 +228,8 @@ fn headers(comparison: &Comparison) -> Markup {
                         @let (here, there) = (values(&broke, one), values(&worked, one));
                         tr.changed[here != there && comparison.worked.is_some()] role="row" {
                             th role="rowheader" scope="row" { (name(one)) }
-                            td role="cell" { @if here.is_empty() { span.muted { "none" } } @else { (text(&here)) } }
-                            td role="cell" { @if there.is_empty() { span.muted { "none" } } @else { (text(&there)) } }
+                            td.f-broke role="cell" { @if here.is_empty() { span.muted { "none" } } @else { (text(&here)) } }
+                            td.f-worked role="cell" { @if there.is_empty() { span.muted { "none" } } @else { (text(&there)) } }
                         }
                     }
                 }

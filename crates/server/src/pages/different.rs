@@ -4,13 +4,14 @@ use maud::{Markup, html};
 use redrive::compare::Differences;
 use redrive::contract::CauseView;
 use redrive_core::alerts::Share;
-use redrive_core::facets::{Baseline, Difference, FAILURES_MIN, kinds};
+use redrive_core::facets::{Difference, FAILURES_MIN, kinds};
 use redrive_core::tokens::Role;
 
-use super::parts::{column, column_num, column_unseen, columns, link, name};
+use super::parts::{column, column_num, column_unseen, columns, link, name, text};
 use super::visitor::Visitor;
 use crate::look::charts::bars::bar;
-use crate::look::figures::{count, counted, percent};
+use crate::look::different::{against, label, nothing, of_failures_only};
+use crate::look::figures::{count, percent};
 use crate::look::tone::Tone;
 
 /// Rows that are shown.
@@ -37,28 +38,8 @@ pub fn section(visitor: &Visitor, cause: &CauseView, different: &Differences) ->
                     @if !different.alike.is_empty() { " Alike: " (different.alike.join(", ")) "." }
                 }
             }
+            @if let Some(only) = of_failures_only(different) { p.table-foot { (text(&only)) } }
         }
-    }
-}
-
-fn against(different: &Differences) -> String {
-    let failures = counted(different.failures as i64, "failure", "failures");
-    let done = counted(different.successes as i64, "task", "tasks");
-    match different.baseline {
-        Baseline::SameHours => format!("{failures} against {done} done in the same hours"),
-        Baseline::DayBefore => format!("{failures} against {done} done in the 24 hours before the first"),
-    }
-}
-
-fn nothing(different: &Differences) -> String {
-    match (different.failures, different.successes) {
-        (failures, _) if failures < FAILURES_MIN => format!("Something is said from {FAILURES_MIN} failures on."),
-        (_, 0) => "No task was done in the same hours, nor in the 24 hours before: there is nothing to compare with."
-            .to_owned(),
-        _ => match different.alike.is_empty() {
-            true => "Nothing that is counted sets them apart.".to_owned(),
-            false => format!("Nothing sets them apart: {} are alike on both sides.", different.alike.join(", ")),
-        },
     }
 }
 
@@ -82,11 +63,6 @@ fn half(share: Share, of: &str, tone: Tone) -> Markup {
             span { b { (percent(share.value())) } " of " (of) " (" (count(part)) " of " (count(whole)) ")" }
         }
     }
-}
-
-/// What a kind is called.
-fn label(kind: &str) -> String {
-    kind.strip_prefix("input.").map_or_else(|| kind.to_owned(), |field| format!("input {field}"))
 }
 
 fn actions(visitor: &Visitor, cause: &CauseView, one: &Difference) -> Markup {

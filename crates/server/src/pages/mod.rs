@@ -101,6 +101,7 @@ fn all() -> Vec<Page> {
         page("/replays", get(replays::show)),
         act("/replays/start", Role::Operator, post(replay_new::start)),
         act("/replays/try", Role::Operator, post(replay_try::run)),
+        act("/replays/try/stop", Role::Operator, post(replay_try::stop)),
         act("/replays/new", Role::Viewer, get(replay_new::show)),
         page("/replays/{id}", get(replay::show)),
         act("/replays/{id}/change", Role::Operator, get(replay::ask).post(replay::change)),

@@ -1,25 +1,30 @@
 //! `/replays/new`: choose, then start. What is started is what was looked at: letters that died since are left out, and who looked at
 //! another number of letters than there are is asked again.
+//!
+//! - `obstacles`: what speaks against starting
+
+mod obstacles;
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::TryView;
 use redrive::replays::AskedReplay;
+use redrive_core::dead::DeadLetter;
 use redrive_core::ids::ReplayId;
 use redrive_core::replays::{Exclusion, Pacing, ReplayPlan};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::{Value, json};
 
+use self::obstacles::Obstacle;
 use super::acts::{asked, letters};
 use super::confirm::entry_as;
 use super::fields::{Done, Fields, carried, once, with_said};
 use super::filter::LetterFilter;
 use super::parts::{command_of_form, quoted};
 use super::problem::Problem;
-use super::replay_try;
+use super::replay_try::{self, Newest};
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
@@ -91,11 +96,13 @@ async fn shown(
     plan: &ReplayPlan,
     drift: Option<Markup>,
 ) -> Result<Response, Problem> {
-    let attended = unattended(app, plan).await?;
-    let tried = replay_try::newest(app, visitor, fields).await?;
+    let newest = replay_try::newest(app, visitor, fields).await?;
+    let example = example(app, visitor, newest.as_ref()).await?;
+    let obstacles = obstacles::find(app, plan, newest.as_ref()).await?;
     let rules = replay_try::draft::draftable(app, plan.pipelines.keys());
-    let drafted = tried.as_ref().and_then(|tried| replay_try::draft::not_in_force(app, tried));
-    let now = app.redrive().now();
+    let (elsewhere, now) = (replay_try::elsewhere(app, plan.pipelines.keys()), app.redrive().now());
+    let (newest, example, elsewhere) = (newest.as_ref(), example.as_ref(), elsewhere.as_slice());
+    let step = replay_try::Step { rules: &rules, newest, example, elsewhere, saved: plan.saved, now };
     let body = html! {
         div.crumbs { span { a href="/replays" { "Replays" } " / new" } }
         div.head { h1 { "Replay " (count(plan.included as i64)) " dead letters" } (chosen_by(fields)) }
@@ -106,19 +113,20 @@ async fn shown(
             // Who presses Enter in a field means the end of the page, not the first button on it.
             button.vh tabindex="-1" aria-hidden="true" disabled[plan.included == 0] { "Start" }
             (choose(fields, plan))
-            (replay_try::step(visitor, fields, (&rules, tried.as_ref()), plan.saved, now))
-            (begin(visitor, fields, plan, &attended, (tried.as_ref(), drafted, now)))
+            (replay_try::step(visitor, fields, &step))
+            (begin(visitor, fields, plan, &obstacles, (newest, now)))
         }
     };
     shell::show(app, visitor, Page { place: Place::Replays, title: "New replay", pipeline: None, body }).await
 }
 
-/// The pipelines whose letters nobody would work on.
-async fn unattended(app: &App, plan: &ReplayPlan) -> Result<Vec<String>, Problem> {
-    let lines = app.redrive().list_pipelines(&app.setting()).await?;
-    let works =
-        |name: &redrive_core::ids::PipelineName| lines.iter().any(|line| line.name == *name && line.workers > 0);
-    Ok(plan.pipelines.keys().filter(|name| !works(name)).map(ToString::to_string).collect())
+/// The letter whose record a try shows, if it is there and who looks may see what is on pages.
+async fn example(app: &App, visitor: &Visitor, newest: Option<&Newest>) -> Result<Option<DeadLetter>, Problem> {
+    let record = newest.and_then(|newest| newest.tried.record.as_ref());
+    match record.filter(|_| visitor.caller.check_payloads().is_ok()) {
+        Some(record) => Ok(app.redrive().store().get_dead(record.letter).await?),
+        None => Ok(None),
+    }
 }
 
 fn chosen_by(fields: &Fields) -> Markup {
@@ -189,11 +197,12 @@ fn begin(
     visitor: &Visitor,
     fields: &Fields,
     plan: &ReplayPlan,
-    unattended: &[String],
-    (tried, drafted, now): (Option<&TryView>, Option<&str>, Timestamp),
+    obstacles: &[Obstacle],
+    (newest, now): (Option<&Newest>, Timestamp),
 ) -> Markup {
-    let is_vain = is_vain(tried);
-    let passed = tried.map(replay_try::recovered).filter(|(good, all)| *good > 0 && good < all);
+    let is_vain = is_vain(newest);
+    let passed = newest.and_then(Newest::recovered).filter(|(good, all)| *good > 0 && good < all);
+    let forbids = obstacles.iter().find(|obstacle| obstacle.forbids);
     let usual = Pacing::default();
     let ramp = usual.ramp.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let given = |name: &str, usual: &str| fields.one(name).unwrap_or(usual).to_owned();
@@ -238,13 +247,7 @@ fn begin(
                 @if plan.excluded.contains_key(&Exclusion::GateNever) {
                     (entry_as("why", "Also send those that failed permanently, because", &given("why", ""), false, Some("--force --why")))
                 }
-                @if !unattended.is_empty() {
-                    p.warn-text {
-                        "No worker is there for " (unattended.join(", ")) ": the replay waits until one is. Start "
-                        code { "redrive work" } "."
-                    }
-                }
-                @if let Some(why) = drafted { p.warn-text { (why) } }
+                @for obstacle in obstacles { (obstacle.shown(fields)) }
                 @if is_vain {
                     label.choice {
                         input type="checkbox" name="anyway" value="yes" required;
@@ -255,7 +258,7 @@ fn begin(
                     }
                 }
                 p.actions.page-actions {
-                    button.primary[!is_vain] disabled[lacks.is_some() || plan.included == 0 || drafted.is_some()] title=[lacks.as_deref().or(drafted)] {
+                    button.primary[!is_vain] disabled[lacks.is_some() || plan.included == 0 || forbids.is_some()] title=[lacks.as_deref().or(forbids.map(|obstacle| obstacle.why.as_str()))] {
                         "Replay " (count(plan.included as i64)) " letters"
                     }
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
@@ -268,8 +271,8 @@ fn begin(
 }
 
 /// Whether a try says that nothing would recover: what is sent all the same has to be meant.
-fn is_vain(tried: Option<&TryView>) -> bool {
-    tried.map(replay_try::recovered).is_some_and(|(good, all)| good == 0 && all > 0)
+fn is_vain(newest: Option<&Newest>) -> bool {
+    newest.and_then(Newest::recovered).is_some_and(|(good, _)| good == 0)
 }
 
 /// What somebody would type to start the same.
@@ -288,13 +291,19 @@ pub async fn start(State(app): State<App>, visitor: Visitor, fields: Fields) -> 
         if let Some(drift) = drifted(&app, &visitor, &fields, &plan).await? {
             return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(drift)).await?));
         }
-        let tried = replay_try::newest(&app, &visitor, &fields).await?;
-        if is_vain(tried.as_ref()) && fields.one("anyway") != Some("yes") {
+        let newest = replay_try::newest(&app, &visitor, &fields).await?;
+        if is_vain(newest.as_ref()) && fields.one("anyway") != Some("yes") {
             let why = html! { "None of these letters passed the try. Say that all are meant, if they are." };
             return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(why)).await?));
         }
-        if let Some(why) = tried.as_ref().and_then(|tried| replay_try::draft::not_in_force(&app, tried)) {
-            return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(html! { (why) })).await?));
+        let obstacles = obstacles::find(&app, &plan, newest.as_ref()).await?;
+        if let Some(obstacle) = obstacles.iter().find(|obstacle| obstacle.stops(&fields)) {
+            let why = html! { (obstacle.why) };
+            return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(why)).await?));
+        }
+        if fields.one("only") == Some("passed") && newest.as_ref().and_then(Newest::recovered).is_none() {
+            let why = html! { "What passed the try cannot be told any more: the rules changed, or it is too old." };
+            return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(why)).await?));
         }
         let id = match fields.one("only") {
             Some("passed") => passed(&app, &visitor, &fields).await?,

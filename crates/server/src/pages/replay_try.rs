@@ -1,7 +1,11 @@
 //! Trying letters before they are replayed: the rules of the configuration, or a draft of them, run over the saved pages, and nothing is
-//! settled.
+//! settled. A try runs beside the page, which says how far it is; letters whose handlers are not known here are tried by workers that
+//! live elsewhere.
+//!
+//! - `draft`: rules that are filled in here; `progress`: how far a try is, and what came of it
 
 pub mod draft;
+mod progress;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,33 +14,34 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use redrive::config::{Overrides, Setting, with_vault};
-use redrive::contract::{Selection, TryView};
-use redrive::replays::{AskedReplay, NewTry, can_use_saved};
-use redrive::{CancellationToken, Pipeline};
-use redrive_core::ids::{PipelineName, ReplayId};
+use redrive::contract::{Selection, TriedCount, TryView};
+use redrive::replays::{AskedReplay, BegunTry, GoodCheck, NewTry, Tried, can_use_saved, outdated_try};
+use redrive::{Error, Pipeline};
+use redrive_core::ids::{PipelineName, ReplayId, TryId};
 use redrive_core::jobs::Input;
+use redrive_core::replays::ReplayPlan;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
-use serde_json::Value;
 
-use self::draft::Draftable;
+use self::draft::{Asked, Draftable};
 use super::acts::{asked, letters};
 use super::fields::{Done, Fields, once};
 use super::filter::LetterFilter;
-use super::parts::{Glyph, ago, column, column_num, columns, command, quoted, state, text};
+use super::parts::{command, quoted};
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::look::figures::{count, part_of};
-use crate::look::tone::Tone;
+use crate::look::figures::count;
 use crate::routes::letters::filter::Letters;
+use crate::routes::tries::may_see;
+use crate::trying::Place;
 
-/// How long a try may take while somebody waits for its page; what was tried by then is shown.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the page of who began a try is kept back for it: most are over by then, and the page comes with what came of it.
+const BREATH: Duration = Duration::from_millis(150);
 
-/// Causes of what would still fail that are named.
-const LEFTOVERS: usize = 8;
+/// How long who stops a try waits until it has.
+const STOPS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Which letters a form or an address is about, if who looks may see them.
 pub async fn selection(app: &App, visitor: &Visitor, fields: &Fields) -> Result<Selection, Problem> {
@@ -44,12 +49,17 @@ pub async fn selection(app: &App, visitor: &Visitor, fields: &Fields) -> Result<
     Ok(letters.selection(app, &visitor.caller).await?)
 }
 
-/// Pipelines with their handlers, as the configuration has them.
+/// Pipelines with their handlers, as the configuration has them; those that it does not have run elsewhere.
 pub fn pipelines<'a>(app: &App, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<Vec<Pipeline>, Problem> {
-    made(app, &app.setting(), names)
+    let (setting, mut all) = (app.setting(), Vec::new());
+    for name in names {
+        let here = setting.config.pipeline.contains_key(name);
+        all.extend(if here { made(app, &setting, [name])? } else { vec![app.pipeline(name)?] });
+    }
+    Ok(all)
 }
 
-/// The same of a configuration, which may have a draft.
+/// Pipelines of a configuration, which may have a draft.
 fn made<'a>(
     app: &App,
     setting: &Setting,
@@ -62,28 +72,102 @@ fn made<'a>(
     names.into_iter().map(made).collect()
 }
 
-/// Tries the letters of a form, and leads back to the page with what came of it.
+/// The pipelines among these whose handlers are not known here.
+pub fn elsewhere<'a>(app: &App, names: impl IntoIterator<Item = &'a PipelineName>) -> Vec<PipelineName> {
+    let setting = app.setting();
+    names.into_iter().filter(|name| !setting.config.pipeline.contains_key(*name)).cloned().collect()
+}
+
+/// Begins to try the letters of a form, and leads back to the page, which shows how far it is.
 pub async fn run(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
     once(&app, &visitor, &fields, async || {
         let selection = selection(&app, &visitor, &fields).await?;
         let plan = super::replay_new::plan_of(&app, &visitor, letters(&fields)).await?;
-        let draft = draft::asked(&app, &fields, plan.pipelines.keys()).await?;
-        let setting = draft.as_ref().map_or_else(|| app.setting(), |(setting, _)| Arc::clone(setting));
-        let pipelines = made(&app, &setting, plan.pipelines.keys())?;
-        can_use_saved(&pipelines, false).map_err(redrive::Error::from)?;
-        let draft = draft.map(|(_, draft)| draft);
-        let stop = CancellationToken::new();
-        let new = NewTry { by: visitor.caller.actor(), selection, force: false, edits: Input::new() };
-        let (enough, waited) = (stop.clone(), tokio::time::sleep(PATIENCE));
-        let watch = tokio::spawn(async move {
-            waited.await;
-            enough.cancel();
-        });
-        let tried = app.redrive().try_draft(&pipelines, (new, draft), &stop, |_, _| {}).await;
-        watch.abort();
-        if tried?.tried == 0 {
-            return Err(ApiError::senseless("none of these letters has a saved page to try").into());
+        if let Some(before) = app.redrive().newest_of(&selection, &Input::new()).await? {
+            // Who begins anew does not want the other any more.
+            end(&app, &before).await?;
         }
+        let new = NewTry { by: visitor.caller.actor(), selection, force: false, edits: Input::new() };
+        match elsewhere(&app, plan.pipelines.keys()).is_empty() {
+            true => begin(&app, &fields, &plan, new).await?,
+            false => begin_elsewhere(&app, &plan, new).await?,
+        }
+        Ok(Done::At(format!("/replays/new?{}#step-2", chosen(&fields))))
+    })
+    .await
+}
+
+const NONE_SAVED: &str = "none of these letters has a saved page to try";
+
+async fn begin(app: &App, fields: &Fields, plan: &ReplayPlan, new: NewTry) -> Result<(), Problem> {
+    let draft = draft::asked(app, fields, plan.pipelines.keys())?;
+    let setting = draft.as_ref().map_or_else(|| app.setting(), |draft| Arc::clone(&draft.setting));
+    let pipelines = made(app, &setting, plan.pipelines.keys())?;
+    can_use_saved(&pipelines, false).map_err(Error::from)?;
+    app.trying().has_room()?;
+    let drafted = draft.as_ref().map(|draft| draft.drafted.clone());
+    let begun = app.redrive().begin_try(&pipelines, (new, drafted)).await?;
+    let Some(id) = begun.id() else { return Err(ApiError::senseless("this store cannot be written").into()) };
+    if begun.letters() == 0 {
+        app.redrive().cancel_try(id).await?;
+        return Err(ApiError::senseless(NONE_SAVED).into());
+    }
+    let place = app.trying().enter(id, app.stopping());
+    let running = tokio::spawn(beside(app.clone(), begun, place, draft));
+    // What goes wrong is kept with the try, and shown.
+    let _ = tokio::time::timeout(BREATH, running).await;
+    Ok(())
+}
+
+/// Runs a try while others do something else, and checks its draft against pages that worked.
+async fn beside(app: App, begun: BegunTry, place: Place, draft: Option<Asked>) {
+    let good = async {
+        match &draft {
+            Some(draft) => draft.check(&app).await,
+            None => Ok(GoodCheck::default()),
+        }
+    };
+    if let Err(error) = begun.run(&place.stop, |_, _| {}, good).await {
+        tracing::warn!(%error, "a try was cut short");
+    }
+}
+
+async fn begin_elsewhere(app: &App, plan: &ReplayPlan, new: NewTry) -> Result<(), Problem> {
+    let pipelines = app.pipelines(plan.pipelines.keys());
+    can_use_saved(&pipelines, false).map_err(Error::from)?;
+    match app.redrive().open_try_elsewhere(&pipelines, new, true).await?.id {
+        Some(_) => Ok(()),
+        None => Err(ApiError::senseless(NONE_SAVED).into()),
+    }
+}
+
+/// Ends a try with what was tried by now.
+async fn end(app: &App, kept: &TryView) -> Result<(), Problem> {
+    if kept.finished_at.is_some() {
+        return Ok(());
+    }
+    if app.trying().stop(kept.id) {
+        let over = async {
+            while app.trying().has(kept.id) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = tokio::time::timeout(STOPS_WITHIN, over).await;
+    }
+    // It may run on another server, or no longer run at all; of one that has ended it does nothing.
+    Ok(app.redrive().cancel_try(kept.id).await?)
+}
+
+/// Stops a try, and leads back to the page with what was tried by then.
+pub async fn stop(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
+    once(&app, &visitor, &fields, async || {
+        let id: TryId = fields
+            .one("try")
+            .and_then(|id| id.parse().ok())
+            .ok_or_else(|| ApiError::invalid("try", "expected the try that is to stop"))?;
+        let (kept, _) = app.redrive().try_by_id(id).await?;
+        may_see(&visitor.caller, &kept)?;
+        end(&app, &kept).await?;
         Ok(Done::At(format!("/replays/new?{}#step-2", chosen(&fields))))
     })
     .await
@@ -97,41 +181,96 @@ fn chosen(fields: &Fields) -> String {
     query.finish()
 }
 
-/// The newest try of these letters, if there is one.
-pub async fn newest(app: &App, visitor: &Visitor, fields: &Fields) -> Result<Option<TryView>, Problem> {
-    let selection = selection(app, visitor, fields).await?;
-    Ok(app.redrive().find_try(Some((&selection, &Input::new()))).await?)
+/// The newest try of the letters that somebody looks at.
+pub struct Newest {
+    pub kept: TryView,
+    /// What came of it, or how far it is.
+    pub tried: Tried,
+    /// Where its letters are, while it is under way.
+    groups: Vec<TriedCount>,
+    /// Whether it runs in this process.
+    is_here: bool,
+    /// Whether it says nothing of what would come of these letters now: it is old, or a pipeline is defined otherwise.
+    pub is_outdated: bool,
 }
 
-/// How many letters a try recovered, of those that it tried.
-pub fn recovered(tried: &TryView) -> (i64, i64) {
-    let number = |name: &str| tried.outcome.get(name).and_then(Value::as_i64).unwrap_or(0);
-    (number("recovered"), number("tried"))
+impl Newest {
+    /// Whether it has not ended.
+    pub const fn is_under_way(&self) -> bool {
+        self.kept.finished_at.is_none()
+    }
+
+    /// How many letters it recovered, of those that it tried, if it has ended and is to be believed.
+    pub fn recovered(&self) -> Option<(i64, i64)> {
+        let (good, all) = (self.tried.recovered as i64, self.tried.tried as i64);
+        (!self.is_under_way() && !self.is_outdated && all > 0).then_some((good, all))
+    }
+
+    /// Whether it is one of rules that are in no file.
+    pub const fn is_draft(&self) -> bool {
+        self.tried.draft.is_some()
+    }
+}
+
+/// The newest try of these letters, if there is one.
+pub async fn newest(app: &App, visitor: &Visitor, fields: &Fields) -> Result<Option<Newest>, Problem> {
+    let selection = selection(app, visitor, fields).await?;
+    let newest = async || app.redrive().newest_of(&selection, &Input::new()).await;
+    let Some(mut kept) = newest().await? else { return Ok(None) };
+    let is_here = app.trying().has(kept.id);
+    // The last verdict may have come before all of its letters were listed.
+    if kept.finished_at.is_none() && !is_here && app.redrive().end_try_if_over(kept.id).await? {
+        kept = newest().await?.unwrap_or(kept);
+    }
+    let (tried, groups) = app.redrive().progress_of(&kept).await?;
+    let defined = app.pipelines(kept.tried_with.keys());
+    let is_outdated = outdated_try(&kept, &defined, app.redrive().now()).is_some();
+    Ok(Some(Newest { kept, tried, groups, is_here, is_outdated }))
+}
+
+/// What the step shows besides what is filled in.
+pub struct Step<'a> {
+    /// The rules that can be drafted.
+    pub rules: &'a [Draftable],
+    /// The newest try.
+    pub newest: Option<&'a Newest>,
+    /// The letter whose record is shown, if it is there and who looks may see it.
+    pub example: Option<&'a redrive_core::dead::DeadLetter>,
+    /// Pipelines whose handlers are not known here.
+    pub elsewhere: &'a [PipelineName],
+    /// How many letters have a saved page.
+    pub saved: u64,
+    pub now: Timestamp,
 }
 
 /// The step of the page.
-pub fn step(
-    visitor: &Visitor,
-    fields: &Fields,
-    (rules, tried): (&[Draftable], Option<&TryView>),
-    saved: u64,
-    now: Timestamp,
-) -> Markup {
+pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
+    let Step { rules, newest, elsewhere, saved, now, .. } = step;
     let lacks = visitor.lacks(Role::Operator);
+    let is_under_way = newest.is_some_and(Newest::is_under_way);
     html! {
         section.step aria-labelledby="step-2" {
             div.step-name { h2 id="step-2" { b { "2" } "Try" } p.fact { "What would recover; nothing is settled" } }
             div {
-                @if rules.is_empty() {
+                @if !elsewhere.is_empty() {
+                    p.fact {
+                        "How tasks of " (elsewhere.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+                        " are done is not known here. Workers that live elsewhere try them, from the saved pages: those that "
+                        code { "redrive work" } " runs with " code { "REDRIVE_SERVER" } " do so by themselves, others lease with "
+                        code { "op" } "."
+                    }
+                } @else if rules.is_empty() {
                     p.fact { "The rules of redrive.toml, as they are now, run over the saved pages." }
                 } @else { (draft::table(fields, rules)) }
                 p.actions {
-                    button formaction="/replays/try" formnovalidate data-key="t" disabled[lacks.is_some() || saved == 0] title=[lacks.as_deref()] {
-                        @if tried.is_some() { "Try again" } @else { "Try " (count(saved as i64)) " saved pages" }
+                    button formaction="/replays/try" formnovalidate data-key="t" disabled[lacks.is_some() || *saved == 0] title=[lacks.as_deref()] {
+                        @if is_under_way { "Begin again" } @else if newest.is_some() { "Try again" }
+                        @else { "Try " (count(*saved as i64)) " saved pages" }
                     }
-                    @if saved == 0 { span.fact { "None of them has a saved page." } }
+                    @if *saved == 0 { span.fact { "None of them has a saved page." } }
+                    @if let Some(lacks) = &lacks { span.fact { (lacks) } }
                 }
-                @if let Some(tried) = tried { (outcome(tried, now)) (draft::outcome(tried)) }
+                @if let Some(newest) = newest { (progress::part(visitor, newest, step.example, *now)) }
                 (command(&format!("redrive replay try{}", flags(fields))))
             }
         }
@@ -141,44 +280,6 @@ pub fn step(
 fn flags(fields: &Fields) -> String {
     let ids: String = fields.all("id").map(|id| format!(" {}", quoted(id))).collect();
     if ids.is_empty() { LetterFilter::of(fields).flags() } else { ids }
-}
-
-/// What came of a try.
-fn outcome(tried: &TryView, now: Timestamp) -> Markup {
-    let (good, all) = recovered(tried);
-    let tone = if good == all {
-        Tone::Good
-    } else if good > 0 {
-        Tone::Warn
-    } else {
-        Tone::Bad
-    };
-    let left: Vec<&Value> = tried.outcome["remaining"].as_array().into_iter().flatten().collect();
-    let word = |one: &Value, name: &str| one.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    html! {
-        div.result {
-            p class={ "headline " (tone.class()) } {
-                b { (part_of(good, all)) " would recover" } ", tried " (ago(tried.created_at, now)) "."
-                @if tried.outcome["stopped"] == true { span.fact { "It was stopped before all were tried." } }
-            }
-            @if !left.is_empty() {
-                table.left role="table" {
-                    (columns(&[column("Would still fail"), column_num("Letters")]))
-                    tbody role="rowgroup" {
-                        @for one in left.iter().take(LEFTOVERS) {
-                            tr role="row" {
-                                th role="rowheader" scope="row" {
-                                    (state(&word(one, "reason"), Glyph::Cross, Tone::Bad)) " " (text(&word(one, "title")))
-                                    span.fact { a href={ "/letters/" (word(one, "example")) } { "an example" } }
-                                }
-                                td.num role="cell" { (count(one["letters"].as_i64().unwrap_or(0))) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Starts a replay of what the newest try of these letters recovered, and of nothing else.

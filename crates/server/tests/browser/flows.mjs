@@ -4,6 +4,7 @@ import { acts } from "./flows/acts.mjs";
 import { live } from "./flows/live.mjs";
 import { looks } from "./flows/looks.mjs";
 import { places } from "./flows/places.mjs";
+import { tries } from "./flows/tries.mjs";
 
 const [base, ...only] = process.argv.slice(2);
 const browser = await launch();
@@ -28,7 +29,7 @@ await here.api(`/pipelines/${LONG.pipeline}/pause`, { why: LONG.why });
 here.pages["pipeline-long"] = `/pipelines/${LONG.pipeline}`;
 here.pages["letter-long"] = `/letters/${(await here.api(`/letters?pipeline=${LONG.pipeline}`)).items[0].id}`;
 let failed = 0;
-for (const [name, flow] of Object.entries({ ...looks, ...live, ...acts, ...places })) {
+for (const [name, flow] of Object.entries({ ...looks, ...live, ...acts, ...places, ...tries })) {
   if (only.length && !only.some((word) => name.includes(word))) continue;
   const begun = Date.now();
   try {

@@ -17,7 +17,8 @@ fn try_id(n: u128) -> TryId {
 
 async fn open(store: &Shared, n: u128, secs: i64) {
     let tried_with = TriedWith::from([(pipeline(), Some(DefinitionVersion::new("v1")))]);
-    let params = OpenTry { id: try_id(n), by: ada(), selection: all(), edits: Input::new(), tried_with, now: at(secs) };
+    let (id, outcome, edits) = (try_id(n), json!({"of": 3}), Input::new());
+    let params = OpenTry { id, by: ada(), selection: all(), edits, tried_with, outcome, now: at(secs) };
     store.open_try(params).await.expect("opened");
 }
 
@@ -132,13 +133,20 @@ pub async fn a_try_changes_nothing_but_itself(store: Shared) {
         message: (!recovered).then(|| "no price".to_owned()),
         details: TriedDetails::default(),
     };
-    store.note_tried(try_id(1), vec![verdict(0, true), verdict(1, false)]).await.expect("noted");
+    let noted = store.note_tried(try_id(1), vec![verdict(0, true), verdict(1, false)]).await.expect("noted");
+    assert!(noted, "it goes on");
+    let counts = store.count_tried(try_id(1)).await.expect("counted");
+    assert_eq!(counts.iter().map(|count| (count.tried, count.recovered)).collect::<Vec<_>>(), [(2, 1)]);
+    let under_way = store.list_tries(10).await.expect("listed").remove(0);
+    assert_eq!((under_way.finished_at, under_way.outcome), (None, json!({"of": 3})), "what is known from the beginning");
     store.note_tried(try_id(1), vec![verdict(2, true)]).await.expect("noted");
     store.end_try(try_id(1), json!({"tried": 3}), at(101)).await.expect("ended");
     let kept = store.list_tries(10).await.expect("listed").remove(0);
     assert_eq!((kept.id, kept.actor.as_str(), kept.finished_at), (try_id(1), "ada", Some(at(101))));
     assert_eq!((kept.selection, kept.outcome), (all(), json!({"tried": 3})));
     assert_eq!(kept.tried_with[&pipeline()], Some(DefinitionVersion::new("v1")));
+    let late = store.note_tried(try_id(1), vec![verdict(0, false)]).await.expect("answered");
+    assert!(!late, "it has ended: what comes late is not kept");
     let page = async |cursor| {
         let params = ListTried { id: try_id(1), limit: 2, cursor };
         store.list_tried(params).await.expect("listed")

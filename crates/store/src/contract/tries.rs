@@ -19,8 +19,9 @@ pub trait TryStore {
     /// Makes a try without letters.
     async fn open_try(&self, params: OpenTry) -> Result<()>;
 
-    /// Notes what letters came to; what was noted of them before is replaced.
-    async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<()>;
+    /// Notes what letters came to; what was noted of them before is replaced. Says whether the try goes on: of one that has ended nothing
+    /// more is noted.
+    async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<bool>;
 
     /// Adds letters to a try, for whoever leases them to try; those that it has already stay as they are.
     async fn add_to_try(&self, id: TryId, letters: Vec<LetterToTry>) -> Result<()>;
@@ -66,6 +67,8 @@ pub struct OpenTry {
     pub edits: Input,
     /// The definitions it is made with.
     pub tried_with: TriedWith,
+    /// What is known of it before any letter was tried; what comes of it takes its place.
+    pub outcome: Value,
     /// The time.
     pub now: Timestamp,
 }
@@ -173,7 +176,7 @@ pub struct TryView {
     pub created_at: Timestamp,
     /// When it ended; none if it did not.
     pub finished_at: Option<Timestamp>,
-    /// What came of it.
+    /// What came of it; before it ended, what is known of it from the beginning.
     pub outcome: Value,
 }
 

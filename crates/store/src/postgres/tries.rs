@@ -23,7 +23,7 @@ impl TryStore for PostgresStore {
         self.write(params, run!(open)).await
     }
 
-    async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<()> {
+    async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<bool> {
         self.write((id, letters), run!(note)).await
     }
 
@@ -65,8 +65,8 @@ impl TryStore for PostgresStore {
 }
 
 async fn open(batch: &mut Batch, params: &OpenTry) -> Result<(), Fault> {
-    let sql = "INSERT INTO try (uuid, actor, via, selection, edits, tried_with, created_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO try (uuid, actor, via, selection, edits, tried_with, outcome, created_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
     let new = args![
         params.id,
         params.by.name,
@@ -74,6 +74,7 @@ async fn open(batch: &mut Batch, params: &OpenTry) -> Result<(), Fault> {
         serde_json::to_string(&params.selection)?,
         serde_json::to_string(&params.edits)?,
         serde_json::to_string(&params.tried_with)?,
+        params.outcome.to_string(),
         params.now
     ];
     batch.conn().execute(sql, new).await?;
@@ -85,8 +86,13 @@ pub(super) async fn row(conn: &Conn, id: TryId) -> Result<Option<i64>, Fault> {
     conn.query_opt("SELECT id FROM try WHERE uuid = $1", args![id], |row| row.get(0)).await
 }
 
-async fn note(batch: &mut Batch, (id, letters): &(TryId, Vec<TriedLetter>)) -> Result<(), Fault> {
-    let Some(row) = row(batch.conn(), *id).await? else { return Ok(()) };
+/// The row of a try that has not ended, if it is still there.
+async fn open_row(conn: &Conn, id: TryId) -> Result<Option<i64>, Fault> {
+    conn.query_opt("SELECT id FROM try WHERE uuid = $1 AND finished_at IS NULL", args![id], |row| row.get(0)).await
+}
+
+async fn note(batch: &mut Batch, (id, letters): &(TryId, Vec<TriedLetter>)) -> Result<bool, Fault> {
+    let Some(row) = open_row(batch.conn(), *id).await? else { return Ok(false) };
     for letter in letters {
         let TriedLetter { id, attempts, recovered, key, message, details } = letter;
         let sql =
@@ -96,7 +102,7 @@ async fn note(batch: &mut Batch, (id, letters): &(TryId, Vec<TriedLetter>)) -> R
         let details = lists::tried_details(details)?;
         batch.conn().execute(sql, args![row, id, attempts, recovered, key, message, details]).await?;
     }
-    Ok(())
+    Ok(true)
 }
 
 async fn add(batch: &mut Batch, (id, letters): &(TryId, Vec<LetterToTry>)) -> Result<(), Fault> {
@@ -110,9 +116,7 @@ async fn add(batch: &mut Batch, (id, letters): &(TryId, Vec<LetterToTry>)) -> Re
 }
 
 async fn lease(batch: &mut Batch, params: &LeaseTried) -> Result<Vec<JobId>, Fault> {
-    let open = "SELECT id FROM try WHERE uuid = $1 AND finished_at IS NULL";
-    let open: Option<i64> = batch.conn().query_opt(open, args![params.id], |row| row.get(0)).await?;
-    let Some(row) = open else { return Ok(Vec::new()) };
+    let Some(row) = open_row(batch.conn(), params.id).await? else { return Ok(Vec::new()) };
     let had = "SELECT job FROM try_letter WHERE try = $1 AND token = $2 AND state = 'leased'";
     let had = batch.conn().query(had, args![row, params.token], |row| rows::job_id(row, 0)).await?;
     if !had.is_empty() {

@@ -24,7 +24,7 @@ impl TryStore for SqliteStore {
         self.write(move |batch| open(batch, &params)).await
     }
 
-    async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<()> {
+    async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<bool> {
         self.write(move |batch| note(batch, id, &letters)).await
     }
 
@@ -86,8 +86,8 @@ impl TryStore for SqliteStore {
 
 fn open(batch: &Batch<'_>, params: &OpenTry) -> Result<(), Fault> {
     let mut insert = batch.statement(
-        "INSERT OR IGNORE INTO try (uuid, actor, via, selection, edits, tried_with, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT OR IGNORE INTO try (uuid, actor, via, selection, edits, tried_with, outcome, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
     insert.execute(params![
         params.id.as_bytes(),
@@ -96,6 +96,7 @@ fn open(batch: &Batch<'_>, params: &OpenTry) -> Result<(), Fault> {
         serde_json::to_string(&params.selection)?,
         serde_json::to_string(&params.edits)?,
         serde_json::to_string(&params.tried_with)?,
+        params.outcome.to_string(),
         params.now.as_millis()
     ])?;
     Ok(())
@@ -107,8 +108,14 @@ pub(super) fn row(conn: &Connection, id: TryId) -> Result<Option<i64>, Fault> {
     Ok(select.query_row([id.as_bytes()], |row| row.get(0)).optional()?)
 }
 
-fn note(batch: &Batch<'_>, id: TryId, letters: &[TriedLetter]) -> Result<(), Fault> {
-    let Some(row) = row(batch.connection(), id)? else { return Ok(()) };
+/// The row of a try that has not ended, if it is still there.
+fn open_row(batch: &Batch<'_>, id: TryId) -> Result<Option<i64>, Fault> {
+    let mut select = batch.statement("SELECT id FROM try WHERE uuid = ?1 AND finished_at IS NULL")?;
+    Ok(select.query_row([id.as_bytes()], |row| row.get(0)).optional()?)
+}
+
+fn note(batch: &Batch<'_>, id: TryId, letters: &[TriedLetter]) -> Result<bool, Fault> {
+    let Some(row) = open_row(batch, id)? else { return Ok(false) };
     let mut insert = batch.statement(
         "INSERT OR REPLACE INTO try_letter (try, job, attempts, recovered, key, message, details)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -118,7 +125,7 @@ fn note(batch: &Batch<'_>, id: TryId, letters: &[TriedLetter]) -> Result<(), Fau
         let details = lists::tried_details(details)?;
         insert.execute(params![row, id.as_bytes(), attempts, recovered, key, message, details])?;
     }
-    Ok(())
+    Ok(true)
 }
 
 fn add(batch: &Batch<'_>, id: TryId, letters: &[LetterToTry]) -> Result<(), Fault> {
@@ -134,9 +141,7 @@ fn add(batch: &Batch<'_>, id: TryId, letters: &[LetterToTry]) -> Result<(), Faul
 }
 
 fn lease(batch: &Batch<'_>, params: &LeaseTried) -> Result<Vec<JobId>, Fault> {
-    let mut select = batch.statement("SELECT id FROM try WHERE uuid = ?1 AND finished_at IS NULL")?;
-    let open: Option<i64> = select.query_row([params.id.as_bytes()], |row| row.get(0)).optional()?;
-    let Some(row) = open else { return Ok(Vec::new()) };
+    let Some(row) = open_row(batch, params.id)? else { return Ok(Vec::new()) };
     let token = params.token.as_bytes();
     let mut has = batch.statement("SELECT job FROM try_letter WHERE try = ?1 AND token = ?2 AND state = 'leased'")?;
     let had = has.query_map(params![row, token], |row| rows::job_id(row, 0))?.collect::<RowResult<Vec<_>>>()?;

@@ -1,7 +1,9 @@
 //! `redrive cause show`: why these letters belong together, what they look like, what was said.
 
 use anyhow::Result;
+use redrive::compare::Differences;
 use redrive::contract::CauseDetail;
+use redrive_core::alerts::Share;
 use redrive_core::time::Timestamp;
 
 use crate::args::CauseShowArgs;
@@ -11,10 +13,14 @@ use crate::output::foreign::{cut, harmless, width_of};
 use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
-use crate::output::report::figures::counted;
+use crate::output::report::different::{against, label, nothing, of_failures_only};
+use crate::output::report::figures::{count, counted, percent};
 use crate::output::table;
 use crate::output::times::ago;
 use crate::setting::Setting;
+
+/// Differences that are shown.
+const DIFFERENT_SHOWN: usize = 8;
 
 pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
@@ -22,12 +28,12 @@ pub async fn run(setting: &Setting, args: CauseShowArgs) -> Result<Exit> {
     let detail = redrive.get_cause(args.id).await?;
     match args.json {
         true => json::document(&detail)?,
-        false => print(&detail, now)?,
+        false => print(&detail, &redrive.differences(&detail.cause).await?, now)?,
     }
     Ok(Exit::Ok)
 }
 
-fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
+fn print(detail: &CauseDetail, different: &Differences, now: Timestamp) -> Result<()> {
     let cause = &detail.cause;
     out!("{} {}  {}", paint(HEADING, "cause"), cause.id, paint(BAD, cause.state))?;
     out!("{}", table::wrapped(&harmless(&cause.title), "  "))?;
@@ -67,6 +73,7 @@ fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
     ] {
         out!("  {} {}", paint(DIM, format!("{name:<9}")), table::beside(&harmless(&value), 12))?;
     }
+    print_different(different)?;
     print_keys(detail)?;
     print_samples(detail)?;
     print_notes(detail)?;
@@ -78,6 +85,29 @@ fn print(detail: &CauseDetail, now: Timestamp) -> Result<()> {
             paint(DIM, "would they recover? nothing happens")
         )?;
         out!("  redrive replay start --cause {:<12}{}", cause.id.as_str(), paint(DIM, "bring them back"))?;
+    }
+    Ok(())
+}
+
+/// What sets those who died apart, as the page of the cause says it.
+fn print_different(different: &Differences) -> Result<()> {
+    out!("{}", paint(HEADING, "what is different"))?;
+    out!("  {}", paint(DIM, against(different)))?;
+    let share = |share: Share, of: &str| {
+        let (part, whole) = (count(share.part as i64), count(share.whole as i64));
+        format!("{} of {of} ({part} of {whole})", percent(share.value()))
+    };
+    for one in different.found.iter().take(DIFFERENT_SHOWN) {
+        let value = if one.value.is_empty() { "none" } else { &one.value };
+        out!("  {} {}", paint(DIM, label(&one.kind)), cut(value, 64))?;
+        let (failures, successes) = (share(one.failures, "failures"), share(one.successes, "successes"));
+        out!("    {failures}, {successes}, apart at least {:.0} points", one.gap * 100.0)?;
+    }
+    if different.found.is_empty() {
+        out!("  {}", nothing(different))?;
+    }
+    if let Some(only) = of_failures_only(different) {
+        out!("  {}", table::beside(&harmless(&only), 2))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 //!
 //! How numbers are written, what a colour means and how charts are drawn is the same as on the pages of the server.
 
-pub use redrive_server::look::{charts, figures, tone};
+pub use redrive_server::look::{charts, different, figures, tone};
 
 mod headline;
 mod hours;

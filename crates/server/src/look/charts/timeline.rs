@@ -33,8 +33,22 @@ pub struct Column {
     pub values: Vec<i64>,
 }
 
+/// Something that happened in one of the columns.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// In which.
+    pub at: usize,
+    /// What, in a word or two.
+    pub label: String,
+}
+
 /// Draws the columns, oldest first, with their legend.
 pub fn timeline(title: &str, series: &[Series<'_>], columns: &[Column]) -> Markup {
+    marked_timeline(title, series, columns, &[])
+}
+
+/// The same with marks, oldest first, at what happened meanwhile. Those that are too near to another are lines without words.
+pub fn marked_timeline(title: &str, series: &[Series<'_>], columns: &[Column], marks: &[Mark]) -> Markup {
     let highest = columns.iter().map(|column| column.values.iter().map(|value| value.max(&0)).sum()).max().unwrap_or(0);
     let step = line_step(highest);
     let lines = ((highest - 1).div_euclid(step) + 1).max(1);
@@ -48,9 +62,42 @@ pub fn timeline(title: &str, series: &[Series<'_>], columns: &[Column]) -> Marku
             @for (at, column) in columns.iter().enumerate() {
                 (stack(column, series, at as f64 * slot, slot, step.saturating_mul(lines)))
             }
+            @for (mark, is_named) in named(marks, slot) {
+                (marked(mark, is_named, slot))
+            }
             @for (number, (at, label)) in labels.enumerate() {
                 text.label.spare[number % 2 == 1] x=(percent(at as f64 * slot)) y=(px(HEIGHT + 18.0)) { (label) }
             }
+        }
+    }
+}
+
+/// The least distance between two marks with words, as a share of the width.
+const WORDS_APART: f64 = 0.12;
+
+/// The marks, each with whether there is room for its words.
+fn named(marks: &[Mark], slot: f64) -> Vec<(&Mark, bool)> {
+    let mut last = f64::NEG_INFINITY;
+    let mut is_named = |mark: &Mark| {
+        let x = mark.at as f64 * slot;
+        let has_room = x - last >= WORDS_APART;
+        if has_room {
+            last = x;
+        }
+        has_room
+    };
+    marks.iter().map(|mark| (mark, is_named(mark))).collect()
+}
+
+/// A line over the whole height, with what happened.
+fn marked(mark: &Mark, is_named: bool, slot: f64) -> Markup {
+    let share = (mark.at as f64 + 0.5) * slot;
+    let (x, is_late) = (percent(share), share > 0.8);
+    html! {
+        g.mark {
+            title { (mark.label) }
+            line x1=(x) x2=(x) y1="0" y2=(px(HEIGHT)) {}
+            @if is_named { text x=(x) dx=(if is_late { "-4" } else { "4" }) y="10" text-anchor=[is_late.then_some("end")] { (mark.label) } }
         }
     }
 }
@@ -122,6 +169,16 @@ mod tests {
             assert_finite(&timeline("jobs", &SERIES, &[column(values), column(&[0, 0])]));
         }
         assert_finite(&timeline("jobs", &SERIES, &[]));
+    }
+
+    #[test]
+    fn marks_have_words_where_there_is_room() {
+        let columns: Vec<Column> = (0..100).map(|_| column(&[1, 1])).collect();
+        let marks = [0, 1, 50, 99].map(|at| Mark { at, label: format!("rules <v{at}>") });
+        let drawn = marked_timeline("jobs", &SERIES, &columns, &marks).0;
+        assert_eq!(drawn.matches("class=\"mark\"").count(), 4);
+        assert_eq!(drawn.matches("rules &lt;v").count(), 4 + 3, "one is too near: {drawn}");
+        assert!(drawn.contains("text-anchor=\"end\"") && !drawn.contains("<v0>"), "{drawn}");
     }
 
     #[test]

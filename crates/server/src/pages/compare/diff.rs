@@ -5,6 +5,7 @@ use redrive::compare::{Comparison, Hunk, HunkLine, HunkRow};
 
 use crate::look::figures::count;
 use crate::look::foreign::harmless;
+use crate::pages::parts::text;
 
 /// How far lines are indented at most.
 const INDENT_MAX: u64 = 12;
@@ -21,6 +22,28 @@ pub fn table(comparison: &Comparison) -> Markup {
     }
     let shown = comparison.hunks.len() as i64;
     html! {
+        (side_by_side(&comparison.hunks))
+        @if comparison.hunks_count as i64 > shown {
+            p.table-foot { (count(shown)) " of " (count(comparison.hunks_count as i64)) " places that differ are shown." }
+        }
+    }
+}
+
+/// The hunk around the first rule that finds nothing any more, if there is one. `all` is where the others are.
+pub fn nearest(comparison: &Comparison, all: &str) -> Markup {
+    let Some(hunk) = comparison.hunks.first().filter(|hunk| !hunk.near.is_empty()) else { return html! {} };
+    html! {
+        div.section-head.nearest {
+            h3 { "Nearest difference" }
+            span.fact { "1 of " (count(comparison.hunks_count as i64)) ", around the rule of " (text(&hunk.near.join(", "))) }
+            span.end { a href=(all) { "All that differs" } }
+        }
+        (side_by_side(std::slice::from_ref(hunk)))
+    }
+}
+
+fn side_by_side(hunks: &[Hunk]) -> Markup {
+    html! {
         div.diffs tabindex="0" role="region" aria-label="What differs" {
             table.diff role="table" {
                 colgroup { col.d-why; col.d-ln; col; col.d-why; col.d-ln; col; }
@@ -28,11 +51,8 @@ pub fn table(comparison: &Comparison) -> Markup {
                     th role="columnheader" scope="col" colspan="3" { "+ Page that broke" }
                     th.edge role="columnheader" scope="col" colspan="3" { "− Last page that worked" }
                 } }
-                @for hunk in &comparison.hunks { (one(hunk)) }
+                @for hunk in hunks { (one(hunk)) }
             }
-        }
-        @if comparison.hunks_count as i64 > shown {
-            p.table-foot { (count(shown)) " of " (count(comparison.hunks_count as i64)) " places that differ are shown." }
         }
     }
 }

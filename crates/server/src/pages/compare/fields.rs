@@ -1,17 +1,17 @@
 //! What each rule finds on both pages; for one that finds nothing, what still matches and what could be meant.
 
 use maud::{Markup, html};
-use redrive::compare::{ComparedField, Comparison, Found};
+use redrive::compare::{CandidateCounts, ComparedField, Comparison, Found};
 use redrive::handler::http::extract::Help;
 use redrive_core::failures::Miss;
 
-use super::caption;
-use crate::look::figures::counted;
+use super::{Trying, caption};
+use crate::look::figures::{counted, part_of};
 use crate::look::tone::Tone;
 use crate::pages::parts::{Glyph, column, column_num, column_unseen, columns, name, state, text};
 
 /// The table of fields.
-pub fn table(comparison: &Comparison, replay: &str) -> Markup {
+pub(super) fn table(comparison: &Comparison, trying: &Trying<'_>) -> Markup {
     if comparison.fields.is_empty() {
         return by_handler(comparison);
     }
@@ -30,12 +30,12 @@ pub fn table(comparison: &Comparison, replay: &str) -> Markup {
                     @match &comparison.worked { Some(page) => (caption(page)), None => { "kept from the next success" } }
                 }
             } }
-            tbody role="rowgroup" { @for field in &comparison.fields { (row(field, replay)) } }
+            tbody role="rowgroup" { @for field in &comparison.fields { (row(field, trying)) } }
         }
     }
 }
 
-fn row(field: &ComparedField, replay: &str) -> Markup {
+fn row(field: &ComparedField, trying: &Trying<'_>) -> Markup {
     let is_missed = field.broke.value.is_none();
     let (glyph, tone, word) =
         if is_missed { (Glyph::Cross, Tone::Bad, "missed ") } else { (Glyph::Check, Tone::Good, "found ") };
@@ -51,7 +51,7 @@ fn row(field: &ComparedField, replay: &str) -> Markup {
                 @match &field.worked { Some(worked) => (found(worked)), None => { span.muted { "none kept" } } }
             }
         }
-        @if let Some(help) = field.help.as_ref().filter(|_| is_missed) { (helped(field, help, replay)) }
+        @if let Some(help) = field.help.as_ref().filter(|_| is_missed) { (helped(field, help, trying)) }
     }
 }
 
@@ -69,7 +69,7 @@ fn found(found: &Found) -> Markup {
     }
 }
 
-fn helped(field: &ComparedField, help: &Help, replay: &str) -> Markup {
+fn helped(field: &ComparedField, help: &Help, trying: &Trying<'_>) -> Markup {
     let kind = field.kind.split(',').next().unwrap_or("text");
     html! {
         tr.help role="row" {
@@ -91,20 +91,40 @@ fn helped(field: &ComparedField, help: &Help, replay: &str) -> Markup {
                 }
                 @if !help.candidates.is_empty() {
                     table.candidates role="table" {
-                        (columns(&[column("Rule"), column_num("Here"), column_unseen("Action")]))
+                        @if trying.counts.is_some() {
+                            (columns(&[
+                                column("Rule"), column_num("Here"), column_num("Matches on saved pages"), column_unseen("Action"),
+                            ]))
+                        } @else { (columns(&[column("Rule"), column_num("Here"), column_unseen("Action")])) }
                         tbody role="rowgroup" {
                             @for candidate in &help.candidates {
                                 tr role="row" {
                                     td role="cell" { code { (text(&candidate.rule)) } }
                                     td.num role="cell" { (text(&candidate.value)) }
+                                    @if let Some(counts) = &trying.counts { (matches(&field.field, &candidate.rule, counts.as_deref())) }
                                     td role="cell" {
-                                        a.button.small href=(drafted(replay, &field.field, &candidate.rule)) { "Try this rule" }
+                                        a.button.small href=(drafted(trying.replay, &field.field, &candidate.rule)) { "Try this rule" }
                                     }
                                 }
                             }
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// On how many saved pages a rule finds something. It is known by what it is about: another page may suggest other rules by then.
+fn matches(field: &str, rule: &str, counts: Option<&CandidateCounts>) -> Markup {
+    let id = format!("match-{}", &blake3::hash(format!("{field} {rule}").as_bytes()).to_hex()[..10]);
+    let counted = counts.and_then(|counts| Some((counts.of_rule(field, rule)?, counts.of)));
+    html! {
+        td.num id=(id) role="cell" data-live data-busy[counts.is_none()] {
+            @match (counted, counts) {
+                (Some((_, 0)) | None, Some(_)) => { span.muted { "none was read" } }
+                (Some((matches, of)), Some(_)) => { (part_of(matches as i64, of as i64)) }
+                (_, None) => { span.muted title="being counted: look again" { "…" } }
             }
         }
     }

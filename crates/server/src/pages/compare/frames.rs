@@ -25,15 +25,15 @@ pub fn both(letter: &DeadLetter, comparison: &Comparison) -> Markup {
     html! {
         p.fact { "Without scripts, styles and images of others; what the rules find is outlined in red." }
         div.frames {
-            (frame("Page that broke", letter, comparison.broke.as_ref()))
-            (frame("Last page that worked", letter, comparison.worked.as_ref()))
+            (frame(("f-broke", "Page that broke"), letter, comparison.broke.as_ref()))
+            (frame(("f-worked", "Last page that worked"), letter, comparison.worked.as_ref()))
         }
     }
 }
 
-fn frame(title: &str, letter: &DeadLetter, page: Option<&ComparedPage>) -> Markup {
+fn frame((side, title): (&str, &str), letter: &DeadLetter, page: Option<&ComparedPage>) -> Markup {
     html! {
-        figure.framed {
+        figure class={ "framed " (side) } {
             figcaption { strong { (title) } " " span.fact { @if let Some(page) = page { (caption(page)) } @else { "kept from the next success" } } }
             @if let Some(page) = page {
                 iframe sandbox="" referrerpolicy="no-referrer" loading="lazy" title=(title)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use maud::{Markup, html};
 use redrive::compare::Comparing;
 use redrive::config::Setting;
-use redrive::contract::TryView;
-use redrive::replays::{self, Draft, Drafted};
+use redrive::replays::{self, Draft, Drafted, GoodCheck};
 use redrive_core::ids::PipelineName;
 
+use super::Newest;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::look::figures::part_of;
@@ -40,12 +40,29 @@ fn shown_as(field: &str) -> String {
     format!("shown.{field}")
 }
 
+/// A draft of a form.
+pub struct Asked {
+    /// The configuration with it, and as it is.
+    pub setting: Arc<Setting>,
+    before: Arc<Setting>,
+    pipeline: PipelineName,
+    pub drafted: Drafted,
+}
+
+impl Asked {
+    /// Whether pages that worked still give the same.
+    pub async fn check(&self, app: &App) -> Result<GoodCheck, redrive::Error> {
+        let with = Comparing { setting: &self.before, vault: app.vault() };
+        app.redrive().check_good(&with, &self.setting, &self.pipeline).await
+    }
+}
+
 /// The configuration with the draft of a form, if it is one: rules that are those of the file are none.
-pub async fn asked<'a>(
+pub fn asked<'a>(
     app: &App,
     fields: &Fields,
     names: impl IntoIterator<Item = &'a PipelineName>,
-) -> Result<Option<(Arc<Setting>, Drafted)>, Problem> {
+) -> Result<Option<Asked>, Problem> {
     let (given, setting) = (given(fields), app.setting());
     let Some(pipeline) = names.into_iter().next().filter(|_| !given.is_empty()) else { return Ok(None) };
     let wrong = |wrong: replays::WrongDraft| ApiError::invalid(format!("draft.{}", wrong.field), wrong.why);
@@ -53,26 +70,8 @@ pub async fn asked<'a>(
     if rules.is_empty() {
         return Ok(None);
     }
-    let with = Comparing { setting: &setting, vault: app.vault() };
-    let good = app.redrive().check_good(&with, &changed, pipeline).await?;
-    Ok(Some((Arc::new(changed), Drafted { rules, change, good })))
-}
-
-/// Why what was tried is not in force, if it is not: it was a draft, and the file has other rules.
-pub fn not_in_force(app: &App, tried: &TryView) -> Option<&'static str> {
-    let Drafted { rules, .. } = draft_of(tried)?;
-    let setting = app.setting();
-    let configured: Vec<Draftable> =
-        tried.tried_with.keys().flat_map(|name| replays::draftable(&setting, name)).collect();
-    let holds =
-        |(field, rule): (&String, &String)| configured.iter().any(|(name, known, _)| name == field && known == rule);
-    let why = "What was tried is a draft: change redrive.toml as shown above, try again, then start.";
-    (!rules.iter().all(holds)).then_some(why)
-}
-
-/// The draft that was tried, if it was one.
-fn draft_of(tried: &TryView) -> Option<Drafted> {
-    serde_json::from_value(tried.outcome.get("draft")?.clone()).ok()
+    let drafted = Drafted { rules, change, good: GoodCheck::default() };
+    Ok(Some(Asked { setting: Arc::new(changed), before: setting, pipeline: pipeline.clone(), drafted }))
 }
 
 /// The rules, to be filled in.
@@ -103,12 +102,15 @@ pub fn table(fields: &Fields, rules: &[Draftable]) -> Markup {
 }
 
 /// What came of a draft besides what letters came to.
-pub fn outcome(tried: &TryView) -> Markup {
-    let Some(Drafted { change, good, .. }) = draft_of(tried) else { return html! {} };
+pub fn outcome(newest: &Newest) -> Markup {
+    let Some(Drafted { change, good, .. }) = &newest.tried.draft else { return html! {} };
     let is_same = good.same == good.of;
-    html! {
+    html! { div {
         @if good.of == 0 {
-            p.fact { "No page that worked is kept to check the draft against: the next success is kept." }
+            p.fact {
+                @if newest.tried.stopped { "It was stopped before pages that worked were read by the draft." }
+                @else { "No page that worked is kept to check the draft against: the next success is kept." }
+            }
         } @else {
             p.good-check class={ @if is_same { "good-text" } @else { "warn-text" } } {
                 (part_of(good.same as i64, good.of as i64)) " good pages still give the same record"
@@ -118,9 +120,9 @@ pub fn outcome(tried: &TryView) -> Markup {
         }
         h3 { "What to change in redrive.toml" }
         pre.code.change {
-            @for line in &change {
+            @for line in change {
                 span class=[line.starts_with('+').then_some("out")] { (text(line)) } "\n"
             }
         }
-    }
+    } }
 }

@@ -21,6 +21,7 @@ pub struct Shown {
     groups: Vec<TriedCount>,
 }
 
+/// Refuses who may not see a try.
 pub fn may_see(caller: &Caller, kept: &TryView) -> Result<(), ApiError> {
     caller.check_each(kept.tried_with.keys())
 }
@@ -30,7 +31,18 @@ pub async fn run(
     caller: Caller,
     list: List<Nothing>,
 ) -> Result<Json<Listed<TryView>>, ApiError> {
-    Ok(Json(list.cut(app.redrive().list_tries().await?, |kept| may_see(&caller, kept).is_ok())?))
+    let tries = app.redrive().list_tries().await?.into_iter().map(|kept| shown_to(&caller, kept)).collect();
+    Ok(Json(list.cut(tries, |kept| may_see(&caller, kept).is_ok())?))
+}
+
+/// A try as somebody may see it: what would come of a letter is made of what is on its page.
+fn shown_to(caller: &Caller, mut kept: TryView) -> TryView {
+    if caller.check_payloads().is_err()
+        && let Some(outcome) = kept.outcome.as_object_mut()
+    {
+        outcome.remove("record");
+    }
+    kept
 }
 
 pub async fn show(State(app): State<App>, caller: Caller, Named(id): Named<TryId>) -> Result<Json<Shown>, ApiError> {
@@ -41,7 +53,7 @@ pub async fn show(State(app): State<App>, caller: Caller, Named(id): Named<TryId
 pub async fn find(app: &App, caller: &Caller, id: TryId) -> Result<Shown, ApiError> {
     let (kept, groups) = app.redrive().try_by_id(id).await?;
     may_see(caller, &kept)?;
-    Ok(Shown { kept, groups })
+    Ok(Shown { kept: shown_to(caller, kept), groups })
 }
 
 pub async fn letters(
@@ -53,5 +65,9 @@ pub async fn letters(
     let (kept, _) = app.redrive().try_by_id(id).await?;
     may_see(&caller, &kept)?;
     let params = ListTried { id, limit, cursor };
-    Ok(Json(Listed::of(app.redrive().store().list_tried(params).await?, |_| true)))
+    let mut page = app.redrive().store().list_tried(params).await?;
+    if caller.check_payloads().is_err() {
+        page.items.iter_mut().for_each(|letter| letter.details.record = None);
+    }
+    Ok(Json(Listed::of(page, |_| true)))
 }

@@ -6,6 +6,8 @@ mod start;
 
 use redrive_core::tokens::Role;
 
+pub use self::list::may_see;
+
 use crate::route::Route;
 
 /// Its routes.

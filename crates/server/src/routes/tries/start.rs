@@ -32,6 +32,9 @@ pub struct Asked {
     #[serde(default)]
     #[schema(value_type = Object)]
     set: Input,
+    /// Whether those who work on their pipelines are to take part by themselves; else who asks for it leases them.
+    #[serde(default)]
+    for_workers: bool,
     /// What the worker runs that is to try them, where that is another version of a pipeline than the server's.
     #[serde(default)]
     runs: Vec<Runs>,
@@ -58,7 +61,7 @@ pub async fn run(
         return Err(ApiError::missing("no dead letters are like that").at("letters"));
     }
     let new = NewTry { by: caller.actor(), selection, force: asked.force, edits: asked.set };
-    let opened = app.redrive().open_try_elsewhere(&pipelines, new).await?;
+    let opened = app.redrive().open_try_elsewhere(&pipelines, new, asked.for_workers).await?;
     let status = if opened.id.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(Started { opened, from: ReplayMode::Saved })))
 }

@@ -1,0 +1,79 @@
+//! Tries that run in this process, beside the pages of those who asked for them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redrive::CancellationToken;
+use redrive_core::ids::TryId;
+
+use crate::error::ApiError;
+
+/// Tries that run here at once, at most: each reads pages as fast as it can.
+const AT_ONCE: usize = 4;
+
+/// The tries that run here. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Trying(Arc<Mutex<HashMap<TryId, CancellationToken>>>);
+
+/// A place among them; it is free again when this is dropped.
+pub struct Place {
+    trying: Trying,
+    id: TryId,
+    /// Cancelled when somebody wants it to stop.
+    pub stop: CancellationToken,
+}
+
+impl Trying {
+    fn all(&self) -> MutexGuard<'_, HashMap<TryId, CancellationToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses who wants to begin one while there are enough.
+    pub fn has_room(&self) -> Result<(), ApiError> {
+        match self.all().len() < AT_ONCE {
+            true => Ok(()),
+            false => Err(ApiError::too_many(format!("{AT_ONCE} tries are under way here already: stop one, or wait"))),
+        }
+    }
+
+    /// Takes one in. It stops with `stop`, and when it is told to.
+    pub fn enter(&self, id: TryId, stop: &CancellationToken) -> Place {
+        let stop = stop.child_token();
+        self.all().insert(id, stop.clone());
+        Place { trying: self.clone(), id, stop }
+    }
+
+    /// Whether one runs here.
+    pub fn has(&self, id: TryId) -> bool {
+        self.all().contains_key(&id)
+    }
+
+    /// Has one stop; says whether it ran here.
+    pub fn stop(&self, id: TryId) -> bool {
+        let found = self.all().get(&id).cloned();
+        found.inspect(CancellationToken::cancel).is_some()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.trying.all().remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_core::time::Timestamp;
+
+    #[test]
+    fn a_try_has_a_place_until_it_is_over() {
+        let (trying, stop) = (Trying::default(), CancellationToken::new());
+        let id = |n| TryId::new(Timestamp::from_millis(0), n);
+        let places: Vec<_> = (0..AT_ONCE as u128).map(|n| trying.enter(id(n), &stop)).collect();
+        assert!(trying.has_room().is_err() && trying.has(id(1)) && !trying.has(id(9)));
+        assert!(trying.stop(id(1)) && places[1].stop.is_cancelled() && !places[2].stop.is_cancelled());
+        drop(places);
+        assert!(trying.has_room().is_ok() && !trying.stop(id(1)));
+    }
+}
