@@ -104,9 +104,8 @@ mod tests {
     #[test]
     fn one_counts_and_the_others_wait_for_it() {
         let counted = Counted::default();
-        let key = |n: u128| -> Key {
-            ("3f9a1c2e".parse().expect("an id"), JobId::new(Timestamp::from_millis(0), n), None)
-        };
+        let key =
+            |n: u128| -> Key { ("3f9a1c2e".parse().expect("an id"), JobId::new(Timestamp::from_millis(0), n), None) };
         assert!(counted.look(&key(1)).1);
         assert_eq!(counted.look(&key(1)), (None, false), "somebody is at it");
         drop(Turn(counted.clone(), key(1)));

@@ -179,9 +179,7 @@ fn a_worker_takes_part_in_tries_that_are_for_workers() {
     let address = free_address();
     let _server = Served::start(&sandbox, &address, &[]);
     let site = Site { sandbox, address };
-    let letter = |n: u32, page: &str| {
-        json!({ "pipeline": "shop", "input": { "n": n }, "message": "it broke", "payload": { "text": page, "status": 200 } })
-    };
+    let letter = |n: u32, page: &str| json!({ "pipeline": "shop", "input": { "n": n }, "message": "it broke", "payload": { "text": page, "status": 200 } });
     let letters = json!([letter(1, "<b class=price>5</b>"), letter(2, "<b>none</b>")]);
     answered(&site.address, "", "POST /letters", &letters);
     let own = json!({ "letters": { "pipeline": "shop" } });

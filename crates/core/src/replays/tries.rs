@@ -164,13 +164,17 @@ mod tests {
         assert_eq!((record_of(&Value::Null), record_of(&json!({}))), (None, None));
         let plain = json!({"title": "Cork board", "price": 89.95, "tags": ["a", "b"]});
         assert_eq!(record_of(&plain), Some(plain));
-        let long = json!({ "text": "é".repeat(9_000), "list": vec![1; 5_000], "deep": { "a": { "b": { "c": [[1]] } } } });
+        let long =
+            json!({ "text": "é".repeat(9_000), "list": vec![1; 5_000], "deep": { "a": { "b": { "c": [[1]] } } } });
         let kept = record_of(&long).expect("a record");
         assert_eq!(kept["text"].as_str().map(|text| text.chars().count()), Some(RECORD_CHARS_MAX + 1));
         assert_eq!(kept["list"].as_array().map(Vec::len), Some(RECORD_LIST_MAX));
         assert_eq!(kept["deep"]["a"]["b"], "…");
         let wide: Value = (0..1_000).map(|n| (n.to_string(), json!(n))).collect();
-        assert_eq!(record_of(&wide).and_then(|kept| kept.as_object().map(serde_json::Map::len)), Some(RECORD_FIELDS_MAX));
+        assert_eq!(
+            record_of(&wide).and_then(|kept| kept.as_object().map(serde_json::Map::len)),
+            Some(RECORD_FIELDS_MAX)
+        );
         let mut secrets = Secrets::default();
         secrets.add_value("hunter2-hunter2");
         let told = super::record_of(json!({ "text": format!("{}hunter2-hunter2", "x".repeat(290)) }), &secrets);

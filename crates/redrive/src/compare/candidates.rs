@@ -43,8 +43,7 @@ impl Redrive {
         letters: &[DeadLetter],
     ) -> CandidateCounts {
         let mut counts = CandidateCounts::default();
-        let pages: Vec<&Payload> =
-            letters.iter().filter_map(DeadLetter::saved_payload).take(COUNTED_MAX).collect();
+        let pages: Vec<&Payload> = letters.iter().filter_map(DeadLetter::saved_payload).take(COUNTED_MAX).collect();
         let Some(letter) = letters.first().filter(|_| !pages.is_empty()) else { return counts };
         let known = with.setting.config.pipeline.get(&letter.pipeline).and_then(|known| known.extract.as_ref());
         let Some(rules) = known else { return counts };

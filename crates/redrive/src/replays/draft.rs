@@ -86,14 +86,49 @@ pub fn drafted(
             continue;
         }
         let before = line(name, field);
-        let is_pointer = rule.starts_with('/') && !rule.starts_with("//");
         (field.select, field.pointer) =
-            if is_pointer { (None, Some(rule.to_owned())) } else { (Some(rule.to_owned()), None) };
+            if is_pointer(rule) { (None, Some(rule.to_owned())) } else { (Some(rule.to_owned()), None) };
         lines.extend([format!("- {before}"), format!("+ {}", line(name, field))]);
         kept.insert(name.clone(), rule.to_owned());
     }
     rules.clone().compile().map_err(|error| WrongDraft { field: error.field.clone(), why: error.to_string() })?;
+    // What a pipeline is defined as is made of the text: the draft has the version that the file has once it is written there.
+    changed.config.text = rewritten(&changed.config.text, pipeline, &kept);
     Ok((changed, kept, lines))
+}
+
+/// The text of a configuration with other rules of fields, as they are shown to be written. One that cannot be read stays as it is.
+fn rewritten(text: &str, pipeline: &PipelineName, draft: &Draft) -> String {
+    let Ok(mut file) = toml::from_str::<toml::Table>(text) else { return text.to_owned() };
+    let within = |table: &mut toml::Table| -> Option<()> {
+        let mut fields = table;
+        for name in ["pipeline", pipeline.as_str(), "extract", "fields"] {
+            fields = fields.get_mut(name)?.as_table_mut()?;
+        }
+        for (name, rule) in draft {
+            let field = fields.get_mut(name)?;
+            if let Some(table) = field.as_table_mut() {
+                table.remove("select");
+                table.remove("pointer");
+            }
+            match field.as_table_mut().filter(|rest| !rest.is_empty()) {
+                Some(rest) => {
+                    let source = if is_pointer(rule) { "pointer" } else { "select" };
+                    rest.insert(source.to_owned(), rule.as_str().into());
+                }
+                None => *field = rule.as_str().into(),
+            }
+        }
+        Some(())
+    };
+    match within(&mut file) {
+        Some(()) => toml::to_string(&file).unwrap_or_else(|_| text.to_owned()),
+        None => text.to_owned(),
+    }
+}
+
+fn is_pointer(rule: &str) -> bool {
+    rule.starts_with('/') && !rule.starts_with("//")
 }
 
 fn written(field: &Field) -> &str {
@@ -182,6 +217,23 @@ mod tests {
         assert_eq!(kept.keys().collect::<Vec<_>>(), ["price"], "the other is as it is in the file");
         assert_eq!(draftable(&setting, &pipeline)[1].1, ".old::text");
         assert_eq!(draftable(&changed, &pipeline)[1].1, ".new::attr(value)");
+    }
+
+    #[test]
+    fn a_draft_has_the_version_that_the_file_has_once_it_is_written_there() {
+        let (setting, pipeline) = (setting(), "shop".parse().expect("a name"));
+        let both = Draft::from([("title".to_owned(), "h2::text".to_owned()), ("price".to_owned(), ".new".to_owned())]);
+        let (changed, ..) = drafted(&setting, &pipeline, &both).expect("a draft");
+        let text = setting.config.text.replace("h1::text", "h2::text").replace(".old::text", ".new");
+        let written = Config::parse(&text, std::path::Path::new("redrive.toml")).expect("a configuration");
+        let written = Setting::of(written, None).expect("a setting");
+        let version = |setting: &Setting| {
+            let (built, _) = setting.pipeline(pipeline.clone(), &crate::config::Overrides::default()).expect("built");
+            built.definition().cloned()
+        };
+        assert_eq!(version(&changed), version(&written));
+        assert_ne!(version(&changed), version(&setting));
+        assert!(version(&setting).is_some());
     }
 
     #[test]

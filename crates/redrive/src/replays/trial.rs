@@ -208,10 +208,13 @@ impl Trial {
     }
 
     async fn take_one(&mut self) -> Result<(), Error> {
+        let is_waiting = !self.verdicts.is_empty();
         let ended = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Ok(()),
             ended = self.running.join_next() => ended,
+            // Who looks sees what there is, also while a letter takes long.
+            () = tokio::time::sleep_until(self.kept_at + KEEP_EVERY), if is_waiting => return self.keep().await,
         };
         let Some(ended) = ended else { return Ok(()) };
         let ended = ended.map_err(|panic| Error::Internal(format!("a trial ended: {panic}")))?;

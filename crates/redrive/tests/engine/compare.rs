@@ -146,7 +146,10 @@ async fn a_draft_is_tried_over_saved_pages_and_checked_against_good_ones() {
             bench.redrive.find_recoverable(&kept.selection, &Default::default(), &[pipeline]).await.err()
         };
         let why = refused(&setting).await.expect("refused");
-        assert!(matches!(why, redrive::Error::Replay(ReplayError::TriedOtherwise(_))), "the file has other rules: {why}");
+        assert!(
+            matches!(why, redrive::Error::Replay(ReplayError::TriedOtherwise(_))),
+            "the file has other rules: {why}"
+        );
         let written = setting_of(&RULES.replace(".price-tag-main::text", rule));
         assert!(refused(&written).await.is_none(), "once the file has the rules of the draft, it is a try of them");
     }

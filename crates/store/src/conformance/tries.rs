@@ -138,7 +138,11 @@ pub async fn a_try_changes_nothing_but_itself(store: Shared) {
     let counts = store.count_tried(try_id(1)).await.expect("counted");
     assert_eq!(counts.iter().map(|count| (count.tried, count.recovered)).collect::<Vec<_>>(), [(2, 1)]);
     let under_way = store.list_tries(10).await.expect("listed").remove(0);
-    assert_eq!((under_way.finished_at, under_way.outcome), (None, json!({"of": 3})), "what is known from the beginning");
+    assert_eq!(
+        (under_way.finished_at, under_way.outcome),
+        (None, json!({"of": 3})),
+        "what is known from the beginning"
+    );
     store.note_tried(try_id(1), vec![verdict(2, true)]).await.expect("noted");
     store.end_try(try_id(1), json!({"tried": 3}), at(101)).await.expect("ended");
     let kept = store.list_tries(10).await.expect("listed").remove(0);

@@ -139,10 +139,10 @@ fn drafted(replay: &str, field: &str, rule: &str) -> String {
 /// What the handler said, where its rules are not known here.
 fn by_handler(comparison: &Comparison) -> Markup {
     html! {
-        @if comparison.misses.is_empty() {
-            p.empty { "The rules of this pipeline are not in this server's configuration, and its handler named no field." }
-        } @else {
+        @if !comparison.misses.is_empty() {
             (misses(&comparison.misses))
+        } @else if comparison.why_not.is_none() {
+            p.empty { "The rules of this pipeline are not in this server's configuration, and its handler named no field." }
         }
     }
 }

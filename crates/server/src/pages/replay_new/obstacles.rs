@@ -109,7 +109,9 @@ fn of_workers(
             if all == 1 { "runs" } else { "run" },
         ))),
         _ if able < all => {
-            let why = format!("{able} of {all} workers of {name} run the rules of redrive.toml; the others take none of these letters.");
+            let why = format!(
+                "{able} of {all} workers of {name} run the rules of redrive.toml; the others take none of these letters."
+            );
             Some(Obstacle::warning(why))
         }
         _ => None,
