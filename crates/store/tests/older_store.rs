@@ -163,6 +163,29 @@ async fn what_lived_in_one_of_the_last_versions_goes_on() {
     }
 }
 
+/// A worker of an older version that still runs beside a newer one knows nothing of pages that worked: it can remove none of them.
+#[test]
+fn a_worker_of_an_older_version_removes_no_page_that_worked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("redrive.db");
+    drop(SqliteStore::open(&path, Options::create()).expect("opened"));
+    let conn = Connection::open(&path).expect("opened");
+    conn.execute_batch(
+        "INSERT INTO payload (hash, place, size_bytes, stored_bytes, created_at, touched_at)
+         VALUES (X'01', 'a', 1, 1, 0, 0), (X'02', 'b', 1, 1, 0, 0);
+         INSERT INTO good (pipeline, target, shape, current, url, hash, payload, at)
+         VALUES (1, 'shop.example', '/p/*', 1, 'https://shop.example/p/1', X'01', '{}', 0);",
+    )
+    .expect("a page that worked, and another");
+    // As version 9 sweeps: it looks for uses, finds none, and removes the row before the bytes.
+    let sweep = |hash: &str| conn.execute(&format!("DELETE FROM payload WHERE hash = {hash}"), []);
+    let refused = sweep("X'01'").expect_err("refused").to_string();
+    assert!(refused.contains("a page that worked is kept"), "{refused}");
+    assert_eq!(sweep("X'02'").expect("swept"), 1, "nobody needs it");
+    conn.execute("DELETE FROM good", []).expect("let go");
+    assert_eq!(sweep("X'01'").expect("swept"), 1);
+}
+
 fn replay() -> ReplayId {
     ReplayId::from_bytes(bytes(0x77))
 }

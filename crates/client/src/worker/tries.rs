@@ -1,6 +1,8 @@
 //! Trying letters that a server has: their saved payloads come here, the handlers run here, and what they came to is told there.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use redrive::contract::{Selection, TryView};
@@ -76,7 +78,16 @@ impl Desk {
 
 /// Takes part in tries that are for whoever works on these pipelines, until it is told to stop. Nothing that goes wrong with them keeps a
 /// worker from its work.
-pub(super) async fn take_part(server: Server, pipelines: Vec<Pipeline>, stop: CancellationToken) {
+pub(super) fn take_part(
+    server: Server,
+    pipelines: Vec<Pipeline>,
+    stop: CancellationToken,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    // Boxed: a worker that takes part in a try runs another one, which does not.
+    Box::pin(taking_part(server, pipelines, stop))
+}
+
+async fn taking_part(server: Server, pipelines: Vec<Pipeline>, stop: CancellationToken) {
     let able: Vec<Pipeline> = pipelines.into_iter().filter(|pipeline| pipeline.works_from_saved(false)).collect();
     while !able.is_empty() {
         tokio::select! {

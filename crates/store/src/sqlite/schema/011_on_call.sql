@@ -17,3 +17,10 @@ WHEN new.notice ->> 'kind' IS NOT 'over'
      AND EXISTS (SELECT 1 FROM alert_care c WHERE c.key = new.key AND c.snoozed_until > new.posted_at) BEGIN
     SELECT RAISE(IGNORE);
 END;
+
+-- A page that worked is kept by its row in `good`. Workers of an older version do not know of it, and would sweep it: they are refused, and keep
+-- what they would have removed with it.
+CREATE TRIGGER good_keeps BEFORE DELETE ON payload WHEN EXISTS (SELECT 1 FROM good WHERE hash = old.hash)
+BEGIN
+    SELECT RAISE(ABORT, 'a page that worked is kept: this worker is of an older version');
+END;
