@@ -18,8 +18,8 @@ use redrive_core::tokens::Role;
 use super::breakers;
 use super::fields::Fields;
 use super::parts::{
-    Glyph, ago, ahead, cause_state, clock, column, column_num, column_unseen, columns, commands, name, number,
-    pipeline_state, section_head, share, spark, state, text,
+    Button, Glyph, ago, ahead, button, cause_state, clock, column, column_num, column_unseen, columns, commands, name,
+    number, pipeline_state, section_head, share, spark, state, text,
 };
 use super::problem::Problem;
 use super::replays;
@@ -89,7 +89,7 @@ fn needs(visitor: &Visitor, overview: &Overview) -> Markup {
             } @else {
                 ul.todo #todo data-rows="" {
                     @for (at, need) in overview.needs.iter().enumerate() {
-                        (self::need(need, first == Some(at), overview.now))
+                        (self::need(visitor, need, first == Some(at), overview.now))
                     }
                 }
                 @if overview.other_causes > 0 {
@@ -105,7 +105,7 @@ fn needs(visitor: &Visitor, overview: &Overview) -> Markup {
     }
 }
 
-fn need(need: &Need, is_first: bool, now: Timestamp) -> Markup {
+fn need(visitor: &Visitor, need: &Need, is_first: bool, now: Timestamp) -> Markup {
     match need {
         Need::Alert(view) => {
             let alert = &view.alert;
@@ -123,7 +123,9 @@ fn need(need: &Need, is_first: bool, now: Timestamp) -> Markup {
                         }
                     }
                     span.fact.when { (ago(alert.since, now)) }
-                    a.button.small href="/alerts" { "See why" }
+                    @if view.care.acknowledged_of(alert).is_none() && visitor.caller.has(Role::Operator) {
+                        (button(visitor, &Button { action: "/alerts/change", label: "Acknowledge", role: Role::Operator, fields: &[("verb", "acknowledge"), ("alert", alert.key.as_str())], class: "small", key: None }))
+                    } @else { a.button.small href="/alerts" { "See why" } }
                 }
             }
         }
@@ -162,7 +164,7 @@ fn need(need: &Need, is_first: bool, now: Timestamp) -> Markup {
 }
 
 /// What fires, in words.
-const fn fires(condition: Condition) -> &'static str {
+pub const fn fires(condition: Condition) -> &'static str {
     match condition {
         Condition::Rate => "too many tasks die",
         Condition::Jump => "more tasks die than usual",

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use redrive::config::{Explained, From};
-use redrive::contract::{CountEvents, CountTraffic, EventCount, Span, TrafficBy, TrafficCount};
+use redrive::contract::{CountEvents, CountTraffic, EventCount, Span, TrafficBy, TrafficCount, WorkerView};
 use redrive::overview::PipelineLine;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
@@ -18,6 +18,7 @@ use super::acts::{asked, filled};
 use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, once, with_said};
 use super::overview;
+use super::part::part;
 use super::parts::{
     Button, button, column, columns, command, commands, instant, length, link, name, pipeline_state, section_head,
     share, text,
@@ -59,44 +60,65 @@ pub async fn show(
     let (redrive, setting) = (app.redrive(), app.setting());
     redrive.find_pipeline(&setting, &name).await?;
     let lines = redrive.pipeline_overview(&setting, |other| *other == name).await?;
-    let values = redrive.explain_pipeline(&setting, &name).await?;
     let now = redrive.now();
-    let since = now - std::time::Duration::from_secs(86_400);
-    let traffic = async |by| redrive.store().traffic(CountTraffic { pipeline: Some(name.clone()), since, by }).await;
-    let (targets, proxies) = (rates(&traffic(TrafficBy::Target).await?), rates(&traffic(TrafficBy::Proxy).await?));
-    let week = now - std::time::Duration::from_secs(HOURS.unsigned_abs() * 3_600);
-    let counts = redrive.store().counts(CountEvents { since: week, by: Span::Hour }).await?;
-    let mut found = redrive.store().coverage(week).await?;
-    found.retain(|count| count.pipeline == name);
     let mut held = redrive.store().list_breakers().await?;
     held.retain(|view| view.pipeline == name);
-    let workers = redrive.store().list_workers().await?;
+    let (week, day) = (ago_of(now, HOURS), ago_of(now, 24));
+    let drawn = async {
+        let counts = redrive.store().counts(CountEvents { since: week, by: Span::Hour }).await?;
+        Ok(hours(&name, &counts, now))
+    };
+    let rated = async |by, id, title, none| {
+        let counts = redrive.store().traffic(CountTraffic { pipeline: Some(name.clone()), since: day, by }).await?;
+        Ok(rate_table(id, title, &rates(&counts), none))
+    };
+    let found = async {
+        let mut found = redrive.store().coverage(week).await?;
+        found.retain(|count| count.pipeline == name);
+        Ok(coverage::section(&found, now))
+    };
+    let workers = async { Ok(workers(&name, &redrive.store().list_workers().await?, now)) };
+    let values = async { Ok(policy(&redrive.explain_pipeline(&setting, &name).await?, now)) };
+    let targets = rated(TrafficBy::Target, "targets", "Targets", "No attempt in 24 h.");
+    let proxies = rated(TrafficBy::Proxy, "proxies", "Proxies", "No attempt went through a proxy in 24 h.");
     let body = html! {
         @if let Some(line) = lines.first() { (head(&visitor, line, now)) (equation(line)) }
         @if !held.is_empty() { (overview::held(&visitor, &held, now)) }
-        (hours(&name, &counts, now))
+        (part(&visitor, ("hours", "Hours"), drawn).await)
         div.halves {
-            (rate_table("targets", "Targets", &targets, "No attempt in 24 h."))
-            (rate_table("proxies", "Proxies", &proxies, "No attempt went through a proxy in 24 h."))
+            (part(&visitor, ("targets", "Targets"), targets).await)
+            (part(&visitor, ("proxies", "Proxies"), proxies).await)
         }
-        (coverage::section(&found, now))
-        section aria-labelledby="workers" {
-            (section_head("workers", "Workers", ""))
-            @let own: Vec<_> = workers.iter().filter(|worker| worker.runs.iter().any(|runs| runs.pipeline == name)).collect();
-            @if own.is_empty() { p.empty { "No worker knows this pipeline." } }
-            ul.log {
-                @for worker in own {
-                    li { span { @if worker.is_at_work(now) { "at work" } @else { "gone" } }
-                        span { (self::name(&worker.host)) " " (worker.pid) ", heard of " (length(worker.seen_at, now)) " ago, " (count(worker.leases as i64)) " tasks"
-                        @for hold in worker.holds.iter().filter(|hold| hold.pipeline == name) { ", cannot work: " (text(&hold.why)) } } }
-                }
-            }
-        }
-        (policy(&values, now))
+        (part(&visitor, ("coverage", "Fields found, by rules version"), found).await)
+        (part(&visitor, ("workers", "Workers"), workers).await)
+        (part(&visitor, ("policy", "Policy as effective"), values).await)
         (commands(&commands_of(&name, lines.first())))
     };
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: name.as_str(), pipeline: Some(&name), body })
         .await
+}
+
+/// So many hours ago.
+fn ago_of(now: Timestamp, hours: i64) -> Timestamp {
+    now - std::time::Duration::from_secs(hours.unsigned_abs() * 3_600)
+}
+
+fn workers(pipeline: &PipelineName, workers: &[WorkerView], now: Timestamp) -> Markup {
+    let own: Vec<_> =
+        workers.iter().filter(|worker| worker.runs.iter().any(|runs| runs.pipeline == *pipeline)).collect();
+    html! {
+        section aria-labelledby="workers" {
+            (section_head("workers", "Workers", ""))
+            @if own.is_empty() { p.empty { "No worker knows this pipeline." } }
+            ul.log {
+                @for worker in own {
+                    li { span { @if worker.is_at_work(now) { "at work" } @else { "gone" } }
+                        span { (name(&worker.host)) " " (worker.pid) ", heard of " (length(worker.seen_at, now)) " ago, " (count(worker.leases as i64)) " tasks"
+                        @for hold in worker.holds.iter().filter(|hold| hold.pipeline == *pipeline) { ", cannot work: " (text(&hold.why)) } } }
+                }
+            }
+        }
+    }
 }
 
 /// What somebody would type to do what can be done now.

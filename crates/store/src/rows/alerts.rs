@@ -3,9 +3,12 @@
 use super::{Columns, json, json_opt, time, time_opt};
 use crate::contract::{AlertView, Posted};
 
+/// An alert, and a sink with what it was told of it, if there is one.
+type Told = (AlertView, Option<(String, Posted)>);
+
 /// An alert with what people said about it, and what one sink was told of it last: columns version, alert, sink, number, `posted_at`,
 /// tries, `ended_at`, error, and version and text of the care.
-pub(crate) fn alert_told<R: Columns>(row: &R) -> Result<(AlertView, Option<(String, Posted)>), R::Fault> {
+pub(crate) fn alert_told<R: Columns>(row: &R) -> Result<Told, R::Fault> {
     let mut view = AlertView::new(json(row, 1)?, row.get(0)?);
     if let Some(care) = json_opt(row, 9)? {
         (view.care, view.care_version) = (care, row.get(8)?);
@@ -22,7 +25,7 @@ pub(crate) fn alert_told<R: Columns>(row: &R) -> Result<(AlertView, Option<(Stri
 }
 
 /// Alerts, each once, with what all sinks were told: rows of one alert come after each other.
-pub(crate) fn alerts_told(rows: impl IntoIterator<Item = (AlertView, Option<(String, Posted)>)>) -> Vec<AlertView> {
+pub(crate) fn alerts_told(rows: impl IntoIterator<Item = Told>) -> Vec<AlertView> {
     let mut views: Vec<AlertView> = Vec::new();
     for (view, told) in rows {
         if views.last().is_none_or(|last| last.alert.key != view.alert.key) {

@@ -6,6 +6,7 @@ use redrive_core::alerts::Alert;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
+use super::super::overview::fires;
 use super::super::parts::{
     Button, Glyph, ago, button, column, columns, commands, instant, link, name, quoted, state, text,
 };
@@ -39,7 +40,7 @@ fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
             th role="rowheader" scope="row" {
                 span.name {
                     @if let Some(name) = &alert.pipeline { a href={ "/pipelines/" (name) } { (name) } ": " }
-                    (alert.condition)
+                    (fires(alert.condition))
                 }
                 span.fact { (text(&alert.finding.summary)) }
                 @if let Some(why) = &alert.why_over { span.fact { "Over: " (text(why)) } }
