@@ -46,11 +46,12 @@ impl ServerAddress {
         self.0.scheme() != "https" && !self.is_loopback()
     }
 
-    /// The address of something below the API.
+    /// The address of something below the API. A name of dots alone would be a step in a path: it is written with a tilde before it.
     pub(crate) fn of(&self, names: &[&str]) -> Url {
         let mut url = self.0.clone();
+        let written = |name: &&str| if matches!(*name, "." | "..") { format!("~{name}") } else { (*name).to_owned() };
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(BASE).extend(names);
+            path.pop_if_empty().extend(BASE).extend(names.iter().map(written));
         }
         url
     }
@@ -112,6 +113,8 @@ mod tests {
             "https://a.example/redrive/api/v1/causes/x%2Fy%3Fz"
         );
         assert_eq!(url("https://a.example/one/two", &["status"]), "https://a.example/one/two/api/v1/status");
+        let pause = url("https://a.example", &["pipelines", "..", "pause"]);
+        assert_eq!(pause, "https://a.example/api/v1/pipelines/~../pause", "dots alone are no steps");
         assert_eq!(address("https://a.example/redrive/").to_string(), "https://a.example/redrive");
     }
 

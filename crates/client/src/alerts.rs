@@ -1,22 +1,57 @@
 //! Alerts, and the sinks that are told of them. A server has both in its own configuration.
 
 use redrive::Error;
-use redrive::alerts::{AlertList, Watching};
+use redrive::alerts::{AlertList, Tested, Watching};
 use redrive::contract::AlertView;
 use redrive_core::actors::Actor;
 use redrive_core::alerts::{Alert, AlertKey, CareChange};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ask::LONG;
 use crate::desk::Desk;
-use crate::page::Listed;
+use crate::page::{Listed, fields, left};
+
+/// A piece of the alerts, with all the sinks.
+#[derive(Deserialize)]
+struct Piece {
+    #[serde(flatten)]
+    list: AlertList,
+    #[serde(default)]
+    next: Option<String>,
+}
 
 impl Desk {
-    /// See [`redrive::Redrive::list_alerts`].
-    pub async fn list_alerts(&self, watching: &Watching) -> Result<AlertList, Error> {
+    /// See [`redrive::Redrive::list_alerts`]: those that fire, or also those that are over.
+    pub async fn list_alerts(&self, watching: &Watching, all: bool) -> Result<AlertList, Error> {
+        let server = match self {
+            Self::Here(redrive) => {
+                let mut list = redrive.list_alerts(watching).await?;
+                list.alerts.retain(|view| all || view.alert.is_firing());
+                return Ok(list);
+            }
+            Self::There(server) => server,
+        };
+        let (mut alerts, mut cursor) = (Vec::new(), None);
+        loop {
+            let asked = fields(json!({ "all": all, "limit": left(u32::MAX, alerts.len()), "cursor": cursor }));
+            let Piece { list, next } = server.get(&["alerts"]).query(asked).read().await?;
+            alerts.extend(list.alerts);
+            cursor = next;
+            if cursor.is_none() {
+                return Ok(AlertList { alerts, sinks: list.sinks });
+            }
+        }
+    }
+
+    /// See [`redrive::Redrive::test_sinks`].
+    pub async fn test_sinks(&self, watching: &Watching, named: &[String]) -> Result<Vec<Tested>, Error> {
         match self {
-            Self::Here(redrive) => redrive.list_alerts(watching).await,
-            Self::There(server) => server.get(&["alerts"]).read().await,
+            Self::Here(redrive) => redrive.test_sinks(watching, named).await,
+            Self::There(server) => {
+                let ask = server.post(&["alerts", "test"]).body(&json!({ "sinks": named }))?.within(Some(LONG));
+                Ok(ask.read::<Listed<_>>().await?.items)
+            }
         }
     }
 

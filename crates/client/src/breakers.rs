@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::desk::Desk;
-use crate::page::{Listed, fields};
+use crate::page::{all, fields};
 
 /// Where breakers were turned.
 #[derive(Deserialize)]
@@ -23,10 +23,7 @@ impl Desk {
     pub async fn list_breakers(&self, pipeline: Option<&PipelineName>) -> Result<Vec<BreakerView>, Error> {
         match self {
             Self::Here(redrive) => redrive.list_breakers(pipeline).await,
-            Self::There(server) => {
-                let asked = fields(json!({ "pipeline": pipeline }));
-                Ok(server.get(&["breakers"]).query(asked).read::<Listed<_>>().await?.items)
-            }
+            Self::There(server) => all(server, &["breakers"], fields(json!({ "pipeline": pipeline }))).await,
         }
     }
 

@@ -3,7 +3,7 @@
 use redrive::Error;
 use redrive::causes::{CausesAsked, ExplainedLetter, FoundCauses};
 use redrive::compare::Differences;
-use redrive::contract::{CauseDetail, CauseView};
+use redrive::contract::{CauseDetail, CauseView, Page};
 use redrive_core::actors::Actor;
 use redrive_core::causes::rules::Likeness;
 use redrive_core::causes::{CauseChange, CauseId, SplitBy};
@@ -11,7 +11,7 @@ use redrive_core::ids::JobId;
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
-use crate::page::{Listed, fields};
+use crate::page::{fields, up_to};
 
 impl Desk {
     /// See [`redrive::Redrive::list_causes`].
@@ -21,8 +21,8 @@ impl Desk {
             Self::There(server) => server,
         };
         let CausesAsked { pipeline, states, owner, all, limit } = asked;
-        let asked = json!({ "pipeline": pipeline, "state": states, "owner": owner, "all": all, "limit": limit });
-        let Listed { items, next } = server.get(&["causes"]).query(fields(asked)).read().await?;
+        let asked = json!({ "pipeline": pipeline, "state": states, "owner": owner, "all": all });
+        let Page { items, next } = up_to(limit, server, &["causes"], fields(asked)).await?;
         let dead: i64 = self.ledgers().await?.values().map(|ledger| ledger.dead).sum();
         Ok(FoundCauses { causes: items, more: next.is_some(), dead: u64::try_from(dead).unwrap_or(0) })
     }

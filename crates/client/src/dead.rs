@@ -16,10 +16,19 @@ use serde_json::{Value, json};
 
 use crate::ask::LONG;
 use crate::desk::Desk;
-use crate::page::{fields, page};
+use crate::page::{fields, left, page};
 
 /// Letters that are fetched at once where all are gone through.
 const AT_ONCE: u32 = 500;
+
+/// A piece of what letters have in common.
+#[derive(Deserialize)]
+struct TopPiece {
+    #[serde(flatten)]
+    top: Top,
+    #[serde(default)]
+    next: Option<String>,
+}
 
 /// What became of letters that were to be discarded.
 #[derive(Deserialize)]
@@ -137,9 +146,18 @@ impl Desk {
             Self::Here(redrive) => return redrive.top_dead(filter, by, limit).await,
             Self::There(server) => server,
         };
-        let mut asked = filtered(&filter)?;
-        asked.extend([("by".to_owned(), by.to_string()), ("limit".to_owned(), limit.to_string())]);
-        server.get(&["letters", "top"]).query(asked).read().await
+        let (mut lines, mut cursor) = (Vec::new(), None);
+        loop {
+            let left = left(limit, lines.len());
+            let mut asked = filtered(&filter)?;
+            asked.extend(fields(json!({ "by": by.to_string(), "limit": left, "cursor": cursor })));
+            let TopPiece { top, next } = server.get(&["letters", "top"]).query(asked).read().await?;
+            lines.extend(top.lines);
+            cursor = next;
+            if cursor.is_none() || lines.len() >= limit as usize {
+                return Ok(Top { lines, others: top.others });
+            }
+        }
     }
 
     /// See [`redrive::Redrive::count_found`].

@@ -1,5 +1,6 @@
 //! Letters of a file that is here, brought to a server as they are written: it reads them as its own configuration has it.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use redrive::Error;
@@ -39,7 +40,7 @@ impl Desk {
         }
     }
 
-    /// See [`redrive::dead::foretell_import`]. A letter that stands in a file twice, far apart, counts twice where a server is asked.
+    /// See [`redrive::dead::foretell_import`].
     pub async fn foretell_import(
         &self,
         (place, from): (&str, impl Read + Send + 'static),
@@ -68,6 +69,7 @@ async fn bring(
         asked["keep_secrets"] = json!(keep_secrets);
     }
     let (mut all, mut batches) = (Foretold::default(), Batches::read(place, from));
+    let mut seen = BTreeSet::new();
     while let Some(batch) = batches.next().await? {
         for some in pieces(batch) {
             let mut notes = Vec::new();
@@ -84,7 +86,7 @@ async fn bring(
                 asked["letters"] = Value::Array(lines);
                 let ask = server.post(&["letters", "import"]).body(&asked)?.within(Some(LONG));
                 let answer: Answer = ask.read().await?;
-                all.add(answer.foretold);
+                all.add(answer.foretold, &mut seen);
                 notes.extend(answer.notes);
             }
             notes.sort_by_key(ImportNote::line);

@@ -3,7 +3,10 @@
 use redrive::Error;
 use redrive::contract::Page;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::server::Server;
 
 /// The most items that a server gives at once.
 const AT_ONCE: u32 = 1_000;
@@ -28,14 +31,41 @@ pub(crate) async fn page<T>(
 ) -> Result<Page<T>, Error> {
     let mut items = Vec::new();
     loop {
-        let left = limit.saturating_sub(u32::try_from(items.len()).unwrap_or(u32::MAX));
-        let piece = fetch(left.clamp(1, AT_ONCE), cursor).await?;
+        let piece = fetch(left(limit, items.len()), cursor).await?;
         items.extend(piece.items);
         cursor = piece.next;
         if cursor.is_none() || items.len() >= limit as usize {
             return Ok(Page { items, next: cursor });
         }
     }
+}
+
+/// How many items are asked for next, where so many of all that are wanted are here.
+pub(crate) fn left(limit: u32, here: usize) -> u32 {
+    limit.saturating_sub(u32::try_from(here).unwrap_or(u32::MAX)).clamp(1, AT_ONCE)
+}
+
+/// All items of a list, whatever comes at once.
+pub(crate) async fn all<T: DeserializeOwned>(
+    server: &Server,
+    names: &[&str],
+    asked: Vec<(String, String)>,
+) -> Result<Vec<T>, Error> {
+    up_to(u32::MAX, server, names, asked).await.map(|page| page.items)
+}
+
+/// The first so many items of a list, whatever comes at once.
+pub(crate) async fn up_to<T: DeserializeOwned>(
+    limit: u32,
+    server: &Server,
+    names: &[&str],
+    asked: Vec<(String, String)>,
+) -> Result<Page<T>, Error> {
+    page(limit, None, async |limit, cursor| {
+        let paged = fields(json!({ "limit": limit, "cursor": cursor }));
+        server.get(names).query(asked.iter().cloned().chain(paged)).read().await
+    })
+    .await
 }
 
 /// What stands after a question mark: the fields of something, without those that have no value.

@@ -12,14 +12,14 @@ use redrive_core::pipelines::{Pause, PauseWish};
 use serde_json::json;
 
 use crate::desk::Desk;
-use crate::page::Listed;
+use crate::page::{Listed, all};
 
 impl Desk {
     /// See [`redrive::Redrive::list_pipelines`].
     pub async fn list_pipelines(&self, setting: &Setting) -> Result<Vec<PipelineView>, Error> {
         match self {
             Self::Here(redrive) => redrive.list_pipelines(setting).await,
-            Self::There(server) => Ok(server.get(&["pipelines"]).read::<Listed<_>>().await?.items),
+            Self::There(server) => all(server, &["pipelines"], Vec::new()).await,
         }
     }
 

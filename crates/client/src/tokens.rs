@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::desk::Desk;
-use crate::page::Listed;
+use crate::page::all;
 
 /// A token that was made.
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ impl Desk {
     pub async fn list_tokens(&self) -> Result<Vec<Token>, Error> {
         match self {
             Self::Here(redrive) => redrive.list_tokens().await,
-            Self::There(server) => Ok(server.get(&["tokens"]).read::<Listed<_>>().await?.items),
+            Self::There(server) => all(server, &["tokens"], Vec::new()).await,
         }
     }
 

@@ -102,6 +102,15 @@ impl Caller {
         }
     }
 
+    /// Whether they would be let in now: who follows something may have been let in long ago.
+    pub async fn is_let_in(&self, app: &App) -> Result<bool, ApiError> {
+        let (known, now) = (app.tokens().await?, app.redrive().now());
+        Ok(match &self.token {
+            None => known.is_empty(),
+            Some(own) => known.iter().any(|known| known.token.name == own.name && known.token.is_good(now)),
+        })
+    }
+
     /// Refuses payloads to who may not read them.
     pub fn check_payloads(&self) -> Result<(), ApiError> {
         match self.token.as_ref().is_none_or(|token| token.payloads) {

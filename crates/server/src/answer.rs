@@ -11,6 +11,9 @@ use crate::error::ApiError;
 /// The header in which every answer says which version of redrive gave it: who asks knows whether they understand each other.
 const VERSION: HeaderName = HeaderName::from_static("redrive-version");
 
+/// Not kept anywhere without asking whether it is still so.
+pub const ASK_AGAIN: HeaderValue = HeaderValue::from_static("private, no-cache");
+
 /// Says in an answer which version of redrive gave it.
 pub async fn name_version(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
@@ -31,12 +34,11 @@ pub async fn tag(request: Request, next: Next) -> Response {
         return ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the answer was lost").into_response();
     };
     let tag = tag_of(&bytes);
-    let has_it = had.as_ref().is_some_and(|had| names(had, &tag));
+    let has_it = had.as_ref().is_some_and(|had| is_named(had, &tag));
     if let Ok(value) = HeaderValue::from_str(&tag) {
         parts.headers.insert(header::ETAG, value);
     }
-    // Not kept anywhere without asking whether it is still so.
-    parts.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    parts.headers.insert(header::CACHE_CONTROL, ASK_AGAIN);
     if has_it {
         parts.status = StatusCode::NOT_MODIFIED;
         parts.headers.remove(header::CONTENT_TYPE);
@@ -55,7 +57,8 @@ fn tag_of(bytes: &[u8]) -> String {
     format!("\"{}\"", &blake3::hash(bytes).to_hex()[..24])
 }
 
-fn names(header: &HeaderValue, tag: &str) -> bool {
+/// Whether an `If-None-Match` names a tag.
+pub fn is_named(header: &HeaderValue, tag: &str) -> bool {
     let tags = header.to_str().unwrap_or_default().split(',').map(str::trim);
     tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag)).any(|named| named == "*" || named == tag)
 }

@@ -28,6 +28,9 @@ const IN_FLIGHT_MAX: usize = 256;
 /// After how much silence a page takes what it shows for stale, unless something else is said.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// Pipelines that are remembered though no configuration has them.
+const PIPELINES_KEPT: usize = 1_000;
+
 /// The most that is held of bodies that are being read at once, in pieces of [`BODY_PIECE`] bytes: 64 MiB.
 const BODY_PIECES_MAX: usize = 1_024;
 const BODY_PIECE: u64 = 64 * 1_024;
@@ -254,8 +257,12 @@ impl App {
         if let Some(pipeline) = known.get(name) {
             return Ok(pipeline.clone());
         }
-        let made = self.setting().served_pipeline(name.clone(), self.vault()).map_err(redrive::Error::from)?;
-        known.insert(name.clone(), made.clone());
+        let setting = self.setting();
+        let made = setting.served_pipeline(name.clone(), self.vault()).map_err(redrive::Error::from)?;
+        // Whoever asks for one name after the other has none of them remembered.
+        if setting.config.pipeline.contains_key(name) || known.len() < PIPELINES_KEPT {
+            known.insert(name.clone(), made.clone());
+        }
         Ok(made)
     }
 

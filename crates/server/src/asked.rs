@@ -7,7 +7,7 @@ use std::str::FromStr;
 use axum::body::{Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use flate2::read::MultiGzDecoder;
 use http_body_util::LengthLimitError;
 use redrive_core::time::Timestamp;
@@ -109,9 +109,7 @@ pub async fn whole(
     let room = app.room(expected)?;
     let bytes = match tokio::time::timeout(app.options().patience.body, to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(read) => read.map_err(|error| unread(&error))?,
-        Err(_) => {
-            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time"));
-        }
+        Err(_) => return Err(ApiError::too_slow("the body did not arrive in time")),
     };
     if !packed {
         return Ok((bytes, room));
@@ -152,7 +150,10 @@ fn mistake(error: &serde_path_to_error::Error<serde_json::Error>) -> ApiError {
     }
 }
 
-/// A name in the path.
+/// What stands before a name of dots alone in a path: who follows an address takes `.` and `..` for steps in it.
+const DOTS: char = '~';
+
+/// A name in the path; one of dots alone is written as `~.` or `~..`.
 pub struct Named<T>(pub T);
 
 impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for Named<T>
@@ -164,8 +165,13 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let wrong = |why: String| ApiError::invalid("id", why);
         let Path(text) = Path::<String>::from_request_parts(parts, state).await.map_err(|e| wrong(e.to_string()))?;
-        text.parse().map(Self).map_err(|error: T::Err| wrong(error.to_string()))
+        let name = text.strip_prefix(DOTS).filter(|name| is_dots(name)).unwrap_or(&text);
+        name.parse().map(Self).map_err(|error: T::Err| wrong(error.to_string()))
     }
+}
+
+fn is_dots(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte == b'.')
 }
 
 /// Yes or no in a query.
@@ -235,6 +241,15 @@ pub fn called<'de, T: Deserialize<'de> + Lengthy, D: Deserializer<'de>>(deserial
 /// Reads what people say: why, or a note.
 pub fn said<'de, T: Deserialize<'de> + Lengthy, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     at_most(SAID_BYTES_MAX, T::deserialize(deserializer)?)
+}
+
+/// Reads why something is done, for the record: it says something.
+pub fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text: String = said(deserializer)?;
+    match text.trim() {
+        "" => Err(D::Error::custom("it is empty: say why, for the record")),
+        _ => Ok(text),
+    }
 }
 
 fn at_most<T: Lengthy, E: serde::de::Error>(most: usize, text: T) -> Result<T, E> {

@@ -97,6 +97,23 @@ impl ApiError {
         Self { retry_after: Some(SOON), ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message) }
     }
 
+    /// It did not come in time: what is sent faster may be taken.
+    pub fn too_slow(message: impl Into<String>) -> Self {
+        Self { retry_after: Some(SOON), ..Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message) }
+    }
+
+    /// The address and the headers are too long.
+    pub fn head_too_large(message: impl Into<String>) -> Self {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        Self { retry_after: Some(SOON), ..Self::new(status, "head_too_large", message) }
+    }
+
+    /// It is to be done under a condition that is not understood here.
+    pub fn condition_unknown(header: &str) -> Self {
+        let why = "what was seen is named by its `version`, in the body: tags are for who reads";
+        Self::new(StatusCode::BAD_REQUEST, "version_required", why).at(header)
+    }
+
     /// It comes too often.
     pub fn too_many(message: impl Into<String>) -> Self {
         Self { retry_after: Some(SOON), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message) }
@@ -128,7 +145,8 @@ impl ApiError {
         self
     }
 
-    fn unavailable(code: &'static str, message: String, after: Duration) -> Self {
+    /// It cannot be done for now, and may be after so long.
+    pub fn unavailable(code: &'static str, message: impl Into<String>, after: Duration) -> Self {
         Self { retry_after: Some(after), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message) }
     }
 
@@ -172,22 +190,20 @@ impl ApiError {
             StoreError::QueueFull { .. } => {
                 Self { retry_after: Some(SOON), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", text) }
             }
-            StoreError::Busy { retry_after, .. } => {
-                Self::unavailable("store_busy", "the store is busy".into(), retry_after)
-            }
+            StoreError::Busy { retry_after, .. } => Self::unavailable("store_busy", "the store is busy", retry_after),
             StoreError::InvalidCursor(_) => Self::invalid("cursor", text),
             StoreError::NoCause(_) | StoreError::NoReplay(_) => Self::missing(text),
             StoreError::AmbiguousCause(_) => Self::new(StatusCode::BAD_REQUEST, "ambiguous", text),
             StoreError::TooBroad { .. } => Self::too_large(text),
             StoreError::Conflict { .. } => Self::new(StatusCode::CONFLICT, "changed_meanwhile", text),
             StoreError::DiskFull { .. } | StoreError::NoRoom { .. } => {
-                Self::unavailable("disk_full", "the disk of the store is full".into(), Duration::from_secs(30))
+                Self::unavailable("disk_full", "the disk of the store is full", Duration::from_secs(30))
             }
             StoreError::Unavailable { .. } | StoreError::Unanswered { .. } => {
-                Self::unavailable("store_unavailable", "the store does not answer".into(), Duration::from_secs(5))
+                Self::unavailable("store_unavailable", "the store does not answer", Duration::from_secs(5))
             }
             StoreError::ReadOnly { .. } => {
-                Self::unavailable("read_only", "the store cannot be written".into(), Duration::from_secs(30))
+                Self::unavailable("read_only", "the store cannot be written", Duration::from_secs(30))
             }
             other => Self::failed(&other),
         }

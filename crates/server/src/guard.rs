@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, Options};
 use crate::error::ApiError;
+use crate::once;
 use crate::router::BASE;
 
 /// Looks at each request before anything else does.
@@ -52,7 +53,7 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
     let address = request.uri().path_and_query().map_or(0, |address| address.as_str().len());
     if lines.sum::<usize>() + address > HEAD_BYTES_MAX {
         let why = format!("the address and headers of a request have at most {HEAD_BYTES_MAX} bytes");
-        return Err(ApiError::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large", why));
+        return Err(ApiError::head_too_large(why));
     }
     let peer = request.extensions().get::<Peer>().copied();
     if options.proxies.is_some() && peer.is_some_and(|at| !at.0.is_loopback() && !is_through_proxy(options, at)) {
@@ -69,6 +70,18 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
         if !known.is_some_and(|(_, origin)| is_same(origin, host) || is_public(options, origin)) {
             return Err(ApiError::forbidden("foreign_origin", "this came from a page of another site").at("Origin"));
         }
+    }
+    // Who reads the first of two and who reads the last do not read the same request.
+    for name in [header::AUTHORIZATION, header::CONTENT_TYPE, header::TRANSFER_ENCODING, once::KEY] {
+        if request.headers().get_all(&name).iter().nth(1).is_some() {
+            return Err(ApiError::senseless("the request has several of them").at(name.as_str()));
+        }
+    }
+    // Who says under which condition something may be changed is not to believe that it was heeded.
+    let is_changed = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let conditions = [header::IF_MATCH, header::IF_UNMODIFIED_SINCE];
+    if let Some(name) = conditions.into_iter().find(|name| is_changed && request.headers().contains_key(name)) {
+        return Err(ApiError::condition_unknown(name.as_str()));
     }
     let coded: Vec<_> = request.headers().get_all(header::CONTENT_ENCODING).iter().collect();
     let is_known = |coded: &&HeaderValue| {

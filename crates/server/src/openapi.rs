@@ -95,7 +95,8 @@ fn operation(route: &Route) -> Value {
     for status in [Some(route.status), route.other_status].into_iter().flatten() {
         operation["responses"][status.to_string()] = done.clone();
     }
-    if route.method == Method::GET {
+    // What is followed is never the same.
+    if route.method == Method::GET && route.content != Some("text/event-stream") {
         operation["responses"]["304"] = json!({"description": "It is what the `If-None-Match` of the request names."});
     }
     if let Some(body) = &route.body {

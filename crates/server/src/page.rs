@@ -39,9 +39,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for List<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let mut fields = Fields::from_request_parts(parts, state).await?;
-        let (limit, cursor) = (limit(fields.take("limit"))?, fields.take("cursor"));
-        Ok(Self { asked: fields.read()?, limit, cursor })
+        Fields::from_request_parts(parts, state).await?.list()
+    }
+}
+
+impl Fields {
+    /// Reads what is left as a page of a list.
+    pub fn list<T: DeserializeOwned>(mut self) -> Result<List<T>, ApiError> {
+        let (limit, cursor) = (limit(self.take("limit"))?, self.take("cursor"));
+        Ok(List { asked: self.read()?, limit, cursor })
     }
 }
 
@@ -58,10 +64,14 @@ impl<T> List<T> {
         Ok(u32::try_from(self.skipped()?).unwrap_or(u32::MAX).saturating_add(self.limit).saturating_add(1))
     }
 
+    /// The items up to the end of the page, of such a list.
+    pub fn end(&self) -> Result<usize, ApiError> {
+        Ok(self.skipped()? + self.limit as usize)
+    }
+
     /// The page of a list that has been read so far, as far as who asks may see it.
     pub fn cut<I>(&self, items: Vec<I>, may: impl Fn(&I) -> bool) -> Result<Listed<I>, ApiError> {
-        let skipped = self.skipped()?;
-        let end = skipped + self.limit as usize;
+        let (skipped, end) = (self.skipped()?, self.end()?);
         let next = (items.len() > end).then(|| end.to_string());
         let items = items.into_iter().skip(skipped).take(self.limit as usize).filter(may).collect();
         Ok(Listed { items, next })
@@ -69,7 +79,7 @@ impl<T> List<T> {
 }
 
 /// How many items are wanted.
-pub fn limit(asked: Option<String>) -> Result<u32, ApiError> {
+fn limit(asked: Option<String>) -> Result<u32, ApiError> {
     let Some(asked) = asked else { return Ok(LIMIT) };
     let limit = asked.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
     limit.ok_or_else(|| ApiError::invalid("limit", format!("limit is {asked:?}: expected 1 to {LIMIT_MAX}")))

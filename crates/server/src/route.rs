@@ -126,9 +126,9 @@ impl Route {
         Self { answer: schema, ..self }
     }
 
-    /// The same of which only so many are wanted.
-    pub fn limited(mut self) -> Self {
-        self.params.push(page::limit_param());
+    /// The same of which only a page is wanted.
+    pub fn paged(mut self) -> Self {
+        self.params.extend([page::limit_param(), page::cursor_param()]);
         self
     }
 
@@ -153,9 +153,8 @@ impl Route {
     }
 
     /// The same with a page of things for an answer.
-    pub fn lists(mut self, name: &'static str) -> Self {
-        self.params.extend([page::limit_param(), page::cursor_param()]);
-        self.lists_all(name)
+    pub fn lists(self, name: &'static str) -> Self {
+        self.paged().lists_all(name)
     }
 
     /// The same with all there is for an answer.

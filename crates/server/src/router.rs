@@ -35,6 +35,7 @@ pub fn all() -> Vec<Route> {
         routes::status::routes(),
         routes::tokens::routes(),
         routes::tries::routes(),
+        routes::workers::routes(),
     ];
     nouns.into_iter().flatten().collect()
 }

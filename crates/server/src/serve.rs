@@ -122,7 +122,7 @@ impl Server {
             tokio::spawn(follow(tls, stop.clone()));
         }
         let service = TowerToHyperService::new(router(app.clone()));
-        let (under_way, places) = (GracefulShutdown::new(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+        let (under_way, places) = (GracefulShutdown::new(), Arc::new(Semaphore::new(places(files_max()))));
         loop {
             let accepted = async {
                 // Whoever comes when all places are taken waits in the queue of the system.
@@ -157,6 +157,18 @@ impl Server {
             tracing::warn!(%panic, "looking after pipelines ended");
         }
     }
+}
+
+/// How many files this process may have open at once, if there is a limit.
+fn files_max() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
+/// How many connections there may be at once: whoever opens them and sends nothing leaves the store, the vault and handlers the files
+/// that they need.
+fn places(files_max: Option<u64>) -> usize {
+    let half = files_max.and_then(|files| usize::try_from(files / 2).ok()).unwrap_or(CONNECTIONS_MAX);
+    CONNECTIONS_MAX.min(half).max(1)
 }
 
 /// What answers the requests of one connection.
@@ -288,5 +300,16 @@ async fn wait(stop: &CancellationToken, most: Duration) {
     tokio::select! {
         () = stop.cancelled() => {}
         () = tokio::time::sleep(most) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_the_store() {
+        assert_eq!((places(None), places(Some(1_000_000)), places(Some(1_024))), (2_048, 2_048, 512));
+        assert_eq!((places(Some(0)), places(Some(u64::MAX))), (1, 2_048));
     }
 }

@@ -14,6 +14,8 @@ mod replay;
 mod report;
 mod retry;
 mod round;
+#[cfg(test)]
+mod routes;
 mod run;
 mod serve;
 mod store;

@@ -31,12 +31,7 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
             let (worker, names) = worker(setting, redrive, asked).await?;
             (AnyWorker::Here(worker), names)
         }
-        Desk::There(_) => {
-            let pipelines = Made { asked, vault: None }.of(setting)?;
-            let pipelines: Vec<_> = pipelines.into_iter().map(Pipeline::saved_elsewhere).collect();
-            let names = pipelines.iter().map(|pipeline| pipeline.name().clone()).collect();
-            (desk.worker(pipelines).with_replays(), names)
-        }
+        Desk::There(_) => remote_worker(setting, &desk, asked)?,
     };
     let names: Vec<_> = names.iter().map(PipelineName::as_str).collect();
     let (until, worker) = match args.drain {
@@ -91,6 +86,22 @@ pub async fn worker(setting: &Configured, redrive: &Redrive, asked: Asked) -> Re
         None => worker,
     };
     Ok((worker, names))
+}
+
+/// The same for a server.
+fn remote_worker(setting: &Configured, desk: &Desk, asked: Asked) -> Result<(AnyWorker, Vec<PipelineName>)> {
+    let made = Arc::new(Made { asked, vault: None });
+    let of = |made: &Made, setting: &Configured| -> Result<Vec<Pipeline>> {
+        Ok(made.of(setting)?.into_iter().map(Pipeline::saved_elsewhere).collect())
+    };
+    let (again, alike) = (Arc::clone(&made), setting.clone());
+    let again = move |changed: &Configured| of(&again, &alike.with(changed)).map_err(|error| format!("{error:#}"));
+    // Followed before pipelines are made of it: what changes in between is seen.
+    let followed = Followed::new(setting, again);
+    let pipelines = of(&made, setting)?;
+    let names = pipelines.iter().map(|pipeline| pipeline.name().clone()).collect();
+    let worker = desk.worker(pipelines).with_replays();
+    Ok((followed.into_iter().fold(worker, AnyWorker::following), names))
 }
 
 /// What pipelines are made of beside the configuration, when they are made and whenever it changed.

@@ -7,8 +7,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
+use serde_json::json;
+
 use crate::harness::{Ran, Sandbox, eventually};
 use crate::real::authority::Authority;
+use crate::served::answered;
 
 /// Which commands are asked of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -294,6 +297,76 @@ fn a_worker_for_a_server_retries_hands_on_and_ends_when_nothing_is_left() {
 }
 
 #[test]
+fn lists_of_a_server_are_whole_however_long_they_are() {
+    let sandbox = Sandbox::new();
+    let pipelines: String = (0..60).map(|n| format!("[pipeline.p{n}]\ncommand = [\"true\"]\n")).collect();
+    sandbox.write("redrive.toml", pipelines);
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n");
+    sandbox.redrive("push tasks.jsonl -p p1").expect(0);
+    let admin = sandbox.redrive("token create t0 --role admin --json").expect(0).json();
+    let token = admin["secret"].as_str().expect("a secret");
+    let serving = Serving::start(&sandbox, &[]);
+    for n in 1..60 {
+        for (request, body) in [
+            ("POST /tokens", json!({ "name": format!("t{n}"), "role": "viewer" })),
+            ("POST /breakers/hold", json!({ "target": format!("{n}.example"), "pipeline": "p1" })),
+            ("POST /rounds", json!({ "pipeline": "p1" })),
+        ] {
+            answered(&serving.address, token, request, &body);
+        }
+    }
+    let there = |line: &str| at(&sandbox, &serving.url(), Some(token), line).expect(0).stdout.lines().count();
+    for (line, least) in [
+        ("pipeline list --json", 60),
+        ("token list --json", 60),
+        ("breaker list --json", 59),
+        ("round list --limit 2000 --json", 59),
+        ("cause list --limit 2000", 0),
+        ("dead top --limit 2000", 0),
+    ] {
+        let (here, there) = (sandbox.redrive(line).expect(0).stdout.lines().count(), there(line));
+        assert!(here >= least && here == there, "{line}: {there} of {here}");
+    }
+}
+
+#[test]
+fn sinks_are_those_of_the_server_and_it_is_the_server_that_tells_them() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "redrive.toml",
+        "[pipeline.p]\ncommand = [\"true\"]\n[alerts.sink.team]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"cat > told\"]\n",
+    );
+    let serving = Serving::start(&sandbox, &[]);
+    let elsewhere = Sandbox::new();
+    let ran = at(&elsewhere, &serving.url(), None, "alert test").expect(0);
+    assert!(ran.stdout.contains("team (command) was told"), "{}", ran.stdout);
+    assert!(sandbox.path("told").exists() && !elsewhere.path("told").exists());
+    assert_eq!(at(&elsewhere, &serving.url(), None, "alert test team --json").expect(0).json()[0]["sink"], "team");
+    at(&elsewhere, &serving.url(), None, "alert test nobody").expect(1).complains("no sink nobody (there are: team)");
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"true\"]\n");
+    eventually("it has no sink any more", || {
+        at(&elsewhere, &serving.url(), None, "alert test").stderr.contains("redrive.toml of the server")
+    });
+}
+
+#[test]
+fn a_replay_is_left_to_who_leases_it_by_somebody_who_knows_no_pipeline() {
+    let sandbox = failed();
+    let (serving, elsewhere) = (Serving::start(&sandbox, &[]), Sandbox::new());
+    let there = |line: &str| at(&elsewhere, &serving.url(), None, line);
+    let started = there("replay start --pipeline default --detach").expect(0).stdout;
+    assert!(started.contains("3 letters") && started.contains("replay watch"), "{started}");
+    assert_eq!(sandbox.ledger("default")["dead"], 2, "the first step is on its way: {started}");
+    let replay = there("replay show last --json").expect(0).json();
+    assert_eq!(replay["state"], "running", "{replay}");
+    let cancelled = there("replay cancel last").expect(0).stdout;
+    eventually("it is as it was", || sandbox.ledger("default")["dead"] == 3);
+    assert!(cancelled.contains("cancel"), "{cancelled}");
+    there("replay start --pipeline default").expect(2).complains("--detach");
+    sandbox.assert_sound();
+}
+
+#[test]
 fn what_is_done_to_a_store_itself_says_so() {
     let sandbox = failed();
     for line in [
@@ -563,6 +636,10 @@ fn letters_go_to_an_archive_and_into_a_store_over_the_network() {
     other.write("letters.jsonl", format!("{exported}nonsense\n"));
     let told = at(&other, &there.url(), None, "dead import letters.jsonl --dry-run").expect(4);
     assert!(told.stdout.contains("3 would be imported"), "{}", told.stdout);
+    let doubled: String = other.read("letters.jsonl").repeat(800);
+    other.write("doubled.jsonl", doubled);
+    let told = at(&other, &there.url(), None, "dead import doubled.jsonl --dry-run").expect(4);
+    assert!(told.stdout.contains("3 would be imported, 2397 known already"), "in several pieces: {}", told.stdout);
     let taken = at(&other, &there.url(), None, "dead import letters.jsonl").expect(4);
     assert_eq!(taken.stdout, "3 imported, 0 known already, 1 broken\n");
     taken.complains("letters.jsonl:4: not a dead letter");

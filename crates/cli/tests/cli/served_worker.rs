@@ -160,6 +160,41 @@ fn what_was_leased_ahead_by_who_is_stuck_is_done_by_another() {
 }
 
 #[test]
+fn who_has_nothing_left_to_do_is_off_the_list_of_workers() {
+    let (site, _server) = Site::new(3, "cat > /dev/null; echo 1");
+    assert!(site.command("run tasks.jsonl").output().expect("ran").status.success());
+    let status = site.sandbox.redrive("status --json").expect(0).json();
+    let workers = status["workers"].as_array().expect("workers");
+    assert!(workers.iter().all(|worker| worker["remote"] != true), "{status}");
+}
+
+#[test]
+fn a_changed_file_is_taken_up_and_what_runs_ends_as_it_began() {
+    let script = "cat > /dev/null; touch begun; while [ ! -e go ]; do sleep 0.05; done; echo '\"old\"'";
+    let (site, _server) = Site::new(1, script);
+    site.command("push tasks.jsonl").output().expect("pushed");
+    let mut worker = site.start("work", "said");
+    eventually("it has begun", || site.sandbox.path("begun").exists());
+    site.sandbox.write("redrive.toml", "[pipeline.shop]\nconcurrency = 0\n");
+    eventually("it says what is wrong", || site.sandbox.read("said").contains("concurrency"));
+    site.sandbox.write("new.sh", "cat > /dev/null; echo '\"new\"'");
+    site.sandbox.write("redrive.toml", CONFIG.replace("work.sh", "new.sh"));
+    site.sandbox.write("more.jsonl", "{\"n\":7}\n{\"n\":8}\n");
+    eventually("it says that it changed", || site.sandbox.read("said").contains("the configuration changed"));
+    site.command("push more.jsonl").output().expect("pushed");
+    eventually("the new ones are done", || site.count("done") == 2);
+    assert_eq!(site.count("leased"), 1, "the old one still runs");
+    site.sandbox.write("go", "");
+    eventually("it is done, too", || site.count("done") == 3);
+    signal(&worker, Signal::TERM);
+    worker.wait().expect("waited");
+    let lines = json_lines(&site.sandbox.read("out.jsonl"));
+    let by = |n: u64| lines.iter().find(|line| line["input"]["n"] == n).map(|line| line["result"].clone());
+    assert_eq!((by(0), by(7), by(8)), (Some("old".into()), Some("new".into()), Some("new".into())), "{lines:?}");
+    site.sandbox.assert_sound();
+}
+
+#[test]
 fn evidence_that_is_too_long_for_a_request_arrives_whole() {
     let script = "cat > /dev/null; head -c 9437184 /dev/zero > \"$REDRIVE_PAYLOAD\"; echo broken >&2; exit 65";
     let (site, _server) = Site::new(1, script);

@@ -35,6 +35,9 @@ const GRACE: Duration = Duration::from_secs(20);
 /// How long the answer to a request for jobs is waited for by who is told to stop: what is leased by it goes back.
 const LAST_ANSWER: Duration = Duration::from_secs(lease::WAIT_SECS + 3);
 
+/// How soon it is looked again whether jobs of a worker that made way have ended.
+const OTHERS_END_IN: Duration = Duration::from_millis(200);
+
 /// How long jobs that were leased ahead wait for their turn.
 const AHEAD_FOR: Duration = Duration::from_secs(5);
 
@@ -90,12 +93,18 @@ impl Lane {
         }
     }
 
-    pub(super) async fn run(mut self, until: Until, stop: CancellationToken) -> Result<(), Error> {
-        let worked = self.work(&until, &stop).await;
+    /// Works until nothing is left, or nothing more is to be begun: because another worker takes its place, or because the process
+    /// is told to stop.
+    pub(super) async fn run(
+        mut self,
+        until: Until,
+        (ending, stop): (CancellationToken, CancellationToken),
+    ) -> Result<(), Error> {
+        let worked = self.work(&until, &ending).await;
         if worked.is_err() {
             self.shared.given_up().insert(self.pipeline.name().clone());
         }
-        let finished = self.finish().await;
+        let finished = self.finish(&stop).await;
         worked.and(finished)
     }
 
@@ -106,10 +115,11 @@ impl Lane {
             let room = self.room();
             let resting = self.resting();
             if room == 0 || resting.is_some() {
+                let rest = resting.unwrap_or(AHEAD_FOR).min(self.look_again());
                 tokio::select! {
                     () = stop.cancelled() => {}
                     Some(ran) = self.running.join_next() => self.take(ran, until).await?,
-                    () = tokio::time::sleep(resting.unwrap_or(AHEAD_FOR).min(AHEAD_FOR)) => {}
+                    () = tokio::time::sleep(rest) => {}
                 }
                 continue;
             }
@@ -184,7 +194,7 @@ impl Lane {
     fn room(&self) -> usize {
         let at_once = self.pipeline.at_once();
         let ahead = self.pace.map_or(0, |pace| pace.ahead(at_once));
-        let free = at_once.saturating_sub(self.running.len());
+        let free = at_once.saturating_sub(self.busy());
         let wanted = free + ahead;
         match free == 0 && (self.is_stuck || ahead == 0 || self.local.len() * 2 > ahead) {
             true => 0,
@@ -192,9 +202,19 @@ impl Lane {
         }
     }
 
+    /// How many jobs run: also those of a worker that made way.
+    fn busy(&self) -> usize {
+        self.running.len().max(self.shared.slots.taken(self.pipeline.name()))
+    }
+
+    /// After how long it is looked again whether there is room: soon while a worker that made way has some of it.
+    fn look_again(&self) -> Duration {
+        if self.busy() > self.running.len() { OTHERS_END_IN } else { AHEAD_FOR }
+    }
+
     /// Starts as many of the jobs that are here as may run.
     fn fill(&mut self) {
-        while self.running.len() < self.pipeline.at_once() && self.resting().is_none() {
+        while self.busy() < self.pipeline.at_once() && self.resting().is_none() {
             let Some((_, job)) = self.local.pop_front() else { return };
             self.begin(job);
         }
@@ -204,7 +224,9 @@ impl Lane {
     fn begin(&mut self, job: LeasedJob) {
         let Some(lost) = self.shared.held().get(&job.lease).cloned() else { return };
         let (shared, desk, pipeline) = (Arc::clone(&self.shared), self.desk.clone(), self.pipeline.clone());
+        let slot = shared.slots.take(pipeline.name());
         self.running.spawn(async move {
+            let _slot = slot;
             let again = job.clone();
             tokio::select! {
                 biased;
@@ -263,15 +285,16 @@ impl Lane {
         Ok(())
     }
 
-    /// Lets what runs come to its end, and settles it.
-    async fn finish(&mut self) -> Result<(), Error> {
+    /// Lets what runs come to its end, and settles it. A worker that made way has as long for it as the process has.
+    async fn finish(&mut self, stop: &CancellationToken) -> Result<(), Error> {
         let unstarted = std::mem::take(&mut self.local).into_iter().map(|(_, job)| Attempted::returned(job)).collect();
         let returned = settle::settle(&self.shared, &self.pipeline, unstarted).await.map(drop);
-        let (mut ended, until) = (returned, tokio::time::Instant::now() + GRACE);
+        let mut ended = returned;
+        let mut late = std::pin::pin!(late(self.shared.retired.clone(), stop.clone()));
         loop {
-            let ran = match tokio::time::timeout_at(until, self.running.join_next()).await {
-                Ok(ran) => ran,
-                Err(_) => {
+            let ran = tokio::select! {
+                ran = self.running.join_next() => ran,
+                () = &mut late, if !self.shared.hurry.is_cancelled() => {
                     self.shared.hurry.cancel();
                     self.running.join_next().await
                 }
@@ -281,6 +304,14 @@ impl Lane {
             ended = ended.and(taken);
         }
     }
+}
+
+/// Returns when what runs has had the time that it may take to end.
+async fn late(retired: CancellationToken, stop: CancellationToken) {
+    if retired.is_cancelled() {
+        stop.cancelled().await;
+    }
+    tokio::time::sleep(GRACE).await;
 }
 
 /// Returns so long after it was said to stop.

@@ -2,6 +2,7 @@
 //! what came of each is settled there. While the server is away what runs goes on, and is settled when it is back.
 //!
 //! - `lane`: the jobs of one pipeline; `idle`: when nothing of them is left; `lease`: jobs as they come; `settle`: what came of them; `evidence`: what they worked on
+//! - `reload`: a worker makes way for one with newer pipelines
 //! - `tries`: the same with letters that are only tried: nothing is written, nothing is settled
 //!
 //! A lease that is lost ends its job here: somebody else has it. A worker that is told to stop returns what it has not begun.
@@ -10,6 +11,7 @@ mod evidence;
 mod idle;
 mod lane;
 mod lease;
+mod reload;
 mod settle;
 mod tries;
 
@@ -21,6 +23,7 @@ use async_trait::async_trait;
 use redrive::chance::{Chance, SystemChance};
 use redrive::clock::{Clock, SystemClock};
 use redrive::handler::NotesProgress;
+use redrive::worker::reload::Source;
 use redrive::worker::{Running, Until, WorkDoneSoFar, Worker};
 use redrive::{CancellationToken, Error, Pipeline};
 use redrive_core::hand_on::feeders;
@@ -31,12 +34,16 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use self::lane::Lane;
+use self::reload::Slots;
 use crate::desk::Desk;
 use crate::replays::runs;
 use crate::server::Server;
 
 /// The shortest and the longest lease, in seconds.
 const TTL_SECS: (u64, u64) = (5, 3_600);
+
+/// How long a server that does not answer is waited for by who only says that it leaves.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// Somebody who works: over the store of this process, or for a server.
 pub enum AnyWorker {
@@ -50,6 +57,7 @@ pub enum AnyWorker {
 pub struct RemoteWorker {
     shared: Arc<Shared>,
     pipelines: Vec<Pipeline>,
+    source: Option<Box<dyn Source>>,
 }
 
 /// What a worker does alone, if it does something alone.
@@ -79,8 +87,11 @@ struct Shared {
     /// Whether letters of all replays are worked on, besides the queues.
     replays: bool,
     max_wait: Option<Duration>,
+    /// Cancelled when another worker takes its place: it begins nothing more.
+    retired: CancellationToken,
     hurry: CancellationToken,
     running: Running,
+    slots: Slots,
     done: WorkDoneSoFar,
     /// Pipelines of which nothing more is to be expected here: they cannot work, or wait in vain.
     given_up: Mutex<BTreeSet<PipelineName>>,
@@ -112,6 +123,14 @@ impl AnyWorker {
         match self {
             Self::Here(worker) => Self::Here(worker.with_replays()),
             Self::There(worker) => Self::There(worker.with(|shared| shared.replays = true)),
+        }
+    }
+
+    /// See [`Worker::following`].
+    pub fn following(self, source: impl Source + 'static) -> Self {
+        match self {
+            Self::Here(worker) => Self::Here(worker.following(source)),
+            Self::There(worker) => Self::There(RemoteWorker { source: Some(Box::new(source)), ..worker }),
         }
     }
 
@@ -166,13 +185,24 @@ impl RemoteWorker {
             only: None,
             replays: false,
             max_wait: None,
+            retired: CancellationToken::new(),
             hurry: CancellationToken::new(),
             running: Running::default(),
+            slots: Slots::default(),
             done: WorkDoneSoFar::default(),
             given_up: Mutex::default(),
             held: Mutex::default(),
         };
-        Self { shared: Arc::new(shared), pipelines }
+        Self { shared: Arc::new(shared), pipelines, source: None }
+    }
+
+    /// The worker that takes the place of another, with pipelines as they are now.
+    fn after(former: &Shared, pipelines: Vec<Pipeline>) -> Self {
+        Self::new(former.server.clone(), pipelines).with(|shared| {
+            (shared.only, shared.replays, shared.max_wait) = (former.only, former.replays, former.max_wait);
+            (shared.hurry, shared.running) = (former.hurry.clone(), former.running.clone());
+            (shared.slots, shared.done) = (former.slots.clone(), former.done.clone());
+        })
     }
 
     fn with(mut self, change: impl FnOnce(&mut Shared)) -> Self {
@@ -182,8 +212,15 @@ impl RemoteWorker {
         self
     }
 
-    async fn run(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
-        let Self { shared, pipelines } = self;
+    async fn run(mut self, until: Until, stop: CancellationToken) -> Result<(), Error> {
+        match self.source.take() {
+            Some(source) => reload::run(self, source, until, stop).await,
+            None => self.run_as_it_is(until, stop).await,
+        }
+    }
+
+    async fn run_as_it_is(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
+        let Self { shared, pipelines, .. } = self;
         let _working = shared.server.keep_waiting();
         let ttl = pipelines.iter().map(|pipeline| pipeline.policy().lease).min().unwrap_or_default();
         let ttl = Duration::from_secs(ttl.as_secs().clamp(TTL_SECS.0, TTL_SECS.1));
@@ -193,13 +230,18 @@ impl RemoteWorker {
         if shared.only.is_none() && matches!(until, Until::Stopped) {
             upkeep.spawn(tries::take_part(shared.server.clone(), pipelines.clone(), ending.clone()));
         }
+        let (retired, making_way) = (shared.retired.clone(), ending.clone());
+        upkeep.spawn(async move {
+            retired.cancelled().await;
+            making_way.cancel();
+        });
         let mut lanes = JoinSet::new();
         let hands_on = |pipeline: &Pipeline| (pipeline.name().clone(), pipeline.hands_on_to().cloned().collect());
         let handing_on: Vec<_> = pipelines.iter().map(hands_on).collect();
         for pipeline in pipelines {
             let feeders = feeders(pipeline.name(), &handing_on).into_iter().cloned().collect();
             let lane = Lane::new(Arc::clone(&shared), pipeline, feeders, ttl);
-            lanes.spawn(lane.run(until.clone(), ending.clone()));
+            lanes.spawn(lane.run(until.clone(), (ending.clone(), stop.clone())));
         }
         let mut ended = Ok(());
         while let Some(lane) = lanes.join_next().await {
@@ -211,6 +253,7 @@ impl RemoteWorker {
             ended = ended.and(lane);
         }
         upkeep.shutdown().await;
+        shared.leave().await;
         ended
     }
 }
@@ -221,6 +264,19 @@ impl Shared {
         match self.only {
             Some(Operation::Try(id)) => format!("{}.{}.{id}", lease.job, lease.token),
             _ => lease.to_string(),
+        }
+    }
+
+    /// Takes the worker off the server's list: it has nothing any more. One that does not answer forgets it by itself.
+    async fn leave(&self) {
+        if !self.held().is_empty() {
+            return;
+        }
+        let left = self.server.delete(&["workers", &self.id.to_string()]).done();
+        match tokio::time::timeout(LAST_WORD, left).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the server was not told that a worker left"),
+            Err(_) => tracing::debug!("the server was not told that a worker left: it does not answer"),
         }
     }
 

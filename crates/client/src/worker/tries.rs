@@ -18,7 +18,7 @@ use serde_json::json;
 use super::{Operation, RemoteWorker};
 use crate::ask::LONG;
 use crate::desk::Desk;
-use crate::page::Listed;
+use crate::page::all;
 use crate::replays::runs;
 use crate::server::Server;
 
@@ -42,7 +42,7 @@ impl Desk {
     pub async fn find_try(&self, of: Option<(&Selection, &Input)>) -> Result<Option<TryView>, Error> {
         match self {
             Self::Here(redrive) => redrive.find_try(of).await,
-            Self::There(server) => Ok(newest_try(server.get(&["tries"]).read::<Listed<_>>().await?.items, of)),
+            Self::There(server) => Ok(newest_try(all(server, &["tries"], Vec::new()).await?, of)),
         }
     }
 

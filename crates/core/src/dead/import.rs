@@ -54,6 +54,20 @@ pub enum Unfit {
     DiesLater(Timestamp),
 }
 
+impl Unfit {
+    /// The field that is wrong, if one is.
+    pub const fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::NoFailures => None,
+            Self::Key(_) | Self::KeyEmpty => Some("key"),
+            Self::TaskIdTooLong => Some("task_id"),
+            Self::OriginTooLong => Some("origin"),
+            Self::TooMany { field, .. } => Some(field),
+            Self::DiesLater(_) => Some("died_at"),
+        }
+    }
+}
+
 /// Checks a letter at the door.
 pub fn check(letter: &DeadLetter, now: Timestamp) -> Result<(), Unfit> {
     if letter.failures.as_ref().is_none_or(Vec::is_empty) {

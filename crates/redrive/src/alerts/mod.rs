@@ -71,12 +71,12 @@ impl SinkState {
 }
 
 /// What came of telling a sink that nothing is wrong.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tested {
     /// The sink.
     pub sink: String,
     /// What it is.
-    pub kind: &'static str,
+    pub kind: String,
     /// What went wrong.
     pub error: Option<String>,
 }
@@ -243,7 +243,7 @@ impl Redrive {
             let (sink, notice) = (sink.clone(), notice.clone());
             async move {
                 let error = sink.send(&notice).await.err().map(|refusal| refusal.why);
-                Tested { sink: sink.name().to_owned(), kind: sink.kind(), error }
+                Tested { sink: sink.name().to_owned(), kind: sink.kind().to_owned(), error }
             }
         };
         Ok(futures_util::future::join_all(wanted.map(test)).await)

@@ -28,6 +28,20 @@ pub struct Foretold {
     pub causes: Vec<ForetoldCause>,
     /// One of the letters, as it would be taken in.
     pub sample: Option<serde_json::Value>,
+    /// The letters that would be new, one by one, of a file that comes in pieces: one that stands in two pieces is new once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub new_letters: Vec<ForetoldLetter>,
+}
+
+/// A letter that would be new.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ForetoldLetter {
+    /// Which.
+    pub id: JobId,
+    /// The key of the cause that it would have.
+    pub cause: Option<String>,
+    /// Whether something in it would be masked.
+    pub masked: bool,
 }
 
 /// A cause that letters of a file would have.
@@ -73,6 +87,7 @@ impl Redrive {
     ) -> Result<Foretold, Error> {
         let now = self.now();
         let (reader, mut foretelling) = (Reader { foreign, now }, Foretelling::new(Some(self), now).await?);
+        foretelling.one_by_one = true;
         let read = |(line, written)| (line, understood(&reader, written).and_then(|it| from_network(it, &may)));
         foretelling.add(batch.into_iter().map(read).collect(), &mut note).await?;
         Ok(foretelling.finish())
@@ -80,8 +95,17 @@ impl Redrive {
 }
 
 impl Foretold {
-    /// Adds what would come of further letters of the same file.
-    pub fn add(&mut self, other: Self) {
+    /// Adds what would come of further letters of the same file: those that were seen in it before are known by then.
+    pub fn add(&mut self, mut other: Self, seen: &mut BTreeSet<JobId>) {
+        for letter in std::mem::take(&mut other.new_letters).into_iter().filter(|letter| !seen.insert(letter.id)) {
+            other.imported.new -= 1;
+            other.imported.known += 1;
+            other.imported.masked -= u64::from(letter.masked);
+            if let Some(cause) = other.causes.iter_mut().find(|cause| Some(&cause.key) == letter.cause.as_ref()) {
+                cause.letters -= 1;
+            }
+        }
+        other.causes.retain(|cause| cause.letters > 0);
         self.imported += other.imported;
         for cause in other.causes {
             match self.causes.iter_mut().find(|known| known.key == cause.key) {
@@ -102,6 +126,8 @@ struct Foretelling<'a> {
     foretold: Foretold,
     causes: BTreeMap<String, ForetoldCause>,
     seen: BTreeSet<JobId>,
+    /// Whether new letters are told one by one.
+    one_by_one: bool,
 }
 
 impl<'a> Foretelling<'a> {
@@ -111,7 +137,7 @@ impl<'a> Foretelling<'a> {
             None => Arc::new(CauseRules::default()),
         };
         let (foretold, causes, seen) = (Foretold::default(), BTreeMap::new(), BTreeSet::new());
-        Ok(Self { redrive, now, rules, foretold, causes, seen })
+        Ok(Self { redrive, now, rules, foretold, causes, seen, one_by_one: false })
     }
 
     async fn add(&mut self, batch: Vec<ReadLetter>, note: &mut impl FnMut(ImportNote)) -> Result<(), Error> {
@@ -127,7 +153,11 @@ impl<'a> Foretelling<'a> {
                 Ok(brought) => {
                     self.foretold.imported.new += 1;
                     self.foretold.imported.masked += u64::from(brought.masked);
-                    add(&mut self.causes, &brought, &self.rules);
+                    let cause = add(&mut self.causes, &brought, &self.rules);
+                    if self.one_by_one {
+                        let (id, masked) = (brought.letter.id, brought.masked);
+                        self.foretold.new_letters.push(ForetoldLetter { id, cause, masked });
+                    }
                     if self.foretold.sample.is_none() {
                         self.foretold.sample = serde_json::to_value(&brought.letter).ok();
                     }
@@ -159,16 +189,18 @@ async fn is_known(redrive: Option<&Redrive>, id: JobId, seen: &mut BTreeSet<JobI
     }
 }
 
-fn add(causes: &mut BTreeMap<String, ForetoldCause>, brought: &ForeignLetter, rules: &CauseRules) {
+/// Counts a letter for its cause; says which that is.
+fn add(causes: &mut BTreeMap<String, ForetoldCause>, brought: &ForeignLetter, rules: &CauseRules) -> Option<String> {
     let letter = &brought.letter;
-    let Some(print) = Print::of_letter(letter, rules) else { return };
+    let print = Print::of_letter(letter, rules)?;
     let key = print.resolved().to_owned();
     let cause = causes.entry(key.clone()).or_insert_with(|| ForetoldCause {
-        key,
+        key: key.clone(),
         reason: letter.reason,
         gate: letter.gate,
         template: print.template,
         letters: 0,
     });
     cause.letters += 1;
+    Some(key)
 }

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use self::died::{CauseDied, Died, Groups};
 pub use self::discard::Discarded;
 pub use self::export::{Archive, Archived, write_letter};
-pub use self::foretell::{Foretold, ForetoldCause, foretell_import};
+pub use self::foretell::{Foretold, ForetoldCause, ForetoldLetter, foretell_import};
 pub use self::import::{Batches, ImportNote, Imported};
 pub use self::read::{Written, WrittenLetter};
 pub use self::reported::{NotReported, Reported, Reporting};

@@ -50,6 +50,10 @@ pub enum Reported {
     Refused(NotReported),
 }
 
+/// The fields that are read of a letter, besides its input.
+const READ: [&str; 10] =
+    ["message", "died_at", "attempts", "key", "target", "code", "error_type", "stack", "proxy", "http_status"];
+
 /// Why a letter was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReported {
@@ -69,6 +73,14 @@ pub enum NotReported {
 impl NotReported {
     fn invalid(field: &'static str, why: impl Into<String>) -> Self {
         Self::Invalid { field: Some(field), why: why.into() }
+    }
+
+    /// What cannot be read as what its name promises: that is said first.
+    fn unread(why: String) -> Self {
+        let first = why.split_whitespace().next().unwrap_or_default();
+        let field = READ.into_iter().find(|name| *name == first);
+        // Without a message there is nothing of a failure.
+        Self::Invalid { field: field.or_else(|| why.starts_with("it says nothing").then_some("message")), why }
     }
 }
 
@@ -112,7 +124,7 @@ impl Redrive {
             Ok(Arrival::New) => Reported::New(id),
             Ok(Arrival::FailedAgain(id) | Arrival::FailedBesides(id)) => Reported::Again(id),
             Ok(Arrival::Known(id) | Arrival::KeyTaken { id, .. }) => Reported::Known(id),
-            Err(unfit) => Reported::Refused(NotReported::Invalid { field: None, why: unfit.to_string() }),
+            Err(unfit) => Reported::Refused(NotReported::Invalid { field: unfit.field(), why: unfit.to_string() }),
         });
         let missing = || Error::Internal("the store did not say what became of a letter".to_owned());
         answers.into_iter().map(|answer| answer.or_else(|| arrived.next()).ok_or_else(missing)).collect()
@@ -173,7 +185,7 @@ impl Redrive {
         flatten(&mut object, "origin");
         reading.named = vec![(Field::Key, "key".to_owned()), (Field::Target, "target".to_owned())];
         let now = self.now();
-        let read = reading.read(object, now).map_err(|why| NotReported::Invalid { field: None, why })?;
+        let read = reading.read(object, now).map_err(NotReported::unread)?;
         let mut letter = read.letter;
         letter.id = given.unwrap_or_else(|| match read.dated {
             true => id_of_failure(&letter.pipeline, letter.key.as_deref(), letter.died_at),

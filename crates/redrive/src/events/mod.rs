@@ -60,8 +60,8 @@ impl Events {
         Listener(self.0.subscribe())
     }
 
-    /// Tells what happened. Never waits.
-    pub(crate) fn tell(&self, at: Timestamp, worker: Option<WorkerId>, what: Happening) {
+    /// Tells what happened, here or where somebody works for a server. Never waits.
+    pub fn tell(&self, at: Timestamp, worker: Option<WorkerId>, what: Happening) {
         let event = Event { at, worker, what };
         log::line(&event);
         // Nobody listens: nobody is told.

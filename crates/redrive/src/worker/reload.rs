@@ -116,7 +116,7 @@ impl Generations {
 }
 
 /// Looks again and again, as long as the set is there.
-fn watch(source: Box<dyn Source>) -> (JoinSet<()>, Receiver<Reread>) {
+pub fn watch(source: Box<dyn Source>) -> (JoinSet<()>, Receiver<Reread>) {
     let (sender, changes) = channel(1);
     let mut watching = JoinSet::new();
     watching.spawn(look(source, sender));

@@ -18,3 +18,4 @@ pub mod rounds;
 pub mod status;
 pub mod tokens;
 pub mod tries;
+pub mod workers;

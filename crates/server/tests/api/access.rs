@@ -123,6 +123,7 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         (format!("POST /tries/{tried}/cancel"), Some(json!({}))),
         ("POST /leases/start".to_owned(), Some(kept.clone())),
         ("POST /leases/died".to_owned(), Some(json!({ "worker": worker }))),
+        (format!("DELETE /workers/{}", worker.as_str().expect("an id")), None),
         ("POST /leases/renew".to_owned(), Some(kept)),
         ("POST /leases/progress".to_owned(), Some(json!({ "worker": worker, "lease": lease }))),
         (

@@ -65,3 +65,47 @@ async fn who_reads_nothing_is_in_nobodys_way_and_an_id_that_nobody_knows_means_a
     hear(&mut fresh, "jobs").await;
     drop(idle);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_at_once_is_few_hints() {
+    let server = Running::start().await;
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    let head = format!("GET /api/v1/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    hear(&mut stream, "text/event-stream").await;
+    let begun = std::time::Instant::now();
+    for n in 0..100 {
+        server.enqueue("shop", [json!({ "n": n })]).await;
+    }
+    // What comes after all of them are accepted tells of the last.
+    let heard = hear(&mut stream, "jobs").await;
+    server.post("/pipelines/shop/pause", json!({})).await.ok();
+    let heard = heard + &hear(&mut stream, "pipelines").await;
+    let hints = heard.matches("event: change").count();
+    let most = usize::try_from(begun.elapsed().as_millis() / 100).expect("a number") + 2;
+    assert!(hints <= most, "{hints} hints of {most} at most");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_ask_any_more_hears_nothing_more() {
+    let server = Running::start().await;
+    let admin = server.token("ops", redrive_core::tokens::Role::Admin, &[]).await;
+    let token = server.token("eve", redrive_core::tokens::Role::Viewer, &[]).await;
+    let server = server.restart().await;
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    let head = format!(
+        "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\nlast-event-id: 1\r\n\r\n",
+        server.address
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    hear(&mut stream, "data: all").await;
+    server.ask_as(Some(&admin), "DELETE /tokens/eve", &[], None).await.ok();
+    let jobs = json!({ "pipeline": "shop", "jobs": [{ "input": {} }] });
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(60), async {
+        server.ask_as(Some(&admin), "POST /jobs", &[], Some(jobs)).await.ok();
+        stream.read_to_end(&mut rest).await.expect("read")
+    });
+    ended.await.expect("it ends");
+    assert!(!String::from_utf8_lossy(&rest).contains("jobs"), "{}", String::from_utf8_lossy(&rest));
+}

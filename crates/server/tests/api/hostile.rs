@@ -45,6 +45,32 @@ async fn what_can_be_read_in_two_ways_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_twice_or_under_a_condition_is_not_guessed_at() {
+    let server = Running::start().await;
+    let token = server.token("ops", Role::Admin, &[]).await;
+    let server = server.restart().await;
+    let body = || Some(json!({ "pipeline": "shop", "jobs": [{ "input": {} }] }));
+    let twice = server.ask_as(Some(&token), "GET /jobs", &["authorization: Bearer other"], None).await;
+    assert_eq!(twice.refused(), (400, "invalid".to_owned()));
+    let keys = ["idempotency-key: a", "idempotency-key: b"];
+    let twice = server.ask_as(Some(&token), "POST /jobs", &keys, body()).await;
+    assert_eq!(twice.refused(), (400, "invalid".to_owned()));
+    assert_eq!(twice.json()["error"]["field"], "idempotency-key");
+    for lines in [["content-type: text/plain"], ["transfer-encoding: identity\r\ntransfer-encoding: chunked"]] {
+        let twice = server.ask_as(Some(&token), "POST /jobs", &lines, body()).await;
+        assert_eq!(twice.status, 400, "{lines:?}");
+    }
+    for line in ["if-match: \"abc\"", "if-match: *", "if-unmodified-since: Mon, 16 Nov 2026 14:00:00 GMT"] {
+        for request in ["POST /jobs", "DELETE /tokens/ops"] {
+            let answer = server.ask_as(Some(&token), request, &[line], body()).await;
+            assert_eq!(answer.refused(), (400, "version_required".to_owned()), "{request} {line}");
+        }
+    }
+    let jobs = server.ask_as(Some(&token), "GET /jobs", &["if-match: \"abc\""], None).await.ok();
+    assert_eq!(jobs["items"], json!([]), "nothing of it was done");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn names_that_are_none_are_refused_before_anything_else() {
     let server = Running::start().await;
     for name in ["a b", "a/b", "ä", "a\r\nb", "../x", "", &"x".repeat(65), "a\u{0}b", "a\u{202e}b"] {

@@ -48,7 +48,25 @@ async fn what_is_wrong_in_one_letter_is_said_for_that_one() {
     assert_eq!(results(&told), wanted);
     let fields: Vec<_> = told.iter().map(|letter| letter["why"]["field"].as_str()).collect();
     let field = Some;
-    assert_eq!(fields, [None, field("pipeline"), field("pipeline"), field("input"), None, None, field("id"), None]);
+    let (pipeline, message) = (field("pipeline"), field("message"));
+    assert_eq!(fields, [None, pipeline, pipeline, field("input"), message, None, field("id"), None]);
+    for (name, value) in [
+        ("died_at", json!("9999-12-31T23:59:59Z")),
+        ("died_at", json!("2999-12-31T23:59:59Z")),
+        ("attempts", json!(-1)),
+        ("attempts", json!(2_000_000)),
+        ("key", json!("k".repeat(513))),
+        ("key", json!("a\u{0}b")),
+        ("reason", json!("luck")),
+        ("payload", json!({ "base64": "!" })),
+        ("lost", json!(7)),
+        ("origin", json!(7)),
+    ] {
+        let mut letter = good(9);
+        letter[name] = value.clone();
+        let told = report(&server, letter).await;
+        assert_eq!((results(&told), &told[0]["why"]["field"]), (vec!["refused"], &json!(name)), "{value}: {told:?}");
+    }
     assert_eq!(server.get("/letters").await.ok()["items"].as_array().map(Vec::len), Some(2));
 }
 

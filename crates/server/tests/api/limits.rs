@@ -97,6 +97,9 @@ async fn depth_number_and_length_have_an_end() {
         ("/pipelines/shop/pause", json!({ "why": long }), "why"),
         ("/breakers/hold", json!({ "target": long }), "target"),
         ("/letters/discard", json!({ "letters": { "pipeline": "shop" }, "why": long }), "why"),
+        ("/letters/discard", json!({ "letters": { "pipeline": "shop" }, "why": " " }), "why"),
+        ("/jobs/cancel", json!({ "ids": [1], "why": "" }), "why"),
+        ("/replays", json!({ "letters": { "pipeline": "shop" }, "ramp": vec![1; 101] }), "ramp"),
     ] {
         let refused = server.post(path, body).await;
         assert_eq!((refused.status, &refused.json()["error"]["field"]), (400, &json!(field)), "{path}");
@@ -108,7 +111,10 @@ async fn depth_number_and_length_have_an_end() {
     assert_eq!(server.send_raw(head(&headers).as_bytes()).await.status, 431);
     for bytes in [40_000, 1_000_000] {
         let long = format!("\r\nx-long: {}", "x".repeat(bytes));
-        assert_eq!(server.send_raw(head(&long).as_bytes()).await.status, 431, "{bytes}");
+        let refused = server.send_raw(head(&long).as_bytes()).await;
+        assert_eq!(refused.status, 431, "{bytes}");
+        // What is longer than is read at all is refused before anybody looks at it.
+        assert!(bytes > 100_000 || refused.header("retry-after") == Some("1"), "{bytes}: {refused:?}");
         let address = format!(
             "GET /api/v1/jobs?text={} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
             "x".repeat(bytes)
@@ -189,6 +195,7 @@ async fn who_sends_too_slowly_is_not_waited_for() {
         body.write_all(start(method, &path).as_bytes()).await.expect("sent");
         let told = until_end(&mut body).await;
         assert!(told.starts_with("HTTP/1.1 408") && told.contains("too_slow"), "{method}: {told}");
+        assert!(told.to_ascii_lowercase().contains("retry-after: 1"), "{method}: {told}");
     }
     let mut gone = TcpStream::connect(server.address).await.expect("connected");
     gone.write_all(start("POST", "/jobs").as_bytes()).await.expect("sent");

@@ -1,6 +1,7 @@
 //! The API as a black box: a real server on a real socket, over a real store in a folder of its own.
 
 mod access;
+mod activity;
 mod alerts;
 mod breakers;
 mod browser;
@@ -22,6 +23,7 @@ mod login;
 mod metrics;
 mod once;
 mod pages;
+mod paging;
 mod parts;
 mod payloads;
 mod pipelines;
@@ -36,3 +38,4 @@ mod tls;
 mod tokens;
 mod tries;
 mod trying;
+mod workers;

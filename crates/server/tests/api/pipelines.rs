@@ -48,3 +48,15 @@ async fn a_second_editor_of_a_pause_gets_a_conflict() {
     assert_eq!(resume(running).await.refused(), (409, "changed_meanwhile".to_owned()));
     resume(version().await).await.ok();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipeline_whose_name_is_made_of_dots_is_reached_with_a_tilde() {
+    let server = Running::start().await;
+    for name in [".", "..", "..."] {
+        server.enqueue(name, [json!({ "n": 1 })]).await;
+        assert_eq!(server.get(&format!("/pipelines/~{name}")).await.ok()["name"], name);
+        server.post(&format!("/pipelines/~{name}/pause"), json!({})).await.ok();
+    }
+    assert_eq!(server.get("/pipelines/~shop").await.refused(), (400, "invalid".to_owned()));
+    assert_eq!(server.get("/pipelines/~").await.refused(), (400, "invalid".to_owned()));
+}

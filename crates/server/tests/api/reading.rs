@@ -72,6 +72,44 @@ async fn who_has_an_answer_already_is_told_that_it_still_holds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_that_is_read_has_a_tag_and_so_have_the_bytes_of_a_payload() {
+    let server = Running::with("[pipeline.shop]\nhandler = \"remote\"\n").await;
+    let payload = json!({ "text": "<html>" });
+    let letter = json!({ "pipeline": "shop", "input": { "n": 1 }, "message": "no", "payload": payload });
+    let letter = server.post("/letters", letter).await.ok()["letters"][0]["id"].as_str().expect("an id").to_owned();
+    let other = server.report("shop", json!({ "n": 2 }), "no").await;
+    let replay = server.post("/replays", json!({ "letters": { "ids": [other] } })).await.ok()["replay"]["id"].clone();
+    let tried = server.post("/tries", json!({ "letters": { "ids": [letter] } })).await.ok()["id"].clone();
+    let cause = server.get("/causes").await.ok()["items"][0]["id"].clone();
+    let text = |value: serde_json::Value| value.as_str().expect("an id").to_owned();
+    let (replay, tried, cause) = (text(replay), text(tried), text(cause));
+    for route in
+        redrive_server::all_routes().into_iter().filter(|route| route.method == "GET" && route.path != "/events")
+    {
+        let id = match route.path.split('/').nth(1).expect("a noun") {
+            "replays" => &replay,
+            "tries" => &tried,
+            "causes" => &cause,
+            _ => &letter,
+        };
+        let by = if route.path == "/letters/top" { "?by=reason" } else { "" };
+        let path = route.path.replace("{id}", id).replace("{name}", "shop") + by;
+        let answer = server.get(&path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
+        assert!(answer.header("etag").is_some(), "{path}");
+        assert_eq!(answer.header("cache-control"), Some("private, no-cache"), "{path}");
+    }
+    let bytes = format!("/payloads/{letter}/bytes");
+    let tag = server.get(&bytes).await.header("etag").expect("a tag").to_owned();
+    let had = async |line: &str| server.ask_as(None, &format!("GET {bytes}"), &[line], None).await;
+    for line in [format!("if-none-match: {tag}"), format!("if-none-match: \"x\", W/{tag}")] {
+        let again = had(&line).await;
+        assert_eq!((again.status, again.body.len(), again.header("etag")), (304, 0, Some(tag.as_str())), "{line}");
+    }
+    assert_eq!(had("if-none-match: \"x\"").await.body, b"<html>");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn everything_that_can_be_read_is_answered() {
     let server = Running::with("[pipeline.shop]\ncommand = [\"true\"]\n").await;
     server.report("shop", json!({ "url": "https://shop.example/1" }), "KeyError: price").await;

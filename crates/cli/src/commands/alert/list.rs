@@ -15,8 +15,7 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
-    let mut list = redrive.list_alerts(&setting.watching()).await?;
-    list.alerts.retain(|view| args.all || view.alert.is_firing());
+    let list = redrive.list_alerts(&setting.watching(), args.all).await?;
     if args.json {
         json::document(&list)?;
         return Ok(Exit::Ok);

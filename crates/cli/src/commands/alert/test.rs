@@ -1,6 +1,7 @@
 //! `redrive alert test`: whether what is told arrives.
 
 use anyhow::Result;
+use redrive_client::Desk;
 
 use crate::args::AlertTestArgs;
 use crate::exit::{Exit, usage};
@@ -12,11 +13,20 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: AlertTestArgs) -> Result<Exit> {
     let watching = setting.watching();
-    if watching.sinks().is_empty() {
-        return Err(usage("there is no sink to test: redrive.toml has them as [alerts.sink.NAME]"));
+    let desk = match setting.server() {
+        // The sinks are those of the server's file, and it is the server that must reach them.
+        Some(server) => Desk::There(server.clone()),
+        // Nothing is written: a store that is not there need not be.
+        None => Desk::Here(redrive::Redrive::open("memory:").await?),
+    };
+    let none = |whose: &str| usage(format!("there is no sink to test: {whose} has them as [alerts.sink.NAME]"));
+    if setting.server().is_none() && watching.sinks().is_empty() {
+        return Err(none("redrive.toml"));
     }
-    // Nothing is written: a store that is not there need not be.
-    let tested = redrive::Redrive::open("memory:").await?.test_sinks(&watching, &args.sinks).await?;
+    let tested = desk.test_sinks(&watching, &args.sinks).await?;
+    if tested.is_empty() {
+        return Err(none("redrive.toml of the server"));
+    }
     if args.json {
         json::document(&tested)?;
     } else {

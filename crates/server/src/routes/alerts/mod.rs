@@ -6,20 +6,23 @@ use axum::Json;
 use axum::extract::State;
 use redrive::alerts::{AlertList, PastRule, Tested};
 use redrive_core::alerts::Alert;
-use serde::Deserialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::Body;
+use crate::asked::{Body, Flag};
 use crate::error::ApiError;
-use crate::page::Listed;
+use crate::page::{List, Listed};
 use crate::route::Route;
 
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/alerts", list, "List alerts, those that fire first, and how sinks fare").gives_named("AlertList"),
+        Route::get("/alerts", list, "List alerts that fire, and how sinks fare")
+            .query::<Which>()
+            .paged()
+            .gives_named("AlertPage"),
         Route::get(
             "/alerts/preview",
             preview,
@@ -42,14 +45,35 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn list(State(app): State<App>, caller: Caller) -> Result<Json<AlertList>, ApiError> {
-    let watching = app.setting().watching();
-    let mut listed = app.redrive().list_alerts(&watching).await?;
+/// Which alerts.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    /// Also alerts that are over.
+    #[serde(default)]
+    #[param(value_type = Option<bool>)]
+    all: Flag,
+}
+
+/// A page of alerts, and all sinks.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    #[serde(flatten)]
+    listed: AlertList,
+    /// Where the next page begins: `cursor` of the next request. Not there on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+async fn list(State(app): State<App>, caller: Caller, list: List<Which>) -> Result<Json<Shown>, ApiError> {
+    let AlertList { mut alerts, mut sinks } = app.redrive().list_alerts(&app.setting().watching()).await?;
+    alerts.retain(|view| list.asked.all.0 || view.alert.is_firing());
     if !caller.covers_all() {
-        listed.alerts.retain(|view| view.alert.pipeline.as_ref().is_some_and(|name| caller.covers(name)));
-        listed.sinks.clear();
+        alerts.retain(|view| view.alert.pipeline.as_ref().is_some_and(|name| caller.covers(name)));
+        sinks.clear();
     }
-    Ok(Json(listed))
+    let Listed { items: alerts, next } = list.cut(alerts, |_| true)?;
+    Ok(Json(Shown { listed: AlertList { alerts, sinks }, next }))
 }
 
 async fn preview(State(app): State<App>, caller: Caller) -> Result<Json<Listed<Alert>>, ApiError> {

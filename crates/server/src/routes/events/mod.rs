@@ -12,6 +12,7 @@ use futures_util::stream::unfold;
 use redrive::contract::{Change, Changes};
 use redrive_core::time::Timestamp;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::route::Route;
 
@@ -31,18 +32,20 @@ pub fn routes() -> Vec<Route> {
 
 async fn follow(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
     // Nothing is kept of hints: who was here before may have missed any.
     let missed = headers.contains_key("last-event-id");
     let changes = app.redrive().store().changes();
-    let hints = unfold(Following { app, changes, missed }, next);
+    let hints = unfold(Following { app, caller, changes, missed }, next);
     Sse::new(hints).keep_alive(KeepAlive::new().interval(ALIVE_EVERY))
 }
 
 /// Somebody who follows. They are asked for nothing: a hint is made when the one before was taken.
 struct Following {
     app: App,
+    caller: Caller,
     changes: Changes,
     missed: bool,
 }
@@ -58,6 +61,10 @@ async fn next(mut following: Following) -> Option<(Result<Event, Infallible>, Fo
         // A store that was taken away ends it: who comes again is told why.
         change = following.changes.next() => change.ok()?,
     };
+    // Whose token was revoked, or expired, hears nothing more.
+    if !following.caller.is_let_in(&following.app).await.is_ok_and(|let_in| let_in) {
+        return None;
+    }
     let text = match change == Change::ALL {
         true => "all".to_owned(),
         false => change.topics().map(|topic| topic.as_str()).collect::<Vec<_>>().join(","),

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Body, Text, said};
+use crate::asked::{Body, Text, reason};
 use crate::error::ApiError;
 
 /// Jobs that are to be discarded.
@@ -22,7 +22,7 @@ pub struct Asked {
     #[schema(value_type = Vec<String>)]
     ids: Vec<Text<JobRef>>,
     /// Why, for the record.
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "reason")]
     why: String,
 }
 

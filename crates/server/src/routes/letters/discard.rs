@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::filter::{Letters, WrittenLetters};
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::{Body, said};
+use crate::asked::{Body, reason};
 use crate::error::ApiError;
 
 /// Letters that are to be given up.
@@ -20,7 +20,7 @@ pub struct Asked {
     #[schema(value_type = WrittenLetters)]
     letters: Letters,
     /// Why, for the record.
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "reason")]
     why: String,
 }
 

@@ -11,7 +11,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::Fields;
 use crate::error::ApiError;
-use crate::page::{List, Listed, limit};
+use crate::page::{List, Listed};
 
 /// How letters are listed.
 #[derive(IntoParams)]
@@ -36,8 +36,7 @@ pub async fn run_with(
         Some("true") => true,
         Some(other) => return Err(ApiError::invalid("failures", format!("{other:?} is neither true nor false"))),
     };
-    let (limit, cursor) = (limit(fields.take("limit"))?, fields.take("cursor"));
-    read(state, caller, List { asked: fields.read()?, limit, cursor }, with_failures).await
+    read(state, caller, fields.list()?, with_failures).await
 }
 
 async fn read(

@@ -22,7 +22,7 @@ pub fn routes() -> Vec<Route> {
         Route::get("/letters/top", top::run, "Count dead letters by what they have in common")
             .query::<top::By>()
             .query::<filter::Filter>()
-            .limited()
+            .paged()
             .gives_named("TopLetters"),
         Route::get("/letters/{id}", show::run, "Show a dead letter with all its failures").gives_named("DeadLetter"),
         Route::post("/letters", report::run, "Report failures from elsewhere: one letter, or a list of them")

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use redrive::vault::VaultError;
 use redrive_core::failures::with_sources;
@@ -11,6 +11,7 @@ use tokio_util::io::ReaderStream;
 
 use super::list::find;
 use crate::access::Caller;
+use crate::answer::{ASK_AGAIN, is_named};
 use crate::app::App;
 use crate::asked::Named;
 use crate::error::ApiError;
@@ -18,8 +19,20 @@ use crate::error::ApiError;
 /// What is read ahead of who takes it, in bytes.
 const AHEAD_BYTES: usize = 64 * 1024;
 
-pub async fn run(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Result<Response, ApiError> {
+pub async fn run(
+    State(app): State<App>,
+    caller: Caller,
+    asked: HeaderMap,
+    Named(id): Named<String>,
+) -> Result<Response, ApiError> {
     let payload = find(&app, &caller, &id).await?;
+    // Bytes are what their hash says, for good; which are those of a job may change.
+    let tag = format!("\"{}\"", payload.hash);
+    let value = HeaderValue::from_str(&tag).expect("a hash is made of hexadecimal digits");
+    let tagged = [(header::ETAG, value), (header::CACHE_CONTROL, ASK_AGAIN)];
+    if asked.get(header::IF_NONE_MATCH).is_some_and(|had| is_named(had, &tag)) {
+        return Ok((StatusCode::NOT_MODIFIED, tagged).into_response());
+    }
     let vault = app.vault().ok_or_else(|| ApiError::missing("this store has no vault"))?.clone();
     let (out, mut into): (DuplexStream, DuplexStream) = tokio::io::duplex(AHEAD_BYTES);
     let hash = payload.hash;
@@ -50,7 +63,7 @@ pub async fn run(State(app): State<App>, caller: Caller, Named(id): Named<String
         (header::CONTENT_LENGTH, HeaderValue::from(payload.size_bytes)),
         (HeaderName::from_static("x-redrive-truncated"), HeaderValue::from_static(truncated(payload.truncated))),
     ];
-    Ok((headers, Body::from_stream(ReaderStream::new(out))).into_response())
+    Ok((tagged, headers, Body::from_stream(ReaderStream::new(out))).into_response())
 }
 
 const fn truncated(yes: bool) -> &'static str {

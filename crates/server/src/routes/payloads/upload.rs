@@ -24,6 +24,9 @@ use crate::error::ApiError;
 /// The longest payload, in bytes.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// After how long a payload that cannot be kept may be sent again.
+const UNKEPT: Duration = Duration::from_secs(30);
+
 /// A payload that is there.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UploadedPayload)]
@@ -77,11 +80,11 @@ pub async fn run(
 async fn take(body: Body, within: Duration) -> Result<(Capture, Sha256), ApiError> {
     let unkept = |error: std::io::Error| {
         tracing::warn!(error = %with_sources(&error), "a payload cannot be kept");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "payload_unkept", "the payload cannot be kept for now")
+        ApiError::unavailable("payload_unkept", "the payload cannot be kept for now", UNKEPT)
     };
     let mut capture = Capture::begin(BYTES_MAX).map_err(unkept)?;
     let (mut hasher, mut stream) = (Hasher::new(), body.into_data_stream());
-    let slow = || ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the bytes did not arrive in time");
+    let slow = || ApiError::too_slow("the bytes did not arrive in time");
     while let Some(chunk) = tokio::time::timeout(within, stream.next()).await.map_err(|_| slow())? {
         let chunk = chunk.map_err(|_| ApiError::senseless("the bytes ended too soon"))?;
         hasher.update(&chunk);

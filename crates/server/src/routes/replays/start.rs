@@ -22,6 +22,9 @@ use crate::error::ApiError;
 use crate::runs::{self, Runs};
 use crate::shapes;
 
+/// The most steps of a replay, before all the rest.
+const STEPS_MAX: usize = 100;
+
 /// Letters that are looked at for the groups that they are of.
 const GROUPED_MAX: u32 = 10_000;
 
@@ -175,6 +178,9 @@ impl Asked {
         let rate = self.rate.as_deref().map(units::rate).transpose();
         if self.ramp.iter().flatten().any(|step| *step == 0) {
             return Err(ApiError::invalid("ramp", "a step has at least one letter"));
+        }
+        if self.ramp.as_ref().is_some_and(|ramp| ramp.len() > STEPS_MAX) {
+            return Err(ApiError::invalid("ramp", format!("at most {STEPS_MAX} steps, then all that is left")));
         }
         Ok(Pacing {
             ramp: self.ramp.clone().unwrap_or(usual.ramp),
