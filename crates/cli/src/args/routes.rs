@@ -89,7 +89,7 @@ const HERE: [(&str, &str); 12] = [
 const OWN: [&str; 1] = ["isolated-job"];
 
 /// Flags that no route has under their name, and why; `*` stands for every command.
-const OTHERWISE: [(&str, &[&str], &str); 17] = [
+const OTHERWISE: [(&str, &[&str], &str); 18] = [
     ("*", &["json", "csv", "html", "out", "meta", "curl", "har", "warc", "bare"], "how what was found is written"),
     ("*", &["all"], "the pages are gone through, one after the other"),
     ("*", &["yes"], "a question to who types"),
@@ -103,6 +103,7 @@ const OTHERWISE: [(&str, &[&str], &str); 17] = [
     ("retry", &["edit"], "`set`, as it was edited"),
     ("*", &["detach"], "who says nothing of what it `runs` leaves the work to others"),
     ("replay try", &["show"], "GET /tries"),
+    ("replay try", &["why"], "nothing is settled: there is nothing to say why of"),
     ("replay show", &["letters"], "GET /replays/{id}/letters"),
     ("alert check", &["dry-run"], "GET /alerts/preview"),
     ("cause explain", &["stdin"], "they are explained here"),

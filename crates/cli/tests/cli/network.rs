@@ -342,7 +342,7 @@ fn sinks_are_those_of_the_server_and_it_is_the_server_that_tells_them() {
     assert!(ran.stdout.contains("team (command) was told"), "{}", ran.stdout);
     assert!(sandbox.path("told").exists() && !elsewhere.path("told").exists());
     assert_eq!(at(&elsewhere, &serving.url(), None, "alert test team --json").expect(0).json()[0]["sink"], "team");
-    at(&elsewhere, &serving.url(), None, "alert test nobody").expect(1).complains("no sink nobody (there are: team)");
+    at(&elsewhere, &serving.url(), None, "alert test nobody").expect(2).complains("no sink nobody (there are: team)");
     sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"true\"]\n");
     eventually("it has no sink any more", || {
         at(&elsewhere, &serving.url(), None, "alert test").stderr.contains("redrive.toml of the server")
@@ -362,7 +362,8 @@ fn a_replay_is_left_to_who_leases_it_by_somebody_who_knows_no_pipeline() {
     let cancelled = there("replay cancel last").expect(0).stdout;
     eventually("it is as it was", || sandbox.ledger("default")["dead"] == 3);
     assert!(cancelled.contains("cancel"), "{cancelled}");
-    there("replay start --pipeline default").expect(2).complains("--detach");
+    there("replay start --pipeline default").expect(2).complains("replay start --detach");
+    there("retry 1").expect(2).complains("pipeline default has no command here");
     sandbox.assert_sound();
 }
 

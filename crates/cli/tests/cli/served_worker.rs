@@ -173,10 +173,10 @@ fn a_changed_file_is_taken_up_and_what_runs_ends_as_it_began() {
     let script = "cat > /dev/null; touch begun; while [ ! -e go ]; do sleep 0.05; done; echo '\"old\"'";
     let (site, _server) = Site::new(1, script);
     site.command("push tasks.jsonl").output().expect("pushed");
-    let mut worker = site.start("work", "said");
+    let mut worker = site.start("work -v", "said");
     eventually("it has begun", || site.sandbox.path("begun").exists());
-    site.sandbox.write("redrive.toml", "[pipeline.shop]\nconcurrency = 0\n");
-    eventually("it says what is wrong", || site.sandbox.read("said").contains("concurrency"));
+    site.sandbox.write("redrive.toml", "[pipeline.shop]\nconcurrency = 2\n");
+    eventually("it says what is wrong", || site.sandbox.read("said").contains("it has no command"));
     site.sandbox.write("new.sh", "cat > /dev/null; echo '\"new\"'");
     site.sandbox.write("redrive.toml", CONFIG.replace("work.sh", "new.sh"));
     site.sandbox.write("more.jsonl", "{\"n\":7}\n{\"n\":8}\n");

@@ -151,9 +151,9 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
 /// Why there is nothing to work on letters with here; the way out is a server's workers, if there is a server.
 fn left_to_server(redrive: &Desk, error: anyhow::Error) -> anyhow::Error {
     match (redrive, error.downcast_ref::<ConfigError>()) {
-        (Desk::There(_), Some(ConfigError::NoCommand { .. })) => error.context(
-            "the letters would be worked on here, with a command or a redrive.toml of this folder; --detach of `redrive replay` leaves it to workers of the server",
-        ),
+        (Desk::There(_), Some(ConfigError::NoCommand { pipeline, .. })) => usage(format!(
+            "pipeline {pipeline} has no command here: give one after --, or define it in redrive.toml of this folder; `redrive replay start --detach` leaves the letters to workers of the server"
+        )),
         _ => error,
     }
 }
