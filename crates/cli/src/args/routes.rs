@@ -99,7 +99,7 @@ const OTHERWISE: [(&str, &[&str], &str); 18] = [
     ("run", &["format", "strict", "limit", "again", "dry-run"], TASKS),
     ("push", &["format", "strict", "limit", "again", "dry-run"], TASKS),
     ("status", &["watch"], "GET /events says when to look again"),
-    ("*", &["saved", "refetch"], "`from`"),
+    ("*", &["refetch"], "`from`, as is --saved"),
     ("retry", &["edit"], "`set`, as it was edited"),
     ("*", &["detach"], "who says nothing of what it `runs` leaves the work to others"),
     ("replay try", &["show"], "GET /tries"),

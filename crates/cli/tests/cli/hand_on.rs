@@ -56,6 +56,22 @@ fn a_run_says_what_it_handed_on_and_how_to_work_on_that() {
 }
 
 #[test]
+fn what_a_server_does_not_let_a_worker_hand_on_is_not_said_to_be() {
+    let here = sandbox("hand_on = [\"items\"]", PAGES, "process");
+    let there = Sandbox::new();
+    there.write("redrive.toml", "[pipeline.pages]\nhandler = \"remote\"\n[pipeline.items]\nhandler = \"remote\"\n");
+    let serving = crate::network::Serving::start(&there, &[]);
+    let mut command = here.command();
+    command.env("REDRIVE_SERVER", serving.url()).args(["run", "tasks.jsonl", "--pipeline", "pages", "--attempts", "1"]);
+    let ran = crate::harness::Ran::of(command.output().expect("redrive starts")).expect(3);
+    assert!(!ran.stderr.contains("handed on:"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("takes a task that is done here for failed"), "{}", ran.stderr);
+    assert_eq!((&there.ledger("pages")["dead"], &there.ledger("pages")["done"]), (&json!(2), &json!(0)));
+    assert_eq!(there.dead()[0]["code"], "hand_on");
+    there.assert_sound();
+}
+
+#[test]
 fn a_persistent_command_hands_on() {
     let sandbox = sandbox("hand_on = [\"items\"]", SERVER, "persistent");
     let ran = sandbox.redrive("run tasks.jsonl --pipeline pages").expect(0);

@@ -180,7 +180,7 @@ fn a_changed_file_is_taken_up_and_what_runs_ends_as_it_began() {
     site.sandbox.write("new.sh", "cat > /dev/null; echo '\"new\"'");
     site.sandbox.write("redrive.toml", CONFIG.replace("work.sh", "new.sh"));
     site.sandbox.write("more.jsonl", "{\"n\":7}\n{\"n\":8}\n");
-    eventually("it says that it changed", || site.sandbox.read("said").contains("the configuration changed"));
+    eventually("it says that it changed", || site.sandbox.read("said").contains("is taken up"));
     site.command("push more.jsonl").output().expect("pushed");
     eventually("the new ones are done", || site.count("done") == 2);
     assert_eq!(site.count("leased"), 1, "the old one still runs");

@@ -37,6 +37,8 @@ struct Settled {
     result: String,
     #[serde(default)]
     why: Option<String>,
+    #[serde(default)]
+    died: bool,
 }
 
 /// A job on its way back.
@@ -139,12 +141,22 @@ async fn bring(shared: &Shared, mut jobs: Vec<Brought>) -> Result<usize, Error> 
             answer => answer?,
         };
         let mut again = Vec::new();
-        for (job, Settled { result, why }) in jobs.into_iter().zip(answer.jobs) {
+        for (job, Settled { result, why, died }) in jobs.into_iter().zip(answer.jobs) {
             match result.as_str() {
                 "ok" => {
                     settled += 1;
                     shared.held().remove(&job.lease);
-                    shared.done.note(job.lease.job, job.is_done, job.dies, job.handed_on);
+                    match why {
+                        None => shared.done.note(job.lease.job, job.is_done, job.dies, job.handed_on),
+                        Some(why) => {
+                            tracing::warn!(
+                                task = job.number,
+                                why,
+                                "the server takes a task that is done here for failed"
+                            );
+                            shared.done.note(job.lease.job, false, died, Vec::new());
+                        }
+                    }
                 }
                 "unkept" if !shared.hurry.is_cancelled() => {
                     tracing::warn!(task = job.number, why, "the server cannot keep what belongs to a task for now");

@@ -35,6 +35,9 @@ use crate::worker;
 /// After how long a worker that asks for jobs is noted to be there: long before it would be forgotten.
 const HEARD_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
+/// The most pipelines that a worker is noted to run: of more, those that it asked for last.
+const RUNS_MAX: usize = 1_000;
+
 /// A worker that lives elsewhere.
 #[derive(Clone)]
 pub struct RemoteWorker {
@@ -106,6 +109,13 @@ pub enum BroughtBytes {
 pub enum BroughtBack {
     /// It is settled.
     Settled,
+    /// It is settled as having failed, though it was brought as done: what it hands on is not taken.
+    NotDone {
+        /// Why.
+        why: String,
+        /// Whether it died of that.
+        dies: bool,
+    },
     /// The lease no longer held: nothing moved.
     Stale,
     /// What is to be kept of it cannot be, for now: nothing moved, and the lease holds.
@@ -165,7 +175,11 @@ impl RemoteWorker {
             return Ok(outlook);
         }
         let others = known.iter().filter(|known| pipelines.iter().all(|pipeline| pipeline.name != known.pipeline));
-        let runs = others.cloned().chain(own).collect();
+        let mut runs: Vec<Runs> = others.cloned().collect();
+        // Who asks for one name after the other is not remembered to run them all.
+        let over = (runs.len() + pipelines.len()).saturating_sub(RUNS_MAX);
+        runs.drain(..over.min(runs.len()));
+        runs.extend(own);
         self.beat_with(runs, Vec::new(), now).await?;
         Ok(outlook)
     }

@@ -24,20 +24,23 @@ pub(super) struct Settling<'a> {
     pipeline: &'a Pipeline,
     results: Vec<JobResult>,
     jobs: Vec<(LeasedJob, Decision, Vec<HandedJob>)>,
+    /// Why each of them is not done, though it was brought as done.
+    not_done: Vec<Option<BroughtBack>>,
     /// What was handed on, and lacks something.
     withheld: Vec<Withheld>,
 }
 
 impl<'a> Settling<'a> {
     pub(super) const fn of(worker: &'a RemoteWorker, pipeline: &'a Pipeline) -> Self {
-        Self { worker, pipeline, results: Vec::new(), jobs: Vec::new(), withheld: Vec::new() }
+        Self { worker, pipeline, results: Vec::new(), jobs: Vec::new(), not_done: Vec::new(), withheld: Vec::new() }
     }
 
     /// Keeps what is to be kept of a job, and decides how it ends.
     pub(super) async fn take(&mut self, job: LeasedJob, ended: EndedJob) -> Result<(), String> {
         let EndedJob { outcome, result, handed_on, payload, duration, .. } = ended;
         let (redrive, with_result) = (&self.worker.redrive, result.is_some());
-        let success = (outcome == Outcome::Done).then(|| Success { result: result.unwrap_or_default(), handed_on });
+        let brought_done = outcome == Outcome::Done;
+        let success = brought_done.then(|| Success { result: result.unwrap_or_default(), handed_on });
         let (mut outcome, result, mut handed_on) =
             worker::run::hand_on(self.pipeline, &job, (outcome, success), redrive.now());
         // What it hands on came over the network, whatever the job did.
@@ -79,6 +82,9 @@ impl<'a> Settling<'a> {
         let mut decision = decide(&self.pipeline.policy, &job, outcome, ending);
         decision.keep(kept);
         decision.facts = Facts { tracked: self.pipeline.tracked_in(&job.input), ..Facts::default() };
+        let dies = decision.buries();
+        let failure = decision.failure.as_ref().filter(|_| brought_done);
+        self.not_done.push(failure.map(|failure| BroughtBack::NotDone { why: failure.message.clone(), dies }));
         self.jobs.push((job, decision, handed_on));
         Ok(())
     }
@@ -110,12 +116,12 @@ impl<'a> Settling<'a> {
         for (settlement, _) in settlements.iter().zip(&answers).filter(|(_, answer)| **answer == Settled::Applied) {
             redrive.events.tell_often(now, Some(*id), || Happening::settled(&self.pipeline.name, settlement));
         }
-        let brought = |answer| match answer {
-            Settled::Applied => BroughtBack::Settled,
+        let brought = |(answer, not_done): (_, Option<BroughtBack>)| match answer {
+            Settled::Applied => not_done.unwrap_or(BroughtBack::Settled),
             Settled::Stale => BroughtBack::Stale,
             Settled::PayloadGone => BroughtBack::Unkept("its payload was collected before it was settled".to_owned()),
         };
-        Ok(answers.into_iter().map(brought).collect())
+        Ok(answers.into_iter().zip(self.not_done).map(brought).collect())
     }
 }
 

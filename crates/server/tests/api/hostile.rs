@@ -161,6 +161,22 @@ async fn jobs_of_others_in_a_batch_keep_all_of_it_from_being_done() {
     assert_eq!((basic.status, in_address.status), (401, 401), "a token goes in one place only");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_name_after_name_is_not_remembered_to_run_them_all() {
+    let server = Running::start().await;
+    let mut asked = json!({ "pipelines": [] });
+    for hundred in 0..11 {
+        asked["pipelines"] = (0..100).map(|n| format!("p{hundred}-{n}")).collect();
+        let leased = server.post("/leases", asked.clone()).await.ok();
+        asked["worker"] = leased["worker"].clone();
+    }
+    let workers = server.redrive.store().list_workers().await.expect("read");
+    let runs = &workers.iter().find(|worker| worker.remote).expect("it is there").runs;
+    assert_eq!(runs.len(), 1_000);
+    assert!(runs.iter().any(|runs| runs.pipeline.as_str() == "p10-99"), "the last ones are known");
+    assert_eq!(server.get("/pipelines").await.ok()["items"], json!([]), "none of them came into being");
+}
+
 /// What must never be set over the network: what runs, with what, where, and who is told.
 const NEVER_SET: [&str; 14] = [
     "command",

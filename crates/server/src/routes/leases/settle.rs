@@ -110,9 +110,13 @@ pub struct Settled {
     lease: LeaseText,
     /// `ok`; `lost`, which is final; or `unkept`: what is to be kept of it cannot be for now, and the lease holds.
     result: &'static str,
-    /// Why it is not settled.
+    /// Why it is not settled; with `ok`, why it was settled as having failed though it was brought as done: what it hands on is not
+    /// taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+    /// Whether it is a dead letter by that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    died: bool,
 }
 
 pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Answer>, ApiError> {
@@ -251,12 +255,14 @@ fn wrong_at(at: usize, field: &str, why: &str) -> ApiError {
 }
 
 fn settled(lease: LeaseText, answer: BroughtBack) -> Settled {
+    let died = matches!(answer, BroughtBack::NotDone { dies: true, .. });
     let (result, why) = match answer {
         BroughtBack::Settled => ("ok", None),
+        BroughtBack::NotDone { why, .. } => ("ok", Some(why)),
         BroughtBack::Stale => ("lost", None),
         BroughtBack::Unkept(why) => ("unkept", Some(why)),
     };
-    Settled { lease, result, why }
+    Settled { lease, result, why, died }
 }
 
 impl Ended {
