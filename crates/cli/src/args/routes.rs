@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Cli;
 
 /// The routes by which each command is asked of a server.
-const ASKED: [(&str, &[&str]); 57] = [
+const ASKED: [(&str, &[&str]); 62] = [
     ("run", &["POST /jobs", "POST /jobs/known", "POST /rounds", "POST /leases", "POST /leases/settle"]),
     ("push", &["POST /jobs", "POST /jobs/known", "POST /rounds"]),
     ("work", &["POST /leases", "POST /leases/renew", "POST /leases/settle", "DELETE /workers/{id}"]),
@@ -41,11 +41,16 @@ const ASKED: [(&str, &[&str]); 57] = [
     ("replay pause", &["POST /replays/{id}/pause"]),
     ("replay resume", &["POST /replays/{id}/resume"]),
     ("replay cancel", &["POST /replays/{id}/cancel"]),
+    ("replay rate", &["POST /replays/{id}/rate"]),
     ("report", &["GET /reports"]),
     ("round list", &["GET /rounds"]),
     ("alert check", &["POST /alerts/check", "GET /alerts/preview"]),
     ("alert test", &["POST /alerts/test"]),
     ("alert list", &["GET /alerts"]),
+    ("alert ack", &["POST /alerts/changes"]),
+    ("alert snooze", &["POST /alerts/changes"]),
+    ("alert wake", &["POST /alerts/changes"]),
+    ("alert assign", &["POST /alerts/changes"]),
     ("job list", &["GET /jobs"]),
     ("job show", &["GET /jobs/{id}"]),
     ("job cancel", &["POST /jobs/cancel"]),
@@ -89,7 +94,7 @@ const HERE: [(&str, &str); 12] = [
 const OWN: [&str; 1] = ["isolated-job"];
 
 /// Flags that no route has under their name, and why; `*` stands for every command.
-const OTHERWISE: [(&str, &[&str], &str); 18] = [
+const OTHERWISE: [(&str, &[&str], &str); 19] = [
     ("*", &["json", "csv", "html", "out", "meta", "curl", "har", "warc", "bare"], "how what was found is written"),
     ("*", &["all"], "the pages are gone through, one after the other"),
     ("*", &["yes"], "a question to who types"),
@@ -106,6 +111,7 @@ const OTHERWISE: [(&str, &[&str], &str); 18] = [
     ("replay try", &["why"], "nothing is settled: there is nothing to say why of"),
     ("replay show", &["letters"], "GET /replays/{id}/letters"),
     ("alert check", &["dry-run"], "GET /alerts/preview"),
+    ("alert ack", &["undo"], "the verb `unacknowledge`"),
     ("cause explain", &["stdin"], "they are explained here"),
     ("dead import", &["field"], "`fields`, all at once"),
 ];
@@ -113,14 +119,16 @@ const WORKER: &str = "how the worker works that runs here";
 const TASKS: &str = "how a file of tasks is read here; POST /jobs/known and POST /rounds do the rest";
 
 /// Flags of other names, for the same reason.
-const RENAMED: [(&str, &str, &str); 3] = [
+const RENAMED: [(&str, &str, &str); 5] = [
     ("token create", "pipeline", "pipelines"),
     ("token create", "no-payloads", "payloads"),
     ("work", "pipeline", "pipelines"),
+    ("cause assign", "to", "owner"),
+    ("alert assign", "to", "owner"),
 ];
 
 /// Routes that no command needs.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 15] = [
     ("GET /openapi.json", "the document of the API"),
     ("GET /whoami", "`doctor` of a server"),
     ("POST /letters", "for programs that run their tasks themselves"),
@@ -132,6 +140,7 @@ const PROGRAMS: [(&str, &str); 14] = [
     ("POST /leases/progress", "for workers of submit-then-poll pipelines"),
     ("GET /tries/{id}", "how far a try is; `replay try` runs it itself"),
     ("GET /tries/{id}/letters", "what each letter came to; `replay try` sees that itself"),
+    ("GET /alerts/past", "the dashboard's view of what rules would have done"),
     ("GET /causes/{id}/compare", "the dashboard's view beside a page that worked"),
     ("GET /causes/{id}/differences", "the dashboard's view of what letters have in common"),
     ("GET /jobs/{id}", "also what `retry` looks at"),

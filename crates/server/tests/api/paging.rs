@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::running::Running;
 
-/// Lists that are short by what they are: those of one pipeline, or of what fires now.
-const SHORT: [&str; 3] = ["/alerts/preview", "/pipelines/{name}/definition", "/alerts/test"];
+/// Lists that are short by what they are: of one pipeline, of its rules, or of what fires now.
+const SHORT: [&str; 3] = ["/alerts/past", "/alerts/preview", "/pipelines/{name}/definition"];
 
 /// A store with two of everything that is listed.
 async fn filled() -> (Running, String) {
