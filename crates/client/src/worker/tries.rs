@@ -18,7 +18,7 @@ use serde_json::json;
 use super::{Operation, RemoteWorker};
 use crate::ask::LONG;
 use crate::desk::Desk;
-use crate::page::all;
+use crate::page::{Listed, all};
 use crate::replays::runs;
 use crate::server::Server;
 
