@@ -119,10 +119,9 @@ const WORKER: &str = "how the worker works that runs here";
 const TASKS: &str = "how a file of tasks is read here; POST /jobs/known and POST /rounds do the rest";
 
 /// Flags of other names, for the same reason.
-const RENAMED: [(&str, &str, &str); 5] = [
+const RENAMED: [(&str, &str, &str); 4] = [
     ("token create", "pipeline", "pipelines"),
     ("token create", "no-payloads", "payloads"),
-    ("work", "pipeline", "pipelines"),
     ("cause assign", "to", "owner"),
     ("alert assign", "to", "owner"),
 ];
