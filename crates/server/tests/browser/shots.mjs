@@ -1,6 +1,6 @@
 // Pictures of every page, one sheet of some, and the one of the README. `node shots.mjs ADDRESS FOLDER [PAGE…]`, with TOOLS as for flows.mjs:
-// CONTRIBUTING says how.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+// CONTRIBUTING says how. What an earlier call left in the folder stays, and is on the sheet too.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { apiOf, LOOKS, launch, pagesOf, visitOf, windowOf } from "./browser.mjs";
 
 const [base, folder, ...only] = process.argv.slice(2);
@@ -16,8 +16,8 @@ const { cause, pages } = await pagesOf(apiOf(base));
 Object.assign(pages, { diff: `/causes/${cause}?view=diff`, rendered: `/causes/${cause}?view=rendered`, headers: `/causes/${cause}?view=headers` });
 const chosen = Object.entries(pages).filter(([name]) => !only.length || only.includes(name));
 const browser = await launch();
-mkdirSync(folder, { recursive: true });
-const shots = new Map();
+const top = (shot) => `${folder}/top/${shot}.jpg`;
+mkdirSync(`${folder}/top`, { recursive: true });
 for (const look of LOOKS) {
   const { page, leave } = await visitOf(browser, base, windowOf(look));
   for (const [name, path] of chosen) {
@@ -28,14 +28,14 @@ for (const look of LOOKS) {
     await page.screenshot({ path: `${folder}/${shot}.png`, fullPage: true });
     const [width, height] = look[0] === 390 ? PHONE : WIDE;
     await page.setViewportSize({ width, height });
-    shots.set(shot, await page.screenshot({ type: "jpeg", quality: 90 }));
+    await page.screenshot({ path: top(shot), type: "jpeg", quality: 90 });
     if (["overview", "cause"].includes(name) && look === LOOKS[0]) await page.screenshot({ path: `${folder}/${name}.jpg`, type: "jpeg", quality: 80 });
   }
   await leave();
 }
 
-const picture = (shot) => `<figure><img src="data:image/jpeg;base64,${shots.get(shot).toString("base64")}"><figcaption>${shot.replaceAll("-", " ")}</figcaption></figure>`;
-const rows = SHEET.map((row) => row.filter((shot) => shots.has(shot))).filter((row) => row.length);
+const picture = (shot) => `<figure><img src="data:image/jpeg;base64,${readFileSync(top(shot)).toString("base64")}"><figcaption>${shot.replaceAll("-", " ")}</figcaption></figure>`;
+const rows = SHEET.map((row) => row.filter((shot) => existsSync(top(shot)))).filter((row) => row.length);
 const style = `body { margin: 16px; width: ${SHEET_PX}px; font: 13px sans-serif; background: #e7e9ec } div { display: flex; gap: 16px; margin-bottom: 16px }
   figure { margin: 0; flex: 1 1 0; min-width: 0 } img { display: block; width: 100%; border: 1px solid #aaa; box-sizing: border-box } figcaption { padding-top: 4px }`;
 const context = await browser.newContext({ viewport: { width: SHEET_PX + 32, height: 900 }, deviceScaleFactor: 1 });
