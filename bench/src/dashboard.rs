@@ -19,6 +19,9 @@ const CHANGE: Duration = Duration::from_secs(2);
 /// What a page may take that looks through letters for a text, which stops after 100 ms.
 const SEARCH: Duration = Duration::from_millis(150);
 
+/// What a page may take that plans, which counts every letter that is meant.
+const PLAN: Duration = Duration::from_millis(200);
+
 /// What a browser may load besides a page, in bytes.
 const ASSETS: usize = 60 * 1_024;
 
@@ -53,6 +56,7 @@ pub fn measure(path: &Path, letters: u64) -> Result<()> {
         "/letters?text=nowhere+to+be+found".to_owned(),
         format!("/letters/{letter}"),
         format!("/replays/new?cause={cause}"),
+        "/replays/new?reason=timeout".to_owned(),
         "/replays".to_owned(),
         "/alerts".to_owned(),
         "/pipelines".to_owned(),
@@ -64,7 +68,11 @@ pub fn measure(path: &Path, letters: u64) -> Result<()> {
         let mut taken: Vec<(Duration, usize)> = (0..RUNS).map(|_| served.timed(&path)).collect::<Result<_>>()?;
         taken.sort();
         let (median, slowest) = (taken[RUNS / 2].0, taken[RUNS - 1].0);
-        let limit = if path.contains("text=") { SEARCH } else { PAGE };
+        let limit = match path.split_once('?') {
+            Some((_, query)) if query.contains("text=") => SEARCH,
+            Some(("/replays/new", _)) => PLAN,
+            _ => PAGE,
+        };
         let [ms, most, limit] = [median, slowest, limit].map(|time| time.as_secs_f64() * 1e3);
         let kib = taken[0].1 as f64 / 1_024.0;
         println!("| {path} | {letters} | {ms:.1} | {most:.1} | {kib:.0} | {limit:.0} | {:.2} |", ms / limit);

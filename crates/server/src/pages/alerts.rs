@@ -34,8 +34,8 @@ enum Tab {
 }
 
 impl Tab {
-    const ALL: [(Self, &'static str, &'static str); 3] =
-        [(Self::Firing, "firing", "Firing"), (Self::Snoozed, "snoozed", "Snoozed"), (Self::Ended, "ended", "Ended")];
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Firing, "Firing"), (Self::Snoozed, "Snoozed"), (Self::Ended, "Ended")];
 
     /// Where an alert is shown.
     fn of(view: &AlertView, now: Timestamp) -> Self {
@@ -43,6 +43,15 @@ impl Tab {
             (true, _) => Self::Snoozed,
             (false, true) => Self::Firing,
             (false, false) => Self::Ended,
+        }
+    }
+
+    /// What it is called in addresses.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Firing => "firing",
+            Self::Snoozed => "snoozed",
+            Self::Ended => "ended",
         }
     }
 
@@ -63,8 +72,8 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         None => Tab::Firing,
         Some(asked) => Tab::ALL
             .into_iter()
-            .find(|(_, state, _)| *state == asked)
-            .map(|(tab, ..)| tab)
+            .find(|(tab, _)| tab.name() == asked)
+            .map(|(tab, _)| tab)
             .ok_or_else(|| ApiError::invalid("state", "expected firing, snoozed or ended"))?,
     };
     let listed = list(&app, &visitor).await?;
@@ -72,8 +81,8 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let count = |tab| listed.alerts.iter().filter(|view| Tab::of(view, now) == tab).count();
     let here =
         ["said", "alert", "was"].iter().fold(visitor.here.to_string(), |here, name| with_query(&here, name, None));
-    let tabs = Tab::ALL.map(|(each, state, title)| {
-        (with_query(&here, "state", Some(state)), html! { (title) " " span.n { (count(each)) } }, each == tab)
+    let tabs = Tab::ALL.map(|(each, title)| {
+        (with_query(&here, "state", Some(each.name())), html! { (title) " " span.n { (count(each)) } }, each == tab)
     });
     let shown: Vec<&AlertView> = listed.alerts.iter().filter(|view| Tab::of(view, now) == tab).collect();
     let body = html! {

@@ -13,6 +13,7 @@ use super::super::parts::{Button, button, quoted, text};
 use super::super::problem::Problem;
 use super::super::shell::{self, Page, Place};
 use super::super::visitor::Visitor;
+use super::Tab;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
@@ -59,7 +60,7 @@ pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) ->
         wanted.insert("keys".to_owned(), json!([key]));
         let wanted = asked(Value::Object(wanted))?;
         let _changed = routes::run(State(app.clone()), visitor.caller.clone(), Body(wanted)).await?;
-        let state = if verb == "snooze" { "snoozed" } else { "firing" };
+        let state = Tab::of(&app.redrive().find_alert(key).await?, app.redrive().now()).name();
         let was = if verb == "assign" { was.as_str() } else { "" };
         Ok(Done::At(with_said("/alerts", &[("state", state), ("said", verb), ("alert", key), ("was", was)])))
     })
