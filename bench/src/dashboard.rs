@@ -107,6 +107,8 @@ fn changes(served: &Served) -> Result<()> {
         let before = served.get("/?pipeline=fresh", parts)?;
         std::thread::sleep(Duration::from_millis(1_200));
         let begun = Instant::now();
+        // One that is known already would change nothing.
+        let n = (fastrand::u64(..) >> 12) + n as u64;
         let letter = format!(r#"{{"pipeline":"fresh","input":{{"n":{n}}},"message":"ERROR_FRESH: it broke"}}"#);
         served.post("/api/v1/letters", &letter)?;
         while served.get("/?pipeline=fresh", parts)? == before {

@@ -10,8 +10,8 @@ use crate::engine::Redrive;
 use crate::error::Error;
 
 /// Letters that are looked at at once: first so many, then as many as the time allows, within these bounds.
-const FIRST: u32 = 2_000;
-const LEAST: u32 = 500;
+const FIRST: u32 = 500;
+const LEAST: u32 = 200;
 const MOST: u32 = 20_000;
 
 /// What is looked for.
