@@ -214,7 +214,9 @@ async fn who_reads_too_slowly_is_dropped() {
     let head = format!("GET /api/v1/jobs?limit=1000 HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
     stream.write_all(head.as_bytes()).await.expect("sent");
     // The server has more to say than the buffers of both ends hold. It gives up, and what comes then is less than all.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let begun = tokio::time::timeout(PATIENCE, stream.peek(&mut [0])).await;
+    begun.expect("it begins to answer in time").expect("it answers");
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let heard = until_end(&mut stream).await;
     assert!(heard.len() < 12 << 20, "{} bytes came", heard.len());
 }
