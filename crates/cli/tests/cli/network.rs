@@ -235,7 +235,8 @@ fn what_is_changed_at_a_server_is_changed_in_its_store() {
     let tasks: String = (100..110).map(|n| format!("{{\"n\":{n}}}\n")).collect();
     sandbox.write("more.jsonl", tasks);
     sandbox.redrive("run more.jsonl --attempts 1 -- false").expect(3);
-    sandbox.write("redrive.toml", "");
+    // What is judged without a file that says anything is kept nowhere.
+    sandbox.write("redrive.toml", "[pipeline.default]\ncommand = [\"false\"]\n");
     sandbox.redrive("alert check").expect(3);
     assert!(there("alert ack rate/default").expect(0).stdout.contains("is acknowledged by "));
     assert!(there("alert snooze rate/default --until 2h").expect(0).stdout.contains("is snoozed until "));
