@@ -219,7 +219,12 @@ pub async fn newest(app: &App, visitor: &Visitor, fields: &Fields) -> Result<Opt
     let Some(mut kept) = newest().await? else { return Ok(None) };
     let is_here = app.trying().has(kept.id);
     // The last verdict may have come before all of its letters were listed.
-    if kept.finished_at.is_none() && !is_here && app.redrive().end_try_if_over(kept.id).await? {
+    // What a server of the version before tries itself says nothing of that.
+    if kept.finished_at.is_none()
+        && !is_here
+        && kept.outcome.is_object()
+        && app.redrive().end_try_if_over(kept.id).await?
+    {
         kept = newest().await?.unwrap_or(kept);
     }
     let (tried, groups) = app.redrive().progress_of(&kept).await?;

@@ -38,8 +38,23 @@ pub fn nearest(comparison: &Comparison, all: &str) -> Markup {
             span.fact { "1 of " (count(comparison.hunks_count as i64)) ", around the rule of " (text(&hunk.near.join(", "))) }
             span.end { a href=(all) { "All that differs" } }
         }
-        (side_by_side(std::slice::from_ref(hunk)))
+        (side_by_side(&[around(hunk)]))
     }
+}
+
+/// Lines before and after what a rule found, which are shown of the nearest hunk.
+const NEAREST_LINES: usize = 7;
+
+/// What of a hunk is near the first line that a rule found on the page that worked and finds no more.
+fn around(hunk: &Hunk) -> Hunk {
+    let is_it = |row: &HunkRow| {
+        let gone = row.worked.as_ref().filter(|_| row.broke.is_none());
+        gone.is_some_and(|line| line.fields.iter().any(|field| hunk.near.contains(field)))
+    };
+    let at = hunk.rows.iter().position(is_it).unwrap_or(0);
+    let range = at.saturating_sub(NEAREST_LINES)..(at + NEAREST_LINES).min(hunk.rows.len());
+    let is_cut = hunk.is_cut || range.len() < hunk.rows.len();
+    Hunk { near: hunk.near.clone(), rows: hunk.rows[range].to_vec(), is_cut }
 }
 
 fn side_by_side(hunks: &[Hunk]) -> Markup {
@@ -103,4 +118,26 @@ fn marks(line: &HunkLine, near: &[String]) -> Markup {
 
 fn indent(depth: u64) -> String {
     "  ".repeat(usize::try_from(depth.min(INDENT_MAX)).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_nearest_hunk_only_what_is_near_the_rule_is_shown() {
+        let line = |number: u64, fields: &[&str]| HunkLine {
+            number,
+            depth: 1,
+            text: "<p>".into(),
+            fields: fields.iter().map(ToString::to_string).collect(),
+        };
+        let row = |n: u64| HunkRow { broke: None, worked: Some(line(n, if n == 50 { &["price"] } else { &[] })) };
+        let hunk = Hunk { near: vec!["price".into()], rows: (0..120).map(row).collect(), is_cut: false };
+        let shown = around(&hunk);
+        assert_eq!((shown.rows.len(), shown.is_cut), (2 * NEAREST_LINES, true));
+        assert!(shown.rows.iter().any(|row| row.worked.as_ref().is_some_and(|line| line.number == 50)));
+        let short = Hunk { rows: hunk.rows[48..52].to_vec(), ..hunk };
+        assert_eq!((around(&short).rows.len(), around(&short).is_cut), (4, false));
+    }
 }

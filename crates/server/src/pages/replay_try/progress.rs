@@ -108,7 +108,10 @@ fn leftover(one: &Remaining, tried: i64) -> Markup {
                     Some(cause) => { a href={ "/causes/" (cause) } { (text(&one.title)) } }
                     None => { span.muted { "new " } (text(&one.title)) }
                 }
-                span.fact { a href={ "/letters/" (one.example) } { "an example" } " " (text(&one.message)) }
+                span.fact {
+                    a href={ "/letters/" (one.example) } { "an example" }
+                    @if one.message != one.title { " " (text(&one.message)) }
+                }
             }
             td.num role="cell" { (part_of(one.letters as i64, tried)) }
         }
