@@ -43,8 +43,19 @@ struct Held {
     told_with: Option<u64>,
 }
 
+/// Pipelines of which nothing but that they were asked for is known are remembered up to so many: whoever names others by the thousand
+/// fills no memory.
+const PIPELINES_MAX: usize = 1_000;
+
 /// Lanes of which it is remembered what is held beside them. Replays come and go.
 const LANES_MAX: usize = 1_000;
+
+impl Pipeline {
+    /// Whether nothing is known of it that would not be told again.
+    fn is_blank(&self) -> bool {
+        self.known.is_blank() && self.held.values().all(|held| held.jobs.is_empty())
+    }
+}
 
 impl Breakers {
     fn all(&self) -> MutexGuard<'_, HashMap<PipelineName, Pipeline>> {
@@ -56,6 +67,9 @@ impl Breakers {
         match all.get_mut(name) {
             Some(pipeline) => run(pipeline),
             None => {
+                if all.len() >= PIPELINES_MAX {
+                    all.retain(|_, pipeline| !pipeline.is_blank());
+                }
                 let fresh = Pipeline { known: Known::new(name.clone()), held: HashMap::new() };
                 run(all.entry(name.clone()).or_insert(fresh))
             }
@@ -263,5 +277,22 @@ impl Drop for Begun<'_> {
         for (name, target) in &self.places {
             self.breakers.with(name, |pipeline| pipeline.known.release(target));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipelines_of_which_nothing_is_known_do_not_fill_the_memory() {
+        let breakers = Breakers::default();
+        let name = |n: usize| format!("p{n}").parse::<PipelineName>().expect("a name");
+        breakers.with(&name(0), |pipeline| {
+            pipeline.held.entry(Lane::Queue).or_default().jobs.insert("sick.example".to_owned(), 1);
+        });
+        (1..5_000).for_each(|n| breakers.with(&name(n), |_| {}));
+        assert!(breakers.all().len() <= PIPELINES_MAX);
+        assert!(breakers.all().contains_key(&name(0)), "what is held is remembered");
     }
 }

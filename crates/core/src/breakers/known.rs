@@ -137,6 +137,11 @@ impl Known {
         Self { pipeline, seen: None, targets: BTreeMap::new(), tidied_as_of: 0 }
     }
 
+    /// Whether nothing is known of any target.
+    pub fn is_blank(&self) -> bool {
+        self.targets.is_empty()
+    }
+
     /// The version of the gates that are known, if any are.
     pub const fn seen(&self) -> Option<u64> {
         self.seen

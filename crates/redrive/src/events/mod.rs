@@ -70,9 +70,14 @@ impl Events {
 
     /// The same for what happens with every job: it is made only if somebody wants it.
     pub(crate) fn tell_often(&self, at: Timestamp, worker: Option<WorkerId>, what: impl FnOnce() -> Happening) {
-        if self.0.receiver_count() > 0 || log::wants_jobs() {
+        if self.wants_jobs() {
             self.tell(at, worker, what());
         }
+    }
+
+    /// Whether anybody wants to hear of every job.
+    pub(crate) fn wants_jobs(&self) -> bool {
+        self.0.receiver_count() > 0 || log::wants_jobs()
     }
 }
 

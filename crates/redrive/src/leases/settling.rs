@@ -2,8 +2,10 @@
 
 use redrive_core::actors::{Actor, Via};
 use redrive_core::hand_on::{self, HandedJob};
+use redrive_core::ids::JobId;
 use redrive_core::jobs::{LeasedJob, Origin};
 use redrive_core::payloads::Payload;
+use redrive_core::secrets::Secrets;
 use redrive_core::settlements::{Decision, Ending, Outcome, Settlement, decide};
 use redrive_core::traffic::Facts;
 use redrive_store::contract::{SettleJobs, Settled};
@@ -22,6 +24,8 @@ use crate::worker;
 pub(super) struct Settling<'a> {
     worker: &'a RemoteWorker,
     pipeline: &'a Pipeline,
+    /// What is secret to its handler: whoever brings jobs back need not know it.
+    secrets: Secrets,
     results: Vec<JobResult>,
     jobs: Vec<(LeasedJob, Decision, Vec<HandedJob>)>,
     /// Why each of them is not done, though it was brought as done.
@@ -31,12 +35,14 @@ pub(super) struct Settling<'a> {
 }
 
 impl<'a> Settling<'a> {
-    pub(super) const fn of(worker: &'a RemoteWorker, pipeline: &'a Pipeline) -> Self {
-        Self { worker, pipeline, results: Vec::new(), jobs: Vec::new(), not_done: Vec::new(), withheld: Vec::new() }
+    pub(super) fn of(worker: &'a RemoteWorker, pipeline: &'a Pipeline) -> Self {
+        let secrets = pipeline.handler.secrets().cloned().unwrap_or_default();
+        let (results, jobs, not_done, withheld) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { worker, pipeline, secrets, results, jobs, not_done, withheld }
     }
 
     /// Keeps what is to be kept of a job, and decides how it ends.
-    pub(super) async fn take(&mut self, job: LeasedJob, ended: EndedJob) -> Result<(), String> {
+    pub(super) async fn take(&mut self, mut job: LeasedJob, ended: EndedJob) -> Result<(), String> {
         let EndedJob { outcome, result, handed_on, payload, duration, .. } = ended;
         let (redrive, with_result) = (&self.worker.redrive, result.is_some());
         let brought_done = outcome == Outcome::Done;
@@ -50,43 +56,51 @@ impl<'a> Settling<'a> {
             handed_on = whole;
             self.withheld.extend(withheld);
         }
-        // Whoever brings it need not know what is secret here.
-        let secrets = self.pipeline.handler.secrets().cloned().unwrap_or_default();
         if let Outcome::Failed(report) | Outcome::Crashed(report) = &mut outcome {
-            handler::mask(report, &secrets);
+            handler::mask(report, &self.secrets);
         }
         let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
-        let evidence = Evidence::new(job.lease.job, self.pipeline);
-        let wanted = payload.filter(|_| evidence.is_wanted(failed));
-        let mut uploaded = None;
-        if let Some(BroughtPayload { bytes, mut response, total_bytes }) = wanted {
-            secrets.mask_response(&mut response);
-            match bytes {
-                BroughtBytes::Here(capture) => evidence.save(*capture, response, total_bytes).await.map_err(unkept)?,
-                BroughtBytes::Uploaded { hash, size_bytes } => {
-                    let truncated = total_bytes.is_some_and(|total| total > size_bytes);
-                    uploaded = Some(Payload { hash, size_bytes, truncated, total_bytes, lost: None, response });
-                }
-            }
-        }
+        let brought = match payload {
+            Some(payload) => self.keep(job.lease.job, payload, failed).await?,
+            None => None,
+        };
         // What it worked from is the evidence of how it failed.
-        let kept =
-            evidence.take().map(|kept| kept.payload).or(uploaded).or_else(|| job.saved.clone().filter(|_| failed));
-        if let Some(result) = result.filter(|_| with_result) {
-            let (id, pipeline, round) = (job.lease.job, job.pipeline.clone(), job.round.clone());
-            let (key, input) = (job.key.clone(), job.input.clone());
-            self.results.push(JobResult { id, pipeline, round, key, input, result });
-        }
+        let kept = brought.or_else(|| job.saved.clone().filter(|_| failed));
+        let tracked = self.pipeline.tracked_in(&job.input);
         let chance = redrive.chance.fraction();
         let ending = Ending { at: redrive.now(), duration, worker: Some(self.worker.id), chance };
         let mut decision = decide(&self.pipeline.policy, &job, outcome, ending);
         decision.keep(kept);
-        decision.facts = Facts { tracked: self.pipeline.tracked_in(&job.input), ..Facts::default() };
+        decision.facts = Facts { tracked, ..Facts::default() };
         let dies = decision.buries();
         let failure = decision.failure.as_ref().filter(|_| brought_done);
         self.not_done.push(failure.map(|failure| BroughtBack::NotDone { why: failure.message.clone(), dies }));
+        if let Some(result) = result.filter(|_| with_result) {
+            let (id, pipeline, round) = (job.lease.job, job.pipeline.clone(), job.round.clone());
+            // Nobody asks for them after this.
+            let (key, input) = (job.key.take(), std::mem::take(&mut job.input));
+            self.results.push(JobResult { id, pipeline, round, key, input, result });
+        }
         self.jobs.push((job, decision, handed_on));
         Ok(())
+    }
+
+    /// Keeps what a job worked on, if that is wanted.
+    async fn keep(&self, job: JobId, payload: BroughtPayload, failed: bool) -> Result<Option<Payload>, String> {
+        let evidence = Evidence::new(job, self.pipeline);
+        if !evidence.is_wanted(failed) {
+            return Ok(None);
+        }
+        let BroughtPayload { bytes, mut response, total_bytes } = payload;
+        self.secrets.mask_response(&mut response);
+        match bytes {
+            BroughtBytes::Here(capture) => evidence.save(*capture, response, total_bytes).await.map_err(unkept)?,
+            BroughtBytes::Uploaded { hash, size_bytes } => {
+                let truncated = total_bytes.is_some_and(|total| total > size_bytes);
+                return Ok(Some(Payload { hash, size_bytes, truncated, total_bytes, lost: None, response }));
+            }
+        }
+        Ok(evidence.take().map(|kept| kept.payload))
     }
 
     /// Writes the results and what was handed on without all of its input, then settles.
@@ -110,10 +124,10 @@ impl<'a> Settling<'a> {
         };
         let settlements: Vec<Settlement> = self.jobs.into_iter().map(settlement).collect();
         let now = redrive.now();
-        let params =
-            SettleJobs { settlements: settlements.clone(), worker: *id, breakers: Vec::new(), keep_late: true, now };
+        let heard = if redrive.events.wants_jobs() { settlements.clone() } else { Vec::new() };
+        let params = SettleJobs { settlements, worker: *id, breakers: Vec::new(), keep_late: true, now };
         let answers = redrive.settle(&self.pipeline.policy.breaker, params).await?;
-        for (settlement, _) in settlements.iter().zip(&answers).filter(|(_, answer)| **answer == Settled::Applied) {
+        for (settlement, _) in heard.iter().zip(&answers).filter(|(_, answer)| **answer == Settled::Applied) {
             redrive.events.tell_often(now, Some(*id), || Happening::settled(&self.pipeline.name, settlement));
         }
         let brought = |(answer, not_done): (_, Option<BroughtBack>)| match answer {

@@ -176,3 +176,33 @@ fn the_dashboard_and_the_alert_rules_name_what_there_is() {
     std::fs::write(&file, rules.to_string()).expect("written");
     promtool(&["check", "rules", file.to_str().expect("a path")], "");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leasing_and_settling_many_jobs_takes_few_calls_to_the_store() {
+    let server = Running::start().await;
+    server.enqueue("shop", (0..60).map(|n| json!({ "n": n }))).await;
+    let work = async |worker: Value, max: usize| {
+        let asked = json!({ "pipelines": ["shop"], "max": max, "worker": worker });
+        let leased = server.post("/leases", asked).await.ok();
+        let jobs = leased["leases"].as_array().expect("leases").iter();
+        let jobs: Vec<_> = jobs.map(|job| json!({ "lease": job["lease"], "verdict": "done", "result": 1 })).collect();
+        assert_eq!(jobs.len(), max);
+        server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": jobs })).await.ok();
+        leased["worker"].clone()
+    };
+    // The first time it has yet to be put on the list, and breakers to be learned.
+    let worker = work(Value::Null, 10).await;
+    let before = page(&server).await;
+    work(worker, 50).await;
+    let after = page(&server).await;
+    let calls = |verb: &str| {
+        let series = format!("redrive_store_call_duration_seconds_count{{call=\"{verb}\"}}");
+        value(&after, &series).unwrap_or(0.0) - value(&before, &series).unwrap_or(0.0)
+    };
+    let made = ["outlook", "lease", "leased", "settle", "get_job"].map(calls);
+    assert_eq!(
+        made,
+        [1.0, 1.0, 1.0, 1.0, 0.0],
+        "all that is to be known is asked for once, however many jobs there are"
+    );
+}

@@ -60,8 +60,7 @@ pub(super) fn writer(place: Place<'_>, patience: &Patience) -> Result<Connection
     }
     conn.execute_batch("PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000;")?;
     conn.set_prepared_statement_cache_capacity(128);
-    // Plans do not depend on bound values: else every new value has its statement prepared anew.
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    keep_plans(&conn)?;
     Ok(conn)
 }
 
@@ -71,7 +70,14 @@ pub(super) fn reader(view: &View) -> Result<Connection, Fault> {
     wait_when_busy(&mut conn, &Patience::default())?;
     conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -8000;")?;
     conn.set_prepared_statement_cache_capacity(64);
+    keep_plans(&conn)?;
     Ok(conn)
+}
+
+/// Has plans not depend on bound values: else every new value has its statement prepared anew.
+fn keep_plans(conn: &Connection) -> Result<(), Fault> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 fn flags() -> OpenFlags {
