@@ -65,7 +65,6 @@ for (const called of ["Assign me", "Mute 24 h", "Resolve"]) {
   await follow({ called, does: press(called) });
 }
 for (const id of [cause, other]) await act(`/causes/${id}`, { called: "Reopen", then: "Reopen" });
-for (const id of [cause, other]) await act(`/causes/${id}`, { called: "Unmute", then: "Unmute" });
 await act(`/causes/${other}/change?verb=merge&into=${cause}`, { then: "Merge" });
 await act(`/causes/${cause}/change?verb=split`, { fill: { text: "no such page" }, then: "Split" });
 await act("/breakers/turn?verb=hold&target=shop.example&pipeline=shop", { fill: { until: "2h", why: "they asked" }, then: "Hold shop.example" });
