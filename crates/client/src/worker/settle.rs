@@ -199,9 +199,9 @@ impl Shared {
 }
 
 impl Brought {
-    /// How a job ended, as a server takes it. Its result stays here.
+    /// How a job ended, as a server takes it. Its result stays here, but for that of a try.
     async fn of(shared: &Shared, pipeline: &Pipeline, attempted: Attempted) -> Result<Self, Error> {
-        let Attempted { job, outcome, handed_on, payload, duration, dies, .. } = attempted;
+        let Attempted { job, outcome, result, handed_on, payload, duration, dies, .. } = attempted;
         let receiver = |handed: &HandedOn| handed.pipeline.clone().unwrap_or_else(|| pipeline.name().clone());
         let is_done = outcome == Outcome::Done;
         let (verdict, failure) = match outcome {
@@ -217,6 +217,10 @@ impl Brought {
         }
         if !handed_on.is_empty() {
             body["enqueue"] = json!(handed_on);
+        }
+        // Of a try nothing is written here: what a letter would come to is shown there.
+        if let Some(result) = result.filter(|_| shared.is_try() && is_done) {
+            body["result"] = result;
         }
         if let Some(payload) = payload.filter(|_| !shared.is_try())
             && let Some(told) = evidence::told(&shared.server, payload).await?

@@ -92,7 +92,7 @@ fn print(detail: &CauseDetail, different: &Differences, now: Timestamp) -> Resul
 /// What sets those who died apart, as the page of the cause says it.
 fn print_different(different: &Differences) -> Result<()> {
     out!("{}", paint(HEADING, "what is different"))?;
-    out!("  {}", paint(DIM, against(different)))?;
+    out!("  {}", paint(DIM, table::beside(&against(different), 2)))?;
     let share = |share: Share, of: &str| {
         let (part, whole) = (count(share.part as i64), count(share.whole as i64));
         format!("{} of {of} ({part} of {whole})", percent(share.value()))
@@ -101,10 +101,11 @@ fn print_different(different: &Differences) -> Result<()> {
         let value = if one.value.is_empty() { "none" } else { &one.value };
         out!("  {} {}", paint(DIM, label(&one.kind)), cut(value, 64))?;
         let (failures, successes) = (share(one.failures, "failures"), share(one.successes, "successes"));
-        out!("    {failures}, {successes}, apart at least {:.0} points", one.gap * 100.0)?;
+        let apart = format!("{failures}, {successes}, apart at least {:.0} points", one.gap * 100.0);
+        out!("    {}", table::beside(&apart, 4))?;
     }
     if different.found.is_empty() {
-        out!("  {}", nothing(different))?;
+        out!("  {}", table::beside(&nothing(different), 2))?;
     }
     if let Some(only) = of_failures_only(different) {
         out!("  {}", table::beside(&harmless(&only), 2))?;
