@@ -85,7 +85,7 @@ impl Desk {
         }
         let mut changed = Vec::new();
         for key in keys {
-            changed.push(redrive.care_for_alert(key, change, by).await?);
+            changed.push(redrive.care_for_alert(key, change, by, None).await?);
         }
         Ok(changed)
     }

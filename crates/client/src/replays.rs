@@ -134,7 +134,7 @@ impl Desk {
         by: &Actor,
     ) -> Result<ReplayView, Error> {
         match self {
-            Self::Here(redrive) => redrive.rate_replay(which, per_second, by).await,
+            Self::Here(redrive) => redrive.rate_replay(which, per_second, by, None).await,
             Self::There(server) => {
                 let rate = per_second.map_or_else(|| "none".to_owned(), |rate| format!("{rate}/s"));
                 server.post(&["replays", &which.to_string(), "rate"]).body(&json!({ "rate": rate }))?.read().await

@@ -5,9 +5,11 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use redrive::alerts::AlertError;
 use redrive::breakers::BreakerError;
 use redrive::detail::Detail;
 use redrive::pipelines::PipelineError;
+use redrive::replays::ReplayError;
 use redrive::{Error, ErrorKind, StoreError};
 use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
@@ -231,7 +233,9 @@ fn code_of_refusal(error: &Error) -> &'static str {
     match error {
         Error::ChangedMeanwhile(_)
         | Error::Pipeline(PipelineError::SeenOtherwise { .. })
-        | Error::Breaker(BreakerError::SeenOtherwise(_)) => "changed_meanwhile",
+        | Error::Breaker(BreakerError::SeenOtherwise(_))
+        | Error::Alert(AlertError::SeenOtherwise(_))
+        | Error::Replay(ReplayError::SeenOtherwise(_)) => "changed_meanwhile",
         Error::Dead(_) => "not_dead",
         Error::Job(_) => "job_ended",
         Error::Breaker(_) => "breaker_closed",

@@ -40,6 +40,9 @@ pub enum AlertError {
     /// Others changed the same again and again meanwhile.
     #[error("alert {0} was changed by others meanwhile: try again")]
     ChangedMeanwhile(String),
+    /// Others said something about it since it was seen.
+    #[error("alert {0} was changed by others since you looked: look again")]
+    SeenOtherwise(String),
 }
 
 impl AlertError {
@@ -48,7 +51,7 @@ impl AlertError {
         match self {
             Self::Unknown(_) => ErrorKind::Missing,
             Self::Refused { why: CareRefusal::Past(_), .. } => ErrorKind::Invalid,
-            Self::Refused { .. } => ErrorKind::Refused,
+            Self::Refused { .. } | Self::SeenOtherwise(_) => ErrorKind::Refused,
             Self::ChangedMeanwhile(_) => ErrorKind::Failed,
         }
     }
@@ -72,11 +75,21 @@ impl Redrive {
         found.ok_or_else(|| AlertError::Unknown(key.to_owned()).into())
     }
 
-    /// Does about an alert what somebody asked for; gives it as it is then.
-    pub async fn care_for_alert(&self, key: &AlertKey, change: &CareChange, by: &Actor) -> Result<AlertView, Error> {
+    /// Does about an alert what somebody asked for; gives it as it is then. If a version of what was said about it was `seen`, only if
+    /// that is still the one.
+    pub async fn care_for_alert(
+        &self,
+        key: &AlertKey,
+        change: &CareChange,
+        by: &Actor,
+        seen: Option<u64>,
+    ) -> Result<AlertView, Error> {
         let named = || key.as_str().to_owned();
         for _ in 0..TRIES_MAX {
             let (view, now) = (self.find_alert(key.as_str()).await?, self.now());
+            if seen.is_some_and(|seen| seen != view.care_version) {
+                return Err(AlertError::SeenOtherwise(named()).into());
+            }
             let next = view.care.changed(change, &view.alert, by, now);
             let care = next.map_err(|why| AlertError::Refused { key: named(), why })?;
             if care == view.care {

@@ -44,6 +44,9 @@ pub enum ReplayError {
     /// Nothing could be sent at this rate.
     #[error("{0} letters a second are no rate: it must be more than nothing")]
     NoRate(String),
+    /// Others changed how fast it goes since it was seen.
+    #[error("the rate of replay {0} was changed by others since you looked: look again")]
+    SeenOtherwise(ReplayId),
     /// The saved payloads of a pipeline cannot be worked from.
     #[error("pipeline {pipeline} cannot work from saved payloads{}", if *.edited { ": they are those of the inputs as they were" } else { "" })]
     SavedUnusable {
@@ -73,7 +76,11 @@ impl ReplayError {
             Self::Unknown(_) | Self::NoSuchTry(_) | Self::NoEnding(_) | Self::None | Self::NoneFor { .. } => {
                 ErrorKind::Missing
             }
-            Self::InState { .. } | Self::NoTry | Self::TryTooOld(_) | Self::TriedOtherwise(_) => ErrorKind::Refused,
+            Self::InState { .. }
+            | Self::NoTry
+            | Self::TryTooOld(_)
+            | Self::TriedOtherwise(_)
+            | Self::SeenOtherwise(_) => ErrorKind::Refused,
             Self::SavedUnusable { .. } | Self::Ambiguous(_) | Self::NoRate(_) => ErrorKind::Invalid,
         }
     }

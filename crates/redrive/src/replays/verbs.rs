@@ -226,20 +226,25 @@ impl Redrive {
     }
 
     /// Has a replay go at another rate from now on: so many letters a second, or as fast as they are worked on.
+    /// If a rate was `seen`, only if that is still the one.
     pub async fn rate_replay(
         &self,
         which: ReplayRef,
         per_second: Option<f64>,
         by: &Actor,
+        seen: Option<Option<f64>>,
     ) -> Result<ReplayView, Error> {
         if let Some(rate) = per_second.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
             return Err(ReplayError::NoRate(rate.to_string()).into());
         }
         let mut replay = self.find_paceable(which).await?;
-        if replay.pacing.per_second == per_second {
-            return Ok(replay);
-        }
         loop {
+            if seen.is_some_and(|seen| seen != replay.pacing.per_second) {
+                return Err(ReplayError::SeenOtherwise(replay.id).into());
+            }
+            if replay.pacing.per_second == per_second {
+                return Ok(replay);
+            }
             let (id, was, now) = (replay.id, replay.version, self.now());
             let pacing = Pacing { per_second, ..replay.pacing.clone() };
             let next = NextReplay::of(replay.state, replay.why.clone(), &replay.progress).paced(pacing);

@@ -235,7 +235,7 @@ async fn a_snoozed_alert_is_told_again_when_its_time_is_over() {
     let ada = Actor::new("ada", Via::Cli);
     let until = redrive.now() + Duration::from_secs(600);
     let snooze = CareChange::Snooze { until, why: None };
-    redrive.care_for_alert(&fired.key, &snooze, &ada).await.expect("snoozed");
+    redrive.care_for_alert(&fired.key, &snooze, &ada, None).await.expect("snoozed");
     for minute in 1..10 {
         clock.advance(Duration::from_secs(60));
         bury(&redrive, "shop", 10, &format!("price{minute}")).await;
@@ -249,6 +249,6 @@ async fn a_snoozed_alert_is_told_again_when_its_time_is_over() {
     clock.advance(Duration::from_secs(60));
     firing(&redrive, &watching).await;
     assert_eq!(told().await, 2, "once");
-    let refused = redrive.care_for_alert(&fired.key, &CareChange::Wake, &ada).await.expect_err("it is over");
+    let refused = redrive.care_for_alert(&fired.key, &CareChange::Wake, &ada, None).await.expect_err("it is over");
     assert!(refused.to_string().contains("rate/shop") && refused.to_string().contains("not snoozed"), "{refused}");
 }

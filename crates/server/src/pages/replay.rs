@@ -332,6 +332,7 @@ pub async fn ask(
     let fields = html! {
         input type="hidden" name="verb" value=(verb);
         @if asks_rate {
+            input type="hidden" name="was" value=(rate_of(&replay));
             (entry_as("rate", "Letters in a time: 5/s, 100/m or 500/h; none for as fast as they are worked on", &rate_of(&replay), true, Some("")))
         }
     };
@@ -357,7 +358,7 @@ pub async fn change(
             "resume" => change::resume(state, caller, Named(which), Body(Default::default())).await?,
             "cancel" => change::cancel(state, caller, Named(which)).await?,
             "rate" => {
-                let asked = asked(Value::Object(filled(&fields, &["rate"])))?;
+                let asked = asked(Value::Object(filled(&fields, &["rate", "was"])))?;
                 change::rate(state, caller, Named(which), Body(asked)).await?
             }
             _ => return Err(ApiError::invalid("verb", "expected pause, resume, cancel or rate").into()),

@@ -43,7 +43,11 @@ async fn an_alert_is_acknowledged_snoozed_and_assigned() {
     assert_eq!(snoozed["care"]["snoozed"]["why"], "the shop moves", "{snoozed}");
     let mut assign = change("assign");
     assign["owner"] = json!("ada");
-    server.post("/alerts/changes", assign).await.ok();
+    assign["version"] = snoozed["version"].clone();
+    server.post("/alerts/changes", assign.clone()).await.ok();
+    assign["owner"] = json!("bob");
+    let second = server.post("/alerts/changes", assign).await;
+    assert_eq!(second.refused(), (409, "changed_meanwhile".to_owned()), "ada was faster");
     server.post("/alerts/changes", change("wake")).await.ok();
     let after = listed(&server).await;
     assert_eq!((&after["care"]["owner"], &after["care"]["snoozed"]), (&json!("ada"), &Value::Null));

@@ -89,6 +89,8 @@ async fn a_replay_goes_faster_while_it_runs() {
     let rate = async |rate: &str| server.post(&format!("{path}/rate"), json!({ "rate": rate })).await;
     assert_eq!(rate("fast").await.refused(), (400, "invalid".to_owned()));
     assert_eq!(rate("20/s").await.ok()["pacing"]["per_second"], 20.0);
+    let late = server.post(&format!("{path}/rate"), json!({ "rate": "2/s", "was": "1/h" })).await;
+    assert_eq!(late.refused(), (409, "changed_meanwhile".to_owned()));
     let browser = Browser::new(&server);
     let page = browser.page(&path).await;
     assert!(page.contains("at most 20 a second"), "{page}");

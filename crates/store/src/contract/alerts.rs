@@ -57,8 +57,8 @@ pub struct AlertView {
     /// What people said about it.
     #[serde(default, skip_serializing_if = "AlertCare::is_empty")]
     pub care: AlertCare,
-    /// Counts the changes of that; 0 if nothing was ever said.
-    #[serde(skip)]
+    /// Counts the changes of that; 0 if nothing was ever said. It is the version that people see, and may ask for a change of.
+    #[serde(default, rename = "version")]
     pub care_version: u64,
     /// What each sink was told last of this incident, or is to be told.
     #[serde(default, rename = "told", skip_serializing_if = "BTreeMap::is_empty")]

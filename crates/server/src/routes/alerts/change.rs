@@ -51,6 +51,8 @@ pub struct Asked {
     /// For `assign`: who.
     #[serde(default, deserialize_with = "called")]
     owner: Option<String>,
+    /// `version` of the alert as it was seen, if there is one key: if others changed it since, nothing is done.
+    version: Option<u64>,
 }
 
 impl Asked {
@@ -88,6 +90,10 @@ pub async fn run(
     if !(1..=KEYS_MAX).contains(&keys.len()) {
         return Err(ApiError::invalid("keys", format!("expected 1 to {KEYS_MAX} of them")));
     }
+    let seen = asked.version;
+    if seen.is_some() && keys.len() > 1 {
+        return Err(ApiError::invalid("version", "a version is that of one alert: say one key"));
+    }
     let (redrive, change) = (app.redrive(), asked.change(app.redrive().now())?);
     let mut found = Vec::new();
     for key in &keys {
@@ -100,7 +106,7 @@ pub async fn run(
     }
     let mut changed = Vec::new();
     for key in &found {
-        changed.push(redrive.care_for_alert(key, &change, &caller.actor()).await?);
+        changed.push(redrive.care_for_alert(key, &change, &caller.actor(), seen).await?);
     }
     Ok(Json(Listed::whole(changed)))
 }

@@ -57,6 +57,8 @@ pub async fn resume(
 pub struct Rate {
     /// Letters in a time, such as `5/s`, `100/m` or `500/h`; `none` for as fast as they are worked on.
     pub rate: String,
+    /// The rate as it was seen, written alike: if others changed it since, nothing is done.
+    pub was: Option<String>,
 }
 
 pub async fn rate(
@@ -66,9 +68,11 @@ pub async fn rate(
     Body(asked): Body<Rate>,
 ) -> Result<Json<ReplayView>, ApiError> {
     let rate = units::rate_or_none(&asked.rate).map_err(|why| ApiError::invalid("rate", why))?;
+    let seen =
+        asked.was.as_deref().map(units::rate_or_none).transpose().map_err(|why| ApiError::invalid("was", why))?;
     let found = app.redrive().find_paceable(which).await?;
     caller.check_each(&found.pipelines)?;
-    Ok(Json(app.redrive().rate_replay(ReplayRef::Id(found.id), rate, &caller.actor()).await?))
+    Ok(Json(app.redrive().rate_replay(ReplayRef::Id(found.id), rate, &caller.actor(), seen).await?))
 }
 
 pub async fn cancel(
