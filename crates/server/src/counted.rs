@@ -21,6 +21,9 @@ const KEPT_MAX: usize = 200;
 /// Counts that are made at once.
 static COUNTING: Semaphore = Semaphore::const_new(2);
 
+/// Counts that are under way or wait for their turn, at most: who comes when there are so many looks again.
+const UNDER_WAY_MAX: usize = 8;
+
 /// What is counted: the rules that the page of a letter of a cause suggests, in a version of its pipeline.
 type Key = (CauseId, JobId, Option<String>);
 
@@ -46,10 +49,11 @@ impl Counted {
         if all.len() >= KEPT_MAX && !all.contains_key(key) {
             all.retain(|_, kept| kept.under_way);
         }
+        let has_room = all.values().filter(|kept| kept.under_way).count() < UNDER_WAY_MAX;
         let kept = all.entry(key.clone()).or_default();
         let is_fresh = kept.counts.as_ref().is_some_and(|(at, _)| at.elapsed() < HOLDS);
         let counts = kept.counts.as_ref().map(|(_, counts)| Arc::clone(counts));
-        let is_wanted = !is_fresh && !kept.under_way;
+        let is_wanted = !is_fresh && !kept.under_way && has_room;
         kept.under_way |= is_wanted;
         (counts, is_wanted)
     }
@@ -117,5 +121,17 @@ mod tests {
             Turn(counted.clone(), key(n)).counted(CandidateCounts::default());
         }
         assert!(counted.all().len() <= KEPT_MAX, "no more than that are kept");
+    }
+
+    #[test]
+    fn so_many_are_under_way_at_most() {
+        let counted = Counted::default();
+        let key =
+            |n: u128| -> Key { ("3f9a1c2e".parse().expect("an id"), JobId::new(Timestamp::from_millis(0), n), None) };
+        let last = UNDER_WAY_MAX as u128;
+        assert!((0..last).all(|n| counted.look(&key(n)).1));
+        assert_eq!(counted.look(&key(last)), (None, false), "there are enough");
+        drop(Turn(counted.clone(), key(0)));
+        assert_eq!(counted.look(&key(last)), (None, true));
     }
 }

@@ -41,6 +41,9 @@ const CONNECTIONS_MAX: usize = 2_048;
 /// How long requests that are under way may take to end.
 const DRAIN_WITHIN: Duration = Duration::from_secs(20);
 
+/// How long tries that run here may take to keep what was tried, once they are to stop.
+const TRIES_END_WITHIN: Duration = Duration::from_secs(3);
+
 /// How often it is looked whether a certificate was renewed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
@@ -152,6 +155,9 @@ impl Server {
         app.stopping().cancel();
         if tokio::time::timeout(DRAIN_WITHIN, under_way.shutdown()).await.is_err() {
             tracing::warn!("some requests took too long and were cut off");
+        }
+        if tokio::time::timeout(TRIES_END_WITHIN, app.trying().all_ended()).await.is_err() {
+            tracing::warn!("some tries took too long to stop and were cut off");
         }
         if let Err(panic) = upkeep.await {
             tracing::warn!(%panic, "looking after pipelines ended");

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use redrive::CancellationToken;
 use redrive_core::ids::TryId;
@@ -10,6 +11,9 @@ use crate::error::ApiError;
 
 /// Tries that run here at once, at most: each reads pages as fast as it can.
 const AT_ONCE: usize = 4;
+
+/// How often it is looked whether all of them have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The tries that run here. Cheap to clone.
 #[derive(Clone, Default)]
@@ -46,6 +50,13 @@ impl Trying {
     /// Whether one runs here.
     pub fn has(&self, id: TryId) -> bool {
         self.all().contains_key(&id)
+    }
+
+    /// Waits until none runs here any more.
+    pub async fn all_ended(&self) {
+        while !self.all().is_empty() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Has one stop; says whether it ran here.

@@ -106,7 +106,7 @@ fn a_store_of_a_newer_version_is_left_alone() {
 #[test]
 fn a_full_disk_is_named_and_loses_nothing() {
     let sandbox = Sandbox::new();
-    let disk = Disk::mount(sandbox.path("disk"), "size=600k");
+    let disk = Disk::mount(sandbox.path("disk"), "size=720k");
     let tasks: String =
         (0..2_000).map(|n| format!("{{\"key\":\"k{n}\",\"n\":{n},\"pad\":\"{}\"}}\n", "x".repeat(200))).collect();
     sandbox.write("tasks.jsonl", tasks);

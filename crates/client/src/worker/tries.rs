@@ -95,22 +95,29 @@ async fn taking_part(server: Server, pipelines: Vec<Pipeline>, stop: Cancellatio
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         let Ok(tries) = server.get(&["tries"]).read::<Listed<TryView>>().await else { continue };
-        for kept in tries.items.iter().filter(|kept| is_for(kept, &able)) {
-            if let Err(error) = work(&server, (kept.id, 0), &able, (&stop, &|_, _| {})).await {
+        for kept in &tries.items {
+            let fitting = fitting(kept, &able);
+            if fitting.is_empty() {
+                continue;
+            }
+            if let Err(error) = work(&server, (kept.id, 0), &fitting, (&stop, &|_, _| {})).await {
                 tracing::warn!(%error, "a try was given up");
             }
         }
     }
 }
 
-/// Whether a try is for whoever works on its pipelines, and one of those is among these, as it is to be tried.
-fn is_for(kept: &TryView, pipelines: &[Pipeline]) -> bool {
+/// Those of these pipelines that letters of a try are of, as they are to be tried; none if it is not for whoever works on them.
+fn fitting(kept: &TryView, pipelines: &[Pipeline]) -> Vec<Pipeline> {
     let known: Tried = serde_json::from_value(kept.outcome.clone()).unwrap_or_default();
-    let fits = |pipeline: &Pipeline| {
+    if kept.finished_at.is_some() || !known.for_workers {
+        return Vec::new();
+    }
+    let fits = |pipeline: &&Pipeline| {
         let wanted = kept.tried_with.get(pipeline.name());
         wanted.is_some_and(|version| version.is_none() || version.as_ref() == pipeline.definition())
     };
-    kept.finished_at.is_none() && known.for_workers && pipelines.iter().any(fits)
+    pipelines.iter().filter(fits).cloned().collect()
 }
 
 /// Tries letters until none is left, or until it is told to stop.

@@ -159,7 +159,8 @@ impl Redrive {
         Ok((kept, self.store.count_tried(id).await?))
     }
 
-    /// Ends a try all of whose letters have a verdict, with what came of it. Says whether it is over.
+    /// Ends a try all of whose letters have a verdict, with what came of it. Says whether it is over. One whose letters were not all
+    /// listed, because who opened it went away for example, was stopped before the end.
     pub async fn end_try_if_over(&self, id: TryId) -> Result<bool, Error> {
         let (kept, groups) = self.try_by_id(id).await?;
         if kept.finished_at.is_some() {
@@ -173,7 +174,7 @@ impl Redrive {
         if known.here || open > 0 || !is_listed {
             return Ok(false);
         }
-        self.end_try(&kept, false).await?;
+        self.end_try(&kept, tried < known.of).await?;
         Ok(true)
     }
 

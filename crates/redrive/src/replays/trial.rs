@@ -140,7 +140,7 @@ pub(super) struct Trial {
     kept: Option<TryId>,
     verdicts: Vec<TriedLetter>,
     kept_at: Instant,
-    /// Cancelled when it is to end; it cancels it if somebody else ended the try.
+    /// Cancelled when it is to end, and by itself if somebody else ended the try: it is of this try alone.
     stop: CancellationToken,
 }
 

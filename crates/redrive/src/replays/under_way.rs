@@ -144,25 +144,30 @@ impl BegunTry {
         told: impl Fn(u64, u64),
         good: impl Future<Output = Result<GoodCheck, Error>>,
     ) -> Result<Tried, Error> {
+        // Somebody who ends the try elsewhere stops it, and nothing else that the caller does.
+        let stop = stop.child_token();
         let checked = async {
             tokio::select! {
                 () = stop.cancelled() => Ok(GoodCheck::default()),
                 good = good => good,
             }
         };
-        let (tried, good) = tokio::join!(self.letters_tried(stop, &told), checked);
+        let (tried, good) = tokio::join!(self.letters_tried(&stop, &told), checked);
         let (of, excluded) = (self.plan.included, std::mem::take(&mut self.plan.excluded));
         let mut ended = Tried { of, excluded, stopped: stop.is_cancelled(), ..Tried::default() };
         let went_wrong = match (tried, good) {
-            (Ok(tried), Ok(good)) => {
+            (Ok(tried), good) => {
                 let Tried { tried, recovered, remaining, record, .. } = tried;
                 ended = Tried { tried, recovered, remaining, record, ..ended };
-                if let Some(draft) = &mut self.draft {
-                    draft.good = good;
+                match (good, &mut self.draft) {
+                    (Ok(good), Some(draft)) => {
+                        draft.good = good;
+                        None
+                    }
+                    (good, _) => good.err(),
                 }
-                None
             }
-            (Err(error), _) | (_, Err(error)) => Some(error),
+            (Err(error), _) => Some(error),
         };
         ended = Tried { id: self.id, draft: self.draft, why: went_wrong.as_ref().map(ToString::to_string), ..ended };
         if let Some(id) = self.id {

@@ -94,7 +94,8 @@ async fn what_a_job_hands_on_elsewhere_is_accepted_with_its_end() {
         EndedJob { handed_on, ..ended(jobs[usize::from(to != "items")].lease, Outcome::Done) }
     };
     let answers = worker.settle(&pipeline, vec![back("items"), back("others")]).await.expect("settled");
-    assert_eq!(answers, [BroughtBack::Settled, BroughtBack::Settled]);
+    assert_eq!(answers[0], BroughtBack::Settled);
+    assert!(matches!(&answers[1], BroughtBack::NotDone { why, dies: true } if why.contains("others")), "{answers:?}");
     let again = worker.settle(&pipeline, vec![back("items")]).await.expect("answered");
     assert_eq!(again, [BroughtBack::Settled], "it is brought back again because the answer was lost");
     assert_eq!(redrive.ledger(&items).await.expect("read").queued, 1, "once");

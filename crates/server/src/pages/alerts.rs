@@ -90,7 +90,7 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         (views("Which alerts", tabs))
         @if shown.is_empty() { p.empty { (tab.empty()) } }
         @else { (rows::table(&visitor, &shown, now)) }
-        (sinks(&visitor, &listed, now))
+        @if visitor.caller.covers_all() { (sinks(&visitor, &listed, now)) }
         (part(&visitor, ("rules", "Rules"), rules::section(&app, &visitor)).await)
         (command(if tab == Tab::Firing { "redrive alert list" } else { "redrive alert list --all" }))
     };

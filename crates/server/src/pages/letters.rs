@@ -72,8 +72,8 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
 /// How far letters were looked through for a text.
 #[derive(Clone, Copy, Debug)]
 struct Looked {
-    /// How many were looked at.
-    at: u64,
+    /// How many were looked at, where that may be known.
+    at: Option<u64>,
     /// How many there are to look at, where that is known.
     of: Option<u64>,
 }
@@ -95,26 +95,30 @@ async fn search(
     (cursor, within): (Option<String>, Duration),
 ) -> Result<(Listed<DeadLetter>, Option<Looked>), Problem> {
     visitor.caller.check_each(&asked.pipeline)?;
+    if asked.cause.is_some() {
+        asked.check(app, &visitor.caller).await?;
+    }
     let asked = SearchAsked { filter: asked.dead(app)?, limit: LIMIT, cursor, within };
     let mut found = app.redrive().search_letters(asked).await?;
     found.letters.retain(|letter| visitor.caller.covers(&letter.pipeline));
     // Of what others have it is not said how much there is.
-    let of = found.of.filter(|_| visitor.caller.covers_all());
-    let looked = Looked { at: found.looked_at, of };
+    let sees_all = visitor.caller.covers_all();
+    let looked = Looked { at: sees_all.then_some(found.looked_at), of: found.of.filter(|_| sees_all) };
     Ok((Listed { items: found.letters, next: found.next }, Some(looked)))
 }
 
 /// How far a search has come, with a way to go on.
 fn progress(visitor: &Visitor, found: &Listed<DeadLetter>, looked: Looked) -> Markup {
+    let at = looked.at.map_or_else(|| "a part".to_owned(), |at| count(at as i64));
     let whole = looked.of.map(|of| format!(" of {}", count(of as i64))).unwrap_or_default();
     html! {
         p.table-foot #searched {
             @match &found.next {
                 Some(next) => {
-                    "looked at " (count(looked.at as i64)) (whole) " · "
+                    "looked at " (at) (whole) " · "
                     a #further href=(with_query(&without_cursor(&visitor.here), "cursor", Some(next))) { "Go on" }
                 }
-                None => { "looked at all " (count(looked.at as i64)) }
+                None => { "looked at all" @if looked.at.is_some() { " " (at) } }
             }
         }
     }

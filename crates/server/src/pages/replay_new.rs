@@ -111,7 +111,7 @@ async fn shown(
             (carried(visitor))
             (frozen_fields(app, fields, plan)?)
             // Who presses Enter in a field means the end of the page, not the first button on it.
-            button.vh tabindex="-1" aria-hidden="true" disabled[plan.included == 0] { "Start" }
+            button.vh tabindex="-1" aria-hidden="true" disabled[plan.included == 0 || obstacles.iter().any(|obstacle| obstacle.forbids)] { "Start" }
             (choose(fields, plan))
             (replay_try::step(visitor, fields, &step))
             (begin(visitor, fields, plan, &obstacles, (newest, now)))
@@ -202,6 +202,8 @@ fn begin(
 ) -> Markup {
     let is_vain = is_vain(newest);
     let passed = newest.and_then(Newest::recovered).filter(|(good, all)| *good > 0 && good < all);
+    // No more can go than there are by now.
+    let passed = passed.map(|(good, all)| (good.min(plan.included as i64), all));
     let forbids = obstacles.iter().find(|obstacle| obstacle.forbids);
     let usual = Pacing::default();
     let ramp = usual.ramp.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -259,7 +261,8 @@ fn begin(
                 }
                 p.actions.page-actions {
                     button.primary[!is_vain] disabled[lacks.is_some() || plan.included == 0 || forbids.is_some()] title=[lacks.as_deref().or(forbids.map(|obstacle| obstacle.why.as_str()))] {
-                        "Replay " (count(plan.included as i64)) " letters"
+                        @if let Some((good, _)) = passed { span.of-passed { "Replay " (count(good)) " letters" } }
+                        span.of-all[passed.is_some()] { "Replay " (count(plan.included as i64)) " letters" }
                     }
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
                     @if plan.included == 0 { span.fact { "No letter can be sent." } }
@@ -303,6 +306,11 @@ pub async fn start(State(app): State<App>, visitor: Visitor, fields: Fields) -> 
         }
         if fields.one("only") == Some("passed") && newest.as_ref().and_then(Newest::recovered).is_none() {
             let why = html! { "What passed the try cannot be told any more: the rules changed, or it is too old." };
+            return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(why)).await?));
+        }
+        let is_otherwise = fields.one("from") == Some("refetch") || fields.one("why").is_some();
+        if fields.one("only") == Some("passed") && is_otherwise {
+            let why = html! { "What passed the try goes from saved pages, as it was tried. For anything else say that all are meant." };
             return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(why)).await?));
         }
         let id = match fields.one("only") {

@@ -83,10 +83,6 @@ pub async fn run(State(app): State<App>, visitor: Visitor, fields: Fields) -> Re
     once(&app, &visitor, &fields, async || {
         let selection = selection(&app, &visitor, &fields).await?;
         let plan = super::replay_new::plan_of(&app, &visitor, letters(&fields)).await?;
-        if let Some(before) = app.redrive().newest_of(&selection, &Input::new()).await? {
-            // Who begins anew does not want the other any more.
-            end(&app, &before).await?;
-        }
         let new = NewTry { by: visitor.caller.actor(), selection, force: false, edits: Input::new() };
         match elsewhere(&app, plan.pipelines.keys()).is_empty() {
             true => begin(&app, &fields, &plan, new).await?,
@@ -104,6 +100,7 @@ async fn begin(app: &App, fields: &Fields, plan: &ReplayPlan, new: NewTry) -> Re
     let setting = draft.as_ref().map_or_else(|| app.setting(), |draft| Arc::clone(&draft.setting));
     let pipelines = made(app, &setting, plan.pipelines.keys())?;
     can_use_saved(&pipelines, false).map_err(Error::from)?;
+    end_former(app, &new).await?;
     app.trying().has_room()?;
     let drafted = draft.as_ref().map(|draft| draft.drafted.clone());
     let begun = app.redrive().begin_try(&pipelines, (new, drafted)).await?;
@@ -135,9 +132,18 @@ async fn beside(app: App, begun: BegunTry, place: Place, draft: Option<Asked>) {
 async fn begin_elsewhere(app: &App, plan: &ReplayPlan, new: NewTry) -> Result<(), Problem> {
     let pipelines = app.pipelines(plan.pipelines.keys());
     can_use_saved(&pipelines, false).map_err(Error::from)?;
+    end_former(app, &new).await?;
     match app.redrive().open_try_elsewhere(&pipelines, new, true).await?.id {
         Some(_) => Ok(()),
         None => Err(ApiError::senseless(NONE_SAVED).into()),
+    }
+}
+
+/// Ends the try of these letters that is under way: who begins anew, and can, does not want it any more.
+async fn end_former(app: &App, new: &NewTry) -> Result<(), Problem> {
+    match app.redrive().newest_of(&new.selection, &Input::new()).await? {
+        Some(former) => end(app, &former).await,
+        None => Ok(()),
     }
 }
 
@@ -200,9 +206,10 @@ impl Newest {
         self.kept.finished_at.is_none()
     }
 
-    /// How many letters it recovered, of those that it tried, if it has ended and is to be believed.
+    /// How many letters it recovered, of those of which it can be told, if it has ended and is to be believed.
     pub fn recovered(&self) -> Option<(i64, i64)> {
-        let (good, all) = (self.tried.recovered as i64, self.tried.tried as i64);
+        let Tried { tried, recovered, unknown, .. } = self.tried;
+        let (good, all) = (recovered as i64, tried.saturating_sub(unknown) as i64);
         (!self.is_under_way() && !self.is_outdated && all > 0).then_some((good, all))
     }
 
@@ -275,7 +282,9 @@ pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
                     @if *saved == 0 { span.fact { "None of them has a saved page." } }
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
                 }
-                @if let Some(newest) = newest { (progress::part(visitor, newest, step.example, *now)) }
+                @if let Some(newest) = newest {
+                    (progress::part(visitor, newest, step.example, (&format!("/replays/new?{}#step-2", chosen(fields)), *now)))
+                }
                 (command(&format!("redrive replay try{}", flags(fields))))
             }
         }

@@ -172,7 +172,7 @@ fn header(visitor: &Visitor, page: &Page<'_>, (glance, is_read): (&Glance, bool)
                     (signs(visitor, (glance, is_read), silence))
                 }
                 nav.tabs aria-label="Main" {
-                    @for place in Place::ALL { (tab(place, page.place, glance)) }
+                    @for place in Place::ALL { (tab(place, page.place, (glance, is_read))) }
                     details.more { summary { "More" } ul { @for place in Place::ALL.into_iter().filter(|p| p.is_in_more()) {
                         li { a href=(place.path()) { (place.name()) } }
                     } li { a href="/search" { "Search" } }
@@ -258,7 +258,7 @@ fn who(visitor: &Visitor) -> Markup {
     }
 }
 
-fn tab(place: Place, current: Place, glance: &Glance) -> Markup {
+fn tab(place: Place, current: Place, (glance, is_read): (&Glance, bool)) -> Markup {
     let number = match place {
         Place::Causes => Some((glance.causes, glance.more_causes)),
         Place::Replays => Some((glance.replays, false)),
@@ -269,7 +269,7 @@ fn tab(place: Place, current: Place, glance: &Glance) -> Markup {
         a id={ "tab-" (place.name()) } href=(place.path()) .in-more[place.is_in_more()] aria-current=[(place == current).then_some("page")] {
             (place.name())
             // The number is there also where it is nothing: what stands beside it does not move.
-            @if let Some((count, more)) = number { b { (count) @if more { "+" } } }
+            @if let Some((count, more)) = number { b { @if is_read { (count) @if more { "+" } } @else { "?" } } }
         }
     }
 }

@@ -202,7 +202,9 @@ pub async fn what_is_said_about_an_alert_is_kept(store: Shared) {
 pub async fn nobody_is_told_of_what_is_snoozed(store: Shared) {
     let fired = alert("far", 1, 1);
     change(&store, None, &fired).await;
-    post(&store, "a", notice(&fired, None), 2).await;
+    for sink in ["a", "d"] {
+        post(&store, sink, notice(&fired, None), 2).await;
+    }
     let snooze = CareChange::Snooze { until: at(100), why: None };
     assert!(store.care_for_alert(caring(&fired, 0, snooze, 3)).await.expect("snoozed"));
     assert_eq!(take(&store, "a", 4).await, None, "though it was posted before");
@@ -214,6 +216,11 @@ pub async fn nobody_is_told_of_what_is_snoozed(store: Shared) {
     let over = Alert { over_at: Some(at(6)), why_over: Some("better".into()), ..fired.clone() };
     assert_eq!(post(&store, "c", notice(&over, Some(1)), 6).await, 1);
     assert!(take(&store, "c", 7).await.is_some(), "that it is over is told");
+    assert_eq!(post(&store, "d", notice(&over, Some(1)), 6).await, 1);
+    let told = take(&store, "d", 7).await.expect("that it is over does not wait for what is snoozed");
+    assert_eq!(told.notice, notice(&over, Some(1)));
+    assert!(settle(&store, &told, Told::Yes, 8).await);
+    assert_eq!(take(&store, "d", 100).await, None, "nobody is told that it fires after it was over");
     assert!(take(&store, "a", 100).await.is_some(), "its time is over");
     assert_eq!(post(&store, "b", notice(&grown, None), 100).await, 1);
     assert!(change(&store, Some(1), &grown).await);

@@ -239,7 +239,7 @@ pub async fn letters_point_at_their_payload(store: Shared) {
     let third = fail_with(&store, Outcome::Done, 1, 10).await;
     assert_eq!(store.payloads_of(third).await.expect("asked"), [payload(1)]);
     let jobs = async |n, limit| store.jobs_with_payload(hash(n), limit).await.expect("asked");
-    assert_eq!(jobs(1, 9).await, [third, id], "who came to it last comes first");
+    assert_eq!(jobs(1, 9).await, [third, id], "the newest comes first");
     assert_eq!((jobs(1, 1).await, jobs(2, 9).await, jobs(3, 9).await), (vec![third], vec![id], vec![]));
 }
 

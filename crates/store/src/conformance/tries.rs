@@ -177,6 +177,8 @@ pub async fn a_try_that_ends_early_is_over(store: Shared) {
     let late = vec![settling(1, ids[1], Some(came_to(ids[1], true))), settling(1, ids[1], None), done];
     assert_eq!(store.settle_tried(late).await.expect("settled"), [false, false, true]);
     assert_eq!(store.lease_tried(leasing(2, 9, 300)).await.expect("leased"), []);
+    let listed_late = LetterToTry { id: ids[3], attempts: 1, pipeline: pipeline(), group: None };
+    store.add_to_try(try_id(1), vec![listed_late]).await.expect("it has ended, and gets no more letters");
     let counts = store.count_tried(try_id(1)).await.expect("counted");
     assert_eq!(counts.iter().map(|count| (count.waiting, count.leased, count.tried)).collect::<Vec<_>>(), [(0, 0, 1)]);
     let kept = store.list_tries(1).await.expect("listed").remove(0);

@@ -28,11 +28,11 @@ pub trait AlertStore {
     async fn post_notices(&self, params: PostNotices) -> Result<u64>;
 
     /// Takes the next notice of a sink: nobody else has it for a while. Of one alert they come in their order, none while the sink is
-    /// to be left alone, and none of an alert that is snoozed, but that it is over.
+    /// to be left alone, and none of an alert that is snoozed, but that it is over: that does not wait for those.
     async fn take_notice(&self, params: TakeNotice) -> Result<Option<TakenNotice>>;
 
     /// Notes what became of a notice that was taken, and how its sink fares by that. Says no, and writes nothing, if somebody else
-    /// took it since.
+    /// took it since. Once it has ended, those before it that were snoozed have, too.
     async fn settle_notice(&self, params: SettleNotice) -> Result<bool>;
 
     /// The sinks that were told something, or are to be, and how they fare.

@@ -36,7 +36,7 @@ pub trait PayloadStore {
     /// The payloads a job refers to, newest first.
     async fn payloads_of(&self, job: JobId) -> Result<Vec<Payload>>;
 
-    /// Jobs that refer to a payload, those first that came to it last, at most so many.
+    /// Jobs that refer to a payload, newest first, at most so many: by when they came to it, or by when they were made.
     async fn jobs_with_payload(&self, hash: PayloadHash, limit: u32) -> Result<Vec<JobId>>;
 
     /// Forgets payloads that nobody refers to and nobody meant to since a time; says where their bytes are. Spares those

@@ -23,7 +23,7 @@ pub trait TryStore {
     /// more is noted.
     async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<bool>;
 
-    /// Adds letters to a try, for whoever leases them to try; those that it has already stay as they are.
+    /// Adds letters to a try, for whoever leases them to try; those that it has already stay as they are. One that has ended gets none.
     async fn add_to_try(&self, id: TryId, letters: Vec<LetterToTry>) -> Result<()>;
 
     /// Leases letters of a try that has not ended: those that nobody has, and those whose lease ran out. A token that was used before

@@ -144,7 +144,10 @@ async fn take(batch: &mut Batch, params: &TakeNotice) -> Result<Option<TakenNoti
                   (SELECT n.id FROM alert_notice n
                    WHERE n.sink = $1 AND n.ended_at IS NULL AND (n.taken_until <= $2 OR n.taken_until > $3)
                      AND NOT EXISTS (SELECT 1 FROM alert_notice e
-                                     WHERE e.sink = $1 AND e.ended_at IS NULL AND e.key = n.key AND e.id < n.id)
+                                     WHERE e.sink = $1 AND e.ended_at IS NULL AND e.key = n.key AND e.id < n.id
+                                       AND (e.notice::json ->> 'kind' = 'over' OR (e.taken_until > $2 AND e.taken_until <= $3)
+                                            OR NOT EXISTS (SELECT 1 FROM alert_care c
+                                                           WHERE c.key = e.key AND c.snoozed_until > $2)))
                      AND (n.notice::json ->> 'kind' = 'over'
                           OR NOT EXISTS (SELECT 1 FROM alert_care c WHERE c.key = n.key AND c.snoozed_until > $2))
                    ORDER BY n.tries, n.id LIMIT 1)
@@ -164,10 +167,16 @@ async fn settle(batch: &mut Batch, params: &SettleNotice) -> Result<bool, Fault>
         Told::No { .. } => None,
     };
     let sql = "UPDATE alert_notice SET ended_at = $3, taken_until = 0, error = $4
-               WHERE id = $1 AND tries = $2 AND ended_at IS NULL RETURNING sink";
+               WHERE id = $1 AND tries = $2 AND ended_at IS NULL RETURNING sink, key";
     let written = args![id, tries, ended_at, outcome.error()];
-    let sink: Option<String> = batch.conn().query_opt(sql, written, |row| row.get(0)).await?;
-    let Some(sink) = sink else { return Ok(false) };
+    let settled: Option<(String, String)> =
+        batch.conn().query_opt(sql, written, |row| Ok((row.get(0)?, row.get(1)?))).await?;
+    let Some((sink, key)) = settled else { return Ok(false) };
+    if ended_at.is_some() {
+        // What was snoozed before it is not told after it.
+        let sql = "UPDATE alert_notice SET ended_at = $4 WHERE sink = $1 AND key = $2 AND id < $3 AND ended_at IS NULL";
+        batch.conn().execute(sql, args![sink, key, id, now]).await?;
+    }
     match outcome {
         Told::Yes => {
             let sql = "INSERT INTO alert_sink (name, told_at, seen_at) VALUES ($1, $2, $2)

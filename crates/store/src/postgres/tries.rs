@@ -106,7 +106,7 @@ async fn note(batch: &mut Batch, (id, letters): &(TryId, Vec<TriedLetter>)) -> R
 }
 
 async fn add(batch: &mut Batch, (id, letters): &(TryId, Vec<LetterToTry>)) -> Result<(), Fault> {
-    let Some(row) = row(batch.conn(), *id).await? else { return Ok(()) };
+    let Some(row) = open_row(batch.conn(), *id).await? else { return Ok(()) };
     for LetterToTry { id, attempts, pipeline, group } in letters {
         let sql = "INSERT INTO try_letter (try, job, attempts, recovered, state, pipeline, part)
                    VALUES ($1, $2, $3, false, 'waiting', $4, $5) ON CONFLICT DO NOTHING";

@@ -153,7 +153,9 @@ fn take(batch: &Batch<'_>, params: &TakeNotice) -> Result<Option<TakenNotice>, F
             (SELECT n.id FROM alert_notice n
              WHERE n.sink = ?1 AND n.ended_at IS NULL AND (n.taken_until <= ?2 OR n.taken_until > ?3)
                AND NOT EXISTS (SELECT 1 FROM alert_notice e INDEXED BY alert_notice_order
-                               WHERE e.sink = ?1 AND e.ended_at IS NULL AND e.key = n.key AND e.id < n.id)
+                               WHERE e.sink = ?1 AND e.ended_at IS NULL AND e.key = n.key AND e.id < n.id
+                                 AND (e.notice ->> 'kind' = 'over' OR (e.taken_until > ?2 AND e.taken_until <= ?3)
+                                      OR NOT EXISTS (SELECT 1 FROM alert_care c WHERE c.key = e.key AND c.snoozed_until > ?2)))
                AND (n.notice ->> 'kind' = 'over'
                     OR NOT EXISTS (SELECT 1 FROM alert_care c WHERE c.key = n.key AND c.snoozed_until > ?2))
              ORDER BY n.tries, n.id LIMIT 1)
@@ -174,11 +176,20 @@ fn settle(batch: &Batch<'_>, SettleNotice { id, tries, outcome, now }: &SettleNo
     };
     let mut update = batch.statement(
         "UPDATE alert_notice SET ended_at = ?3, taken_until = 0, error = ?4
-         WHERE id = ?1 AND tries = ?2 AND ended_at IS NULL RETURNING sink",
+         WHERE id = ?1 AND tries = ?2 AND ended_at IS NULL RETURNING sink, key",
     )?;
     let written = params![id, tries, ended_at, outcome.error()];
-    let sink: Option<String> = update.query_row(written, |row| row.get(0)).optional()?;
-    let Some(sink) = sink else { return Ok(false) };
+    let settled =
+        update.query_row(written, |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))).optional()?;
+    let Some((sink, key)) = settled else { return Ok(false) };
+    if ended_at.is_some() {
+        // What was snoozed before it is not told after it.
+        batch
+            .statement(
+                "UPDATE alert_notice SET ended_at = ?4 WHERE sink = ?1 AND key = ?2 AND id < ?3 AND ended_at IS NULL",
+            )?
+            .execute(params![sink, key, id, now])?;
+    }
     match outcome {
         Told::Yes => batch
             .statement(

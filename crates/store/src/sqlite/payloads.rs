@@ -60,7 +60,8 @@ impl PayloadStore for SqliteStore {
 
     async fn jobs_with_payload(&self, hash: PayloadHash, limit: u32) -> Result<Vec<JobId>> {
         self.read(move |conn| {
-            let sql = "SELECT job FROM payload_use WHERE hash = ?1 ORDER BY at DESC, job LIMIT ?2";
+            // The index has jobs in their order, which is that of time: any number of them may have the same payload.
+            let sql = "SELECT job FROM payload_use WHERE hash = ?1 ORDER BY job DESC LIMIT ?2";
             let mut select = conn.prepare_cached(sql)?;
             let jobs = select.query_map(params![hash.as_bytes(), limit], |row| rows::job_id(row, 0))?;
             Ok(jobs.collect::<RowResult<_>>()?)

@@ -97,11 +97,13 @@ pub(super) fn is_marked(path: &Path) -> bool {
 /// Checks that a store that cannot be written is one that this build can read as it is.
 pub(super) fn check_unwritable(conn: &Connection, path: &Path, why: StoreError) -> Result<(), Fault> {
     let (found, known) = (check(conn, path)?, newest_version());
-    match found == known {
-        true => Ok(()),
-        false => {
-            Err(StoreError::CannotMigrate { place: path.display().to_string(), found, known, why: Box::new(why) }
-                .into())
+    match found {
+        found if found == known => Ok(()),
+        // It was to be made now.
+        0 => Err(why.into()),
+        found => {
+            let (place, why) = (path.display().to_string(), Box::new(why));
+            Err(StoreError::CannotMigrate { place, found, known, why }.into())
         }
     }
 }

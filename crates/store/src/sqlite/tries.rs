@@ -129,7 +129,7 @@ fn note(batch: &Batch<'_>, id: TryId, letters: &[TriedLetter]) -> Result<bool, F
 }
 
 fn add(batch: &Batch<'_>, id: TryId, letters: &[LetterToTry]) -> Result<(), Fault> {
-    let Some(row) = row(batch.connection(), id)? else { return Ok(()) };
+    let Some(row) = open_row(batch, id)? else { return Ok(()) };
     let mut insert = batch.statement(
         "INSERT OR IGNORE INTO try_letter (try, job, attempts, recovered, state, pipeline, part)
          VALUES (?1, ?2, ?3, 0, 'waiting', ?4, ?5)",

@@ -26,8 +26,9 @@ pub fn table(visitor: &Visitor, alerts: &[&AlertView], now: Timestamp) -> Markup
 
 fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
     let (alert, care) = (&view.alert, &view.care);
+    let id = blake3::hash(alert.key.as_str().as_bytes()).to_hex();
     html! {
-        tr role="row" id={ "alert-" (alert.since.as_millis()) "-" (alert.condition) } {
+        tr role="row" id={ "alert-" (&id[..12]) } {
             td role="cell" {
                 @if care.snoozed_at(now).is_some() {
                     (state("snoozed", Glyph::Muted, Tone::Quiet))

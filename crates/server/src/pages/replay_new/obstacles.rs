@@ -83,7 +83,7 @@ fn of_try(newest: &Newest) -> Option<Obstacle> {
                 .to_owned(),
         ),
         false => Obstacle::warning(
-            "redrive.toml has changed since this try: what passed then need not pass now. Try again to start with those that pass."
+            "redrive.toml has changed since this try, or it is too old: what passed then need not pass now. Try again to start with those that pass."
                 .to_owned(),
         ),
     })

@@ -18,11 +18,16 @@ use crate::pages::visitor::Visitor;
 /// Causes of what would still fail that are named.
 const LEFTOVERS: usize = 8;
 
-/// The part of the page that changes while a try runs.
-pub fn part(visitor: &Visitor, newest: &Newest, example: Option<&DeadLetter>, now: Timestamp) -> Markup {
+/// The part of the page that changes while a try runs; `here` is the address of the page.
+pub fn part(
+    visitor: &Visitor,
+    newest: &Newest,
+    example: Option<&DeadLetter>,
+    (here, now): (&str, Timestamp),
+) -> Markup {
     html! {
         div.result #try-result data-live data-busy=[newest.is_under_way().then_some("load")] {
-            @if newest.is_under_way() { (under_way(visitor, newest, now)) } @else { (ended(newest, now)) }
+            @if newest.is_under_way() { (under_way(visitor, newest, (here, now))) } @else { (ended(newest, now)) }
             (leftovers(&newest.tried))
             @if !newest.is_under_way() {
                 div.halves.compact {
@@ -34,7 +39,7 @@ pub fn part(visitor: &Visitor, newest: &Newest, example: Option<&DeadLetter>, no
     }
 }
 
-fn under_way(visitor: &Visitor, newest: &Newest, now: Timestamp) -> Markup {
+fn under_way(visitor: &Visitor, newest: &Newest, (here, now): (&str, Timestamp)) -> Markup {
     let Tried { tried, recovered, of, .. } = newest.tried;
     let sum = |of: fn(&redrive::contract::TriedCount) -> u64| newest.groups.iter().map(of).sum::<u64>();
     let (waiting, leased) = (sum(|group| group.waiting), sum(|group| group.leased));
@@ -54,7 +59,7 @@ fn under_way(visitor: &Visitor, newest: &Newest, now: Timestamp) -> Markup {
         p.actions {
             @if let Some(lacks) = visitor.lacks(Role::Operator) { button disabled title=(lacks) { "Stop" } }
             @else { button formaction="/replays/try/stop" formnovalidate name="try" value=(newest.kept.id) { "Stop" } }
-            a href=(visitor.here) { "Look again" }
+            a href=(here) { "Look again" }
         }
     }
 }

@@ -59,6 +59,17 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Whether somebody may have all that it finds. A cause is one of a pipeline, which need not be named beside it.
+    pub async fn check(&self, app: &App, caller: &Caller) -> Result<(), ApiError> {
+        match (&self.pipeline, &self.cause) {
+            (None, Some(cause)) if !caller.covers_all() => {
+                let found = app.redrive().store().get_cause(cause.clone(), app.redrive().now()).await?;
+                caller.check(&found.cause.pipeline)
+            }
+            (pipeline, _) => caller.check_all(pipeline.as_ref()),
+        }
+    }
+
     /// The same for the engine. Relative times become absolute here.
     pub fn dead(self, app: &App) -> Result<DeadFilter, ApiError> {
         let now = app.redrive().now();
@@ -117,7 +128,7 @@ impl Letters {
         }
         let ids = app.redrive().find_jobs(&self.ids).await?;
         match ids.is_empty() {
-            true => caller.check_all(self.filter.pipeline.as_ref())?,
+            true => self.filter.check(app, caller).await?,
             false => caller.check_jobs(app, &ids).await?,
         }
         Ok(Selection { filter: self.filter.dead(app)?, ids })
