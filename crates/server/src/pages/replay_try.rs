@@ -283,7 +283,8 @@ pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
                 }
                 @if let Some(newest) = newest {
-                    (progress::part(visitor, newest, step.example, (&format!("/replays/new?{}#step-2", chosen(fields)), *now)))
+                    // Without a place on the page, to which a browser would only go: it is to be fetched anew.
+                    (progress::part(visitor, newest, step.example, (&format!("/replays/new?{}", chosen(fields)), *now)))
                 }
                 (command(&format!("redrive replay try{}", flags(fields))))
             }
