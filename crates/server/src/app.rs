@@ -22,6 +22,9 @@ use crate::trying::Trying;
 /// How long tokens are believed: one that is revoked is no good after that.
 const TOKENS_HOLD: Duration = Duration::from_secs(1);
 
+/// How long they are believed at least, where somebody comes with another.
+const TOKENS_ANEW_AFTER: Duration = Duration::from_millis(50);
+
 /// Requests of one token that are under way at once, unless something else is said.
 const IN_FLIGHT_MAX: usize = 256;
 
@@ -105,6 +108,8 @@ struct Shared {
     reread: Notify,
     /// The tokens as they were last read.
     tokens: Mutex<Option<(Instant, Arc<Vec<KnownToken>>)>>,
+    /// Held by who has them read anew.
+    token_reads: tokio::sync::Mutex<()>,
     /// The minute in which each token was last noted to be used.
     used: Mutex<HashMap<TokenName, i64>>,
     /// Pipelines are made once: some have connections of their own.
@@ -144,6 +149,7 @@ impl App {
             stopping: CancellationToken::new(),
             reread: Notify::new(),
             tokens: Mutex::default(),
+            token_reads: tokio::sync::Mutex::default(),
             used: Mutex::default(),
             pipelines: Mutex::default(),
             in_flight: Mutex::default(),
@@ -229,6 +235,21 @@ impl App {
         let known = Arc::new(self.redrive().known_tokens().await?);
         *lock(&self.0.tokens) = Some((at, Arc::clone(&known)));
         Ok(known)
+    }
+
+    /// The tokens there are, read since a moment: one that is not known may have been made just now. Who asks for what is not there has
+    /// them read now and then only, however often.
+    pub async fn tokens_since(&self, moment: Instant) -> Result<Arc<Vec<KnownToken>>, ApiError> {
+        let _turn = self.0.token_reads.lock().await;
+        let read = lock(&self.0.tokens).clone();
+        if let Some((at, known)) = read {
+            if at >= moment {
+                return Ok(known);
+            }
+            tokio::time::sleep(TOKENS_ANEW_AFTER.saturating_sub(at.elapsed())).await;
+        }
+        self.forget_tokens();
+        self.tokens().await
     }
 
     /// Has tokens read anew: somebody made or revoked one here.
