@@ -29,6 +29,7 @@ mod job;
 mod killed;
 mod log;
 mod network;
+mod network_between;
 mod networks;
 mod outages;
 mod pages;

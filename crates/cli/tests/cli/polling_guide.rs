@@ -116,11 +116,8 @@ fn the_guide_works_without_a_script() {
     let again = retried["progress"]["recovered"].as_u64().expect("a number");
     assert!((1..60).contains(&again), "{retried}");
     assert_eq!(shell.site.count("/in.php") - submitted, 60 + again);
-    assert_eq!(
-        json_lines(&shell.sandbox.read("tokens.jsonl")).len(),
-        SOLVED.len() + 60,
-        "all of the account's are solved"
-    );
+    let tokens = shell.sandbox.read("tokens.jsonl");
+    assert_eq!(json_lines(&tokens).len(), SOLVED.len() + 60, "all of the account's are solved:\n{tokens}");
     shell.sandbox.assert_sound();
 }
 

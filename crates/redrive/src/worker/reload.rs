@@ -1,6 +1,7 @@
 //! Taking up pipelines that changed: a worker with the new ones begins, and the one before begins nothing more and lets its jobs
 //! end by the rules they began with. Both share what may run at once.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,12 +28,18 @@ pub trait Source: Send {
     fn changed(&mut self) -> Option<Reread>;
 }
 
-/// The worker that is present, and those that made way and still have jobs.
-struct Generations {
-    present: Arc<Context>,
-    workers: JoinSet<(WorkerId, Result<(), Error>)>,
-    failure: Option<Error>,
+/// A worker that takes its turn, and makes way for one with newer pipelines.
+pub trait Turn: Send + Sync + 'static {
+    /// Which one it is.
+    fn id(&self) -> WorkerId;
+    /// Has it begin nothing more, and let its jobs end.
+    fn retire(&self);
+    /// Tells those who listen.
+    fn tell(&self, what: Happening);
 }
+
+/// A worker and its work, until it has ended.
+pub type Begun<T> = (Arc<T>, Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>);
 
 pub(super) async fn run(
     first: Worker,
@@ -41,42 +48,69 @@ pub(super) async fn run(
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let Worker { context, pipelines, task, max_wait, .. } = first;
-    let begin = |generations: &mut Generations, pipelines: Vec<Pipeline>| {
-        let context = Arc::clone(&generations.present);
-        let id = context.id;
-        let worker = Worker { context, pipelines, task, max_wait, source: None };
-        let work = worker.run_as_it_is(until.clone(), stop.clone());
-        generations.workers.spawn(async move { (id, work.await) });
+    let end = stop.clone();
+    let begin = move |context: Arc<Context>, pipelines| -> Begun<Context> {
+        let worker = Worker { context: Arc::clone(&context), pipelines, task, max_wait, source: None };
+        (context, Box::pin(worker.run_as_it_is(until.clone(), end.clone())))
     };
+    let next = |former: &Context, pipelines| {
+        let pipelines = acquainted(pipelines);
+        let id = WorkerId::new(former.redrive.now(), former.redrive.chance.bits());
+        begin(Arc::new(former.successor(id, &pipelines)), pipelines)
+    };
+    take_turns(begin(context, pipelines), next, source, stop).await
+}
+
+/// Has one worker work after the other, each with the pipelines as they were when it began.
+pub async fn take_turns<T: Turn>(
+    first: Begun<T>,
+    next: impl Fn(&T, Vec<Pipeline>) -> Begun<T>,
+    source: Box<dyn Source>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
     let (_watching, mut changes) = watch(source);
-    let mut generations = Generations { present: context, workers: JoinSet::new(), failure: None };
-    begin(&mut generations, pipelines);
+    let mut turns = Turns { present: Arc::clone(&first.0), workers: JoinSet::new(), failure: None };
+    turns.begin(first);
     loop {
         tokio::select! {
-            over = generations.one_ended() => {
+            over = turns.one_ended() => {
                 if over {
                     break;
                 }
             }
             Some(changed) = changes.recv(), if !stop.is_cancelled() => match changed {
                 Ok(pipelines) => {
-                    let pipelines = acquainted(pipelines);
-                    generations.make_way(&pipelines);
-                    begin(&mut generations, pipelines);
+                    let former = Arc::clone(&turns.present);
+                    turns.begin(next(&former, pipelines));
+                    former.tell(Happening::PipelinesChanged);
+                    former.retire();
                 }
-                Err(why) => generations.present.tell(Happening::PipelinesUnusable { why }),
+                Err(why) => turns.present.tell(Happening::PipelinesUnusable { why }),
             }
         }
     }
-    generations.finish().await
+    turns.finish().await
 }
 
-impl Generations {
+/// The worker that is present, and those that made way and still have jobs.
+struct Turns<T> {
+    present: Arc<T>,
+    workers: JoinSet<(WorkerId, Result<(), Error>)>,
+    failure: Option<Error>,
+}
+
+impl<T: Turn> Turns<T> {
+    fn begin(&mut self, (worker, work): Begun<T>) {
+        let id = worker.id();
+        self.present = worker;
+        self.workers.spawn(async move { (id, work.await) });
+    }
+
     /// Waits until a worker has ended; says whether that was the present one, or one that failed.
     async fn one_ended(&mut self) -> bool {
         match self.workers.join_next().await {
             Some(Ok((id, ended))) => {
-                let is_present = id == self.present.id;
+                let is_present = id == self.present.id();
                 // What one that made way could not do, or waited for, is for the present one to do.
                 let left = |error: &Error| matches!(error, Error::Held { .. } | Error::WaitedInVain(_));
                 self.note(ended.or_else(|error| if !is_present && left(&error) { Ok(()) } else { Err(error) }));
@@ -96,18 +130,9 @@ impl Generations {
         }
     }
 
-    /// Has another worker take the place of the present one.
-    fn make_way(&mut self, pipelines: &[Pipeline]) {
-        let redrive = &self.present.redrive;
-        let next = self.present.successor(WorkerId::new(redrive.now(), redrive.chance.bits()), pipelines);
-        let former = std::mem::replace(&mut self.present, Arc::new(next));
-        former.tell(Happening::PipelinesChanged);
-        former.retired.cancel();
-    }
-
     /// Lets all that still have jobs come to their end.
     async fn finish(mut self) -> Result<(), Error> {
-        self.present.retired.cancel();
+        self.present.retire();
         while !self.workers.is_empty() {
             self.one_ended().await;
         }
@@ -115,8 +140,22 @@ impl Generations {
     }
 }
 
+impl Turn for Context {
+    fn id(&self) -> WorkerId {
+        self.id
+    }
+
+    fn retire(&self) {
+        self.retired.cancel();
+    }
+
+    fn tell(&self, what: Happening) {
+        Self::tell(self, what);
+    }
+}
+
 /// Looks again and again, as long as the set is there.
-pub fn watch(source: Box<dyn Source>) -> (JoinSet<()>, Receiver<Reread>) {
+fn watch(source: Box<dyn Source>) -> (JoinSet<()>, Receiver<Reread>) {
     let (sender, changes) = channel(1);
     let mut watching = JoinSet::new();
     watching.spawn(look(source, sender));

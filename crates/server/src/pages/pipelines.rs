@@ -89,7 +89,7 @@ pub async fn show(
             (part(&visitor, ("targets", "Targets"), targets).await)
             (part(&visitor, ("proxies", "Proxies"), proxies).await)
         }
-        (part(&visitor, ("coverage", "Fields found, by rules version"), found).await)
+        (part(&visitor, ("coverage", "Fields found, by version of their rules"), found).await)
         (part(&visitor, ("workers", "Workers"), workers).await)
         (part(&visitor, ("policy", "Policy as effective"), values).await)
         (commands(&commands_of(&name, lines.first())))

@@ -131,8 +131,9 @@ fn print(foretold: &Foretold) -> Result<()> {
     if !shown.is_empty() {
         table::print_titled(&[">letters", "reason", "gate", "what"], &shown.iter().map(row).collect::<Vec<_>>())?;
     }
-    if foretold.causes.len() > shown.len() {
-        out!("and {} more causes", foretold.causes.len() - shown.len())?;
+    let more = foretold.causes.len() - shown.len();
+    if more > 0 {
+        out!("and {more} more {}", if more == 1 { "cause" } else { "causes" })?;
     }
     if let Some(sample) = &foretold.sample {
         out!("the input of the first would be {}", cut(&sample["input"].to_string(), 200))?;

@@ -102,7 +102,8 @@ impl RunEnd {
         told.iter().for_each(|told| say_cause(told, &self.name));
         let more = self.of.causes.len() - told.iter().map(|told| told.causes).sum::<usize>();
         if more > 0 {
-            say!("  and {more} more causes: redrive cause list --pipeline {}", self.name);
+            let causes = if more == 1 { "cause" } else { "causes" };
+            say!("  and {more} more {causes}: redrive cause list --pipeline {}", self.name);
         }
         if self.of.is_cut {
             say!("  more than 100,000 died, and not all are counted here: redrive cause list --pipeline {}", self.name);

@@ -1,4 +1,4 @@
-//! How often each field was found, by the version of the rules: whether a change of them found more, or lost something.
+//! How often each field was found, by the version of the fields' rules (of nothing else in the definition): whether a change of them found more, or lost something.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +25,14 @@ pub fn section(counts: &[CoverageCount], now: Timestamp) -> Markup {
     }
     html! {
         section aria-labelledby="coverage" {
-            (section_head("coverage", "Fields found, by rules version", "records that had it of all, 7 days"))
+            (section_head("coverage", "Fields found, by version of their rules", "records that had it of all, 7 days; a version is of the fields alone"))
                 table.coverage role="table" {
                     thead role="rowgroup" {
                         tr role="row" {
                             th role="columnheader" scope="col" { "Field" }
-                            @for (version, last) in &versions {
+                            @for (version, first) in &versions {
                                 th.num role="columnheader" scope="col" {
-                                    code { (cut(version)) } span.fact { "until " (instant(*last, now)) }
+                                    code { (cut(version)) } " " span.fact { "since " (instant(*first, now)) }
                                 }
                             }
                         }
@@ -51,17 +51,17 @@ pub fn section(counts: &[CoverageCount], now: Timestamp) -> Markup {
     }
 }
 
-/// The versions that made records, the one that did so last first, each with its last hour.
+/// The versions that made records, the one that did so last first, each with its first hour.
 fn versions(counts: &[CoverageCount]) -> Vec<(&str, Timestamp)> {
-    let mut last = BTreeMap::<&str, Timestamp>::new();
+    let mut hours = BTreeMap::<&str, (Timestamp, Timestamp)>::new();
     for count in counts {
-        let known = last.entry(&count.version).or_insert(count.hour);
-        *known = (*known).max(count.hour);
+        let (first, last) = hours.entry(&count.version).or_insert((count.hour, count.hour));
+        (*first, *last) = ((*first).min(count.hour), (*last).max(count.hour));
     }
-    let mut versions: Vec<_> = last.into_iter().collect();
-    versions.sort_by_key(|(_, last)| std::cmp::Reverse(*last));
+    let mut versions: Vec<_> = hours.into_iter().collect();
+    versions.sort_by_key(|(_, (first, last))| std::cmp::Reverse((*last, *first)));
     versions.truncate(VERSIONS);
-    versions
+    versions.into_iter().map(|(version, (first, _))| (version, first)).collect()
 }
 
 fn fields(counts: &[CoverageCount]) -> BTreeMap<&str, BTreeMap<&str, Found>> {
