@@ -11,12 +11,14 @@ use axum::response::{IntoResponse, Response};
 use crate::app::{App, Options};
 use crate::error::ApiError;
 use crate::once;
+use crate::pages::Problem;
 use crate::router::BASE;
 
 /// Looks at each request before anything else does.
 pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut response = match refuse(app.options(), &request) {
         Ok(()) => next.run(request).await,
+        Err(error) if is_looked_at(&request) => Problem::from(error).into_response(),
         Err(error) => error.into_response(),
     };
     let headers = response.headers_mut();
@@ -61,8 +63,11 @@ fn refuse(options: &Options, request: &Request) -> Result<(), ApiError> {
     }
     let host = host_of(request)?;
     if !is_ours(options, name_of(host)) {
-        let why = format!("this server is not called {}: name it with --public-url", name_of(host));
-        return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "foreign_host", why).at("Host"));
+        let why = format!(
+            "this server is not called {}: ask for it by its address, or start it with `--public-url` and the name that it has",
+            name_of(host)
+        );
+        return Err(ApiError::forbidden("foreign_host", why).at("Host"));
     }
     // Each of them, where there are several: nobody knows which a proxy on the way read.
     for origin in request.headers().get_all(header::ORIGIN) {
@@ -124,6 +129,12 @@ fn host_of(request: &Request) -> Result<&str, ApiError> {
             told.or(authority).ok_or_else(|| ApiError::senseless("the request has no Host").at("Host"))
         }
     }
+}
+
+/// Whether somebody looks at what is answered.
+fn is_looked_at(request: &Request) -> bool {
+    let wants = request.headers().get(header::ACCEPT).and_then(|wants| wants.to_str().ok());
+    !is_api(request.uri().path()) && wants.is_some_and(|wants| wants.contains("text/html"))
 }
 
 fn is_api(path: &str) -> bool {

@@ -48,7 +48,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use redrive_core::tokens::Role;
 
-use self::problem::Problem;
+pub use self::problem::Problem;
 use crate::app::App;
 use crate::error::ApiError;
 

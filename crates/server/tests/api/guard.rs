@@ -12,11 +12,15 @@ use crate::running::Running;
 async fn a_name_that_is_not_its_own_is_refused() {
     let server = Running::start().await;
     let head = |host: &str| format!("GET /api/v1/jobs HTTP/1.1\r\nhost: {host}");
+    let look = |host: &str| format!("GET / HTTP/1.1\r\nhost: {host}\r\naccept: text/html,*/*;q=0.8");
     for own in ["127.0.0.1:7171", "localhost", "[::1]:80"] {
         assert_eq!(server.send(&head(own), b"").await.status, 200, "{own}");
     }
     for foreign in ["evil.example", "127.0.0.1.evil.example", "10.1.2.3"] {
-        assert_eq!(server.send(&head(foreign), b"").await.refused(), (421, "foreign_host".to_owned()), "{foreign}");
+        assert_eq!(server.send(&head(foreign), b"").await.refused(), (403, "foreign_host".to_owned()), "{foreign}");
+        let page = server.send(&look(foreign), b"").await;
+        assert_eq!((page.status, page.header("content-type")), (403, Some("text/html; charset=utf-8")), "{foreign}");
+        assert!(page.text().contains(foreign) && page.text().contains("--public-url"), "{}", page.text());
     }
 }
 

@@ -123,7 +123,7 @@ async fn a_form_of_another_site_does_nothing() {
     let head = head
         .replace(&format!("host: {host}"), "host: evil.example")
         .replace("https://evil.example", "http://evil.example");
-    assert_eq!(server.send(&head, body.as_bytes()).await.status, 421, "another host");
+    assert_eq!(server.send(&head, body.as_bytes()).await.status, 403, "another host");
     assert_eq!(server.get(&format!("/causes/{cause}")).await.ok()["state"], "new", "nothing was written");
     assert_eq!(server.get("/activity").await.ok()["items"], json!([]));
 }
