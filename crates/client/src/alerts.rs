@@ -4,7 +4,7 @@ use redrive::Error;
 use redrive::alerts::{AlertList, Tested, Watching};
 use redrive::contract::AlertView;
 use redrive_core::actors::Actor;
-use redrive_core::alerts::{Alert, AlertKey, CareChange};
+use redrive_core::alerts::{Alert, AlertKey, AlertStanding, CareChange};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,19 +22,26 @@ struct Piece {
 }
 
 impl Desk {
-    /// See [`redrive::Redrive::list_alerts`]: those that fire, or also those that are over.
-    pub async fn list_alerts(&self, watching: &Watching, all: bool) -> Result<AlertList, Error> {
+    /// See [`redrive::Redrive::list_alerts`]: those that fire, or also those that are over, or those that stand somewhere.
+    pub async fn list_alerts(
+        &self,
+        watching: &Watching,
+        all: bool,
+        state: Option<AlertStanding>,
+    ) -> Result<AlertList, Error> {
         let server = match self {
             Self::Here(redrive) => {
                 let mut list = redrive.list_alerts(watching).await?;
-                list.alerts.retain(|view| all || view.alert.is_firing());
+                list.alerts.retain(|view| view.is_meant(all, state, redrive.now()));
                 return Ok(list);
             }
             Self::There(server) => server,
         };
         let (mut alerts, mut cursor) = (Vec::new(), None);
         loop {
-            let asked = fields(json!({ "all": all, "limit": left(u32::MAX, alerts.len()), "cursor": cursor }));
+            let state = state.map(AlertStanding::as_str);
+            let limit = left(u32::MAX, alerts.len());
+            let asked = fields(json!({ "all": all, "state": state, "limit": limit, "cursor": cursor }));
             let Piece { list, next } = server.get(&["alerts"]).query(asked).read().await?;
             alerts.extend(list.alerts);
             cursor = next;

@@ -115,7 +115,7 @@ function failed(name, twin) {
   note.className = "part-error";
   note.dataset.why = why;
   note.replaceChildren(`${why} As of ${note.dataset.since}. `, again);
-  place.querySelector(".section-head")?.append(note);
+  (place?.querySelector(".section-head") ?? place)?.append(note);
   say(why);
 }
 

@@ -11,6 +11,7 @@ use redrive::vault::Vault;
 use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_core::egress::Egress;
 use redrive_core::ids::{PipelineName, TokenName};
+use redrive_core::time::Timestamp;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::counted::Counted;
@@ -98,8 +99,8 @@ pub struct App(Arc<Shared>);
 
 struct Shared {
     redrive: Redrive,
-    /// The configuration: another one when its file changed.
-    setting: RwLock<Arc<Setting>>,
+    /// The configuration, and when it was loaded: another one when its file changed.
+    setting: RwLock<(Arc<Setting>, Timestamp)>,
     vault: Option<Vault>,
     options: Options,
     /// Cancelled when the server stops: who waits for something is answered.
@@ -140,10 +141,10 @@ impl App {
     pub fn new(redrive: Redrive, setting: Setting, options: Options) -> Result<Self, redrive::Error> {
         // Who asks is told soon that the store does not answer, whoever works here.
         let redrive = redrive.answering();
-        let vault = setting.vault(&redrive)?;
+        let (vault, now) = (setting.vault(&redrive)?, redrive.now());
         Ok(Self(Arc::new(Shared {
             redrive,
-            setting: RwLock::new(Arc::new(setting)),
+            setting: RwLock::new((Arc::new(setting), now)),
             vault,
             options,
             stopping: CancellationToken::new(),
@@ -168,7 +169,12 @@ impl App {
 
     /// The configuration as it is now.
     pub fn setting(&self) -> Arc<Setting> {
-        Arc::clone(&self.0.setting.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.setting.read().unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// When that was loaded.
+    pub fn setting_since(&self) -> Timestamp {
+        self.0.setting.read().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// Takes up a configuration that changed, unless one of its pipelines cannot be made; where the store and the vault are stays.
@@ -178,7 +184,7 @@ impl App {
             next.served_pipeline(name.clone(), self.vault()).map_err(|error| error.to_string())?;
         }
         self.redrive().alerts().replace(next.watched_by_workers());
-        *self.0.setting.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        *self.0.setting.write().unwrap_or_else(PoisonError::into_inner) = (Arc::new(next), self.redrive().now());
         // After that: who makes a pipeline of the former one meanwhile has put it here by then.
         lock(&self.0.pipelines).clear();
         Ok(())

@@ -170,6 +170,11 @@ where
     }
 }
 
+/// A name as it is written in a path.
+pub fn in_path(name: &str) -> String {
+    if is_dots(name) { format!("{DOTS}{name}") } else { name.to_owned() }
+}
+
 fn is_dots(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte == b'.')
 }

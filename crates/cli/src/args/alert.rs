@@ -1,6 +1,8 @@
 //! What can be typed about alerts.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use redrive_core::alerts::AlertStanding;
 
 #[derive(Debug, Subcommand)]
 pub enum AlertCommand {
@@ -12,7 +14,7 @@ pub enum AlertCommand {
     Test(AlertTestArgs),
     /// List what fires and how the sinks fare
     #[command(
-        after_help = "Examples:\n  redrive alert list\n  redrive alert list --all      also what was over in the last week"
+        after_help = "Examples:\n  redrive alert list\n  redrive alert list --all             also what was over in the last week\n  redrive alert list --state snoozed   only what nobody is told of for now"
     )]
     List(AlertListArgs),
     /// Say that you have seen alerts; until they double or fire anew
@@ -97,11 +99,19 @@ pub struct AlertTestArgs {
     pub json: bool,
 }
 
+fn state() -> impl TypedValueParser<Value = AlertStanding> {
+    PossibleValuesParser::new(AlertStanding::ALL.map(AlertStanding::as_str))
+        .try_map(|name| name.parse::<AlertStanding>())
+}
+
 #[derive(Debug, Args)]
 pub struct AlertListArgs {
     /// Also alerts that are over
     #[arg(long)]
     pub all: bool,
+    /// Only those that fire and are not snoozed, that are snoozed, or that ended in the last week
+    #[arg(long, value_parser = state(), conflicts_with = "all")]
+    pub state: Option<AlertStanding>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

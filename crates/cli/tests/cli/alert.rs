@@ -78,6 +78,7 @@ fn check_prints_a_line_for_each_alert_and_exits_with_3_while_one_fires() {
     elsewhere.redrive(&format!("alert check --store sqlite:{store}")).expect(3);
     assert!(sandbox.redrive("alert list").expect(0).stdout.starts_with("nothing fires"), "it fires nowhere else");
     let all = sandbox.redrive("alert list --all").expect(0).stdout;
+    assert_eq!(sandbox.redrive("alert list --state ended").expect(0).stdout, all, "nothing else was kept");
     assert!(all.lines().any(|line| line.starts_with("over ") && line.contains(" rate/shop ")), "{all}");
 }
 
@@ -204,6 +205,11 @@ fn an_alert_is_acknowledged_snoozed_and_assigned() {
         care.as_array().and_then(|all| all.iter().find(|alert| alert["key"] == "rate/shop")).expect("it")["care"]
             .clone();
     assert_eq!((&care["owner"], &care["snoozed"]["why"]), (&"ada".into(), &"moving".into()), "{care}");
+    let listed = |state: &str| sandbox.redrive(&format!("alert list --state {state}")).expect(0).stdout;
+    assert!(listed("snoozed").contains("rate/shop") && !listed("firing").contains("rate/shop"));
+    assert!(listed("ended").starts_with("no alert is like that"), "{}", listed("ended"));
+    sandbox.redrive("alert list --state loud").expect(2);
+    sandbox.redrive("alert list --state ended --all").expect(2);
     assert_eq!(sandbox.redrive("alert wake rate/shop").expect(0).stdout, "alert rate/shop is told again\n");
     sandbox.redrive("alert wake rate/shop").expect(1).complains("alert rate/shop: it is not snoozed");
     sandbox.redrive("alert ack rate/shop --undo").expect(0);

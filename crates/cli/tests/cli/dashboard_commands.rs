@@ -22,7 +22,13 @@ fn what_a_page_offers_to_copy_does_what_its_form_does() {
     let script =
         r#"read task; case "$task" in *'"n":4'*) echo "no such page" >&2;; *) echo "boom 17" >&2;; esac; exit 1"#;
     let run = ["run", "tasks.jsonl", "--pipeline", "shop", "--attempts", "1", "--", "sh", "-c", script];
+    let alerts = "[alerts.rules]\ndied_min = 2\n[alerts.sink.team]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"cat >> told.txt\"]\n";
+    for folder in [&sandbox, &copy] {
+        folder.write("redrive.toml", alerts);
+        folder.write("told.txt", "");
+    }
     sandbox.run(&run).expect(3);
+    sandbox.redrive("alert check").expect(3);
     let copied =
         Command::new("cp").arg("-r").arg(sandbox.path(".redrive")).arg(copy.path("")).status().expect("copied");
     assert!(copied.success());
@@ -31,13 +37,13 @@ fn what_a_page_offers_to_copy_does_what_its_form_does() {
     assert!(known.success());
     let serving = Serving::start(&sandbox, &[]);
     let mut node = browser("copied.mjs");
-    node.arg(serving.url()).arg(copy.path("")).arg(env!("CARGO_BIN_EXE_redrive"));
+    node.arg(serving.url()).arg(copy.path("")).arg(env!("CARGO_BIN_EXE_redrive")).arg(sandbox.path(""));
     for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG", "REDRIVE_SERVER", "REDRIVE_TOKEN"] {
         node.env_remove(name);
     }
     let ran = Ran::of(node.env("XDG_STATE_HOME", copy.path("state")).output().expect("node runs"));
     let ran = ran.expect(0);
-    assert!(ran.stdout.lines().count() >= 22, "some actions were not tried:\n{}", ran.stdout);
+    assert!(ran.stdout.lines().count() >= 34, "some actions were not tried:\n{}", ran.stdout);
     drop(serving);
     sandbox.assert_sound();
     copy.assert_sound();

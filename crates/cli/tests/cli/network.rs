@@ -172,6 +172,8 @@ fn commands_print_the_same_of_a_server_as_of_its_store() {
         "activity",
         "audit --json",
         "alert list",
+        "alert list --state firing",
+        "alert list --state ended",
         "alert check --dry-run",
         "alert ack rate/nobody",
         "alert snooze rate/nobody --until 2h",
@@ -239,6 +241,15 @@ fn what_is_changed_at_a_server_is_changed_in_its_store() {
     assert!(there("alert ack rate/default").expect(0).stdout.contains("is acknowledged by "));
     assert!(there("alert snooze rate/default --until 2h").expect(0).stdout.contains("is snoozed until "));
     assert!(sandbox.redrive("alert list").stdout.contains("snoozed until "));
+    for state in ["firing", "snoozed", "ended"] {
+        let line = format!("alert list --state {state} --json");
+        let (here, told) = (sandbox.redrive(&line).json(), there(&line).json());
+        let keys = |list: &serde_json::Value| {
+            list["alerts"].as_array().expect("a list").iter().map(|one| one["key"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&here), keys(&told), "{state}");
+        assert_eq!(keys(&here).contains(&"rate/default".into()), state == "snoozed", "{state}: {here}");
+    }
     there("alert wake rate/default").expect(0);
     there("alert wake rate/default").expect(1).complains("it is not snoozed");
     sandbox.redrive("replay start --pipeline default --detach --rate 1/h").expect(0);

@@ -10,7 +10,7 @@
 //! - [`facts`]: what is judged; [`judge`](mod@judge): the conditions, one file for each kind
 //! - [`bounds`]: what a share is at least, and at most
 //! - [`notices`]: what a sink is told, and when it is tried again
-//! - [`care`]: what people do about alerts
+//! - [`care`]: what people do about alerts; [`standing`]: where one stands by that
 //! - [`past`]: how often rules would have fired
 //! - [`text`]: numbers and text of strangers on one line
 
@@ -21,6 +21,7 @@ pub mod judge;
 pub mod notices;
 pub mod past;
 pub mod rules;
+pub mod standing;
 pub mod text;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ pub use self::facts::Facts;
 pub use self::judge::judge;
 pub use self::notices::{Notice, NoticeKind, due_notice};
 pub use self::rules::{RuleBook, Rules};
+pub use self::standing::AlertStanding;
 use crate::ids::PipelineName;
 use crate::time::Timestamp;
 

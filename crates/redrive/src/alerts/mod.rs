@@ -215,7 +215,11 @@ impl Redrive {
 
     /// The alerts that are kept, and the sinks: those of the local file, and those that others are to tell something.
     pub async fn list_alerts(&self, watching: &Watching) -> Result<AlertList, Error> {
-        let alerts = self.store.list_alerts().await?;
+        Ok(AlertList { alerts: self.store.list_alerts().await?, sinks: self.list_sinks(watching).await? })
+    }
+
+    /// The sinks of the local file, and those that others are to tell something, with how they fare.
+    pub async fn list_sinks(&self, watching: &Watching) -> Result<Vec<SinkState>, Error> {
         let mut views = self.store.list_sinks().await?;
         for sink in watching.sinks() {
             if !views.iter().any(|view| view.name == sink.name()) {
@@ -228,7 +232,7 @@ impl Redrive {
             let broken = local.and_then(|sink| sink.broken()).map(str::to_owned);
             SinkState { kind: local.map(|sink| sink.kind().to_owned()), broken, view }
         };
-        Ok(AlertList { alerts, sinks: views.into_iter().map(state).collect() })
+        Ok(views.into_iter().map(state).collect())
     }
 
     /// Tells sinks that nothing is wrong, to see whether that arrives: all of them, or those that are named.

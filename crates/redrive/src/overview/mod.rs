@@ -1,18 +1,21 @@
 //! What to look at first: what needs somebody, and where each pipeline stands. All of it is read from roll-ups, so that it costs the
 //! same however many letters are dead.
 //!
-//! - `gather`: filling it in from a store
+//! - `look`: its parts, each read by itself; `gather`: what stands in the head of every page, and what both need
 
 mod gather;
+mod look;
 
 use std::time::Duration;
 
-use redrive_core::alerts::Share;
+use redrive_core::alerts::{AlertKey, Share};
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::{Pause, Standing};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{AlertView, BreakerView, CauseView, ReplayView};
+use redrive_store::contract::{AlertView, CauseView, ReplayView};
+
+pub use self::look::Look;
 
 /// The window of the headline.
 pub const LATELY: Duration = Duration::from_secs(10 * 60);
@@ -39,25 +42,22 @@ pub struct Glance {
     pub paused: Vec<(PipelineName, Pause)>,
 }
 
-/// What to look at first.
+/// What died lately.
 #[derive(Clone, Debug)]
-pub struct Overview {
-    /// When it was made.
-    pub now: Timestamp,
-    /// The worst of what happened lately, if anything did.
-    pub worst: Option<Worst>,
+pub struct Lately {
     /// Of all tasks that came to their end lately, those that died.
-    pub lately: Share,
-    /// What needs somebody, the most urgent first.
+    pub died: Share,
+    /// The worst of it, if any did.
+    pub worst: Option<Worst>,
+}
+
+/// What needs somebody.
+#[derive(Clone, Debug)]
+pub struct Needs {
+    /// All of it, the most urgent first.
     pub needs: Vec<Need>,
     /// Causes that need somebody and are not among those.
     pub other_causes: usize,
-    /// Every pipeline.
-    pub pipelines: Vec<PipelineLine>,
-    /// Targets whose tasks wait.
-    pub held: Vec<BreakerView>,
-    /// Replays that run, or are being made ready.
-    pub replays: Vec<ReplayView>,
 }
 
 /// The pipeline of which most tasks died lately, and of what.
@@ -92,7 +92,18 @@ pub enum Need {
         more: bool,
         /// When the first goes.
         first: Timestamp,
+        /// They died before this.
+        before: Timestamp,
     },
+}
+
+/// A replay that paused itself.
+#[derive(Clone, Debug)]
+pub struct SelfPaused {
+    /// The replay.
+    pub replay: ReplayView,
+    /// Its alert, by which somebody can say that they have seen it: nothing where that is not watched.
+    pub alert: Option<AlertKey>,
 }
 
 /// A pipeline in a line.

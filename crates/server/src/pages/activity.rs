@@ -1,5 +1,7 @@
 //! `/activity`: what people did.
 
+use std::collections::BTreeSet;
+
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -8,15 +10,22 @@ use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::Value;
 
+use super::fields::Fields;
 use super::overview::pipeline_of;
+use super::part::{self, part};
 use super::parts::{
-    Button, button, column, column_unseen, columns, command, further, instant, name, text, without_cursor,
+    Button, button, column, column_unseen, columns, command, further, instant, name, quoted, text, with_query,
+    without_cursor,
 };
+use super::pipelines;
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked;
+
+/// What is filtered by.
+const FILTERS: [&str; 5] = ["actor", "verb", "object", "since", "pipeline"];
 
 /// Entries on a page, at least, where there are so many.
 const LIMIT: u32 = 50;
@@ -40,9 +49,21 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let is_meant = |entry: &ActivityView| {
         verb.is_none_or(|verb| entry.verb == verb) && object.is_none_or(|object| entry.object.contains(object))
     };
-    let is_filtered =
-        ["actor", "verb", "object", "since", "pipeline"].into_iter().any(|name| query.one(name).is_some());
-    let page = found(&app, asked, is_meant).await?;
+    let filters: Vec<&str> = FILTERS.into_iter().filter(|name| query.one(name).is_some()).collect();
+    // Whether something was done last is known of who reads from the newest on, and of everybody.
+    let can_undo = asked.cursor.is_none() && asked.who.is_none();
+    let page = part::read(found(&app, asked, is_meant)).await?;
+    let listed = async {
+        let page = page?;
+        Ok(html! {
+            @if page.items.is_empty() { (empty(&visitor, &filters)) }
+            @else {
+                (table(&visitor, &page.items, can_undo, now))
+                (further(&without_cursor(&visitor.here), page.next.as_deref()))
+                (command(&command_of(&query)))
+            }
+        })
+    };
     let body = html! {
         div.head { h1 { "Activity" } }
         form.filters action="/activity" {
@@ -53,16 +74,12 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
             label.vh for="object" { "To what" }
             input #object type="text" name="object" placeholder="To what: cause 240f8c6b" value=[object];
             button { "Filter" }
-            @if is_filtered { a.button href="/activity" { "All" } }
+            @for name in ["pipeline", "since"] {
+                @if let Some(value) = query.one(name) { input type="hidden" name=(name) value=(value); }
+            }
+            @if !filters.is_empty() { a.button href="/activity" { "All" } }
         }
-        @if page.items.is_empty() && is_filtered {
-            p.empty { "Nobody did anything like that. " a href="/activity" { "Everything that was done" } }
-        } @else if page.items.is_empty() {
-            p.empty { "Nobody did anything yet. What people start, stop, assign, resolve or discard is written down here, by whichever way." }
-        } @else {
-            (table(&visitor, &page.items, now)) (further(&without_cursor(&visitor.here), page.next.as_deref()))
-            (command("redrive activity"))
-        }
+        (part(&visitor, ("activity-of", "Activity"), listed).await)
     };
     shell::show(&app, &visitor, Page { place: Place::Activity, title: "Activity", pipeline: pipeline.as_ref(), body })
         .await
@@ -73,17 +90,50 @@ async fn found(
     app: &App,
     mut asked: ListActivity,
     is_meant: impl Fn(&ActivityView) -> bool,
-) -> Result<Listed<ActivityView>, Problem> {
-    let mut items = Vec::new();
+) -> Result<Listed<Done>, Problem> {
+    let (mut items, mut seen) = (Vec::new(), BTreeSet::new());
     for _ in 0..READ_MAX {
         let page = app.redrive().list_activity(asked.clone()).await?;
-        items.extend(page.items.into_iter().filter(&is_meant));
+        for entry in page.items {
+            let is_last = seen.insert(entry.object.clone());
+            if is_meant(&entry) {
+                items.push(Done { entry, is_last });
+            }
+        }
         asked.cursor = page.next;
         if asked.cursor.is_none() || items.len() >= LIMIT as usize {
             break;
         }
     }
     Ok(Listed { items, next: asked.cursor })
+}
+
+/// Something that was done.
+struct Done {
+    entry: ActivityView,
+    /// Whether nothing was done to the same since, as far as was read.
+    is_last: bool,
+}
+
+/// What somebody would type to read the same; who reads a terminal finds verbs and objects in it.
+fn command_of(query: &Fields) -> String {
+    let flag = |(name, flag): (&str, &str)| query.one(name).map(|value| format!(" --{flag} {}", quoted(value)));
+    let flags = [("actor", "who"), ("pipeline", "pipeline"), ("since", "since")].into_iter().filter_map(flag);
+    format!("redrive activity{}", flags.collect::<String>())
+}
+
+/// What is said where there is nothing, with a way to drop each filter.
+fn empty(visitor: &Visitor, filters: &[&str]) -> Markup {
+    html! {
+        p.empty {
+            @if filters.is_empty() {
+                "Nobody did anything yet. What people start, stop, assign, resolve or discard is written down here, by whichever way."
+            } @else {
+                "Nobody did anything like that. Drop a filter: "
+                @for name in filters { a href=(with_query(&without_cursor(&visitor.here), name, None)) { (name) } " " }
+            }
+        }
+    }
 }
 
 /// What takes something back: where the form is sent to, and what it carries. Nothing where it cannot be taken back by one form.
@@ -95,15 +145,19 @@ fn undo(entry: &ActivityView) -> Option<(String, Vec<(&str, &str)>)> {
         ("cause", "mute") => (format!("/causes/{name}/change"), vec![("verb", "unmute")]),
         ("alert", "acknowledge") => ("/alerts/change".to_owned(), vec![("verb", "unacknowledge"), ("alert", name)]),
         ("alert", "snooze") => ("/alerts/change".to_owned(), vec![("verb", "wake"), ("alert", name)]),
-        ("pipeline", "pause") => (format!("/pipelines/{name}/resume"), vec![]),
+        ("alert", "unacknowledge") => ("/alerts/change".to_owned(), vec![("verb", "acknowledge"), ("alert", name)]),
+        // One task goes, and what becomes of it says whether the others do: nobody knows here whether the target was well before.
+        ("breaker", "hold") => {
+            let pipeline = entry.detail.get("pipelines").and_then(|all| all.get(0)).and_then(Value::as_str)?;
+            ("/breakers/turn".to_owned(), vec![("verb", "probe"), ("target", name), ("pipeline", pipeline)])
+        }
+        ("pipeline", "pause") => (format!("{}/resume", pipelines::address(name)), vec![]),
         _ => return None,
     })
 }
 
-fn table(visitor: &Visitor, entries: &[ActivityView], now: Timestamp) -> Markup {
+fn table(visitor: &Visitor, entries: &[Done], can_undo: bool, now: Timestamp) -> Markup {
     // Only what was done last to something can be taken back.
-    let mut seen = std::collections::BTreeSet::new();
-    let undos: Vec<_> = entries.iter().map(|entry| seen.insert(&entry.object).then(|| undo(entry)).flatten()).collect();
     html! {
         table.activity role="table" {
             (columns(&[
@@ -111,7 +165,7 @@ fn table(visitor: &Visitor, entries: &[ActivityView], now: Timestamp) -> Markup 
                 column_unseen("Take back"),
             ]))
             tbody role="rowgroup" #activity data-rows="" {
-                @for (at, entry) in entries.iter().enumerate() {
+                @for (at, done) in entries.iter().enumerate() { @let entry = &done.entry;
                     tr role="row" id={ "activity-" (entry.at.as_millis()) "-" (at) } {
                         td.nowrap role="cell" { (instant(entry.at, now)) }
                         td role="cell" {
@@ -123,8 +177,8 @@ fn table(visitor: &Visitor, entries: &[ActivityView], now: Timestamp) -> Markup 
                         th role="rowheader" scope="row" { (entry.verb) " " (object(entry)) }
                         td.muted role="cell" { span.cut { (text(&detail(&entry.detail))) } }
                         td.num role="cell" {
-                            @if let Some((action, fields)) = &undos[at] {
-                                (button(visitor, &Button { action, label: "Undo", role: Role::Operator, fields, class: "small plainly", key: None }))
+                            @if let Some((action, fields)) = (can_undo && done.is_last).then(|| undo(entry)).flatten() {
+                                (button(visitor, &Button { action: &action, label: "Undo", role: Role::Operator, fields: &fields, class: "small plainly", key: None }))
                             }
                         }
                     }
@@ -144,7 +198,7 @@ fn object(entry: &ActivityView) -> Markup {
             let called = entry.detail.get("name").and_then(Value::as_str).unwrap_or_else(|| id.get(24..).unwrap_or(id));
             (Some(format!("/replays/{id}")), format!("replay {called}"))
         }
-        Some(("pipeline", name)) => (Some(format!("/pipelines/{name}")), object.to_owned()),
+        Some(("pipeline", name)) => (Some(pipelines::address(name)), object.to_owned()),
         _ => (None, object.to_owned()),
     };
     html! { @match place { Some(place) => a href=(place) { (name(&shown)) }, None => (name(&shown)) } }

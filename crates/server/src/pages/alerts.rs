@@ -7,12 +7,14 @@ mod rules;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use redrive::alerts::{AlertList, Tested};
+use redrive::alerts::{SinkState, Tested};
 use redrive::contract::AlertView;
+use redrive_core::alerts::AlertStanding;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
-pub use self::change::{ask, change};
+pub use self::change::{ask, change, said, without_said};
+pub use self::rows::row_id;
 use super::fields::Fields;
 use super::part::part;
 use super::parts::{
@@ -25,93 +27,76 @@ use super::visitor::Visitor;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Which alerts are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tab {
-    Firing,
-    Snoozed,
-    Ended,
+/// What is said where there is none that stands there.
+const fn empty(state: AlertStanding) -> &'static str {
+    match state {
+        AlertStanding::Firing => "No alert fires.",
+        AlertStanding::Snoozed => "No alert is snoozed.",
+        AlertStanding::Ended => "No alert ended within a week.",
+    }
 }
 
-impl Tab {
-    const ALL: [(Self, &'static str); 3] =
-        [(Self::Firing, "Firing"), (Self::Snoozed, "Snoozed"), (Self::Ended, "Ended")];
-
-    /// Where an alert is shown.
-    fn of(view: &AlertView, now: Timestamp) -> Self {
-        match (view.care.snoozed_at(now).is_some(), view.alert.is_firing()) {
-            (true, _) => Self::Snoozed,
-            (false, true) => Self::Firing,
-            (false, false) => Self::Ended,
-        }
-    }
-
-    /// What it is called in addresses.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Firing => "firing",
-            Self::Snoozed => "snoozed",
-            Self::Ended => "ended",
-        }
-    }
-
-    /// What is said where there is none.
-    const fn empty(self) -> &'static str {
-        match self {
-            Self::Firing => "No alert fires.",
-            Self::Snoozed => "No alert is snoozed.",
-            Self::Ended => "No alert ended within a week.",
-        }
+/// What a tab is called.
+const fn title(state: AlertStanding) -> &'static str {
+    match state {
+        AlertStanding::Firing => "Firing",
+        AlertStanding::Snoozed => "Snoozed",
+        AlertStanding::Ended => "Ended",
     }
 }
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let query = visitor.query();
-    let tab = match query.one("state") {
-        None => Tab::Firing,
-        Some(asked) => Tab::ALL
-            .into_iter()
-            .find(|(tab, _)| tab.name() == asked)
-            .map(|(tab, _)| tab)
-            .ok_or_else(|| ApiError::invalid("state", "expected firing, snoozed or ended"))?,
+    let wrong = |why: String| Problem::from(ApiError::invalid("state", why));
+    let state = query.one("state").map(|text| text.parse::<AlertStanding>().map_err(wrong)).transpose()?;
+    let state = state.unwrap_or(AlertStanding::Firing);
+    let (redrive, watching) = (app.redrive(), app.setting().watching());
+    let told = async { Ok(sinks(&visitor, &redrive.list_sinks(&watching).await?, redrive.now())) };
+    let told = async {
+        match visitor.caller.covers_all() {
+            true => part(&visitor, ("sinks", "Who is told"), told).await,
+            false => html! {},
+        }
     };
-    let listed = list(&app, &visitor).await?;
-    let now = app.redrive().now();
-    let count = |tab| listed.alerts.iter().filter(|view| Tab::of(view, now) == tab).count();
-    let here =
-        ["said", "alert", "was"].iter().fold(visitor.here.to_string(), |here, name| with_query(&here, name, None));
-    let tabs = Tab::ALL.map(|(each, title)| {
-        (with_query(&here, "state", Some(each.name())), html! { (title) " " span.n { (count(each)) } }, each == tab)
-    });
-    let shown: Vec<&AlertView> = listed.alerts.iter().filter(|view| Tab::of(view, now) == tab).collect();
+    let (listed, told, rules) = tokio::join!(
+        part(&visitor, ("alerts-of", "Alerts"), list(&app, &visitor, state)),
+        told,
+        part(&visitor, ("rules", "Rules"), rules::section(&app, &visitor)),
+    );
     let body = html! {
-        div.head { h1 { "Alerts" } (change::said(&visitor)) }
-        (views("Which alerts", tabs))
-        @if shown.is_empty() { p.empty { (tab.empty()) } }
-        @else { (rows::table(&visitor, &shown, now)) }
-        @if visitor.caller.covers_all() { (sinks(&visitor, &listed, now)) }
-        (part(&visitor, ("rules", "Rules"), rules::section(&app, &visitor)).await)
-        (command(if tab == Tab::Firing { "redrive alert list" } else { "redrive alert list --all" }))
+        div.head { h1 { "Alerts" } (said(&visitor)) }
+        (listed) (told) (rules)
     };
     shell::show(&app, &visitor, Page { place: Place::Alerts, title: "Alerts", pipeline: None, body }).await
 }
 
-/// The alerts and sinks that somebody may see.
-async fn list(app: &App, visitor: &Visitor) -> Result<AlertList, Problem> {
-    let mut listed = app.redrive().list_alerts(&app.setting().watching()).await?;
-    if !visitor.caller.covers_all() {
-        listed.alerts.retain(|view| view.alert.pipeline.as_ref().is_some_and(|name| visitor.caller.covers(name)));
-        listed.sinks.clear();
-    }
-    Ok(listed)
+/// The alerts of a tab that somebody may see, below the tabs.
+async fn list(app: &App, visitor: &Visitor, state: AlertStanding) -> Result<Markup, Problem> {
+    let mut alerts = app.redrive().store().list_alerts().await?;
+    alerts.retain(|view| match &view.alert.pipeline {
+        Some(pipeline) => visitor.caller.covers(pipeline),
+        None => visitor.caller.covers_all(),
+    });
+    let (now, here) = (app.redrive().now(), without_said(&visitor.here));
+    let of = |state| alerts.iter().filter(move |view| view.standing(now) == state);
+    let tabs = AlertStanding::ALL.map(|each| {
+        let shown = html! { (title(each)) " " span.n { (of(each).count()) } };
+        (with_query(&here, "state", Some(each.as_str())), shown, each == state)
+    });
+    let shown: Vec<&AlertView> = of(state).collect();
+    Ok(html! {
+        (views("Which alerts", tabs))
+        @if shown.is_empty() { p.empty { (empty(state)) } } @else { (rows::table(visitor, &shown, now)) }
+        (command(&format!("redrive alert list --state {state}")))
+    })
 }
 
-fn sinks(visitor: &Visitor, listed: &AlertList, now: Timestamp) -> Markup {
+fn sinks(visitor: &Visitor, sinks: &[SinkState], now: Timestamp) -> Markup {
     html! {
         section aria-labelledby="sinks" {
             (section_head("sinks", "Who is told", ""))
-            @if listed.sinks.is_empty() {
+            @if sinks.is_empty() {
                 p.empty { "Nobody is told of alerts: " code { "[alerts]" } " in redrive.toml names sinks." }
             }
             @else {
@@ -121,17 +106,17 @@ fn sinks(visitor: &Visitor, listed: &AlertList, now: Timestamp) -> Markup {
                         column("Trouble"),
                     ]))
                     tbody role="rowgroup" {
-                        @for sink in &listed.sinks {
+                        @for sink in sinks {
                             tr role="row" {
                                 th role="rowheader" scope="row" { (name(&sink.view.name)) }
                                 td role="cell" { (sink.kind.as_deref().unwrap_or("not in this file")) }
-                                td role="cell" {
+                                td role="cell" data-l="told" {
                                     @match sink.view.told_at {
                                         Some(at) => (instant(at, now)), None => { span.muted { "never" } }
                                     }
                                 }
-                                td.num role="cell" { (sink.view.waiting) }
-                                td role="cell" {
+                                td.num role="cell" data-l="waiting" { (sink.view.waiting) }
+                                td role="cell" data-l="trouble" {
                                     @match sink.trouble() {
                                         Some(why) => { span.bad-text { (text(why)) } }
                                         None => { span.muted { "none" } }

@@ -4,13 +4,14 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use redrive::contract::BreakerView;
+use redrive_core::breakers::BreakerState;
 use redrive_core::tokens::Role;
 use serde_json::Value;
 
 use super::acts::{asked, filled};
 use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, once, own_path, with_said};
-use super::parts::{Button, button, link, quoted};
+use super::parts::{Button, button, link, name, quoted, with_query};
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
@@ -21,17 +22,51 @@ use crate::routes::breakers::turn;
 
 /// What can be done about a target that is waited for.
 pub fn actions(visitor: &Visitor, view: &BreakerView) -> Markup {
-    let pipeline = view.pipeline.as_str();
-    let of = |verb: &str| {
-        let mut query = form_urlencoded::Serializer::new("/breakers/turn?".to_owned());
-        query.append_pair("verb", verb).append_pair("target", &view.target).append_pair("pipeline", pipeline).finish()
-    };
-    let fields = [("verb", "probe"), ("target", view.target.as_str()), ("pipeline", pipeline), ("back", &visitor.here)];
+    let (pipeline, back) = (view.pipeline.as_str(), without_said(&visitor.here));
+    let of = |verb: &str| address(visitor, verb, pipeline, &view.target);
+    let fields = [("verb", "probe"), ("target", view.target.as_str()), ("pipeline", pipeline), ("back", back.as_str())];
     html! {
         (button(visitor, &Button { action: "/breakers/turn", label: "Probe", role: Role::Operator, fields: &fields, class: "small plainly", key: None }))
         (link(visitor, Role::Operator, &of("close"), "Close…", "small plainly", None))
         (link(visitor, Role::Operator, &of("hold"), "Hold…", "small plainly", None))
     }
+}
+
+/// Where it is asked before a target is let go or held; it leads back to where somebody is.
+pub fn address(visitor: &Visitor, verb: &str, pipeline: &str, target: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new("/breakers/turn?".to_owned());
+    query.append_pair("verb", verb).append_pair("target", target).append_pair("pipeline", pipeline);
+    query.append_pair("back", &without_said(&visitor.here)).finish()
+}
+
+/// What was just done, with a way to take that back.
+pub fn said(visitor: &Visitor) -> Markup {
+    let query = visitor.query();
+    let Some((target, pipeline)) = query.one("about").zip(query.one("of")) else { return html! {} };
+    let what = match query.one("said") {
+        Some("probe") => "one task goes now, to see.",
+        Some("close") => "its tasks go on.",
+        Some("hold") => "its tasks wait.",
+        _ => return html! {},
+    };
+    // A target that failed before is not believed to be well because nobody holds it any more.
+    let undo = if query.one("was") == Some("closed") { "close" } else { "probe" };
+    let back = without_said(&visitor.here);
+    let fields = [("verb", undo), ("target", target), ("pipeline", pipeline), ("back", back.as_str())];
+    html! {
+        div.said role="status" {
+            (name(target)) " in " (name(pipeline)) ": " (what)
+            @if query.one("said") == Some("hold") {
+                " "
+                (button(visitor, &Button { action: "/breakers/turn", label: "Undo", role: Role::Operator, fields: &fields, class: "small plainly", key: None }))
+            }
+        }
+    }
+}
+
+/// An address without what was done there.
+fn without_said(here: &str) -> String {
+    ["said", "about", "of", "was"].iter().fold(here.to_owned(), |here, name| with_query(&here, name, None))
 }
 
 /// What somebody would type to do that.
@@ -52,6 +87,7 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
     if let Some(view) = held {
         visitor.caller.check(&view.pipeline)?;
     }
+    let back = own_path(query.one("back").unwrap_or("/"));
     let is_hold = query.one("verb") == Some("hold");
     let tasks = number_of(usize::try_from(waiting).unwrap_or(usize::MAX), "task", "tasks");
     let (title, yes) = match is_hold {
@@ -72,6 +108,7 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
         input type="hidden" name="verb" value=(if is_hold { "hold" } else { "close" });
         input type="hidden" name="target" value=(target);
         input type="hidden" name="pipeline" value=(pipeline);
+        input type="hidden" name="back" value=(back);
         @if is_hold {
             (entry_as("until", "Until when: 2h, a day or a time; empty means until somebody closes it", "", false, Some("--until")))
             (entry_as("why", "Why, for who wonders", "", false, Some("--why")))
@@ -79,7 +116,7 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
     };
     let verb = if is_hold { "hold" } else { "close" };
     let command = format!("redrive breaker {verb} {} --pipeline {pipeline}", quoted(target));
-    let (action, filled, back) = ("/breakers/turn", String::new(), "/");
+    let (action, filled) = ("/breakers/turn", String::new());
     let question = Question { title: &title, effect, action, fields, yes: &yes, command, filled, back };
     let body = confirm::page(&visitor, &question);
     shell::show(&app, &visitor, Page { place: Place::Overview, title: &title, pipeline: None, body }).await
@@ -94,6 +131,11 @@ pub async fn turn(State(app): State<App>, visitor: Visitor, fields: Fields) -> R
             _ => &["target", "pipeline"],
         };
         let said = Body(asked(Value::Object(filled(&fields, names)))?);
+        let (target, pipeline) = (fields.one("target").unwrap_or_default(), fields.one("pipeline").unwrap_or_default());
+        let was_shut = app.redrive().store().list_breakers().await?;
+        let was_shut = was_shut.iter().any(|view| {
+            view.target == target && view.pipeline.as_str() == pipeline && view.breaker.state != BreakerState::Closed
+        });
         let state = State(app.clone());
         let _turned = match fields.one("verb") {
             Some("probe") => turn::probe(state, caller, said).await?,
@@ -101,9 +143,9 @@ pub async fn turn(State(app): State<App>, visitor: Visitor, fields: Fields) -> R
             Some("hold") => turn::hold(state, caller, said).await?,
             _ => return Err(ApiError::invalid("verb", "expected probe, close or hold").into()),
         };
-        let target = fields.one("target").unwrap_or_default();
-        let back = own_path(fields.one("back").unwrap_or("/"));
-        Ok(Done::At(with_said(back, &[("said", fields.one("verb").unwrap_or_default()), ("about", target)])))
+        let (back, verb) = (own_path(fields.one("back").unwrap_or("/")), fields.one("verb").unwrap_or_default());
+        let was = if was_shut { "open" } else { "closed" };
+        Ok(Done::At(with_said(back, &[("said", verb), ("about", target), ("of", pipeline), ("was", was)])))
     })
     .await
 }

@@ -20,8 +20,9 @@ pub use self::discard::{ask_discard, discard};
 use super::acts::asked;
 use super::filter::LetterFilter;
 use super::overview::pipeline_of;
+use super::part::{self, part};
 use super::parts::{
-    column, column_num, column_pick, command, further, instant, name, text, with_query, without_cursor,
+    column, column_num, column_pick, command, further, instant, link, name, text, with_query, without_cursor,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
@@ -47,20 +48,33 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let asked: Filter = asked(Value::Object(filter.to_json()))?;
     let cursor = query.one("cursor").map(str::to_owned);
     let is_further = cursor.is_some();
-    let (found, looked) = match within(&filter) {
-        Some(within) => search(&app, &visitor, asked, (cursor, within)).await?,
-        None => {
-            let wanted = List { asked, limit: LIMIT, cursor };
-            let Json(found) = list::run(State(app.clone()), visitor.caller.clone(), wanted).await?;
-            (found, None)
-        }
+    let read = part::read(async {
+        let (found, looked) = match within(&filter) {
+            Some(within) => search(&app, &visitor, asked, (cursor, within)).await?,
+            None => {
+                let wanted = List { asked, limit: LIMIT, cursor };
+                let Json(found) = list::run(State(app.clone()), visitor.caller.clone(), wanted).await?;
+                (found, None)
+            }
+        };
+        let done = match found.items.is_empty() && filter.is_empty() {
+            true => Some(done_lately(&app, &visitor).await?),
+            false => None,
+        };
+        Ok((found, looked, done))
+    });
+    let (read, now) = (read.await?, app.redrive().now());
+    let shown = read.as_ref().ok().map(|(found, ..)| (found.items.len(), found.next.is_some() || is_further));
+    let listed = async {
+        let (found, looked, done) = read?;
+        Ok(listed(&visitor, &filter, (&found, looked), (is_further, done), now))
     };
-    let now = app.redrive().now();
-    let done = match found.items.is_empty() && filter.is_empty() {
-        true => Some(done_lately(&app, &visitor).await?),
-        false => None,
+    let body = html! {
+        div.head { h1 { "Dead letters" } }
+        (filters(&visitor, &filter, shown))
+        (discard::said(&visitor))
+        (part(&visitor, ("letters-of", "Letters"), listed).await)
     };
-    let body = body(&visitor, &filter, (&found, looked), (is_further, done), now);
     shell::show(
         &app,
         &visitor,
@@ -124,7 +138,8 @@ fn progress(visitor: &Visitor, found: &Listed<DeadLetter>, looked: Looked) -> Ma
     }
 }
 
-fn body(
+/// The letters that were found, or what is said where there is none.
+fn listed(
     visitor: &Visitor,
     filter: &LetterFilter,
     (found, looked): (&Listed<DeadLetter>, Option<Looked>),
@@ -133,9 +148,6 @@ fn body(
 ) -> Markup {
     let letters = &found.items;
     html! {
-        div.head { h1 { "Dead letters" } }
-        (filters(visitor, filter, letters.len(), found.next.is_some() || is_further))
-        (discard::said(visitor))
         @match (letters.is_empty(), looked) {
             (true, Some(looked)) if found.next.is_some() => {
                 p.empty { "None so far." }
@@ -157,12 +169,14 @@ fn body(
     }
 }
 
-/// What is filtered by, and a form to filter by more.
-fn filters(visitor: &Visitor, filter: &LetterFilter, shown: usize, more: bool) -> Markup {
+/// What is filtered by, with how many are shown of it and whether there are more, and a form to filter by more.
+fn filters(visitor: &Visitor, filter: &LetterFilter, shown: Option<(usize, bool)>) -> Markup {
     html! {
         div.filters {
             (filter.chips(&visitor.here))
-            span.fact { (count(shown as i64)) @if more { "+" } " letters, newest first" }
+            @if let Some((shown, more)) = shown {
+                span.fact { (count(shown as i64)) @if more { "+" } " letters, newest first" }
+            }
         }
         details.filter-form {
             summary { "Filter" }
@@ -244,9 +258,7 @@ pub fn table(visitor: &Visitor, letters: &[DeadLetter], filter: &LetterFilter, n
                 @if !filter.is_empty() {
                     span.end {
                         a href={ "/replays/new?" (filter.to_query()) } { "Replay all that match…" } " "
-                        @if admin.is_none() {
-                            a href={ "/letters/discard?" (filter.to_query()) } { "Discard all that match…" }
-                        }
+                        (link(visitor, Role::Admin, &format!("/letters/discard?{}", filter.to_query()), "Discard all that match…", "small plainly", None))
                     }
                 }
             }

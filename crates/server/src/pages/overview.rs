@@ -1,47 +1,36 @@
 //! `/`: what do I open first?
 
 mod headline;
-
-use std::time::Duration;
+mod held;
+mod needs;
 
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{BreakerView, CauseView, ReplayView};
-use redrive::overview::{Need, Overview, PipelineLine};
-use redrive_core::alerts::Condition;
+use redrive::contract::ReplayView;
+use redrive::overview::{Look, PipelineLine};
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Standing;
 use redrive_core::time::Timestamp;
-use redrive_core::tokens::Role;
 
-use super::breakers;
+pub use self::held::held;
+pub use self::needs::fires;
 use super::fields::Fields;
-use super::parts::{
-    Button, Glyph, ago, ahead, button, cause_state, clock, column, column_num, column_unseen, columns, commands, name,
-    number, pipeline_state, section_head, share, spark, state, text,
-};
+use super::part::part;
+use super::parts::{column, column_num, columns, number, pipeline_state, section_head, share, spark};
 use super::problem::Problem;
-use super::replays;
-use super::shell::{self, Page, Place, number_of};
+use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
+use super::{alerts, breakers, pipelines, replays};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::look::figures::count;
 use crate::look::tone::Tone;
-
-/// Held targets whose commands are written out.
-const HELD_SPELT: usize = 10;
-
-/// A target that is held for longer is held until somebody lets it go.
-const FOR_GOOD: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
-    let pipeline = pipeline_of(&visitor)?;
+    let (pipeline, setting) = (pipeline_of(&visitor)?, app.setting());
     let covers = |name: &PipelineName| visitor.caller.covers(name) && pipeline.as_ref().is_none_or(|only| only == name);
-    let overview = app.redrive().overview(&app.setting(), covers).await?;
-    let body = body(&visitor, &overview);
+    let body = body(&visitor, &app.redrive().look(&setting, covers, visitor.caller.covers_all())).await;
     shell::show(&app, &visitor, Page { place: Place::Overview, title: "Overview", pipeline: pipeline.as_ref(), body })
         .await
 }
@@ -55,159 +44,32 @@ pub fn pipeline_of(visitor: &Visitor) -> Result<Option<PipelineName>, Problem> {
     Ok(Some(name))
 }
 
-fn body(visitor: &Visitor, overview: &Overview) -> Markup {
+async fn body<C>(visitor: &Visitor, look: &Look<'_, C>) -> Markup
+where
+    C: Fn(&PipelineName) -> bool,
+{
+    let now = look.now;
+    let stand = async { Ok(pipeline_table(Some("Pipelines"), look.pipelines().await?, now)) };
+    let wait = async { Ok(held(visitor, look.held().await?, now)) };
+    let run = async { Ok(running(&look.replays().await?, now)) };
+    // All at once: each has the same time for what it reads.
+    let (headline, needs, stand, wait, run) = tokio::join!(
+        part(visitor, ("lately", "Lately"), headline::headline(look)),
+        part(visitor, ("needs", "Needs you"), needs::needs(visitor, look)),
+        part(visitor, ("pl", "Pipelines"), stand),
+        part(visitor, ("held", "Held targets"), wait),
+        part(visitor, ("rr", "Open replays"), run),
+    );
     html! {
         h1.vh { "Overview" }
-        (headline::headline(overview))
-        (needs(visitor, overview))
-        (pipelines(Some("Pipelines"), &overview.pipelines, overview.now))
-        @if !overview.held.is_empty() { (held(visitor, &overview.held, overview.now)) }
-        @if !overview.replays.is_empty() { (running(&overview.replays, overview.now)) }
-    }
-}
-
-fn needs(visitor: &Visitor, overview: &Overview) -> Markup {
-    // One thing is what most people want to do next.
-    let is_fixable = |need: &Need| matches!(need, Need::Cause(cause) if cause.dead > 0);
-    let first = overview.needs.iter().position(is_fixable).filter(|_| visitor.caller.has(Role::Operator));
-    let dead: i64 = overview.pipelines.iter().map(|line| line.ledger.dead).sum();
-    let done: i64 = overview.pipelines.iter().flat_map(|line| &line.done).sum();
-    html! {
-        section aria-labelledby="needs" {
-            (section_head("needs", "Needs you", &match overview.needs.len() {
-                0 => String::new(),
-                n => format!("{}, most urgent first", number_of(n, "thing", "things")),
-            }))
-            @if overview.needs.is_empty() {
-                p.empty {
-                    @if dead == 0 { "No dead letters; " (count(done)) " tasks done in 24 h." }
-                    @else {
-                        "Nothing new. " a href="/letters" { (count(dead)) " dead letters" } " are kept; "
-                        (count(done)) " tasks done in 24 h."
-                    }
-                }
-            } @else {
-                ul.todo #todo data-rows="" {
-                    @for (at, need) in overview.needs.iter().enumerate() {
-                        (self::need(visitor, need, first == Some(at), overview.now))
-                    }
-                }
-                @if overview.other_causes > 0 {
-                    p.table-foot {
-                        span {
-                            a href="/causes" { (number_of(overview.other_causes, "more cause", "more causes")) }
-                            " that need somebody"
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn need(visitor: &Visitor, need: &Need, is_first: bool, now: Timestamp) -> Markup {
-    match need {
-        Need::Alert(view) => {
-            let alert = &view.alert;
-            html! {
-                li id={ "alert-" (alert.since.as_millis()) "-" (alert.condition) } {
-                    (state("firing", Glyph::Triangle, Tone::Bad))
-                    div.what {
-                        a.cut.name href="/alerts" {
-                            @if let Some(name) = &alert.pipeline { (name) ": " }
-                            (fires(alert.condition))
-                        }
-                        span.fact.cut { (text(without_name(&alert.finding.summary, alert.pipeline.as_ref()))) }
-                        @if let Some(seen) = view.care.acknowledged_of(alert) {
-                            span.fact { "Acknowledged by " (name(&seen.by.name)) }
-                        }
-                    }
-                    span.fact.when { (ago(alert.since, now)) }
-                    @if view.care.acknowledged_of(alert).is_none() && visitor.caller.has(Role::Operator) {
-                        (button(visitor, &Button { action: "/alerts/change", label: "Acknowledge", role: Role::Operator, fields: &[("verb", "acknowledge"), ("alert", alert.key.as_str())], class: "small", key: None }))
-                    } @else { a.button.small href="/alerts" { "See why" } }
-                }
-            }
-        }
-        Need::Cause(cause) => need_cause(cause, is_first, now),
-        Need::Replay(replay) => html! {
-            li id={ "replay-" (replay.id) } {
-                (state("paused", Glyph::Bars, Tone::Warn))
-                div.what {
-                    a.cut.name href={ "/replays/" (replay.id) } { "Replay “" (name(&replay.name)) "” paused itself" }
-                    span.fact.cut {
-                        (replays::pipelines_of(replay)) " · " (text(replay.why.as_deref().unwrap_or_default())) " · "
-                        (count((replay.progress.pending + replay.progress.running) as i64)) " of "
-                        (count(replay.progress.total as i64)) " left"
-                    }
-                }
-                span.fact.when { (ago(replay.created_at, now)) }
-                a.button.small href={ "/replays/" (replay.id) } { "See why" }
-            }
-        },
-        Need::Expiring { pipeline, letters, more, first } => html! {
-            li id={ "expiring-" (pipeline) } {
-                (state("expires", Glyph::Half, Tone::Warn))
-                div.what {
-                    a.cut.name href={ "/letters?pipeline=" (pipeline) } {
-                        (count(*letters as i64))
-                        @if *more { "+" }
-                        " letters are soon discarded for their age"
-                    }
-                    span.fact.cut { (pipeline) " · of causes that are not resolved" }
-                }
-                span.fact.when { (ahead(*first, now)) }
-                a.button.small href={ "/letters?pipeline=" (pipeline) } { "See letters" }
-            }
-        },
-    }
-}
-
-/// What fires, in words.
-pub const fn fires(condition: Condition) -> &'static str {
-    match condition {
-        Condition::Rate => "too many tasks die",
-        Condition::Jump => "more tasks die than usual",
-        Condition::Cause => "many tasks die of one cause",
-        Condition::Breaker => "a target is waited for",
-        Condition::Replay => "a replay paused itself",
-        Condition::Stalled => "nothing comes to its end",
-        Condition::Coverage => "a field is found less often",
-        Condition::Expiry => "letters are soon discarded for their age",
-        Condition::Disk => "the disk fills up",
-    }
-}
-
-/// What an alert says, without the pipeline that stands above it.
-fn without_name<'a>(summary: &'a str, pipeline: Option<&PipelineName>) -> &'a str {
-    pipeline.and_then(|name| summary.strip_prefix(name.as_str())?.strip_prefix(": ")).unwrap_or(summary)
-}
-
-fn need_cause(cause: &CauseView, is_first: bool, now: Timestamp) -> Markup {
-    html! {
-        li id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
-            (cause_state(cause.state))
-            div.what {
-                a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
-                span.fact.cut {
-                    (cause.pipeline)
-                    @if let Some(target) = cause.targets.first() {
-                        " · " (name(target))
-                        @if cause.targets_count > 1 { " and " (cause.targets_count - 1) " more" }
-                    }
-                    " · " (count(cause.dead as i64)) " dead, " (count(cause.saved as i64)) " replayable from saved · "
-                    @match &cause.owner { Some(owner) => { "owner " (name(owner)) } None => { "no owner" } }
-                }
-            }
-            span.fact.when { (ago(cause.last_seen, now)) }
-            @if is_first { a.button.small.primary href={ "/replays/new?cause=" (cause.id) } { "Try a fix" } }
-            @else { a.button.small href={ "/causes/" (cause.id) } { "Open cause" } }
-        }
+        (alerts::said(visitor))
+        (breakers::said(visitor))
+        (headline) (needs) (stand) (wait) (run)
     }
 }
 
 /// Pipelines as a table, under a heading where the page is about more than them.
-pub fn pipelines(heading: Option<&str>, lines: &[PipelineLine], now: Timestamp) -> Markup {
+pub fn pipeline_table(heading: Option<&str>, lines: &[PipelineLine], now: Timestamp) -> Markup {
     let fact = "Died: last hour, and the same hour last week";
     html! {
         section.first[heading.is_none()] aria-label="Pipelines" {
@@ -231,10 +93,10 @@ pub fn pipelines(heading: Option<&str>, lines: &[PipelineLine], now: Timestamp) 
 }
 
 fn pipeline(line: &PipelineLine, now: Timestamp) -> Markup {
-    let failing = line.standing == Standing::Failing;
+    let (failing, address) = (line.standing == Standing::Failing, pipelines::address(line.name.as_str()));
     html! {
-        tr role="row" id={ "pipeline-" (line.name) } data-href={ "/pipelines/" (line.name) } {
-            th role="rowheader" scope="row" { a.name.cut href={ "/pipelines/" (line.name) } title=(line.name) { (line.name) } }
+        tr role="row" id={ "pipeline-" (line.name) } data-href=(address) {
+            th role="rowheader" scope="row" { a.name.cut href=(address) title=(line.name) { (line.name) } }
             td.p-state role="cell" { (pipeline_state(line.standing)) }
             td.p-spark role="cell" { (spark("Done per hour", &line.done, Tone::Plain)) }
             td.num.p-died role="cell" data-l="died" { span.bad-text[failing] { (share(line.died)) } }
@@ -260,54 +122,13 @@ fn pipeline(line: &PipelineLine, now: Timestamp) -> Markup {
     }
 }
 
-/// Targets that are waited for, as a table.
-pub fn held(visitor: &Visitor, held: &[BreakerView], now: Timestamp) -> Markup {
+fn running(running: &[&ReplayView], now: Timestamp) -> Markup {
     html! {
-        section aria-labelledby="held" {
-            (section_head("held", "Held targets", "Their tasks wait and lose no attempts"))
-            table.held role="table" {
-                (columns(&[
-                    column("Target"), column("Pipeline"), column("Why"), column("Since"), column("Next probe"),
-                    column_num("Waiting"), column_unseen("Actions"),
-                ]))
-                tbody role="rowgroup" #held-rows data-rows="" { @for view in held { (held_row(visitor, view, now)) } }
+        @if !running.is_empty() {
+            section aria-labelledby="rr" {
+                (section_head("rr", "Open replays", "")) (replays::table(running.iter().copied(), now, |_| html! {}))
             }
-            (commands(&held.iter().take(HELD_SPELT).flat_map(breakers::commands_of).collect::<Vec<_>>()))
         }
-    }
-}
-
-fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
-    let breaker = &view.breaker;
-    let why = breaker.held_by.as_ref().map(|held| {
-        format!("held by {}{}", held.by.name, held.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())
-    });
-    let why = why.or_else(|| breaker.opened_by.as_ref().map(ToString::to_string)).or_else(|| breaker.why.clone());
-    let since = breaker.opened_at.unwrap_or(breaker.since);
-    html! {
-        tr role="row" id={ "held-" (view.pipeline) "-" (view.target) } {
-            th role="rowheader" scope="row" {
-                a.name.cut href={ "/letters?" (form_urlencoded::Serializer::new(String::new()).append_pair("target", &view.target).finish()) } {
-                    (name(&view.target))
-                }
-            }
-            td.muted role="cell" { span.cut title=(view.pipeline) { (view.pipeline) } }
-            td role="cell" {
-                span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
-            }
-            td.nowrap role="cell" { (clock(since)) }
-            td.nowrap role="cell" {
-                @if breaker.open_until.since(now) > FOR_GOOD { span.muted { "by hand only" } } @else { (ahead(breaker.open_until, now)) }
-            }
-            td.num role="cell" { (count(view.held as i64)) }
-            td.num.acts role="cell" { (breakers::actions(visitor, view)) }
-        }
-    }
-}
-
-fn running(running: &[ReplayView], now: Timestamp) -> Markup {
-    html! {
-        section aria-labelledby="rr" { (section_head("rr", "Open replays", "")) (replays::table(running, now)) }
     }
 }
 

@@ -9,11 +9,12 @@ use maud::{Markup, html};
 use super::parts::{Glyph, glyph, section_head};
 use super::problem::Problem;
 use super::visitor::Visitor;
+use crate::error::ApiError;
 
 /// How long a page waits for one of its parts.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Makes a part, by what it is called in scripts and on the page. Scripts ask for `failed-NAME`: what is there for it says what went wrong,
+/// Makes a part, by what it is called in scripts and on the page: no other element but its heading has that id. Scripts ask for `failed-NAME`: what is there for it says what went wrong,
 /// and what they showed before stays on the page, with its age.
 pub async fn part(
     visitor: &Visitor,
@@ -23,16 +24,30 @@ pub async fn part(
     within(PATIENCE, &visitor.here, named, made).await
 }
 
+/// Reads what several parts of a page need, for no longer than it waits for one of them. What somebody asked for that makes no sense, or
+/// may not see, is no error of a part.
+pub async fn read<T>(made: impl Future<Output = Result<T, Problem>>) -> Result<Result<T, Problem>, Problem> {
+    match in_time(PATIENCE, made).await {
+        Err(problem) if !problem.is_ours() => Err(problem),
+        read => Ok(read),
+    }
+}
+
+async fn in_time<T>(patience: Duration, made: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+    let late =
+        |_| ApiError::unavailable("slow", format!("it takes longer than {} s", patience.as_secs_f32()), patience);
+    tokio::time::timeout(patience, made).await.map_err(late)?
+}
+
 async fn within(
     patience: Duration,
     here: &str,
     (name, title): (&str, &str),
     made: impl Future<Output = Result<Markup, Problem>>,
 ) -> Markup {
-    let why = match tokio::time::timeout(patience, made).await {
-        Ok(Ok(made)) => return html! { div.part data-part=(name) { (made) } },
-        Ok(Err(problem)) => problem.message().to_owned(),
-        Err(_) => format!("it takes longer than {} s", patience.as_secs_f32()),
+    let problem = match in_time(patience, made).await {
+        Ok(made) => return html! { div.part data-part=(name) { (made) } },
+        Err(problem) => problem,
     };
     html! {
         div.part.failed data-part=(name) id={ "failed-" (name) } {
@@ -40,7 +55,7 @@ async fn within(
                 (section_head(name, title, ""))
                 p.part-error role="alert" {
                     (glyph(Glyph::Cross)) " "
-                    span.part-why { "This part cannot be shown: " bdi { (why) } "." }
+                    span.part-why { "This part cannot be shown: " bdi { (problem.message()) } "." }
                     " "
                     a href=(here) { "Retry" }
                 }
@@ -52,7 +67,6 @@ async fn within(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ApiError;
 
     async fn shown(made: impl Future<Output = Result<Markup, Problem>>) -> String {
         within(Duration::from_millis(1), "/causes/1?view=diff", ("when", "When"), made).await.into_string()

@@ -1,37 +1,35 @@
 //! `/pipelines` and `/pipelines/{name}`: what is in force?
 
 mod coverage;
+mod pause;
+mod policy;
 
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::config::{Explained, From};
 use redrive::contract::{CountEvents, CountTraffic, EventCount, Span, TrafficBy, TrafficCount, WorkerView};
 use redrive::overview::PipelineLine;
+use redrive::pipelines::PipelineView;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
+use redrive_core::ledger::Ledger;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
-use serde_json::Value;
 
-use super::acts::{asked, filled};
-use super::confirm::{self, Question, entry_as};
-use super::fields::{Done, Fields, once, with_said};
-use super::overview;
-use super::part::part;
+pub use self::pause::{ask, pause, resume};
+use super::part::{self, part};
 use super::parts::{
-    Button, button, column, columns, command, commands, instant, length, link, name, pipeline_state, section_head,
-    share, text,
+    Button, button, command, commands, instant, length, link, name, pipeline_state, section_head, share, text,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
+use super::{breakers, overview};
 use crate::app::App;
-use crate::asked::{Body, Named};
+use crate::asked::{Named, in_path};
 use crate::look::charts::timeline::{Column, Series, timeline};
 use crate::look::figures::{count, date, moment, percent};
 use crate::look::tone::Tone;
-use crate::routes::pipelines::pause;
 
 /// Hours that are drawn.
 const HOURS: i64 = 7 * 24;
@@ -39,12 +37,19 @@ const HOURS: i64 = 7 * 24;
 /// Targets and proxies that are listed.
 const RATES: usize = 12;
 
+/// Where the page of a pipeline is.
+pub fn address(name: &str) -> String {
+    format!("/pipelines/{}", in_path(name))
+}
+
 /// Shows all pipelines.
 pub async fn list(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
-    let lines = app.redrive().pipeline_overview(&app.setting(), |name| visitor.caller.covers(name)).await?;
+    let setting = app.setting();
+    let look = app.redrive().look(&setting, |name: &PipelineName| visitor.caller.covers(name), false);
+    let stand = async { Ok(overview::pipeline_table(None, look.pipelines().await?, look.now)) };
     let body = html! {
         div.head { h1 { "Pipelines" } }
-        (overview::pipelines(None, &lines, app.redrive().now()))
+        (part(&visitor, ("pl", "Pipelines"), stand).await)
         (command("redrive pipeline list"))
     };
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: "Pipelines", pipeline: None, body }).await
@@ -58,11 +63,11 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     visitor.caller.check(&name)?;
     let (redrive, setting) = (app.redrive(), app.setting());
-    redrive.find_pipeline(&setting, &name).await?;
-    let lines = redrive.pipeline_overview(&setting, |other| *other == name).await?;
-    let now = redrive.now();
-    let mut held = redrive.store().list_breakers().await?;
-    held.retain(|view| view.pipeline == name);
+    let view = redrive.find_pipeline(&setting, &name).await?;
+    let look = redrive.look(&setting, |other: &PipelineName| *other == name, false);
+    let (line, now) = (part::read(async { Ok(look.pipelines().await?.first().cloned()) }).await?, look.now);
+    let standing = line.as_ref().ok().cloned().flatten();
+    let held = async { Ok(overview::held(&visitor, look.held().await?, now)) };
     let (week, day) = (ago_of(now, HOURS), ago_of(now, 24));
     let drawn = async {
         let counts = redrive.store().counts(CountEvents { since: week, by: Span::Hour }).await?;
@@ -70,7 +75,14 @@ pub async fn show(
     };
     let rated = async |by, id, title, none| {
         let counts = redrive.store().traffic(CountTraffic { pipeline: Some(name.clone()), since: day, by }).await?;
-        Ok(rate_table(id, title, &rates(&counts), none))
+        let hold = |target: &str| match by {
+            TrafficBy::Target if !target.is_empty() => {
+                let hold = breakers::address(&visitor, "hold", name.as_str(), target);
+                link(&visitor, Role::Operator, &hold, "Hold…", "small plainly", None)
+            }
+            _ => html! {},
+        };
+        Ok(rate_table((id, title), &rates(&counts), none, hold))
     };
     let found = async {
         let mut found = redrive.store().coverage(week).await?;
@@ -78,12 +90,15 @@ pub async fn show(
         Ok(coverage::section(&found, now))
     };
     let workers = async { Ok(workers(&name, &redrive.store().list_workers().await?, now)) };
-    let values = async { Ok(policy(&redrive.explain_pipeline(&setting, &name).await?, now)) };
+    let loaded = app.setting_since();
+    let values = async { Ok(policy::section(&redrive.explain_pipeline(&setting, &name).await?, (loaded, now))) };
     let targets = rated(TrafficBy::Target, "targets", "Targets", "No attempt in 24 h.");
     let proxies = rated(TrafficBy::Proxy, "proxies", "Proxies", "No attempt went through a proxy in 24 h.");
     let body = html! {
-        @if let Some(line) = lines.first() { (head(&visitor, line, now)) (equation(line)) }
-        @if !held.is_empty() { (overview::held(&visitor, &held, now)) }
+        (head(&visitor, &view, standing.as_ref(), now))
+        (part(&visitor, ("standing", "Where it stands"), async { line.map(|_| html! {}) }).await)
+        (equation(&view.ledger))
+        (part(&visitor, ("held", "Held targets"), held).await)
         (part(&visitor, ("hours", "Hours"), drawn).await)
         div.halves {
             (part(&visitor, ("targets", "Targets"), targets).await)
@@ -92,7 +107,7 @@ pub async fn show(
         (part(&visitor, ("coverage", "Fields found, by version of their rules"), found).await)
         (part(&visitor, ("workers", "Workers"), workers).await)
         (part(&visitor, ("policy", "Policy as effective"), values).await)
-        (commands(&commands_of(&name, lines.first())))
+        (commands(&commands_of(&view)))
     };
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: name.as_str(), pipeline: Some(&name), body })
         .await
@@ -122,23 +137,26 @@ fn workers(pipeline: &PipelineName, workers: &[WorkerView], now: Timestamp) -> M
 }
 
 /// What somebody would type to do what can be done now.
-fn commands_of(name: &PipelineName, line: Option<&PipelineLine>) -> [(&'static str, String); 2] {
-    let is_paused = line.is_some_and(|line| line.pause.is_some());
-    let (label, verb) = if is_paused { ("Resume", "resume") } else { ("Pause", "pause") };
+fn commands_of(view: &PipelineView) -> [(&'static str, String); 2] {
+    let name = &view.name;
+    let (label, verb) = if view.paused.is_some() { ("Resume", "resume") } else { ("Pause", "pause") };
     [("Look", format!("redrive pipeline show {name}")), (label, format!("redrive pipeline {verb} {name}"))]
 }
 
-fn head(visitor: &Visitor, line: &PipelineLine, now: Timestamp) -> Markup {
-    let path = format!("/pipelines/{}", line.name);
+/// What it is called, where it stands as far as that could be read, and what can be done about it.
+fn head(visitor: &Visitor, view: &PipelineView, line: Option<&PipelineLine>, now: Timestamp) -> Markup {
+    let path = address(view.name.as_str());
     let said = visitor.query().one("said").map(str::to_owned);
     html! {
-        div.crumbs { span { a href="/pipelines" { "Pipelines" } " / " (line.name) } }
+        div.crumbs { span { a href="/pipelines" { "Pipelines" } " / " (view.name) } }
         div.head #head {
-            h1 { (pipeline_state(line.standing)) (line.name) }
+            h1 { @if let Some(line) = line { (pipeline_state(line.standing)) } (view.name) }
             ul.facts {
-                li { "died in 1 h: " (share(line.died)) } li { "same hour last week: " (share(line.last_week)) }
-                li { (number_of(line.workers, "worker", "workers")) }
-                @if let Some(pause) = &line.pause {
+                @if let Some(line) = line {
+                    li { "died in 1 h: " (share(line.died)) } li { "same hour last week: " (share(line.last_week)) }
+                    li { (number_of(line.workers, "worker", "workers")) }
+                }
+                @if let Some(pause) = &view.paused {
                     li {
                         "paused by " (name(&pause.by.name)) " since " (instant(pause.since, now))
                         @if let Some(until) = pause.until { " until " (instant(until, now)) }
@@ -146,6 +164,7 @@ fn head(visitor: &Visitor, line: &PipelineLine, now: Timestamp) -> Markup {
                     }
                 }
             }
+            (breakers::said(visitor))
             @match said.as_deref() {
                 Some("pause") => div.said role="status" {
                     "Paused: running tasks come to their end, nothing more begins."
@@ -153,20 +172,19 @@ fn head(visitor: &Visitor, line: &PipelineLine, now: Timestamp) -> Markup {
                 Some("resume") => div.said role="status" { "It goes on." }, _ => {}
             }
             div.actions.page-actions {
-                @if line.pause.is_some() {
+                @if view.paused.is_some() {
                     (button(visitor, &Button { action: &format!("{path}/resume"), label: "Resume", role: Role::Operator, fields: &[], class: "primary", key: None }))
                 }
                 @else { (link(visitor, Role::Operator, &format!("{path}/pause"), "Pause…", "", None)) }
-                a.button href={ "/causes?pipeline=" (line.name) } { "Causes" }
-                a.button href={ "/letters?pipeline=" (line.name) } { "Letters" }
+                a.button href={ "/causes?pipeline=" (view.name) } { "Causes" }
+                a.button href={ "/letters?pipeline=" (view.name) } { "Letters" }
             }
         }
     }
 }
 
 /// The ledger as an equation.
-fn equation(line: &PipelineLine) -> Markup {
-    let l = &line.ledger;
+fn equation(l: &Ledger) -> Markup {
     html! {
         section aria-labelledby="ledger" {
             (section_head("ledger", "Where its tasks are", if l.balances() { "accepted is the sum of the others" } else { "this does not add up: run redrive audit" }))
@@ -209,48 +227,6 @@ fn hours(name: &PipelineName, counts: &[EventCount], now: Timestamp) -> Markup {
     }
 }
 
-fn policy(values: &[Explained], now: Timestamp) -> Markup {
-    html! {
-        section aria-labelledby="policy" {
-            (section_head("policy", "Policy as effective", "secrets are not shown"))
-            @if values.is_empty() { p.empty { "Neither the configuration nor a worker told what it is." } }
-            @else {
-                table.policy role="table" {
-                    (columns(&[column("Key"), column("Value"), column("From")]))
-                    tbody role="rowgroup" {
-                        @for value in values {
-                            tr role="row" {
-                                th role="rowheader" scope="row" { code { (value.key) } }
-                                td role="cell" { span.cut title=(shown(&value.value)) { (text(&shown(&value.value))) } }
-                                td.muted role="cell" { @match &value.from {
-                                    From::File { file, line }
-                                    => {
-                                        (file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
-                                        ", line " (line)
-                                    }
-                                    From::Store { version, last_seen }
-                                    => {
-                                        "command, version " code { (version.as_str()) } ", last run "
-                                        (instant(*last_seen, now))
-                                    }
-                                    From::Default => { "default" }
-                                } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
 /// Attempts by what they have in common: all, and those that failed; most failures first.
 fn rates(counts: &[TrafficCount]) -> Vec<(String, i64, i64)> {
     let mut sums = std::collections::BTreeMap::<&str, (i64, i64)>::new();
@@ -265,7 +241,12 @@ fn rates(counts: &[TrafficCount]) -> Vec<(String, i64, i64)> {
     rates
 }
 
-fn rate_table(id: &str, title: &str, rates: &[(String, i64, i64)], none: &str) -> Markup {
+fn rate_table(
+    (id, title): (&str, &str),
+    rates: &[(String, i64, i64)],
+    none: &str,
+    action: impl Fn(&str) -> Markup,
+) -> Markup {
     html! {
         section aria-labelledby=(id) {
             (section_head(id, title, "failed of attempts, 24 h"))
@@ -278,61 +259,10 @@ fn rate_table(id: &str, title: &str, rates: &[(String, i64, i64)], none: &str) -
                             (count(*failed)) " of " (count(*all)) " "
                             span.share { (percent(crate::look::figures::share(*failed, *all))) }
                         }
+                        td.num.acts role="cell" { (action(value)) }
                     }
                 }
             } } }
         }
     }
-}
-
-/// Asks before a pipeline rests.
-pub async fn ask(
-    State(app): State<App>,
-    visitor: Visitor,
-    Named(name): Named<PipelineName>,
-) -> Result<Response, Problem> {
-    visitor.caller.check(&name)?;
-    let view = app.redrive().find_pipeline(&app.setting(), &name).await?;
-    let title = format!("Pause {name}?");
-    let effect = html! { "Nothing more of " (name) " begins, with any worker, until that time or until somebody resumes it. " (count(view.ledger.leased)) " running tasks come to their end; " (count(view.ledger.queued)) " queued ones wait." };
-    let (action, back) = (format!("/pipelines/{name}/pause"), format!("/pipelines/{name}"));
-    let fields = html! {
-        (entry_as("until", "Until when: 2h, a day or a time; empty means until somebody resumes it", "", false, Some("--until")))
-        (entry_as("why", "Why, for who wonders", "", false, Some("--why")))
-    };
-    let (command, filled) = (format!("redrive pipeline pause {name}"), String::new());
-    let yes = format!("Pause {name}");
-    let question = Question { title: &title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
-    let body = confirm::page(&visitor, &question);
-    shell::show(&app, &visitor, Page { place: Place::Pipelines, title: &title, pipeline: Some(&name), body }).await
-}
-
-/// Pauses a pipeline.
-pub async fn pause(
-    State(app): State<App>,
-    visitor: Visitor,
-    Named(name): Named<PipelineName>,
-    fields: Fields,
-) -> Result<Response, Problem> {
-    once(&app, &visitor, &fields, async || {
-        let said = Body(asked(Value::Object(filled(&fields, &["until", "why"])))?);
-        let _pause = pause::pause(State(app.clone()), visitor.caller.clone(), Named(name.clone()), said).await?;
-        Ok(Done::At(with_said(&format!("/pipelines/{name}"), &[("said", "pause")])))
-    })
-    .await
-}
-
-/// Lets a pipeline go on.
-pub async fn resume(
-    State(app): State<App>,
-    visitor: Visitor,
-    Named(name): Named<PipelineName>,
-    fields: Fields,
-) -> Result<Response, Problem> {
-    once(&app, &visitor, &fields, async || {
-        let said = Body(asked(Value::Object(filled(&fields, &[])))?);
-        let _pause = pause::resume(State(app.clone()), visitor.caller.clone(), Named(name.clone()), said).await?;
-        Ok(Done::At(with_said(&format!("/pipelines/{name}"), &[("said", "resume")])))
-    })
-    .await
 }

@@ -22,6 +22,11 @@ impl Problem {
         self.error.message()
     }
 
+    /// Whether it is the server, or its store, that cannot; not who asked.
+    pub fn is_ours(&self) -> bool {
+        self.error.status().is_server_error()
+    }
+
     /// The same as a page for somebody who is known.
     pub fn seen_by(self, visitor: &Visitor) -> Self {
         Self { seen_by: Some(Box::new(visitor.clone())), ..self }

@@ -4,7 +4,6 @@ mod letters;
 mod steps;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -21,6 +20,7 @@ pub use self::steps::small_bar;
 use super::acts::{asked, filled};
 use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, once, with_said};
+use super::part::{self, part};
 use super::parts::{
     Button, button, commands, instant, length, length_of, link, name, replay_state, section_head, text, without_cursor,
 };
@@ -55,25 +55,33 @@ pub async fn show(
     let wrong = |why: String| Problem::from(ApiError::invalid("outcome", why));
     let outcome = query.one("outcome").map(|text| text.parse::<LetterState>().map_err(wrong)).transpose()?;
     let cursor = query.one("cursor").map(str::to_owned);
-    let letters = ListReplayLetters { id: replay.id, state: outcome, limit: LIMIT, cursor };
-    let letters = redrive.store().list_replay_letters(letters).await?;
-    let joined = redrive.store().joined_since(replay.id).await?;
-    let awaited = redrive.awaited_by(&replay).await?;
-    let unattended = redrive.unattended(&replay).await?;
-    let (now, lines) = (redrive.now(), redrive.replay_steps(&replay).await?);
-    let (others, here) = (other_causes(&app, &visitor, &letters.items).await?, without_cursor(&visitor.here));
-    let waits = Waits {
-        unattended: unattended.iter().map(ToString::to_string).collect(),
-        is_awaiting: !awaited.is_empty(),
-        ready_in: ready_in(&replay, now),
-        step: lines.iter().position(|step| step.running + step.pending > 0).map(|at| (at + 1, lines.len())),
+    let asked = ListReplayLetters { id: replay.id, state: outcome, limit: LIMIT, cursor };
+    let (now, here) = (redrive.now(), without_cursor(&visitor.here));
+    let (letters, steps) = tokio::join!(
+        part::read(async { Ok(redrive.store().list_replay_letters(asked).await?) }),
+        part::read(async { Ok(redrive.replay_steps(&replay).await?) }),
+    );
+    let (letters, lines) = (letters?, steps?);
+    let step = lines.as_deref().ok().and_then(|lines| {
+        let at = lines.iter().position(|step| step.running + step.pending > 0)?;
+        Some((at + 1, lines.len()))
+    });
+    let found = letters.as_ref().map_or(&[][..], |page| &page.items);
+    let judged = async {
+        let joined = redrive.store().joined_since(replay.id).await?;
+        Ok(steps::outcomes(&here, &replay, joined, &other_causes(&app, &visitor, found).await?))
     };
+    let waits = part(&visitor, ("awaited", "What it waits for"), waits(&app, &replay)).await;
+    let judged = part(&visitor, ("verdicts", "Verdicts"), judged).await;
     let body = html! {
         (head(&visitor, &replay, now))
-        (verdict(&replay, &waits))
-        (steps::ramp(&replay, &lines))
-        div.halves { (steps::outcomes(&here, &replay, joined, &others)) (choice(&replay, now)) }
-        (letters::list(&visitor, &replay, (&letters, outcome), now))
+        (verdict(&replay, step, now))
+        (waits)
+        (part(&visitor, ("ramp", "Steps"), async { Ok(steps::ramp(&replay, &lines?)) }).await)
+        div.halves { (judged) (choice(&replay, now)) }
+        (part(&visitor, ("letters", "Letters"), async {
+            Ok(letters::list(&visitor, &replay, (&letters?, outcome), now))
+        }).await)
     };
     let title = crate::look::foreign::cut(&replay.name, 60);
     shell::show(&app, &visitor, Page { place: Place::Replays, title: &title, pipeline: None, body }).await
@@ -164,20 +172,26 @@ async fn other_causes(app: &App, visitor: &Visitor, letters: &[ReplayLetter]) ->
     Ok(causes)
 }
 
-/// What a replay waits for, and for how long.
-struct Waits {
-    /// Pipelines that no worker is there for.
-    unattended: Vec<String>,
-    /// Whether workers that are there have other rules.
-    is_awaiting: bool,
-    /// How long it will take.
-    ready_in: Option<Duration>,
-    /// The step that it is in, of how many.
-    step: Option<(usize, usize)>,
+/// What a replay waits for, if it does.
+async fn waits(app: &App, replay: &ReplayView) -> Result<Markup, Problem> {
+    let unattended = app.redrive().unattended(replay).await?;
+    let is_awaiting = !app.redrive().awaited_by(replay).await?.is_empty();
+    Ok(html! {
+        div #waits {
+            @if !unattended.is_empty() {
+                p.fact {
+                    "No worker is there for "
+                    @for (at, name) in unattended.iter().enumerate() { @if at > 0 { ", " } (name) }
+                    ": letters wait until one is."
+                }
+            }
+            @if is_awaiting { p.fact { "It waits for workers that have the rules it was planned with." } }
+        }
+    })
 }
 
-/// Whether it holds, in a sentence.
-fn verdict(replay: &ReplayView, waits: &Waits) -> Markup {
+/// Whether it holds, in a sentence; `step` is the step that it is in, of how many.
+fn verdict(replay: &ReplayView, step: Option<(usize, usize)>, now: Timestamp) -> Markup {
     let p = &replay.progress;
     let settled = (p.recovered + p.failed) as i64;
     let tone = match () {
@@ -198,18 +212,12 @@ fn verdict(replay: &ReplayView, waits: &Waits) -> Markup {
                     @if is_open { ", pauses above " (percent(replay.pacing.refail_max)) }
                     ")."
                 }
-                @if let Some((step, steps)) = waits.step.filter(|_| is_open) {
+                @if let Some((step, steps)) = step.filter(|_| is_open) {
                     " Step " (step) " of " (steps)
-                    @if let Some(left) = waits.ready_in { "; ready in about " (length_of(left)) }
+                    @if let Some(left) = ready_in(replay, now) { "; ready in about " (length_of(left)) }
                     "."
                 }
                 @if let Some(why) = &replay.why { " " (text(&sentence(why))) }
-                @if !waits.unattended.is_empty() {
-                    span.fact {
-                        "No worker is there for " (waits.unattended.join(", ")) ": letters wait until one is."
-                    }
-                }
-                @if waits.is_awaiting { span.fact { "It waits for workers that have the rules it was planned with." } }
             }
             (steps::overall(replay))
         }

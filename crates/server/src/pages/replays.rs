@@ -3,14 +3,18 @@
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{ListReplays, ReplayView};
-use redrive_core::replays::paused_itself;
+use redrive::contract::{ListReplays, Page as Listed, ReplayView};
+use redrive::overview::SelfPaused;
+use redrive::replays::ready_in;
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
+use super::alerts::{said, without_said};
+use super::part::{self, part};
 use super::parts::{
-    column, column_num, columns, command, further, instant, length, link, name, number, replay_state, text, views,
-    with_query, without_cursor,
+    Button, button, column, column_num, columns, command, further, instant, length, length_of, link, name, number,
+    replay_state, text, views, with_query, without_cursor,
 };
 use super::problem::Problem;
 use super::replay::small_bar;
@@ -32,20 +36,54 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         Some(_) => return Err(ApiError::invalid("state", "expected open or all").into()),
     };
     let cursor = query.one("cursor").map(str::to_owned);
-    let mut page = app.redrive().store().list_replays(ListReplays { open_only, limit: LIMIT, cursor }).await?;
-    page.items.retain(|replay| visitor.caller.check_each(&replay.pipelines).is_ok());
-    // Those that stopped by themselves wait for somebody.
-    page.items.sort_by_key(|replay| !paused_itself(replay.state, replay.why.as_deref()));
+    let is_first = cursor.is_none();
+    let covers = |name: &PipelineName| visitor.caller.covers(name);
+    let read = part::read(async {
+        let page = app.redrive().store().list_replays(ListReplays { open_only, limit: LIMIT, cursor }).await?;
+        Ok((page, app.redrive().self_paused_replays(covers).await?))
+    });
+    let read = read.await?;
     let here = without_cursor(&visitor.here);
     let tabs = [("all", "All", !open_only), ("open", "Open", open_only)];
     let tabs = tabs.map(|(state, title, is)| (with_query(&here, "state", Some(state)), html! { (title) }, is));
     let body = html! {
         div.head {
             h1 { "Replays" }
+            (said(&visitor))
             div.actions { (link(&visitor, Role::Viewer, "/causes", "Choose a cause to replay", "", None)) }
         }
         (views("Which replays", tabs))
-        @if page.items.is_empty() {
+        (part(&visitor, ("replays-of", "Replays"), async {
+            let (page, paused) = read?;
+            Ok(listed(&visitor, (page, &paused), (open_only, is_first), app.redrive().now()))
+        }).await)
+    };
+    shell::show(&app, &visitor, Page { place: Place::Replays, title: "Replays", pipeline: None, body }).await
+}
+
+/// A page of replays. Those that stopped by themselves wait for somebody: they are on top of the first, until they were seen to.
+fn listed(
+    visitor: &Visitor,
+    (page, paused): (Listed<ReplayView>, &[SelfPaused]),
+    (open_only, is_first): (bool, bool),
+    now: Timestamp,
+) -> Markup {
+    let is_theirs = |replay: &&ReplayView| visitor.caller.check_each(&replay.pipelines).is_ok();
+    let is_on_top = |replay: &ReplayView| paused.iter().any(|one| one.replay.id == replay.id);
+    let others = page.items.iter().filter(is_theirs).filter(|replay| !is_on_top(replay));
+    let on_top = paused.iter().map(|one| &one.replay).filter(|_| is_first);
+    let shown: Vec<&ReplayView> = on_top.chain(others).collect();
+    let here = without_said(&visitor.here);
+    let seen = |replay: &ReplayView| {
+        let alert = paused.iter().find(|one| one.replay.id == replay.id).and_then(|one| one.alert.as_ref());
+        html! {
+            @if let Some(key) = alert {
+                (button(visitor, &Button { action: "/alerts/change", label: "Acknowledge", role: Role::Operator, fields: &[("verb", "acknowledge"), ("alert", key.as_str()), ("back", &here)], class: "small plainly", key: None }))
+            }
+        }
+    };
+    html! {
+        @if shown.is_empty() {
             p.empty {
                 "No replay "
                 @if open_only {
@@ -56,28 +94,31 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
             }
         }
         @else {
-            (table(&page.items, app.redrive().now()))
-            (further(&here, page.next.as_deref()))
+            (table(shown, now, seen))
+            (further(&without_cursor(&visitor.here), page.next.as_deref()))
             (command("redrive replay list"))
         }
-    };
-    shell::show(&app, &visitor, Page { place: Place::Replays, title: "Replays", pipeline: None, body }).await
+    }
 }
 
-/// Replays as a table.
-pub fn table(replays: &[ReplayView], now: Timestamp) -> Markup {
+/// Replays as a table; `seen` is how somebody says of one that they have seen it.
+pub fn table<'a>(
+    replays: impl IntoIterator<Item = &'a ReplayView>,
+    now: Timestamp,
+    seen: impl Fn(&ReplayView) -> Markup,
+) -> Markup {
     html! {
         table.replays.two role="table" {
             (columns(&[
                 column("Replay"), column("State"), column("Step"), column("Progress"), column_num("Recovered"),
                 column_num("Failed"), column_num("Left"), column("Began"),
             ]))
-            tbody role="rowgroup" #replays data-rows="" { @for replay in replays { (row(replay, now)) } }
+            tbody role="rowgroup" #replays data-rows="" { @for replay in replays { (row(replay, now, &seen(replay))) } }
         }
     }
 }
 
-fn row(replay: &ReplayView, now: Timestamp) -> Markup {
+fn row(replay: &ReplayView, now: Timestamp, seen: &Markup) -> Markup {
     let progress = &replay.progress;
     html! {
         tr role="row" id={ "replay-" (replay.id) } data-href={ "/replays/" (replay.id) } {
@@ -92,6 +133,7 @@ fn row(replay: &ReplayView, now: Timestamp) -> Markup {
             td.r-state role="cell" {
                 (replay_state(replay.state))
                 @if let Some(why) = &replay.why { span.fact.cut title=(why) { (text(why)) } }
+                (seen)
             }
             td role="cell" { (step(replay)) }
             td role="cell" { (small_bar(replay)) }
@@ -105,7 +147,10 @@ fn row(replay: &ReplayView, now: Timestamp) -> Markup {
                 span.fact {
                     @match replay.finished_at {
                         Some(end) => { "took " (length(replay.created_at, end)) }
-                        None => { "for " (length(replay.created_at, now)) }
+                        None => {
+                            "for " (length(replay.created_at, now))
+                            @if let Some(left) = ready_in(replay, now) { ", ready in about " (length_of(left)) }
+                        }
                     }
                 }
             }

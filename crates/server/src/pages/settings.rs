@@ -10,34 +10,39 @@ use redrive_core::tokens::{PipelinePattern, Role, Token};
 
 use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, carried, once, with_said};
+use super::part::part;
 use super::parts::{column, column_unseen, columns, command, command_of_form, instant, link, name, section_head};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::{Named, future};
+use crate::asked::{Named, future, in_path};
 use crate::error::ApiError;
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let body = match may(&visitor) {
         Ok(()) => {
-            let tokens = app.redrive().list_tokens().await?;
-            html! {
-                (list(&visitor, &tokens, app.redrive().now()))
-                (form(&visitor, tokens.is_empty()))
-            }
+            let tokens = async {
+                let tokens = app.redrive().list_tokens().await?;
+                Ok(html! { (list(&visitor, &tokens, app.redrive().now())) (form(&visitor, tokens.is_empty())) })
+            };
+            part(&visitor, ("tokens", "Tokens"), tokens).await
         }
         Err(_) => {
             html! {
                 p.empty {
                     "Tokens are for who may do everything in all pipelines; you are " (visitor.caller.role()) "."
                 }
+                p.actions { (button_off(&visitor)) }
             }
         }
     };
     let body = html! {
-        div.head { h1 { "Settings" } }
+        div.head {
+            h1 { "Settings" }
+            @if visitor.query().one("said") == Some("revoke") { div.said role="status" { "Revoked." } }
+        }
         (body)
         section aria-labelledby="browser" {
             (section_head("browser", "This browser", ""))
@@ -57,6 +62,12 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         }
     };
     shell::show(&app, &visitor, Page { place: Place::Settings, title: "Settings", pipeline: None, body }).await
+}
+
+/// What somebody could press who may handle tokens, with what it needs.
+fn button_off(visitor: &Visitor) -> Markup {
+    let why = visitor.lacks(Role::Admin).unwrap_or_else(|| "needs admin of all pipelines".to_owned());
+    html! { button disabled title=(why) { "Make a token" } span.vh.why { (why) } }
 }
 
 /// Refuses who may not handle tokens: who is let near some pipelines only could make one for others.
@@ -108,7 +119,7 @@ fn list(visitor: &Visitor, tokens: &[Token], now: Timestamp) -> Markup {
                                 }
                                 td.num role="cell" {
                                     @if token.is_good(now) {
-                                        (link(visitor, Role::Admin, &format!("/settings/tokens/{}/revoke", token.name), "Revoke…", "plainly small", None))
+                                        (link(visitor, Role::Admin, &format!("/settings/tokens/{}/revoke", in_path(token.name.as_str())), "Revoke…", "plainly small", None))
                                     }
                                 }
                             }
@@ -192,7 +203,7 @@ pub async fn ask(
     may(&visitor)?;
     let title = format!("Revoke {named}?");
     let effect = html! { "Whoever uses the token " (named) " is refused from now on, by every server of this store; who is signed in with it is signed out. This cannot be taken back." };
-    let (action, yes) = (format!("/settings/tokens/{named}/revoke"), format!("Revoke {named}"));
+    let (action, yes) = (format!("/settings/tokens/{}/revoke", in_path(named.as_str())), format!("Revoke {named}"));
     let command = format!("redrive token revoke {named}");
     let question = Question {
         title: &title,

@@ -12,6 +12,7 @@ use super::assets::{MARK, SCRIPTS, STYLE, THEME};
 use super::fields::carried;
 use super::part::PATIENCE;
 use super::parts::{Glyph, clock, glyph, instant, name, text};
+use super::pipelines;
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
@@ -94,7 +95,11 @@ pub struct Page<'a> {
 /// Shows a page.
 pub async fn show(app: &App, visitor: &Visitor, page: Page<'_>) -> Result<Response, Problem> {
     // What stands around a page is no reason not to show it.
-    let glance = tokio::time::timeout(PATIENCE, app.redrive().glance(|name| visitor.caller.covers(name))).await;
+    let glance = tokio::time::timeout(
+        PATIENCE,
+        app.redrive().glance(|name| visitor.caller.covers(name), visitor.caller.covers_all()),
+    )
+    .await;
     let glance = glance.ok().and_then(Result::ok);
     let is_read = glance.is_some();
     let glance = glance.unwrap_or_default();
@@ -234,7 +239,7 @@ fn audit(glance: &Glance, is_read: bool) -> Markup {
         @else if glance.unbalanced.is_empty() {
             span.wide-only title=(why) { (glyph(Glyph::Check)) " counts add up" }
         } @else {
-            a.bad-text href={ "/pipelines/" (glance.unbalanced[0]) } title="redrive audit says where" {
+            a.bad-text href=(pipelines::address(glance.unbalanced[0].as_str())) title="redrive audit says where" {
                 (glyph(Glyph::Cross)) span.wide-only { " counts" } " do not add up"
             }
         }
@@ -280,7 +285,7 @@ fn banners(glance: &Glance, now: Timestamp) -> Markup {
         div #banners {
             @for (name, pause) in &glance.paused {
                 p.banner.warn-text {
-                    (glyph(Glyph::Bars)) " " a href={ "/pipelines/" (name) } { (name) } " is paused by " (pause.by.name)
+                    (glyph(Glyph::Bars)) " " a href=(pipelines::address(name.as_str())) { (name) } " is paused by " (pause.by.name)
                     " since " (instant(pause.since, now)) @if let Some(until) = pause.until { " until " (instant(until, now)) }
                     @if let Some(why) = &pause.why { ": " (text(why)) }
                 }

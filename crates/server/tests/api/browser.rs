@@ -41,6 +41,12 @@ impl Servers {
                 self.0.get(address).expect("a server").refuse(verbs);
                 "refused".to_owned()
             }
+            ["alarm", address] => {
+                let server = self.0.get(address).expect("a server");
+                server.configure("[alerts.sink.log]\nkind = \"log\"\n");
+                server.redrive.judge_alerts(&redrive::alerts::Watching::default()).await.expect("judged");
+                "fires".to_owned()
+            }
             ["token", address, name, role] => {
                 let role: Role = role.parse().expect("a role");
                 self.0.get(address).expect("a server").token(name, role, &[]).await

@@ -33,6 +33,7 @@ mod replays;
 mod running;
 mod schemathesis;
 mod searching;
+mod seen_to;
 mod suspects;
 mod tls;
 mod tokens;

@@ -84,3 +84,80 @@ async fn a_page_that_cannot_be_read_at_all_is_an_error() {
     server.refuse(&["get_cause"]);
     assert_eq!(server.get(&format!("~{cause}")).await.status, 503);
 }
+
+/// Refuses a verb, and looks at the part that cannot be read then; `others` are still there.
+async fn breaks(server: &Running, path: &str, verb: &str, (name, title): (&str, &str), others: &[&str]) {
+    let whole = page(server, path).await;
+    assert!(!whole.contains("cannot be shown"), "{path}: {whole}");
+    server.refuse(&[verb]);
+    let broken = page(server, path).await;
+    server.refuse(&[]);
+    let at = broken.find(&format!("id=\"failed-{name}\"")).unwrap_or_else(|| panic!("{path} without {verb}: {broken}"));
+    let part = &broken[at..broken.len().min(at + 900)];
+    assert!(part.contains(title) && part.contains("the disk of the store is full"), "{part}");
+    assert!(part.contains(&format!("<a href=\"{path}\">Retry</a>")), "{part}");
+    for other in others {
+        assert!(broken.contains(other), "{path} without {verb} has no {other}: {broken}");
+    }
+}
+
+#[tokio::test]
+async fn an_overview_loses_no_more_than_what_cannot_be_read() {
+    let (server, ..) = with_letters().await;
+    let letters = json!({ "letters": { "pipeline": "shop" }, "from": "refetch" });
+    server.post("/replays", letters).await.ok();
+    let lately = "tasks died in 10 min";
+    for (verb, part, others) in [
+        ("busiest_causes", ("lately", "Lately"), vec!["SelectorNotFound", "pipeline-shop", "Open replays"]),
+        ("list_alerts", ("needs", "Needs you"), vec![lately, "pipeline-shop", "Open replays"]),
+        ("list_workers", ("pl", "Pipelines"), vec!["SelectorNotFound", "Open replays"]),
+        ("list_breakers", ("held", "Held targets"), vec!["SelectorNotFound", "Open replays"]),
+        ("list_replays", ("rr", "Open replays"), vec![lately, "pipeline-shop"]),
+    ] {
+        breaks(&server, "/", verb, part, &others).await;
+    }
+    breaks(&server, "/pipelines", "list_workers", ("pl", "Pipelines"), &["redrive pipeline list"]).await;
+}
+
+#[tokio::test]
+async fn a_replay_loses_no_more_than_what_cannot_be_read() {
+    let (server, ..) = with_letters().await;
+    let letters = json!({ "letters": { "pipeline": "shop" }, "from": "refetch" });
+    let replay = server.post("/replays", letters).await.ok();
+    let path = format!("/replays/{}", replay["replay"]["id"].as_str().unwrap_or_else(|| panic!("{replay}")));
+    let always = ["Change rate…", "Choice", "Nothing has come to its end yet."];
+    for (verb, part, other) in [
+        ("list_replay_letters", ("ramp", "Steps"), "Verdicts"),
+        ("list_replay_letters", ("letters", "Letters"), "Verdicts"),
+        ("joined_since", ("verdicts", "Verdicts"), "Of its letters"),
+        ("list_workers", ("awaited", "What it waits for"), "Of its letters"),
+    ] {
+        breaks(&server, &path, verb, part, &always).await;
+        breaks(&server, &path, verb, part, &[other]).await;
+    }
+}
+
+#[tokio::test]
+async fn alerts_letters_and_pipelines_lose_no_more_than_what_cannot_be_read() {
+    let (server, ..) = with_letters().await;
+    breaks(&server, "/alerts", "list_alerts", ("alerts-of", "Alerts"), &["Who is told", "Rules"]).await;
+    breaks(&server, "/alerts", "list_sinks", ("sinks", "Who is told"), &["Which alerts", "Rules"]).await;
+    breaks(&server, "/alerts", "counts", ("rules", "Rules"), &["Which alerts", "Who is told"]).await;
+    breaks(&server, "/letters", "list_dead", ("letters-of", "Letters"), &["filter-reason", "All letters"]).await;
+    let always = ["Where its tasks are", "Pause…"];
+    for (verb, part, other) in [
+        ("counts", ("standing", "Where it stands"), "Policy as effective"),
+        ("counts", ("hours", "Hours"), "Policy as effective"),
+        ("list_breakers", ("held", "Held targets"), "Hours"),
+        ("traffic", ("targets", "Targets"), "Policy as effective"),
+        ("traffic", ("proxies", "Proxies"), "Policy as effective"),
+        ("coverage", ("coverage", "Fields found"), "No worker knows this pipeline."),
+        ("list_definitions", ("policy", "Policy as effective"), "No worker knows this pipeline."),
+    ] {
+        breaks(&server, "/pipelines/shop", verb, part, &[always[0], always[1], other]).await;
+    }
+    for (path, status) in [("/letters?since=never", 400), ("/letters?cause=ffffffff", 404), ("/alerts?state=odd", 400)]
+    {
+        assert_eq!(server.get(&format!("~{path}")).await.status, status, "{path} is no error of a part");
+    }
+}

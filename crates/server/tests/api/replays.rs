@@ -8,7 +8,7 @@ use crate::browsing::Browser;
 use crate::running::Running;
 
 /// Works on all letters of a replay, as a remote worker does, until it has ended or rests; each with the same verdict.
-async fn work(server: &Running, replay: &str, verdict: &Value) -> Value {
+pub async fn work(server: &Running, replay: &str, verdict: &Value) -> Value {
     let begun = Instant::now();
     loop {
         assert!(begun.elapsed() < Duration::from_secs(180), "replay {replay} never comes to an end");
@@ -30,7 +30,7 @@ async fn work(server: &Running, replay: &str, verdict: &Value) -> Value {
     }
 }
 
-async fn letters(server: &Running, many: u32) {
+pub async fn letters(server: &Running, many: u32) {
     let letter = |n| json!({ "pipeline": "shop", "input": { "n": n }, "message": "connect timed out" });
     let letters: Vec<_> = (0..many).map(letter).collect();
     server.post("/letters", json!(letters)).await.ok();

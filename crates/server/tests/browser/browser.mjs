@@ -25,7 +25,8 @@ export const until = async (holds, what) => {
 };
 
 // Whoever started this has servers: `open LETTERS [SILENT_MS]` begins one and says where it is, `stop` and `start` it by that,
-// `token ADDRESS NAME ROLE` makes a token of it, `refuse ADDRESS [VERB…]` has its store fail where it is named.
+// `token ADDRESS NAME ROLE` makes a token of it, `refuse ADDRESS [VERB…]` has its store fail where it is named, `alarm ADDRESS` judges
+// what fires, and gives it a sink.
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 export async function ask(line) {
   console.log(`>> ${line}`);

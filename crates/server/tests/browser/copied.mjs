@@ -1,14 +1,17 @@
-// Every action of a page beside the command that it offers: `node copied.mjs ADDRESS COPY REDRIVE`. The form is sent to the server, the command
+// Every action of a page beside the command that it offers: `node copied.mjs ADDRESS COPY REDRIVE FOLDER`, where FOLDER is that of the server. The form is sent to the server, the command
 // is run in a folder with a copy of its store, and both stores must say the same then.
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { check, launch, until, visitOf } from "./browser.mjs";
 
-const [base, copy, redrive] = process.argv.slice(2);
+const [base, copy, redrive, server] = process.argv.slice(2);
 const shell = (line, server) => {
   const env = { ...process.env, ...(server ? { REDRIVE_SERVER: server } : {}) };
   return execFileSync("sh", ["-c", line.replace(/^redrive /, `${redrive} `)], { cwd: copy, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 };
-const listed = (line, server) => shell(line, server).trim().split("\n").filter(Boolean).map((text) => JSON.parse(text));
+// Lists are one value a line; what fires is one document, with how its sinks fare.
+const parsed = (text) => (text.startsWith("{\n") ? JSON.parse(text).alerts : text.trim().split("\n").filter(Boolean).map((line) => JSON.parse(line)));
+const listed = (line, server) => parsed(shell(line, server));
 
 // What differs between two stores that had the same done to them: times, names of replays, who drives them, and by which way it was asked.
 const PASSING = /^(at|since|until|.*_at|.*_seen|id|version|by|actor|via|trend|last_24h|pins|progress|workers|why|number|seen|now)$/;
@@ -19,7 +22,7 @@ const same = (value) => {
   return Object.fromEntries(Object.entries(value).filter(([key]) => !PASSING.test(key)).map(([key, inner]) => [key, same(inner)]).sort());
 };
 // What an action is about, beside the record of what was done.
-const ABOUT = [[/ cause /, "cause list --all --json"], [/ breaker /, "breaker list --json"], [/ pipeline /, "pipeline list --json"], [/ replay /, "replay list --json"]];
+const ABOUT = [[/ cause /, "cause list --all --json"], [/ breaker /, "breaker list --json"], [/ pipeline /, "pipeline list --json"], [/ alert /, "alert list --all --json"], [/ replay /, "replay list --json"]];
 const listsOf = (line) => ["activity --json", ...ABOUT.filter(([words]) => words.test(line)).map(([, list]) => list)];
 const facts = (lists, server) => lists.map((list) => JSON.stringify(same(listed(`redrive ${list}`, server))));
 
@@ -72,6 +75,23 @@ await act("/", { called: "Probe shop.example", then: "Probe" });
 await act("/breakers/turn?verb=close&target=shop.example&pipeline=shop", { then: /^Let/ });
 await act("/pipelines/shop/pause", { fill: { why: "it moves" }, then: "Pause shop" });
 await act("/pipelines/shop", { called: "Resume", then: "Resume" });
+await act("/alerts", { called: "Acknowledge", then: "Acknowledge" });
+await act("/alerts", { called: "Assign me", then: "Assign me" });
+await act("/alerts/change?verb=snooze&alert=rate%2Fshop", { fill: { until: "3h", why: "it's known" }, then: "Snooze" });
+await act("/alerts?state=snoozed", { called: "Wake", then: "Wake" });
+// A test tells sinks and writes nothing: both of them were told.
+const told = () => [server, copy].map((folder) => readFileSync(`${folder}/told.txt`, "utf8").match(/this is a test/gi)?.length ?? 0);
+const before = told();
+await act("/alerts", { called: "Send test", then: "Send test" });
+check((await page.locator("main").innerText()).includes("command: told"), "it says that the sink was told");
+check(told().every((count, at) => count === before[at] + 1), `each was told once: ${before} and then ${told()}`);
+for (const state of ["firing", "snoozed", "ended"]) {
+  await page.goto(`${base}/alerts?state=${state}`);
+  const shown = await page.locator("#alerts tr").count();
+  const line = await page.locator("main details.cli > code").first().textContent();
+  check(shell(line) === "" || listed(`${line} --json`).length === shown, `${line} lists what ${state} shows: ${shown}`);
+  run.push(line);
+}
 await act(`/replays/new?cause=${cause}`, { fill: { name: "again", ramp: "1, 2", refail_max: "50 %", rate: "5/s" }, then: /^Replay \d/ });
 const address = new URL(page.url()).pathname;
 const translate = (line) => line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, listed("redrive replay list --json")[0].id);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
-use redrive_core::alerts::{Alert, AlertCare, AlertKey, CareChange, Notice};
+use redrive_core::alerts::{Alert, AlertCare, AlertKey, AlertStanding, CareChange, Notice};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -76,9 +76,22 @@ impl AlertView {
         self.alert.is_firing() && self.care.snoozed_at(now).is_none()
     }
 
-    /// Whether a sink was told of the alert as it is, or is to be.
+    /// Where it stands, as people see it.
+    pub fn standing(&self, now: Timestamp) -> AlertStanding {
+        AlertStanding::of(&self.alert, &self.care, now)
+    }
+
+    /// Whether it is among those that are asked for: what fires, or all, or what stands somewhere.
+    pub fn is_meant(&self, all: bool, state: Option<AlertStanding>, now: Timestamp) -> bool {
+        match state {
+            Some(state) => self.standing(now) == state,
+            None => all || self.alert.is_firing(),
+        }
+    }
+
+    /// Whether a sink was told of the alert as it is, or could not be: what it is still to be told need not be told again.
     pub fn was_told(&self) -> bool {
-        self.posted.values().any(|posted| posted.number >= self.alert.tellings)
+        self.posted.values().any(|posted| posted.number >= self.alert.tellings && posted.ended_at.is_some())
     }
 }
 

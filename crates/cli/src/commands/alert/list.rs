@@ -3,6 +3,7 @@
 use anyhow::Result;
 use redrive::alerts::{AlertList, SinkState};
 use redrive::contract::AlertView;
+use redrive_core::alerts::AlertStanding;
 use redrive_core::time::Timestamp;
 
 use crate::args::AlertListArgs;
@@ -15,13 +16,14 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
-    let list = redrive.list_alerts(&setting.watching(), args.all).await?;
+    let list = redrive.list_alerts(&setting.watching(), args.all, args.state).await?;
     if args.json {
         json::document(&list)?;
         return Ok(Exit::Ok);
     }
     let AlertList { alerts, sinks } = list;
     match alerts.is_empty() {
+        true if args.state.is_some_and(|state| state != AlertStanding::Firing) => out!("no alert is like that")?,
         true => out!("nothing fires, as far as it was judged: `redrive alert check` judges now")?,
         false => {
             let now = redrive.now();

@@ -89,6 +89,7 @@ fn dying(name: &PipelineName, rules: &Rules, died: Share, limit: f64, why: &str)
         ("share", json!(died.value())),
         ("share_at_least", json!(died.at_least())),
         ("threshold", json!(limit)),
+        ("died_min", json!(rules.died_min)),
         ("window_secs", json!(rules.window.as_secs())),
     ]);
     let look = format!("redrive cause list --pipeline {name}");

@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 
 use super::super::acts::{asked, filled};
 use super::super::confirm::{self, Question, entry_as};
-use super::super::fields::{Done, Fields, once, with_said};
-use super::super::parts::{Button, button, quoted, text};
+use super::super::fields::{Done, Fields, once, own_path, with_said};
+use super::super::parts::{Button, button, quoted, text, with_query};
 use super::super::problem::Problem;
 use super::super::shell::{self, Page, Place};
 use super::super::visitor::Visitor;
-use super::Tab;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
@@ -60,11 +59,21 @@ pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) ->
         wanted.insert("keys".to_owned(), json!([key]));
         let wanted = asked(Value::Object(wanted))?;
         let _changed = routes::run(State(app.clone()), visitor.caller.clone(), Body(wanted)).await?;
-        let state = Tab::of(&app.redrive().find_alert(key).await?, app.redrive().now()).name();
+        let state = app.redrive().find_alert(key).await?.standing(app.redrive().now()).as_str();
         let was = if verb == "assign" { was.as_str() } else { "" };
-        Ok(Done::At(with_said("/alerts", &[("state", state), ("said", verb), ("alert", key), ("was", was)])))
+        // On the page of alerts it is shown where the alert is now.
+        let (back, state) = match fields.one("back").map(own_path) {
+            Some(back) => (back, ""),
+            None => ("/alerts", state),
+        };
+        Ok(Done::At(with_said(back, &[("state", state), ("said", verb), ("alert", key), ("was", was)])))
     })
     .await
+}
+
+/// An address without what was done there.
+pub fn without_said(here: &str) -> String {
+    ["said", "alert", "was"].iter().fold(here.to_owned(), |here, name| with_query(&here, name, None))
 }
 
 /// What was just done, with a way to take that back.
@@ -80,11 +89,14 @@ pub fn said(visitor: &Visitor) -> Markup {
         Some("assign") => ("Assigned.", vec![("verb", "assign"), ("owner", was)]),
         _ => return html! {},
     };
-    let undo: Vec<_> = undo.into_iter().chain([("alert", key)]).collect();
+    let can_undo = !undo.is_empty();
+    let here = without_said(&visitor.here);
+    let back = (!here.starts_with("/alerts")).then_some(("back", here.as_str()));
+    let undo: Vec<_> = undo.into_iter().chain([("alert", key)]).chain(back).collect();
     html! {
         div.said role="status" {
             (what)
-            @if undo.len() > 1 {
+            @if can_undo {
                 " "
                 (button(visitor, &Button { action: "/alerts/change", label: "Undo", role: Role::Operator, fields: &undo, class: "small plainly", key: None }))
             }

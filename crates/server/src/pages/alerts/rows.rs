@@ -1,16 +1,21 @@
 //! Alerts as rows: what fires, since when, who was told with what result, who looks after it, and what can be done about it.
 
+use std::time::Duration;
+
 use maud::{Markup, html};
 use redrive::contract::{AlertView, Posted};
-use redrive_core::alerts::Alert;
+use redrive_core::alerts::{Alert, Condition};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
+use serde_json::Value;
 
 use super::super::overview::fires;
 use super::super::parts::{
-    Button, Glyph, ago, button, column, columns, commands, instant, link, name, quoted, state, text,
+    Button, Glyph, ago, button, column, columns, commands, instant, length_of, link, name, quoted, state, text,
 };
+use super::super::pipelines;
 use super::super::visitor::Visitor;
+use crate::look::figures::{count, percent};
 use crate::look::tone::Tone;
 
 pub fn table(visitor: &Visitor, alerts: &[&AlertView], now: Timestamp) -> Markup {
@@ -24,11 +29,15 @@ pub fn table(visitor: &Visitor, alerts: &[&AlertView], now: Timestamp) -> Markup
     }
 }
 
+/// What the row of an alert is called: keys have characters that addresses have not.
+pub fn row_id(alert: &Alert) -> String {
+    format!("alert-{}", &blake3::hash(alert.key.as_str().as_bytes()).to_hex()[..12])
+}
+
 fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
     let (alert, care) = (&view.alert, &view.care);
-    let id = blake3::hash(alert.key.as_str().as_bytes()).to_hex();
     html! {
-        tr role="row" id={ "alert-" (&id[..12]) } {
+        tr role="row" id=(row_id(alert)) {
             td role="cell" {
                 @if care.snoozed_at(now).is_some() {
                     (state("snoozed", Glyph::Muted, Tone::Quiet))
@@ -40,10 +49,11 @@ fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
             }
             th role="rowheader" scope="row" {
                 span.name {
-                    @if let Some(name) = &alert.pipeline { a href={ "/pipelines/" (name) } { (name) } ": " }
+                    @if let Some(name) = &alert.pipeline { a href=(pipelines::address(name.as_str())) { (name) } ": " }
                     (fires(alert.condition))
                 }
-                span.fact { (text(&alert.finding.summary)) }
+                @if let Some(sum) = equation(alert) { span.fact { (sum) } }
+                @else { span.fact { (text(&alert.finding.summary)) } }
                 @if let Some(why) = &alert.why_over { span.fact { "Over: " (text(why)) } }
                 @if let Some(snoozed) = care.snoozed_at(now) {
                     span.fact {
@@ -59,21 +69,36 @@ fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
                 (about(alert))
                 (actions(visitor, view, now))
             }
-            td role="cell" { (instant(alert.since, now)) span.fact { (ago(alert.since, now)) } }
+            td role="cell" data-l="since" { (instant(alert.since, now)) span.fact { (ago(alert.since, now)) } }
             td role="cell" {
                 @if view.posted.is_empty() { span.muted { "nobody" } }
                 @for (sink, posted) in &view.posted { span.fact { (name(sink)) ": " (result(posted, now)) } }
                 span.fact {
                     (alert.tellings)
                     @if alert.tellings == 1 { " time" } @else { " times" }
-                    "; again when it has doubled"
+                    @if alert.is_firing() { "; again when it has doubled" }
                 }
             }
-            td role="cell" {
+            td role="cell" data-l="owner" {
                 @match &care.owner { Some(owner) => (name(owner)), None => { span.muted { "nobody" } } }
             }
         }
     }
+}
+
+/// What a rule about shares found, as a sum: `66 of 121 = 54.5 % > 5 % in 10 min, min 5`.
+fn equation(alert: &Alert) -> Option<String> {
+    let number = |name: &str| alert.finding.numbers.get(name).and_then(Value::as_f64);
+    let whole = |name: &str| alert.finding.numbers.get(name).and_then(Value::as_i64);
+    if !matches!(alert.condition, Condition::Rate | Condition::Jump) {
+        return None;
+    }
+    let window = length_of(Duration::from_secs(whole("window_secs")?.unsigned_abs()));
+    let (died, ended) = (count(whole("died")?), count(whole("ended")?));
+    let (share, limit) = (percent(number("share")?), percent(number("threshold")?));
+    // Alerts that older programs judged do not say it.
+    let least = whole("died_min").map(|least| format!(", min {least}")).unwrap_or_default();
+    Some(format!("{died} of {ended} = {share} > {limit} in {window}{least}"))
 }
 
 /// What became of what a sink was told last.
@@ -91,11 +116,14 @@ fn result(posted: &Posted, now: Timestamp) -> Markup {
 
 /// Where to look.
 fn about(alert: &Alert) -> Markup {
-    let cause = alert.finding.numbers.get("cause").and_then(serde_json::Value::as_str);
-    let cause = cause.filter(|id| id.chars().all(|c| c.is_ascii_hexdigit()));
+    let id = |name: &str| {
+        let id = alert.finding.numbers.get(name).and_then(Value::as_str);
+        id.filter(|id| id.chars().all(|c| c.is_ascii_hexdigit() || c == '-'))
+    };
     html! {
         span.fact {
-            @if let Some(cause) = cause { a href={ "/causes/" (cause) } { "Open the cause" } " · " }
+            @if let Some(cause) = id("cause") { a href={ "/causes/" (cause) } { "Open the cause" } " · " }
+            @if let Some(replay) = id("replay") { a href={ "/replays/" (replay) } { "Open the replay" } " · " }
             code { (text(&alert.finding.look)) }
         }
     }

@@ -1,33 +1,42 @@
 //! The headline: what died lately and of what, who waits, what rests; or that all is well.
 
 use maud::{Markup, html};
-use redrive::overview::{Need, Overview, PipelineLine};
+use redrive::contract::BreakerView;
+use redrive::overview::{Lately, Look, Need, PipelineLine};
+use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Standing;
 
 use crate::look::figures::{count, percent};
 use crate::look::tone::Tone;
 use crate::pages::parts::{name, text};
+use crate::pages::problem::Problem;
 use crate::pages::shell::number_of;
 
 /// Draws the headline.
-pub fn headline(overview: &Overview) -> Markup {
-    let waiting = overview.pipelines.iter().filter(|line| line.standing == Standing::Held);
-    let waiting: Vec<&PipelineLine> = waiting.collect();
-    let paused: Vec<&PipelineLine> = overview.pipelines.iter().filter(|line| line.pause.is_some()).collect();
-    let alerts = overview.needs.iter().filter(|need| matches!(need, Need::Alert(_))).count();
+pub async fn headline<C>(look: &Look<'_, C>) -> Result<Markup, Problem>
+where
+    C: Fn(&PipelineName) -> bool,
+{
+    let (Lately { died: lately, worst }, lines) = (look.lately().await?, look.pipelines().await?);
+    // What needs somebody says itself where it cannot be read; that all else is well is not said then.
+    let needs = look.needs().await.ok();
+    let alerts = needs.map_or(0, |all| all.needs.iter().filter(|need| matches!(need, Need::Alert(_))).count());
+    let waiting: Vec<&PipelineLine> = lines.iter().filter(|line| line.standing == Standing::Held).collect();
+    let paused: Vec<&PipelineLine> = lines.iter().filter(|line| line.pause.is_some()).collect();
     // That nothing died lately is no good news while something fires, rests or waits.
-    let is_quiet = overview.worst.is_none() && waiting.is_empty() && paused.is_empty() && alerts == 0;
-    let tone = match &overview.worst {
+    let is_quiet = worst.is_none() && waiting.is_empty() && paused.is_empty() && alerts == 0 && needs.is_some();
+    let tone = match &worst {
         Some(worst) => Tone::of_dlq_rate(worst.died.value()),
         None if is_quiet => Tone::Good,
         None => Tone::Warn,
     };
-    let of_worst = |line: &&PipelineLine| overview.worst.as_ref().is_some_and(|worst| worst.pipeline == line.name);
-    let dead = overview.pipelines.iter().find(of_worst).map_or(0, |line| line.ledger.dead);
-    let [died, ended] = [overview.lately.part, overview.lately.whole].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
-    html! {
+    let of_worst = |line: &&PipelineLine| worst.as_ref().is_some_and(|worst| worst.pipeline == line.name);
+    let dead = lines.iter().find(of_worst).map_or(0, |line| line.ledger.dead);
+    let [died, ended] = [lately.part, lately.whole].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+    let held = look.held().await?;
+    Ok(html! {
         p #headline class={ "headline " (tone.class()) } {
-            @match &overview.worst {
+            @match &worst {
                 Some(worst) => {
                     b {
                         (worst.pipeline) ": " (count(worst.died.part as i64)) " of " (count(worst.died.whole as i64))
@@ -52,10 +61,10 @@ pub fn headline(overview: &Overview) -> Markup {
                 " "
                 @for (at, line) in waiting.iter().enumerate() { @if at > 0 { ", " } (line.name) }
                 " waits for "
-                (targets(overview, &waiting))
+                (targets(held, &waiting))
                 "."
             }
-            @if overview.worst.is_none() && alerts > 0 {
+            @if worst.is_none() && alerts > 0 {
                 " " a href="/alerts" { (number_of(alerts, "alert fires", "alerts fire")) } "."
             }
             @if !paused.is_empty() {
@@ -63,17 +72,17 @@ pub fn headline(overview: &Overview) -> Markup {
                 @for (at, line) in paused.iter().enumerate() { @if at > 0 { ", " } (line.name) }
                 @if paused.len() == 1 { " is paused." } @else { " are paused." }
             }
-            @if is_quiet && !overview.pipelines.is_empty() { " Nothing waits." }
-            @else if overview.pipelines.iter().filter(|line| line.standing == Standing::Normal).count() > 0 {
+            @if is_quiet && !lines.is_empty() { " Nothing waits." }
+            @else if needs.is_some() && lines.iter().any(|line| line.standing == Standing::Normal) {
                 " The rest is normal."
             }
         }
-    }
+    })
 }
 
 /// What the pipelines that wait wait for.
-fn targets(overview: &Overview, waiting: &[&PipelineLine]) -> Markup {
-    let held = overview.held.iter().filter(|view| waiting.iter().any(|line| line.name == view.pipeline));
+fn targets(held: &[BreakerView], waiting: &[&PipelineLine]) -> Markup {
+    let held = held.iter().filter(|view| waiting.iter().any(|line| line.name == view.pipeline));
     let targets: Vec<&str> = held.map(|view| view.target.as_str()).collect();
     html! {
         @if targets.is_empty() { "what its worker needs" }

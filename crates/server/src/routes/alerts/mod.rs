@@ -5,8 +5,9 @@ pub(crate) mod change;
 use axum::Json;
 use axum::extract::State;
 use redrive::alerts::{AlertList, PastRule, Tested};
-use redrive_core::alerts::Alert;
-use serde::{Deserialize, Serialize};
+use redrive_core::alerts::{Alert, AlertStanding};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Caller;
@@ -53,6 +54,14 @@ pub struct Which {
     #[serde(default)]
     #[param(value_type = Option<bool>)]
     all: Flag,
+    /// Only those that stand there: `firing` and not snoozed, `snoozed`, or `ended`.
+    #[serde(default, deserialize_with = "standing")]
+    #[param(value_type = Option<String>)]
+    state: Option<AlertStanding>,
+}
+
+fn standing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AlertStanding>, D::Error> {
+    String::deserialize(deserializer)?.parse().map(Some).map_err(D::Error::custom)
 }
 
 /// A page of alerts, and all sinks.
@@ -67,7 +76,8 @@ pub struct Shown {
 
 async fn list(State(app): State<App>, caller: Caller, list: List<Which>) -> Result<Json<Shown>, ApiError> {
     let AlertList { mut alerts, mut sinks } = app.redrive().list_alerts(&app.setting().watching()).await?;
-    alerts.retain(|view| list.asked.all.0 || view.alert.is_firing());
+    let (asked, now) = (&list.asked, app.redrive().now());
+    alerts.retain(|view| view.is_meant(asked.all.0, asked.state, now));
     if !caller.covers_all() {
         alerts.retain(|view| view.alert.pipeline.as_ref().is_some_and(|name| caller.covers(name)));
         sinks.clear();

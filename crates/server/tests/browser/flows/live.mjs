@@ -112,6 +112,26 @@ export const live = {
     await leave();
   },
 
+  async "an overview keeps what it showed of each part that cannot be read"({ open }) {
+    const { base, report, visit } = await open(6);
+    const { page, leave } = await visit();
+    for (const [verb, name, kept] of [["busiest_causes", "lately", "#headline"], ["list_workers", "pl", "#pipelines tr"], ["list_alerts", "needs", "#todo li"]]) {
+      await page.goto(`${base}/`);
+      await isLive(page);
+      const shown = await page.locator(kept).first().innerText();
+      await ask(`refuse ${base} ${verb}`);
+      await report(`without ${verb}`);
+      const error = page.locator(`[data-part=${name}] .part-error`);
+      await error.waitFor({ timeout: 60000 });
+      check(/cannot be brought up to date.*As of \d\d:\d\d:\d\d/.test(await error.innerText()), await error.innerText());
+      check((await page.locator(kept).first().innerText()).startsWith(shown.slice(0, 20)), `${name} shows what it did: ${shown}`);
+      await ask(`refuse ${base}`);
+      await error.getByRole("button", { name: "Retry" }).click();
+      await until(async () => !(await error.count()), "it is well again");
+    }
+    await leave();
+  },
+
   async "a server that is gone makes numbers stale, one that is back makes them live"({ open }) {
     const { base, report, visit } = await open(3, 1500);
     const { page, leave } = await visit({}, (what) => /Failed to load resource|ERR_/.test(what));

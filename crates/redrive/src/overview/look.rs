@@ -1,0 +1,299 @@
+//! An overview that is being made, part by part.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use redrive_core::alerts::Share;
+use redrive_core::counts::Event;
+use redrive_core::ids::PipelineName;
+use redrive_core::pipelines::{StandingFacts, standing};
+use redrive_core::replays::paused_itself;
+use redrive_core::time::Timestamp;
+use redrive_store::contract::{
+    BreakerView, BusiestCauses, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch, Watched, WorkerView,
+};
+use tokio::sync::OnceCell;
+
+use super::gather::CAUSES_MAX;
+use super::{EXPIRY_AHEAD, LATELY, Lately, Need, Needs, PipelineLine, Worst};
+use crate::config::Setting;
+use crate::engine::Redrive;
+use crate::error::Error;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const WEEK: Duration = Duration::from_secs(7 * 86_400);
+
+/// Hours that are drawn.
+const HOURS: usize = 24;
+
+/// Causes that are named among what needs somebody.
+const CAUSES_NAMED: usize = 5;
+
+/// Letters that are looked at, of each pipeline, for how many expire.
+const EXPIRING_MAX: u32 = 1_000;
+
+/// An overview that is being made. Its parts are read one by one, so that one that cannot be read leaves the others as they are; what
+/// several of them need is read once.
+pub struct Look<'a, C> {
+    redrive: &'a Redrive,
+    setting: &'a Setting,
+    covers: C,
+    sees_all: bool,
+    /// The time as of which it is.
+    pub now: Timestamp,
+    cells: Cells,
+}
+
+/// What was read for an overview.
+#[derive(Debug, Default)]
+struct Cells {
+    minutes: OnceCell<Vec<EventCount>>,
+    watched: OnceCell<Watched>,
+    held: OnceCell<Vec<BreakerView>>,
+    open: OnceCell<Vec<ReplayView>>,
+    needs: OnceCell<Needs>,
+    pipelines: OnceCell<Vec<PipelineLine>>,
+}
+
+impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
+    pub(super) fn new(redrive: &'a Redrive, setting: &'a Setting, covers: C, sees_all: bool) -> Self {
+        Self { redrive, setting, covers, sees_all, now: redrive.now(), cells: Cells::default() }
+    }
+
+    /// What died lately, and what most of it died of.
+    pub async fn lately(&self) -> Result<Lately, Error> {
+        let minutes = self.minutes().await?;
+        let lately = ended(minutes, self.now - LATELY);
+        Ok(Lately { died: sum(lately.values()), worst: self.worst(&lately, minutes).await? })
+    }
+
+    /// What needs somebody, the most urgent first.
+    pub async fn needs(&self) -> Result<&Needs, Error> {
+        self.cells.needs.get_or_try_init(|| self.read_needs()).await
+    }
+
+    /// Where each pipeline stands.
+    pub async fn pipelines(&self) -> Result<&[PipelineLine], Error> {
+        Ok(self.cells.pipelines.get_or_try_init(|| self.read_pipelines()).await?)
+    }
+
+    /// Targets whose tasks wait.
+    pub async fn held(&self) -> Result<&[BreakerView], Error> {
+        let read = async || {
+            let mut held = self.redrive.store.list_breakers().await?;
+            held.retain(|view| (self.covers)(&view.pipeline));
+            Ok::<_, Error>(held)
+        };
+        Ok(self.cells.held.get_or_try_init(read).await?)
+    }
+
+    /// Replays that run, or are being made ready, or that somebody paused.
+    pub async fn replays(&self) -> Result<Vec<&ReplayView>, Error> {
+        Ok(self.open().await?.iter().filter(|replay| !is_self_paused(replay)).collect())
+    }
+
+    async fn open(&self) -> Result<&[ReplayView], Error> {
+        Ok(self.cells.open.get_or_try_init(|| self.redrive.open_replays(&self.covers)).await?)
+    }
+
+    async fn minutes(&self) -> Result<&[EventCount], Error> {
+        Ok(self.cells.minutes.get_or_try_init(|| self.counts(self.now - HOUR, Span::Minute)).await?)
+    }
+
+    async fn counts(&self, since: Timestamp, by: Span) -> Result<Vec<EventCount>, Error> {
+        let mut counts = self.redrive.store.counts(CountEvents { since, by }).await?;
+        counts.retain(|count| (self.covers)(&count.pipeline));
+        Ok(counts)
+    }
+
+    async fn watched(&self) -> Result<&Watched, Error> {
+        self.cells.watched.get_or_try_init(|| self.watch()).await
+    }
+
+    async fn watch(&self) -> Result<Watched, Error> {
+        let (store, now) = (&self.redrive.store, self.now);
+        let ledgers = store.ledgers().await?;
+        let with_dead = ledgers.iter().filter(|(name, ledger)| (self.covers)(name) && ledger.dead > 0);
+        let expiring = with_dead.filter_map(|(name, _)| Some((name.clone(), self.expires_before(name)?))).collect();
+        Ok(store.watch(Watch { expiring, limit: EXPIRING_MAX, now }).await?)
+    }
+
+    /// Letters of a pipeline that were kept since before this will soon be discarded for their age.
+    fn expires_before(&self, name: &PipelineName) -> Option<Timestamp> {
+        let kept = self.setting.policy(name).retention?;
+        Some(self.now - kept + EXPIRY_AHEAD.min(kept / 4))
+    }
+
+    /// The pipeline of which most tasks died lately, and what most of its tasks died of in this hour.
+    async fn worst(
+        &self,
+        lately: &BTreeMap<PipelineName, Share>,
+        minutes: &[EventCount],
+    ) -> Result<Option<Worst>, Error> {
+        let (store, now) = (&self.redrive.store, self.now);
+        let worst = lately.iter().filter(|(_, died)| died.part > 0).max_by_key(|(_, died)| died.part);
+        let Some((pipeline, died)) = worst else { return Ok(None) };
+        let since = now - LATELY;
+        let busiest = BusiestCauses { pipeline: Some(pipeline.clone()), since, limit: 1 };
+        let ids = store.busiest_causes(busiest).await?;
+        let hours = store.cause_hours(ids.clone(), since).await?;
+        let count = hours.iter().map(|hour| hour.count - hour.imported).sum();
+        let cause = match ids.is_empty() {
+            true => None,
+            false => {
+                let (states, owner) = (Vec::new(), None);
+                let params = ListCauses { ids, pipeline: None, states, owner, with_empty: true, limit: 1, now };
+                store.list_causes(params).await?.pop().map(|cause| (cause, count))
+            }
+        };
+        let is_recovery =
+            |count: &&EventCount| count.event == Event::Recovered && count.at >= since && count.pipeline == *pipeline;
+        let recovered: i64 = minutes.iter().filter(is_recovery).map(|count| count.count).sum();
+        let recovered = u64::try_from(recovered).unwrap_or(0);
+        Ok(Some(Worst { pipeline: pipeline.clone(), died: *died, recovered, cause }))
+    }
+
+    async fn read_needs(&self) -> Result<Needs, Error> {
+        let covers = &self.covers;
+        let causes = self.redrive.needy_causes(None, covers, CAUSES_MAX).await?;
+        let other_causes = causes.len().saturating_sub(CAUSES_NAMED);
+        let paused = self.open().await?.iter().filter(|replay| is_self_paused(replay)).cloned();
+        let is_theirs = |name: Option<&PipelineName>| name.map_or(self.sees_all, covers);
+        let alerts = self.redrive.store.list_alerts().await?.into_iter();
+        let firing = alerts.filter(|view| view.needs_somebody(self.now) && is_theirs(view.alert.pipeline.as_ref()));
+        let expiring = self.watched().await?.expiring.iter().filter(|(name, found)| covers(name) && found.letters > 0);
+        let expiring = expiring.filter_map(|(name, found)| {
+            let (first, before) = (found.oldest + self.setting.policy(name).retention?, self.expires_before(name)?);
+            Some(Need::Expiring { pipeline: name.clone(), letters: found.letters, more: found.more, first, before })
+        });
+        let needs = firing
+            .map(|view| Need::Alert(Box::new(view)))
+            .chain(causes.into_iter().take(CAUSES_NAMED).map(|cause| Need::Cause(Box::new(cause))))
+            .chain(paused.map(|replay| Need::Replay(Box::new(replay))))
+            .chain(expiring)
+            .collect();
+        Ok(Needs { needs, other_causes })
+    }
+
+    async fn read_pipelines(&self) -> Result<Vec<PipelineLine>, Error> {
+        let (store, now) = (&self.redrive.store, self.now);
+        let (ledgers, mut pauses) = (store.ledgers().await?, store.pauses().await?);
+        let (watched, breakers, minutes) = (self.watched().await?, self.held().await?, self.minutes().await?);
+        let hours = self.counts(now - WEEK, Span::Hour).await?;
+        let workers = store.list_workers().await?;
+        let alive: Vec<_> = workers.iter().filter(|worker| worker.is_at_work(now)).collect();
+        let (last_hour, last_week) = (ended(minutes, now - HOUR), ended_in(&hours, (now - WEEK).hour()));
+        let names: BTreeSet<_> = ledgers.keys().chain(self.setting.config.pipeline.keys()).cloned().collect();
+        let line = |name: PipelineName| {
+            let ledger = ledgers.get(&name).copied().unwrap_or_default();
+            let pause = pauses.remove(&name);
+            let died = last_hour.get(&name).copied().unwrap_or_default();
+            let (workers, held_workers) = attending(&alive, &name);
+            let waits = breakers.iter().any(|view| view.pipeline == name && view.held > 0);
+            let facts = StandingFacts {
+                is_paused: pause.is_some(),
+                died,
+                is_held: waits || held_workers > 0,
+                queued: u64::try_from(ledger.queued).unwrap_or(0),
+                workers,
+            };
+            PipelineLine {
+                standing: standing(&facts),
+                done: done_hours(&hours, &name, now),
+                died,
+                last_week: last_week.get(&name).copied().unwrap_or_default(),
+                ledger,
+                due_since: watched.due_since.get(&name).copied(),
+                workers,
+                held_workers,
+                pause,
+                name,
+            }
+        };
+        Ok(names.into_iter().filter(&self.covers).map(line).collect())
+    }
+}
+
+fn is_self_paused(replay: &ReplayView) -> bool {
+    paused_itself(replay.state, replay.why.as_deref())
+}
+
+/// Workers that are there for a pipeline, and those among them that cannot work on it.
+fn attending(alive: &[&WorkerView], name: &PipelineName) -> (usize, usize) {
+    let there = alive.iter().filter(|worker| worker.runs.iter().any(|runs| runs.pipeline == *name));
+    let held = alive.iter().filter(|worker| worker.holds.iter().any(|hold| hold.pipeline == *name));
+    (there.count(), held.count())
+}
+
+/// Of the tasks of each pipeline that came to their end since a time, those that died. What recovers came to its end before.
+fn ended(counts: &[EventCount], since: Timestamp) -> BTreeMap<PipelineName, Share> {
+    shares(counts.iter().filter(|count| count.at >= since))
+}
+
+/// The same in one hour.
+fn ended_in(counts: &[EventCount], hour: i64) -> BTreeMap<PipelineName, Share> {
+    shares(counts.iter().filter(|count| count.at.hour() == hour))
+}
+
+fn shares<'a>(counts: impl Iterator<Item = &'a EventCount>) -> BTreeMap<PipelineName, Share> {
+    let mut sums = BTreeMap::<PipelineName, (i64, i64)>::new();
+    for count in counts {
+        let (died, done) = sums.entry(count.pipeline.clone()).or_default();
+        match count.event {
+            Event::Buried => *died += count.count,
+            Event::Done => *done += count.count,
+            Event::Recovered => *done -= count.count,
+            _ => {}
+        }
+    }
+    let whole = |n: i64| u64::try_from(n).unwrap_or(0);
+    sums.into_iter().map(|(name, (died, done))| (name, Share::new(whole(died), whole(died) + whole(done)))).collect()
+}
+
+fn sum<'a>(shares: impl Iterator<Item = &'a Share>) -> Share {
+    shares.fold(Share::default(), |all, one| Share::new(all.part + one.part, all.whole + one.whole))
+}
+
+/// Tasks of a pipeline that were done in each of the last hours, the present one last.
+fn done_hours(hours: &[EventCount], name: &PipelineName, now: Timestamp) -> Vec<i64> {
+    let mut done = vec![0; HOURS];
+    let own = hours.iter().filter(|count| count.pipeline == *name && count.event == Event::Done);
+    for count in own {
+        let ago = usize::try_from(now.hour() - count.at.hour()).unwrap_or(usize::MAX);
+        if let Some(slot) = HOURS.checked_sub(ago.saturating_add(1)).and_then(|at| done.get_mut(at)) {
+            *slot += count.count;
+        }
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(minute: i64, event: Event, count: i64) -> EventCount {
+        let pipeline = "shop".parse().expect("a name");
+        EventCount { at: Timestamp::from_millis(minute * 60_000), pipeline, event, reason: None, count }
+    }
+
+    #[test]
+    fn a_task_counts_once_and_what_recovers_not_again() {
+        let counts = [
+            count(1, Event::Buried, 7),
+            count(5, Event::Done, 10),
+            count(5, Event::Recovered, 4),
+            count(6, Event::Buried, 3),
+            count(6, Event::Refailed, 9),
+        ];
+        let died = ended(&counts, Timestamp::from_millis(5 * 60_000));
+        assert_eq!(died.values().copied().collect::<Vec<_>>(), [Share::new(3, 9)]);
+    }
+
+    #[test]
+    fn hours_are_drawn_up_to_the_present_one() {
+        let now = Timestamp::from_millis(100 * 3_600_000 + 5);
+        let counts = [count(100 * 60, Event::Done, 5), count(77 * 60, Event::Done, 2), count(76 * 60, Event::Done, 9)];
+        let done = done_hours(&counts, &"shop".parse().expect("a name"), now);
+        assert_eq!((done.len(), done[23], done[0], done.iter().sum::<i64>()), (24, 5, 2, 7));
+    }
+}

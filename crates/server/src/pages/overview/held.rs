@@ -1,0 +1,68 @@
+//! Targets whose tasks wait: since when, why, until when, and what can be done about it.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+use redrive::contract::BreakerView;
+use redrive_core::time::Timestamp;
+
+use super::super::breakers;
+use super::super::parts::{
+    ahead, clock, column, column_num, column_unseen, columns, commands, name, section_head, text,
+};
+use super::super::visitor::Visitor;
+use crate::look::figures::count;
+
+/// Held targets whose commands are written out.
+const HELD_SPELT: usize = 10;
+
+/// A target that is held for longer is held until somebody lets it go.
+const FOR_GOOD: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// Targets that are waited for, as a table; nothing where none is.
+pub fn held(visitor: &Visitor, held: &[BreakerView], now: Timestamp) -> Markup {
+    if held.is_empty() {
+        return html! {};
+    }
+    html! {
+        section aria-labelledby="held" {
+            (section_head("held", "Held targets", "Their tasks wait and lose no attempts"))
+            table.held role="table" {
+                (columns(&[
+                    column("Target"), column("Pipeline"), column("Why"), column("Since"), column("Next probe"),
+                    column_num("Waiting"), column_unseen("Actions"),
+                ]))
+                tbody role="rowgroup" #held-rows data-rows="" { @for view in held { (held_row(visitor, view, now)) } }
+            }
+            (commands(&held.iter().take(HELD_SPELT).flat_map(breakers::commands_of).collect::<Vec<_>>()))
+        }
+    }
+}
+
+fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
+    let breaker = &view.breaker;
+    let why = breaker.held_by.as_ref().map(|held| {
+        format!("held by {}{}", held.by.name, held.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())
+    });
+    let why = why.or_else(|| breaker.opened_by.as_ref().map(ToString::to_string)).or_else(|| breaker.why.clone());
+    let since = breaker.opened_at.unwrap_or(breaker.since);
+    html! {
+        tr role="row" id={ "held-" (view.pipeline) "-" (view.target) } {
+            th role="rowheader" scope="row" {
+                a.name.cut href={ "/letters?" (form_urlencoded::Serializer::new(String::new()).append_pair("target", &view.target).finish()) } {
+                    (name(&view.target))
+                }
+            }
+            td.muted role="cell" { span.cut title=(view.pipeline) { (view.pipeline) } }
+            td role="cell" {
+                span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
+            }
+            td.nowrap role="cell" { (clock(since)) }
+            td.nowrap role="cell" {
+                @if breaker.open_until.since(now) > FOR_GOOD { span.muted { "by hand only" } } @else { (ahead(breaker.open_until, now)) }
+            }
+            td.num role="cell" { (count(view.held as i64)) }
+            td.num.acts role="cell" { (breakers::actions(visitor, view)) }
+        }
+    }
+}

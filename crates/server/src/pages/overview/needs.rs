@@ -1,0 +1,178 @@
+//! What needs somebody, each with what to do next.
+
+use maud::{Markup, html};
+use redrive::contract::{AlertView, CauseView};
+use redrive::overview::{Look, Need, Needs, PipelineLine};
+use redrive_core::alerts::Condition;
+use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
+use redrive_core::tokens::Role;
+
+use super::super::parts::{Button, Glyph, ago, ahead, button, cause_state, link, name, section_head, state, text};
+use super::super::problem::Problem;
+use super::super::shell::number_of;
+use super::super::visitor::Visitor;
+use super::super::{alerts, replays};
+use crate::look::figures::count;
+use crate::look::tone::Tone;
+
+/// What needs somebody.
+pub async fn needs<C>(visitor: &Visitor, look: &Look<'_, C>) -> Result<Markup, Problem>
+where
+    C: Fn(&PipelineName) -> bool,
+{
+    let Needs { needs, other_causes } = look.needs().await?;
+    if needs.is_empty() {
+        return Ok(nothing(look.pipelines().await?));
+    }
+    // One thing is what most people want to do next.
+    let is_fixable = |need: &Need| matches!(need, Need::Cause(cause) if cause.dead > 0);
+    let first = needs.iter().position(is_fixable);
+    Ok(html! {
+        section aria-labelledby="needs" {
+            (section_head("needs", "Needs you", &format!("{}, most urgent first", number_of(needs.len(), "thing", "things"))))
+            ul.todo #todo data-rows="" {
+                @for (at, one) in needs.iter().enumerate() { (need(visitor, one, first == Some(at), look.now)) }
+            }
+            @if *other_causes > 0 {
+                p.table-foot {
+                    span {
+                        a href="/causes" { (number_of(*other_causes, "more cause", "more causes")) }
+                        " that need somebody"
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// What is said where nothing does.
+fn nothing(lines: &[PipelineLine]) -> Markup {
+    let dead: i64 = lines.iter().map(|line| line.ledger.dead).sum();
+    let done: i64 = lines.iter().flat_map(|line| &line.done).sum();
+    html! {
+        section aria-labelledby="needs" {
+            (section_head("needs", "Needs you", ""))
+            p.empty {
+                @if dead == 0 { "No dead letters; " (count(done)) " tasks done in 24 h." }
+                @else {
+                    "Nothing new. " a href="/letters" { (count(dead)) " dead letters" } " are kept; "
+                    (count(done)) " tasks done in 24 h."
+                }
+            }
+        }
+    }
+}
+
+fn need(visitor: &Visitor, need: &Need, is_first: bool, now: Timestamp) -> Markup {
+    match need {
+        Need::Alert(view) => need_alert(visitor, view, now),
+        Need::Cause(cause) => need_cause(visitor, cause, is_first, now),
+        Need::Replay(replay) => html! {
+            li id={ "replay-" (replay.id) } {
+                (state("paused", Glyph::Bars, Tone::Warn))
+                div.what {
+                    a.cut.name href={ "/replays/" (replay.id) } { "Replay “" (name(&replay.name)) "” paused itself" }
+                    span.fact.cut {
+                        (replays::pipelines_of(replay)) " · " (text(replay.why.as_deref().unwrap_or_default())) " · "
+                        (count((replay.progress.pending + replay.progress.running) as i64)) " of "
+                        (count(replay.progress.total as i64)) " left"
+                    }
+                }
+                span.fact.when { (ago(replay.created_at, now)) }
+                a.button.small href={ "/replays/" (replay.id) } { "See why" }
+            }
+        },
+        Need::Expiring { pipeline, letters, more, first, before } => {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            query.append_pair("pipeline", pipeline.as_str()).append_pair("until", &before.to_string());
+            let old = format!("/letters?{}", query.finish());
+            html! {
+                li id={ "expiring-" (pipeline) } {
+                    (state("expires", Glyph::Half, Tone::Warn))
+                    div.what {
+                        a.cut.name href=(old) {
+                            @match (*letters, *more) {
+                                (1, false) => "1 letter is",
+                                (letters, more) => { (count(letters as i64)) @if more { "+" } " letters are" }
+                            }
+                            " soon discarded for their age"
+                        }
+                        span.fact.cut { (pipeline) " · of causes that are not resolved" }
+                    }
+                    span.fact.when { (ahead(*first, now)) }
+                    a.button.small href=(old) { "See letters" }
+                }
+            }
+        }
+    }
+}
+
+fn need_alert(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
+    let (alert, row) = (&view.alert, alerts::row_id(&view.alert));
+    let fields =
+        [("verb", "acknowledge"), ("alert", alert.key.as_str()), ("back", &alerts::without_said(&visitor.here))];
+    html! {
+        li id=(row) {
+            (state("firing", Glyph::Triangle, Tone::Bad))
+            div.what {
+                a.cut.name href={ "/alerts#" (row) } {
+                    @if let Some(name) = &alert.pipeline { (name) ": " }
+                    (fires(alert.condition))
+                }
+                span.fact.cut { (text(without_name(&alert.finding.summary, alert.pipeline.as_ref()))) }
+                @if let Some(seen) = view.care.acknowledged_of(alert) {
+                    span.fact { "Acknowledged by " (name(&seen.by.name)) }
+                }
+            }
+            span.fact.when { (ago(alert.since, now)) }
+            @if view.care.acknowledged_of(alert).is_none() {
+                (button(visitor, &Button { action: "/alerts/change", label: "Acknowledge", role: Role::Operator, fields: &fields, class: "small", key: None }))
+            } @else { a.button.small href={ "/alerts#" (row) } { "See why" } }
+        }
+    }
+}
+
+/// What fires, in words.
+pub const fn fires(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Rate => "too many tasks die",
+        Condition::Jump => "more tasks die than usual",
+        Condition::Cause => "many tasks die of one cause",
+        Condition::Breaker => "a target is waited for",
+        Condition::Replay => "a replay paused itself",
+        Condition::Stalled => "nothing comes to its end",
+        Condition::Coverage => "a field is found less often",
+        Condition::Expiry => "letters are soon discarded for their age",
+        Condition::Disk => "the disk fills up",
+    }
+}
+
+/// What an alert says, without the pipeline that stands above it.
+fn without_name<'a>(summary: &'a str, pipeline: Option<&PipelineName>) -> &'a str {
+    pipeline.and_then(|name| summary.strip_prefix(name.as_str())?.strip_prefix(": ")).unwrap_or(summary)
+}
+
+fn need_cause(visitor: &Visitor, cause: &CauseView, is_first: bool, now: Timestamp) -> Markup {
+    html! {
+        li id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
+            (cause_state(cause.state))
+            div.what {
+                a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
+                span.fact.cut {
+                    (cause.pipeline)
+                    @if let Some(target) = cause.targets.first() {
+                        " · " (name(target))
+                        @if cause.targets_count > 1 { " and " (cause.targets_count - 1) " more" }
+                    }
+                    " · " (count(cause.dead as i64)) " dead, " (count(cause.saved as i64)) " replayable from saved · "
+                    @match &cause.owner { Some(owner) => { "owner " (name(owner)) } None => { "no owner" } }
+                }
+            }
+            span.fact.when { (ago(cause.last_seen, now)) }
+            @if is_first {
+                (link(visitor, Role::Operator, &format!("/replays/new?cause={}", cause.id), "Try a fix", "small primary", None))
+            } @else { a.button.small href={ "/causes/" (cause.id) } { "Open cause" } }
+        }
+    }
+}

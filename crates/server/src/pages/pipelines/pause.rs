@@ -1,0 +1,72 @@
+//! Pausing a pipeline, and letting it go on.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::html;
+use redrive_core::ids::PipelineName;
+use serde_json::Value;
+
+use super::super::acts::{asked, filled};
+use super::super::confirm::{self, Question, entry_as};
+use super::super::fields::{Done, Fields, once, with_said};
+use super::super::problem::Problem;
+use super::super::shell::{self, Page, Place};
+use super::super::visitor::Visitor;
+use super::address;
+use crate::app::App;
+use crate::asked::{Body, Named};
+use crate::look::figures::count;
+use crate::routes::pipelines::pause as routes;
+
+/// Asks before a pipeline rests.
+pub async fn ask(
+    State(app): State<App>,
+    visitor: Visitor,
+    Named(name): Named<PipelineName>,
+) -> Result<Response, Problem> {
+    visitor.caller.check(&name)?;
+    let view = app.redrive().find_pipeline(&app.setting(), &name).await?;
+    let title = format!("Pause {name}?");
+    let effect = html! { "Nothing more of " (name) " begins, with any worker, until that time or until somebody resumes it. " (count(view.ledger.leased)) " running tasks come to their end; " (count(view.ledger.queued)) " queued ones wait." };
+    let back = address(name.as_str());
+    let action = format!("{back}/pause");
+    let fields = html! {
+        (entry_as("until", "Until when: 2h, a day or a time; empty means until somebody resumes it", "", false, Some("--until")))
+        (entry_as("why", "Why, for who wonders", "", false, Some("--why")))
+    };
+    let (command, filled) = (format!("redrive pipeline pause {name}"), String::new());
+    let yes = format!("Pause {name}");
+    let question = Question { title: &title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
+    let body = confirm::page(&visitor, &question);
+    shell::show(&app, &visitor, Page { place: Place::Pipelines, title: &title, pipeline: Some(&name), body }).await
+}
+
+/// Pauses a pipeline.
+pub async fn pause(
+    State(app): State<App>,
+    visitor: Visitor,
+    Named(name): Named<PipelineName>,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    once(&app, &visitor, &fields, async || {
+        let said = Body(asked(Value::Object(filled(&fields, &["until", "why"])))?);
+        let _pause = routes::pause(State(app.clone()), visitor.caller.clone(), Named(name.clone()), said).await?;
+        Ok(Done::At(with_said(&address(name.as_str()), &[("said", "pause")])))
+    })
+    .await
+}
+
+/// Lets a pipeline go on.
+pub async fn resume(
+    State(app): State<App>,
+    visitor: Visitor,
+    Named(name): Named<PipelineName>,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    once(&app, &visitor, &fields, async || {
+        let said = Body(asked(Value::Object(filled(&fields, &[])))?);
+        let _pause = routes::resume(State(app.clone()), visitor.caller.clone(), Named(name.clone()), said).await?;
+        Ok(Done::At(with_said(&address(name.as_str()), &[("said", "resume")])))
+    })
+    .await
+}
