@@ -220,6 +220,36 @@ async fn deaths_that_a_wrong_clock_counted_in_the_future_fire_nothing() {
     assert_eq!(firing(&redrive, &Watching::new(rules(Condition::Rate), Vec::new())).await, []);
 }
 
+/// What a sink was still to be told when an alert was snoozed waits for the end of that, and is told once then.
+#[tokio::test]
+async fn what_was_not_told_before_a_snooze_is_told_once_after_it() {
+    let (redrive, clock) = redrive();
+    let folder = tempfile::tempdir().expect("a folder");
+    let told = folder.path().join("told");
+    let path = told.display().to_string();
+    let definition = SinkDefinition::Command {
+        command: vec!["sh".into(), "-c".into(), format!("echo told >> {path}")],
+        folder: None,
+    };
+    let sink = Sink::new("file", definition, Duration::from_secs(60));
+    let policies = [("shop".parse().expect("a name"), Policy::default())].into();
+    let watching = Watching::new(rules(Condition::Rate), vec![sink]).with_policies(policies);
+    bury(&redrive, "shop", 10, "price").await;
+    redrive.judge_alerts(&watching).await.expect("judged and posted, and not told");
+    let key = redrive.find_alert("rate/shop").await.expect("it fires").alert.key;
+    let until = redrive.now() + Duration::from_secs(600);
+    let ada = Actor::new("ada", Via::Cli);
+    redrive.care_for_alert(&key, &CareChange::Snooze { until, why: None }, &ada, None).await.expect("snoozed");
+    firing(&redrive, &watching).await;
+    assert!(!told.exists(), "nobody is told while it is snoozed");
+    clock.advance(Duration::from_secs(601));
+    for _ in 0..3 {
+        firing(&redrive, &watching).await;
+    }
+    assert_eq!(std::fs::read_to_string(&told).expect("told"), "told\n");
+    assert_eq!(redrive.find_alert("rate/shop").await.expect("there").alert.tellings, 1);
+}
+
 /// Who snoozes an alert hears nothing of it until then, however bad it gets; whoever was told of it before is told again if it fires
 /// still.
 #[tokio::test]
