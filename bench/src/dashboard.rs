@@ -57,6 +57,7 @@ pub fn measure(path: &Path, letters: u64) -> Result<()> {
         format!("/letters/{letter}"),
         format!("/replays/new?cause={cause}"),
         "/replays/new?reason=timeout".to_owned(),
+        "/replays/new?reason=schema_validation".to_owned(),
         "/replays".to_owned(),
         "/alerts".to_owned(),
         "/pipelines".to_owned(),
@@ -101,7 +102,7 @@ fn assets(served: &Served) -> Result<()> {
 /// From a letter that is settled to the changed number: a hint, and the parts that changed.
 fn changes(served: &Served) -> Result<()> {
     let mut hints = served.events()?;
-    let parts = "x-parts: pipelines,headline\r\n";
+    let parts = "x-parts: pipelines,headline,failed-pl,failed-lately\r\n";
     let mut taken = Vec::new();
     for n in 0..CHANGES {
         let before = served.get("/?pipeline=fresh", parts)?;

@@ -99,18 +99,37 @@ fn name(mut n: u64) -> String {
     name
 }
 
-/// Attempts of two weeks, as workers would have counted them.
+/// What workers would have written besides: attempts, events and fields of two weeks, and pages that letters were saved with.
 fn attempts(path: &Path, now: Timestamp) -> Result<()> {
     let mut conn = Connection::open(path)?;
     let tx = conn.transaction()?;
+    let hours = format!("hour(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM hour WHERE n < {HOURS})");
+    let this_hour = now.hour();
     tx.execute_batch(&format!(
-        "WITH RECURSIVE hour(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM hour WHERE n < {HOURS}),
-              target(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM target WHERE n < {TARGETS} - 1)
+        "WITH RECURSIVE {hours}, target(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM target WHERE n < {TARGETS} - 1)
          INSERT INTO traffic (pipeline, hour, target, proxy, reason, count)
-         SELECT p.id, {} - hour.n, 'shop' || target.n || '.example', 'proxy-' || (target.n % {PROXIES}), r.value, 100
-         FROM pipeline p, hour, target, json_each('[\"\", \"timeout\"]') r WHERE p.id <= 4",
-        now.hour()
+         SELECT p.id, {this_hour} - hour.n, 'shop' || target.n || '.example', 'proxy-' || (target.n % {PROXIES}), r.value, 100
+         FROM pipeline p, hour, target, json_each('[\"\", \"timeout\"]') r WHERE p.id <= 4;
+         WITH RECURSIVE {hours}
+         INSERT INTO hourly_count (pipeline, hour, event, reason, count)
+         SELECT p.id, {this_hour} - hour.n, e.value ->> 0, e.value ->> 1, 100 FROM pipeline p, hour, json_each(
+            '[[\"accepted\", \"\"], [\"done\", \"\"], [\"recovered\", \"\"], [\"retried\", \"timeout\"], [\"retried\", \"blocked\"],
+              [\"retried\", \"server_error\"], [\"buried\", \"timeout\"], [\"buried\", \"blocked\"], [\"buried\", \"server_error\"]]') e
+         WHERE hour.n > 6 ON CONFLICT DO NOTHING;
+         WITH RECURSIVE {hours}, field(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM field WHERE n < 7)
+         INSERT INTO coverage (pipeline, version, hour, field, found, missing)
+         SELECT p.id, 'version-' || (hour.n / 100), {this_hour} - hour.n, 'field-' || field.n, 100, field.n
+         FROM pipeline p, hour, field;"
     ))?;
+    // The hash of a page is the id of its letter, twice.
+    tx.execute_batch(
+        "INSERT INTO payload (hash, place, size_bytes, stored_bytes, created_at, touched_at)
+         SELECT unhex(hex(id) || hex(id)), hex(id), 100000, 20000, died_at, died_at FROM dead WHERE reason = 'schema_validation';
+         INSERT INTO payload_use (job, hash, at, payload)
+         SELECT id, unhex(hex(id) || hex(id)), died_at, '{\"hash\": \"' || lower(hex(id) || hex(id)) || '\", \"size_bytes\": 100000}'
+         FROM dead WHERE reason = 'schema_validation';
+         UPDATE dead SET payload = unhex(hex(id) || hex(id)) WHERE reason = 'schema_validation';",
+    )?;
     tx.commit()?;
     conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
     Ok(())

@@ -128,8 +128,10 @@ function parts() {
   const all = [...document.querySelectorAll("main [id], header [id]")];
   const isList = (part) => part.matches("[data-rows]");
   const isPart = (part) => isList(part) || part.matches("[data-live]") || !(["main", "dot"].includes(part.id) || part.closest("form, [data-rows]") || part.parentElement.closest("main [id]:not(main, .part)"));
-  const named = all.filter((part) => isPart(part) && !part.matches("h2, h3, input, button, select, label, .part")).slice(0, 80).map((part) => part.id);
-  return [...named, ...[...document.querySelectorAll("main [data-part]")].map((part) => "failed-" + part.dataset.part)];
+  const named = all.filter((part) => isPart(part) && !part.matches("h2, h3, input, button, select, label, .part")).slice(0, 80);
+  // What has nothing in it that is brought up to date is not made for us.
+  const made = [...document.querySelectorAll("main [data-part]")].filter((part) => part.matches(".failed, :empty") || named.some((one) => part.contains(one)));
+  return [...named.map((part) => part.id), ...made.map((part) => "failed-" + part.dataset.part)];
 }
 
 function apply(html) {

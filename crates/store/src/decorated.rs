@@ -292,7 +292,7 @@ decorate! {
     TrafficStore {
         traffic(params: CountTraffic) -> Vec<TrafficCount>;
         count_dead(params: CountDead) -> Vec<DeadCount>;
-        coverage(since: Timestamp) -> Vec<CoverageCount>;
+        coverage(pipeline: Option<PipelineName>, since: Timestamp) -> Vec<CoverageCount>;
         tracked(params: ListTracked) -> Vec<TrackedCount>;
         oldest_dead() -> Vec<(PipelineName, Timestamp)>;
     }
@@ -304,7 +304,9 @@ decorate! {
         extend_tried(leases: Vec<TriedLease>, until: Timestamp) -> Vec<bool>;
         settle_tried(settled: Vec<SettleTried>) -> Vec<bool>;
         count_tried(id: TryId) -> Vec<TriedCount>;
+        open_in_try(params: OpenInTry) -> u64;
         end_try(id: TryId, outcome: Value, now: Timestamp) -> ();
+        get_try(id: TryId) -> Option<TryView>;
         list_tries(limit: u32) -> Vec<TryView>;
         list_tried(params: ListTried) -> Page<TriedLetter>;
         forget_tries(before: Timestamp, limit: u32) -> bool;

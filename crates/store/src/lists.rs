@@ -15,6 +15,12 @@ pub(crate) fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
     read().ok_or_else(|| StoreError::InvalidCursor(cursor.to_owned()))
 }
 
+/// Of the newest letters of several keys, the newest of all: so many, by when they died and their numbers.
+pub(crate) fn newest(keys: &mut Vec<(i64, i64)>, limit: u32) {
+    keys.sort_unstable_by_key(|key| std::cmp::Reverse(*key));
+    keys.truncate(limit as usize);
+}
+
 /// What came of looking through the letters with these keys, in whose order they are. Who found as many as wanted has looked at no more
 /// than those up to the last one.
 pub(crate) fn searched(

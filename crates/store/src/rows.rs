@@ -26,7 +26,7 @@ pub(crate) use self::jobs::{JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob, job_view, 
 pub(crate) use self::letters::{DEAD_COLUMNS, dead_letter, payload_of, progress_of};
 pub(crate) use self::payloads::payload_view;
 pub(crate) use self::replays::{
-    REPLAY_COLUMNS, found_letter, letter_facts, pending_letter, replay_group, replay_view, sent_letter,
+    REPLAY_COLUMNS, facts_of, found_letter, letter_facts, pending_letter, replay_group, replay_view, sent_letter,
 };
 pub(crate) use self::rounds::round_view;
 pub(crate) use self::tokens::known_token;

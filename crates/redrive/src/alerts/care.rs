@@ -126,7 +126,7 @@ impl Redrive {
     /// How often the rules about shares would have fired in the last seven days.
     pub async fn past_rules(&self, watching: &Watching) -> Result<Vec<PastRule>, Error> {
         let now = self.now();
-        let counts = self.store.counts(CountEvents { since: now - PAST - USUAL_FOR, by: Span::Hour }).await?;
+        let counts = self.store.counts(CountEvents::since(now - PAST - USUAL_FOR, Span::Hour)).await?;
         let hours = gather::by_time(&counts, now).into_iter().map(|(name, hours)| (name.clone(), hours)).collect();
         let times = would_have_fired(watching.rules(), &hours, now - PAST, now);
         Ok(times.into_iter().map(|((pipeline, condition), times)| PastRule { pipeline, condition, times }).collect())

@@ -50,8 +50,8 @@ pub(super) async fn facts(
     // What people paused is not expected to move.
     let paused = store.pauses().await?;
     watched.due_since.retain(|name, _| !paused.contains_key(name));
-    let minutes = store.counts(CountEvents { since: now - minutes_back(watching), by: Span::Minute }).await?;
-    let hours = store.counts(CountEvents { since: now - USUAL_FOR, by: Span::Hour }).await?;
+    let minutes = store.counts(CountEvents::since(now - minutes_back(watching), Span::Minute)).await?;
+    let hours = store.counts(CountEvents::since(now - USUAL_FOR, Span::Hour)).await?;
     let free_bytes = watched.free_bytes;
     let pipelines = pipelines(watching, &ledgers, &watched, &minutes, &hours, now);
     Ok(Facts {
@@ -59,7 +59,7 @@ pub(super) async fn facts(
         causes: causes(redrive, &firing_causes(known), &hours, now).await?,
         breakers: store.list_breakers().await?.into_iter().filter_map(|view| breaker(view, now)).collect(),
         replays: replays(redrive).await?,
-        fields: fields(store.coverage(now - USUAL_FOR).await?, now),
+        fields: fields(store.coverage(None, now - USUAL_FOR).await?, now),
         free_bytes,
     })
 }

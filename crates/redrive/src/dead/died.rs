@@ -112,8 +112,8 @@ impl Redrive {
 
     /// How many jobs of a pipeline died in the hours since a time, each once; letters that are discarded meanwhile count.
     pub async fn count_died(&self, pipeline: &PipelineName, since: Timestamp) -> Result<i64, Error> {
-        let counts = self.store.counts(CountEvents { since, by: Span::Hour }).await?;
-        let died = counts.iter().filter(|count| count.pipeline == *pipeline && count.event == Event::Buried);
+        let counts = self.store.counts(CountEvents::since(since, Span::Hour).of(pipeline.clone())).await?;
+        let died = counts.iter().filter(|count| count.event == Event::Buried);
         Ok(died.map(|count| count.count).sum())
     }
 

@@ -23,8 +23,9 @@ use crate::error::Error;
 const HOUR: Duration = Duration::from_secs(3_600);
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
-/// Hours that are drawn.
+/// Hours that are drawn, the present one included, and how long ago the first of them was.
 const HOURS: usize = 24;
+const DRAWN: Duration = Duration::from_secs(23 * 3_600);
 
 /// Causes that are named among what needs somebody.
 const CAUSES_NAMED: usize = 5;
@@ -97,11 +98,15 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
     }
 
     async fn minutes(&self) -> Result<&[EventCount], Error> {
-        Ok(self.cells.minutes.get_or_try_init(|| self.counts(self.now - HOUR, Span::Minute)).await?)
+        Ok(self
+            .cells
+            .minutes
+            .get_or_try_init(|| self.counts(CountEvents::since(self.now - HOUR, Span::Minute)))
+            .await?)
     }
 
-    async fn counts(&self, since: Timestamp, by: Span) -> Result<Vec<EventCount>, Error> {
-        let mut counts = self.redrive.store.counts(CountEvents { since, by }).await?;
+    async fn counts(&self, params: CountEvents) -> Result<Vec<EventCount>, Error> {
+        let mut counts = self.redrive.store.counts(params).await?;
         counts.retain(|count| (self.covers)(&count.pipeline));
         Ok(counts)
     }
@@ -179,10 +184,13 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         let (store, now) = (&self.redrive.store, self.now);
         let (ledgers, mut pauses) = (store.ledgers().await?, store.pauses().await?);
         let (watched, breakers, minutes) = (self.watched().await?, self.held().await?, self.minutes().await?);
-        let hours = self.counts(now - WEEK, Span::Hour).await?;
+        // Of the days between nothing is shown.
+        let week_ago = CountEvents { until: Some(now - WEEK + HOUR), ..CountEvents::since(now - WEEK, Span::Hour) };
+        let week_ago = self.counts(week_ago).await?;
+        let hours = self.counts(CountEvents::since(now - DRAWN, Span::Hour)).await?;
         let workers = store.list_workers().await?;
         let alive: Vec<_> = workers.iter().filter(|worker| worker.is_at_work(now)).collect();
-        let (last_hour, last_week) = (ended(minutes, now - HOUR), ended_in(&hours, (now - WEEK).hour()));
+        let (last_hour, last_week) = (ended(minutes, now - HOUR), shares(week_ago.iter()));
         let names: BTreeSet<_> = ledgers.keys().chain(self.setting.config.pipeline.keys()).cloned().collect();
         let line = |name: PipelineName| {
             let ledger = ledgers.get(&name).copied().unwrap_or_default();
@@ -228,11 +236,6 @@ fn attending(alive: &[&WorkerView], name: &PipelineName) -> (usize, usize) {
 /// Of the tasks of each pipeline that came to their end since a time, those that died. What recovers came to its end before.
 fn ended(counts: &[EventCount], since: Timestamp) -> BTreeMap<PipelineName, Share> {
     shares(counts.iter().filter(|count| count.at >= since))
-}
-
-/// The same in one hour.
-fn ended_in(counts: &[EventCount], hour: i64) -> BTreeMap<PipelineName, Share> {
-    shares(counts.iter().filter(|count| count.at.hour() == hour))
 }
 
 fn shares<'a>(counts: impl Iterator<Item = &'a EventCount>) -> BTreeMap<PipelineName, Share> {

@@ -19,8 +19,8 @@ use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, record_of, trea
 use redrive_core::secrets::Secrets;
 use redrive_core::settlements::Outcome;
 use redrive_store::contract::{
-    FindLetters, FoundLetter, LeaseTried, LetterToTry, ListTried, Page, Selection, SettleTried, TriedCount, TriedLease,
-    TriedLetter, TryView,
+    FindLetters, FoundLetter, LeaseTried, LetterToTry, ListTried, OpenInTry, Page, Selection, SettleTried, TriedCount,
+    TriedLease, TriedLetter, TryView,
 };
 use redrive_store::host;
 use serde::Serialize;
@@ -154,24 +154,33 @@ impl Redrive {
 
     /// A try that was made, and where its letters are. One that nobody knows any more is refused.
     pub async fn try_by_id(&self, id: TryId) -> Result<(TryView, Vec<TriedCount>), Error> {
-        let known = self.list_tries().await?.into_iter().find(|kept| kept.id == id);
-        let kept = known.ok_or(ReplayError::NoSuchTry(id))?;
-        Ok((kept, self.store.count_tried(id).await?))
+        Ok((self.known_try(id).await?, self.store.count_tried(id).await?))
+    }
+
+    /// A try that was made. Its letters are not counted: who leases some of very many asks often.
+    async fn known_try(&self, id: TryId) -> Result<TryView, Error> {
+        Ok(self.store.get_try(id).await?.ok_or(ReplayError::NoSuchTry(id))?)
     }
 
     /// Ends a try all of whose letters have a verdict, with what came of it. Says whether it is over. One whose letters were not all
     /// listed, because who opened it went away for example, was stopped before the end.
     pub async fn end_try_if_over(&self, id: TryId) -> Result<bool, Error> {
-        let (kept, groups) = self.try_by_id(id).await?;
+        let kept = self.known_try(id).await?;
         if kept.finished_at.is_some() {
             return Ok(true);
         }
+        let known = known_of(&kept);
+        let any = OpenInTry { id, pipelines: Vec::new(), group: None, limit: 1 };
+        if known.here || self.store.open_in_try(any).await? > 0 {
+            return Ok(false);
+        }
+        // Only now are they counted, which is once.
+        let groups = self.store.count_tried(id).await?;
         let sum = |of: fn(&TriedCount) -> u64| groups.iter().map(of).sum::<u64>();
         let (open, tried) = (sum(|group| group.waiting + group.leased), sum(|group| group.tried));
-        let known = known_of(&kept);
         // Who leases the first letters may be through with them before the last are listed.
         let is_listed = tried >= known.of || self.now().since(kept.created_at) > LISTED_WITHIN;
-        if known.here || open > 0 || !is_listed {
+        if open > 0 || !is_listed {
             return Ok(false);
         }
         self.end_try(&kept, tried < known.of).await?;
@@ -245,7 +254,7 @@ impl RemoteWorker {
         ttl: Duration,
     ) -> Result<Vec<LetterInTry>, Error> {
         let redrive = self.redrive();
-        let (kept, _) = redrive.try_by_id(id).await?;
+        let kept = redrive.known_try(id).await?;
         if known_of(&kept).draft.is_some() {
             // Nobody elsewhere has those rules.
             return Ok(Vec::new());
@@ -286,7 +295,7 @@ impl RemoteWorker {
     /// Notes what letters of a pipeline came to in a try; says which leases held, in their order. If they were the last, the try ends.
     pub async fn settle_tried(&self, id: TryId, pipeline: &Pipeline, ended: Vec<EndedTry>) -> Result<Vec<bool>, Error> {
         let redrive = self.redrive();
-        let (kept, _) = redrive.try_by_id(id).await?;
+        let kept = redrive.known_try(id).await?;
         let ids = ended.iter().map(|ended| ended.lease.job).collect();
         let found = redrive.find_to_try(&Selection { ids, ..Selection::default() }, None).await?.items;
         let found: HashMap<JobId, _> = found.into_iter().map(|found| (found.id, found)).collect();

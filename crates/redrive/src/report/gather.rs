@@ -36,13 +36,12 @@ impl Redrive {
     pub async fn report(&self, since: Timestamp, pipeline: Option<&PipelineName>) -> Result<Report, Error> {
         let (store, now) = (&self.store, self.now());
         let mine = |name: &PipelineName| pipeline.is_none_or(|wanted| wanted == name);
-        let mut hourly = store.counts(CountEvents { since, by: Span::Hour }).await?;
-        hourly.retain(|count| mine(&count.pipeline));
+        let hourly = CountEvents { pipeline: pipeline.cloned(), ..CountEvents::since(since, Span::Hour) };
+        let hourly = store.counts(hourly).await?;
         let attempts = async |by| {
             store.traffic(CountTraffic { pipeline: pipeline.cloned(), since, by }).await.map(|counts| rates(&counts))
         };
-        let mut coverage = store.coverage(since).await?;
-        coverage.retain(|count| mine(&count.pipeline));
+        let coverage = store.coverage(pipeline.cloned(), since).await?;
         let filter = DeadFilter { pipeline: pipeline.cloned(), ..DeadFilter::default() };
         let by_code = CountDead { filter, by: DeadBy::Code, limit: u32::try_from(ENTRIES + 1).unwrap_or(u32::MAX) };
         let codes = store.count_dead(by_code).await?;

@@ -199,7 +199,7 @@ fn filters(visitor: &Visitor, filter: &LetterFilter, shown: Option<(usize, bool)
 /// Tasks that were done in the last 24 hours, of the pipelines that somebody may see, each once: what recovered came to its end before.
 async fn done_lately(app: &App, visitor: &Visitor) -> Result<i64, Problem> {
     let since = app.redrive().now() - Duration::from_secs(86_400);
-    let counts = app.redrive().store().counts(CountEvents { since, by: Span::Hour }).await?;
+    let counts = app.redrive().store().counts(CountEvents::since(since, Span::Hour)).await?;
     let own = counts.iter().filter(|count| visitor.caller.covers(&count.pipeline));
     let done = own.map(|count| match count.event {
         Event::Done => count.count,

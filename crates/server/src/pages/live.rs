@@ -81,6 +81,13 @@ fn tag(part: &str) -> String {
     hasher.finalize().to_hex()[..12].to_owned()
 }
 
+/// Whether who names these parts asks for one that may fail by itself: they name `failed-NAME` for each of those that has something in it which
+/// they bring up to date. The others need not be made.
+pub fn asks_for(wanted: &str, part: &str) -> bool {
+    let ids = wanted.split(',').map(|one| one.rsplit_once(':').map_or(one, |(id, _)| id));
+    ids.filter_map(|id| id.strip_prefix("failed-")).any(|name| name == part)
+}
+
 /// The element with an id. Pages are made by `maud`, which escapes all text: a `<` begins a tag, and what is opened is closed.
 fn element<'a>(page: &'a str, id: &str) -> Option<&'a str> {
     let at = page.find(&format!(" id=\"{id}\""))?;
@@ -131,6 +138,13 @@ mod tests {
         let later = changed(&PAGE.replace('2', "3"), &had);
         assert!(later.starts_with("<template data-part=\"b\"") && later.matches("<template").count() == 1, "{later}");
         assert_eq!(changed(PAGE, "<script>:1,,\"x"), "", "names that are none are passed over");
+    }
+
+    #[test]
+    fn parts_that_nobody_asks_for_need_not_be_made() {
+        let wanted = "headline:3f9a1c2e,hours-chart,failed-hours:12ab,failed-when";
+        assert!(asks_for(wanted, "hours") && asks_for(wanted, "when"));
+        assert!(!asks_for(wanted, "policy") && !asks_for(wanted, "hours-chart") && !asks_for("", "hours"));
     }
 
     #[test]

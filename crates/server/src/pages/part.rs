@@ -21,7 +21,11 @@ pub async fn part(
     named: (&str, &str),
     made: impl Future<Output = Result<Markup, Problem>>,
 ) -> Markup {
-    within(PATIENCE, &visitor.here, named, made).await
+    match visitor.wants(named.0) {
+        true => within(PATIENCE, &visitor.here, named, made).await,
+        // Nobody looks at what a script does not ask for.
+        false => html! { div.part data-part=(named.0) {} },
+    }
 }
 
 /// Reads what several parts of a page need, for no longer than it waits for one of them. What somebody asked for that makes no sense, or

@@ -70,7 +70,7 @@ pub async fn show(
     let held = async { Ok(overview::held(&visitor, look.held().await?, now)) };
     let (week, day) = (ago_of(now, HOURS), ago_of(now, 24));
     let drawn = async {
-        let counts = redrive.store().counts(CountEvents { since: week, by: Span::Hour }).await?;
+        let counts = redrive.store().counts(CountEvents::since(week, Span::Hour).of(name.clone())).await?;
         Ok(hours(&name, &counts, now))
     };
     let rated = async |by, id, title, none| {
@@ -85,8 +85,7 @@ pub async fn show(
         Ok(rate_table((id, title), &rates(&counts), none, hold))
     };
     let found = async {
-        let mut found = redrive.store().coverage(week).await?;
-        found.retain(|count| count.pipeline == name);
+        let found = redrive.store().coverage(Some(name.clone()), week).await?;
         Ok(coverage::section(&found, now))
     };
     let workers = async { Ok(workers(&name, &redrive.store().list_workers().await?, now)) };

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use redrive_core::tokens::Role;
 
 use super::fields::Fields;
+use super::live::{self, PARTS};
 use super::login;
 use super::problem::Problem;
 use crate::access::{Caller, identify_visitor};
@@ -33,6 +34,8 @@ pub struct Visitor {
     pub here: Arc<str>,
     /// Whether they sent a form: what they see then cannot be asked for again.
     pub is_form: bool,
+    /// The parts that a script asks for, where it is one; else all are wanted.
+    parts: Option<Arc<str>>,
     secret: Arc<str>,
 }
 
@@ -45,6 +48,11 @@ impl Visitor {
     /// What a form carries of who has this secret.
     pub fn form_token_of(secret: &str) -> String {
         form_token(secret)
+    }
+
+    /// Whether a part that may fail by itself is wanted: all are, unless a script asks for some.
+    pub fn wants(&self, part: &str) -> bool {
+        self.parts.as_ref().is_none_or(|parts| live::asks_for(parts, part))
     }
 
     /// Refuses what needs a larger role.
@@ -97,7 +105,8 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
         },
     };
     let is_form = request.method() == Method::POST;
-    let visitor = Visitor { caller, here, is_form, secret: secret.as_str().into() };
+    let parts = request.headers().get(PARTS).filter(|_| !is_form).and_then(|parts| parts.to_str().ok()).map(Arc::from);
+    let visitor = Visitor { caller, here, is_form, parts, secret: secret.as_str().into() };
     let mut response = match checked(visitor, role, request).await {
         Ok(request) => next.run(request).await,
         Err(problem) => problem.into_response(),

@@ -12,13 +12,13 @@ use super::script::{
 use crate::contract::{CountEvents, DeadFilter, DiscardDead, FoldCounts, ForgetHistory, Span};
 
 async fn counted(store: &Shared, by: Span, since: Timestamp) -> Vec<(i64, Event, Option<Reason>, i64)> {
-    let counts = store.counts(CountEvents { since, by }).await.expect("counted");
+    let counts = store.counts(CountEvents::since(since, by)).await.expect("counted");
     let bucket = |time: Timestamp| if by == Span::Hour { time.hour() } else { time.minute() };
     counts.into_iter().map(|count| (bucket(count.at), count.event, count.reason, count.count)).collect()
 }
 
 async fn sum(store: &Shared, event: Event) -> i64 {
-    let counts = store.counts(CountEvents { since: at(0), by: Span::Hour }).await.expect("counted");
+    let counts = store.counts(CountEvents::since(at(0), Span::Hour)).await.expect("counted");
     counts.iter().filter(|count| count.event == event).map(|count| count.count).sum()
 }
 
@@ -36,6 +36,16 @@ pub async fn minutes_and_hours_are_counted(store: Shared) {
     assert_eq!(buried(Span::Hour).await, [(at(0).hour(), blocked, 2), (at(7_200).hour(), tls, 1)]);
     let minutes = [(at(0).minute(), blocked, 1), (at(90).minute(), blocked, 1), (at(7_200).minute(), tls, 1)];
     assert_eq!(buried(Span::Minute).await, minutes);
+    let asked = async |params: CountEvents| {
+        let counts = store.counts(params).await.expect("counted").into_iter();
+        counts.filter(|count| count.event == Event::Buried).map(|count| count.count).sum::<i64>()
+    };
+    for (by, end, before) in [(Span::Hour, 7_200, 2), (Span::Minute, 90, 1)] {
+        let all = CountEvents::since(at(0), by);
+        assert_eq!(asked(CountEvents { until: Some(at(end)), ..all.clone() }).await, before, "{by:?}");
+        assert_eq!(asked(all.clone().of(pipeline())).await, 3, "{by:?}");
+        assert_eq!(asked(all.of("other".parse().expect("a name"))).await, 0, "{by:?}");
+    }
     let later = counted(&store, Span::Hour, at(7_200)).await;
     assert!(later.iter().all(|(_, _, reason, _)| *reason != blocked), "{later:?}");
 }

@@ -22,7 +22,7 @@ async fn count(store: &Shared, client: &str, seq: i64, secs: i64) -> bool {
 pub async fn outcomes_are_counted_once(store: Shared) {
     assert!(count(&store, "crawler", 1, 10).await);
     assert!(!count(&store, "crawler", 1, 20).await, "sent again");
-    let params = CountEvents { since: at(0), by: Span::Minute };
+    let params = CountEvents::since(at(0), Span::Minute);
     let events = store.counts(params).await.expect("counted");
     let counted = |event| events.iter().filter(|count| count.event == event).map(|count| count.count).sum::<i64>();
     assert_eq!((counted(Event::Done), counted(Event::Retried)), (50, 2));
@@ -31,7 +31,7 @@ pub async fn outcomes_are_counted_once(store: Shared) {
     let told: Vec<_> = targets.iter().map(|count| (count.reason.is_some(), count.count, count.ended)).collect();
     assert_eq!(told, [(false, 50, 50), (true, 2, 0)]);
     assert_eq!(store.traffic(by(TrafficBy::Proxy)).await.expect("counted")[0].count, 40);
-    let fields = store.coverage(at(0)).await.expect("counted");
+    let fields = store.coverage(Some(pipeline()), at(0)).await.expect("counted");
     assert_eq!((fields[0].version.as_str(), fields[0].found, fields[0].missing), ("v1", 38, 2));
     let tracked = ListTracked { pipeline: None, field: "sitekey".to_owned(), limit: 9 };
     assert_eq!(store.tracked(tracked).await.expect("counted")[0].ok, 40);

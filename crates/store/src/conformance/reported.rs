@@ -39,7 +39,7 @@ fn id(n: u128) -> JobId {
 }
 
 async fn counted(store: &Shared, event: Event) -> i64 {
-    let params = CountEvents { since: at(0), by: Span::Minute };
+    let params = CountEvents::since(at(0), Span::Minute);
     let counts = store.counts(params).await.expect("counted");
     counts.iter().filter(|count| count.event == event).map(|count| count.count).sum()
 }

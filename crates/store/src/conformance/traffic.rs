@@ -60,7 +60,7 @@ pub async fn fields_are_counted(store: Shared) {
     end(&store, 1, Outcome::Done, facts(true)).await;
     end(&store, 2, Outcome::Done, facts(false)).await;
     end(&store, 3, fatal(Reason::SchemaValidation, "no"), facts(false)).await;
-    let mut coverage = store.coverage(at(0)).await.expect("counted");
+    let mut coverage = store.coverage(None, at(0)).await.expect("counted");
     coverage.sort_by(|a, b| a.field.cmp(&b.field));
     let seen: Vec<_> = coverage.iter().map(|c| (c.field.as_str(), c.version.as_str(), c.found, c.missing)).collect();
     assert_eq!(seen, [("price", "v1", 1, 2), ("title", "v1", 3, 0)]);
@@ -127,7 +127,7 @@ pub async fn history_is_forgotten(store: Shared) {
     assert_eq!(count().await, 1, "it was looked at on that day");
     forget(at(7_200), 1).await;
     assert_eq!((count().await, tracked().await), (0, 0));
-    let hours = CountEvents { since: at(0), by: Span::Hour };
+    let hours = CountEvents::since(at(0), Span::Hour);
     assert!(store.counts(hours).await.expect("read").is_empty());
 }
 

@@ -9,7 +9,9 @@ use serde_json::json;
 
 use super::replays::{Asked, advance, all, at_once, bury_some, lease, plan, plan_of, start_as};
 use super::script::{Shared, ada, assert_sound, at, dead, ledger, pipeline, settle, timeout};
-use crate::contract::{DeadFilter, LeaseTried, LetterToTry, ListTried, OpenTry, SettleTried, TriedLease, TriedLetter};
+use crate::contract::{
+    DeadFilter, LeaseTried, LetterToTry, ListTried, OpenInTry, OpenTry, SettleTried, TriedLease, TriedLetter,
+};
 
 fn try_id(n: u128) -> TryId {
     TryId::new(at(0), n)
@@ -108,6 +110,9 @@ pub async fn what_leased_letters_came_to_is_noted_once(store: Shared) {
     assert_eq!(store.settle_tried(settled()).await.expect("settled"), [true, true, true]);
     let again = vec![settled().remove(0), settling(1, ids[0], Some(came_to(ids[0], false)))];
     assert_eq!(store.settle_tried(again).await.expect("settled"), [true, false], "an answer may have been lost");
+    let kept = store.get_try(try_id(1)).await.expect("read").expect("a try");
+    assert_eq!(store.list_tries(9).await.expect("listed").first(), Some(&kept));
+    assert_eq!(store.get_try(try_id(2)).await.expect("read"), None);
     let noted = store.list_tried(ListTried { id: try_id(1), limit: 9, cursor: None }).await.expect("listed").items;
     assert_eq!(noted, [came_to(ids[0], true), failed]);
     let counts = store.count_tried(try_id(1)).await.expect("counted");
@@ -115,6 +120,13 @@ pub async fn what_leased_letters_came_to_is_noted_once(store: Shared) {
         (counts[n].group.as_deref(), counts[n].waiting, counts[n].leased, counts[n].tried, counts[n].recovered)
     };
     assert_eq!((of(0), of(1)), ((Some("books"), 0, 0, 2, 1), (Some("toys"), 1, 0, 0, 0)));
+    let open = async |group: Option<&str>, name: Option<&str>| {
+        let pipelines = name.map(|name| name.parse().expect("a name")).into_iter().collect();
+        let params = OpenInTry { id: try_id(1), pipelines, group: group.map(str::to_owned), limit: 9 };
+        store.open_in_try(params).await.expect("counted")
+    };
+    assert_eq!((open(None, None).await, open(Some("toys"), None).await, open(Some("books"), None).await), (1, 1, 0));
+    assert_eq!((open(None, Some(pipeline().as_str())).await, open(None, Some("other")).await), (1, 0));
     assert_eq!(store.lease_tried(leasing(2, 9, 101)).await.expect("leased"), [ids[2]]);
     store.end_try(try_id(1), json!({}), at(102)).await.expect("ended");
     assert_eq!(store.lease_tried(leasing(3, 9, 500)).await.expect("leased"), [], "it is over");

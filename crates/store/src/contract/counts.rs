@@ -24,12 +24,38 @@ pub trait CountStore {
 }
 
 /// Asks how often things happened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CountEvents {
+    /// Only in this pipeline.
+    pub pipeline: Option<PipelineName>,
     /// From the span on that this is in.
     pub since: Timestamp,
+    /// Before the span that this is in, if there is an end.
+    pub until: Option<Timestamp>,
     /// By which span of time.
     pub by: Span,
+}
+
+impl CountEvents {
+    /// All of them since a time.
+    pub const fn since(since: Timestamp, by: Span) -> Self {
+        Self { pipeline: None, since, until: None, by }
+    }
+
+    /// Those of one pipeline.
+    pub fn of(self, pipeline: PipelineName) -> Self {
+        Self { pipeline: Some(pipeline), ..self }
+    }
+
+    /// The numbers of the first span and of the one after the last.
+    pub(crate) fn spans(&self) -> (i64, i64) {
+        let number = match self.by {
+            Span::Minute => Timestamp::minute,
+            Span::Hour => Timestamp::hour,
+        };
+        let end = self.until.unwrap_or(Timestamp::from_millis(i64::MAX));
+        (number(self.since), number(end))
+    }
 }
 
 /// A span of time by which events are counted.

@@ -91,7 +91,8 @@ pub use traffic::{
     TrafficStore,
 };
 pub use tries::{
-    LeaseTried, LetterToTry, ListTried, OpenTry, SettleTried, TriedCount, TriedLease, TriedLetter, TryStore, TryView,
+    LeaseTried, LetterToTry, ListTried, OpenInTry, OpenTry, SettleTried, TriedCount, TriedLease, TriedLetter, TryStore,
+    TryView,
 };
 pub use uploads::{NoteUpload, Sha256, Upload, UploadStore};
 pub use workers::{AttachWorker, Beat, WorkerStore, WorkerView};

@@ -36,7 +36,8 @@ pub trait PayloadStore {
     /// The payloads a job refers to, newest first.
     async fn payloads_of(&self, job: JobId) -> Result<Vec<Payload>>;
 
-    /// Jobs that refer to a payload, newest first, at most so many: by when they came to it, or by when they were made.
+    /// Jobs that refer to a payload, newest first, at most so many: by when they came to it, or by when they were made. If more
+    /// than 10,000 do, those may be the newest of some.
     async fn jobs_with_payload(&self, hash: PayloadHash, limit: u32) -> Result<Vec<JobId>>;
 
     /// Forgets payloads that nobody refers to and nobody meant to since a time; says where their bytes are. Spares those

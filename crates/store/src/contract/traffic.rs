@@ -21,8 +21,8 @@ pub trait TrafficStore {
     /// Dead letters by what they have in common, most first.
     async fn count_dead(&self, params: CountDead) -> Result<Vec<DeadCount>>;
 
-    /// How often each field of a record was found in each hour since a time.
-    async fn coverage(&self, since: Timestamp) -> Result<Vec<CoverageCount>>;
+    /// How often each field of a record was found in each hour since a time, in one pipeline or in all.
+    async fn coverage(&self, pipeline: Option<PipelineName>, since: Timestamp) -> Result<Vec<CoverageCount>>;
 
     /// How jobs ended by the value of an input field that their pipeline keeps count of, most failures first.
     async fn tracked(&self, params: ListTracked) -> Result<Vec<TrackedCount>>;

@@ -26,8 +26,8 @@ pub trait TryStore {
     /// Adds letters to a try, for whoever leases them to try; those that it has already stay as they are. One that has ended gets none.
     async fn add_to_try(&self, id: TryId, letters: Vec<LetterToTry>) -> Result<()>;
 
-    /// Leases letters of a try that has not ended: those that nobody has, and those whose lease ran out. A token that was used before
-    /// is answered with what it has.
+    /// Leases letters of a try that has not ended: those that nobody has, and those whose lease ran out. A token that was used a
+    /// moment before is answered with what it has.
     async fn lease_tried(&self, params: LeaseTried) -> Result<Vec<JobId>>;
 
     /// Extends leases of letters of tries; says which of them hold, in the order asked.
@@ -40,9 +40,15 @@ pub trait TryStore {
     /// Counts the letters of a try, by pipeline and group.
     async fn count_tried(&self, id: TryId) -> Result<Vec<TriedCount>>;
 
+    /// How many letters of a try have no verdict yet. None are counted above a limit, so that asking costs the same however many there are.
+    async fn open_in_try(&self, params: OpenInTry) -> Result<u64>;
+
     /// Ends a try, with what came of all of it. Letters that have no verdict by then are no longer part of it. One that has ended stays as
     /// it is.
     async fn end_try(&self, id: TryId, outcome: Value, now: Timestamp) -> Result<()>;
+
+    /// A try, if it is still there.
+    async fn get_try(&self, id: TryId) -> Result<Option<TryView>>;
 
     /// Tries, newest first.
     async fn list_tries(&self, limit: u32) -> Result<Vec<TryView>>;
@@ -101,6 +107,19 @@ pub struct LetterToTry {
     pub pipeline: PipelineName,
     /// What it belongs to in the system that handed it over.
     pub group: Option<String>,
+}
+
+/// Asks how many letters of a try are open.
+#[derive(Clone, Debug)]
+pub struct OpenInTry {
+    /// Of which try.
+    pub id: TryId,
+    /// Only of these pipelines; of any if none is named.
+    pub pipelines: Vec<PipelineName>,
+    /// Only of this group.
+    pub group: Option<String>,
+    /// At most so many are counted.
+    pub limit: u32,
 }
 
 /// Asks for letters to try.

@@ -1,6 +1,7 @@
 //! Events by the minute and by the hour. Both tables are read together, so that folding the one into the other shows nowhere.
 
 use async_trait::async_trait;
+use redrive_core::ids::PipelineName;
 
 use super::batch::Batch;
 use super::fault::Fault;
@@ -25,25 +26,26 @@ impl CountStore for PostgresStore {
 }
 
 async fn counts(conn: &Conn, params: &CountEvents) -> Result<Vec<EventCount>, Fault> {
-    let (sql, since) = match params.by {
-        Span::Minute => (
+    let sql = match params.by {
+        Span::Minute => {
             "SELECT m.minute * 60000, p.name, m.event, nullif(m.reason, ''), m.count
-             FROM pipeline p JOIN minutely m ON m.pipeline = p.id AND m.minute >= $1
-             ORDER BY m.minute, p.name, m.event, m.reason",
-            params.since.minute(),
-        ),
-        Span::Hour => (
+             FROM pipeline p JOIN minutely m ON m.pipeline = p.id AND m.minute >= $1 AND m.minute < $2
+             WHERE $3::text IS NULL OR p.name = $3 ORDER BY m.minute, p.name, m.event, m.reason"
+        }
+        Span::Hour => {
             "SELECT hour * 3600000, name, event, nullif(reason, ''), sum(count)::bigint FROM
                 (SELECT h.hour, p.name, h.event, h.reason, h.count
-                 FROM pipeline p JOIN hourly_count h ON h.pipeline = p.id AND h.hour >= $1
+                 FROM pipeline p JOIN hourly_count h ON h.pipeline = p.id AND h.hour >= $1 AND h.hour < $2
+                 WHERE $3::text IS NULL OR p.name = $3
                  UNION ALL
                  SELECT m.minute / 60, p.name, m.event, m.reason, m.count
-                 FROM pipeline p JOIN minutely m ON m.pipeline = p.id AND m.minute >= $1::bigint * 60) c
-             GROUP BY hour, name, event, reason ORDER BY hour, name, event, reason",
-            params.since.hour(),
-        ),
+                 FROM pipeline p JOIN minutely m ON m.pipeline = p.id AND m.minute >= $1::bigint * 60 AND m.minute < $2::bigint * 60
+                 WHERE $3::text IS NULL OR p.name = $3) c
+             GROUP BY hour, name, event, reason ORDER BY hour, name, event, reason"
+        }
     };
-    let counts = conn.query(sql, args![since], |row| {
+    let ((first, end), name) = (params.spans(), params.pipeline.as_ref().map(PipelineName::as_str));
+    let counts = conn.query(sql, args![first, end, name], |row| {
         Ok(EventCount {
             at: rows::time(row, 0)?,
             pipeline: rows::parsed(row, 1)?,

@@ -79,15 +79,18 @@ pub(super) async fn list(conn: &Conn, params: &ListDead) -> Result<Page<DeadLett
 
 /// Looks through the next letters: which they are is found by an index, and only in those is the rest looked for.
 async fn search(conn: &Conn, params: &SearchDead) -> Result<SearchedDead, Fault> {
-    let mut conditions = conditions(conn, &params.filter.indexed()).await?;
-    if let Some(cursor) = &params.cursor {
-        conditions.less_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
+    let look_at = params.look_at.max(1);
+    let mut keys: Vec<(i64, i64)> = Vec::new();
+    for mut conditions in conditions_by_key(conn, &params.filter.indexed()).await? {
+        if let Some(cursor) = &params.cursor {
+            conditions.less_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
+        }
+        let sql = format!(
+            "SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {look_at}"
+        );
+        keys.extend(conn.query(&sql, conditions.values(), |row| Ok((row.get(0)?, row.get(1)?))).await?);
     }
-    let sql = format!(
-        "SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {}",
-        params.look_at.max(1)
-    );
-    let keys: Vec<(i64, i64)> = conn.query(&sql, conditions.values(), |row| Ok((row.get(0)?, row.get(1)?))).await?;
+    lists::newest(&mut keys, look_at);
     // Of a cause they are by now.
     let mut conditions = of_keys(conn, &params.filter, None).await?;
     conditions.one_of_numbers("d.seq", &keys.iter().map(|(_, seq)| *seq).collect::<Vec<_>>());
@@ -97,7 +100,7 @@ async fn search(conn: &Conn, params: &SearchDead) -> Result<SearchedDead, Fault>
         params.limit.max(1)
     );
     let found = conn.query(&sql, conditions.values(), |row| Ok((row.get::<i64>(0)?, rows::dead_letter(row)?))).await?;
-    Ok(lists::searched(found, &keys, (params.limit.max(1), params.look_at.max(1))))
+    Ok(lists::searched(found, &keys, (params.limit.max(1), look_at)))
 }
 
 /// The conditions of a filter, on `dead d`, for each key of its cause apart: the letters of each are found in their order, so that a

@@ -117,7 +117,8 @@ async fn of(conn: &Conn, job: &JobId) -> Result<Vec<Payload>, Fault> {
 }
 
 async fn jobs_with(conn: &Conn, (hash, limit): &(PayloadHash, u32)) -> Result<Vec<JobId>, Fault> {
-    let sql = "SELECT job FROM payload_use WHERE hash = $1 ORDER BY at DESC, job LIMIT $2";
+    // The index does not have them in an order: of a page that very many came to, not all are sorted.
+    let sql = "SELECT job FROM (SELECT job, at FROM payload_use WHERE hash = $1 LIMIT 10000) u ORDER BY at DESC, job LIMIT $2";
     conn.query(sql, args![hash, limit], |row| rows::job_id(row, 0)).await
 }
 

@@ -14,8 +14,13 @@ use crate::lists;
 /// Whether a letter's target's breaker is not closed.
 const SHUT: &str = "EXISTS (SELECT 1 FROM breaker b WHERE b.pipeline = d.pipeline AND b.target = d.target AND b.shut)";
 
-/// Whether another replay has a letter.
-const CLAIMED: &str = "EXISTS (SELECT 1 FROM replay_letter r WHERE r.job = d.id AND r.claimed)";
+/// Whether another replay has a letter. If none has any, none need be asked for.
+async fn claimed(conn: &Conn) -> Result<&'static str, Fault> {
+    Ok(match conn.exists("SELECT 1 FROM replay_letter WHERE claimed LIMIT 1", args![]).await? {
+        true => "EXISTS (SELECT 1 FROM replay_letter r WHERE r.job = d.id AND r.claimed)",
+        false => "false",
+    })
+}
 
 /// What a letter lacks that may not be replayed for want of it: not one that somebody has changed since.
 const LACKING: &str =
@@ -62,12 +67,12 @@ pub(super) async fn survey(conn: &Conn, params: &SurveyLetters) -> Result<Vec<(L
         }
     };
     let (auto_replays, shut) = if params.automatic { ("d.auto_replays", SHUT) } else { ("0::bigint", "false") };
-    let recovered = recovered(conn, params.tried).await?;
+    let (claimed, recovered) = (claimed(conn).await?, recovered(conn, params.tried).await?);
     let lacking = if params.lacking { LACKING } else { "NULL::text" };
     let sql = format!(
         "SELECT (SELECT name FROM pipeline WHERE id = f.pipeline), f.reason, f.gate, f.claimed, f.payload, f.auto_replays,
                 f.shut, f.recovered, f.lacking, count(*)
-         FROM (SELECT d.pipeline, d.reason, d.gate, {CLAIMED} AS claimed, {payload} AS payload,
+         FROM (SELECT d.pipeline, d.reason, d.gate, {claimed} AS claimed, {payload} AS payload,
                       {auto_replays} AS auto_replays, {shut} AS shut, {recovered} AS recovered, {lacking} AS lacking
                FROM dead d {conditions}) f
          GROUP BY f.pipeline, f.reason, f.gate, f.claimed, f.payload, f.auto_replays, f.shut, f.recovered, f.lacking"
@@ -76,7 +81,7 @@ pub(super) async fn survey(conn: &Conn, params: &SurveyLetters) -> Result<Vec<(L
 }
 
 pub(super) async fn find(conn: &Conn, params: &FindLetters) -> Result<Page<FoundLetter>, Fault> {
-    let recovered = recovered(conn, params.tried).await?;
+    let (claimed, recovered) = (claimed(conn).await?, recovered(conn, params.tried).await?);
     let limit = params.limit.saturating_add(1);
     let mut all = Vec::new();
     for mut conditions in dead::conditions_by_key(conn, &params.selection.filter).await? {
@@ -89,7 +94,7 @@ pub(super) async fn find(conn: &Conn, params: &FindLetters) -> Result<Page<Found
         }
         let payload = payload_closely(&conditions.bind(params.host.as_str()));
         let sql = format!(
-            "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {CLAIMED}, {payload}, d.auto_replays, {SHUT}, {recovered},
+            "SELECT d.died_at, d.seq, d.id, p.name, d.reason, d.gate, {claimed}, {payload}, d.auto_replays, {SHUT}, {recovered},
                     {LACKING}
              FROM dead d JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at, d.seq LIMIT {limit}"
         );

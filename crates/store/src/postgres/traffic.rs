@@ -25,8 +25,8 @@ impl TrafficStore for PostgresStore {
         self.read(params, run!(count_dead)).await
     }
 
-    async fn coverage(&self, since: Timestamp) -> Result<Vec<CoverageCount>> {
-        self.read(since, run!(coverage)).await
+    async fn coverage(&self, pipeline: Option<PipelineName>, since: Timestamp) -> Result<Vec<CoverageCount>> {
+        self.read((pipeline, since), run!(coverage)).await
     }
 
     async fn tracked(&self, params: ListTracked) -> Result<Vec<TrackedCount>> {
@@ -45,10 +45,14 @@ async fn oldest(conn: &Conn, (): &()) -> Result<Vec<(PipelineName, Timestamp)>, 
     conn.query(sql, args![], |row| Ok((rows::parsed(row, 0)?, rows::time(row, 1)?))).await
 }
 
-async fn coverage(conn: &Conn, since: &Timestamp) -> Result<Vec<CoverageCount>, Fault> {
+async fn coverage(
+    conn: &Conn,
+    (pipeline, since): &(Option<PipelineName>, Timestamp),
+) -> Result<Vec<CoverageCount>, Fault> {
     // From one version of a pipeline to the next, and to the hours of each: what was counted long ago is not looked at.
     let sql = "WITH RECURSIVE known(pipeline, version) AS (
             SELECT p.id, (SELECT min(c.version) FROM coverage c WHERE c.pipeline = p.id) FROM pipeline p
+            WHERE $2::text IS NULL OR p.name = $2
             UNION ALL SELECT k.pipeline, (SELECT min(c.version) FROM coverage c
                                           WHERE c.pipeline = k.pipeline AND c.version > k.version)
             FROM known k WHERE k.version IS NOT NULL)
@@ -56,7 +60,7 @@ async fn coverage(conn: &Conn, since: &Timestamp) -> Result<Vec<CoverageCount>, 
          FROM known k JOIN coverage c ON c.pipeline = k.pipeline AND c.version = k.version
          JOIN pipeline p ON p.id = c.pipeline WHERE c.hour >= $1
          ORDER BY c.pipeline, c.version, c.hour, c.field";
-    let counts = conn.query(sql, args![since.hour()], |row| {
+    let counts = conn.query(sql, args![since.hour(), pipeline.as_ref().map(PipelineName::as_str)], |row| {
         Ok(CoverageCount {
             pipeline: rows::parsed(row, 0)?,
             version: row.get(1)?,

@@ -11,11 +11,18 @@ use super::fault::Fault;
 use super::sql::{Conn, args};
 use super::{PostgresStore, rows, run};
 use crate::contract::{
-    LeaseTried, LetterToTry, ListTried, OpenTry, Page, SettleTried, TriedCount, TriedLease, TriedLetter, TryStore,
-    TryView,
+    LeaseTried, LetterToTry, ListTried, OpenInTry, OpenTry, Page, SettleTried, TriedCount, TriedLease, TriedLetter,
+    TryStore, TryView,
 };
 use crate::error::{Result, StoreError};
 use crate::lists;
+
+/// Open letters among which a token is looked for that was used before: leases are given in the order of letters, so that what it has is among
+/// the first.
+const LOOKED_AT: u32 = 2_000;
+
+/// What is read of a try.
+const TRY_COLUMNS: &str = "uuid, actor, selection, edits, tried_with, created_at, finished_at, outcome";
 
 #[async_trait]
 impl TryStore for PostgresStore {
@@ -47,8 +54,16 @@ impl TryStore for PostgresStore {
         self.read(id, run!(count)).await
     }
 
+    async fn open_in_try(&self, params: OpenInTry) -> Result<u64> {
+        self.read(params, run!(count_open)).await
+    }
+
     async fn end_try(&self, id: TryId, outcome: Value, now: Timestamp) -> Result<()> {
         self.write((id, outcome, now), run!(end)).await
+    }
+
+    async fn get_try(&self, id: TryId) -> Result<Option<TryView>> {
+        self.read(id, run!(get)).await
     }
 
     async fn list_tries(&self, limit: u32) -> Result<Vec<TryView>> {
@@ -117,8 +132,12 @@ async fn add(batch: &mut Batch, (id, letters): &(TryId, Vec<LetterToTry>)) -> Re
 
 async fn lease(batch: &mut Batch, params: &LeaseTried) -> Result<Vec<JobId>, Fault> {
     let Some(row) = open_row(batch.conn(), params.id).await? else { return Ok(Vec::new()) };
-    let had = "SELECT job FROM try_letter WHERE try = $1 AND token = $2 AND state = 'leased'";
-    let had = batch.conn().query(had, args![row, params.token], |row| rows::job_id(row, 0)).await?;
+    let had = format!(
+        "SELECT job FROM (SELECT job, token, state FROM try_letter
+                          WHERE try = $1 AND state <> 'tried' ORDER BY job LIMIT {LOOKED_AT}) l
+         WHERE token = $2 AND state = 'leased'"
+    );
+    let had = batch.conn().query(&had, args![row, params.token], |row| rows::job_id(row, 0)).await?;
     if !had.is_empty() {
         return Ok(had);
     }
@@ -176,6 +195,15 @@ async fn count(conn: &Conn, id: &TryId) -> Result<Vec<TriedCount>, Fault> {
     conn.query(sql, args![id], |row| rows::tried_count(row)).await
 }
 
+async fn count_open(conn: &Conn, params: &OpenInTry) -> Result<u64, Fault> {
+    let sql = "SELECT count(*) FROM (
+                  SELECT 1 FROM try t JOIN try_letter l ON l.try = t.id
+                  WHERE t.uuid = $1 AND l.state <> 'tried' AND (cardinality($2::text[]) = 0 OR l.pipeline = ANY($2))
+                    AND ($3::text IS NULL OR l.part = $3) LIMIT $4) o";
+    let names: Vec<&str> = params.pipelines.iter().map(PipelineName::as_str).collect();
+    conn.query_one(sql, args![params.id, names, params.group, params.limit], |row| row.get(0)).await
+}
+
 async fn end(batch: &mut Batch, (id, outcome, now): &(TryId, Value, Timestamp)) -> Result<(), Fault> {
     let sql = "WITH ended AS (UPDATE try SET outcome = $2, finished_at = $3
                               WHERE uuid = $1 AND finished_at IS NULL RETURNING id)
@@ -184,10 +212,14 @@ async fn end(batch: &mut Batch, (id, outcome, now): &(TryId, Value, Timestamp)) 
     Ok(())
 }
 
+async fn get(conn: &Conn, id: &TryId) -> Result<Option<TryView>, Fault> {
+    let sql = format!("SELECT {TRY_COLUMNS} FROM try WHERE uuid = $1");
+    conn.query_opt(&sql, args![id], |row| rows::try_view(row)).await
+}
+
 async fn list(conn: &Conn, limit: &u32) -> Result<Vec<TryView>, Fault> {
-    let sql = "SELECT uuid, actor, selection, edits, tried_with, created_at, finished_at, outcome FROM try
-               ORDER BY id DESC LIMIT $1";
-    conn.query(sql, args![limit], |row| rows::try_view(row)).await
+    let sql = format!("SELECT {TRY_COLUMNS} FROM try ORDER BY id DESC LIMIT $1");
+    conn.query(&sql, args![limit], |row| rows::try_view(row)).await
 }
 
 async fn letters(conn: &Conn, params: &ListTried) -> Result<Page<TriedLetter>, Fault> {

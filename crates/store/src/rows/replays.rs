@@ -1,6 +1,6 @@
 //! Replays.
 
-use redrive_core::ids::ReplayId;
+use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::jobs::Lease;
 use redrive_core::replays::{LetterFacts, Progress, SavedPayload, Step};
 
@@ -58,16 +58,21 @@ pub(crate) fn replay_view<R: Columns>(row: &R) -> Result<(i64, ReplayView), R::F
 
 /// The facts in nine columns: pipeline, reason, gate, claimed, payload, replays by itself, shut, recovered, what is lacking.
 pub(crate) fn letter_facts<R: Columns>(row: &R, first: usize) -> Result<LetterFacts, R::Fault> {
+    facts_of(row, parsed(row, first)?, first + 1)
+}
+
+/// The same of a letter whose pipeline is known.
+pub(crate) fn facts_of<R: Columns>(row: &R, pipeline: PipelineName, first: usize) -> Result<LetterFacts, R::Fault> {
     Ok(LetterFacts {
-        pipeline: parsed(row, first)?,
-        reason: parsed(row, first + 1)?,
-        gate: parsed(row, first + 2)?,
-        claimed: row.get(first + 3)?,
-        payload: saved_payload(row, first + 4)?,
-        auto_replays: row.get(first + 5)?,
-        shut: row.get(first + 6)?,
-        recovered: row.get(first + 7)?,
-        lost: lists::texts(json_opt(row, first + 8)?),
+        pipeline,
+        reason: parsed(row, first)?,
+        gate: parsed(row, first + 1)?,
+        claimed: row.get(first + 2)?,
+        payload: saved_payload(row, first + 3)?,
+        auto_replays: row.get(first + 4)?,
+        shut: row.get(first + 5)?,
+        recovered: row.get(first + 6)?,
+        lost: lists::texts(json_opt(row, first + 7)?),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Events by the minute and by the hour. Both tables are read together, so that folding the one into the other shows nowhere.
 
 use async_trait::async_trait;
+use redrive_core::ids::PipelineName;
 use rusqlite::{Connection, params};
 
 use super::SqliteStore;
@@ -14,7 +15,7 @@ use crate::error::Result;
 #[async_trait]
 impl CountStore for SqliteStore {
     async fn counts(&self, params: CountEvents) -> Result<Vec<EventCount>> {
-        self.read(move |conn| counts(conn, params)).await
+        self.read(move |conn| counts(conn, &params)).await
     }
 
     async fn event_totals(&self) -> Result<Vec<EventTotal>> {
@@ -26,27 +27,28 @@ impl CountStore for SqliteStore {
     }
 }
 
-fn counts(conn: &Connection, params: CountEvents) -> Result<Vec<EventCount>, Fault> {
-    let (sql, since) = match params.by {
-        Span::Minute => (
+fn counts(conn: &Connection, params: &CountEvents) -> Result<Vec<EventCount>, Fault> {
+    let sql = match params.by {
+        Span::Minute => {
             "SELECT m.minute * 60000, p.name, m.event, nullif(m.reason, ''), m.count
-             FROM pipeline p CROSS JOIN minutely m ON m.pipeline = p.id AND m.minute >= ?1
-             ORDER BY m.minute, p.name, m.event, m.reason",
-            params.since.minute(),
-        ),
-        Span::Hour => (
+             FROM pipeline p CROSS JOIN minutely m ON m.pipeline = p.id AND m.minute >= ?1 AND m.minute < ?2
+             WHERE ?3 IS NULL OR p.name = ?3 ORDER BY m.minute, p.name, m.event, m.reason"
+        }
+        Span::Hour => {
             "SELECT hour * 3600000, name, event, nullif(reason, ''), sum(count) FROM
                 (SELECT h.hour, p.name, h.event, h.reason, h.count
-                 FROM pipeline p CROSS JOIN hourly_count h ON h.pipeline = p.id AND h.hour >= ?1
+                 FROM pipeline p CROSS JOIN hourly_count h ON h.pipeline = p.id AND h.hour >= ?1 AND h.hour < ?2
+                 WHERE ?3 IS NULL OR p.name = ?3
                  UNION ALL
                  SELECT m.minute / 60, p.name, m.event, m.reason, m.count
-                 FROM pipeline p CROSS JOIN minutely m ON m.pipeline = p.id AND m.minute >= ?1 * 60)
-             GROUP BY hour, name, event, reason ORDER BY hour, name, event, reason",
-            params.since.hour(),
-        ),
+                 FROM pipeline p CROSS JOIN minutely m ON m.pipeline = p.id AND m.minute >= ?1 * 60 AND m.minute < ?2 * 60
+                 WHERE ?3 IS NULL OR p.name = ?3)
+             GROUP BY hour, name, event, reason ORDER BY hour, name, event, reason"
+        }
     };
+    let (first, end) = params.spans();
     let mut select = conn.prepare_cached(sql)?;
-    let rows = select.query_map([since], |row| {
+    let rows = select.query_map(params![first, end, params.pipeline.as_ref().map(PipelineName::as_str)], |row| {
         Ok(EventCount {
             at: rows::time(row, 0)?,
             pipeline: rows::parsed(row, 1)?,

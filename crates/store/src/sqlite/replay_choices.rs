@@ -1,9 +1,12 @@
 //! Which dead letters a replay could take: what is known of them, counted or one by one, and claiming those that were chosen.
 
+use std::collections::BTreeMap;
+
 use redrive_core::failures::Reason;
 use redrive_core::ids::TryId;
 use redrive_core::replays::LetterFacts;
-use rusqlite::{Connection, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, params};
 
 use super::batch::Batch;
 use super::dead;
@@ -23,10 +26,9 @@ const LACKING: &str = "CASE WHEN d.gate = 'never' AND d.original IS NULL THEN d.
 /// What is known of a letter's payload; `host` is the value that this machine is bound to.
 fn payload_closely(host: &str) -> String {
     format!(
-        "CASE WHEN d.payload IS NULL THEN iif(d.payload_lost, 'lost', 'gone')
-              WHEN d.payload_cut = 2 OR NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload) THEN 'gone'
-              WHEN EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload AND p.spooled_on <> {host}) THEN 'elsewhere'
-              WHEN d.payload_cut THEN 'cut' ELSE 'kept' END"
+        "CASE WHEN d.payload IS NULL THEN iif(d.payload_lost, 'lost', 'gone') WHEN d.payload_cut = 2 THEN 'gone'
+              ELSE ifnull((SELECT CASE WHEN p.spooled_on <> {host} THEN 'elsewhere' WHEN d.payload_cut THEN 'cut' ELSE 'kept' END
+                           FROM payload p WHERE p.hash = d.payload), 'gone') END"
     )
 }
 
@@ -79,29 +81,61 @@ fn count(conn: &Connection, params: &SurveyLetters, closely: bool) -> Result<Vec
     let (claimed, recovered) = (claimed(conn)?, recovered(conn, params.tried)?);
     // Where it does not matter, letters are counted by indexes alone.
     let lacking = if params.lacking { LACKING } else { "NULL" };
-    // What is the same for all need not be sorted by.
-    let differ = [
-        (4, claimed != "0"),
-        (5, closely),
-        (6, params.automatic),
-        (7, params.automatic),
-        (8, recovered != "0"),
-        (9, params.lacking),
-    ];
-    let group: String =
-        differ.iter().filter(|(_, differs)| *differs).map(|(column, _)| format!(", {column}")).collect();
-    // Names come last: letters are counted by the rows of their pipelines, which the indexes have.
     let sql = format!(
-        "SELECT (SELECT name FROM pipeline WHERE id = f.pipeline), f.reason, f.gate, f.claimed, f.payload, f.auto_replays,
-                f.shut, f.recovered, f.lacking, f.letters
-         FROM (SELECT d.pipeline, d.reason, d.gate, {claimed} AS claimed, {payload} AS payload,
-                      {auto_replays} AS auto_replays, {shut} AS shut, {recovered} AS recovered, {lacking} AS lacking,
-                      count(*) AS letters
-               FROM dead d {conditions} GROUP BY 1, 2, 3{group}) f"
+        "SELECT d.pipeline, d.reason, d.gate, {claimed}, {payload}, {auto_replays}, {shut}, {recovered}, {lacking}
+         FROM dead d {conditions}"
     );
+    // What is the same for all need not be told apart.
+    let differ = [
+        (0, true),
+        (1, params.selection.filter.reason.is_none()),
+        (2, true),
+        (3, claimed != "0"),
+        (4, closely),
+        (5, params.automatic),
+        (6, params.automatic),
+        (7, recovered != "0"),
+        (8, params.lacking),
+    ];
+    let differ = differ.into_iter().filter_map(|(column, differs)| differs.then_some(column)).collect();
+    let mut kinds = Kinds { differ, known: BTreeMap::new(), kind: Vec::new() };
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(conditions.values(), |row| Ok((rows::letter_facts(row, 0)?, row.get(9)?)))?;
-    Ok(rows.collect::<RowResult<_>>()?)
+    let mut rows = select.query(conditions.values())?;
+    while let Some(row) = rows.next()? {
+        kinds.add(conn, row)?;
+    }
+    Ok(kinds.known.into_values().collect())
+}
+
+/// Letters counted by what is known of them: of any number of letters there are few kinds, and SQLite would sort all of them to count.
+struct Kinds {
+    /// The columns by which they are told apart.
+    differ: Vec<usize>,
+    known: BTreeMap<Vec<u8>, (LetterFacts, u64)>,
+    kind: Vec<u8>,
+}
+
+impl Kinds {
+    fn add(&mut self, conn: &Connection, row: &Row<'_>) -> Result<(), Fault> {
+        self.kind.clear();
+        for column in &self.differ {
+            match row.get_ref(*column)? {
+                ValueRef::Integer(number) => self.kind.extend(number.to_le_bytes()),
+                ValueRef::Text(text) => self.kind.extend(text),
+                // Nothing else is asked for.
+                _ => {}
+            }
+            self.kind.push(0);
+        }
+        if let Some((_, letters)) = self.known.get_mut(&self.kind) {
+            *letters += 1;
+            return Ok(());
+        }
+        let mut name = conn.prepare_cached("SELECT name FROM pipeline WHERE id = ?1")?;
+        let pipeline = name.query_row([row.get::<_, i64>(0)?], |row| rows::parsed(row, 0))?;
+        self.known.insert(self.kind.clone(), (rows::facts_of(row, pipeline, 1)?, 1));
+        Ok(())
+    }
 }
 
 pub(super) fn find(conn: &Connection, params: &FindLetters) -> Result<Page<FoundLetter>, Fault> {
@@ -167,13 +201,13 @@ pub(super) fn claim(batch: &mut Batch<'_>, params: &ClaimLetters) -> Result<Opti
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::steps::counted;
     use super::*;
     use crate::contract::{DeadFilter, Selection};
 
     /// A store with so many letters of one cause with three keys.
-    fn filled(letters: u32) -> Connection {
+    pub fn filled(letters: u32) -> Connection {
         let mut conn = Connection::open_in_memory().expect("opened");
         super::super::schema::migrate(&mut conn, std::path::Path::new("memory:")).expect("made");
         conn.execute_batch(&format!(

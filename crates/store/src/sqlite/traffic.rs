@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::conditions::Conditions;
@@ -18,7 +18,7 @@ use crate::error::Result;
 
 /// Goes from one version of a pipeline to the next, and to the hours of each: what was counted long ago is not looked at.
 const COVERAGE: &str = "WITH RECURSIVE known(pipeline, version) AS (
-        SELECT id, (SELECT min(version) FROM coverage WHERE pipeline = id) FROM pipeline
+        SELECT id, (SELECT min(version) FROM coverage WHERE pipeline = id) FROM pipeline WHERE ?2 IS NULL OR name = ?2
         UNION ALL SELECT pipeline, (SELECT min(c.version) FROM coverage c
                                     WHERE c.pipeline = known.pipeline AND c.version > known.version)
         FROM known WHERE version IS NOT NULL)
@@ -36,10 +36,10 @@ impl TrafficStore for SqliteStore {
         self.read(move |conn| count_dead(conn, &params)).await
     }
 
-    async fn coverage(&self, since: Timestamp) -> Result<Vec<CoverageCount>> {
+    async fn coverage(&self, pipeline: Option<PipelineName>, since: Timestamp) -> Result<Vec<CoverageCount>> {
         self.read(move |conn| {
             let mut select = conn.prepare_cached(COVERAGE)?;
-            let rows = select.query_map([since.hour()], |row| {
+            let rows = select.query_map(params![since.hour(), pipeline.as_ref().map(PipelineName::as_str)], |row| {
                 Ok(CoverageCount {
                     pipeline: rows::parsed(row, 0)?,
                     version: row.get(1)?,
@@ -233,7 +233,7 @@ mod tests {
         let mut conn = Connection::open_in_memory().expect("opened");
         super::super::schema::migrate(&mut conn, std::path::Path::new("memory:")).expect("made");
         let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {COVERAGE}")).expect("prepared");
-        let steps = explain.query_map([0], |row| row.get::<_, String>(3)).expect("explained");
+        let steps = explain.query_map(params![0, None::<&str>], |row| row.get::<_, String>(3)).expect("explained");
         let steps: Vec<_> = steps.collect::<RowResult<_>>().expect("read");
         assert!(!steps.iter().any(|step| step.starts_with("SCAN c")), "{steps:?}");
         assert!(steps.iter().any(|step| step.contains("pipeline=? AND version=? AND hour>?")), "{steps:?}");

@@ -12,11 +12,18 @@ use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use crate::contract::{
-    LeaseTried, LetterToTry, ListTried, OpenTry, Page, SettleTried, TriedCount, TriedLease, TriedLetter, TryStore,
-    TryView,
+    LeaseTried, LetterToTry, ListTried, OpenInTry, OpenTry, Page, SettleTried, TriedCount, TriedLease, TriedLetter,
+    TryStore, TryView,
 };
 use crate::error::{Result, StoreError};
 use crate::lists;
+
+/// Open letters among which a token is looked for that was used before: leases are given in the order of letters, so that what it has is among
+/// the first.
+const LOOKED_AT: u32 = 2_000;
+
+/// What is read of a try.
+const TRY_COLUMNS: &str = "uuid, actor, selection, edits, tried_with, created_at, finished_at, outcome";
 
 #[async_trait]
 impl TryStore for SqliteStore {
@@ -48,6 +55,10 @@ impl TryStore for SqliteStore {
         self.read(move |conn| count(conn, id)).await
     }
 
+    async fn open_in_try(&self, params: OpenInTry) -> Result<u64> {
+        self.read(move |conn| count_open(conn, &params)).await
+    }
+
     async fn end_try(&self, id: TryId, outcome: Value, now: Timestamp) -> Result<()> {
         self.write(move |batch| {
             let mut update = batch.statement(
@@ -63,12 +74,17 @@ impl TryStore for SqliteStore {
         .await
     }
 
+    async fn get_try(&self, id: TryId) -> Result<Option<TryView>> {
+        self.read(move |conn| {
+            let mut select = conn.prepare_cached(&format!("SELECT {TRY_COLUMNS} FROM try WHERE uuid = ?1"))?;
+            Ok(select.query_row([id.as_bytes()], |row| rows::try_view(row)).optional()?)
+        })
+        .await
+    }
+
     async fn list_tries(&self, limit: u32) -> Result<Vec<TryView>> {
         self.read(move |conn| {
-            let sql = format!(
-                "SELECT uuid, actor, selection, edits, tried_with, created_at, finished_at, outcome FROM try
-                 ORDER BY id DESC LIMIT {limit}"
-            );
+            let sql = format!("SELECT {TRY_COLUMNS} FROM try ORDER BY id DESC LIMIT {limit}");
             let mut select = conn.prepare_cached(&sql)?;
             Ok(select.query_map([], |row| rows::try_view(row))?.collect::<RowResult<_>>()?)
         })
@@ -143,7 +159,11 @@ fn add(batch: &Batch<'_>, id: TryId, letters: &[LetterToTry]) -> Result<(), Faul
 fn lease(batch: &Batch<'_>, params: &LeaseTried) -> Result<Vec<JobId>, Fault> {
     let Some(row) = open_row(batch, params.id)? else { return Ok(Vec::new()) };
     let token = params.token.as_bytes();
-    let mut has = batch.statement("SELECT job FROM try_letter WHERE try = ?1 AND token = ?2 AND state = 'leased'")?;
+    let mut has = batch.statement(&format!(
+        "SELECT job FROM (SELECT job, token, state FROM try_letter INDEXED BY try_letter_open
+                          WHERE try = ?1 AND state <> 'tried' ORDER BY job LIMIT {LOOKED_AT})
+         WHERE token = ?2 AND state = 'leased'"
+    ))?;
     let had = has.query_map(params![row, token], |row| rows::job_id(row, 0))?.collect::<RowResult<Vec<_>>>()?;
     if !had.is_empty() {
         return Ok(had);
@@ -152,7 +172,7 @@ fn lease(batch: &Batch<'_>, params: &LeaseTried) -> Result<Vec<JobId>, Fault> {
     let mut update = batch.statement(
         "UPDATE try_letter SET state = 'leased', token = ?2, until = ?3
          WHERE (try, job) IN (
-            SELECT try, job FROM try_letter
+            SELECT try, job FROM try_letter INDEXED BY try_letter_open
             WHERE try = ?1 AND state <> 'tried' AND (state = 'waiting' OR until <= ?4)
               AND pipeline IN (SELECT value FROM json_each(?5)) AND (?6 IS NULL OR part = ?6)
             ORDER BY job LIMIT ?7)
@@ -201,6 +221,18 @@ fn count(conn: &Connection, id: TryId) -> Result<Vec<TriedCount>, Fault> {
     )?;
     let counts = select.query_map([id.as_bytes()], |row| rows::tried_count(row))?;
     Ok(counts.collect::<RowResult<_>>()?)
+}
+
+fn count_open(conn: &Connection, params: &OpenInTry) -> Result<u64, Fault> {
+    let Some(row) = row(conn, params.id)? else { return Ok(0) };
+    let mut select = conn.prepare_cached(
+        "SELECT count(*) FROM (SELECT 1 FROM try_letter INDEXED BY try_letter_open
+                               WHERE try = ?1 AND state <> 'tried' AND (?2 IS NULL OR pipeline IN (SELECT value FROM json_each(?2)))
+                                 AND (?3 IS NULL OR part = ?3) LIMIT ?4)",
+    )?;
+    let names: Vec<&str> = params.pipelines.iter().map(PipelineName::as_str).collect();
+    let names = (!names.is_empty()).then(|| serde_json::to_string(&names)).transpose()?;
+    Ok(select.query_row(params![row, names, params.group, params.limit], |row| row.get(0))?)
 }
 
 fn letters(conn: &Connection, params: &ListTried) -> Result<Page<TriedLetter>, Fault> {

@@ -28,7 +28,7 @@ pub fn since(now: Timestamp) -> Timestamp {
 pub async fn section(app: &App, cause: &CauseView, marks: &[CauseMark], now: Timestamp) -> Result<Markup, Problem> {
     let (store, since) = (app.redrive().store(), since(now));
     let hours = store.cause_hours(vec![cause.id.clone()], since).await?;
-    let counts = store.counts(CountEvents { since, by: Span::Hour }).await?;
+    let counts = store.counts(CountEvents::since(since, Span::Hour).of(cause.pipeline.clone())).await?;
     Ok(chart(cause, (&hours, &counts), marks, now))
 }
 

@@ -78,7 +78,7 @@ pub struct Answer {
     #[schema(value_type = Vec<Object>)]
     leases: Vec<Leased>,
     /// Jobs of these pipelines, or letters of the operation, that have not come to their end: if there are none, and nothing was
-    /// leased, all is done.
+    /// leased, all is done. Of a try at most 1,000 are counted.
     open: u64,
     /// Whether a pipeline of these, or the replay, is paused: nothing comes until it is resumed.
     paused: bool,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use redrive::Pipeline;
-use redrive::contract::{Lane, LeasedJobs, ReplayView};
+use redrive::contract::{Lane, LeasedJobs, OpenInTry, ReplayView};
 use redrive::leases::RemoteWorker;
 use redrive::replays::LetterInTry;
 use redrive_core::ids::{PipelineName, ReplayId, TryId};
@@ -28,6 +28,9 @@ const WAIT_SECS_MAX: u64 = 30;
 
 /// How long a lease lasts, in seconds: unless something else is asked for, at least and at most.
 const TTL_SECS: (u64, u64, u64) = (60, 5, 3_600);
+
+/// The most open letters of a try that are counted.
+const OPEN_MAX: u32 = 1_000;
 
 /// Open replays that are looked at.
 const REPLAYS_MAX: u32 = 100;
@@ -212,12 +215,8 @@ impl Wanted {
 
     /// Letters of a try that are of these pipelines, and of the group, and have no verdict yet.
     async fn open_in_try(&self, app: &App, id: TryId) -> Result<u64, ApiError> {
-        let counts = app.redrive().store().count_tried(id).await?;
-        let mine = counts.iter().filter(|count| {
-            let named = count.pipeline.as_ref().is_some_and(|name| self.pipelines.contains(name));
-            named && (self.group.is_none() || self.group == count.group)
-        });
-        Ok(mine.map(|count| count.waiting + count.leased).sum())
+        let (pipelines, group) = (self.pipelines.clone(), self.group.clone());
+        Ok(app.redrive().store().open_in_try(OpenInTry { id, pipelines, group, limit: OPEN_MAX }).await?)
     }
 }
 
@@ -227,9 +226,9 @@ async fn operation(app: &App, id: ReplayId) -> Result<Operation, ApiError> {
         return Ok(Operation::Replay(id));
     }
     let tried = TryId::from_bytes(*id.as_bytes());
-    match app.redrive().list_tries().await?.iter().any(|kept| kept.id == tried) {
-        true => Ok(Operation::Try(tried)),
-        false => Err(no_operation(id)),
+    match app.redrive().store().get_try(tried).await? {
+        Some(_) => Ok(Operation::Try(tried)),
+        None => Err(no_operation(id)),
     }
 }
 
