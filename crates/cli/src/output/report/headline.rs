@@ -21,18 +21,17 @@ pub struct Headline {
 pub fn headline(report: &Report) -> Headline {
     match report.pipelines.iter().max_by_key(|pipeline| pipeline.buried) {
         Some(worst) if worst.buried > 0 => failing(report, worst),
-        _ if report.settled() > 0 => Headline { tone: Tone::Good, text: nothing_buried(report) },
-        _ => Headline { tone: Tone::Plain, text: nothing_buried(report) },
+        _ if report.settled() > 0 => Headline { tone: Tone::Good, text: nobody_died(report) },
+        _ => Headline { tone: Tone::Plain, text: nobody_died(report) },
     }
 }
 
 fn failing(report: &Report, worst: &PipelineReport) -> Headline {
-    let were = if worst.buried == 1 { "was" } else { "were" };
     let mut text = format!(
-        "{}: {} of settled tasks {were} buried ({})",
+        "{}: {} tasks died ({})",
         worst.pipeline,
-        percent(worst.dlq_rate()),
-        part_of(worst.buried, worst.settled())
+        part_of(worst.buried, worst.settled()),
+        percent(worst.dlq_rate())
     );
     if let Some(main) = &worst.main_reason {
         text += &format!("; {} for {}", roughly(main.count, worst.buried), main.reason);
@@ -44,11 +43,11 @@ fn failing(report: &Report, worst: &PipelineReport) -> Headline {
     Headline { tone: Tone::of_dlq_rate(worst.dlq_rate()), text }
 }
 
-fn nothing_buried(report: &Report) -> String {
+fn nobody_died(report: &Report) -> String {
     let mut text = match report.settled() {
-        0 => format!("No task was settled from {} to {}.", moment(report.since), moment(report.until)),
-        1 => "Nothing was buried: the one settled task is done.".to_owned(),
-        settled => format!("Nothing was buried: all {} settled tasks are done.", count(settled)),
+        0 => format!("No task came to its end from {} to {}.", moment(report.since), moment(report.until)),
+        1 => "No task died: the one that came to its end is done.".to_owned(),
+        settled => format!("No task died: all {} that came to their end are done.", count(settled)),
     };
     if report.recovered() > 0 {
         text += &format!(" {} recovered.", counted(report.recovered(), "dead letter was", "dead letters were"));
@@ -83,20 +82,20 @@ mod tests {
     #[test]
     fn it_names_the_pipeline_the_share_the_reason_and_the_time() {
         let headline = headline(&sample::busy());
-        let wanted = "catalog: 14.3 % of settled tasks were buried (1,204 of 8,426); 9 of 10 for schema_validation, since 14:02.";
+        let wanted = "catalog: 1,204 of 8,426 tasks died (14.3 %); 9 of 10 for schema_validation, since 14:02.";
         assert_eq!(headline, Headline { tone: Tone::Bad, text: wanted.to_owned() });
     }
 
     #[test]
     fn without_failures_it_says_so() {
         let mut report = sample::empty();
-        assert_eq!(headline(&report).text, "No task was settled from 2026-11-14 18:00 to 2026-11-15 18:00.");
+        assert_eq!(headline(&report).text, "No task came to its end from 2026-11-14 18:00 to 2026-11-15 18:00.");
         report.pipelines = sample::busy().pipelines;
         for pipeline in &mut report.pipelines {
             (pipeline.buried, pipeline.ledger.dead) = (0, 1);
         }
         let text = headline(&report).text;
-        assert!(text.starts_with("Nothing was buried: all "), "{text}");
+        assert!(text.starts_with("No task died: all "), "{text}");
         assert!(text.ends_with(" 4 dead letters are left from before."), "{text}");
     }
 

@@ -61,12 +61,12 @@ fn targets(targets: &[String]) -> Markup {
 
 fn trend(cause: &CauseLine) -> Markup {
     let highest = cause.trend.iter().max().copied().unwrap_or(0);
-    let title = format!("Buried over the window, at most {} at a time", count(highest));
+    let title = format!("Died over the window, at most {} at a time", count(highest));
     html! { div.trend { (sparkline(&title, &cause.trend, Tone::of_state(&cause.state))) } }
 }
 
 fn numbers(cause: &CauseLine) -> Markup {
     html! {
-        p.count { strong { (count(cause.dead)) } " dead" br; span.note { (count(cause.buried)) " buried" } }
+        p.count { strong { (count(cause.dead)) } " dead" br; span.note { (count(cause.buried)) " died" } }
     }
 }

@@ -13,7 +13,7 @@ pub fn section(report: &Report) -> Section {
     let body = (!rows.is_empty()).then(|| chart(&rows));
     Section::new(
         "Hour of day",
-        "Tasks buried by hour of day, in UTC, and reason. Small numbers are shaded stronger than in proportion.",
+        "Tasks that died by hour of day, in UTC, and reason. Small numbers are shaded stronger than in proportion.",
         body,
     )
 }
@@ -24,7 +24,7 @@ fn chart(clock: &[(Reason, [i64; 24])]) -> Markup {
     let headings: Vec<&str> = std::iter::once("reason").chain(hours.iter().map(String::as_str)).collect();
     let numbers = clock.iter().map(|(reason, cells)| (reason.to_string(), cells.to_vec()));
     html! {
-        figure { (heatmap("Tasks buried by hour of day and reason", &hours, &rows)) }
+        figure { (heatmap("Tasks that died by hour of day and reason", &hours, &rows)) }
         (numbers_table(&headings, numbers))
     }
 }

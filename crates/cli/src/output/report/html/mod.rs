@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn an_empty_report_says_so() {
         let page = page(&sample::empty());
-        assert!(page.contains("No task was settled"), "{page}");
+        assert!(page.contains("No task came to its end"), "{page}");
         assert!(!page.contains("<svg"), "{page}");
     }
 }

@@ -27,9 +27,9 @@ pub fn numbers(report: &Report) -> Markup {
     let age = oldest.map_or("–".to_owned(), |oldest| span(report.made_at.since(oldest)));
     html! {
         dl.numbers {
-            (number("Tasks settled", &count(report.settled()), Tone::Plain))
-            (number("Buried", &count(report.buried()), Tone::Plain))
-            (number("DLQ rate", &rate, Tone::of_dlq_rate(report.dlq_rate())))
+            (number("Tasks ended", &count(report.settled()), Tone::Plain))
+            (number("Died", &count(report.buried()), Tone::Plain))
+            (number("Share that died", &rate, Tone::of_dlq_rate(report.dlq_rate())))
             (number("Recovered", &count(report.recovered()), Tone::Plain))
             (number("Dead now", &count(report.dead()), Tone::Plain))
             div {
@@ -52,7 +52,7 @@ pub fn timeline(report: &Report) -> Section {
     let step = hours::step(report.hours.len(), COLUMNS_MAX);
     let label_step = hours::step(report.hours.len(), LABELS_MAX).max(step);
     let groups = hours::grouped(&report.hours, step);
-    let series = [("buried", Tone::Bad), ("recovered", Tone::Good), ("done", Tone::Plain)];
+    let series = [("died", Tone::Bad), ("recovered", Tone::Good), ("done", Tone::Plain)];
     let series = series.map(|(name, tone)| Series { name, tone });
     let columns: Vec<Column> = groups
         .iter()
@@ -64,10 +64,10 @@ pub fn timeline(report: &Report) -> Section {
         .collect();
     let rows = groups.iter().map(|group| (moment(group.hour), parts(group).to_vec()));
     let body = html! {
-        figure { (chart("Tasks buried, recovered and done over time", &series, &columns)) }
-        (numbers_table(&["begin", "buried", "recovered", "done"], rows))
+        figure { (chart("Tasks that died, recovered and done over time", &series, &columns)) }
+        (numbers_table(&["begin", "died", "recovered", "done"], rows))
     };
-    let note = format!("Settled tasks per {}. {}", hours::step_name(step), peak(report, &groups));
+    let note = format!("Tasks that ended per {}. {}", hours::step_name(step), peak(report, &groups));
     Section::new("Over time", note, Some(body))
 }
 
@@ -80,8 +80,8 @@ fn parts(hour: &HourReport) -> [i64; 3] {
 fn peak(report: &Report, groups: &[HourReport]) -> String {
     match groups.iter().max_by_key(|group| group.buried) {
         Some(worst) if worst.buried > 0 => {
-            format!("Most buried: {}, from {}.", count(worst.buried), moment_near(worst.hour, report.until))
+            format!("Most died: {}, from {}.", count(worst.buried), moment_near(worst.hour, report.until))
         }
-        _ => "None were buried.".to_owned(),
+        _ => "None died.".to_owned(),
     }
 }

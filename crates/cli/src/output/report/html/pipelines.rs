@@ -14,7 +14,7 @@ const ROWS_MAX: usize = 30;
 /// The pipelines.
 pub fn section(report: &Report) -> Section {
     let body = (!report.pipelines.is_empty()).then(|| table(report));
-    Section::new("Pipelines", "By tasks buried in the window. Open, dead and oldest are as of now.", body)
+    Section::new("Pipelines", "By tasks that died in the window. Open, dead and oldest are as of now.", body)
 }
 
 fn table(report: &Report) -> Markup {
@@ -25,8 +25,8 @@ fn table(report: &Report) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Pipeline" }
-                        th scope="col" colspan="2" { "DLQ rate" }
-                        @for heading in ["Buried of settled", "Recovered", "Retried", "Open", "Dead now", "Oldest"] {
+                        th scope="col" colspan="2" { "Share that died" }
+                        @for heading in ["Died of ended", "Recovered", "Retried", "Open", "Dead now", "Oldest"] {
                             th.number scope="col" { (heading) }
                         }
                     }

@@ -12,7 +12,7 @@ use redrive::report::{Rate, Report};
 /// Why jobs were buried.
 pub fn reasons(report: &Report) -> Section {
     let counts: Vec<_> = report.reasons.iter().map(|reason| (reason.reason.as_str(), reason.count)).collect();
-    Section::half("Reasons", "Tasks buried, by reason.", counts_table(["Reason", "Buried"], &counts))
+    Section::half("Reasons", "Tasks that died, by reason.", counts_table(["Reason", "Died"], &counts))
 }
 
 /// The codes that handlers gave.

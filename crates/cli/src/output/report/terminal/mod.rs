@@ -28,8 +28,8 @@ pub fn lines(report: &Report, width: usize) -> Vec<String> {
         wrapped(&numbers(report), DOT, width, Tone::Plain),
         time::timeline(report, width),
         causes::causes(report, width),
-        section("pipelines", "share of settled tasks that were buried", &shares::pipelines(report), width),
-        section("reasons", "tasks buried", &shares::reasons(report), width),
+        section("pipelines", "share of tasks that died", &shares::pipelines(report), width),
+        section("reasons", "tasks that died", &shares::reasons(report), width),
         section("codes", "dead letters", &shares::codes(report), width),
         section("targets", "attempts that failed", &shares::rates(&report.targets), width),
         section("proxies", "attempts that failed", &shares::rates(&report.proxies), width),
@@ -48,13 +48,13 @@ pub fn lines(report: &Report, width: usize) -> Vec<String> {
 /// The headline numbers.
 fn numbers(report: &Report) -> String {
     let mut parts = vec![
-        format!("{} settled", count(report.settled())),
-        format!("{} buried", count(report.buried())),
+        format!("{} ended", count(report.settled())),
+        format!("{} died", count(report.buried())),
         format!("{} recovered", count(report.recovered())),
         format!("{} dead now", count(report.dead())),
     ];
     if report.settled() > 0 {
-        parts.insert(2, format!("DLQ rate {}", percent(report.dlq_rate())));
+        parts.insert(2, format!("share that died {}", percent(report.dlq_rate())));
     }
     parts.extend(report.oldest_dead().map(|oldest| format!("the oldest for {}", span(report.made_at.since(oldest)))));
     parts.join(DOT)
@@ -133,9 +133,9 @@ mod tests {
         let wanted = [
             "report  2026-11-14 18:00 to 2026-11-15 18:00 UTC",
             "",
-            "No task was settled from 2026-11-14 18:00 to 2026-11-15 18:00.",
+            "No task came to its end from 2026-11-14 18:00 to 2026-11-15 18:00.",
             "",
-            "0 settled · 0 buried · 0 recovered · 0 dead now",
+            "0 ended · 0 died · 0 recovered · 0 dead now",
         ];
         assert_eq!(shown, wanted);
     }

@@ -20,7 +20,7 @@ fn pipeline_row(pipeline: &PipelineReport, highest: f64) -> Row<'_> {
         share: if highest > 0.0 { rate / highest } else { 0.0 },
         tone: Tone::of_dlq_rate(rate),
         value: percent(rate),
-        remark: format!("{numbers} settled, {} dead now", count(pipeline.ledger.dead)),
+        remark: format!("{numbers} ended, {} dead now", count(pipeline.ledger.dead)),
     }
 }
 

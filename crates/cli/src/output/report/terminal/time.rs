@@ -34,7 +34,7 @@ pub fn timeline(report: &Report, width: usize) -> Vec<String> {
     };
     vec![
         heading("over time", &format!("tasks per {}", hours::step_name(step)), width),
-        line("buried", Tone::Bad, |hour| hour.buried),
+        line("died", Tone::Bad, |hour| hour.buried),
         line("recovered", Tone::Good, |hour| hour.recovered),
         line("done", Tone::Plain, |hour| hour.done - hour.recovered),
         axis(report, groups.len() * column),
@@ -65,7 +65,7 @@ pub fn clock(report: &Report, width: usize) -> Vec<String> {
     let column = ((width - name_width) / 24).clamp(1, 3);
     let hours: String = (0..24).step_by(6).map(|hour| fit(&format!("{hour:02}"), 6 * column)).collect();
     let mut lines = vec![
-        heading("hour of day", &format!("tasks buried, UTC, at most {} in a cell", count(highest)), width),
+        heading("hour of day", &format!("tasks that died, UTC, at most {} in a cell", count(highest)), width),
         paint(DIM, format!("{}{}", " ".repeat(name_width), hours.trim_end())),
     ];
     lines.extend(rows.iter().map(|(reason, counts)| {
