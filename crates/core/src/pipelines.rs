@@ -110,11 +110,16 @@ pub struct StandingFacts {
     pub workers: usize,
 }
 
+/// Whether so many of the tasks that came to their end died that something is the matter.
+pub fn is_failing(died: Share) -> bool {
+    died.part >= FAILING_MIN && died.value() >= FAILING_SHARE
+}
+
 /// Where a pipeline stands.
 pub fn standing(facts: &StandingFacts) -> Standing {
     match facts {
         StandingFacts { is_paused: true, .. } => Standing::Paused,
-        StandingFacts { died, .. } if died.part >= FAILING_MIN && died.value() >= FAILING_SHARE => Standing::Failing,
+        StandingFacts { died, .. } if is_failing(*died) => Standing::Failing,
         StandingFacts { is_held: true, .. } => Standing::Held,
         StandingFacts { queued: 1.., workers: 0, .. } => Standing::Unattended,
         _ => Standing::Normal,
@@ -135,6 +140,7 @@ mod tests {
         assert_eq!(standing(&StandingFacts { died: Share::new(4, 100), ..failing }), Standing::Held);
         assert_eq!(standing(&StandingFacts { is_paused: true, ..failing }), Standing::Paused);
         assert_eq!(standing(&StandingFacts { queued: 1, workers: 0, ..calm }), Standing::Unattended);
+        assert!(is_failing(Share::new(66, 121)) && !is_failing(Share::new(132, 4_000_000)), "few of millions are few");
     }
 
     #[test]

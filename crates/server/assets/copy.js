@@ -36,10 +36,10 @@ for (const choice of document.querySelectorAll("[data-sends]")) {
   choice.addEventListener("change", () => choice.form.submit());
 }
 
-for (const time of document.querySelectorAll("time[datetime]")) {
-  const at = new Date(time.dateTime);
-  if (!Number.isNaN(at.valueOf())) time.title = time.dateTime + " UTC, here " + at.toLocaleString();
-}
+document.addEventListener("pointerover", ({ target }) => {
+  const time = target.closest?.("time[datetime]");
+  if (time) time.title = `${time.dateTime} UTC, here ${new Date(time.dateTime).toLocaleString()}`;
+});
 
 export function say(text) {
   const place = document.getElementById("said");

@@ -4,7 +4,7 @@ const go = { o: "/", c: "/causes", r: "/replays", a: "/alerts", p: "/pipelines",
 const HELP = [
   ["j k", "next, previous row"], ["x", "tick it"], ["Enter", "open it"], ["[ ]", "previous, next of the list you came from"], ["t", "try"], [".", "show what is new"], ["r", "replay"], ["a", "assign me"],
   ["m", "mute"], ["e", "resolve"], ["c", "copy as CLI"], ["/", "search"],
-  ["g o, g c, g r, g a", "overview, causes, replays, alerts"], ["g p, g l, g y", "pipelines, letters, activity"], ["Esc", "close this"],
+  ["g o, g c, g r, g a", "overview, causes, replays, alerts"], ["g p, g l, g y", "pipelines, letters, activity"], ["Esc", "close"],
 ];
 let going = false;
 
@@ -37,8 +37,8 @@ function neighbour(step) {
 
 function help() {
   const known = document.querySelector(".help-box");
-  if (known) return known.remove();
-  const box = document.createElement("section");
+  if (known) return known.close();
+  const box = document.createElement("dialog");
   box.className = "help-box";
   box.setAttribute("aria-label", "Shortcuts");
   const list = document.createElement("dl");
@@ -49,11 +49,12 @@ function help() {
     meaning.textContent = what;
     list.append(name, meaning);
   }
-  box.append(list);
-  box.setAttribute("role", "dialog");
-  box.tabIndex = -1;
+  const close = Object.assign(document.createElement("button"), { textContent: "Close", onclick: () => box.close() });
+  box.append(list, close);
+  // The browser gives the focus back to where it was.
+  box.addEventListener("close", () => box.remove());
   document.body.append(box);
-  box.focus();
+  box.showModal();
 }
 
 for (const button of document.querySelectorAll("[data-shows-keys]")) button.addEventListener("click", help);
@@ -76,10 +77,14 @@ document.addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input:not([type=checkbox]), textarea, select");
   if (isOff() || typing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (going && go[event.key]) return location.assign(go[event.key]);
-  if (event.key === "Escape") return document.querySelector(".help-box")?.remove();
-  const own = event.key.length === 1 ? document.querySelector(`main [data-key="${CSS.escape(event.key)}"]:not([disabled])`) : null;
+  if (document.querySelector(".help-box") && event.key !== "?") return;
+  const meant = event.key.length === 1 && `[data-key~="${CSS.escape(event.key)}"]:not([disabled])`;
+  const own = meant && (here()?.querySelector(meant) ?? document.querySelector("main " + meant));
   if (own) {
     event.preventDefault();
+    // What is done to ticked rows is done to the one that somebody is at, where none is ticked.
+    const box = here()?.querySelector("[name=id]");
+    if (box && box.form === own.form && !own.form.querySelector("[name=id]:checked")) box.click();
     return own.click();
   }
   if (press[event.key]) {

@@ -165,7 +165,7 @@ async function refresh() {
     // What can be done with what came of it is elsewhere on the page.
     if (loads && !loads.dataset.busy) return location.reload();
     updated = Date.parse(answer.headers.get("Date")) || Date.now();
-    document.getElementById("updated").textContent = `Updated ${clock(updated)} UTC`;
+    document.getElementById("updated").textContent = `Updated ${clock(updated)} UTC (${new Date(updated).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })} here)`;
     show("live", "live");
   } catch {
     pending = true;

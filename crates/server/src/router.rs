@@ -78,7 +78,11 @@ async fn nothing_here(uri: Uri) -> Response {
     }
 }
 
-async fn not_so(method: Method) -> ApiError {
+async fn not_so(method: Method, uri: Uri) -> Response {
+    // Whoever loads again what answered a form, or types its address, is a person.
+    if method == Method::GET && !uri.path().starts_with("/api") {
+        return pages::nothing_here().into_response();
+    }
     let why = format!("{method} is nothing that can be done here");
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", why)
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", why).into_response()
 }

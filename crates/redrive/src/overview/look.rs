@@ -6,7 +6,7 @@ use std::time::Duration;
 use redrive_core::alerts::Share;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
-use redrive_core::pipelines::{StandingFacts, standing};
+use redrive_core::pipelines::{StandingFacts, is_failing, standing};
 use redrive_core::replays::paused_itself;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
@@ -129,14 +129,15 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         Some(self.now - kept + EXPIRY_AHEAD.min(kept / 4))
     }
 
-    /// The pipeline of which most tasks died lately, and what most of its tasks died of in this hour.
+    /// The pipeline of which most tasks died lately, one that fails before one that lost as many of millions, and what most of its tasks died of in this hour.
     async fn worst(
         &self,
         lately: &BTreeMap<PipelineName, Share>,
         minutes: &[EventCount],
     ) -> Result<Option<Worst>, Error> {
         let (store, now) = (&self.redrive.store, self.now);
-        let worst = lately.iter().filter(|(_, died)| died.part > 0).max_by_key(|(_, died)| died.part);
+        let worst =
+            lately.iter().filter(|(_, died)| died.part > 0).max_by_key(|(_, died)| (is_failing(**died), died.part));
         let Some((pipeline, died)) = worst else { return Ok(None) };
         let since = now - LATELY;
         let busiest = BusiestCauses { pipeline: Some(pipeline.clone()), since, limit: 1 };

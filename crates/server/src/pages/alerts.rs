@@ -100,7 +100,7 @@ fn sinks(visitor: &Visitor, sinks: &[SinkState], now: Timestamp) -> Markup {
                 p.empty { "Nobody is told of alerts: " code { "[alerts]" } " in redrive.toml names sinks." }
             }
             @else {
-                table role="table" {
+                table.sinks role="table" {
                     (columns(&[
                         column("Sink"), column("Kind"), column("Last told"), column_num("Waiting"),
                         column("Trouble"),
@@ -127,8 +127,8 @@ fn sinks(visitor: &Visitor, sinks: &[SinkState], now: Timestamp) -> Markup {
                     }
                 }
                 div.actions {
-                    (commands(&[("Send test", "redrive alert test".to_owned())]))
                     (button(visitor, &Button { action: "/alerts/test", label: "Send test", role: Role::Operator, fields: &[], class: "", key: None }))
+                    (commands(&[("Send test", "redrive alert test".to_owned())]))
                 }
             }
         }

@@ -27,15 +27,26 @@ pub static STYLE: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("style", "css", CSS, squeezed(&[PALETTE, &chosen, wide, charts::STYLE, narrow].concat()))
 });
 
-/// A style without what is there for who reads it: comments, indentation, spaces beside signs.
+/// A style without what is there for who reads it: comments, indentation, spaces and ends of lines beside signs.
 fn squeezed(style: &str) -> String {
     let mut pieces = style.split("/*");
     let first = pieces.next().unwrap_or_default();
     let plain: String =
         std::iter::once(first).chain(pieces.filter_map(|piece| Some(piece.split_once("*/")?.1))).collect();
     let lines: String = plain.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
-    let beside = [(" {", "{"), ("{ ", "{"), (" }", "}"), ("; ", ";"), (": ", ":"), (", ", ","), (";}", "}")];
-    beside.iter().fold(lines, |squeezed, (wide, narrow)| squeezed.replace(wide, narrow))
+    let ends = [("}\n", "}"), ("{\n", "{"), (";\n", ";"), (",\n", ","), ("\n}", "}")];
+    let beside = [
+        (" {", "{"),
+        ("{ ", "{"),
+        (" }", "}"),
+        ("} ", "}"),
+        ("; ", ";"),
+        (": ", ":"),
+        (", ", ","),
+        (" > ", ">"),
+        (";}", "}"),
+    ];
+    ends.iter().chain(&beside).fold(lines, |squeezed, (wide, narrow)| squeezed.replace(wide, narrow))
 }
 
 /// A script without comments that have a line of their own, and without indentation. No text of a script goes over several lines.
@@ -110,8 +121,8 @@ mod tests {
     #[test]
     fn a_style_says_the_same_without_spaces() {
         let style =
-            "/* why */\n.a,\n.b { color: red; margin: 0 calc(1px + 2px); }\n\n  a :hover { top: 0 } /* end */\n";
-        assert_eq!(squeezed(style), ".a,\n.b{color:red;margin:0 calc(1px + 2px)}\na :hover{top:0}");
+            "/* why */\n.a,\n.b { color: red; margin: 0 calc(1px + 2px); }\n\n  a > b :hover { top: 0 } /* end */\n";
+        assert_eq!(squeezed(style), ".a,.b{color:red;margin:0 calc(1px + 2px)}a>b :hover{top:0}");
     }
 
     #[test]

@@ -172,7 +172,7 @@ fn bulk(visitor: &Visitor) -> Markup {
                         (label)
                     }
                 }
-                button.small name="verb" value="replay" formaction="/causes/ask" disabled[lacks.is_some()] title=[lacks.as_deref()] data-key="r" data-label="Try or replay #…" {
+                button.small name="verb" value="replay" formaction="/causes/ask" disabled[lacks.is_some()] title=[lacks.as_deref()] data-key="t r" data-label="Try or replay #…" {
                     "Try or replay…"
                 }
                 button.small name="verb" value="discard" formaction="/causes/ask" disabled[admin.is_some()] title=[admin.as_deref()] data-label="Discard the letters of #…" {

@@ -171,13 +171,12 @@ fn sides() -> Markup {
 fn samples(here: &str, sample: Sample<'_>) -> Markup {
     let to = |at: usize| with_query(here, "sample", Some(&at.to_string())) + "#broke";
     html! {
-        span.end.fact.nowrap {
+        span.end.fact.turn {
             "sample " (sample.at) " of " (count(sample.all as i64)) " "
-            @if sample.at > 1 { a href=(to(sample.at - 1)) rel="prev" aria-label="Newer sample" { "‹" } }
-            @else { span.muted aria-hidden="true" { "‹" } }
-            " "
-            @if sample.at < sample.letters.len() { a href=(to(sample.at + 1)) rel="next" aria-label="Older sample" { "›" } }
-            @else { span.muted aria-hidden="true" { "›" } }
+            @if sample.at > 1 { a.button.small href=(to(sample.at - 1)) rel="prev" aria-label="Newer sample" { "‹" } }
+            @else { span.button.small.off aria-hidden="true" { "‹" } }
+            @if sample.at < sample.letters.len() { a.button.small href=(to(sample.at + 1)) rel="next" aria-label="Older sample" { "›" } }
+            @else { span.button.small.off aria-hidden="true" { "›" } }
         }
     }
 }

@@ -28,6 +28,15 @@ pub struct Question<'a> {
 
 /// The page.
 pub fn page(visitor: &Visitor, question: &Question<'_>) -> Markup {
+    asked(visitor, question, "primary")
+}
+
+/// The page, where nothing brings back what is taken away.
+pub fn final_page(visitor: &Visitor, question: &Question<'_>) -> Markup {
+    asked(visitor, question, "danger")
+}
+
+fn asked(visitor: &Visitor, question: &Question<'_>, look: &str) -> Markup {
     html! {
         div.head { h1 { (question.title) } }
         div.headline.warn { (question.effect) }
@@ -35,7 +44,7 @@ pub fn page(visitor: &Visitor, question: &Question<'_>) -> Markup {
             (carried(visitor))
             (question.fields)
             p.actions {
-                button.primary { (question.yes) }
+                button class=(look) { (question.yes) }
                 a.button href=(question.back) { "No, go back" }
             }
         }

@@ -284,7 +284,7 @@ fn row(letter: &DeadLetter, now: Timestamp, ticked: bool) -> Markup {
             td.l-msg role="cell" {
                 span.cut {
                     @if let Some(task) = task(letter) { (name(&task)) " " }
-                    span.muted { (text(&letter.message)) }
+                    span.muted dir="auto" { (text(&letter.message)) }
                 }
             }
             td.num.l-att role="cell" data-l="attempts" { (letter.attempts) }

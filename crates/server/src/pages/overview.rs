@@ -73,7 +73,7 @@ pub fn pipeline_table(heading: Option<&str>, lines: &[PipelineLine], now: Timest
     let fact = "Died: last hour, and the same hour last week";
     html! {
         section.first[heading.is_none()] aria-label="Pipelines" {
-            @match heading { Some(heading) => (section_head("pl", heading, fact)), None => p.fact { (fact) } }
+            @match heading { Some(heading) => (section_head("pl", heading, fact)), None => p.fact.table-head { (fact) } }
             @if lines.is_empty() {
                 p.empty { "No pipeline yet. " code { "redrive run" } " and " code { "redrive push" } " make one." }
             }

@@ -250,7 +250,7 @@ fn rate_table(
         section aria-labelledby=(id) {
             (section_head(id, title, "failed of attempts, 24 h"))
             @if rates.is_empty() { p.empty { (none) } }
-            @else { table role="table" { tbody role="rowgroup" {
+            @else { table.rates role="table" { tbody role="rowgroup" {
                 @for (value, all, failed) in rates {
                     tr role="row" {
                         th role="rowheader" scope="row" { (name(if value.is_empty() { "none" } else { value })) }

@@ -251,7 +251,10 @@ fn choice(replay: &ReplayView, now: Timestamp) -> Markup {
         section aria-labelledby="choice" {
             (section_head("choice", "Choice", ""))
             dl.keys {
-                @for (key, value) in &chosen { dt { (key) } dd { (text(value)) } }
+                @for (key, value) in &chosen {
+                    dt { (key) }
+                    dd { @if key == "cause" { a href={ "/causes/" (value) } { (name(value)) } } @else { (text(value)) } }
+                }
                 dt { "as of" }
                 dd { (instant(replay.created_at, now)) }
                 dt { "from" }

@@ -215,7 +215,7 @@ pub async fn ask(
         filled: String::new(),
         back: "/settings/tokens",
     };
-    let body = confirm::page(&visitor, &question);
+    let body = confirm::final_page(&visitor, &question);
     shell::show(&app, &visitor, Page { place: Place::Settings, title: &title, pipeline: None, body }).await
 }
 

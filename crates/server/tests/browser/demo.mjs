@@ -99,6 +99,7 @@ async function tell(way, base, folder) {
   await until(() => /\/replays\/[0-9a-f-]{36}/.test(page.url()), "it leads to the replay");
   const replay = new URL(page.url()).pathname;
   await says(page.locator("#verdict", { hasText: "57 of 60 recovered" }));
+  await says(page.locator("#verdicts-fact", { hasText: "60 of 60 settled" }));
   check(readFileSync(file, "utf8") === was.replace(old, corrected), "no configuration is written by starting either");
   await page.goto(`${base}/activity`);
   check(/start\s+replay price selector corrected/.test(await main()), "what was done is written down");

@@ -5,12 +5,12 @@ import { apiOf, LOOKS, launch, pagesOf, visitOf, windowOf } from "./browser.mjs"
 
 const [base, folder, ...only] = process.argv.slice(2);
 const [WIDE, PHONE] = [[1280, 1000], [390, 844]];
-// What the sheet shows, row by row: pages wide enough to be read, then phones.
+// What the sheet shows, row by row: pages wide enough to be read, then phones, each as large as it is.
 const SHEET = [
-  ["overview-1280-light", "cause-1280-light"], ["replay-new-1280-dark", "replay-1280-dark"],
-  ["overview-390-light", "causes-390-dark", "cause-390-light", "replay-new-390-dark", "replay-390-light"],
+  ["overview-1280-light", "cause-1280-dark"], ["replay-new-1280-light", "replay-1280-dark"], ["causes-1280-dark", "alerts-1280-light"],
+  ["overview-390-light", "cause-390-dark", "replay-new-390-light", "replay-390-dark"], ["causes-390-dark", "letters-390-light", "alerts-390-dark", "pipeline-390-light"],
 ];
-const SHEET_PX = 1300;
+const SHEET_PX = 1608;
 
 const { cause, pages } = await pagesOf(apiOf(base));
 Object.assign(pages, { diff: `/causes/${cause}?view=diff`, rendered: `/causes/${cause}?view=rendered`, headers: `/causes/${cause}?view=headers` });
@@ -41,6 +41,6 @@ const style = `body { margin: 16px; width: ${SHEET_PX}px; font: 13px sans-serif;
 const context = await browser.newContext({ viewport: { width: SHEET_PX + 32, height: 900 }, deviceScaleFactor: 1 });
 const sheet = await context.newPage();
 await sheet.setContent(`<style>${style}</style>${rows.map((row) => `<div>${row.map(picture).join("")}</div>`).join("")}`);
-writeFileSync(`${folder}/sheet.jpg`, await sheet.screenshot({ fullPage: true, type: "jpeg", quality: 60 }));
+writeFileSync(`${folder}/sheet.jpg`, await sheet.screenshot({ fullPage: true, type: "jpeg", quality: 45 }));
 await browser.close();
 console.log(`${chosen.length * LOOKS.length} pictures, sheet.jpg, overview.jpg and cause.jpg in ${folder}`);

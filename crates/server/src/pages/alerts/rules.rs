@@ -25,7 +25,7 @@ pub async fn section(app: &App, visitor: &Visitor) -> Result<Markup, Problem> {
             (section_head("rules", "Rules", "from redrive.toml; in 7 days, each hour judged as a whole"))
             @if past.is_empty() { p.empty { "No pipeline had a task within 7 days that a rule about shares judges." } }
             @else {
-                table role="table" {
+                table.bounds role="table" {
                     (columns(&[column("Rule"), column("Alerts above"), column("Would have fired")]))
                     tbody role="rowgroup" {
                         @for rule in past.iter().take(SHOWN) {

@@ -22,7 +22,7 @@ pub fn table(comparison: &Comparison) -> Markup {
     }
     let shown = comparison.hunks.len() as i64;
     html! {
-        (side_by_side(&comparison.hunks))
+        (side_by_side(&comparison.hunks, true))
         @if comparison.hunks_count as i64 > shown {
             p.table-foot { (count(shown)) " of " (count(comparison.hunks_count as i64)) " places that differ are shown." }
         }
@@ -38,7 +38,8 @@ pub fn nearest(comparison: &Comparison, all: &str) -> Markup {
             span.fact { "1 of " (count(comparison.hunks_count as i64)) ", around the rule of " (text(&hunk.near.join(", "))) }
             span.end { a href=(all) { "All that differs" } }
         }
-        (side_by_side(&[around(hunk)]))
+        // Which rule it is about is said above.
+        (side_by_side(&[around(hunk)], false))
     }
 }
 
@@ -57,7 +58,7 @@ fn around(hunk: &Hunk) -> Hunk {
     Hunk { near: hunk.near.clone(), rows: hunk.rows[range].to_vec(), is_cut }
 }
 
-fn side_by_side(hunks: &[Hunk]) -> Markup {
+fn side_by_side(hunks: &[Hunk], is_named: bool) -> Markup {
     html! {
         div.diffs tabindex="0" role="region" aria-label="What differs" {
             table.diff role="table" {
@@ -66,25 +67,28 @@ fn side_by_side(hunks: &[Hunk]) -> Markup {
                     th role="columnheader" scope="col" colspan="3" { "+ Page that broke" }
                     th.edge role="columnheader" scope="col" colspan="3" { "− Last page that worked" }
                 } }
-                @for hunk in hunks { (one(hunk)) }
+                @for hunk in hunks { (one(hunk, is_named)) }
             }
         }
     }
 }
 
-fn one(hunk: &Hunk) -> Markup {
+fn one(hunk: &Hunk, is_named: bool) -> Markup {
+    // Lines are set in from the outermost of them, wherever on the page that is.
+    let depths = hunk.rows.iter().flat_map(|row| [&row.broke, &row.worked]).flatten().map(|line| line.depth);
+    let outermost = depths.min().unwrap_or(0);
     html! {
         tbody.hunk role="rowgroup" {
-            @if !hunk.near.is_empty() {
+            @if is_named && !hunk.near.is_empty() {
                 tr.hunk-head role="row" { th role="rowheader" colspan="6" { "around the rule of " (hunk.near.join(", ")) } }
             }
-            @for row in &hunk.rows { (line(row, &hunk.near)) }
+            @for row in &hunk.rows { (line(row, &hunk.near, outermost)) }
             @if hunk.is_cut { tr role="row" { td.fold role="cell" colspan="6" { "⋯" } } }
         }
     }
 }
 
-fn line(row: &HunkRow, near: &[String]) -> Markup {
+fn line(row: &HunkRow, near: &[String], outermost: u64) -> Markup {
     let is_same = row.broke.is_some() && row.worked.is_some();
     let side = |line: Option<&HunkLine>, class: &'static str, edge: bool| {
         let class = if is_same { "" } else { class };
@@ -95,7 +99,7 @@ fn line(row: &HunkRow, near: &[String]) -> Markup {
                     td class={ "why " (class) @if edge { " edge" } } role="cell" { (marks(line, near)) }
                     td class={ "ln " (class) } role="cell" { (line.number) }
                     td class={ "cd " (class) } role="cell" {
-                        code title=(line.text) { (indent(line.depth)) (harmless(&line.text)) }
+                        code title=(line.text) { (indent(line.depth - outermost)) (harmless(&line.text)) }
                     }
                 }
             }

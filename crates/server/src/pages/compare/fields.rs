@@ -30,13 +30,21 @@ pub(super) fn table(comparison: &Comparison, trying: &Trying<'_>) -> Markup {
                     @match &comparison.worked { Some(page) => (caption(page)), None => { "kept from the next success" } }
                 }
             } }
-            tbody role="rowgroup" { @for field in &comparison.fields { (row(field, trying)) } }
+            tbody role="rowgroup" {
+                // What is missed is what people came for.
+                @let (missed, found): (Vec<_>, Vec<_>) = comparison.fields.iter().partition(|field| is_missed(field));
+                @for field in missed.into_iter().chain(found) { (row(field, trying)) }
+            }
         }
     }
 }
 
+fn is_missed(field: &ComparedField) -> bool {
+    field.broke.value.is_none()
+}
+
 fn row(field: &ComparedField, trying: &Trying<'_>) -> Markup {
-    let is_missed = field.broke.value.is_none();
+    let is_missed = is_missed(field);
     let (glyph, tone, word) =
         if is_missed { (Glyph::Cross, Tone::Bad, "missed ") } else { (Glyph::Check, Tone::Good, "found ") };
     html! {
@@ -161,7 +169,7 @@ pub fn misses(misses: &[Miss]) -> Markup {
                             (name(&miss.code))
                             @if let Some(why) = &miss.why { span.fact { (text(why)) } }
                         }
-                        td role="cell" {
+                        td role="cell" data-l="found instead" {
                             @match &miss.found {
                                 Some(found) => { code { (text(found)) } } None => { span.muted { "nothing" } }
                             }

@@ -60,7 +60,7 @@ async fn shown(
     let (title, yes) = (format!("Discard {number} letters?"), format!("Discard {number} letters"));
     let (action, back) = ("/letters/discard", "/letters");
     let question = Question { title: &title, effect, action, fields, yes: &yes, command, filled, back };
-    let body = confirm::page(visitor, &question);
+    let body = confirm::final_page(visitor, &question);
     shell::show(app, visitor, Page { place: Place::Letters, title: &title, pipeline: None, body }).await
 }
 

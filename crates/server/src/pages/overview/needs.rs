@@ -69,7 +69,7 @@ fn need(visitor: &Visitor, need: &Need, is_first: bool, now: Timestamp) -> Marku
         Need::Alert(view) => need_alert(visitor, view, now),
         Need::Cause(cause) => need_cause(visitor, cause, is_first, now),
         Need::Replay(replay) => html! {
-            li id={ "replay-" (replay.id) } {
+            li id={ "replay-" (replay.id) } data-href={ "/replays/" (replay.id) } {
                 (state("paused", Glyph::Bars, Tone::Warn))
                 div.what {
                     a.cut.name href={ "/replays/" (replay.id) } { "Replay “" (name(&replay.name)) "” paused itself" }
@@ -88,7 +88,7 @@ fn need(visitor: &Visitor, need: &Need, is_first: bool, now: Timestamp) -> Marku
             query.append_pair("pipeline", pipeline.as_str()).append_pair("until", &before.to_string());
             let old = format!("/letters?{}", query.finish());
             html! {
-                li id={ "expiring-" (pipeline) } {
+                li id={ "expiring-" (pipeline) } data-href=(old) {
                     (state("expires", Glyph::Half, Tone::Warn))
                     div.what {
                         a.cut.name href=(old) {
@@ -113,7 +113,7 @@ fn need_alert(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
     let fields =
         [("verb", "acknowledge"), ("alert", alert.key.as_str()), ("back", &alerts::without_said(&visitor.here))];
     html! {
-        li id=(row) {
+        li id=(row) data-href={ "/alerts#" (row) } {
             (state("firing", Glyph::Triangle, Tone::Bad))
             div.what {
                 a.cut.name href={ "/alerts#" (row) } {
@@ -158,7 +158,7 @@ fn need_cause(visitor: &Visitor, cause: &CauseView, is_first: bool, now: Timesta
         li id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
             (cause_state(cause.state))
             div.what {
-                a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
+                a.cut.name href={ "/causes/" (cause.id) } dir="auto" { (text(&cause.title)) }
                 span.fact.cut {
                     (cause.pipeline)
                     @if let Some(target) = cause.targets.first() {
@@ -171,7 +171,7 @@ fn need_cause(visitor: &Visitor, cause: &CauseView, is_first: bool, now: Timesta
             }
             span.fact.when { (ago(cause.last_seen, now)) }
             @if is_first {
-                (link(visitor, Role::Operator, &format!("/replays/new?cause={}", cause.id), "Try a fix", "small primary", None))
+                (link(visitor, Role::Operator, &format!("/replays/new?cause={}", cause.id), "Try a fix", "small primary", Some("t")))
             } @else { a.button.small href={ "/causes/" (cause.id) } { "Open cause" } }
         }
     }

@@ -140,7 +140,11 @@ pub fn outcomes(here: &str, replay: &ReplayView, joined: u64, others: &[CauseVie
     let place = |outcome: &str| format!("{}#letters", with_query(here, "outcome", Some(outcome)));
     html! {
         section aria-labelledby="verdicts" {
-            (section_head("verdicts", "Verdicts", &format!("{} settled", part_of(settled as i64, p.total as i64))))
+            div.section-head {
+                h2 id="verdicts" { "Verdicts" }
+                // It changes with what is beneath it.
+                span.fact #verdicts-fact { (part_of(settled as i64, p.total as i64)) " settled" }
+            }
             table.verdicts role="table" { tbody role="rowgroup" #outcomes {
                 @for (label, letters, outcome, class) in rows {
                     tr role="row" {

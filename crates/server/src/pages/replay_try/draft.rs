@@ -121,7 +121,9 @@ pub fn outcome(newest: &Newest) -> Markup {
         h3 { "What to change in redrive.toml" }
         pre.code.change {
             @for line in change {
-                span class=[line.starts_with('+').then_some("out")] { (text(line)) } "\n"
+                @match line.chars().next() {
+                    Some('+') => ins { (text(line)) }, Some('-') => del { (text(line)) }, _ => { (text(line)) "\n" }
+                }
             }
         }
     } }

@@ -18,6 +18,24 @@ export const looks = {
     check(!found.length, found.join("\n"));
   },
 
+  async "on a phone nothing lies over what can be pressed"({ base, pages, visit }) {
+    const found = [];
+    const { page, leave } = await visit({ ...windowOf([390, "light"]), hasTouch: true });
+    for (const [name, path] of Object.entries(pages)) {
+      await page.goto(base + path);
+      const covered = await page.evaluate(() => [...document.querySelectorAll("main :is(a[href], button:enabled, summary, input, select, textarea):not(.vh)")].flatMap((part) => {
+        if (!part.checkVisibility({ opacityProperty: true })) return [];
+        part.scrollIntoView({ block: "center" });
+        const box = part.getClientRects()[0];
+        const hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+        return part.contains(hit) || hit?.closest("label")?.control === part ? [] : [`${part.outerHTML.slice(0, 120)} is under ${hit?.outerHTML.slice(0, 80)}`];
+      }));
+      found.push(...covered.map((what) => `${name}: ${what}`));
+    }
+    await leave();
+    check(!found.length, found.join("\n"));
+  },
+
   async "what strangers wrote runs nowhere"({ base, api, visit }) {
     const { page, leave } = await visit();
     const odd = (await api("/letters?limit=1000")).items.find((one) => one.message.includes("script"));

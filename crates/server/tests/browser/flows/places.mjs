@@ -50,6 +50,29 @@ export const places = {
     await leave();
   },
 
+  async "keys do to the row that somebody is at what its buttons do, and help gives the focus back"({ open }) {
+    const { base, api, visit } = await open(2);
+    const { page, leave } = await visit();
+    await page.goto(`${base}/causes`);
+    await page.keyboard.press("j");
+    const at = () => page.evaluate(() => document.activeElement.getAttribute("href"));
+    const row = await at();
+    check(row.startsWith("/causes/"), "j moves to a row");
+    await page.keyboard.press("?");
+    await page.locator("dialog.help-box[open]").waitFor();
+    await page.keyboard.press("j");
+    await page.keyboard.press("Escape");
+    check((await at()) === row, "and it is there again when help was closed");
+    await page.keyboard.press("a");
+    await page.waitForURL(/said=assign/);
+    check((await api(row)).owner, "a assigns the cause that somebody is at");
+    await page.goto(`${base}/causes`);
+    await page.keyboard.press("j");
+    await page.keyboard.press("t");
+    await page.waitForURL(/\/causes\/ask|\/replays\/new/);
+    await leave();
+  },
+
   async "hours are drawn, and stand in a table beneath"({ base, cause, letters, visit }) {
     const { page, leave } = await visit();
     await page.goto(`${base}/causes/${cause}`);
