@@ -85,6 +85,7 @@ fn letter(n: u64, now: Timestamp) -> Result<DeadLetter> {
         proxy,
         payload: None,
         payload_missing: false,
+        payload_cut: false,
         failures: Some(vec![failure]),
     })
 }

@@ -68,6 +68,15 @@ impl Caller {
         self.token.as_ref().is_none_or(|token| token.pipelines.is_empty())
     }
 
+    /// The one pipeline that is, if there is one.
+    pub fn only_pipeline(&self) -> Option<PipelineName> {
+        match self.token.as_ref()?.pipelines.as_slice() {
+            // The beginning of names is no name.
+            [only] => only.to_string().parse().ok(),
+            _ => None,
+        }
+    }
+
     /// Refuses a pipeline that is not theirs.
     pub fn check(&self, name: &PipelineName) -> Result<(), ApiError> {
         match self.covers(name) {
@@ -188,13 +197,18 @@ pub async fn identify_visitor(
     headers: &HeaderMap,
     secret: Option<&str>,
 ) -> Result<Option<Caller>, ApiError> {
-    let (known, via) = (app.tokens().await?, Via::Web);
+    let (came, via) = (Instant::now(), Via::Web);
+    let known = app.tokens().await?;
     if known.is_empty() {
         came_directly(version, headers)?;
         return Ok(Some(Caller { token: None, via }));
     }
     let Some(secret) = secret else { return Ok(None) };
-    let token = app.redrive().find_session(secret, &known).await?;
+    let mut token = app.redrive().find_session(secret, &known).await?;
+    if token.is_none() {
+        // They may have signed in with a token that was made a moment ago.
+        token = app.redrive().find_session(secret, &app.tokens_since(came).await?).await?;
+    }
     if let Some(token) = &token {
         app.note_used(&token.name);
     }

@@ -257,6 +257,7 @@ impl Reading {
             proxy: report.proxy.clone(),
             payload: None,
             payload_missing: false,
+            payload_cut: false,
             failures: Some(failures),
         }
     }

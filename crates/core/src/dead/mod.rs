@@ -121,6 +121,9 @@ pub struct DeadLetter {
     /// Whether that payload's bytes were never here: the letter was imported without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub payload_missing: bool,
+    /// Whether only the beginning of that payload was kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub payload_cut: bool,
     /// Every failure, oldest first; only where the whole letter was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<Vec<Failure>>,
@@ -144,6 +147,11 @@ impl KeptPayload {
 }
 
 impl DeadLetter {
+    /// Whether a payload was kept that it can be worked on from: the whole of it, which was here.
+    pub const fn is_saved(&self) -> bool {
+        self.payload.is_some() && !self.payload_missing && !self.payload_cut
+    }
+
     /// Its newest payload with the response it came in, where the whole letter was asked for.
     pub fn saved_payload(&self) -> Option<&Payload> {
         let kept = self.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());

@@ -48,6 +48,28 @@ pub(super) fn top_in_app(stack: &str) -> Option<String> {
     None
 }
 
+/// The frames of our own code, in their order, as they are told: with the line of source, or the place, that belongs to each.
+pub fn own_frames(stack: &str) -> Vec<&str> {
+    let is_python = stack.contains("\", line ");
+    let mut frames = Vec::new();
+    let mut lines = beginning(stack, STACK_BYTES_MAX).lines().peekable();
+    while let Some(line) = lines.next() {
+        let next = lines.peek().copied();
+        let has_more = match is_python {
+            true => python(line).map(|_| next.is_some_and(|next| next.starts_with("    "))),
+            false => match after_at(line).or_else(|| ruby(line)) {
+                Some(_) => Some(false),
+                None => named_above(line, next.map(str::trim_start)).map(|_| true),
+            },
+        };
+        if let Some(has_more) = has_more {
+            frames.push(line);
+            frames.extend(lines.next_if(|_| has_more));
+        }
+    }
+    frames
+}
+
 fn end(stack: &str) -> &str {
     let from = stack.len().saturating_sub(STACK_BYTES_MAX);
     let from = (from..=stack.len()).find(|at| stack.is_char_boundary(*at)).unwrap_or(0);
@@ -168,6 +190,29 @@ mod tests {
         ];
         for (stack, frame) in table {
             assert_eq!(top_in_app(stack).as_deref(), frame, "{stack}");
+        }
+    }
+
+    #[test]
+    fn our_own_frames_are_told_with_what_belongs_to_each() {
+        let table: [(&str, &[&str]); 4] = [
+            (
+                "Traceback (most recent call last):\n  File \"/app/job.py\", line 3, in run\n    f()\n  File \
+                 \"/v/site-packages/requests/a.py\", line 1, in r\n    x()\n  File \"/app/late.py\", line 1, in g\nE: x",
+                &["  File \"/app/job.py\", line 3, in run", "    f()", "  File \"/app/late.py\", line 1, in g"],
+            ),
+            (
+                "Error: x\n    at emit (node:events:5:2)\n    at load (/srv/http.js:27:15)",
+                &["    at load (/srv/http.js:27:15)"],
+            ),
+            (
+                "goroutine 1 [running]:\nmain.fetch(0xc0000)\n\t/app/main.go:12 +0x1d",
+                &["main.fetch(0xc0000)", "\t/app/main.go:12 +0x1d"],
+            ),
+            ("no stack at all", &[]),
+        ];
+        for (stack, own) in table {
+            assert_eq!(own_frames(stack), own, "{stack}");
         }
     }
 }

@@ -39,6 +39,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+pub use frames::own_frames;
 pub use similarity::similarity;
 
 use crate::failures::Failure;

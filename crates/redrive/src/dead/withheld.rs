@@ -160,6 +160,7 @@ fn letter(pipeline: &PipelineName, job: NewJob, lost: Vec<String>, now: Timestam
         proxy: None,
         payload: None,
         payload_missing: false,
+        payload_cut: false,
         failures: Some(vec![Failure::told(&report, Reason::RejectedInput, now)]),
     };
     lack(&mut letter, origin.unwrap_or_else(|| came(None)), lost);

@@ -1,4 +1,14 @@
 //! `/letters/{id}`: all about one task.
+//!
+//! - `ways`: from what it can be sent again
+//! - `attempts`: what happened, attempt by attempt
+//! - `task`: a task that is not dead, or not any more
+//! - `tools`: the letter for other tools
+
+mod attempts;
+mod task;
+pub mod tools;
+mod ways;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -10,13 +20,12 @@ use redrive_core::payloads::Payload;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
+use self::ways::Ways;
 use super::compare;
 use super::letter_edit;
 use super::letters::number_of;
 use super::part::part;
-use super::parts::{
-    Button, Glyph, button, column, columns, commands, instant, length, link, name, section_head, state, text,
-};
+use super::parts::{Button, Glyph, button, commands, instant, link, name, section_head, state, text};
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of as number_of_things};
 use super::visitor::Visitor;
@@ -34,55 +43,38 @@ const LOOKED_INTO_BYTES: u64 = 4 * 1024 * 1024;
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor, Named(named): Named<JobRef>) -> Result<Response, Problem> {
     let id = app.redrive().find_job(&named).await?;
-    let Some(letter) = app.redrive().store().get_dead(id).await? else { return elsewhere(&app, &visitor, id).await };
+    let Some(letter) = app.redrive().store().get_dead(id).await? else { return task::show(&app, &visitor, id).await };
     visitor.caller.check(&letter.pipeline)?;
     let now = app.redrive().now();
     let response = response(&app, &visitor, &letter).await;
     let history = async {
-        let replays = app.redrive().store().replays_of(id, letter_edit::EDITS_MAX).await?;
-        Ok(letter_edit::history(&letter, &replays))
+        let replays = app.redrive().store().replays_of(id, letter_edit::REPLAYS_MAX).await?;
+        Ok(html! { (letter_edit::history(&letter, &replays)) (task::replays(&replays, now)) })
     };
-    let history = part(&visitor, ("edits", "Edits"), history).await;
+    let history = part(&visitor, ("replays-of", "Replays of it"), history).await;
+    let ways = Ways::of(&app, &visitor, &letter).await;
     let replay = format!("/replays/new?id={}", letter.id);
     let compared = compare::section(&app, &visitor, &letter, (None, &replay));
     let compared = part(&visitor, ("broke", "What broke"), compared).await;
     let body = html! {
-        (head(&visitor, &letter, now))
+        (head(&visitor, &letter, &ways, now))
         (compared)
-        (attempts(&letter, now))
-        div.halves { (letter_edit::form(&visitor, &letter, None)) div { (history) (response) } }
-        (traces(&letter))
-        (copies(&letter))
+        (attempts::section(letter.failures.as_deref().unwrap_or_default(), letter.accepted_at, now))
+        div.halves { (letter_edit::form(&visitor, &letter, None)) div { (response) } }
+        (history)
+        (tools::section(&app, &letter))
     };
     let title = format!("Letter {}", number_of(&letter));
     shell::show(&app, &visitor, Page { place: Place::Letters, title: &title, pipeline: Some(&letter.pipeline), body })
         .await
 }
 
-/// A task that is not dead, or not any more.
-async fn elsewhere(app: &App, visitor: &Visitor, id: redrive_core::ids::JobId) -> Result<Response, Problem> {
-    let detail = app.redrive().job(id).await?;
-    visitor.caller.check(&detail.job.pipeline)?;
-    let body = html! {
-        div.crumbs { span { a href="/letters" { "Letters" } " / " code { (id) } } }
-        div.head { h1 { "This task is " (detail.job.state.said()) ", not dead" } }
-        p.headline #where {
-            (detail.job.pipeline) ", " (detail.job.attempts) " attempts, " (detail.job.replays) " replays."
-            @if let Some(discard) = &detail.discard {
-                " Discarded by " (name(&discard.actor)) ": " (text(&discard.why)) "."
-            }
-        }
-    };
-    shell::show(app, visitor, Page { place: Place::Letters, title: "Task", pipeline: Some(&detail.job.pipeline), body })
-        .await
-}
-
-fn head(visitor: &Visitor, letter: &DeadLetter, now: Timestamp) -> Markup {
+fn head(visitor: &Visitor, letter: &DeadLetter, ways: &Ways, now: Timestamp) -> Markup {
     let retry = format!("/letters/{}/retry", letter.id);
     let form = |label: &'static str, from: &'static str, class: &'static str, key| {
         button(visitor, &Button { action: &retry, label, role: Role::Operator, fields: &[("from", from)], class, key })
     };
-    let has_saved = letter.payload.is_some() && !letter.payload_missing;
+    let has_saved = ways.saved();
     html! {
         div.crumbs {
             span { a href="/letters" { "Letters" } " / " code { (letter.id) } }
@@ -105,6 +97,7 @@ fn head(visitor: &Visitor, letter: &DeadLetter, now: Timestamp) -> Markup {
                 (link(visitor, Role::Admin, &format!("/letters/discard?id={}", letter.id), "Discard…", "in-more", None))
                 (commands(&commands_of(letter, has_saved)))
             }
+            @if let Some(why) = ways.why_not() { p.fact #ways { "Not from its saved page: " (why) "." } }
         }
     }
 }
@@ -121,61 +114,6 @@ fn commands_of(letter: &DeadLetter, has_saved: bool) -> Vec<(&'static str, Strin
     lines.push(("Edit and retry", format!("redrive retry {id} --edit")));
     lines.push(("Discard", format!("redrive dead discard {id} --why 'the reason'")));
     lines
-}
-
-fn attempts(letter: &DeadLetter, now: Timestamp) -> Markup {
-    let failures: Vec<&Failure> = letter.failures.iter().flatten().collect();
-    let waits = failures.iter().scan(letter.accepted_at, |before, failure| {
-        let begun = failure.at - std::time::Duration::from_millis(failure.duration_ms.unwrap_or(0));
-        Some(length(std::mem::replace(before, failure.at), begun))
-    });
-    let rows: Vec<(&&Failure, String)> = failures.iter().zip(waits).collect();
-    html! {
-        section aria-labelledby="attempts" {
-            (section_head("attempts", "Attempts", "newest first"))
-            @if rows.is_empty() { p.empty { "Nothing is known of its attempts." } }
-            @else {
-                table.attempts role="table" {
-                    (columns(&[
-                        column("#"), column("Ended"), column("Waited"), column("Took"), column("Status"),
-                        column("Stage"), column("Proxy"), column("Saved"), column("What"),
-                    ]))
-                    tbody role="rowgroup" {
-                        @for (failure, waited) in rows.iter().rev() {
-                            tr role="row" {
-                                th role="rowheader" scope="row" { (failure.attempt) }
-                                td.nowrap role="cell" {
-                                    (instant(failure.at, now))
-                                    @if failure.replay > 0 { span.fact { "replay " (failure.replay) } }
-                                }
-                                td.nowrap role="cell" data-l="waited" { (waited) }
-                                td.nowrap role="cell" {
-                                    @match failure.duration_ms {
-                                        Some(ms) => { (ms) " ms" } None => { span.muted { "not known" } }
-                                    }
-                                }
-                                td role="cell" {
-                                    @match failure.http_status {
-                                        Some(status) => { (status) } None => { span.muted { "none" } }
-                                    }
-                                }
-                                td role="cell" { (name(failure.stage.as_deref().unwrap_or("none"))) }
-                                td role="cell" { (name(failure.proxy.as_deref().unwrap_or("none"))) }
-                                td role="cell" {
-                                    @if failure.kept_payload().is_some() { "yes" } @else { span.muted { "no" } }
-                                }
-                                td.a-out role="cell" {
-                                    span.cut title=(failure.message) {
-                                        (failure.reason) ": " (text(&failure.message))
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// The newest response that was kept, as text.
@@ -217,35 +155,6 @@ async fn body_of(app: &App, payload: &Payload) -> Markup {
                 @if bytes.len() > SHOWN_BYTES { p.fact { "The first " (SHOWN_BYTES) " of " (bytes.len()) " bytes." } }
             }
             Err(why) => { p.headline.warn { "The page cannot be shown: " (why) "." } }
-        }
-    }
-}
-
-fn traces(letter: &DeadLetter) -> Markup {
-    let last = letter.failures.iter().flatten().last();
-    html! {
-        @if let Some(failure) = last {
-            @for (title, trace) in [("Stack", &failure.stack), ("Standard error", &failure.stderr)] {
-                @if let Some(trace) = trace {
-                    section {
-                        (section_head(&title.to_lowercase().replace(' ', "-"), title, "of the newest attempt"))
-                        pre.code.tall tabindex="0" { (harmless(trace)) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn copies(letter: &DeadLetter) -> Markup {
-    let number = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
-    html! {
-        section aria-labelledby="elsewhere" {
-            (section_head("elsewhere", "For other tools", ""))
-            p.fact {
-                code { "redrive dead show " (number) " --curl" } ", " code { "--har" } " and " code { "--json" }
-                " print it for them."
-            }
         }
     }
 }

@@ -17,6 +17,7 @@ use super::fields::{Done, Fields, carried, once};
 use super::letters::number_of;
 use super::parts::{command, name, quoted, section_head, text};
 use super::problem::Problem;
+use super::replay_new::excluded;
 use super::shell::{self, Page, Place, number_of as number_of_things};
 use super::visitor::Visitor;
 use crate::app::App;
@@ -24,8 +25,8 @@ use crate::asked::{Body, Named};
 use crate::error::ApiError;
 use crate::routes::replays::start;
 
-/// Replays of a letter that are looked through for edits.
-pub const EDITS_MAX: u32 = 50;
+/// Replays of a letter that are listed, and looked through for edits.
+pub const REPLAYS_MAX: u32 = 50;
 
 /// The most of a value that is shown of a change, in characters.
 const VALUE: usize = 400;
@@ -192,8 +193,8 @@ pub async fn retry(
         match started.id() {
             Some(replay) => Ok(Done::At(format!("/replays/{replay}"))),
             None => {
-                Err(ApiError::senseless("this letter cannot be sent: another replay has it, or its page is gone")
-                    .into())
+                let why: Vec<_> = started.plan().excluded.keys().map(|exclusion| excluded(*exclusion)).collect();
+                Err(ApiError::senseless(format!("this letter is not sent: {}", why.join(", "))).into())
             }
         }
     })

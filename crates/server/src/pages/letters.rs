@@ -64,14 +64,14 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         Ok((found, looked, done))
     });
     let (read, now) = (read.await?, app.redrive().now());
-    let shown = read.as_ref().ok().map(|(found, ..)| (found.items.len(), found.next.is_some() || is_further));
+    let shown = read.as_ref().ok().map(|(found, ..)| shown(found.items.len(), found.next.is_some(), is_further));
     let listed = async {
         let (found, looked, done) = read?;
         Ok(listed(&visitor, &filter, (&found, looked), (is_further, done), now))
     };
     let body = html! {
         div.head { h1 { "Dead letters" } }
-        (filters(&visitor, &filter, shown))
+        (filters(&visitor, &filter, shown.as_deref()))
         (discard::said(&visitor))
         (part(&visitor, ("letters-of", "Letters"), listed).await)
     };
@@ -105,13 +105,14 @@ fn within(filter: &LetterFilter) -> Option<Duration> {
 async fn search(
     app: &App,
     visitor: &Visitor,
-    asked: Filter,
+    mut asked: Filter,
     (cursor, within): (Option<String>, Duration),
 ) -> Result<(Listed<DeadLetter>, Option<Looked>), Problem> {
     visitor.caller.check_each(&asked.pipeline)?;
     if asked.cause.is_some() {
         asked.check(app, &visitor.caller).await?;
     }
+    asked.narrow(&visitor.caller);
     let asked = SearchAsked { filter: asked.dead(app)?, limit: LIMIT, cursor, within };
     let mut found = app.redrive().search_letters(asked).await?;
     found.letters.retain(|letter| visitor.caller.covers(&letter.pipeline));
@@ -169,14 +170,19 @@ fn listed(
     }
 }
 
-/// What is filtered by, with how many are shown of it and whether there are more, and a form to filter by more.
-fn filters(visitor: &Visitor, filter: &LetterFilter, shown: Option<(usize, bool)>) -> Markup {
+/// How many letters are shown: all, at least so many, or those of a further page.
+fn shown(letters: usize, has_next: bool, is_further: bool) -> String {
+    let number = if has_next && !is_further { format!("{}+", count(letters as i64)) } else { count(letters as i64) };
+    let place = if is_further { " on this page" } else { "" };
+    format!("{number} {}{place}, newest first", if letters == 1 && !has_next { "letter" } else { "letters" })
+}
+
+/// What is filtered by, with how many are shown of it, and a form to filter by more.
+fn filters(visitor: &Visitor, filter: &LetterFilter, shown: Option<&str>) -> Markup {
     html! {
         div.filters {
             (filter.chips(&visitor.here))
-            @if let Some((shown, more)) = shown {
-                span.fact { (count(shown as i64)) @if more { "+" } " letters, newest first" }
-            }
+            @if let Some(shown) = shown { span.fact { (shown) } }
         }
         details.filter-form {
             summary { "Filter" }
@@ -290,7 +296,7 @@ fn row(letter: &DeadLetter, now: Timestamp, ticked: bool) -> Markup {
             td.num.l-att role="cell" data-l="attempts" { (letter.attempts) }
             td.l-proxy role="cell" { (name(letter.proxy.as_deref().unwrap_or("none"))) }
             td.l-saved role="cell" {
-                @if letter.payload.is_some() && !letter.payload_missing { "yes" } @else { span.muted { "no" } }
+                @if letter.is_saved() { "yes" } @else if letter.payload_cut { "its beginning" } @else { span.muted { "no" } }
             }
             td.l-gate role="cell" { (letter.gate) }
         }

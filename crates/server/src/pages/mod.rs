@@ -90,6 +90,7 @@ fn all() -> Vec<Page> {
         page("/letters", get(letters::show)),
         act("/letters/discard", Role::Admin, get(letters::ask_discard).post(letters::discard)),
         page("/letters/{id}", get(letter::show)),
+        page("/letters/{id}/har", get(letter::tools::log)),
         act("/letters/{id}/edit", Role::Operator, post(letter_edit::review)),
         act("/letters/{id}/retry", Role::Operator, post(letter_edit::retry)),
         act("/logout", Role::Viewer, post(login::leave)),

@@ -17,6 +17,7 @@ mod hostile;
 mod hostile_pages;
 mod jobs;
 mod leases;
+mod letter_page;
 mod letters;
 mod limits;
 mod login;

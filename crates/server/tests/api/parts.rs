@@ -31,7 +31,7 @@ async fn a_part_that_cannot_be_read_says_so_and_the_rest_of_the_page_stays() {
         (&cause, "cause_facets", "different", "What is different"),
         (&cause, "cause_hours", "when", "When"),
         (&cause, "list_dead", "letters", "Letters"),
-        (&letter, "replays_of", "edits", "Edits"),
+        (&letter, "replays_of", "replays-of", "Replays of it"),
     ];
     for (path, verb, name, title) in parts {
         let whole = page(&server, path).await;

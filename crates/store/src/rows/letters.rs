@@ -12,7 +12,7 @@ use super::{Columns, input, job_id, json_opt, parsed, parsed_opt, round, time};
 pub(crate) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.target, d.reason, d.code, d.message,
     d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload, d.verdict, d.original,
     (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key),
-    d.payload_cut = 2, d.progress, d.round, d.origin, d.definition";
+    d.payload_cut = 2, d.progress, d.round, d.origin, d.definition, d.payload_cut = 1";
 
 pub(crate) fn dead_letter<R: Columns>(row: &R) -> Result<DeadLetter, R::Fault> {
     Ok(DeadLetter {
@@ -42,6 +42,7 @@ pub(crate) fn dead_letter<R: Columns>(row: &R) -> Result<DeadLetter, R::Fault> {
         round: round(row, 23)?,
         origin: json_opt(row, 24)?,
         definition: row.get::<Option<String>>(25)?.map(DefinitionVersion::new),
+        payload_cut: row.get(26)?,
         failures: None,
     })
 }

@@ -42,10 +42,11 @@ pub async fn run_with(
 async fn read(
     State(app): State<App>,
     caller: Caller,
-    List { asked, limit, cursor }: List<Filter>,
+    List { mut asked, limit, cursor }: List<Filter>,
     with_failures: bool,
 ) -> Result<Json<Listed<DeadLetter>>, ApiError> {
     caller.check_each(&asked.pipeline)?;
+    asked.narrow(&caller);
     let params = ListDead { filter: asked.dead(&app)?, limit, cursor, with_failures };
     let page = app.redrive().store().list_dead(params).await?;
     Ok(Json(Listed::of(page, |letter| caller.covers(&letter.pipeline))))

@@ -95,6 +95,11 @@ impl Started {
     pub fn id(&self) -> Option<ReplayId> {
         self.replay.as_ref().map(|replay| replay.id)
     }
+
+    /// What was sent, what not and why.
+    pub const fn plan(&self) -> &ReplayPlan {
+        &self.plan
+    }
 }
 
 pub async fn plan(

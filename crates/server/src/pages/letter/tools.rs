@@ -1,0 +1,63 @@
+//! A letter for other tools: as a command line, and as a browser's network log.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use redrive::dead::{Requests, logged_bodies};
+use redrive::export::{HttpRequest, curl, har};
+use redrive_core::dead::DeadLetter;
+use redrive_core::ids::JobRef;
+
+use super::super::parts::section_head;
+use super::super::problem::Problem;
+use super::super::visitor::Visitor;
+use crate::app::App;
+use crate::asked::Named;
+use crate::error::ApiError;
+use crate::look::foreign::harmless;
+
+/// Draws the section.
+pub fn section(app: &App, letter: &DeadLetter) -> Markup {
+    let number = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
+    html! {
+        section aria-labelledby="elsewhere" {
+            (section_head("elsewhere", "For other tools", ""))
+            @match request_of(app, letter) {
+                Some(request) => {
+                    details {
+                        summary { "curl" }
+                        pre.code tabindex="0" { (harmless(&curl(&request))) }
+                        p.fact { "Secrets are masked: put them in before you run it." }
+                    }
+                }
+                None => p.fact { "What it asked for is not known: its pipeline sends no request, and its input has no url." }
+            }
+            p.fact {
+                a href={ "/letters/" (letter.id) "/har" } { "Network log (HAR)" } ", all attempts with what they brought. "
+                code { "redrive dead show " (number) " --curl" } ", " code { "--har" } " and " code { "--json" }
+                " print the same."
+            }
+        }
+    }
+}
+
+/// Gives the network log of a letter, to be kept as a file.
+pub async fn log(State(app): State<App>, visitor: Visitor, Named(named): Named<JobRef>) -> Result<Response, Problem> {
+    let letter = app.redrive().dead_letter(app.redrive().find_job(&named).await?).await?;
+    visitor.caller.check(&letter.pipeline)?;
+    visitor.caller.check_payloads()?;
+    let vault = app.vault().ok_or_else(|| ApiError::senseless("this server has no vault"))?;
+    let sizes = letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
+    let _room = app.room(sizes.map(|payload| payload.size_bytes).sum())?;
+    let bodies = logged_bodies(vault, &letter).await?;
+    let log = har(&letter, request_of(&app, &letter).as_ref(), &bodies);
+    let kept_as = format!("attachment; filename=\"letter-{}.har\"", letter.id);
+    Ok(([(header::CONTENT_DISPOSITION, kept_as)], Json(log)).into_response())
+}
+
+fn request_of(app: &App, letter: &DeadLetter) -> Option<HttpRequest> {
+    let setting = app.setting();
+    Requests::new(&setting, |error| tracing::debug!(%error, "the request of a letter is a guess")).of(letter)
+}

@@ -1,0 +1,121 @@
+//! The page of one letter: from what it can be sent again, what is kept of its attempts, the same for other tools, and what there is
+//! to see of a task that is not dead any more.
+
+use data_encoding::BASE64;
+use redrive_core::actors::{Actor, Via};
+use redrive_core::tokens::Role;
+use serde_json::{Value, json};
+
+use crate::browsing::Browser;
+use crate::replays::work;
+use crate::running::Running;
+
+const STACK: &str =
+    "Error: x\n    at emit (node:events:5:2)\n    at load (/srv/http.js:27:15)\n    at run (/srv/job.js:2:1)";
+
+/// A letter that died in a worker elsewhere, of which a page was kept.
+async fn died(server: &Running, pipeline: &str, payload: Value) -> String {
+    let ids = server.enqueue(pipeline, [json!({ "url": "https://shop.example/p/1" })]).await;
+    let leased = server.post("/leases", json!({ "pipelines": [pipeline] })).await.ok();
+    let failure = json!({ "message": "no price", "reason": "schema_validation", "stack": STACK });
+    let job =
+        json!({ "lease": leased["leases"][0]["lease"], "verdict": "failed", "failure": failure, "payload": payload });
+    let settled = server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": [job] })).await.ok();
+    assert_eq!(settled["jobs"][0]["result"], "ok", "{settled}");
+    ids[0].clone()
+}
+
+fn page() -> Value {
+    json!({ "base64": BASE64.encode(b"<p>no price here</p>"), "status": 200, "url": "https://shop.example/p/1" })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_which_only_the_beginning_was_kept_is_none_to_retry_from() {
+    let server = Running::start().await;
+    let mut cut = page();
+    cut["total_bytes"] = json!(1_000_000);
+    let id = died(&server, "shop", cut).await;
+    let browser = Browser::new(&server);
+    let shown = browser.page(&format!("/letters/{id}")).await;
+    assert!(!shown.contains("Retry from saved") && shown.contains("Retry now"), "{shown}");
+    assert!(shown.contains("Not from its saved page: only the beginning of their page was kept"), "{shown}");
+    assert!(browser.page("/letters").await.contains("its beginning"), "nor does the list say that it is there");
+    let token = [("from", "saved")];
+    let refused = browser.submit(&shown, &format!("/letters/{id}/retry"), &token).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("only the beginning of their page was kept"), "{}", refused.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_tell_all_that_was_kept_of_them_own_frames_first() {
+    let server = Running::start().await;
+    let id = died(&server, "shop", page()).await;
+    let shown = Browser::new(&server).page(&format!("/letters/{id}")).await;
+    let worker = server.get(&format!("/letters/{id}")).await.ok()["failures"][0]["worker"].clone();
+    assert!(shown.contains(worker.as_str().expect("a worker")), "{shown}");
+    let own = shown.find("frames of your own code").expect("own frames");
+    let whole = shown.find("The whole stack").expect("all frames");
+    assert!(own < whole && !shown[own..whole].contains("node:events") && shown[own..whole].contains("http.js:27"));
+    assert!(shown[whole..].contains("node:events"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_tools_are_given_a_letter_by_who_may_read_its_page() {
+    let server = Running::start().await;
+    let id = died(&server, "shop", page()).await;
+    let path = format!("/letters/{id}/har");
+    let browser = Browser::new(&server);
+    assert!(browser.page(&format!("/letters/{id}")).await.contains("https://shop.example/p/1</pre>"));
+    let log = browser.get(&path).await;
+    assert!(log.header("content-disposition").is_some_and(|kept| kept.starts_with("attachment")), "{log:?}");
+    let entry = &log.ok()["log"]["entries"][0];
+    assert_eq!(entry["request"]["url"], "https://shop.example/p/1", "{entry}");
+    assert!(entry["response"]["content"]["text"].as_str().is_some_and(|text| text.contains("no price")), "{entry}");
+    server.token("boss", Role::Admin, &[]).await;
+    let new = redrive::tokens::NewToken {
+        name: "eve".parse().expect("a name"),
+        role: Role::Admin,
+        pipelines: Vec::new(),
+        payloads: false,
+        expires_at: None,
+    };
+    let secret = server.redrive.create_token(&new, &Actor::new("ada", Via::Cli)).await.expect("made").secret;
+    let eve = Browser::signed_in(&server, &secret).await;
+    assert_eq!(eve.get(&path).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_recovered_says_what_led_there() {
+    let server = Running::start().await;
+    let id = died(&server, "shop", page()).await;
+    let asked = json!({ "letters": { "ids": [id] }, "name": "by hand", "set": { "url": "https://shop.example/p/2" } });
+    let replay = server.post("/replays", asked).await.ok()["replay"]["id"].as_str().expect("an id").to_owned();
+    work(&server, &replay, &json!({ "verdict": "done" })).await;
+    server.until(&format!("/replays/{replay}"), |replay| replay["state"] == "done").await;
+    let shown = Browser::new(&server).page(&format!("/letters/{id}")).await;
+    for said in ["recovered", "by hand", "+ url: &quot;https://shop.example/p/2&quot;", "no price", "/pipelines/shop"] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+    assert!(shown.contains(&format!("/replays/{replay}")), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sees_one_pipeline_is_told_how_many_letters_it_has() {
+    let server = Running::start().await;
+    for n in 0..60 {
+        server.report("shop", json!({ "n": n }), "price is gone").await;
+    }
+    for n in 0..3 {
+        server.report("cart", json!({ "n": n }), "basket is lost").await;
+    }
+    server.token("boss", Role::Admin, &[]).await;
+    let some = server.token("cart-only", Role::Viewer, &["cart"]).await;
+    let seen = Browser::signed_in(&server, &some).await.page("/letters").await;
+    assert!(seen.contains("3 letters, newest first"), "{seen}");
+    let boss = server.token("chief", Role::Viewer, &[]).await;
+    let chief = Browser::signed_in(&server, &boss).await;
+    assert!(chief.page("/letters").await.contains("50+ letters, newest first"));
+    let next = server.ask_as(Some(&boss), "GET /letters?limit=50", &[], None).await.ok();
+    let rest = chief.page(&format!("/letters?cursor={}", next["next"].as_str().expect("more"))).await;
+    assert!(rest.contains("13 letters on this page"), "{rest}");
+}
