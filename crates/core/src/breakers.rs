@@ -219,6 +219,12 @@ impl Breaker {
         }
     }
 
+    /// Since when jobs wait for what [`Self::explained`] says: a person may have held it long after it opened.
+    pub fn waits_since(&self) -> Timestamp {
+        let own = self.held_by.is_none().then_some(self.opened_at).flatten();
+        own.unwrap_or(self.since)
+    }
+
     /// Why it is not closed, in words: who holds it, or what opened it, or what the target last failed with.
     pub fn explained(&self) -> Option<String> {
         let held = self.held_by.as_ref().map(|held| match &held.why {

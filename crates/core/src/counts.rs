@@ -145,6 +145,12 @@ impl Decision {
         self.ends_attempt() && self.signal != Signal::Unasked
     }
 
+    /// Whether the fields that were found in that attempt count. Those of a letter that fails again were counted when it died.
+    pub fn counts_fields(&self) -> bool {
+        let fails_again = self.tally.replays > 0 && self.failure.is_some();
+        self.ends_attempt() && !fails_again
+    }
+
     /// Whether the job comes to its end by it, and never came to one before.
     pub fn is_first_end(&self) -> bool {
         self.tally.replays == 0 && !matches!(self.destination, Destination::Queue { .. })
@@ -186,6 +192,12 @@ mod tests {
         assert_eq!(events(0, fatal()), (vec![Event::Buried], true));
         assert_eq!(events(1, fatal()), (vec![Event::Refailed], false));
         assert_eq!(events(2, Outcome::Done), (vec![Event::Done, Event::Recovered], false));
+        let fields = |replays, outcome| {
+            let job = job(Tally { replays, ..Tally::default() });
+            decide(&Policy::default(), &job, outcome, ending()).counts_fields()
+        };
+        let counted = [fields(0, fatal()), fields(1, fatal()), fields(1, Outcome::Done)];
+        assert_eq!(counted, [true, false, true], "what was missing when it died is not missing twice");
         let death = |replays| {
             decide(&Policy::default(), &job(Tally { replays, ..Tally::default() }), fatal(), ending()).death()
         };

@@ -2,6 +2,7 @@
 //! targets. One for each store that is open, so that callers in one process do not get in each other's way.
 
 mod hand;
+mod let_go;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,7 @@ use crate::error::Error;
 use crate::events::Happening;
 
 pub use self::hand::{BreakerError, hand_version, spelled};
+pub use self::let_go::LetGo;
 
 /// How often to ask again when the gates are others by the time that a lease comes.
 const TURNS_MAX: u32 = 8;

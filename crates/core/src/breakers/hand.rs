@@ -132,6 +132,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_person_holds_waits_since_then_however_long_the_target_failed() {
+        let policy = BreakerPolicy { blocked_max: 1, ..BreakerPolicy::default() };
+        let mut failing = Breaker::closed(at(0));
+        failing.record(&said(Signal::Blocked, 10, false), &policy);
+        assert_eq!((failing.state, failing.waits_since()), (BreakerState::Open, at(10)));
+        let held = turned(Some(&failing), &held(None), at(20)).expect("held").expect("a breaker");
+        assert_eq!((held.opened_at, held.waits_since()), (Some(at(10)), at(20)));
+    }
+
+    #[test]
     fn without_a_time_it_is_held_until_somebody_closes_it() {
         let breaker = turned(None, &held(None), at(0)).expect("held").expect("a breaker");
         assert!(matches!(breaker.admission(at(86_400 * 365 * 50)), Admission::NotBefore(_)));

@@ -173,9 +173,9 @@ async fn causes(
     let (states, owner, limit) = (Vec::new(), None, u32::try_from(ids.len()).unwrap_or(u32::MAX));
     let params = ListCauses { ids, pipeline: None, states, owner, with_empty: true, limit, now };
     let died = |name: &PipelineName| {
-        let dies = |event| matches!(event, Event::Buried | Event::Refailed);
         let lately = hours.iter().filter(|count| count.at.hour() >= since.hour() && count.pipeline == *name);
-        lately.filter(|count| dies(count.event)).map(|count| count.count).sum::<i64>()
+        // A task counts once: one that fails again in a replay is not another that died.
+        lately.filter(|count| count.event == Event::Buried).map(|count| count.count).sum::<i64>()
     };
     let facts = |cause: CauseView| CauseFacts {
         letters: letters.get(&cause.id).map_or(0, |count| u64::try_from(*count).unwrap_or(0)),

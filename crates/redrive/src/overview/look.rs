@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use redrive_core::alerts::Share;
+use redrive_core::alerts::{AlertKey, Condition, Share};
+use redrive_core::breakers::BreakerState;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::{StandingFacts, is_failing, standing};
@@ -21,6 +22,7 @@ use crate::engine::Redrive;
 use crate::error::Error;
 
 const HOUR: Duration = Duration::from_secs(3_600);
+const HOUR_MS: i64 = 3_600_000;
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
 /// Hours that are drawn, the present one included, and how long ago the first of them was.
@@ -65,7 +67,8 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
     pub async fn lately(&self) -> Result<Lately, Error> {
         let minutes = self.minutes().await?;
         let lately = ended(minutes, self.now - LATELY);
-        Ok(Lately { died: sum(lately.values()), worst: self.worst(&lately, minutes).await? })
+        let recovered = recovered(minutes, self.now - LATELY, |_| true);
+        Ok(Lately { died: sum(lately.values()), recovered, worst: self.worst(&lately, minutes).await? })
     }
 
     /// What needs somebody, the most urgent first.
@@ -78,11 +81,11 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         Ok(self.cells.pipelines.get_or_try_init(|| self.read_pipelines()).await?)
     }
 
-    /// Targets whose tasks wait.
+    /// Targets whose tasks wait for them. What waits beside a closed breaker, for a replay that is paused, does not wait for its target.
     pub async fn held(&self) -> Result<&[BreakerView], Error> {
         let read = async || {
             let mut held = self.redrive.store.list_breakers().await?;
-            held.retain(|view| (self.covers)(&view.pipeline));
+            held.retain(|view| (self.covers)(&view.pipeline) && view.breaker.state != BreakerState::Closed);
             Ok::<_, Error>(held)
         };
         Ok(self.cells.held.get_or_try_init(read).await?)
@@ -126,7 +129,7 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
     /// Letters of a pipeline that were kept since before this will soon be discarded for their age.
     fn expires_before(&self, name: &PipelineName) -> Option<Timestamp> {
         let kept = self.setting.policy(name).retention?;
-        Some(self.now - kept + EXPIRY_AHEAD.min(kept / 4))
+        Some((self.now - kept + EXPIRY_AHEAD).min(self.now))
     }
 
     /// The pipeline of which most tasks died lately, one that fails before one that lost as many of millions, and what most of its tasks died of in this hour.
@@ -152,11 +155,9 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
                 store.list_causes(params).await?.pop().map(|cause| (cause, count))
             }
         };
-        let is_recovery =
-            |count: &&EventCount| count.event == Event::Recovered && count.at >= since && count.pipeline == *pipeline;
-        let recovered: i64 = minutes.iter().filter(is_recovery).map(|count| count.count).sum();
-        let recovered = u64::try_from(recovered).unwrap_or(0);
-        Ok(Some(Worst { pipeline: pipeline.clone(), died: *died, recovered, cause }))
+        let recovered = recovered(minutes, since, |count| count.pipeline == *pipeline);
+        let counted_since = Timestamp::from_millis(since.as_millis() - since.as_millis().rem_euclid(HOUR_MS));
+        Ok(Some(Worst { pipeline: pipeline.clone(), died: *died, recovered, cause, counted_since }))
     }
 
     async fn read_needs(&self) -> Result<Needs, Error> {
@@ -167,15 +168,23 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         let is_theirs = |name: Option<&PipelineName>| name.map_or(self.sees_all, covers);
         let alerts = self.redrive.store.list_alerts().await?.into_iter();
         let firing = alerts.filter(|view| view.needs_somebody(self.now) && is_theirs(view.alert.pipeline.as_ref()));
+        let firing: Vec<_> = firing.collect();
+        // One whose alert fires is there already, with what to do.
+        let is_told = |replay: &ReplayView| {
+            let key = AlertKey::new(Condition::Replay, None, Some(&replay.id.to_string()));
+            firing.iter().any(|view| view.alert.key == key)
+        };
+        let paused: Vec<_> = paused.filter(|replay| !is_told(replay)).collect();
         let expiring = self.watched().await?.expiring.iter().filter(|(name, found)| covers(name) && found.letters > 0);
         let expiring = expiring.filter_map(|(name, found)| {
             let (first, before) = (found.oldest + self.setting.policy(name).retention?, self.expires_before(name)?);
             Some(Need::Expiring { pipeline: name.clone(), letters: found.letters, more: found.more, first, before })
         });
         let needs = firing
+            .into_iter()
             .map(|view| Need::Alert(Box::new(view)))
             .chain(causes.into_iter().take(CAUSES_NAMED).map(|cause| Need::Cause(Box::new(cause))))
-            .chain(paused.map(|replay| Need::Replay(Box::new(replay))))
+            .chain(paused.into_iter().map(|replay| Need::Replay(Box::new(replay))))
             .chain(expiring)
             .collect();
         Ok(Needs { needs, other_causes })
@@ -237,6 +246,12 @@ fn attending(alive: &[&WorkerView], name: &PipelineName) -> (usize, usize) {
 /// Of the tasks of each pipeline that came to their end since a time, those that died. What recovers came to its end before.
 fn ended(counts: &[EventCount], since: Timestamp) -> BTreeMap<PipelineName, Share> {
     shares(counts.iter().filter(|count| count.at >= since))
+}
+
+/// Letters that recovered since a time.
+fn recovered(counts: &[EventCount], since: Timestamp, is_meant: impl Fn(&EventCount) -> bool) -> u64 {
+    let meant = counts.iter().filter(|count| count.event == Event::Recovered && count.at >= since && is_meant(count));
+    u64::try_from(meant.map(|count| count.count).sum::<i64>()).unwrap_or(0)
 }
 
 fn shares<'a>(counts: impl Iterator<Item = &'a EventCount>) -> BTreeMap<PipelineName, Share> {

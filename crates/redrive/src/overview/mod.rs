@@ -47,6 +47,8 @@ pub struct Glance {
 pub struct Lately {
     /// Of all tasks that came to their end lately, those that died.
     pub died: Share,
+    /// Letters that recovered lately, whenever they died.
+    pub recovered: u64,
     /// The worst of it, if any did.
     pub worst: Option<Worst>,
 }
@@ -69,8 +71,10 @@ pub struct Worst {
     pub died: Share,
     /// Letters of it that recovered lately, whenever they died.
     pub recovered: u64,
-    /// What most of them died of, with how many died of it in this hour.
+    /// What most of them died of, with how many did since `counted_since`.
     pub cause: Option<(CauseView, i64)>,
+    /// Causes are counted by the hour: the beginning of the first that is counted.
+    pub counted_since: Timestamp,
 }
 
 /// Something that needs somebody.

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use redrive::contract::{ActivityView, ListActivity, Page as Listed};
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use super::fields::Fields;
 use super::overview::pipeline_of;
 use super::part::{self, part};
 use super::parts::{
-    Button, button, column, column_unseen, columns, command, further, instant, name, quoted, text, with_query,
+    Button, button, column, column_unseen, columns, command, further, instant, name, quoted, text, views, with_query,
     without_cursor,
 };
 use super::pipelines;
@@ -35,7 +36,14 @@ const READ_MAX: usize = 40;
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
-    let (query, pipeline) = (visitor.query(), pipeline_of(&visitor)?);
+    let (query, mut pipeline) = (visitor.query(), pipeline_of(&visitor)?);
+    let mut own = Vec::new();
+    // Who may not see all sees one of theirs at a time, and which there are.
+    if !visitor.caller.covers_all() {
+        let known = app.redrive().store().ledgers().await?.into_keys();
+        own = known.filter(|name| visitor.caller.covers(name)).collect::<Vec<_>>();
+        pipeline = pipeline.or_else(|| own.first().cloned());
+    }
     visitor.caller.check_all(pipeline.as_ref())?;
     let now = app.redrive().now();
     let (verb, object) = (query.one("verb"), query.one("object"));
@@ -60,12 +68,17 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
             @else {
                 (table(&visitor, &page.items, can_undo, now))
                 (further(&without_cursor(&visitor.here), page.next.as_deref()))
-                (command(&command_of(&query)))
+                (command(&command_of(&query, pipeline.as_ref())))
             }
         })
     };
+    let here = without_cursor(&visitor.here);
+    let of_pipeline = |name: &PipelineName| {
+        (with_query(&here, "pipeline", Some(name.as_str())), html! { (name) }, pipeline.as_ref() == Some(name))
+    };
     let body = html! {
         div.head { h1 { "Activity" } }
+        @if own.len() > 1 { (views("Of which pipeline", own.iter().map(of_pipeline))) }
         form.filters action="/activity" {
             label.vh for="actor" { "Who" }
             input #actor type="text" name="actor" placeholder="Who" value=[query.one("actor")];
@@ -116,9 +129,10 @@ struct Done {
 }
 
 /// What somebody would type to read the same; who reads a terminal finds verbs and objects in it.
-fn command_of(query: &Fields) -> String {
-    let flag = |(name, flag): (&str, &str)| query.one(name).map(|value| format!(" --{flag} {}", quoted(value)));
-    let flags = [("actor", "who"), ("pipeline", "pipeline"), ("since", "since")].into_iter().filter_map(flag);
+fn command_of(query: &Fields, pipeline: Option<&PipelineName>) -> String {
+    let said =
+        [("who", query.one("actor")), ("pipeline", pipeline.map(PipelineName::as_str)), ("since", query.one("since"))];
+    let flags = said.into_iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", quoted(value?))));
     format!("redrive activity{}", flags.collect::<String>())
 }
 
@@ -208,7 +222,10 @@ fn detail(detail: &Value) -> String {
     let Value::Object(fields) = detail else { return shown(detail) };
     // What was said comes first, as it was said.
     let said = fields.iter().filter(|(key, _)| *key == "note" || *key == "why").map(|(_, value)| shown(value));
-    let others = fields.iter().filter(|(key, _)| !["name", "note", "why"].contains(&key.as_str()));
+    let said = said.filter(|said| !said.is_empty());
+    let is_said = |value: &Value| !shown(value).is_empty();
+    let others =
+        fields.iter().filter(|(key, value)| !["name", "note", "why"].contains(&key.as_str()) && is_said(value));
     let others = others.map(|(key, value)| format!("{} {}", key.replace('_', " "), shown(value)));
     said.chain(others).collect::<Vec<_>>().join(", ")
 }
@@ -218,7 +235,19 @@ fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(" and "),
-        Value::Null => "nothing".to_owned(),
+        Value::Null => String::new(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_said_is_not_shown() {
+        let told =
+            serde_json::json!({ "role": "worker", "pipelines": [], "expires_at": null, "why": null, "letters": 47 });
+        assert_eq!(detail(&told), "letters 47, role worker");
     }
 }

@@ -14,7 +14,7 @@ use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
 pub use self::change::{ask, change, said, without_said};
-pub use self::rows::row_id;
+pub use self::rows::{about_of, row_id};
 use super::fields::Fields;
 use super::part::part;
 use super::parts::{

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use redrive::breakers::LetGo;
 use redrive::contract::BreakerView;
 use redrive_core::breakers::BreakerState;
 use redrive_core::tokens::Role;
@@ -84,15 +85,25 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
     let held = app.redrive().store().list_breakers().await?;
     let held = held.iter().find(|view| view.target == target && view.pipeline.as_str() == pipeline);
     let waiting = held.map_or(0, |view| view.held);
+    let mut going = LetGo::default();
     if let Some(view) = held {
         visitor.caller.check(&view.pipeline)?;
+        going = app.redrive().let_go(view).await?;
     }
     let back = own_path(query.one("back").unwrap_or("/"));
     let is_hold = query.one("verb") == Some("hold");
-    let tasks = number_of(usize::try_from(waiting).unwrap_or(usize::MAX), "task", "tasks");
+    let tasks_of = |n: u64| number_of(usize::try_from(n).unwrap_or(usize::MAX), "task", "tasks");
+    let tasks = tasks_of(waiting);
     let (title, yes) = match is_hold {
         true => (format!("Hold {target}?"), format!("Hold {target}")),
-        false => (format!("Close the breaker of {target}?"), format!("Let {tasks} go")),
+        false => {
+            let yes = match going {
+                LetGo { go: 0, either: 0, .. } => "Close the breaker".to_owned(),
+                LetGo { go, either: 0, .. } => format!("Let {} go", tasks_of(go)),
+                LetGo { go, either, .. } => format!("Let up to {} go", tasks_of(go + either)),
+            };
+            (format!("Close the breaker of {target}?"), yes)
+        }
     };
     let effect = html! {
         @if is_hold {
@@ -100,8 +111,12 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
             " wait by now. They lose no attempts."
         }
         @else {
-            (tasks) " of " (pipeline)
+            (tasks_of(going.go)) " of " (pipeline)
             " go on at once, as fast as its limits allow; if the target still fails, its breaker opens again."
+            @if going.rest > 0 { " " (tasks_of(going.rest)) " of replays that are paused wait until those are resumed." }
+            @if going.either > 0 {
+                " " (tasks_of(going.either)) " of replays go too, but those of replays that are paused."
+            }
         }
     };
     let fields = html! {

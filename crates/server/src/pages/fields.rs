@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use redrive::contract::KeptAnswer;
 
+use super::confirm::entry;
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
@@ -13,6 +14,9 @@ use crate::error::ApiError;
 
 /// The longest key of a form, in bytes.
 const KEY_BYTES_MAX: usize = 100;
+
+/// Fields that people write into: they come back with what was written.
+const TYPED: [&str; 10] = ["until", "why", "expires", "name", "pipelines", "per_hour", "text", "rate", "count", "into"];
 
 /// What was filled into a form, in its order.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +84,7 @@ where
     if let Some(kept) = app.redrive().find_answer(who, &key).await? {
         return Ok(Redirect::to(&String::from_utf8_lossy(&kept.body)).into_response());
     }
-    match act().await.map_err(|problem| problem.seen_by(visitor))? {
+    match act().await.map_err(|problem| mended(visitor, fields, problem).seen_by(visitor))? {
         Done::At(address) => {
             let request = format!("{}?{}", visitor.here, blake3::hash(fields.to_text().as_bytes()).to_hex());
             let answer = KeptAnswer { request, status: 303, body: address.clone().into_bytes() };
@@ -89,6 +93,29 @@ where
         }
         Done::Asks(page) => Ok(page),
     }
+}
+
+/// A problem with the form that it is about, as it was filled in, where that can be mended.
+fn mended(visitor: &Visitor, fields: &Fields, problem: Problem) -> Problem {
+    let is_typed = |name: &str| TYPED.contains(&name) || problem.field() == Some(name);
+    if !problem.is_mistake() || !fields.kept().any(|(name, _)| is_typed(name)) {
+        return problem;
+    }
+    let path = visitor.here.split('?').next().unwrap_or_default();
+    let form = html! {
+        form.ask method="post" action=(path) {
+            (carried(visitor))
+            @for (name, value) in fields.kept().filter(|(name, _)| *name != "key") {
+                @if is_typed(name) { (entry(name, name, value, false)) }
+                @else { input type="hidden" name=(name) value=(value); }
+            }
+            p.actions {
+                button.primary { "Send again" }
+                a.button href=(own_path(fields.one("back").unwrap_or("/"))) { "No, go back" }
+            }
+        }
+    };
+    problem.with_form(form)
 }
 
 /// What came of a form.

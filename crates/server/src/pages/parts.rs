@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use maud::{Markup, PreEscaped, Render, html};
+use redrive::contract::ReplayView;
 use redrive_core::alerts::Share;
 use redrive_core::causes::{CauseState, Trend};
 use redrive_core::pipelines::Standing;
@@ -90,7 +91,11 @@ pub fn pipeline_state(standing: Standing) -> Markup {
 }
 
 /// Where a replay is.
-pub fn replay_state(standing: ReplayState) -> Markup {
+pub fn replay_state(replay: &ReplayView) -> Markup {
+    let (standing, progress) = (replay.state, &replay.progress);
+    if standing == ReplayState::Done && progress.failed > 0 && progress.recovered == 0 {
+        return state("none recovered", Glyph::Cross, Tone::Bad);
+    }
     let (picture, tone) = match standing {
         ReplayState::Preparing | ReplayState::Running => (Glyph::Half, Tone::Plain),
         ReplayState::Paused => (Glyph::Bars, Tone::Warn),
@@ -161,6 +166,15 @@ pub fn share(share: Share) -> Markup {
     html! {
         @if whole == 0 { span.zero { "none ended" } }
         @else { (count(part)) " of " (count(whole)) " " span.share { (percent(share.value())) } }
+    }
+}
+
+/// A share in a sentence.
+pub fn share_within(share: Share) -> Markup {
+    let [part, whole] = [share.part, share.whole].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+    html! {
+        @if whole == 0 { "none ended" }
+        @else { (count(part)) " of " (count(whole)) " (" (percent(share.value())) ")" }
     }
 }
 

@@ -19,7 +19,7 @@ use redrive_core::tokens::Role;
 pub use self::pause::{ask, pause, resume};
 use super::part::{self, part};
 use super::parts::{
-    Button, button, command, commands, instant, length, link, name, pipeline_state, section_head, share, text,
+    Button, button, command, commands, instant, length, link, name, pipeline_state, section_head, share_within, text,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
@@ -152,7 +152,8 @@ fn head(visitor: &Visitor, view: &PipelineView, line: Option<&PipelineLine>, now
             h1 { @if let Some(line) = line { (pipeline_state(line.standing)) } (view.name) }
             ul.facts {
                 @if let Some(line) = line {
-                    li { "died in 1 h: " (share(line.died)) } li { "same hour last week: " (share(line.last_week)) }
+                    li { "died in 1 h: " (share_within(line.died)) }
+                    li { "same hour last week: " (share_within(line.last_week)) }
                     li { (number_of(line.workers, "worker", "workers")) }
                 }
                 @if let Some(pause) = &view.paused {

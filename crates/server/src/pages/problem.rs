@@ -2,7 +2,7 @@
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use maud::html;
+use maud::{Markup, html};
 use redrive::StoreError;
 
 use super::shell;
@@ -14,6 +14,8 @@ use crate::error::ApiError;
 pub struct Problem {
     error: ApiError,
     seen_by: Option<Box<Visitor>>,
+    /// The form that was sent, to be mended.
+    form: Option<Markup>,
 }
 
 impl Problem {
@@ -27,6 +29,21 @@ impl Problem {
         self.error.status().is_server_error()
     }
 
+    /// Whether what was filled in makes no sense.
+    pub fn is_mistake(&self) -> bool {
+        self.error.status() == StatusCode::BAD_REQUEST
+    }
+
+    /// The field that it is about, if it is about one.
+    pub fn field(&self) -> Option<&str> {
+        self.error.field()
+    }
+
+    /// The same with the form that was sent, to be mended.
+    pub fn with_form(self, form: Markup) -> Self {
+        Self { form: Some(form), ..self }
+    }
+
     /// The same as a page for somebody who is known.
     pub fn seen_by(self, visitor: &Visitor) -> Self {
         Self { seen_by: Some(Box::new(visitor.clone())), ..self }
@@ -35,7 +52,7 @@ impl Problem {
 
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
-        Self { error, seen_by: None }
+        Self { error, seen_by: None, form: None }
     }
 }
 
@@ -70,10 +87,11 @@ impl IntoResponse for Problem {
                 bdi { (message) }
                 @if let Some(field) = self.error.field() { span.fact { "It is about " code { (field) } "." } }
             }
-            p.actions {
+            @if let Some(form) = &self.form { (form) }
+            @else { p.actions {
                 @if status == StatusCode::SERVICE_UNAVAILABLE { a.button href="" { "Retry" } }
                 a.button href="/" { "Overview" }
-            }
+            } }
         };
         // It may come from outside of all pages, where no style is let in.
         let policy = [(header::CONTENT_SECURITY_POLICY, super::POLICY)];

@@ -94,7 +94,7 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
     html! {
         div.crumbs { span { a href="/replays" { "Replays" } " / " code { (replay.id) } } }
         div.head #head {
-            h1 { (replay_state(replay.state)) (name(&replay.name)) }
+            h1 { (replay_state(replay)) (name(&replay.name)) }
             ul.facts {
                 li { (pipelines_of(replay)) }
                 li { @if replay.automatic { "automatic" } @else { "by " (name(&replay.actor)) } }
@@ -110,7 +110,8 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
                     " left out."
                 }
             }
-            @match said {
+            // What was said once is not true for ever: the page lives on.
+            @match said.filter(|said| still_holds(said, replay.state)) {
                 Some("pause") => div.said role="status" { "Paused: nothing more is sent." },
                 Some("resume") => div.said role="status" { "It goes on." },
                 Some("rate") => div.said role="status" { "From now on: " (pace(replay)) "." },
@@ -129,8 +130,30 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
                 (link(visitor, Role::Operator, &format!("{action}?verb=rate"), "Change rate…", "", None))
                 (link(visitor, Role::Operator, &format!("{action}?verb=cancel"), "Cancel…", "", None))
             }
+            @if replay.state.is_over() && replay.progress.failed > 0 {
+                @if let Some(cause) = cause_of(replay) {
+                    (link(visitor, Role::Operator, &format!("/replays/new?cause={cause}"), "Try another fix", "primary", None))
+                }
+                a.button href={ "/replays/" (replay.id) "?outcome=failed#letters" } { "See what failed" }
+            }
             (commands(&commands_of(replay)))
         }
+    }
+}
+
+/// The cause whose letters were chosen, if it was one.
+fn cause_of(replay: &ReplayView) -> Option<String> {
+    let chosen = serde_json::to_value(&replay.selection).ok()?;
+    chosen.get("cause")?.as_str().map(str::to_owned)
+}
+
+/// Whether what was done to a replay is what it is in by now.
+fn still_holds(said: &str, state: ReplayState) -> bool {
+    match said {
+        "pause" => state == ReplayState::Paused,
+        "resume" => state == ReplayState::Running,
+        "cancel" => matches!(state, ReplayState::Cancelling | ReplayState::Cancelled),
+        _ => !state.is_over(),
     }
 }
 
@@ -195,7 +218,7 @@ fn verdict(replay: &ReplayView, step: Option<(usize, usize)>, now: Timestamp) ->
     let p = &replay.progress;
     let settled = (p.recovered + p.failed) as i64;
     let tone = match () {
-        () if paused_itself(replay.state, replay.why.as_deref()) => Tone::Bad,
+        () if paused_itself(replay.state, replay.why.as_deref()) || (p.failed > 0 && p.recovered == 0) => Tone::Bad,
         () if p.failed == 0 && p.recovered > 0 => Tone::Good,
         () if p.failed > 0 => Tone::Warn,
         () => Tone::Plain,
@@ -217,7 +240,7 @@ fn verdict(replay: &ReplayView, step: Option<(usize, usize)>, now: Timestamp) ->
                     @if let Some(left) = ready_in(replay, now) { "; ready in about " (length_of(left)) }
                     "."
                 }
-                @if let Some(why) = &replay.why { " " (text(&sentence(why))) }
+                @if let Some(why) = &replay.why { " " (text(&sentence(replay.state, why))) }
             }
             (steps::overall(replay))
         }
@@ -225,8 +248,10 @@ fn verdict(replay: &ReplayView, step: Option<(usize, usize)>, now: Timestamp) ->
 }
 
 /// Why something is as it is, as a sentence of its own.
-fn sentence(why: &str) -> String {
-    let mut letters = why.trim_end_matches('.').chars();
+fn sentence(state: ReplayState, why: &str) -> String {
+    // Who did it is no sentence without what they did.
+    let by_somebody = why.starts_with("by ").then(|| format!("{state} {why}"));
+    let mut letters = by_somebody.as_deref().unwrap_or(why).trim_end_matches('.').chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
@@ -327,8 +352,8 @@ pub async fn ask(
         Some("cancel") => (
             "cancel",
             "Cancel this replay?",
-            html! { (left) " letters are not sent, or taken back if nobody began them: they stay dead as they were. " (count(p.recovered as i64)) " that recovered stay done." },
-            format!("Cancel, and leave {left} dead"),
+            html! { (left) " letters are not sent, or taken back if nobody began them: they stay dead as they were, and so do the " (count(p.failed as i64)) " that failed again. " (count(p.recovered as i64)) " that recovered stay done." },
+            format!("Cancel, and leave {} dead", count((p.pending + p.running + p.failed) as i64)),
         ),
         Some("rate") => (
             "rate",

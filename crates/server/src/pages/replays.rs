@@ -131,7 +131,7 @@ fn row(replay: &ReplayView, now: Timestamp, seen: &Markup) -> Markup {
                 }
             }
             td.r-state role="cell" {
-                (replay_state(replay.state))
+                (replay_state(replay))
                 @if let Some(why) = &replay.why { span.fact.cut title=(why) { (text(why)) } }
                 (seen)
             }
@@ -166,8 +166,12 @@ pub fn step(replay: &ReplayView) -> Markup {
         Some(before)
     });
     let all = replay.pacing.ramp.iter().map(|step| u64::from(*step)).sum::<u64>();
-    let steps = filled.chain([all]).filter(|before| *before < replay.progress.total).count().max(1);
-    let current = (replay.progress.step.number as usize + 1).min(steps);
+    let p = &replay.progress;
+    let begins: Vec<u64> = filled.chain([all]).filter(|before| *before < p.total).collect();
+    // Letters go in their order, and a step waits for the one before: so many that are through lie in the step it is in.
+    let through = p.total.saturating_sub(p.pending + p.running);
+    let steps = begins.len().max(1);
+    let current = begins.iter().filter(|before| **before <= through).count().clamp(1, steps);
     html! { @if replay.state.is_over() { span.muted { "over" } } @else { (current) " of " (steps) } }
 }
 

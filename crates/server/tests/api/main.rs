@@ -22,6 +22,7 @@ mod letters;
 mod limits;
 mod login;
 mod metrics;
+mod numbers;
 mod once;
 mod pages;
 mod paging;

@@ -39,6 +39,9 @@ async fn with_letters(n: usize) -> (Running, String) {
 async fn a_headline_is_good_news_only_where_nothing_rests() {
     let server = Running::start().await;
     server.enqueue("shop", [json!({ "url": "https://shop.example/p/1" })]).await;
+    let leased = server.post("/leases", json!({ "pipelines": ["shop"] })).await.ok();
+    let done = json!({ "lease": leased["leases"][0]["lease"], "verdict": "done" });
+    server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": [done] })).await.ok();
     let headline = async || {
         let page = String::from_utf8_lossy(&server.get("~/").await.body).into_owned();
         let from = page.find("id=\"headline\"").expect("a headline");
@@ -302,7 +305,7 @@ async fn who_is_let_near_some_pipelines_sees_no_others() {
     server.token("boss", Role::Admin, &[]).await;
     let some = server.token("cart-only", Role::Operator, &["cart"]).await;
     let browser = Browser::signed_in(&server, &some).await;
-    for path in ["/", "/causes?tab=all", "/letters", "/pipelines", "/alerts", "/replays"] {
+    for path in ["/", "/causes?tab=all", "/letters", "/pipelines", "/alerts", "/replays", "/activity"] {
         let page = browser.page(path).await;
         assert!(!page.contains("shop") && !page.contains("price is"), "{path}: {page}");
     }
@@ -312,7 +315,7 @@ async fn who_is_let_near_some_pipelines_sees_no_others() {
         "/pipelines/shop".into(),
         "/?pipeline=shop".into(),
         format!("/replays/new?cause={cause}"),
-        "/activity".into(),
+        "/activity?pipeline=shop".into(),
     ] {
         assert_eq!(browser.get(&path).await.status, 403, "{path}");
     }

@@ -13,7 +13,7 @@ use crate::replays::{letters, work};
 use crate::running::Running;
 
 /// A server with a replay that paused itself, and an alert of that; says which replay it is.
-async fn self_paused() -> (Running, String) {
+pub async fn self_paused() -> (Running, String) {
     let server = Running::start().await;
     letters(&server, 12).await;
     let asked = json!({ "letters": { "pipeline": "shop" }, "refail_max": "10%", "name": "failing" });

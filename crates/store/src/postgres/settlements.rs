@@ -233,7 +233,7 @@ fn count(batch: &mut Batch, (pipeline, target): (i64, Option<&str>), decision: &
         let reason = failure.map(|failure| failure.reason);
         batch.tallies.attempt(pipeline, (target, proxy), (reason, decision.is_first_end()), now);
     }
-    if decision.ends_attempt() {
+    if decision.counts_fields() {
         batch.tallies.cover(pipeline, facts, now);
     }
     if decision.is_first_end() {

@@ -109,7 +109,7 @@ fn count(batch: &mut Batch<'_>, (pipeline, target): (i64, Option<&str>), decisio
         let reason = failure.map(|failure| failure.reason);
         batch.tallies.attempt(pipeline, (target, proxy), (reason, decision.is_first_end()), now);
     }
-    if decision.ends_attempt() {
+    if decision.counts_fields() {
         batch.tallies.cover(pipeline, facts, now);
     }
     if decision.is_first_end() {

@@ -52,9 +52,16 @@ fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
                     @if let Some(name) = &alert.pipeline { a href=(pipelines::address(name.as_str())) { (name) } ": " }
                     (fires(alert.condition))
                 }
-                @if let Some(sum) = equation(alert) { span.fact { (sum) } }
-                @else { span.fact { (text(&alert.finding.summary)) } }
-                @if let Some(why) = &alert.why_over { span.fact { "Over: " (text(why)) } }
+                span.fact {
+                    "At " (instant(alert.seen_at, now)) ": "
+                    @match equation(alert) { Some(sum) => (sum), None => (text(&alert.finding.summary)) }
+                }
+                @if let Some(over) = alert.over_at {
+                    span.fact {
+                        "Over since " (instant(over, now))
+                        @if let Some(why) = &alert.why_over { ": " (text(why)) }
+                    }
+                }
                 @if let Some(snoozed) = care.snoozed_at(now) {
                     span.fact {
                         "Muted by " (name(&snoozed.by.name)) " until " (instant(snoozed.until, now))
@@ -114,16 +121,22 @@ fn result(posted: &Posted, now: Timestamp) -> Markup {
     }
 }
 
-/// Where to look.
-fn about(alert: &Alert) -> Markup {
+/// The page of what an alert is about, if there is one.
+pub fn about_of(alert: &Alert) -> Option<String> {
     let id = |name: &str| {
         let id = alert.finding.numbers.get(name).and_then(Value::as_str);
         id.filter(|id| id.chars().all(|c| c.is_ascii_hexdigit() || c == '-'))
     };
+    let cause = id("cause").map(|cause| format!("/causes/{cause}"));
+    cause.or_else(|| id("replay").map(|replay| format!("/replays/{replay}")))
+}
+
+/// Where to look.
+fn about(alert: &Alert) -> Markup {
+    let label = if alert.condition == Condition::Replay { "Open the replay" } else { "Open the cause" };
     html! {
         span.fact {
-            @if let Some(cause) = id("cause") { a href={ "/causes/" (cause) } { "Open the cause" } " · " }
-            @if let Some(replay) = id("replay") { a href={ "/replays/" (replay) } { "Open the replay" } " · " }
+            @if let Some(place) = about_of(alert) { a href=(place) { (label) } " · " }
             code { (text(&alert.finding.look)) }
         }
     }
@@ -148,13 +161,17 @@ fn actions(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
     if to_see {
         lines.push(("Acknowledge", line("ack", "")));
     }
-    lines.push(if is_snoozed { ("Wake", line("wake", "")) } else { ("Snooze", line("snooze", " --until 2h")) });
+    if is_snoozed {
+        lines.push(("Wake", line("wake", "")));
+    } else if alert.is_firing() {
+        lines.push(("Snooze", line("snooze", " --until 2h")));
+    }
     lines.push(("Assign me", line("assign", &format!(" --to {}", quoted(me)))));
     html! {
         div.actions {
             @if to_see { (press("Acknowledge", &[("verb", "acknowledge"), ("alert", key)])) }
             @if is_snoozed { (press("Wake", &[("verb", "wake"), ("alert", key)])) }
-            @else { (link(visitor, Role::Operator, &snooze, "Snooze…", "small", None)) }
+            @else if alert.is_firing() { (link(visitor, Role::Operator, &snooze, "Snooze…", "small", None)) }
             @if care.owner.as_deref() != Some(me) {
                 (press("Assign me", &[("verb", "assign"), ("alert", key), ("owner", me)]))
             }

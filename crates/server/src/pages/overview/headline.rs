@@ -8,30 +8,42 @@ use redrive_core::pipelines::Standing;
 
 use crate::look::figures::{count, percent};
 use crate::look::tone::Tone;
-use crate::pages::parts::{name, text};
+use crate::pages::parts::{clock, name, text};
 use crate::pages::problem::Problem;
 use crate::pages::shell::number_of;
+
+/// Pipelines that are named with their numbers, besides the worst.
+const NAMED: usize = 3;
 
 /// Draws the headline.
 pub async fn headline<C>(look: &Look<'_, C>) -> Result<Markup, Problem>
 where
     C: Fn(&PipelineName) -> bool,
 {
-    let (Lately { died: lately, worst }, lines) = (look.lately().await?, look.pipelines().await?);
+    let (Lately { died: lately, recovered, worst }, lines) = (look.lately().await?, look.pipelines().await?);
     // What needs somebody says itself where it cannot be read; that all else is well is not said then.
     let needs = look.needs().await.ok();
     let alerts = needs.map_or(0, |all| all.needs.iter().filter(|need| matches!(need, Need::Alert(_))).count());
-    let waiting: Vec<&PipelineLine> = lines.iter().filter(|line| line.standing == Standing::Held).collect();
+    let causes = needs
+        .map_or(0, |all| all.other_causes + all.needs.iter().filter(|need| matches!(need, Need::Cause(_))).count());
+    let of_worst = |line: &&PipelineLine| worst.as_ref().is_some_and(|worst| worst.pipeline == line.name);
+    let standing = |is: Standing| lines.iter().filter(move |line| line.standing == is);
+    let waiting: Vec<&PipelineLine> = standing(Standing::Held).collect();
     let paused: Vec<&PipelineLine> = lines.iter().filter(|line| line.pause.is_some()).collect();
-    // That nothing died lately is no good news while something fires, rests or waits.
-    let is_quiet = worst.is_none() && waiting.is_empty() && paused.is_empty() && alerts == 0 && needs.is_some();
+    let failing: Vec<&PipelineLine> = standing(Standing::Failing).filter(|line| !of_worst(line)).collect();
+    let unattended: Vec<&PipelineLine> = standing(Standing::Unattended).filter(|line| !of_worst(line)).collect();
+    // Of all that is not normal something was said.
+    let has_rest = standing(Standing::Normal).any(|line| !of_worst(&line));
+    // That nothing died lately is no good news while something fires, rests, waits or needs somebody.
+    let is_quiet = worst.is_none()
+        && [&waiting, &paused, &failing, &unattended].iter().all(|lines| lines.is_empty())
+        && needs.is_some_and(|all| all.needs.is_empty());
     let tone = match &worst {
         Some(worst) => Tone::of_dlq_rate(worst.died.value()),
         None if is_quiet => Tone::Good,
         None => Tone::Warn,
     };
-    let of_worst = |line: &&PipelineLine| worst.as_ref().is_some_and(|worst| worst.pipeline == line.name);
-    let dead = lines.iter().find(of_worst).map_or(0, |line| line.ledger.dead);
+    let dead = lines.iter().find(|line| of_worst(line)).map_or(0, |line| line.ledger.dead);
     let [died, ended] = [lately.part, lately.whole].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
     let held = look.held().await?;
     Ok(html! {
@@ -42,20 +54,31 @@ where
                         (worst.pipeline) ": " (count(worst.died.part as i64)) " of " (count(worst.died.whole as i64))
                         " tasks died in 10 min (" (percent(worst.died.value())) ")"
                     }
-                    @if let Some((cause, in_hour)) = &worst.cause {
-                        ", "
-                        (count(*in_hour))
-                        " this hour for one cause: "
-                        a href={ "/causes/" (cause.id) } { (text(&cause.title)) }
-                    }
                     @if worst.recovered > 0 {
                         "; " (count(worst.recovered as i64)) " recovered, " (count(dead)) " dead now"
                     }
                     "."
-                    @if died > worst.died.part as i64 { " Over all pipelines " (count(died)) " of " (count(ended)) "." }
+                    @if let Some((cause, deaths)) = &worst.cause {
+                        " Main cause since " (clock(worst.counted_since).get(..5).unwrap_or_default()) ": "
+                        a href={ "/causes/" (cause.id) } { (text(&cause.title)) } ", " (count(*deaths)) " died of it."
+                    }
+                    @if died > worst.died.part as i64 { " Over all pipelines " (count(died)) " of " (count(ended)) " in 10 min." }
                 }
                 None if ended > 0 => { "No task died in 10 min; " (count(ended)) " done." }
+                None if recovered > 0 => {}
                 None => { "No task came to its end in 10 min." }
+            }
+            @if worst.is_none() && recovered > 0 {
+                " " (number_of(usize::try_from(recovered).unwrap_or(usize::MAX), "letter", "letters")) " recovered in 10 min."
+            }
+            @for line in failing.iter().take(NAMED) {
+                " " (line.name) ": " (count(line.died.part as i64)) " of " (count(line.died.whole as i64)) " tasks died in 1 h."
+            }
+            @if failing.len() > NAMED { " " (failing.len() - NAMED) " more pipelines are failing." }
+            @if !unattended.is_empty() {
+                " "
+                @for (at, line) in unattended.iter().enumerate() { @if at > 0 { ", " } (line.name) }
+                @if unattended.len() == 1 { " has no worker." } @else { " have no worker." }
             }
             @if !waiting.is_empty() {
                 " "
@@ -67,13 +90,16 @@ where
             @if worst.is_none() && alerts > 0 {
                 " " a href="/alerts" { (number_of(alerts, "alert fires", "alerts fire")) } "."
             }
+            @if worst.is_none() && causes > 0 {
+                " " a href="/causes" { (number_of(causes, "cause needs", "causes need")) } " somebody."
+            }
             @if !paused.is_empty() {
                 " "
                 @for (at, line) in paused.iter().enumerate() { @if at > 0 { ", " } (line.name) }
                 @if paused.len() == 1 { " is paused." } @else { " are paused." }
             }
             @if is_quiet && !lines.is_empty() { " Nothing waits." }
-            @else if needs.is_some() && lines.iter().any(|line| line.standing == Standing::Normal) {
+            @else if needs.is_some() && has_rest {
                 " The rest is normal."
             }
         }

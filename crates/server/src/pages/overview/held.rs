@@ -41,11 +41,7 @@ pub fn held(visitor: &Visitor, held: &[BreakerView], now: Timestamp) -> Markup {
 
 fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
     let breaker = &view.breaker;
-    let why = breaker.held_by.as_ref().map(|held| {
-        format!("held by {}{}", held.by.name, held.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())
-    });
-    let why = why.or_else(|| breaker.opened_by.as_ref().map(ToString::to_string)).or_else(|| breaker.why.clone());
-    let since = breaker.opened_at.unwrap_or(breaker.since);
+    let why = breaker.explained();
     html! {
         tr role="row" id={ "held-" (view.pipeline) "-" (view.target) } {
             th role="rowheader" scope="row" {
@@ -57,7 +53,7 @@ fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
             td role="cell" {
                 span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
             }
-            td.nowrap role="cell" { (clock(since)) }
+            td.nowrap role="cell" { (clock(breaker.waits_since())) }
             td.nowrap role="cell" {
                 @if breaker.open_until.since(now) > FOR_GOOD { span.muted { "by hand only" } } @else { (ahead(breaker.open_until, now)) }
             }

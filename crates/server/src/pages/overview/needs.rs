@@ -8,7 +8,9 @@ use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
-use super::super::parts::{Button, Glyph, ago, ahead, button, cause_state, link, name, section_head, state, text};
+use super::super::parts::{
+    Button, Glyph, ago, ahead, button, cause_state, clock, link, name, section_head, state, text,
+};
 use super::super::problem::Problem;
 use super::super::shell::number_of;
 use super::super::visitor::Visitor;
@@ -116,11 +118,11 @@ fn need_alert(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
         li id=(row) data-href={ "/alerts#" (row) } {
             (state("firing", Glyph::Triangle, Tone::Bad))
             div.what {
-                a.cut.name href={ "/alerts#" (row) } {
+                a.cut.name href=(alerts::about_of(alert).unwrap_or_else(|| format!("/alerts#{row}"))) {
                     @if let Some(name) = &alert.pipeline { (name) ": " }
                     (fires(alert.condition))
                 }
-                span.fact.cut { (text(without_name(&alert.finding.summary, alert.pipeline.as_ref()))) }
+                span.fact.cut { "At " (clock(alert.seen_at).get(..5).unwrap_or_default()) ": " (text(without_name(&alert.finding.summary, alert.pipeline.as_ref()))) }
                 @if let Some(seen) = view.care.acknowledged_of(alert) {
                     span.fact { "Acknowledged by " (name(&seen.by.name)) }
                 }

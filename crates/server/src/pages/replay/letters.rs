@@ -28,8 +28,11 @@ pub fn list(
         (Some(LetterState::Running), "Under way", p.running),
         (Some(LetterState::Pending), "Not sent yet", p.pending),
         (Some(LetterState::Gone), "Gone", p.gone),
+        (Some(LetterState::Cancelled), "Left dead", p.cancelled()),
     ];
-    let tabs = all.into_iter().filter(|(each, _, letters)| each.is_none() || *letters > 0 || *each == outcome);
+    // Tabs stay where they are while numbers change.
+    let is_rare = |each: Option<LetterState>| matches!(each, Some(LetterState::Gone | LetterState::Cancelled));
+    let tabs = all.into_iter().filter(|(each, _, letters)| !is_rare(*each) || *letters > 0 || *each == outcome);
     let tabs = tabs.map(|(each, title, letters)| {
         let place = format!("{}#letters", with_query(&here, "outcome", each.map(LetterState::as_str)));
         (place, html! { (title) b { (count(letters as i64)) } }, each == outcome)
@@ -37,7 +40,7 @@ pub fn list(
     html! {
         section aria-labelledby="letters" {
             (section_head("letters", "Letters", ""))
-            (views("Which letters", tabs))
+            div #replay-tabs { (views("Which letters", tabs)) }
             @if letters.items.is_empty() { p.empty { "No letter of it is like that." } }
             @else {
                 table.outcomes role="table" {

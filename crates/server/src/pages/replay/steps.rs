@@ -93,6 +93,9 @@ pub fn overall(replay: &ReplayView) -> Markup {
             @for (class, name, letters) in legend {
                 li { svg width="10" height="10" aria-hidden="true" { rect class=(class) width="10" height="10" {} } (name) " " (count(letters as i64)) }
             }
+            @for (name, letters) in [("gone meanwhile", p.gone), ("left dead", p.cancelled())] {
+                @if letters > 0 { li { (name) " " (count(letters as i64)) } }
+            }
             li { "of " (number_of(usize::try_from(p.total).unwrap_or(usize::MAX), "letter", "letters")) }
         }
     }

@@ -1,0 +1,188 @@
+//! Numbers on pages: each of its window, each task once, and none that says more than is known.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive::clock::TestClock;
+use redrive_core::time::Timestamp;
+use redrive_core::tokens::Role;
+use serde_json::json;
+
+use crate::browsing::Browser;
+use crate::replays::{letters, work};
+use crate::running::Running;
+use crate::seen_to::self_paused;
+
+/// The headline, from its tag on.
+async fn headline(browser: &Browser<'_>) -> String {
+    let page = browser.page("/").await;
+    let at = page.find("id=\"headline\"").unwrap_or_else(|| panic!("no headline: {page}"));
+    page[at..].split("</p>").next().expect("an end").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_headline_names_all_that_fails_and_is_good_news_only_where_nobody_is_needed() {
+    let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_800_000_000_000)));
+    let server = Running::on_clock(Arc::clone(&clock)).await;
+    let browser = Browser::new(&server);
+    letters(&server, 6).await;
+    for n in 0..5 {
+        server.report("mill", json!({ "n": n }), "gone").await;
+    }
+    let failing = headline(&browser).await;
+    assert!(failing.contains("shop: 6 of 6 tasks died in 10 min"), "{failing}");
+    assert!(failing.contains("mill: 5 of 5 tasks died in 1 h."), "{failing}");
+    assert!(failing.contains("Main cause since 07:00: ") && failing.contains(", 6 died of it."), "{failing}");
+    assert!(!failing.contains("rest is normal"), "there is no rest: {failing}");
+    clock.advance(Duration::from_secs(11 * 60));
+    let later = headline(&browser).await;
+    assert!(later.contains("No task came to its end in 10 min.") && later.contains("headline warn"), "{later}");
+    assert!(later.contains("shop: 6 of 6 tasks died in 1 h.") && later.contains("2 causes need</a>"), "{later}");
+    assert!(!later.contains("Nothing waits"), "{later}");
+    let started = server.post("/replays", json!({ "letters": { "pipeline": "shop" } })).await.ok();
+    work(&server, started["replay"]["id"].as_str().expect("an id"), &json!({ "verdict": "done" })).await;
+    let recovered = headline(&browser).await;
+    assert!(recovered.contains("6 letters recovered in 10 min."), "{recovered}");
+    assert!(!recovered.contains("No task came to its end"), "{recovered}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_that_is_cancelled_says_what_stays_dead_and_its_numbers_add_up() {
+    let (server, replay) = self_paused().await;
+    let (browser, path) = (Browser::new(&server), format!("/replays/{replay}"));
+    let progress = server.get(&path).await.ok()["progress"].clone();
+    let number = |name: &str| progress[name].as_u64().expect("a number");
+    let (failed, left) = (number("failed"), number("pending") + number("running"));
+    assert_eq!(failed + left, 12, "{progress}");
+    let ask = browser.page(&format!("{path}/change?verb=cancel")).await;
+    assert!(ask.contains("Cancel, and leave 12 dead"), "{ask}");
+    browser.submit(&ask, &format!("{path}/change"), &[]).await.leads_to();
+    server.until(&path, |replay| replay["state"] == "cancelled").await;
+    let page = browser.page(&format!("{path}?said=resume")).await;
+    assert!(!page.contains("It goes on."), "it does not any more: {page}");
+    assert!(page.contains("Cancelled by local.") && page.contains("See what failed"), "{page}");
+    assert!(page.contains(&format!("left dead {left}")) && page.contains(&format!("failed {failed}")), "{page}");
+    let tab = browser.page(&format!("{path}?outcome=cancelled")).await;
+    assert_eq!(tab.matches("id=\"letter-").count() as u64, left, "{tab}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_numbers_of_a_replay_are_brought_up_to_date_together() {
+    let server = Running::start().await;
+    letters(&server, 3).await;
+    let cause = server.get("/causes").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
+    let started = server.post("/replays", json!({ "letters": { "cause": cause } })).await.ok();
+    let replay = started["replay"]["id"].as_str().expect("an id").to_owned();
+    let parts = async || {
+        let wanted = "x-parts: verdict,verdicts-fact,replay-tabs,failed-verdicts,failed-letters";
+        let head = format!("GET /replays/{replay} HTTP/1.1\r\nhost: {}\r\n{wanted}", server.address);
+        server.send(&head, b"").await.text()
+    };
+    let before = parts().await;
+    assert!(before.contains("0 of 3 settled") && before.contains("Failed<b>0</b>"), "{before}");
+    let failed = json!({ "verdict": "failed", "failure": { "message": "no", "reason": "not_found" } });
+    work(&server, &replay, &failed).await;
+    server.until(&format!("/replays/{replay}"), |replay| replay["state"] == "done").await;
+    let after = parts().await;
+    assert!(after.contains("3 of 3 failed again") && after.contains("3 of 3 settled"), "{after}");
+    assert!(after.contains("Failed<b>3</b>") && after.contains("Not sent yet<b>0</b>"), "{after}");
+    let page = Browser::new(&server).page(&format!("/replays/{replay}")).await;
+    assert!(page.contains("none recovered") && page.contains(&format!("/replays/new?cause={cause}")), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_again_in_a_replay_is_no_other_task_that_died() {
+    let (server, _) = self_paused().await;
+    let page = Browser::new(&server).page("/").await;
+    assert!(page.contains("12 tasks, 100.0 % of those that died in this hour"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_says_when_it_was_measured_leads_to_its_replay_and_ends() {
+    let (server, replay) = self_paused().await;
+    let browser = Browser::new(&server);
+    let page = browser.page("/").await;
+    let needs = page[page.find("id=\"todo\"").expect("needs")..].split("</ul>").next().expect("an end").to_owned();
+    assert!(needs.contains("a replay paused itself") && !needs.contains("id=\"replay-"), "it is said once: {needs}");
+    assert!(needs.contains(&format!("href=\"/replays/{replay}\"")), "{needs}");
+    assert!(needs.contains("<span class=\"fact cut\">At "), "{needs}");
+    server.post(&format!("/replays/{replay}/cancel"), json!({})).await.ok();
+    server.until(&format!("/replays/{replay}"), |replay| replay["state"] == "cancelled").await;
+    server.redrive.judge_alerts(&redrive::alerts::Watching::default()).await.expect("judged");
+    let ended = browser.page("/alerts?state=ended").await;
+    let row = ended[ended.find("a replay paused itself").expect("it ended")..].split("</tr>").next().expect("an end");
+    assert!(row.contains("Over since <time") && !row.contains("Snooze…") && !row.contains("doubled"), "{row}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_paused_replay_does_not_go_and_holds_no_target() {
+    let server = Running::start().await;
+    for n in 0..2 {
+        server.report("shop", json!({ "url": format!("https://shop.example/{n}") }), "gone").await;
+    }
+    let hold = json!({ "target": "shop.example", "pipeline": "shop", "why": "they asked" });
+    server.post("/breakers/hold", hold).await.ok();
+    let asked = json!({ "letters": { "pipeline": "shop" }, "from": "refetch", "ramp": [] });
+    let replay = server.post("/replays", asked).await.ok()["replay"]["id"].as_str().expect("an id").to_owned();
+    server.until(&format!("/replays/{replay}"), |replay| replay["progress"]["running"] == 2).await;
+    let leases = server.post("/leases", json!({ "pipelines": ["shop"], "replay": replay })).await.ok();
+    assert_eq!(leases["leases"], json!([]), "its tasks wait");
+    server.until("/breakers", |listed| listed["items"][0]["held_of_replays"] == 2).await;
+    let browser = Browser::new(&server);
+    let ask = "/breakers/turn?verb=close&target=shop.example&pipeline=shop";
+    assert!(browser.page(ask).await.contains("Let 2 tasks go"));
+    server.post(&format!("/replays/{replay}/pause"), json!({})).await.ok();
+    let page = browser.page(ask).await;
+    assert!(page.contains("2 tasks of replays that are paused wait") && page.contains(">Close the breaker<"), "{page}");
+    assert!(browser.page("/").await.contains("held by"));
+    browser.submit(&page, "/breakers/turn", &[]).await.leads_to();
+    let closed = browser.page("/").await;
+    assert!(!closed.contains("Held targets") && !closed.contains("00:00:00"), "{closed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn activity_of_some_pipelines_is_that_of_one_of_them_at_a_time() {
+    let server = Running::start().await;
+    for name in ["mill", "other", "shop"] {
+        server.enqueue(name, [json!({ "n": 1 })]).await;
+        server.post(&format!("/pipelines/{name}/pause"), json!({ "why": format!("{name} moves") })).await.ok();
+    }
+    server.token("ada", Role::Admin, &[]).await;
+    let eve = server.token("eve", Role::Operator, &["mill", "shop"]).await;
+    let browser = Browser::signed_in(&server, &eve).await;
+    let first = browser.page("/activity").await;
+    assert!(first.contains("mill moves") && first.contains("href=\"/activity?pipeline=shop\""), "{first}");
+    // That hers rest is said on every page.
+    assert!(!first.contains("shop moves, pipelines") && !first.contains("other moves"), "{first}");
+    assert!(first.contains("redrive activity --pipeline mill"), "{first}");
+    assert!(browser.page("/activity?pipeline=shop").await.contains("shop moves, pipelines"));
+    assert_eq!(browser.get("/activity?pipeline=other").await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_with_a_mistake_comes_back_as_it_was_filled_in() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let browser = Browser::new(&server);
+    let hold = "/breakers/turn?verb=hold&target=shop.example&pipeline=shop";
+    for (path, action) in [("/pipelines/shop/pause", "/pipelines/shop/pause"), (hold, "/breakers/turn")] {
+        let ask = browser.page(path).await;
+        let wrong = browser.submit(&ask, action, &[("until", "soonish"), ("why", "it <moves>")]).await;
+        let page = wrong.text();
+        assert_eq!(wrong.status, 400, "{page}");
+        assert!(page.contains("value=\"soonish\"") && page.contains("value=\"it &lt;moves&gt;\""), "{page}");
+        assert!(page.contains("It is about <code>until</code>"), "the mistake is named: {page}");
+        let mended = browser.submit(&page, action, &[("until", "2h"), ("why", "it <moves>")]).await;
+        mended.leads_to();
+    }
+    assert_eq!(server.get("/pipelines/shop").await.ok()["paused"]["why"], "it <moves>");
+    assert_eq!(server.get("/breakers").await.ok()["items"][0]["held_by"]["why"], "it <moves>");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_are_kept_for_less_than_two_days_are_soon_discarded() {
+    let server = Running::with("[pipeline.shop]\nhandler = \"remote\"\nretention = \"36h\"\n").await;
+    server.report("shop", json!({ "n": 1 }), "gone").await;
+    let page = Browser::new(&server).page("/").await;
+    assert!(page.contains("1 letter is soon discarded") && page.contains("in 35 h"), "{page}");
+}
