@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use redrive_core::paths::in_path;
 use url::{Host, Url};
 
 /// Where the API begins below a server's address.
@@ -49,9 +50,8 @@ impl ServerAddress {
     /// The address of something below the API. A name of dots alone would be a step in a path: it is written with a tilde before it.
     pub(crate) fn of(&self, names: &[&str]) -> Url {
         let mut url = self.0.clone();
-        let written = |name: &&str| if matches!(*name, "." | "..") { format!("~{name}") } else { (*name).to_owned() };
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(BASE).extend(names.iter().map(written));
+            path.pop_if_empty().extend(BASE).extend(names.iter().map(|name| in_path(name)));
         }
         url
     }

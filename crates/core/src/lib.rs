@@ -31,6 +31,7 @@
 //! - [`copies`]: whether a store may be copied to another
 //! - [`counts`]: what is counted over time, each job once
 //! - [`history`]: when what is known of a job is forgotten
+//! - [`paths`]: names in paths of addresses
 //! - [`payloads`]: what is kept of a response, and its address
 //! - [`good`]: pages that worked, to be put beside those that broke
 //! - [`diff`]: what two lists of lines do not have in common
@@ -70,6 +71,7 @@ pub mod leader;
 pub mod ledger;
 pub mod outages;
 pub mod outcomes;
+pub mod paths;
 pub mod payloads;
 pub mod pipelines;
 pub mod policy;

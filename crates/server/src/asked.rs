@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use flate2::read::MultiGzDecoder;
 use http_body_util::LengthLimitError;
+use redrive_core::paths::of_path;
 use redrive_core::time::Timestamp;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -150,9 +151,6 @@ fn mistake(error: &serde_path_to_error::Error<serde_json::Error>) -> ApiError {
     }
 }
 
-/// What stands before a name of dots alone in a path: who follows an address takes `.` and `..` for steps in it.
-const DOTS: char = '~';
-
 /// A name in the path; one of dots alone is written as `~.` or `~..`.
 pub struct Named<T>(pub T);
 
@@ -165,18 +163,8 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let wrong = |why: String| ApiError::invalid("id", why);
         let Path(text) = Path::<String>::from_request_parts(parts, state).await.map_err(|e| wrong(e.to_string()))?;
-        let name = text.strip_prefix(DOTS).filter(|name| is_dots(name)).unwrap_or(&text);
-        name.parse().map(Self).map_err(|error: T::Err| wrong(error.to_string()))
+        of_path(&text).parse().map(Self).map_err(|error: T::Err| wrong(error.to_string()))
     }
-}
-
-/// A name as it is written in a path.
-pub fn in_path(name: &str) -> String {
-    if is_dots(name) { format!("{DOTS}{name}") } else { name.to_owned() }
-}
-
-fn is_dots(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte == b'.')
 }
 
 /// Yes or no in a query.

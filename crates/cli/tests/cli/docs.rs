@@ -189,7 +189,8 @@ fn the_reference_has_every_key() {
         let said = sandbox.redrive("run tasks.jsonl -- true").expect(2).stderr;
         let mut known: Vec<String> = said.split('`').skip(3).step_by(2).map(str::to_owned).collect();
         let sections = [
-            "alerts", "pipeline", "retry", "breaker", "rule", "http", "request", "submit", "poll", "polling", "extract",
+            "alerts", "rules", "sink", "pipeline", "retry", "breaker", "rule", "http", "request", "submit", "poll",
+            "polling", "extract",
         ];
         known.retain(|key| fields.contains(key) || !sections.contains(&key.as_str()) && key != "no_such_key");
         known.sort();

@@ -11,6 +11,7 @@
 //! - [`bounds`]: what a share is at least, and at most
 //! - [`notices`]: what a sink is told, and when it is tried again
 //! - [`care`]: what people do about alerts; [`standing`]: where one stands by that
+//! - [`page`]: the page of the dashboard that one is about
 //! - [`past`]: how often rules would have fired
 //! - [`text`]: numbers and text of strangers on one line
 
@@ -19,6 +20,7 @@ pub mod care;
 pub mod facts;
 pub mod judge;
 pub mod notices;
+pub mod page;
 pub mod past;
 pub mod rules;
 pub mod standing;
@@ -37,6 +39,7 @@ pub use self::care::{AlertCare, CareChange, CareRefusal};
 pub use self::facts::Facts;
 pub use self::judge::judge;
 pub use self::notices::{Notice, NoticeKind, due_notice};
+pub use self::page::AlertPage;
 pub use self::rules::{RuleBook, Rules};
 pub use self::standing::AlertStanding;
 use crate::ids::PipelineName;

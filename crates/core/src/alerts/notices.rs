@@ -105,9 +105,10 @@ impl Notice {
         format!("redrive alert {}: {}", self.kind.as_str(), self.summary)
     }
 
-    /// It as a person reads it, without anything that a chat or a terminal would obey.
-    pub fn text(&self) -> String {
-        format!("{}\nsince {}\nlook: {}\n", self.title(), self.since, self.look)
+    /// It as a person reads it, without anything that a chat or a terminal would obey, and with the address of its page if there is one.
+    pub fn text(&self, link: Option<&str>) -> String {
+        let open = link.map(|link| format!("open: {link}\n")).unwrap_or_default();
+        format!("{}\nsince {}\nlook: {}\n{open}", self.title(), self.since, self.look)
     }
 }
 

@@ -7,9 +7,11 @@
 //! - `watching`: what is watched, and who is told
 //! - `gather`: the numbers that are judged; `deliver`: telling sinks
 //! - `care`: what people do about alerts
+//! - [`dashboard`]: where what is told leads
 //! - [`sinks`]: webhooks, commands, the log
 
 mod care;
+pub mod dashboard;
 mod deliver;
 mod gather;
 pub mod sinks;
@@ -24,6 +26,7 @@ use redrive_store::contract::{AlertChange, AlertView, ForgetAlerts, PostNotices,
 use serde::{Deserialize, Serialize};
 
 pub use self::care::{AlertError, PAST, PastRule};
+pub use self::dashboard::Dashboard;
 pub(crate) use self::deliver::Ending;
 pub use self::watching::{Alerts, Watching};
 use crate::engine::Redrive;

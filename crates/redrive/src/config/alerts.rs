@@ -12,11 +12,14 @@ use serde::de::{self, Deserializer, Visitor};
 
 use super::sinks::SinkConfig;
 use super::units::{self, Size, Time};
+use crate::alerts::Dashboard;
 
 /// `[alerts]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AlertsConfig {
+    /// Where people open the dashboard: what is told leads there.
+    pub dashboard: Option<String>,
     /// `[alerts.rules]`: the thresholds of all pipelines.
     pub rules: RulesConfig,
     /// `[alerts.pipeline.NAME]`: the thresholds of one.
@@ -178,8 +181,15 @@ impl AlertsConfig {
         RuleBook { all, pipelines, ..RuleBook::default() }
     }
 
+    /// Where people open the dashboard, if the file says it.
+    pub fn dashboard(&self) -> Result<Option<Dashboard>, String> {
+        let read = self.dashboard.as_deref().map(str::parse::<Dashboard>).transpose();
+        read.map_err(|why| format!("alerts.dashboard: {why}"))
+    }
+
     /// Says what is wrong with values that each are valid.
     pub fn check(&self) -> Result<(), String> {
+        self.dashboard()?;
         let books = [("alerts.rules".to_owned(), &self.rules)].into_iter();
         let books = books.chain(self.pipeline.iter().map(|(name, rules)| (format!("alerts.pipeline.{name}"), rules)));
         for (section, rules) in books {
@@ -259,6 +269,10 @@ mod tests {
             ("[alerts.rules]\nbreaker = 5\n", "expected a time such as"),
             ("[alerts.rules]\njump = 0.5\n", "at least 1"),
             ("[alerts.rules]\nwindow = \"12h\"\n", "window must be between 1m and 5h"),
+            ("[alerts]\ndashbord = \"https://a.example\"\n", "did you mean `dashboard`?"),
+            ("[alerts]\ndashboard = \"a.example\"\n", "alerts.dashboard: expected where people open the dashboard"),
+            ("[alerts]\ndashboard = \"https://a.example/b\"\n", "alerts.dashboard: the dashboard is not below a path"),
+            ("[alerts]\ndashboard = \"https://a:S3@a.example\"\n", "leave out its name and password"),
             ("[alerts.sink.a]\nkind = \"slak\"\n", "did you mean `slack`?"),
             ("[alerts.sink.a]\nkind = \"slack\"\n", "alerts.sink.a: it needs a url"),
             ("[alerts.sink.a]\nkind = \"pagerduty\"\n", "it needs a routing_key"),
@@ -268,7 +282,7 @@ mod tests {
             ("[alerts.sink.a]\nkind = \"log\"\ntimeout = \"5m\"\n", "timeout must be between"),
         ] {
             let error = parse(text).expect_err(text);
-            assert!(error.contains(expected), "{text}\n{error}");
+            assert!(error.contains(expected) && !error.contains("S3"), "{text}\n{error}");
         }
     }
 }

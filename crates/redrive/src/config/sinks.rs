@@ -140,7 +140,9 @@ impl Setting {
     /// What is watched, and who is told; the defaults, and nobody, if the file says nothing about alerts.
     pub fn watching(&self) -> Watching {
         let config = self.config.alerts.clone().unwrap_or_default();
-        let sinks = config.sink.iter().map(|(name, sink)| sink.sink(name)).collect();
+        // A file with an address that is none was refused.
+        let dashboard = config.dashboard().ok().flatten();
+        let sinks = config.sink.iter().map(|(name, sink)| sink.sink(name).linking_to(dashboard.clone())).collect();
         let policies =
             self.config.pipeline.iter().map(|(name, pipeline)| (name.clone(), PipelineConfig::policy(pipeline)));
         let watching = Watching::new(config.rule_book(), sinks).with_policies(policies.collect());

@@ -51,7 +51,8 @@ async fn work(redrive: &Redrive, good: bool, message: &str) {
 fn watching(service: &Service, definition: fn(String) -> SinkDefinition, timeout: Duration) -> Watching {
     let mut rules = RuleBook::default();
     (rules.all.jump, rules.all.disk) = (None, None);
-    Watching::new(rules, vec![Sink::new("s", definition(service.url()), timeout)])
+    let dashboard = "https://redrive.example".parse().ok();
+    Watching::new(rules, vec![Sink::new("s", definition(service.url()), timeout).linking_to(dashboard)])
 }
 
 const LONG: Duration = Duration::from_secs(60);

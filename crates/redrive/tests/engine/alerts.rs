@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redrive::alerts::Watching;
 use redrive::alerts::sinks::{Sink, SinkDefinition};
+use redrive::config::{Config, Setting};
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::alerts::{Alert, Condition, RuleBook};
 use redrive_store::Options;
@@ -331,6 +332,48 @@ async fn a_command_reads_harmless_text_and_nothing_of_it_is_in_its_arguments() {
     assert!(!arguments.contains("shop") && !arguments.contains("channel"), "{arguments}");
     let chat = bodies(&server, "/echo")[0].to_string();
     assert!(!chat.contains(['<', '>']) && !chat.contains("\\u001b"), "{chat}");
+}
+
+/// What a file says, up to what each kind of sink gets, and nothing of it where the file does not say where the dashboard is.
+#[tokio::test]
+async fn what_is_told_leads_to_the_page_that_it_is_about_in_every_shape() {
+    for (dashboard, link) in
+        [("", None), ("dashboard = \"https://redrive.example/\"\n", Some("https://redrive.example"))]
+    {
+        let server = Misbehaving::start();
+        let (redrive, _) = redrive();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let script = format!("cat > {}; echo ${{REDRIVE_ALERT_URL-none}} > {}", path("text"), path("url"));
+        let sink = |name: &str, kind: &str, rest: &str| format!("[alerts.sink.{name}]\nkind = \"{kind}\"\n{rest}\n");
+        let url = |of: &str| format!("url = \"{}\"", server.url(of));
+        let file = [
+            format!("[alerts]\n{dashboard}[alerts.rules]\nrate = \"off\"\njump = \"off\"\ndisk = \"off\"\n"),
+            sink("hook", "webhook", &url("/echo?w")),
+            sink("chat", "slack", &url("/echo?s")),
+            sink("duty", "pagerduty", &format!("routing_key = \"r0uting\"\n{}", url("/echo?p"))),
+            sink("mail", "command", &format!("command = [\"sh\", \"-c\", {script:?}]")),
+            "[pipeline.shop]\ncommand = [\"true\"]\n".to_owned(),
+        ];
+        let config = Config::parse(&file.concat(), &folder.path().join("redrive.toml")).expect("valid");
+        let watching = Setting::of(config, Some("memory:")).expect("valid").watching();
+        work(&redrive, 0, 12, HOSTILE).await;
+        let fires = firing(&redrive, &watching).await;
+        let cause = fires[0].finding.numbers["cause"].as_str().expect("an id").to_owned();
+        let link = link.map(|at| format!("{at}/causes/{cause}"));
+
+        let hook = &bodies(&server, "/echo?w")[0];
+        assert_eq!(hook.get("url").and_then(Value::as_str), link.as_deref());
+        let blocks = bodies(&server, "/echo?s")[0]["blocks"].as_array().expect("blocks").clone();
+        let marked = blocks.get(1).map(|block| block["text"]["text"].clone());
+        assert_eq!(marked, link.as_ref().map(|link| json!(format!("<{link}|Open in Redrive>"))));
+        let links = bodies(&server, "/echo?p")[0].get("links").cloned();
+        assert_eq!(links, link.as_ref().map(|link| json!([{"href": link, "text": "Open in Redrive"}])));
+        let read = |name: &str| std::fs::read_to_string(path(name)).expect("it was told");
+        let open = read("text").lines().nth(3).map(str::to_owned);
+        assert_eq!(open, link.as_ref().map(|link| format!("open: {link}")));
+        assert_eq!(read("url").trim(), link.as_deref().unwrap_or("none"));
+    }
 }
 
 #[tokio::test]

@@ -132,7 +132,8 @@ fn text<'a>(value: &'a Value, what: &str, chars_max: usize) -> Result<&'a str, S
     if chars == 0 || chars > chars_max { Err(format!("{what} has {chars} characters")) } else { Ok(text) }
 }
 
-/// As an incoming webhook of Slack: a text, and blocks of which each has at most 3,000 characters. Nothing may mention anybody.
+/// As an incoming webhook of Slack: a text, and blocks of which each has at most 3,000 characters. Nothing may mention anybody, and
+/// all that is marked up is a link that stands alone.
 pub fn slack(message: &Value) -> Result<(), String> {
     let mut texts = vec![text(&message["text"], "text", 40_000)?];
     let blocks = message["blocks"].as_array().ok_or("no blocks")?;
@@ -141,6 +142,14 @@ pub fn slack(message: &Value) -> Result<(), String> {
     }
     for block in blocks {
         let inner = &block["text"];
+        if block["type"] == "section" && inner["type"] == "mrkdwn" {
+            let link = text(&inner["text"], "the text of a block", 3_000)?;
+            let parts = link.strip_prefix("<http").and_then(|rest| rest.strip_suffix('>')?.split_once('|'));
+            if parts.is_none_or(|(to, said)| to.contains(['<', '>', ' ']) || said.contains(['<', '>', '|'])) {
+                return Err(format!("it is no link: {link}"));
+            }
+            continue;
+        }
         if block["type"] != "section" || inner["type"] != "plain_text" || !inner["emoji"].is_boolean() {
             return Err(format!("invalid_blocks: {block}"));
         }
@@ -164,6 +173,14 @@ pub fn pagerduty(event: &Value) -> Result<(), String> {
         return Err(format!("event_action is {}", event["event_action"]));
     }
     text(&event["dedup_key"], "dedup_key", 255)?;
+    for link in
+        event.get("links").map(|links| links.as_array().ok_or("links are no list")).transpose()?.into_iter().flatten()
+    {
+        if !text(&link["href"], "href", 2_000)?.starts_with("http") {
+            return Err(format!("href is {}", link["href"]));
+        }
+        text(&link["text"], "the text of a link", 255)?;
+    }
     let payload = event["payload"].as_object().ok_or("no payload")?;
     text(&payload["summary"], "summary", 1_024)?;
     text(&payload["source"], "source", 255)?;

@@ -13,6 +13,7 @@ use redrive::pipelines::PipelineView;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
+use redrive_core::paths::in_path;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
@@ -26,7 +27,7 @@ use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
 use super::{breakers, overview};
 use crate::app::App;
-use crate::asked::{Named, in_path};
+use crate::asked::Named;
 use crate::look::charts::timeline::{Column, Series, timeline};
 use crate::look::figures::{count, date, moment, percent};
 use crate::look::tone::Tone;

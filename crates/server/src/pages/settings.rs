@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use redrive::tokens::NewToken;
 use redrive_core::ids::TokenName;
+use redrive_core::paths::in_path;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::{PipelinePattern, Role, Token};
 
@@ -16,7 +17,7 @@ use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::{Named, future, in_path};
+use crate::asked::{Named, future};
 use crate::error::ApiError;
 
 /// Shows the page.

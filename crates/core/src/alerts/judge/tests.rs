@@ -211,7 +211,7 @@ fn a_cause_is_told_if_it_is_news_and_many_of_many() {
 fn text_of_strangers_is_one_harmless_line() {
     let facts = Facts { causes: vec![cause(CauseState::New, 10, 10)], ..Facts::default() };
     let alerts = judge(&RuleBook::default(), &facts, &Alerts::new(), at(0));
-    let text = due_notice(&alerts[0], None).expect("due").text();
+    let text = due_notice(&alerts[0], None).expect("due").text(None);
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
     assert!(text.contains("look: redrive cause show 3f9a1c2e"), "{text}");

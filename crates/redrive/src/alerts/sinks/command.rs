@@ -29,7 +29,7 @@ impl CommandSink {
         command.check().map(|()| Self(command))
     }
 
-    pub(super) async fn send(&self, notice: &Notice) -> Result<(), String> {
+    pub(super) async fn send(&self, notice: &Notice, link: Option<&str>) -> Result<(), String> {
         let mut process = tokio::process::Command::new(&self.0.program);
         process
             .args(&self.0.args)
@@ -40,11 +40,14 @@ impl CommandSink {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .process_group(0);
+        if let Some(link) = link {
+            process.env("REDRIVE_ALERT_URL", link);
+        }
         if let Some(folder) = &self.0.folder {
             process.current_dir(folder);
         }
         let child = process.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
-        Group::of(child).tell(&notice.text()).await
+        Group::of(child).tell(&notice.text(link)).await
     }
 }
 

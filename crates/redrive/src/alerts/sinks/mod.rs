@@ -21,6 +21,7 @@ use redrive_core::secrets::Secrets;
 use self::command::CommandSink;
 use self::shapes::Shape;
 use self::webhook::Webhook;
+use super::dashboard::Dashboard;
 
 /// How long a sink may take unless something else is said.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,7 +49,11 @@ impl From<String> for Refusal {
 
 /// Who is told of alerts. Cheap to clone.
 #[derive(Clone)]
-pub struct Sink(Arc<Inner>);
+pub struct Sink {
+    inner: Arc<Inner>,
+    /// Where what it is told leads.
+    dashboard: Option<Dashboard>,
+}
 
 struct Inner {
     name: String,
@@ -139,33 +144,38 @@ impl Sink {
             SinkDefinition::Log => Ok(Way::Log),
         };
         let way = way.unwrap_or_else(|why| Way::Broken(secrets.mask(&why)));
-        Self(Arc::new(Inner { name: name.to_owned(), kind, timeout, secrets, way }))
+        Self { inner: Arc::new(Inner { name: name.to_owned(), kind, timeout, secrets, way }), dashboard: None }
     }
 
     /// A sink that cannot be told anything.
     pub fn unusable(name: &str, kind: &'static str, why: String) -> Self {
         let (timeout, secrets, way) = (TIMEOUT, Secrets::default(), Way::Broken(why));
-        Self(Arc::new(Inner { name: name.to_owned(), kind, timeout, secrets, way }))
+        Self { inner: Arc::new(Inner { name: name.to_owned(), kind, timeout, secrets, way }), dashboard: None }
+    }
+
+    /// The same, told with each alert where its page of the dashboard is.
+    pub fn linking_to(self, dashboard: Option<Dashboard>) -> Self {
+        Self { dashboard, ..self }
     }
 
     /// What the local file calls it.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.inner.name
     }
 
     /// What it is.
     pub fn kind(&self) -> &'static str {
-        self.0.kind
+        self.inner.kind
     }
 
     /// How long it may take.
     pub fn timeout(&self) -> Duration {
-        self.0.timeout
+        self.inner.timeout
     }
 
     /// Why it cannot be told anything, if that is known before it is tried.
     pub fn broken(&self) -> Option<&str> {
-        match &self.0.way {
+        match &self.inner.way {
             Way::Broken(why) => Some(why),
             _ => None,
         }
@@ -173,32 +183,35 @@ impl Sink {
 
     /// Tells it something.
     pub async fn send(&self, notice: &Notice) -> Result<(), Refusal> {
+        // It is made when it is told and not when it is posted: the file that knows the sink knows where its readers look.
+        let link = self.dashboard.as_ref().map(|dashboard| dashboard.link(&notice.page()));
+        let link = link.as_deref();
         let sending = async {
-            match &self.0.way {
-                Way::Webhook(webhook) => webhook.send(notice).await,
-                Way::Command(command) => Ok(command.send(notice).await?),
+            match &self.inner.way {
+                Way::Webhook(webhook) => webhook.send(notice, link).await,
+                Way::Command(command) => Ok(command.send(notice, link).await?),
                 Way::Log => {
-                    log(notice);
+                    log(notice, link);
                     Ok(())
                 }
                 Way::Broken(why) => Err(why.clone().into()),
             }
         };
-        let sent = match tokio::time::timeout(self.0.timeout, sending).await {
+        let sent = match tokio::time::timeout(self.inner.timeout, sending).await {
             Ok(sent) => sent,
-            Err(_) => Err(format!("it took longer than {:?}", self.0.timeout).into()),
+            Err(_) => Err(format!("it took longer than {:?}", self.inner.timeout).into()),
         };
-        sent.map_err(|refusal| Refusal { why: plain(&self.0.secrets.mask(&refusal.why), ERROR_MAX), ..refusal })
+        sent.map_err(|refusal| Refusal { why: plain(&self.inner.secrets.mask(&refusal.why), ERROR_MAX), ..refusal })
     }
 }
 
 impl fmt::Debug for Sink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sink({} {})", self.0.kind, self.0.name)
+        write!(f, "Sink({} {})", self.inner.kind, self.inner.name)
     }
 }
 
 /// A line in the log that is seen also by who did not ask for more.
-fn log(notice: &Notice) {
-    tracing::warn!(alert = notice.key.as_str(), look = notice.look, "{}", notice.title());
+fn log(notice: &Notice, link: Option<&str>) {
+    tracing::warn!(alert = notice.key.as_str(), look = notice.look, url = link, "{}", notice.title());
 }

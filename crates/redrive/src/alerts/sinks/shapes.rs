@@ -10,6 +10,9 @@ const SLACK_MAX: usize = 3_000;
 /// The longest summary that PagerDuty takes.
 const PAGERDUTY_MAX: usize = 1_024;
 
+/// What a link to the dashboard says.
+const OPEN: &str = "Open in Redrive";
+
 /// The shape of what is sent.
 pub(super) enum Shape {
     /// Everything that is known.
@@ -23,28 +26,37 @@ pub(super) enum Shape {
     },
 }
 
-/// What is sent of a notice.
-pub(super) fn body(shape: &Shape, notice: &Notice) -> Value {
+/// What is sent of a notice, with the address of its page if there is one.
+pub(super) fn body(shape: &Shape, notice: &Notice, link: Option<&str>) -> Value {
     match shape {
-        Shape::Generic => generic(notice),
-        Shape::Slack => slack(notice),
-        Shape::PagerDuty { routing_key } => pagerduty(notice, routing_key),
+        Shape::Generic => generic(notice, link),
+        Shape::Slack => slack(notice, link),
+        Shape::PagerDuty { routing_key } => pagerduty(notice, routing_key, link),
     }
 }
 
-fn generic(notice: &Notice) -> Value {
+fn generic(notice: &Notice, link: Option<&str>) -> Value {
     let mut body = json!(notice);
-    body["text"] = notice.text().into();
+    body["text"] = notice.text(link).into();
     body["host"] = redrive_store::host().into();
+    if let Some(link) = link {
+        body["url"] = link.into();
+    }
     body
 }
 
-/// Plain text in a block, in which Slack finds no markup; the other text is what notifications show.
-fn slack(notice: &Notice) -> Value {
-    let text = escaped(&notice.text(), SLACK_MAX);
-    let block = json!({"type": "section", "text": {"type": "plain_text", "emoji": false, "text": text}});
+/// Plain text in a block, in which Slack finds no markup; the other text is what notifications show. A link needs a block with markup:
+/// it has one of its own, with no text of strangers in it.
+fn slack(notice: &Notice, link: Option<&str>) -> Value {
+    let text = escaped(&notice.text(None), SLACK_MAX);
+    let mut blocks = vec![json!({"type": "section", "text": {"type": "plain_text", "emoji": false, "text": text}})];
+    if let Some(link) = link {
+        // A bar would end the address.
+        let link = escaped(&link.replace('|', "%7C"), SLACK_MAX);
+        blocks.push(json!({"type": "section", "text": {"type": "mrkdwn", "text": format!("<{link}|{OPEN}>")}}));
+    }
     let title = escaped(&notice.title(), SLACK_MAX);
-    json!({"text": title, "mrkdwn": false, "blocks": [block]})
+    json!({"text": title, "mrkdwn": false, "blocks": blocks})
 }
 
 /// What would be a mention, a link or an entity, as what it looks like; at most so many characters of it, and no part of an entity.
@@ -66,7 +78,7 @@ fn escaped(text: &str, chars_max: usize) -> String {
     escaped
 }
 
-fn pagerduty(notice: &Notice, routing_key: &str) -> Value {
+fn pagerduty(notice: &Notice, routing_key: &str, link: Option<&str>) -> Value {
     let action = match notice.kind {
         NoticeKind::Over => "resolve",
         NoticeKind::Fired | NoticeKind::Grown | NoticeKind::Test => "trigger",
@@ -99,6 +111,9 @@ fn pagerduty(notice: &Notice, routing_key: &str) -> Value {
     if let Some(condition) = notice.condition {
         event["payload"]["class"] = json!(condition);
     }
+    if let Some(link) = link {
+        event["links"] = json!([{"href": link, "text": OPEN}]);
+    }
     event
 }
 
@@ -107,6 +122,9 @@ mod tests {
     use super::*;
     use redrive_core::time::Timestamp;
 
+    /// Worse than any that there is.
+    const LINK: &str = "https://redrive.example/?pipeline=a&b|<c>";
+
     fn notice(kind: NoticeKind, summary: &str) -> Notice {
         Notice { kind, summary: summary.to_owned(), ..Notice::test(Timestamp::from_millis(0)) }
     }
@@ -114,14 +132,16 @@ mod tests {
     #[test]
     fn nothing_means_anything_to_slack() {
         let hostile = "<!channel> <https://evil.example|click> *bold* & more";
-        let sent = slack(&notice(NoticeKind::Fired, hostile));
+        let sent = slack(&notice(NoticeKind::Fired, hostile), Some(LINK));
         let texts = [&sent["text"], &sent["blocks"][0]["text"]["text"]];
         for text in texts.map(|text| text.as_str().expect("text")) {
             assert!(!text.contains(['<', '>']) && text.contains("&lt;!channel&gt;"), "{text}");
         }
         assert_eq!(sent["blocks"][0]["text"]["type"], "plain_text");
+        let open = json!({"type": "mrkdwn", "text": "<https://redrive.example/?pipeline=a&amp;b%7C&lt;c&gt;|Open in Redrive>"});
+        assert_eq!(sent["blocks"][1]["text"], open, "the link is all that means something");
         for long in ["x".repeat(9_000), "<é&>".repeat(2_000)] {
-            let sent = slack(&notice(NoticeKind::Fired, &long));
+            let sent = slack(&notice(NoticeKind::Fired, &long), None);
             for text in [&sent["text"], &sent["blocks"][0]["text"]["text"]].map(|text| text.as_str().expect("text")) {
                 assert!((2_990..=3_000).contains(&text.chars().count()));
                 assert!(
@@ -134,10 +154,12 @@ mod tests {
 
     #[test]
     fn pagerduty_is_told_when_it_is_over() {
-        let fired = pagerduty(&notice(NoticeKind::Fired, "bad"), "r0uting");
-        let over = pagerduty(&notice(NoticeKind::Over, "good"), "r0uting");
+        let fired = pagerduty(&notice(NoticeKind::Fired, "bad"), "r0uting", Some(LINK));
+        let over = pagerduty(&notice(NoticeKind::Over, "good"), "r0uting", None);
         assert_eq!((&fired["event_action"], &over["event_action"]), (&json!("trigger"), &json!("resolve")));
         assert_eq!((&fired["dedup_key"], &fired["routing_key"]), (&over["dedup_key"], &json!("r0uting")));
         assert_eq!(fired["payload"]["severity"], "error");
+        assert_eq!(fired["links"], json!([{"href": LINK, "text": "Open in Redrive"}]));
+        assert!(over.get("links").is_none(), "{over}");
     }
 }

@@ -67,14 +67,14 @@ impl Webhook {
         Ok(self.client.get_or_init(|| client))
     }
 
-    pub(super) async fn send(&self, notice: &Notice) -> Result<(), Refusal> {
+    pub(super) async fn send(&self, notice: &Notice, link: Option<&str>) -> Result<(), Refusal> {
         let request = self
             .client()?
             .post(self.url.clone())
             .headers(self.headers.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(IDEMPOTENCY_KEY, format!("{}-{}", notice.dedup_key, notice.number))
-            .body(body(&self.shape, notice).to_string());
+            .body(body(&self.shape, notice, link).to_string());
         let answer = request.send().await.map_err(|error| chain(&error.without_url()))?;
         match answer.status().as_u16() {
             200..=299 => Ok(()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 use redrive::contract::{AlertView, Posted};
-use redrive_core::alerts::{Alert, Condition};
+use redrive_core::alerts::{Alert, AlertPage, Condition};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::Value;
@@ -123,12 +123,8 @@ fn result(posted: &Posted, now: Timestamp) -> Markup {
 
 /// The page of what an alert is about, if there is one.
 pub fn about_of(alert: &Alert) -> Option<String> {
-    let id = |name: &str| {
-        let id = alert.finding.numbers.get(name).and_then(Value::as_str);
-        id.filter(|id| id.chars().all(|c| c.is_ascii_hexdigit() || c == '-'))
-    };
-    let cause = id("cause").map(|cause| format!("/causes/{cause}"));
-    cause.or_else(|| id("replay").map(|replay| format!("/replays/{replay}")))
+    let page = alert.page();
+    matches!(page, AlertPage::Cause(_) | AlertPage::Replay(_)).then(|| page.path())
 }
 
 /// Where to look.
