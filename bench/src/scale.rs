@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use redrive::Redrive;
+use redrive_core::causes::CauseSort;
 use redrive_store::contract::ListCauses;
 
 use crate::command::binary;
@@ -24,6 +25,7 @@ pub async fn measure(path: &Path, letters: u64) -> Result<()> {
         states: Vec::new(),
         owner: None,
         with_empty: false,
+        sort: CauseSort::Dead,
         limit: 1_000_000,
         now: redrive.now(),
     };

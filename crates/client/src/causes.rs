@@ -6,7 +6,7 @@ use redrive::compare::Differences;
 use redrive::contract::{CauseDetail, CauseView, Page};
 use redrive_core::actors::Actor;
 use redrive_core::causes::rules::Likeness;
-use redrive_core::causes::{CauseChange, CauseId, SplitBy};
+use redrive_core::causes::{CauseChange, CauseId, CauseSort, SplitBy};
 use redrive_core::ids::JobId;
 use serde_json::{Value, json};
 
@@ -20,8 +20,10 @@ impl Desk {
             Self::Here(redrive) => return redrive.list_causes(asked).await,
             Self::There(server) => server,
         };
-        let CausesAsked { pipeline, states, owner, all, limit } = asked;
-        let asked = json!({ "pipeline": pipeline, "state": states, "owner": owner, "all": all });
+        let CausesAsked { pipeline, states, owner, all, sort, limit } = asked;
+        // Servers that know no other order than that are asked as before.
+        let sort = Some(sort).filter(|sort| *sort != CauseSort::default());
+        let asked = json!({ "pipeline": pipeline, "state": states, "owner": owner, "all": all, "sort": sort });
         let Page { items, next } = up_to(limit, server, &["causes"], fields(asked)).await?;
         let dead: i64 = self.ledgers().await?.values().map(|ledger| ledger.dead).sum();
         Ok(FoundCauses { causes: items, more: next.is_some(), dead: u64::try_from(dead).unwrap_or(0) })

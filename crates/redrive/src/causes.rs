@@ -11,7 +11,7 @@ use std::time::Duration;
 use redrive_core::actors::{Actor, Via};
 use redrive_core::causes::changes::{Circumstances, change, recovered};
 use redrive_core::causes::rules::own_key;
-use redrive_core::causes::{CauseChange, CauseEdit, CauseId, CauseRules, CauseState, ID_DIGITS, SplitBy};
+use redrive_core::causes::{CauseChange, CauseEdit, CauseId, CauseRules, CauseSort, CauseState, ID_DIGITS, SplitBy};
 use redrive_core::dead::DeadLetter;
 use redrive_core::fingerprint::{Fingerprint, of_failure};
 use redrive_core::ids::{JobId, PipelineName};
@@ -44,6 +44,8 @@ pub struct CausesAsked {
     pub owner: Option<String>,
     /// Whether causes without a dead letter are listed too. Those that are resolved have none: who asks for them means them anyway.
     pub all: bool,
+    /// In which order.
+    pub sort: CauseSort,
     /// At most so many.
     pub limit: u32,
 }
@@ -51,7 +53,7 @@ pub struct CausesAsked {
 /// Causes that were found.
 #[derive(Clone, Debug)]
 pub struct FoundCauses {
-    /// Those with the most dead letters first.
+    /// In the order that was asked for.
     pub causes: Vec<CauseView>,
     /// Whether there are more.
     pub more: bool,
@@ -99,12 +101,12 @@ impl KnownRules {
 }
 
 impl Redrive {
-    /// Causes by impact.
+    /// Causes, in the order that is asked for: by impact, unless another is.
     pub async fn list_causes(&self, asked: CausesAsked) -> Result<FoundCauses, Error> {
-        let CausesAsked { pipeline, states, owner, all, limit } = asked;
+        let CausesAsked { pipeline, states, owner, all, sort, limit } = asked;
         let with_empty = all || states.contains(&CauseState::Resolved);
         let (one_more, now) = (limit.saturating_add(1), self.now());
-        let params = ListCauses { ids: Vec::new(), pipeline, states, owner, with_empty, limit: one_more, now };
+        let params = ListCauses { ids: Vec::new(), pipeline, states, owner, with_empty, sort, limit: one_more, now };
         let mut causes = self.store.list_causes(params).await?;
         let more = causes.len() > limit as usize;
         causes.truncate(limit as usize);

@@ -20,6 +20,7 @@ use crate::chance::{Chance, SystemChance};
 use crate::clock::{Clock, ServerClock, SystemClock};
 use crate::error::Error;
 use crate::events::Events;
+use crate::good::GoodPages;
 use crate::pipeline::Pipeline;
 use crate::reach::{Away, Reach, Working};
 use crate::worker::{Until, Worker};
@@ -47,6 +48,8 @@ pub struct Redrive {
     pub(crate) events: Events,
     pub(crate) rules: Arc<KnownRules>,
     pub(crate) breakers: Arc<Breakers>,
+    /// Pages that worked, as far as they are kept here.
+    pub(crate) good: Arc<GoodPages>,
     /// What workers watch, and whom they tell.
     pub(crate) alerts: Alerts,
 }
@@ -90,6 +93,7 @@ impl Redrive {
             events,
             rules: Arc::default(),
             breakers: Arc::default(),
+            good: Arc::default(),
             alerts: Alerts::default(),
         }
     }

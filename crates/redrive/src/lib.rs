@@ -68,6 +68,7 @@ pub mod engine;
 pub mod error;
 pub mod events;
 pub mod export;
+pub mod good;
 pub mod handler;
 pub mod jobs;
 pub mod leases;

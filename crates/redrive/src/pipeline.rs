@@ -213,8 +213,8 @@ impl Pipeline {
     }
 
     /// Whether pages that worked are kept.
-    pub(crate) fn keeps_good_pages(&self) -> bool {
-        self.good_pages && self.vault.is_some() && self.keep != Keep::Never
+    pub(crate) fn wants_good_pages(&self) -> bool {
+        self.good_pages && self.keep != Keep::Never
     }
 
     /// The address of the page that a job with this input is about, without secrets, if it is about one.

@@ -1,5 +1,6 @@
 //! What the lists of every backend need: cursors, patterns for text, beginnings of hashes, JSON that is left out where it says nothing.
 
+use redrive_core::causes::CauseSort;
 use redrive_core::dead::DeadLetter;
 use redrive_core::replays::TriedDetails;
 
@@ -13,6 +14,15 @@ pub(crate) fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
         Some((at.parse().ok()?, row.parse().ok()?))
     };
     read().ok_or_else(|| StoreError::InvalidCursor(cursor.to_owned()))
+}
+
+/// The order of causes, by the columns that both backends have.
+pub(crate) const fn cause_order(sort: CauseSort) -> &'static str {
+    match sort {
+        CauseSort::Dead => "sum(k.dead) DESC, max(k.last_seen) DESC, c.id DESC",
+        CauseSort::Last => "max(k.last_seen) DESC, c.id DESC",
+        CauseSort::First => "min(k.first_seen) DESC, c.id DESC",
+    }
 }
 
 /// Of the newest letters of several keys, the newest of all: so many, by when they died and their numbers.

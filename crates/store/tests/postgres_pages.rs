@@ -6,6 +6,7 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use redrive_core::causes::CauseSort;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_store::Options;
@@ -144,6 +145,7 @@ async fn no_page_and_no_kept_count_reads_all_letters() {
         states: Vec::new(),
         owner: None,
         with_empty: false,
+        sort: CauseSort::Dead,
         limit: 50,
         now: at(i64::from(LETTERS)),
     };

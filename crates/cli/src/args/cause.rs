@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use redrive_core::causes::{CauseId, CauseState};
+use redrive_core::causes::{CauseId, CauseSort, CauseState};
 use redrive_core::ids::PipelineName;
 
 #[derive(Debug, Subcommand)]
@@ -79,6 +79,10 @@ fn state() -> impl TypedValueParser<Value = CauseState> {
     PossibleValuesParser::new(CauseState::ALL.map(CauseState::as_str)).try_map(|name| name.parse::<CauseState>())
 }
 
+fn sort() -> impl TypedValueParser<Value = CauseSort> {
+    PossibleValuesParser::new(CauseSort::ALL.map(CauseSort::as_str)).try_map(|name| name.parse::<CauseSort>())
+}
+
 #[derive(Debug, Args)]
 pub struct CauseListArgs {
     /// Only of this pipeline
@@ -93,6 +97,9 @@ pub struct CauseListArgs {
     /// Also causes that no letter is dead of any more
     #[arg(long)]
     pub all: bool,
+    /// Which come first: those with the most dead letters, those of which somebody died last, or those that were first seen last
+    #[arg(long, default_value_t, value_parser = sort())]
+    pub sort: CauseSort,
     /// At most so many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,

@@ -76,6 +76,23 @@ fn what_a_killed_worker_had_is_done_by_the_next_and_nobody_is_blamed() {
     site.sandbox.assert_sound();
 }
 
+/// The page that broke is put beside the last one that worked, wherever both were fetched.
+#[test]
+fn pages_that_worked_elsewhere_are_kept_at_the_server() {
+    let script = "read task; case \"$task\" in *broken*) echo '<i>5</i>' > \"$REDRIVE_PAYLOAD\"; exit 65;; esac\n\
+                  head -c 400000 /dev/zero | tr '\\0' x > \"$REDRIVE_PAYLOAD\"; echo 1";
+    let (site, server) = Site::new(0, script);
+    let tasks = ["1", "2", "3?broken"].map(|n| format!("{{\"url\":\"https://shop.example/p/{n}\"}}\n"));
+    site.sandbox.write("tasks.jsonl", tasks.concat());
+    site.command("run tasks.jsonl --pipeline shop").output().expect("ran");
+    assert_eq!((site.count("done"), site.count("dead")), (2, 1));
+    let cause = &site.sandbox.redrive("cause list --json").expect(0).json_lines()[0];
+    let request = format!("GET /causes/{}/compare", cause["id"].as_str().expect("an id"));
+    let compared = answered(&server.address, "", &request, &Value::Null);
+    assert_eq!(compared["worked"]["payload"]["size_bytes"], 400_000, "{compared}");
+    site.sandbox.assert_sound();
+}
+
 #[test]
 fn a_server_that_is_killed_is_waited_for_and_nothing_is_done_twice() {
     let (site, server) = Site::new(12, "cat > /dev/null; sleep 0.1; echo 1");

@@ -328,7 +328,7 @@ async fn run(shared: &Arc<Shared>, desk: &Desk, pipeline: &Pipeline, job: Leased
     };
     let notes: Arc<dyn NotesProgress> = Arc::clone(shared) as Arc<dyn NotesProgress>;
     let leased = Leased { job, saved, worker: shared.id, notes };
-    attempt(pipeline, leased, &shared.running, || SystemClock.now()).await
+    attempt(pipeline, leased, (&shared.running, &shared.good), || SystemClock.now()).await
 }
 
 /// The saved payload of a job, in a file of its own, if it is to be worked on from there.

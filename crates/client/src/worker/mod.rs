@@ -22,6 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive::chance::{Chance, SystemChance};
 use redrive::clock::{Clock, SystemClock};
+use redrive::good::GoodPages;
 use redrive::handler::NotesProgress;
 use redrive::worker::reload::Source;
 use redrive::worker::{Running, Until, WorkDoneSoFar, Worker};
@@ -91,6 +92,8 @@ struct Shared {
     retired: CancellationToken,
     hurry: CancellationToken,
     running: Running,
+    /// Pages that worked, as far as this worker brings them.
+    good: GoodPages,
     slots: Slots,
     done: WorkDoneSoFar,
     /// Pipelines of which nothing more is to be expected here: they cannot work, or wait in vain.
@@ -188,6 +191,7 @@ impl RemoteWorker {
             retired: CancellationToken::new(),
             hurry: CancellationToken::new(),
             running: Running::default(),
+            good: GoodPages::default(),
             slots: Slots::default(),
             done: WorkDoneSoFar::default(),
             given_up: Mutex::default(),

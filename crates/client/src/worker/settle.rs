@@ -201,7 +201,7 @@ impl Shared {
 impl Brought {
     /// How a job ended, as a server takes it. Its result stays here, but for that of a try.
     async fn of(shared: &Shared, pipeline: &Pipeline, attempted: Attempted) -> Result<Self, Error> {
-        let Attempted { job, outcome, result, handed_on, payload, duration, dies, .. } = attempted;
+        let Attempted { job, outcome, result, handed_on, payload, only_good, duration, dies, .. } = attempted;
         let receiver = |handed: &HandedOn| handed.pipeline.clone().unwrap_or_else(|| pipeline.name().clone());
         let is_done = outcome == Outcome::Done;
         let (verdict, failure) = match outcome {
@@ -222,10 +222,18 @@ impl Brought {
         if let Some(result) = result.filter(|_| shared.is_try() && is_done) {
             body["result"] = result;
         }
-        if let Some(payload) = payload.filter(|_| !shared.is_try())
-            && let Some(told) = evidence::told(&shared.server, payload).await?
-        {
-            body["payload"] = told;
+        if let Some(payload) = payload.filter(|_| !shared.is_try()) {
+            let told = match evidence::told(&shared.server, payload).await {
+                // Nothing depends on it: the next page that works is as good.
+                Err(error) if only_good => {
+                    tracing::debug!(%error, "a page that worked was not kept");
+                    None
+                }
+                told => told?,
+            };
+            if let Some(told) = told {
+                body["payload"] = told;
+            }
         }
         // In a try what fails is counted.
         let dies = dies || (shared.is_try() && matches!(verdict, "failed" | "crashed"));

@@ -3,10 +3,12 @@
 //! - `changes`: what people do to causes, as data
 //! - `prints`: what a letter is recognised by
 //! - `rules`: which failures of a key belong to another, because a person split a cause
+//! - `sort`: in which order they are listed
 
 pub mod changes;
 pub mod prints;
 pub mod rules;
+pub mod sort;
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,6 +21,7 @@ pub use changes::{
 };
 pub use prints::Print;
 pub use rules::{CauseRule, CauseRules, Likeness};
+pub use sort::CauseSort;
 
 use crate::ids::InvalidName;
 use crate::time::Timestamp;

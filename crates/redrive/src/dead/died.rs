@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use redrive_core::causes::CauseId;
+use redrive_core::causes::{CauseId, CauseSort};
 use redrive_core::counts::Event;
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
@@ -125,7 +125,16 @@ impl Redrive {
             return Ok(groups);
         }
         let (limit, now) = (u32::try_from(ids.len()).unwrap_or(u32::MAX), self.now());
-        let params = ListCauses { ids, pipeline: None, states: Vec::new(), owner: None, with_empty: true, limit, now };
+        let params = ListCauses {
+            ids,
+            pipeline: None,
+            states: Vec::new(),
+            owner: None,
+            with_empty: true,
+            sort: CauseSort::Dead,
+            limit,
+            now,
+        };
         for view in self.store.list_causes(params).await? {
             for group in groups.iter_mut().filter(|group| group.cause.as_ref() == Some(&view.id)) {
                 group.title.clone_from(&view.title);

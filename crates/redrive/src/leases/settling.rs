@@ -1,8 +1,8 @@
 //! Jobs that workers bring back: what is to be kept of them is kept, then they are settled.
 
 use redrive_core::actors::{Actor, Via};
+use redrive_core::good::GoodPage;
 use redrive_core::hand_on::{self, HandedJob};
-use redrive_core::ids::JobId;
 use redrive_core::jobs::{LeasedJob, Origin};
 use redrive_core::payloads::Payload;
 use redrive_core::secrets::Secrets;
@@ -27,11 +27,20 @@ pub(super) struct Settling<'a> {
     /// What is secret to its handler: whoever brings jobs back need not know it.
     secrets: Secrets,
     results: Vec<JobResult>,
-    jobs: Vec<(LeasedJob, Decision, Vec<HandedJob>)>,
+    jobs: Vec<Taken>,
     /// Why each of them is not done, though it was brought as done.
     not_done: Vec<Option<BroughtBack>>,
     /// What was handed on, and lacks something.
     withheld: Vec<Withheld>,
+}
+
+/// A job of which is kept what is to be, and how it ends.
+struct Taken {
+    job: LeasedJob,
+    decision: Decision,
+    handed_on: Vec<HandedJob>,
+    /// The page that it worked from, if it is kept as one that worked, and the shape of its address.
+    page: (Option<Box<GoodPage>>, Option<String>),
 }
 
 impl<'a> Settling<'a> {
@@ -60,10 +69,18 @@ impl<'a> Settling<'a> {
             handler::mask(report, &self.secrets);
         }
         let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
+        let can_be_good = outcome == Outcome::Done && payload.is_some() && self.pipeline.vault.is_some();
+        let page = redrive.good.page_of(self.pipeline, &job, can_be_good, redrive.now());
+        let due = page.as_ref().is_some_and(|page| page.is_due);
+        let evidence = Evidence::new(job.lease.job, self.pipeline).for_good(due);
         let brought = match payload {
-            Some(payload) => self.keep(job.lease.job, payload, failed).await?,
-            None => None,
+            Some(payload) => self.keep(&evidence, payload, failed).await,
+            None => Ok(None),
         };
+        let worked = brought.as_ref().ok().and_then(Option::as_ref).filter(|_| outcome == Outcome::Done);
+        let page = redrive.good.end(self.pipeline, page, worked, redrive.now());
+        // What was kept as a page that worked is of no use to its job.
+        let brought = brought?.filter(|_| evidence.is_wanted_by_job(failed));
         // What it worked from is the evidence of how it failed.
         let kept = brought.or_else(|| job.saved.clone().filter(|_| failed));
         let tracked = self.pipeline.tracked_in(&job.input);
@@ -81,13 +98,17 @@ impl<'a> Settling<'a> {
             let (key, input) = (job.key.take(), std::mem::take(&mut job.input));
             self.results.push(JobResult { id, pipeline, round, key, input, result });
         }
-        self.jobs.push((job, decision, handed_on));
+        self.jobs.push(Taken { job, decision, handed_on, page });
         Ok(())
     }
 
     /// Keeps what a job worked on, if that is wanted.
-    async fn keep(&self, job: JobId, payload: BroughtPayload, failed: bool) -> Result<Option<Payload>, String> {
-        let evidence = Evidence::new(job, self.pipeline);
+    async fn keep(
+        &self,
+        evidence: &Evidence,
+        payload: BroughtPayload,
+        failed: bool,
+    ) -> Result<Option<Payload>, String> {
         if !evidence.is_wanted(failed) {
             return Ok(None);
         }
@@ -114,13 +135,13 @@ impl<'a> Settling<'a> {
         let RemoteWorker { redrive, id, host, .. } = self.worker;
         // Known by their keys: those of a settlement that is repeated are not taken in twice.
         redrive.withhold(self.withheld, &Actor::new(host, Via::Automatic)).await?;
-        let rules = match self.jobs.iter().any(|(_, decision, _)| decision.buries()) {
+        let rules = match self.jobs.iter().any(|taken| taken.decision.buries()) {
             true => redrive.known_rules().await,
             false => Default::default(),
         };
-        let settlement = |(job, decision, handed_on): (LeasedJob, Decision, Vec<HandedJob>)| {
+        let settlement = |Taken { job, decision, handed_on, page: (good, shape) }| {
             let settlement = Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition());
-            settlement.handing_on(handed_on)
+            settlement.handing_on(handed_on).about_page(good, shape)
         };
         let settlements: Vec<Settlement> = self.jobs.into_iter().map(settlement).collect();
         let now = redrive.now();

@@ -1,7 +1,7 @@
 //! What stands in the head of every page, and what an overview is made of.
 
 use redrive_core::alerts::{AlertKey, Condition};
-use redrive_core::causes::CauseState;
+use redrive_core::causes::{CauseSort, CauseState};
 use redrive_core::ids::PipelineName;
 use redrive_core::replays::paused_itself;
 use redrive_store::contract::{CauseView, ListCauses, ListReplays, ReplayView};
@@ -25,7 +25,7 @@ impl Redrive {
     pub async fn glance(&self, covers: impl Fn(&PipelineName) -> bool, sees_all: bool) -> Result<Glance, Error> {
         let mut ledgers = self.store.ledgers().await?;
         ledgers.retain(|name, _| covers(name));
-        let needy = self.needy_causes(None, &covers, CAUSES_MAX).await?;
+        let needy = self.needy_causes(None, &covers, (CauseSort::Dead, CAUSES_MAX)).await?;
         let alerts = self.store.list_alerts().await?;
         let is_theirs = |name: Option<&PipelineName>| name.map_or(sees_all, &covers);
         let (pauses, now) = (self.store.pauses().await?, self.now());
@@ -49,12 +49,12 @@ impl Redrive {
         Look::new(self, setting, covers, sees_all)
     }
 
-    /// Causes that need somebody, those with the most dead letters first, of so many that may.
+    /// Causes that need somebody, in their order, of so many that may.
     pub async fn needy_causes(
         &self,
         pipeline: Option<&PipelineName>,
         covers: &impl Fn(&PipelineName) -> bool,
-        limit: u32,
+        (sort, limit): (CauseSort, u32),
     ) -> Result<Vec<CauseView>, Error> {
         let params = ListCauses {
             ids: Vec::new(),
@@ -62,6 +62,7 @@ impl Redrive {
             states: NEEDY.to_vec(),
             owner: None,
             with_empty: false,
+            sort,
             limit,
             now: self.now(),
         };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redrive_core::alerts::{AlertKey, Condition, Share};
 use redrive_core::breakers::BreakerState;
+use redrive_core::causes::CauseSort;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::{StandingFacts, is_failing, standing};
@@ -151,7 +152,16 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
             true => None,
             false => {
                 let (states, owner) = (Vec::new(), None);
-                let params = ListCauses { ids, pipeline: None, states, owner, with_empty: true, limit: 1, now };
+                let params = ListCauses {
+                    ids,
+                    pipeline: None,
+                    states,
+                    owner,
+                    with_empty: true,
+                    sort: CauseSort::Dead,
+                    limit: 1,
+                    now,
+                };
                 store.list_causes(params).await?.pop().map(|cause| (cause, count))
             }
         };
@@ -162,7 +172,7 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
 
     async fn read_needs(&self) -> Result<Needs, Error> {
         let covers = &self.covers;
-        let causes = self.redrive.needy_causes(None, covers, CAUSES_MAX).await?;
+        let causes = self.redrive.needy_causes(None, covers, (CauseSort::Dead, CAUSES_MAX)).await?;
         let other_causes = causes.len().saturating_sub(CAUSES_NAMED);
         let paused = self.open().await?.iter().filter(|replay| is_self_paused(replay)).cloned();
         let is_theirs = |name: Option<&PipelineName>| name.map_or(self.sees_all, covers);

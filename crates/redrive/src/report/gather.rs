@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use redrive_core::causes::CauseId;
+use redrive_core::causes::{CauseId, CauseSort};
 use redrive_core::counts::Event;
 use redrive_core::failures::Reason;
 use redrive_core::ids::PipelineName;
@@ -109,6 +109,7 @@ impl Redrive {
                 owner: None,
                 // What was brought back meanwhile killed in the window all the same.
                 with_empty: true,
+                sort: CauseSort::Dead,
                 limit: LISTED,
                 now,
             };

@@ -66,7 +66,7 @@ impl Evidence {
 
     /// The same, where the page of an attempt that succeeds is kept, too.
     pub(crate) fn for_good(mut self, is_due: bool) -> Self {
-        self.good = is_due && self.vault.is_some() && self.keep != Keep::Never;
+        self.good = is_due && (self.vault.is_some() || self.brought.is_some()) && self.keep != Keep::Never;
         self
     }
 

@@ -15,7 +15,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::GRACE;
-use super::good::GoodPages;
 use super::holds::Holds;
 use super::leader::Leads;
 use super::pauses::Pauses;
@@ -77,8 +76,6 @@ pub(super) struct Context {
     beaten: AtomicBool,
     /// The newest time that was read, in milliseconds.
     newest: AtomicI64,
-    /// Pages that worked and were kept lately.
-    pub(super) good: GoodPages,
     /// What came of the jobs that this worker ran.
     pub(super) work_done: WorkDoneSoFar,
     /// What each pipeline may run at once, whatever lane its jobs come by.
@@ -113,7 +110,6 @@ impl Context {
             failure: Mutex::default(),
             given_up: Mutex::default(),
             newest: AtomicI64::new(i64::MIN),
-            good: GoodPages::default(),
             work_done: WorkDoneSoFar::default(),
             slots: Arc::default(),
         }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::run::{OWN_DEADLINE_SLACK, guarded, hand_on};
 use super::running::Running;
 use crate::chance::{Chance, SystemChance};
+use crate::good::GoodPages;
 use crate::handler::{Isolation, Job, NotesProgress, Progress, Saved};
 use crate::leases::BroughtPayload;
 use crate::pipeline::Pipeline;
@@ -46,6 +47,8 @@ pub struct Attempted {
     pub handed_on: Vec<HandedOn>,
     /// What it worked on, as evidence, if it is to be kept.
     pub payload: Option<BroughtPayload>,
+    /// Whether that is but a page that worked: nothing depends on its being kept.
+    pub only_good: bool,
     /// How long it ran.
     pub duration: Duration,
     /// Whether it dies of it, by the policy here, for the first time.
@@ -59,7 +62,17 @@ impl Attempted {
     pub const fn returned(job: LeasedJob) -> Self {
         let (result, payload) = (None, None);
         let (outcome, duration) = (Outcome::Returned, Duration::ZERO);
-        Self { job, outcome, result, handed_on: Vec::new(), payload, duration, dies: false, moves: false }
+        Self {
+            job,
+            outcome,
+            result,
+            handed_on: Vec::new(),
+            payload,
+            only_good: false,
+            duration,
+            dies: false,
+            moves: false,
+        }
     }
 }
 
@@ -67,12 +80,13 @@ impl Attempted {
 pub async fn attempt(
     pipeline: &Pipeline,
     leased: Leased,
-    running: &Running,
+    (running, good): (&Running, &GoodPages),
     now: impl Fn() -> Timestamp,
 ) -> Result<Attempted, (LeasedJob, String)> {
     let Leased { job, saved, worker, notes } = leased;
     let begun = Instant::now();
-    let evidence = Evidence::taken(pipeline);
+    let page = good.page_of(pipeline, &job, true, now());
+    let evidence = Evidence::taken(pipeline).for_good(page.as_ref().is_some_and(|page| page.is_due));
     let progress = Progress::elsewhere(job.progress.clone(), notes, job.lease);
     let mut work = Job::new(&job, worker, pipeline, evidence.clone(), progress);
     let able = pipeline.handler.works_from_saved(false);
@@ -88,13 +102,18 @@ pub async fn attempt(
         };
         match guarded(pipeline, handler, work, slack).await {
             Ok(ended) => ended,
-            Err((_, why)) => return Err((job, why)),
+            Err((_, why)) => {
+                good.brought(pipeline, page, false);
+                return Err((job, why));
+            }
         }
     };
     let raw = success.as_ref().map(|success| success.handed_on.clone()).unwrap_or_default();
     let (mut outcome, result, _) = hand_on(pipeline, &job, (outcome, success), now());
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
     let payload = evidence.take_brought().filter(|_| evidence.is_wanted(failed));
+    let only_good = payload.is_some() && !evidence.is_wanted_by_job(failed);
+    good.brought(pipeline, page, payload.is_some() && outcome == Outcome::Done);
     let duration = begun.elapsed();
     let ending = Ending { at: now(), duration: Some(duration), worker: Some(worker), chance: SystemChance.fraction() };
     let decision = decide(&pipeline.policy, &job, outcome.clone(), ending);
@@ -108,5 +127,5 @@ pub async fn attempt(
     let moves = attempted && !decision.signal.is_trouble();
     let dies = buried && decision.death() == Death::First;
     let handed_on = if outcome == Outcome::Done { raw } else { Vec::new() };
-    Ok(Attempted { job, outcome, result, handed_on, payload, duration, dies, moves })
+    Ok(Attempted { job, outcome, result, handed_on, payload, only_good, duration, dies, moves })
 }

@@ -15,7 +15,6 @@ mod clock;
 mod context;
 pub mod elsewhere;
 mod fetch;
-mod good;
 mod heartbeat;
 mod history;
 mod holds;

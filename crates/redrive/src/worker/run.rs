@@ -57,7 +57,7 @@ pub(super) async fn run(
         return Duration::ZERO;
     };
     let begun = Instant::now();
-    let page = context.good.page_of(&pipeline, &job, context.now());
+    let page = context.redrive.good.page_of(&pipeline, &job, pipeline.vault.is_some(), context.now());
     let evidence = Evidence::new(job.lease.job, &pipeline).for_good(page.as_ref().is_some_and(|page| page.is_due));
     let progress = Progress::new(job.progress.clone(), Arc::clone(&context.redrive.store), job.lease);
     let work = Job::new(&job, context.id, &pipeline, evidence.clone(), progress);
@@ -73,8 +73,8 @@ pub(super) async fn run(
     let (outcome, result, handed_on) = hand_on(&pipeline, &job, (outcome, result), context.now());
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
     let kept = evidence.take();
-    let worked = kept.as_ref().filter(|_| outcome == Outcome::Done);
-    let (good, shape) = context.good.end(&pipeline, page, worked, context.now());
+    let worked = kept.as_ref().filter(|_| outcome == Outcome::Done).map(|kept| &kept.payload);
+    let (good, shape) = context.redrive.good.end(&pipeline, page, worked, context.now());
     // What was kept on the way is of no use after all if the attempt went well.
     let kept = kept.filter(|_| evidence.is_wanted_by_job(failed));
     // What it worked from is the evidence of how it failed.

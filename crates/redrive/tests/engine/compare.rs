@@ -8,6 +8,7 @@ use redrive::contract::{DeadFilter, ListCauses, ListDead, Selection};
 use redrive::replays::{Draft, Drafted, NewTry, ReplayError, drafted};
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, json};
 use redrive_core::actors::Actor;
+use redrive_core::causes::CauseSort;
 use redrive_core::dead::DeadLetter;
 use redrive_core::facets::Baseline;
 use redrive_core::good::Pairing;
@@ -105,6 +106,7 @@ async fn what_sets_those_who_died_apart_is_told_with_both_numbers() {
         states: Vec::new(),
         owner: None,
         with_empty: false,
+        sort: CauseSort::Dead,
         limit: 5,
         now: bench.redrive.now(),
     };

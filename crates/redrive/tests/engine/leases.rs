@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive::contract::{DeadFilter, Lane, ListDead};
+use redrive::contract::{DeadFilter, FindGood, Lane, ListDead, ListPayloads};
 use redrive::events::{Happening, Heard};
 use redrive::leases::{BroughtBack, BroughtBytes, BroughtPayload, EndedJob, RemoteWorker};
 use redrive::vault::{Capture, Keep};
@@ -210,19 +210,47 @@ async fn what_a_failure_was_about_is_kept_in_the_vault() {
     let pipeline = pipeline().attempts(1).vault(bench.vault.clone()).keep_payloads(Keep::Failed, 8 << 20);
     bench.redrive.enqueue(&pipeline, [json!({})]).await.expect("accepted");
     let lease = leased(&worker, 1).await[0].lease;
-    let mut capture = Capture::begin(1 << 20).expect("begun");
-    capture.write(b"<p>sold out</p>").expect("written");
-    let payload = BroughtPayload {
-        bytes: BroughtBytes::Here(Box::new(capture)),
-        response: Response { status: Some(200), ..Response::default() },
-        total_bytes: None,
-    };
-    let failed = EndedJob { payload: Some(payload), ..ended(lease, failed(Reason::SchemaValidation)) };
+    let payload = Some(brought(b"<p>sold out</p>"));
+    let failed = EndedJob { payload, ..ended(lease, failed(Reason::SchemaValidation)) };
     assert_eq!(worker.settle(&pipeline, vec![failed]).await.expect("settled"), [BroughtBack::Settled]);
     let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
     let letter = bench.redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     let kept = bench::payload(&letter).expect("a payload");
     assert_eq!((bench.bytes(&kept).await, kept.response.status), (b"<p>sold out</p>".to_vec(), Some(200)));
+}
+
+fn brought(bytes: &[u8]) -> BroughtPayload {
+    let mut capture = Capture::begin(1 << 20).expect("begun");
+    capture.write(bytes).expect("written");
+    let response = Response { status: Some(200), ..Response::default() };
+    BroughtPayload { bytes: BroughtBytes::Here(Box::new(capture)), response, total_bytes: None }
+}
+
+/// Of many that are brought one is kept, of each shape of addresses, and no job refers to it. A cause holds on to it.
+#[tokio::test]
+async fn a_page_that_worked_elsewhere_is_kept_beside_those_that_broke() {
+    let bench = Bench::new();
+    let worker = attached(&bench.redrive).await;
+    let pipeline = pipeline().attempts(1).vault(bench.vault.clone()).keep_payloads(Keep::Failed, 8 << 20);
+    let inputs = (0..4).map(|n| json!({ "url": format!("https://shop.example/p/{n}") }));
+    bench.redrive.enqueue(&pipeline, inputs).await.expect("accepted");
+    let jobs = leased(&worker, 4).await;
+    let done = |n: usize, page: &[u8]| EndedJob { payload: Some(brought(page)), ..ended(jobs[n].lease, Outcome::Done) };
+    worker.settle(&pipeline, vec![done(0, b"<b>0</b>"), done(1, b"<b>1</b>")]).await.expect("settled");
+    worker.settle(&pipeline, vec![done(2, b"<b>2</b>")]).await.expect("settled");
+    let broke =
+        EndedJob { payload: Some(brought(b"<i>3</i>")), ..ended(jobs[3].lease, failed(Reason::SchemaValidation)) };
+    worker.settle(&pipeline, vec![broke]).await.expect("settled");
+    let store = bench.redrive.store();
+    let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: false };
+    let cause = store.list_dead(params).await.expect("listed").items.remove(0).cause;
+    let find = FindGood { pipeline: pipeline.name().clone(), target: None, cause, limit: 9 };
+    let good = store.good_pages(find).await.expect("found");
+    let told: Vec<_> = good.iter().map(|page| (page.url.as_str(), page.shape.as_str())).collect();
+    assert_eq!(told, [("https://shop.example/p/0", "/p/*")]);
+    assert_eq!(bench.bytes(&good[0].payload).await, b"<b>0</b>");
+    let all = ListPayloads { prefix: None, limit: 9, cursor: None };
+    assert_eq!(store.list_payloads(all).await.expect("listed").items.len(), 2, "that page, and the one that broke");
 }
 
 #[tokio::test]

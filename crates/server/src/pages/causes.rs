@@ -7,7 +7,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use redrive::causes::CausesAsked;
 use redrive::contract::CauseView;
-use redrive_core::causes::{CauseId, CauseState};
+use redrive_core::causes::{CauseId, CauseSort, CauseState};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
@@ -34,7 +34,14 @@ use crate::routes::causes::change;
 const LIMIT: u32 = 100;
 const FURTHEST: usize = 10_000;
 
-/// Which causes are shown.
+/// Which causes are shown, in which order, from which one on.
+struct Shown {
+    tab: Tab,
+    sort: CauseSort,
+    from: usize,
+}
+
+/// Where causes stand that are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tab {
     NeedsYou,
@@ -75,18 +82,21 @@ impl Tab {
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let query = visitor.query();
     let (tab, pipeline) = (Tab::of(query.one("tab"))?, pipeline_of(&visitor)?);
+    let sort = query.one("sort").map_or(Ok(CauseSort::default()), str::parse);
+    let sort = sort.map_err(|why: String| Problem::from(ApiError::invalid("sort", why)))?;
     let owner = query.one("owner").map(str::to_owned);
     let from = query.one("cursor").map_or(Ok(0), str::parse::<usize>).ok().filter(|from| *from <= FURTHEST);
     let from = from.ok_or_else(|| Problem::from(ApiError::invalid("cursor", "expected a number of causes")))?;
-    let (causes, more) = list(&app, &visitor, (tab, from), pipeline.clone(), owner).await?;
-    let body = body(&visitor, (tab, from), &causes, more, app.redrive().now());
+    let shown = Shown { tab, sort, from };
+    let (causes, more) = list(&app, &visitor, &shown, pipeline.clone(), owner).await?;
+    let body = body(&visitor, &shown, &causes, more, app.redrive().now());
     shell::show(&app, &visitor, Page { place: Place::Causes, title: "Causes", pipeline: pipeline.as_ref(), body }).await
 }
 
 async fn list(
     app: &App,
     visitor: &Visitor,
-    (tab, from): (Tab, usize),
+    &Shown { tab, sort, from }: &Shown,
     pipeline: Option<PipelineName>,
     owner: Option<String>,
 ) -> Result<(Vec<CauseView>, bool), Problem> {
@@ -94,7 +104,7 @@ async fn list(
     let reach = u32::try_from(from).unwrap_or(u32::MAX).saturating_add(LIMIT);
     let (mut causes, mut more) = match tab {
         Tab::NeedsYou => {
-            let mut causes = app.redrive().needy_causes(pipeline.as_ref(), &covers, reach + 1).await?;
+            let mut causes = app.redrive().needy_causes(pipeline.as_ref(), &covers, (sort, reach + 1)).await?;
             causes.retain(|cause| owner.is_none() || cause.owner == owner);
             (causes, false)
         }
@@ -104,7 +114,7 @@ async fn list(
                 Tab::Resolved => vec![CauseState::Resolved],
                 Tab::NeedsYou | Tab::All => Vec::new(),
             };
-            let asked = CausesAsked { pipeline, states, owner, all: tab != Tab::All, limit: reach };
+            let asked = CausesAsked { pipeline, states, owner, all: tab != Tab::All, sort, limit: reach };
             let found = app.redrive().list_causes(asked).await?;
             (found.causes, found.more)
         }
@@ -114,7 +124,8 @@ async fn list(
     Ok((causes.into_iter().skip(from).take(LIMIT as usize).collect(), more))
 }
 
-fn body(visitor: &Visitor, (tab, from): (Tab, usize), causes: &[CauseView], more: bool, now: Timestamp) -> Markup {
+fn body(visitor: &Visitor, shown: &Shown, causes: &[CauseView], more: bool, now: Timestamp) -> Markup {
+    let &Shown { tab, sort, from } = shown;
     let here = with_query(&visitor.here, "said", None);
     let tabs = Tab::ALL.map(|each| {
         let number = html! { (each.title()) @if each == tab { b { (from + causes.len()) @if more { "+" } } } };
@@ -130,10 +141,10 @@ fn body(visitor: &Visitor, (tab, from): (Tab, usize), causes: &[CauseView], more
                 (carried(visitor))
                 input type="hidden" name="back" value=(here);
                 (bulk(visitor))
-                (table(causes, now))
+                (table(&here, sort, causes, now))
             }
             p.table-foot {
-                span { "Causes " (from + 1) " to " (from + causes.len()) ", those with the most dead letters first" }
+                span { "Causes " (from + 1) " to " (from + causes.len()) ", " (first_comes(sort)) " first" }
                 @if let Some(next) = &next {
                     a #further href=(with_query(&here, "cursor", Some(next))) { "Next " (LIMIT) }
                 }
@@ -192,7 +203,25 @@ fn bulk(visitor: &Visitor) -> Markup {
     }
 }
 
-fn table(causes: &[CauseView], now: Timestamp) -> Markup {
+/// Which causes come first, in words.
+const fn first_comes(sort: CauseSort) -> &'static str {
+    match sort {
+        CauseSort::Dead => "those with the most dead letters",
+        CauseSort::Last => "those of which somebody died last",
+        CauseSort::First => "those that were first seen last",
+    }
+}
+
+fn table(here: &str, sort: CauseSort, causes: &[CauseView], now: Timestamp) -> Markup {
+    let by = |each: CauseSort, label: &str| {
+        let address =
+            with_query(&without_cursor(here), "sort", Some(each.as_str()).filter(|_| each != CauseSort::Dead));
+        html! {
+            a href=(address) title={ "First " (first_comes(each)) } aria-current=[(each == sort).then_some("true")] {
+                (label) @if each == sort { span aria-hidden="true" { " ▾" } }
+            }
+        }
+    };
     html! {
         table.causes.two role="table" {
             thead role="rowgroup" { tr role="row" {
@@ -200,9 +229,11 @@ fn table(causes: &[CauseView], now: Timestamp) -> Markup {
                 (column("State"))
                 (column("Cause"))
                 (column("Died, 24 h, peak"))
-                (column_num("Dead"))
+                th.num role="columnheader" scope="col" aria-sort=[(sort == CauseSort::Dead).then_some("descending")] { (by(CauseSort::Dead, "Dead")) }
                 (column_num("From saved"))
-                (column("First, last"))
+                th role="columnheader" scope="col" aria-sort=[(sort != CauseSort::Dead).then_some("descending")] {
+                    (by(CauseSort::First, "First")) ", " (by(CauseSort::Last, "last"))
+                }
                 (column("Owner"))
             } }
             tbody role="rowgroup" #causes data-rows="" { @for cause in causes { (row(cause, now)) } }
@@ -220,6 +251,7 @@ fn row(cause: &CauseView, now: Timestamp) -> Markup {
             th.c-what role="rowheader" scope="row" {
                 a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
                 span.fact.cut { (facts(cause)) }
+                @if let Some(example) = &cause.example { span.fact.cut { "e.g. " (name(example)) } }
             }
             td.c-spark role="cell" { (trend(&cause.trend)) }
             td.num.c-dead role="cell" { b { (number(cause.dead as i64)) } }

@@ -10,7 +10,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use redrive::contract::{CauseView, ListCauses, ListReplayLetters, ReplayLetter, ReplayView};
 use redrive::replays::{ReplayRef, ready_in};
-use redrive_core::causes::CauseId;
+use redrive_core::causes::{CauseId, CauseSort};
 use redrive_core::replays::{LetterState, ReplayMode, ReplayState, paused_itself};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
@@ -187,6 +187,7 @@ async fn other_causes(app: &App, visitor: &Visitor, letters: &[ReplayLetter]) ->
         states: Vec::new(),
         owner: None,
         with_empty: true,
+        sort: CauseSort::Dead,
         limit: OTHERS,
         now: app.redrive().now(),
     };

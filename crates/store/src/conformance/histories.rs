@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use redrive_core::causes::CauseSort;
 use redrive_core::crashes::judge;
 use redrive_core::dead::import::Arrival;
 use redrive_core::failures::{FailureReport, Reason};
@@ -64,6 +65,7 @@ pub async fn seen(store: &Shared) -> String {
         states: Vec::new(),
         owner: None,
         with_empty: true,
+        sort: CauseSort::Dead,
         limit: 99,
         now: at(9_000_000),
     };

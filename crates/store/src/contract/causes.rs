@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
-use redrive_core::causes::{CauseEdit, CauseFacts, CauseId, CauseRules, CauseState, Likeness, Mute, Trend};
+use redrive_core::causes::{CauseEdit, CauseFacts, CauseId, CauseRules, CauseSort, CauseState, Likeness, Mute, Trend};
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
 use redrive_core::fingerprint::Part;
@@ -123,6 +123,8 @@ pub struct ListCauses {
     pub owner: Option<String>,
     /// Whether causes without a dead letter are listed too.
     pub with_empty: bool,
+    /// In which order.
+    pub sort: CauseSort,
     /// At most so many.
     pub limit: u32,
     /// The time.
@@ -165,6 +167,9 @@ pub struct CauseView {
     pub targets: Vec<String>,
     /// How many targets it hit.
     pub targets_count: u64,
+    /// The address that its newest letter is about, if its input has one (`url`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example: Option<String>,
     /// When it was first seen.
     pub first_seen: Timestamp,
     /// When it was last seen.

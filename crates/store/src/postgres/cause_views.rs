@@ -15,12 +15,16 @@ use super::sql::{Conn, args};
 use super::{dead, rows};
 use crate::contract::{AlikeCause, CauseDetail, CauseKey, CauseNote, CauseView, DeadFilter, ListCauses, ListDead};
 use crate::error::StoreError;
+use crate::lists;
 
 /// Letters that are shown with a cause.
 const SAMPLES: u32 = 3;
 
 /// Targets that are named with a cause.
 const TARGETS: u32 = 3;
+
+/// The most that is shown of an address, in characters.
+const EXAMPLE_CHARS_MAX: u32 = 500;
 
 /// Causes whose states are found at once, at least.
 const PIECE: usize = 200;
@@ -36,12 +40,17 @@ const COLUMNS: &str = "c.id, c.name, p.name, (array_agg(k.reason ORDER BY k.tota
     (array_agg(k.status ORDER BY k.total + k.refailed DESC, k.id))[1], sum(k.refailed)::bigint,
     coalesce(sum(s.count), 0)::bigint";
 
-async fn select(conn: &Conn, conditions: &Conditions, having: &str, limit: Option<u32>) -> Result<Vec<Found>, Fault> {
+async fn select(
+    conn: &Conn,
+    conditions: &Conditions,
+    (having, order): (&str, &str),
+    limit: Option<u32>,
+) -> Result<Vec<Found>, Fault> {
     let limit = limit.map_or_else(String::new, |limit| format!("LIMIT {limit}"));
     let sql = format!(
         "SELECT {COLUMNS} FROM cause c JOIN pipeline p ON p.id = c.pipeline JOIN cause_key k ON k.cause = c.id
          LEFT JOIN LATERAL (SELECT sum(count) AS count FROM cause_saved_sum WHERE key = k.id) s ON true
-         {conditions} GROUP BY c.id, p.name {having} ORDER BY sum(k.dead) DESC, max(k.last_seen) DESC, c.id DESC {limit}"
+         {conditions} GROUP BY c.id, p.name {having} ORDER BY {order} {limit}"
     );
     conn.query(&sql, conditions.values(), |row| rows::found_cause(row)).await
 }
@@ -70,6 +79,21 @@ async fn add_states(conn: &Conn, causes: &mut [Found], now: Timestamp) -> Result
     Ok(())
 }
 
+/// Adds the addresses that their newest letters are about: one statement for all.
+async fn with_examples(conn: &Conn, causes: &mut [Found]) -> Result<(), Fault> {
+    let sql = "SELECT k.cause, left(input_field(d.input, '{url}'), ($2::bigint)::int) FROM
+                  (SELECT DISTINCT ON (cause) cause, id FROM cause_key WHERE cause = ANY($1) AND dead > 0
+                   ORDER BY cause, last_seen DESC, id) k
+               JOIN LATERAL (SELECT input FROM dead WHERE cause_key = k.id ORDER BY died_at DESC, seq DESC LIMIT 1) d ON true";
+    let found: Vec<(i64, Option<String>)> =
+        conn.query(sql, args![list_of(causes), EXAMPLE_CHARS_MAX], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+    let mut examples: HashMap<i64, Option<String>> = found.into_iter().collect();
+    for found in causes {
+        found.view.example = examples.remove(&found.row).flatten();
+    }
+    Ok(())
+}
+
 /// Adds the targets that causes hit most: one statement for all.
 async fn with_targets(conn: &Conn, mut causes: Vec<Found>) -> Result<Vec<CauseView>, Fault> {
     let sql = "SELECT cause, target, targets FROM
@@ -92,7 +116,7 @@ async fn with_targets(conn: &Conn, mut causes: Vec<Found>) -> Result<Vec<CauseVi
     Ok(causes.into_iter().map(|found| found.view).collect())
 }
 
-/// Three statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
+/// Four statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
 pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseView>, Fault> {
     let mut conditions = Conditions::default();
     conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str()));
@@ -112,7 +136,9 @@ pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseVi
     }
     // Which of them are in a state is known when they were read; without one the first ones are enough.
     let limit = params.states.is_empty().then_some(params.limit);
-    let (mut rest, mut found) = (select(conn, &conditions, &having(params, &narrowed), limit).await?, Vec::new());
+    let having = having(params, &narrowed);
+    let (mut rest, mut found) =
+        (select(conn, &conditions, (&having, lists::cause_order(params.sort)), limit).await?, Vec::new());
     let wanted = usize::try_from(params.limit).unwrap_or(usize::MAX);
     // Trends are read of as many as are looked at, not of all that there are.
     while !rest.is_empty() && found.len() < wanted {
@@ -124,6 +150,7 @@ pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseVi
         );
     }
     found.truncate(wanted);
+    with_examples(conn, &mut found).await?;
     with_targets(conn, found).await
 }
 
@@ -146,7 +173,7 @@ pub(super) async fn get(conn: &Conn, (id, now): &(CauseId, Timestamp)) -> Result
     let (row, id) = find(conn, id).await?;
     let mut conditions = Conditions::default();
     conditions.equal("c.id", Some(row));
-    let mut found = select(conn, &conditions, "", Some(1)).await?;
+    let mut found = select(conn, &conditions, ("", "c.id"), Some(1)).await?;
     add_states(conn, &mut found, *now).await?;
     let mute = found.first().and_then(|found| found.standing.mute);
     let cause = with_targets(conn, found).await?.pop().ok_or_else(|| StoreError::NoCause(id.to_string()))?;

@@ -41,6 +41,7 @@ pub(crate) fn found_cause<R: Columns>(row: &R) -> Result<Found, R::Fault> {
         trend: Trend::default(),
         targets: Vec::new(),
         targets_count: 0,
+        example: None,
         first_seen: time(row, 10)?,
         last_seen,
         owner: row.get(12)?,

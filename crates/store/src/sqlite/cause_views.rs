@@ -15,12 +15,16 @@ use super::fault::Fault;
 use super::rows::{self, Found, RowResult};
 use crate::contract::{AlikeCause, CauseDetail, CauseKey, CauseNote, CauseView, DeadFilter, ListCauses, ListDead};
 use crate::error::StoreError;
+use crate::lists;
 
 /// Letters that are shown with a cause.
 const SAMPLES: u32 = 3;
 
 /// Targets that are named with a cause.
 const TARGETS: u32 = 3;
+
+/// The most that is shown of an address, in characters.
+const EXAMPLE_CHARS_MAX: u32 = 500;
 
 /// Causes whose states are found at once, at least.
 const PIECE: usize = 200;
@@ -32,11 +36,16 @@ const COLUMNS: &str = "c.id, c.name, p.name, k.reason, k.code, k.template, sum(k
     sum(k.discarded), min(k.first_seen), max(k.last_seen), c.owner, c.resolved_at, c.mute, k.status,
     sum(k.refailed), ifnull(sum(s.count), 0), max(k.total + k.refailed)";
 
-fn select(conn: &Connection, conditions: &Conditions, having: &str, limit: i64) -> Result<Vec<Found>, Fault> {
+fn select(
+    conn: &Connection,
+    conditions: &Conditions,
+    (having, order): (&str, &str),
+    limit: i64,
+) -> Result<Vec<Found>, Fault> {
     // Of several keys the one that killed most names the cause: SQLite takes plain columns from the row of the maximum.
     let sql = format!(
         "SELECT {COLUMNS} FROM cause c JOIN pipeline p ON p.id = c.pipeline JOIN cause_key k ON k.cause = c.id
-         LEFT JOIN cause_saved s ON s.key = k.id {conditions} GROUP BY c.id {having} ORDER BY sum(k.dead) DESC, max(k.last_seen) DESC, c.id DESC
+         LEFT JOIN cause_saved s ON s.key = k.id {conditions} GROUP BY c.id {having} ORDER BY {order}
          LIMIT {limit}"
     );
     let mut select = conn.prepare_cached(&sql)?;
@@ -72,6 +81,23 @@ fn add_states(conn: &Connection, causes: &mut [Found], now: Timestamp) -> Result
     Ok(())
 }
 
+/// Adds the addresses that their newest letters are about: one statement for all.
+fn with_examples(conn: &Connection, causes: &mut [Found]) -> Result<(), Fault> {
+    // Of several keys the one that was seen last: SQLite takes the other columns from the row of the maximum.
+    let mut select = conn.prepare_cached(
+        "SELECT k.cause, max(k.last_seen),
+            (SELECT substr(CAST(d.input ->> '$.url' AS TEXT), 1, ?2) FROM dead d WHERE d.cause_key = k.id
+             ORDER BY d.died_at DESC LIMIT 1)
+         FROM json_each(?1) j CROSS JOIN cause_key k ON k.cause = j.value WHERE k.dead > 0 GROUP BY k.cause",
+    )?;
+    let rows = select.query_map(params![list_of(causes)?, EXAMPLE_CHARS_MAX], |row| Ok((row.get(0)?, row.get(2)?)))?;
+    let mut examples = rows.collect::<RowResult<HashMap<i64, Option<String>>>>()?;
+    for found in causes {
+        found.view.example = examples.remove(&found.row).flatten();
+    }
+    Ok(())
+}
+
 /// Adds the targets that causes hit most: one statement for all.
 fn with_targets(conn: &Connection, mut causes: Vec<Found>) -> Result<Vec<CauseView>, Fault> {
     let mut select = conn.prepare_cached(
@@ -95,7 +121,7 @@ fn with_targets(conn: &Connection, mut causes: Vec<Found>) -> Result<Vec<CauseVi
     Ok(causes.into_iter().map(|found| found.view).collect())
 }
 
-/// Three statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
+/// Four statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
 pub(super) fn list(conn: &Connection, params: &ListCauses) -> Result<Vec<CauseView>, Fault> {
     let mut conditions = Conditions::default();
     conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
@@ -115,7 +141,9 @@ pub(super) fn list(conn: &Connection, params: &ListCauses) -> Result<Vec<CauseVi
     }
     // Which of them are in a state is known when they were read; without one the first ones are enough.
     let limit = if params.states.is_empty() { i64::from(params.limit) } else { -1 };
-    let (mut rest, mut found) = (select(conn, &conditions, &having(params, &narrowed), limit)?, Vec::new());
+    let having = having(params, &narrowed);
+    let (mut rest, mut found) =
+        (select(conn, &conditions, (&having, lists::cause_order(params.sort)), limit)?, Vec::new());
     let wanted = usize::try_from(params.limit).unwrap_or(usize::MAX);
     // Trends are read of as many as are looked at, not of all that there are.
     while !rest.is_empty() && found.len() < wanted {
@@ -127,6 +155,7 @@ pub(super) fn list(conn: &Connection, params: &ListCauses) -> Result<Vec<CauseVi
         );
     }
     found.truncate(wanted);
+    with_examples(conn, &mut found)?;
     with_targets(conn, found)
 }
 
@@ -149,7 +178,7 @@ pub(super) fn get(conn: &Connection, id: &CauseId, now: Timestamp) -> Result<Cau
     let (row, id) = find(conn, id)?;
     let mut conditions = Conditions::default();
     conditions.equal("c.id", Some(row));
-    let mut found = select(conn, &conditions, "", 1)?;
+    let mut found = select(conn, &conditions, ("", "c.id"), 1)?;
     add_states(conn, &mut found, now)?;
     let mute = found.first().and_then(|found| found.standing.mute);
     let cause = with_targets(conn, found)?.pop().ok_or_else(|| StoreError::NoCause(id.to_string()))?;

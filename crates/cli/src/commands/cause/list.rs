@@ -21,8 +21,8 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
-    let CauseListArgs { pipeline, state, owner, all, limit, json } = args;
-    let asked = CausesAsked { pipeline, states: state, owner, all, limit };
+    let CauseListArgs { pipeline, state, owner, all, sort, limit, json } = args;
+    let asked = CausesAsked { pipeline, states: state, owner, all, sort, limit };
     let FoundCauses { causes, more, dead } = redrive.list_causes(asked).await?;
     if json {
         for cause in &causes {

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::contract::{CauseView, ListCauses};
-use redrive_core::causes::CauseState;
+use redrive_core::causes::{CauseSort, CauseState};
 use redrive_core::ids::PipelineName;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -32,6 +32,11 @@ pub struct Asked {
     #[serde(default)]
     #[param(value_type = Option<bool>)]
     all: Flag,
+    /// Which come first: `dead` (those with the most dead letters; if left out), `last` (of which somebody died last) or `first` (that
+    /// were first seen last).
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    sort: CauseSort,
 }
 
 pub async fn run(
@@ -48,6 +53,7 @@ pub async fn run(
         with_empty: asked.all.0 || asked.state.0.contains(&CauseState::Resolved),
         states: asked.state.0.clone(),
         owner: asked.owner.clone(),
+        sort: asked.sort,
         limit: list.reach()?,
         now: app.redrive().now(),
     };

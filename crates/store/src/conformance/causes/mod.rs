@@ -4,7 +4,9 @@ mod script;
 
 use std::time::Duration;
 
-use redrive_core::causes::{CauseChange, CauseId, CauseState, ID_DIGITS, Mute, SplitBy, Trend, Unchangeable};
+use redrive_core::causes::{
+    CauseChange, CauseId, CauseSort, CauseState, ID_DIGITS, Mute, SplitBy, Trend, Unchangeable,
+};
 use redrive_core::failures::Reason;
 use redrive_core::replays::Advance;
 use serde_json::json;
@@ -93,6 +95,7 @@ pub async fn people_have_their_say(store: Shared) {
         states: vec![CauseState::Muted],
         owner: Some("bob".into()),
         with_empty: false,
+        sort: CauseSort::Dead,
         limit: 10,
         now: at(100),
     };
@@ -370,6 +373,7 @@ pub async fn a_list_of_states_goes_on_until_it_is_full(store: Shared) {
             states: states.to_vec(),
             owner: None,
             with_empty: false,
+            sort: CauseSort::Dead,
             limit,
             now: at(100),
         };

@@ -3,7 +3,9 @@
 use redrive_core::actors::{Actor, Via};
 use redrive_core::causes::changes::{Circumstances, change as decide_change};
 use redrive_core::causes::rules::own_key;
-use redrive_core::causes::{CauseChange, CauseEdit, CauseId, CauseRules, ID_DIGITS, Likeness, SplitBy, Unchangeable};
+use redrive_core::causes::{
+    CauseChange, CauseEdit, CauseId, CauseRules, CauseSort, ID_DIGITS, Likeness, SplitBy, Unchangeable,
+};
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_core::jobs::NewJob;
@@ -25,6 +27,7 @@ pub(in crate::conformance) async fn causes(store: &Shared, now: Timestamp) -> Ve
         states: Vec::new(),
         owner: None,
         with_empty: true,
+        sort: CauseSort::Dead,
         limit: 1_000,
         now,
     };
