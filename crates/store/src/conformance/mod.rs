@@ -103,7 +103,7 @@ macro_rules! conformance_tests {
             outcomes: [outcomes_are_counted_once]
             ledger: [a_replayed_letter_counts_as_recovered, tidying_up_shows_nowhere]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
-            causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
+            causes: [letters_are_grouped_as_they_die, causes_are_listed_in_an_order, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
                      a_split_holds_for_the_future, a_part_of_a_part_is_split_off, a_merge_taken_back,
                      an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates,
                      a_split_merged_back_leaves_nothing_behind, what_is_settled_by_older_rules_is_resolved_anew,
