@@ -83,7 +83,11 @@ fn listed(
         }
     };
     html! {
-        @if shown.is_empty() {
+        @if shown.is_empty() && page.next.is_some() {
+            p.empty { "None of these replays is of your pipelines. There are older ones." }
+            (further(&without_cursor(&visitor.here), page.next.as_deref()))
+        }
+        @else if shown.is_empty() {
             p.empty {
                 "No replay "
                 @if open_only {
