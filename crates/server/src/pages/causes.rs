@@ -102,7 +102,7 @@ async fn list(
 ) -> Result<(Vec<CauseView>, bool), Problem> {
     let covers = |name: &PipelineName| visitor.caller.covers(name);
     let reach = u32::try_from(from).unwrap_or(u32::MAX).saturating_add(LIMIT);
-    let (mut causes, mut more) = match tab {
+    let (causes, mut more) = match tab {
         Tab::NeedsYou => {
             let mut causes = app.redrive().needy_causes(pipeline.as_ref(), &covers, (sort, reach + 1)).await?;
             causes.retain(|cause| owner.is_none() || cause.owner == owner);
@@ -119,9 +119,10 @@ async fn list(
             (found.causes, found.more)
         }
     };
-    causes.retain(|cause| covers(&cause.pipeline));
     more |= causes.len() > reach as usize;
-    Ok((causes.into_iter().skip(from).take(LIMIT as usize).collect(), more))
+    // A page has its place among all: what is left out of it moves nothing to another.
+    let page = causes.into_iter().skip(from).take(LIMIT as usize);
+    Ok((page.filter(|cause| covers(&cause.pipeline)).collect(), more))
 }
 
 fn body(visitor: &Visitor, shown: &Shown, causes: &[CauseView], more: bool, now: Timestamp) -> Markup {
@@ -135,7 +136,12 @@ fn body(visitor: &Visitor, shown: &Shown, causes: &[CauseView], more: bool, now:
     html! {
         div.head { h1 { "Causes" } }
         (views("Which causes", tabs))
-        @if causes.is_empty() { (empty(visitor, tab)) }
+        // Those of others were left out after so many were read.
+        @if let (true, Some(next)) = (causes.is_empty(), &next) {
+            p.empty { "None of these causes is of your pipelines. There are more." }
+            p.table-foot { a #further href=(with_query(&here, "cursor", Some(next))) { "Go on" } }
+        }
+        @else if causes.is_empty() { (empty(visitor, tab)) }
         @else {
             form method="post" action="/causes/change" #bulk {
                 (carried(visitor))

@@ -24,6 +24,7 @@ mod login;
 mod metrics;
 mod numbers;
 mod once;
+mod operating;
 mod pages;
 mod paging;
 mod parts;

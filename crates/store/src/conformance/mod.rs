@@ -79,7 +79,7 @@ macro_rules! conformance_tests {
             dead: [lists_filter, lists_page_by_cursor, a_search_stops_and_goes_on, discards_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter, hostile_texts_stop_nobody,
                    a_known_key_is_not_taken_in_again]
-            activity: [what_people_do_is_noted, compacting_is_noted, activity_is_listed_in_pages]
+            activity: [what_people_do_is_noted, what_ends_by_itself_is_noted, compacting_is_noted, activity_is_listed_in_pages]
             alerts: [an_alert_is_changed_on_what_it_was, a_notice_is_posted_once_and_taken_in_order,
                      a_notice_whose_taker_is_gone_is_taken_again, a_failing_sink_is_left_alone_and_seen,
                      what_was_over_long_ago_is_forgotten, what_is_watched_is_told,

@@ -310,14 +310,7 @@ async fn set(batch: &mut Batch, params: &SetReplay) -> Result<bool, Fault> {
     }
     if let Some(verb) = verb {
         let object = format!("replay {}", params.id);
-        let mut detail = json!({"name": view.name, "pipelines": view.pipelines});
-        if let Some(pins) = pins {
-            detail["pins"] = json!(pins);
-        }
-        if let Some(pacing) = pacing {
-            detail["per_second"] = json!(pacing.per_second);
-        }
-        activity::note(batch, &params.by, (verb, &object), &detail, params.now).await?;
+        activity::note(batch, &params.by, (verb, &object), &params.detail(&view), params.now).await?;
     }
     Ok(true)
 }

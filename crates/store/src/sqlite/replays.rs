@@ -320,14 +320,7 @@ fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
     }
     if let Some(verb) = verb {
         let object = format!("replay {}", params.id);
-        let mut detail = json!({"name": view.name, "pipelines": view.pipelines});
-        if let Some(pins) = pins {
-            detail["pins"] = json!(pins);
-        }
-        if let Some(pacing) = pacing {
-            detail["per_second"] = json!(pacing.per_second);
-        }
-        activity::note(batch, &params.by, (verb, &object), &detail, params.now)?;
+        activity::note(batch, &params.by, (verb, &object), &params.detail(&view), params.now)?;
     }
     Ok(true)
 }

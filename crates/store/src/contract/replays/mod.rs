@@ -17,10 +17,11 @@ use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::{Input, Lease};
 use redrive_core::replays::{
-    Exclusion, LetterFacts, LetterState, NextReplay, Pacing, Progress, ReplayMode, ReplayState, Wish,
+    Exclusion, LetterFacts, LetterState, NextReplay, Pacing, Progress, ReplayMode, ReplayState, Wish, paused_itself,
 };
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 pub use self::letters::{
     ClaimLetters, ClaimedLetters, FindLetters, FoundLetter, ListPending, ListSent, PendingDead, PendingLetter,
@@ -179,6 +180,25 @@ pub struct SetReplay {
     pub by: Actor,
     /// The time.
     pub now: Timestamp,
+}
+
+impl SetReplay {
+    /// What the record says besides, of the replay that it changes.
+    pub(crate) fn detail(&self, replay: &ReplayView) -> Value {
+        let NextReplay { state, why, pins, pacing, .. } = &self.next;
+        let mut detail = json!({ "name": replay.name, "pipelines": replay.pipelines });
+        if let Some(pins) = pins {
+            detail["pins"] = json!(pins);
+        }
+        if let Some(pacing) = pacing {
+            detail["per_second"] = json!(pacing.per_second);
+        }
+        // Of what a person paused it is known who did.
+        if paused_itself(*state, why.as_deref()) {
+            detail["why"] = json!(why);
+        }
+        detail
+    }
 }
 
 /// Which replays to list.
