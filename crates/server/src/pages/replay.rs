@@ -183,10 +183,11 @@ async fn other_causes(app: &App, visitor: &Visitor, letters: &[ReplayLetter]) ->
     }
     let params = ListCauses {
         ids: ids.into_iter().collect(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: Vec::new(),
         owner: None,
         with_empty: true,
+        needy: false,
         sort: CauseSort::Dead,
         limit: OTHERS,
         now: app.redrive().now(),

@@ -62,11 +62,18 @@ await act(`/causes/${cause}`, { called: "Unmute", then: "Unmute" });
 await act(`/causes/${cause}/change?verb=note`, { fill: { text: "it's the layout" }, then: "Note" });
 await act(`/causes/${cause}`, { called: "Resolve", then: "Resolve" });
 await act(`/causes/${cause}`, { called: "Reopen", then: "Reopen" });
-for (const called of ["Assign me", "Mute 24 h", "Resolve"]) {
+const tickBoth = async () => {
   await page.goto(`${base}/causes?tab=all`);
   for (const id of [cause, other]) await page.locator(`#cause-${id} input[type=checkbox]`).check();
+};
+for (const called of ["Assign me", "Resolve"]) {
+  await tickBoth();
   await follow({ called, does: press(called) });
 }
+await tickBoth();
+await press("Mute 2…")();
+await page.locator("#until").fill("3h");
+await follow({ does: press("Mute 2 causes") });
 for (const id of [cause, other]) await act(`/causes/${id}`, { called: "Reopen", then: "Reopen" });
 await act(`/causes/${other}/change?verb=merge&into=${cause}`, { then: "Merge" });
 await act(`/causes/${cause}/change?verb=split`, { fill: { text: "no such page" }, then: "Split" });
@@ -102,7 +109,10 @@ await act(`${address}/change?verb=rate`, { fill: { rate: "7/s" }, then: "Change 
 await act(`${address}/change?verb=cancel`, { then: /^Cancel/, translate });
 const letters = listed("redrive dead list --json", base);
 await until(async () => listed("redrive replay list --json", base)[0].state === "cancelled", "it is over");
-await act(`/letters/${letters[0].id}`, { called: "Retry now", then: "Retry now" });
+await act(`/letters/${letters[0].id}`, {
+  called: "Retry now",
+  does: async () => { await page.getByRole("link", { name: "Retry now…" }).click(); await press(/^Retry with/)(); },
+});
 await page.goto(`${base}/letters/${letters[1].id}`);
 await page.locator("#input").fill(JSON.stringify({ ...letters[1].input, extra: "it's more" }));
 await page.getByRole("button", { name: "See what changes…" }).click();

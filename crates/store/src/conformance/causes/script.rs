@@ -23,10 +23,11 @@ use crate::contract::{
 pub(in crate::conformance) async fn causes(store: &Shared, now: Timestamp) -> Vec<CauseView> {
     let params = ListCauses {
         ids: Vec::new(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: Vec::new(),
         owner: None,
         with_empty: true,
+        needy: false,
         sort: CauseSort::Dead,
         limit: 1_000,
         now,
