@@ -83,8 +83,14 @@ impl Caller {
     pub fn check(&self, name: &PipelineName) -> Result<(), ApiError> {
         match self.covers(name) {
             true => Ok(()),
-            false => Err(ApiError::foreign_pipeline(name)),
+            false => Err(ApiError::foreign_pipeline()),
         }
+    }
+
+    /// Refuses pipelines that they named and of which one is not theirs.
+    pub fn check_named<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<(), ApiError> {
+        let foreign = names.into_iter().find(|name| !self.covers(name));
+        foreign.map_or(Ok(()), |name| Err(ApiError::named_foreign_pipeline(name)))
     }
 
     /// Refuses pipelines of which one is not theirs.

@@ -93,7 +93,7 @@ fn all() -> Vec<Page> {
         page("/letters/{id}", get(letter::show)),
         page("/letters/{id}/har", get(letter::tools::log)),
         act("/letters/{id}/edit", Role::Operator, post(letter_edit::review)),
-        act("/letters/{id}/retry", Role::Operator, post(letter_edit::retry)),
+        act("/letters/{id}/retry", Role::Operator, get(letter::retry::ask).post(letter::retry::retry)),
         act("/logout", Role::Viewer, post(login::leave)),
         page("/payloads/{hash}/rendered", get(compare::rendered)),
         page("/pipelines", get(pipelines::list)),

@@ -36,6 +36,11 @@ impl Problem {
         self.error.status() == StatusCode::BAD_REQUEST
     }
 
+    /// Whether somebody else changed what it is about since it was looked at.
+    pub fn is_changed_meanwhile(&self) -> bool {
+        self.error.code() == "changed_meanwhile"
+    }
+
     /// The field that it is about, if it is about one.
     pub fn field(&self) -> Option<&str> {
         self.error.field()

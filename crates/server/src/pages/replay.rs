@@ -168,10 +168,11 @@ async fn other_causes(app: &App, visitor: &Visitor, replay: &ReplayView) -> Resu
     }
     let params = ListCauses {
         ids: counted.iter().map(|(id, _)| id.clone()).collect(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: Vec::new(),
         owner: None,
         with_empty: true,
+        needy: false,
         sort: CauseSort::Dead,
         limit: OTHERS,
         now: app.redrive().now(),

@@ -298,3 +298,11 @@ fn banners(glance: &Glance, now: Timestamp) -> Markup {
 pub fn number_of(count: usize, one: &str, many: &str) -> String {
     counted(i64::try_from(count).unwrap_or(i64::MAX), one, many)
 }
+
+/// The same where there may be more than were counted: `100+ causes`.
+pub fn number_or_more(count: usize, more: bool, one: &str, many: &str) -> String {
+    match more {
+        true => format!("{}+ {many}", crate::look::figures::count(i64::try_from(count).unwrap_or(i64::MAX))),
+        false => number_of(count, one, many),
+    }
+}

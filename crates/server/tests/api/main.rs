@@ -41,6 +41,7 @@ mod seen_to;
 mod suspects;
 mod tls;
 mod tokens;
+mod triage;
 mod tries;
 mod trying;
 mod workers;

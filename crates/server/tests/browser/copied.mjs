@@ -139,10 +139,14 @@ const tickCauses = async (ids) => {
   await visit("/causes?tab=all");
   for (const id of ids) await page.locator(`#cause-${id} input[type=checkbox]`).check();
 };
-for (const called of ["Assign me", "Mute 24 h", "Resolve"]) {
+for (const called of ["Assign me", "Resolve"]) {
   await tickCauses([cause, other]);
   await follow({ called, does: press(called) });
 }
+await tickCauses([cause, other]);
+await press("Mute 2…")();
+await page.locator("#until").fill("3h");
+await follow({ does: press("Mute 2 causes") });
 for (const id of [cause, other]) await act(`/causes/${id}`, { called: "Reopen", then: "Reopen" });
 await act(`/causes/${other}/change?verb=merge&into=${cause}`, { then: "Merge" });
 await act(`/causes/${cause}/change?verb=split`, { fill: { text: "no such page" }, then: "Split" });
@@ -206,9 +210,9 @@ await giveUp();
 await runs(`/causes/${whole}`, "Try a fix");
 // One letter each.
 const at = (n) => `/letters/${letters[n].id}`;
-await act(at(0), { called: "Retry from saved", then: "Retry from saved" });
-await act(at(1), { called: "Fetch again", then: "Fetch again" });
-await act(at(4), { called: "Retry now", then: "Retry now" });
+await act(at(0), { called: "Retry from saved", does: by(/^Retry from saved/, "Retry from saved") });
+await act(at(1), { called: "Fetch again", does: by("Fetch again…", "Retry with a request") });
+await act(at(4), { called: "Retry now", does: by("Retry now…", /^Retry/) });
 await visit(at(5));
 await page.locator("#input").fill(JSON.stringify({ ...letters[5].input, extra: "it's more" }));
 await page.getByRole("button", { name: "See what changes…" }).click();

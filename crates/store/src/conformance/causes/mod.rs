@@ -108,15 +108,24 @@ pub async fn people_have_their_say(store: Shared) {
     assert_eq!(later.cause.state, CauseState::New, "a mute ends");
     let of_bob = ListCauses {
         ids: Vec::new(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: vec![CauseState::Muted],
         owner: Some("bob".into()),
         with_empty: false,
+        needy: false,
         sort: CauseSort::Dead,
         limit: 10,
         now: at(100),
     };
-    assert_eq!(store.list_causes(of_bob).await.expect("listed").len(), 1);
+    assert_eq!(store.list_causes(of_bob.clone()).await.expect("listed").len(), 1);
+    // The larger one is muted: the first that needs somebody is the other, however few are wanted.
+    let needy = ListCauses { states: Vec::new(), owner: None, needy: true, limit: 1, ..of_bob };
+    let named = |name: &str| vec![name.parse().expect("a name")];
+    let own = ListCauses { pipelines: named("suite"), ..needy.clone() };
+    let found = store.list_causes(own).await.expect("listed");
+    assert!(found.len() == 1 && found[0].id != id, "{found:?}");
+    let elsewhere = ListCauses { pipelines: named("elsewhere"), ..needy };
+    assert!(store.list_causes(elsewhere).await.expect("listed").is_empty());
 }
 
 /// What people do to causes is noted with what they said; a change that was refused is not.
@@ -386,10 +395,11 @@ pub async fn a_list_of_states_goes_on_until_it_is_full(store: Shared) {
     let listed = async |states: &[CauseState], limit| {
         let params = ListCauses {
             ids: Vec::new(),
-            pipeline: None,
+            pipelines: Vec::new(),
             states: states.to_vec(),
             owner: None,
             with_empty: false,
+            needy: false,
             sort: CauseSort::Dead,
             limit,
             now: at(100),

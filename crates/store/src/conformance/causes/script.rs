@@ -28,10 +28,11 @@ pub(in crate::conformance) async fn causes(store: &Shared, now: Timestamp) -> Ve
 pub(super) async fn sorted(store: &Shared, sort: CauseSort, now: Timestamp) -> Vec<CauseView> {
     let params = ListCauses {
         ids: Vec::new(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: Vec::new(),
         owner: None,
         with_empty: true,
+        needy: false,
         sort,
         limit: 1_000,
         now,
