@@ -31,7 +31,7 @@ use crate::look::figures::{count, part_of};
 use crate::routes::causes::compare::samples;
 
 /// Letters that are shown.
-const LETTERS: u32 = 8;
+pub const LETTERS: u32 = 8;
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor, Named(id): Named<CauseId>) -> Result<Response, Problem> {
@@ -75,7 +75,7 @@ fn head(visitor: &Visitor, detail: &CauseDetail, saved: u64, now: Timestamp) -> 
     let failed_again = (cause.dead + cause.recovered + cause.discarded).saturating_sub(cause.total);
     html! {
         div.crumbs { span { a href="/causes" { "Causes" } " / " code { (cause.id) } } }
-        div.head {
+        div.head #head {
             h1 { (cause_state(cause.state)) (text(&cause.title)) }
             ul.facts {
                 li { (facts(cause)) }
@@ -120,7 +120,7 @@ fn actions(visitor: &Visitor, cause: &CauseView) -> Markup {
     let new = format!("/replays/new?cause={id}");
     let can_try = cause.dead > 0 && cause.saved > 0;
     html! {
-        div.actions.page-actions.under {
+        div.actions.page-actions.under #actions {
             @if can_try { (link(visitor, Role::Operator, &format!("{new}#step-2"), "Try a fix", "primary", Some("t"))) }
             @if cause.dead > 0 {
                 (link(visitor, Role::Operator, &new, &format!("Replay {}…", count(cause.dead as i64)), if can_try { "" } else { "primary" }, Some("r")))
@@ -236,7 +236,7 @@ async fn letter_list(app: &App, visitor: &Visitor, cause: &CauseView, now: Times
         section aria-labelledby="letters" {
             div.section-head {
                 h2 id="letters" { "Letters" }
-                span.fact { (part_of(letters.len() as i64, cause.dead as i64)) ", newest first" }
+                span.fact #letters-fact { (part_of(letters.len() as i64, cause.dead as i64)) ", newest first" }
                 span.end { a href={ "/letters?cause=" (cause.id) } { "All " (count(cause.dead as i64)) } }
             }
             @if letters.is_empty() { p.empty { "No letter is dead of it any more." } }

@@ -134,9 +134,8 @@ fn body(visitor: &Visitor, shown: &Shown, causes: &[CauseView], more: bool, now:
     let next = (more && from < FURTHEST).then(|| (from + LIMIT as usize).to_string());
     html! {
         div.head { h1 { "Causes" } }
-        (views("Which causes", tabs))
-        @if causes.is_empty() { (empty(visitor, tab)) }
-        @else {
+        div #cause-tabs { (views("Which causes", tabs)) }
+        div.part data-part="causes-of" #part-causes-of { @if causes.is_empty() { (empty(visitor, tab)) } @else {
             form method="post" action="/causes/change" #bulk {
                 (carried(visitor))
                 input type="hidden" name="back" value=(here);
@@ -149,7 +148,7 @@ fn body(visitor: &Visitor, shown: &Shown, causes: &[CauseView], more: bool, now:
                     a #further href=(with_query(&here, "cursor", Some(next))) { "Next " (LIMIT) }
                 }
             }
-        }
+        } }
     }
 }
 
@@ -174,24 +173,34 @@ fn empty(visitor: &Visitor, tab: Tab) -> Markup {
 /// What can be done to those that are ticked.
 fn bulk(visitor: &Visitor) -> Markup {
     let [lacks, admin] = [Role::Operator, Role::Admin].map(|role| visitor.lacks(role));
+    let press = |verb: &str, label: &str, ticked: &str, key: Option<&str>, in_more: bool| {
+        let lacks = if verb == "discard" { &admin } else { &lacks };
+        // What cannot be taken back at once is asked for.
+        let asks = matches!(verb, "replay" | "discard" | "merge").then_some("/causes/ask");
+        let ticked = Some(ticked).filter(|ticked| !ticked.is_empty());
+        html! {
+            button.small.in-more[in_more] name="verb" value=(verb) formaction=[asks] disabled[lacks.is_some()] title=[lacks.as_deref()] data-key=[key] data-label=[ticked] {
+                (label)
+            }
+        }
+    };
     html! {
         div.bulk data-selection="" {
             b data-count="" { "Tick causes, then:" }
             span.actions {
-                @for (verb, label, key) in [("assign", "Assign me", "a"), ("mute", "Mute 24 h", "m"), ("resolve", "Resolve", "e")] {
-                    button.small name="verb" value=(verb) disabled[lacks.is_some()] title=[lacks.as_deref()] data-key=(key) {
-                        (label)
-                    }
-                }
-                button.small name="verb" value="replay" formaction="/causes/ask" disabled[lacks.is_some()] title=[lacks.as_deref()] data-key="t r" data-label="Try or replay #…" {
-                    "Try or replay…"
-                }
-                button.small name="verb" value="discard" formaction="/causes/ask" disabled[admin.is_some()] title=[admin.as_deref()] data-label="Discard the letters of #…" {
-                    "Discard their letters…"
-                }
-                button.small name="verb" value="merge" formaction="/causes/ask" disabled[lacks.is_some()] title=[lacks.as_deref()] data-label="Merge #…" {
-                    "Merge…"
-                }
+                (press("assign", "Assign me", "", Some("a"), false))
+                (press("mute", "Mute 24 h", "", Some("m"), true))
+                (press("resolve", "Resolve", "", Some("e"), true))
+                (press("replay", "Try or replay…", "Try or replay #…", Some("t r"), false))
+                (press("discard", "Discard their letters…", "Discard the letters of #…", None, true))
+                (press("merge", "Merge…", "Merge #…", None, true))
+                // What has no room in the bar of a phone.
+                details.menu.narrow { summary.button.small { "More" } ul {
+                    li { (press("mute", "Mute 24 h", "", None, false)) }
+                    li { (press("resolve", "Resolve", "", None, false)) }
+                    li { (press("discard", "Discard their letters…", "Discard the letters of #…", None, false)) }
+                    li { (press("merge", "Merge…", "Merge #…", None, false)) }
+                } }
             }
             @if let Some(lacks) = &lacks { span.fact { (lacks) } }
             (commands_of_ticked(&[
@@ -236,7 +245,7 @@ fn table(here: &str, sort: CauseSort, causes: &[CauseView], now: Timestamp) -> M
                 }
                 (column("Owner"))
             } }
-            tbody role="rowgroup" #causes data-rows="" { @for cause in causes { (row(cause, now)) } }
+            tbody role="rowgroup" #causes data-rows=(LIMIT) { @for cause in causes { (row(cause, now)) } }
         }
     }
 }

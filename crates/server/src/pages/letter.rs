@@ -74,13 +74,13 @@ fn head(visitor: &Visitor, letter: &DeadLetter, ways: &Ways, now: Timestamp) -> 
     let form = |label: &'static str, from: &'static str, class: &'static str, key| {
         button(visitor, &Button { action: &retry, label, role: Role::Operator, fields: &[("from", from)], class, key })
     };
-    let has_saved = ways.saved();
+    let (has_saved, discard) = (ways.saved(), format!("/letters/discard?id={}", letter.id));
     html! {
         div.crumbs {
             span { a href="/letters" { "Letters" } " / " code { (letter.id) } }
             @if let Some(cause) = &letter.cause { span { "cause " a href={ "/causes/" (cause) } { code { (cause) } } } }
         }
-        div.head {
+        div.head #where {
             h1 { (state("dead", Glyph::Cross, Tone::Bad)) (number_of(letter)) " " (text(&letter.message)) }
             ul.facts {
                 li { (letter.pipeline) }
@@ -90,11 +90,16 @@ fn head(visitor: &Visitor, letter: &DeadLetter, ways: &Ways, now: Timestamp) -> 
                 li { "died " (instant(letter.died_at, now)) } li { "gate " (letter.gate) }
                 @if let Some(verdict) = &letter.verdict { li { (text(verdict)) } }
             }
-            div.actions.page-actions {
+            div.actions.page-actions #actions {
                 (form(if has_saved { "Retry from saved" } else { "Retry now" }, if has_saved { "saved" } else { "suited" }, "primary", Some("r")))
                 @if has_saved { (form("Fetch again", "refetch", "", None)) }
-                (link(visitor, Role::Operator, "#edit", "Edit and retry…", "", None))
-                (link(visitor, Role::Admin, &format!("/letters/discard?id={}", letter.id), "Discard…", "in-more", None))
+                (link(visitor, Role::Operator, "#edit", "Edit and retry…", "in-more", None))
+                (link(visitor, Role::Admin, &discard, "Discard…", "in-more", None))
+                // What has no room in the bar of a phone.
+                details.menu.narrow { summary.button { "More" } ul {
+                    li { (link(visitor, Role::Operator, "#edit", "Edit and retry…", "plainly", None)) }
+                    li { (link(visitor, Role::Admin, &discard, "Discard…", "plainly", None)) }
+                } }
                 (commands(&commands_of(letter, has_saved)))
             }
             @if let Some(why) = ways.why_not() { p.fact #ways { "Not from its saved page: " (why) "." } }

@@ -125,13 +125,13 @@ fn workers(pipeline: &PipelineName, workers: &[WorkerView], now: Timestamp) -> M
         section aria-labelledby="workers" {
             (section_head("workers", "Workers", ""))
             @if own.is_empty() { p.empty { "No worker knows this pipeline." } }
-            ul.log {
+            @else { ul.log #workers-rows data-rows="" {
                 @for worker in own {
-                    li { span { @if worker.is_at_work(now) { "at work" } @else { "gone" } }
+                    li id={ "worker-" (worker.id) } { span { @if worker.is_at_work(now) { "at work" } @else { "gone" } }
                         span { (name(&worker.host)) " " (worker.pid) ", heard of " (length(worker.seen_at, now)) " ago, " (count(worker.leases as i64)) " tasks"
                         @for hold in worker.holds.iter().filter(|hold| hold.pipeline == *pipeline) { ", cannot work: " (text(&hold.why)) } } }
                 }
-            }
+            } }
         }
     }
 }
@@ -172,7 +172,7 @@ fn head(visitor: &Visitor, view: &PipelineView, line: Option<&PipelineLine>, now
                 },
                 Some("resume") => div.said role="status" { "It goes on." }, _ => {}
             }
-            div.actions.page-actions {
+            div.actions.page-actions #actions {
                 @if view.paused.is_some() {
                     (button(visitor, &Button { action: &format!("{path}/resume"), label: "Resume", role: Role::Operator, fields: &[], class: "primary", key: None }))
                 }
@@ -252,9 +252,9 @@ fn rate_table(
         section aria-labelledby=(id) {
             (section_head(id, title, "failed of attempts, 24 h"))
             @if rates.is_empty() { p.empty { (none) } }
-            @else { table.rates role="table" { tbody role="rowgroup" {
+            @else { table.rates role="table" { tbody role="rowgroup" id={ (id) "-rows" } data-rows=(RATES) {
                 @for (value, all, failed) in rates {
-                    tr role="row" {
+                    tr role="row" id={ (id) "-" (&blake3::hash(value.as_bytes()).to_hex()[..12]) } {
                         th role="rowheader" scope="row" { (name(if value.is_empty() { "none" } else { value })) }
                         td.num role="cell" {
                             (count(*failed)) " of " (count(*all)) " "

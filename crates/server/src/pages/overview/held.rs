@@ -49,11 +49,11 @@ fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
                     (name(&view.target))
                 }
             }
-            td.muted role="cell" { span.cut title=(view.pipeline) { (view.pipeline) } }
+            td.muted role="cell" data-l="of" { span.cut title=(view.pipeline) { (view.pipeline) } }
             td role="cell" {
                 span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
             }
-            td.nowrap role="cell" { (clock(breaker.waits_since())) }
+            td.nowrap role="cell" data-l="since" { (clock(breaker.waits_since())) }
             td.nowrap role="cell" {
                 @if breaker.open_until.since(now) > FOR_GOOD { span.muted { "by hand only" } } @else { (ahead(breaker.open_until, now)) }
             }
