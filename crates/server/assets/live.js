@@ -128,7 +128,7 @@ function acts(from, to) {
     button.classList.toggle("settled", !twin);
     if (twin && !button.matches(":focus, [data-label]") && button.textContent !== twin.textContent) button.textContent = twin.textContent;
   }
-  from.dataset.other = own.some((button) => button.matches(".settled")) || own.length !== fresh.size ? "1" : "";
+  from.dataset.other = own.some((button) => button.matches(".settled")) || new Set(own.map(called)).size !== fresh.size ? "1" : "";
 }
 
 function bar() {
@@ -234,6 +234,7 @@ async function refresh() {
     // What can be done with what came of it is elsewhere on the page.
     if (loads && !loads.dataset.busy) return location.reload();
     updated = Date.parse(answer.headers.get("Date")) || Date.now();
+    heard = Date.now();
     brokenSince = 0;
     dated();
     show("live", "live");

@@ -47,14 +47,44 @@ fn squeezed(style: &str) -> String {
         (" > ", ">"),
         (";}", "}"),
     ];
-    ends.iter().chain(&beside).fold(lines, |squeezed, (wide, narrow)| squeezed.replace(wide, narrow))
+    renamed(&ends.iter().chain(&beside).fold(lines, |squeezed, (wide, narrow)| squeezed.replace(wide, narrow)))
+}
+
+/// A style with short names of its variables: nothing else knows them.
+fn renamed(style: &str) -> String {
+    let (mut names, mut out) = (BTreeMap::new(), String::new());
+    let mut pieces = style.split("--");
+    out.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let end = piece.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(piece.len());
+        let count = names.len();
+        let short: &mut String = names.entry(&piece[..end]).or_insert_with(|| letters(count));
+        out = out + "--" + short + &piece[end..];
+    }
+    out
+}
+
+/// A name of as few letters as there can be.
+fn letters(nth: usize) -> String {
+    let all: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
+    let more = if nth < all.len() { String::new() } else { letters(nth / all.len() - 1) };
+    more + &all[nth % all.len()].to_string()
 }
 
 /// A script without comments that have a line of their own, indentation, and spaces beside signs. No text of a script goes over several lines,
 /// and none that is within another is quoted as that is.
 fn bare(script: &str) -> String {
     let lines = script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
-    lines.map(tight).collect::<Vec<_>>().join("\n")
+    lines.map(tight).fold(String::new(), |mut all, line| {
+        // After these signs nothing is needed to tell two lines apart.
+        if !(all.is_empty() || all.ends_with(['{', '}', ';', ','])) {
+            all.push('\n');
+        }
+        if line.starts_with('}') && all.ends_with(';') {
+            all.pop();
+        }
+        all + &line
+    })
 }
 
 /// A line of a script without the spaces beside signs that are no part of a text.
@@ -159,12 +189,15 @@ mod tests {
         let style =
             "/* why */\n.a,\n.b { color: red; margin: 0 calc(1px + 2px); }\n\n  a > b :hover { top: 0 } /* end */\n";
         assert_eq!(squeezed(style), ".a,.b{color:red;margin:0 calc(1px + 2px)}a>b :hover{top:0}");
+        let named = ":root { --text: red; --text-2: blue; } p { color: var(--text-2); top: var(--text) }";
+        assert_eq!(squeezed(named), ":root{--a:red;--b:blue}p{color:var(--b);top:var(--a)}");
+        assert_eq!([letters(0), letters(51), letters(52), letters(104)], ["a", "Z", "aa", "ba"]);
     }
 
     #[test]
     fn a_script_says_the_same_without_comments() {
         let script = "// why\nif (a) {\n  // because\n  b(\"http://x\"); // kept\n}\n";
-        assert_eq!(bare(script), "if(a){\nb(\"http://x\");// kept\n}");
+        assert_eq!(bare(script), "if(a){b(\"http://x\");// kept\n}");
         let texts = r#"const a = (b) => ({ c: "d, \" = e" }[`f ? ${b} : g`] ?? h + +b);"#;
         assert_eq!(bare(texts), r#"const a=(b)=>({c:"d, \" = e"}[`f ? ${b} : g`]??h + +b);"#);
     }

@@ -123,7 +123,8 @@ pub async fn show(app: &App, visitor: &Visitor, page: Page<'_>) -> Result<Respon
 
 /// What went wrong, with what is around every page. It cannot be brought up to date.
 pub async fn show_problem(app: &App, visitor: &Visitor, title: &str, body: Markup) -> Result<Response, Problem> {
-    let visitor = Visitor { is_form: true, ..visitor.clone() };
+    let mut visitor = visitor.clone();
+    visitor.is_form = true;
     let place = Place::of(&visitor.here);
     show(app, &visitor, Page { place, title, pipeline: None, body }).await
 }

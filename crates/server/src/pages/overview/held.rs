@@ -49,7 +49,7 @@ fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
                     (name(&view.target))
                 }
             }
-            td.muted role="cell" data-l="of" { span.cut title=(view.pipeline) { (view.pipeline) } }
+            td.muted role="cell" { span.cut title=(view.pipeline) { (view.pipeline) } }
             td role="cell" {
                 span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
             }

@@ -23,7 +23,7 @@ export const freshness = {
     };
     await comes("/", "#held-rows tr", () => api("/breakers/hold", { pipeline: "shop", target: "shop.example" }));
     await comes("/alerts", "#alerts tr", () => ask(`alarm ${base}`));
-    await comes("/causes?tab=muted", "#causes tr", () => api(`/causes/${cause}`, { verb: "mute", until: "24h" }));
+    await comes("/causes?tab=muted", "#causes tr", () => api(`/causes/${cause}/changes`, { verb: "mute", until: "24h" }));
     await comes("/replays", "#replays tr", () => started(api, "the first"));
     await leave();
   },
@@ -34,9 +34,14 @@ export const freshness = {
     await page.goto(`${base}/causes/${cause}`);
     await isLive(page);
     await page.goto(`${base}/causes`);
+    await page.evaluate(() => {
+      const dot = document.getElementById("dot");
+      new MutationObserver(() => { window.wasStale ||= dot.matches(".stale"); }).observe(dot, { attributes: true });
+    });
     const age = () => page.locator("#causes .c-when .fact").first().innerText();
     const was = await age();
     await until(async () => (await age()) !== was, "nothing happens but time");
+    check(!(await page.evaluate(() => window.wasStale)), "numbers that come are not stale, however quiet it is");
     await page.goto(`${base}/causes/${cause}`);
     await isLive(page);
     await ask(`refuse ${base} get_cause`);
@@ -46,7 +51,7 @@ export const freshness = {
     await ask(`refuse ${base}`);
     await isLive(page);
     check((await page.locator("body").getAttribute("data-stale")) === "", "and no longer");
-    check((await api(`/causes/${cause}`)).cause, "the store is well");
+    check((await api(`/causes/${cause}`)).id === cause, "the store is well");
     await leave();
   },
 
@@ -58,10 +63,10 @@ export const freshness = {
     await report("pushes");
     await fresh(page, "1 new");
     check((await page.locator("main .settled").count()) === 0, "what is on the next page now is not gone");
-    for (const verb of ["resolve", "reopen"]) await api(`/causes/${cause}`, { verb });
+    for (const verb of ["resolve", "reopen"]) await api(`/causes/${cause}/changes`, { verb });
     await page.goto(`${base}/activity`);
     await isLive(page);
-    await api(`/causes/${cause}`, { verb: "resolve" });
+    await api(`/causes/${cause}/changes`, { verb: "resolve" });
     await fresh(page, "1 new");
     check((await page.locator("main .settled").count()) === 0, "the others keep their names");
     await page.goto(`${base}/letters`);
@@ -79,7 +84,7 @@ export const freshness = {
     const replay = await started(api, "watched");
     await page.goto(`${base}/replays/${replay}`);
     await isLive(page);
-    const [pause, box] = [page.getByRole("button", { name: "Pause" }), page.locator("#actions [data-copies]")];
+    const [pause, box] = [page.getByRole("button", { name: "Pause", exact: true }), page.locator("#actions [data-copies]")];
     await box.locator("summary").click();
     await pause.focus();
     const place = JSON.stringify(await pause.boundingBox());

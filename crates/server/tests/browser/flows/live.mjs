@@ -62,7 +62,9 @@ export const live = {
       await isLive(page);
       await page.evaluate(() => {
         window.shifts = [];
-        new PerformanceObserver((seen) => window.shifts.push(...seen.getEntries().map((entry) => [entry.value, ...entry.sources.map(({ node }) => node?.outerHTML?.slice(0, 80) ?? node?.data)]))).observe({ type: "layout-shift" });
+        // A number that grows in its own place moves nothing else.
+        const isOther = (entry) => entry.sources.some(({ node }) => node?.nodeType === Node.ELEMENT_NODE);
+        new PerformanceObserver((seen) => window.shifts.push(...seen.getEntries().filter(isOther).map((entry) => [entry.value, ...entry.sources.map(({ node }) => node?.outerHTML?.slice(0, 80) ?? node?.data)]))).observe({ type: "layout-shift" });
       });
       const row = page.locator(which);
       await row.hover();
