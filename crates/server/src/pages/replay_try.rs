@@ -81,6 +81,10 @@ pub fn elsewhere<'a>(app: &App, names: impl IntoIterator<Item = &'a PipelineName
 /// Begins to try the letters of a form, and leads back to the page, which shows how far it is.
 pub async fn run(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
     once(&app, &visitor, &fields, async || {
+        // What a rule of their own finds is told, and be it by how it fails.
+        if !draft::given(&fields).is_empty() {
+            visitor.caller.check_payloads()?;
+        }
         let selection = selection(&app, &visitor, &fields).await?;
         let plan = super::replay_new::plan_of(&app, &visitor, letters(&fields)).await?;
         let new = NewTry { by: visitor.caller.actor(), selection, force: false, edits: Input::new() };
@@ -271,8 +275,11 @@ pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
                         code { "redrive work" } " runs with " code { "REDRIVE_SERVER" } " do so by themselves, others lease with "
                         code { "op" } "."
                     }
-                } @else if rules.is_empty() {
-                    p.fact { "The rules of redrive.toml, as they are now, run over the saved pages." }
+                } @else if rules.is_empty() || visitor.caller.check_payloads().is_err() {
+                    p.fact {
+                        "The rules of redrive.toml, as they are now, run over the saved pages."
+                        @if !rules.is_empty() { " A draft of others needs a token that may read payloads." }
+                    }
                 } @else { (draft::table(fields, rules)) }
                 p.actions {
                     button formaction="/replays/try" formnovalidate data-key="t" disabled[lacks.is_some() || *saved == 0] title=[lacks.as_deref()] {

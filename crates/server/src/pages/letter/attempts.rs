@@ -66,7 +66,7 @@ fn row(failure: &Failure, waited: &str, now: Timestamp) -> Markup {
                 }
             }
             td.a-out role="cell" {
-                span.cut title=(failure.message) { (failure.reason) ": " (text(&failure.message)) }
+                span.cut title=(harmless(&failure.message)) { (failure.reason) ": " (text(&failure.message)) }
             }
         }
     }
