@@ -62,6 +62,11 @@ pub fn value(text: &str) -> String {
     text[..end].to_owned()
 }
 
+/// Whether a value may be no more than the beginning of the one that was counted.
+pub fn is_cut(value: &str) -> bool {
+    value.len() + char::MAX.len_utf8() > VALUE_BYTES_MAX
+}
+
 /// How many have a value of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FacetCount {
@@ -82,7 +87,7 @@ pub struct Difference {
     pub value: String,
     /// Of those who died, those with the value.
     pub failures: Share,
-    /// Of those who were done, those with the value.
+    /// Of those who were done, those with the value; where there were too many values to count each, as many as may have it.
     pub successes: Share,
     /// By how much the least that the share among failures may be, at 95 %, is above the most that the share among successes may be:
     /// what they are ranked by.
@@ -100,9 +105,10 @@ pub fn differences(died: &[FacetCount], done: &[FacetCount]) -> Vec<Difference> 
         .filter(|count| count.value != OTHERS)
         .filter_map(|FacetCount { kind, value, count }| {
             let (all_died, all_done) = (total(died, kind), total(done, kind));
-            let same = done.iter().find(|done| done.kind == *kind && done.value == *value);
+            // Others may have it too: nothing is said to be rare that was only not counted.
+            let same = done.iter().filter(|done| done.kind == *kind && (done.value == *value || done.value == OTHERS));
             let (failures, successes) =
-                (Share::new(*count, all_died), Share::new(same.map_or(0, |done| done.count), all_done));
+                (Share::new(*count, all_died), Share::new(same.map(|done| done.count).sum(), all_done));
             let is_enough = all_died >= FAILURES_MIN && all_done > 0;
             let gap = failures.at_least() - successes.at_most();
             let is_wide = failures.value() - successes.value() >= GAP_MIN && gap > 0.0;
@@ -165,8 +171,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_counted_by_itself_may_be_anything() {
+        let died = [count("input.shop", "a", 60)];
+        let done = |others: u64| [count("input.shop", "b", 100 - others), count("input.shop", OTHERS, others)];
+        assert_eq!(differences(&died, &done(10))[0].successes, Share::new(10, 100));
+        assert!(differences(&died, &done(95)).is_empty(), "all of them may be it");
+    }
+
+    #[test]
     fn values_are_cut_between_characters() {
         assert!(value(&"é".repeat(500)).len() <= 200);
         assert_eq!(value("p1"), "p1");
+        assert!(!is_cut("p1") && is_cut(&value(&"é".repeat(500))) && is_cut(&value(&"€".repeat(500))));
     }
 }

@@ -337,6 +337,11 @@ impl Failure {
         self.probe && last.probe && self.replay == last.replay
     }
 
+    /// Takes away what was found on the page, for who may not read pages.
+    pub fn forget_page(&mut self) {
+        self.misses.iter_mut().for_each(|miss| miss.found = None);
+    }
+
     /// Whether there was a raw response, and it is lost.
     pub fn lost_payload(&self) -> bool {
         self.payload.as_ref().is_some_and(|payload| payload.lost.is_some())

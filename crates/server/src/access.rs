@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use redrive::Error;
 use redrive::pipelines::{PipelineError, PipelineView};
 use redrive_core::actors::{Actor, Via};
+use redrive_core::failures::Failure;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::tokens::{Role, Token, TokenHash};
 
@@ -140,6 +141,13 @@ impl Caller {
             None => known.is_empty(),
             Some(own) => known.iter().any(|known| known.token.name == own.name && known.token.is_good(now)),
         })
+    }
+
+    /// Takes what was found on pages out of failures, for who may not read payloads.
+    pub fn strip<'a>(&self, failures: impl IntoIterator<Item = &'a mut Failure>) {
+        if self.check_payloads().is_err() {
+            failures.into_iter().for_each(Failure::forget_page);
+        }
     }
 
     /// Refuses payloads to who may not read them.

@@ -6,7 +6,8 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::payloads::Payload;
 use tokio_util::sync::CancellationToken;
 
-use super::{Comparing, Comparison, content_type, text_of};
+use super::pages::Body;
+use super::{Comparing, Comparison, aside, body_of};
 use crate::engine::Redrive;
 use crate::handler::http::document::Document;
 use crate::handler::http::extract::{Extractor, Rules};
@@ -51,9 +52,9 @@ impl Redrive {
         counts.matches = ready.iter().map(|(rule, _)| (rule.clone(), 0)).collect();
         let ready = std::sync::Arc::new(ready);
         for page in pages {
-            let Ok(text) = text_of(with.vault, page).await else { continue };
-            let (ready, content_type) = (std::sync::Arc::clone(&ready), content_type(page));
-            let found = super::aside(move |stop| matched(&ready, &text, content_type.as_deref(), stop)).await;
+            let Ok(body) = body_of(with.vault, page).await else { continue };
+            let ready = std::sync::Arc::clone(&ready);
+            let found = aside(move |stop| matched(&ready, &body, stop)).await;
             let Ok(Some(found)) = found else { continue };
             counts.of += 1;
             for rule in found {
@@ -84,14 +85,9 @@ fn ready(rules: &Rules, comparison: &Comparison) -> Vec<Ready> {
 }
 
 /// The rules that give a value on a page; nothing if it cannot be read.
-fn matched(
-    ready: &[Ready],
-    text: &str,
-    content_type: Option<&str>,
-    stop: &CancellationToken,
-) -> Option<Vec<(String, String)>> {
-    let format = ready.first()?.1.format(content_type);
-    let document = Document::parse_until(format, text, stop).ok()?;
+fn matched(ready: &[Ready], body: &Body, stop: &CancellationToken) -> Option<Vec<(String, String)>> {
+    let format = ready.first()?.1.format(body.content_type.as_deref());
+    let document = Document::parse_until(format, &body.text, stop).ok()?;
     let gives = |(_, extractor): &&Ready| extractor.extract_until(&document, stop).is_ok();
     let found = ready.iter().filter(gives).map(|(rule, _)| rule.clone()).collect();
     // Whoever was told to stop has not looked at all of it.

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 use html5ever::tree_builder::TreeSink;
 use scraper::{ElementRef, Html, HtmlTreeSink, Node};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 /// Which node of a page.
 pub(super) type NodeId = <HtmlTreeSink as TreeSink>::Handle;
@@ -39,13 +41,13 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// The lines of a page.
-    pub(super) fn of(page: &Html) -> Self {
+    /// The lines of a page. Once `stop` is cancelled nobody wants them any more.
+    pub(super) fn of(page: &Html, stop: &CancellationToken) -> Self {
         let mut lines = Self::default();
         // Not by recursion: how deep a page is, others decide.
         let mut open: Vec<(NodeId, usize)> = page.tree.root().children().rev().map(|node| (node.id(), 0)).collect();
         while let Some((id, depth)) = open.pop() {
-            if lines.lines.len() >= LINES_MAX {
+            if lines.lines.len() >= LINES_MAX || stop.is_cancelled() {
                 lines.is_cut = true;
                 break;
             }
@@ -71,6 +73,46 @@ impl Lines {
         }
         lines
     }
+
+    /// The lines of a JSON value, one for each value in it.
+    pub(super) fn of_json(value: &Value, stop: &CancellationToken) -> Self {
+        let mut lines = Self::default();
+        let mut open = vec![(String::new(), value, 0)];
+        while let Some((name, value, depth)) = open.pop() {
+            if lines.lines.len() >= LINES_MAX || stop.is_cancelled() {
+                lines.is_cut = true;
+                break;
+            }
+            lines.lines.push(json_line(&name, value, depth));
+            let left = LINES_MAX - lines.lines.len();
+            match value {
+                Value::Array(items) => {
+                    open.extend(items.iter().take(left).rev().map(|item| (String::new(), item, depth + 1)));
+                }
+                Value::Object(fields) => {
+                    let inside = fields.iter().take(left).map(|(name, value)| (shown(name), value, depth + 1));
+                    let from = open.len();
+                    open.extend(inside);
+                    open[from..].reverse();
+                }
+                _ => {}
+            }
+        }
+        lines
+    }
+}
+
+fn json_line(name: &str, value: &Value, depth: usize) -> Line {
+    let (kind, text) = match value {
+        Value::Null => ("null", "null".to_owned()),
+        Value::Bool(is) => ("boolean", is.to_string()),
+        Value::Number(number) => ("number", shown(&number.to_string())),
+        Value::String(text) => ("text", format!("\"{}\"", shown(text))),
+        Value::Array(items) => ("list", format!("[ {} ]", items.len())),
+        Value::Object(fields) => ("object", format!("{{ {} }}", fields.len())),
+    };
+    let name = if name.is_empty() { String::new() } else { format!("\"{name}\": ") };
+    Line { depth, text: format!("{name}{text}"), key: format!("{name}{kind}") }
 }
 
 /// Whether what is inside of an element is not looked at.
@@ -87,7 +129,7 @@ fn tag(element: ElementRef<'_>, depth: usize) -> Line {
         text.push_str(&format!(" {attribute}=\"{}\"", if is_nonce(value) { "…".to_owned() } else { shown(value) }));
         key.push_str(&format!(" {attribute}"));
         if TELLING.contains(&attribute) {
-            key.push_str(&format!("={}", without_numbers(value)));
+            key.push_str(&format!("={}", short(without_numbers(value))));
         }
     }
     (text, key) = (text + ">", key + ">");
@@ -101,12 +143,30 @@ fn tag(element: ElementRef<'_>, depth: usize) -> Line {
 
 /// A text on one line, cut.
 fn shown(text: &str) -> String {
-    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((end, _)) = words.char_indices().nth(SHOWN_CHARS_MAX) {
-        words.truncate(end);
+    let (mut words, mut chars) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let space = usize::from(!words.is_empty());
+        words.push_str(&" "[..space]);
+        // One more than there is room for tells that there is more.
+        words.extend(word.chars().take(SHOWN_CHARS_MAX + 1));
+        chars = words.chars().count();
+        if chars > SHOWN_CHARS_MAX {
+            break;
+        }
+    }
+    if chars > SHOWN_CHARS_MAX {
+        words = words.chars().take(SHOWN_CHARS_MAX).collect();
         words.push('…');
     }
     words
+}
+
+/// A value that is no longer than others: of a long one its checksum stands for the rest.
+fn short(value: String) -> String {
+    match value.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}{}", &value[..end], blake3::hash(value.as_bytes()).to_hex()),
+        None => value,
+    }
 }
 
 fn without_numbers(value: &str) -> String {
@@ -131,7 +191,11 @@ mod tests {
     use super::*;
 
     fn keys(html: &str) -> Vec<String> {
-        Lines::of(&Html::parse_document(html)).lines.into_iter().map(|line| line.key).collect()
+        Lines::of(&Html::parse_document(html), &CancellationToken::new())
+            .lines
+            .into_iter()
+            .map(|line| line.key)
+            .collect()
     }
 
     #[test]
@@ -149,7 +213,7 @@ mod tests {
     #[test]
     fn elements_are_found_on_their_lines_with_their_texts() {
         let page = Html::parse_document("<div class=x><h1>Cork   board</h1>tail<ul><li>a<li>b</ul></div>");
-        let lines = Lines::of(&page);
+        let lines = Lines::of(&page, &CancellationToken::new());
         let shown: Vec<_> = lines.lines.iter().map(|line| (line.depth, line.text.as_str())).collect();
         assert_eq!(
             shown[2..],
@@ -169,9 +233,41 @@ mod tests {
 
     #[test]
     fn a_page_of_any_depth_and_length_has_its_bound() {
-        let deep = Lines::of(&Html::parse_document(&"<b>".repeat(5_000)));
+        let deep = Lines::of(&Html::parse_document(&"<b>".repeat(5_000)), &CancellationToken::new());
         assert!(!deep.lines.is_empty());
-        let long = Lines::of(&Html::parse_document(&"<p>x".repeat(30_000)));
+        let long = Lines::of(&Html::parse_document(&"<p>x".repeat(30_000)), &CancellationToken::new());
+        assert_eq!((long.lines.len(), long.is_cut), (LINES_MAX, true));
+    }
+
+    #[test]
+    fn long_values_count_whole_and_take_little_room() {
+        let page = |last: char| format!("<p class='{}{last}'>", "x".repeat(10_000));
+        assert_ne!(keys(&page('a')), keys(&page('b')));
+        assert!(keys(&page('a')).iter().all(|key| key.len() < 300));
+        assert_eq!(shown(&"x".repeat(161)), format!("{}…", "x".repeat(160)));
+        assert_eq!(shown(&format!("  a\n{} ", "x".repeat(158))), format!("a {}", "x".repeat(158)));
+    }
+
+    #[test]
+    fn json_is_lines_too() {
+        let stop = CancellationToken::new();
+        let value = serde_json::json!({ "a": { "price": 5, "tags": ["x", null] }, "b": true });
+        let lines = Lines::of_json(&value, &stop);
+        let shown: Vec<_> = lines.lines.iter().map(|line| (line.depth, line.text.as_str())).collect();
+        assert_eq!(
+            shown,
+            [
+                (0, "{ 2 }"),
+                (1, "\"a\": { 2 }"),
+                (2, "\"price\": 5"),
+                (2, "\"tags\": [ 2 ]"),
+                (3, "\"x\""),
+                (3, "null"),
+                (1, "\"b\": true")
+            ]
+        );
+        assert_eq!(lines.lines[2].key, "\"price\": number", "what a value is does not count");
+        let long = Lines::of_json(&serde_json::json!(vec![1; 30_000]), &stop);
         assert_eq!((long.lines.len(), long.is_cut), (LINES_MAX, true));
     }
 }

@@ -3,54 +3,48 @@
 //! Pages are hostile. They are read below the caps of the `http` handler's documents, on a thread of its own and for a short time, few at
 //! once.
 //!
-//! - `pages`: two pages, read by the same rules; `lines`: a page as lines; `candidates`: how often rules that could be meant match
-//! - `safe`: a page that can be shown
+//! - `pages`: two pages, read by the same rules; `lines`: a page as lines; `hunks`: what differs between those
+//! - `candidates`: how often rules that could be meant match; `different`: shares of those who died, and of those who were done
+//! - `safe`: a page that can be shown, `allowed`: what of it; `aside`: threads on which pages are read
 
+mod allowed;
+mod aside;
 mod candidates;
+mod different;
+mod hunks;
 mod lines;
 mod pages;
 mod safe;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use redrive_core::alerts::Share;
 use redrive_core::dead::DeadLetter;
-use redrive_core::facets::{self, BASELINE_MIN, Baseline, Difference, FacetCount, differences};
 use redrive_core::failures::{Failure, Miss};
 use redrive_core::good::{GoodPage, Pairing, pair};
 use redrive_core::ids::JobId;
 use redrive_core::payloads::{Payload, PayloadHash};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{CauseView, DoneIn, FindGood};
+use redrive_store::contract::FindGood;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use self::aside::aside;
 pub use self::candidates::{COUNTED_MAX, CandidateCounts};
-use self::pages::{Beside, Shown, Wanted};
-pub use self::pages::{ComparedField, Found, Hunk, HunkLine, HunkRow};
+pub use self::different::{Differences, Uncompared};
+pub use self::hunks::{Hunk, HunkLine, HunkRow};
+use self::pages::{Beside, Body, Shown, Wanted};
+pub use self::pages::{ComparedField, Found};
 use crate::config::{Overrides, Setting};
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::http::decoded;
 use crate::handler::http::extract::{Extractor, Rules};
-use crate::vault::Vault;
+use crate::pipeline::Pipeline;
+use crate::vault::{Keep, Vault};
 
 /// The longest page that is looked into, in bytes.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// How long two pages may keep their reader busy.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How many are read at once.
-static READERS: Semaphore = Semaphore::const_new(2);
-
 /// Good pages that are looked through for the one to compare with.
 const PAGES_MAX: u32 = 200;
-
-/// The most hours in which others were done while tasks died.
-const HOURS_MAX: usize = 500;
 
 /// One of two pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,9 +56,12 @@ pub struct ComparedPage {
     pub at: Timestamp,
     /// The page.
     pub payload: Payload,
-    /// The version of the rules that it was read with.
+    /// The version of the definition by which it died, or worked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<String>,
+    /// Of the page that broke: in which attempt it came, counted over all replays from 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub attempt: Option<u32>,
 }
 
 /// A page that broke beside the last one that worked.
@@ -81,6 +78,12 @@ pub struct Comparison {
     /// Why it is this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairing: Option<Pairing>,
+    /// Why no page that works will be kept either, if none will.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub none_kept: Option<String>,
+    /// The version of the definition that is in force now: by its rules both are read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rules_now: Option<String>,
     /// What rules find on both.
     pub fields: Vec<ComparedField>,
     /// What the handler said is amiss, where rules are not known here.
@@ -89,47 +92,12 @@ pub struct Comparison {
     pub hunks: Vec<Hunk>,
     /// How many hunks there are in all.
     pub hunks_count: u64,
-    /// Why the pages could not be looked into, if they could not.
+    /// Why it is not told what differs, though there is a page that worked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub no_diff: Option<String>,
+    /// Why the page that broke could not be looked into, if it could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
-}
-
-/// What is different about those who died of a cause.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Differences {
-    /// How many died, as far as they were counted.
-    pub failures: u64,
-    /// How many were done, with whom they are compared.
-    pub successes: u64,
-    /// Who those are.
-    pub baseline: Baseline,
-    /// What is different, the widest gap first.
-    pub found: Vec<Difference>,
-    /// What was compared and is alike.
-    pub alike: Vec<String>,
-    /// What is counted of those who died, and not of those who were done: of each kind the most frequent value.
-    #[serde(default)]
-    pub uncompared: Vec<Uncompared>,
-}
-
-/// What many of those who died have, of which nothing is known of those who were done.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Uncompared {
-    /// What is counted.
-    pub kind: String,
-    /// The value; empty for those that have none.
-    pub value: String,
-    /// Of those who died, those with the value.
-    pub failures: Share,
-}
-
-/// Which of two pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The page that broke.
-    Broke,
-    /// The page that worked.
-    Worked,
 }
 
 /// Who compares: what rules there are, and where pages lie.
@@ -146,10 +114,19 @@ struct Known {
     shown: Vec<Shown>,
 }
 
+/// The two pages of a letter, and what is known of them without reading them.
+struct Pair {
+    broke: Option<ComparedPage>,
+    worked: Option<ComparedPage>,
+    pairing: Option<Pairing>,
+    none_kept: Option<String>,
+    rules_now: Option<String>,
+}
+
 impl Redrive {
     /// Compares the page of a letter with the last one that worked. What differs line by line is told if it is asked for.
     pub async fn compare(&self, with: &Comparing<'_>, letter: &DeadLetter, lines: bool) -> Result<Comparison, Error> {
-        let (broke, worked, pairing) = self.two_pages(with, letter).await?;
+        let Pair { broke, worked, pairing, none_kept, rules_now } = self.two_pages(with, letter).await?;
         let last = letter.failures.iter().flatten().last();
         let mut comparison = Comparison {
             letter: letter.id,
@@ -157,61 +134,49 @@ impl Redrive {
             misses: last.map(|failure| failure.misses.clone()).unwrap_or_default(),
             hunks: Vec::new(),
             hunks_count: 0,
+            no_diff: None,
             why_not: None,
             broke,
             worked,
             pairing,
+            none_kept,
+            rules_now,
         };
-        let read = match self.texts(with, &comparison).await {
-            Ok((broke, worked, content_type)) => {
-                let known = known(with.setting, letter);
-                let wanted = if lines { Wanted::All } else { Wanted::Fields };
-                aside(move |stop| {
-                    let rules = known.as_ref().map(|known| (&known.extractor, known.shown.as_slice()));
-                    pages::compare(rules, (&broke, worked.as_deref()), (content_type.as_deref(), wanted), stop)
-                })
-                .await
-            }
-            Err(why) => Err(why),
-        };
-        match read {
-            Ok(Beside { fields, hunks, hunks_count, broken }) => {
+        match read(with, letter, &comparison, lines).await {
+            Ok(Beside { fields, hunks, hunks_count, broken, no_diff }) => {
                 (comparison.fields, comparison.hunks, comparison.hunks_count) = (fields, hunks, hunks_count);
-                comparison.why_not = broken;
+                (comparison.why_not, comparison.no_diff) = (broken, no_diff);
             }
             Err(why) => comparison.why_not = Some(why),
         }
         Ok(comparison)
     }
 
-    /// One of the two pages of a letter as a document that does nothing, with what rules find outlined. Nothing if it is none.
+    /// One of the two pages of a letter as a document that does nothing, with what rules find outlined, or one that says why it cannot be
+    /// shown. Nothing if it is not its page.
     pub async fn render_page(
         &self,
         with: &Comparing<'_>,
         letter: &DeadLetter,
         hash: PayloadHash,
     ) -> Result<Option<String>, Error> {
-        let (broke, worked, _) = self.two_pages(with, letter).await?;
+        let Pair { broke, worked, .. } = self.two_pages(with, letter).await?;
         let Some(page) = [broke, worked].into_iter().flatten().find(|page| page.payload.hash == hash) else {
             return Ok(None);
         };
-        let Ok(text) = text_of(with.vault, &page.payload).await else { return Ok(None) };
-        let (known, content_type) = (known(with.setting, letter), content_type(&page.payload));
-        let made = aside(move |stop| {
-            let rules = known.as_ref().map(|known| (&known.extractor, known.shown.as_slice()));
-            pages::rendered(rules, &text, content_type.as_deref(), stop)
-        });
-        Ok(made.await.ok().flatten())
+        let made = async {
+            let (body, known) = (body_of(with.vault, &page.payload).await?, known(with.setting, letter));
+            aside(move |stop| pages::rendered(known.as_ref().map(Known::parts), &body, stop)).await?
+        };
+        Ok(Some(made.await.unwrap_or_else(|why| safe::why_none(&why))))
     }
 
-    async fn two_pages(
-        &self,
-        with: &Comparing<'_>,
-        letter: &DeadLetter,
-    ) -> Result<(Option<ComparedPage>, Option<ComparedPage>, Option<Pairing>), Error> {
+    async fn two_pages(&self, with: &Comparing<'_>, letter: &DeadLetter) -> Result<Pair, Error> {
         let failed = letter.failures.iter().flatten().rev();
         let failed = failed.filter_map(|failure| Some((failure, failure.kept_payload()?))).next();
-        let url = url_of(with.setting, letter, failed.map(|(_, payload)| payload));
+        let built = with.setting.pipeline(letter.pipeline.clone(), &Overrides::default());
+        let pipeline = built.ok().map(|(pipeline, _)| pipeline);
+        let url = url_of(pipeline.as_ref(), letter, failed.map(|(_, payload)| payload));
         let broke = failed.map(|(failure, payload)| broke(failure, payload, url.clone()));
         let find = FindGood {
             pipeline: letter.pipeline.clone(),
@@ -222,94 +187,61 @@ impl Redrive {
         let good = self.store.good_pages(find).await?;
         let paired = url.as_deref().and_then(|url| pair(url, letter.died_at, &good));
         let (pairing, worked) = paired.map(|(why, page)| (why, worked(page))).unzip();
-        Ok((broke, worked, pairing))
-    }
-
-    async fn texts(
-        &self,
-        with: &Comparing<'_>,
-        comparison: &Comparison,
-    ) -> Result<(String, Option<String>, Option<String>), String> {
-        let Some(broke) = &comparison.broke else { return Err("the page that broke was not kept".to_owned()) };
-        let text = text_of(with.vault, &broke.payload).await?;
-        let worked = match &comparison.worked {
-            Some(page) => text_of(with.vault, &page.payload).await.ok(),
-            None => None,
-        };
-        Ok((text, worked, content_type(&broke.payload)))
-    }
-
-    /// What is different about those who died of a cause: compared with those who were done in the same hours, or, if those are too few,
-    /// in the 24 hours before.
-    pub async fn differences(&self, cause: &CauseView) -> Result<Differences, Error> {
-        let died = self.store.cause_facets(cause.id.clone()).await?;
-        let mut hours: Vec<i64> = self
-            .store
-            .cause_hours(vec![cause.id.clone()], cause.first_seen)
-            .await?
-            .iter()
-            .filter(|hour| hour.count > hour.imported)
-            .map(|hour| hour.hour.hour())
-            .collect();
-        hours.sort_unstable_by_key(|hour| std::cmp::Reverse(*hour));
-        hours.truncate(HOURS_MAX);
-        let done_in = async |hours: Vec<i64>| {
-            let params = DoneIn { pipeline: cause.pipeline.clone(), hours };
-            Ok::<_, Error>(self.store.done_facets(params).await?)
-        };
-        let (mut baseline, mut done) = (Baseline::SameHours, done_in(hours).await?);
-        if counted(&done) < BASELINE_MIN {
-            let first = cause.first_seen.hour();
-            (baseline, done) = (Baseline::DayBefore, done_in((first - 24..first).collect()).await?);
-        }
-        let found = differences(&died, &done);
-        let uncompared = uncompared(&died, &done);
-        let is_compared = |kind: &String| done.iter().any(|count| count.kind == *kind);
-        let mut alike: Vec<String> = died.iter().map(|count| count.kind.clone()).filter(is_compared).collect();
-        alike.dedup();
-        alike.retain(|kind| !found.iter().any(|different| different.kind == *kind));
-        Ok(Differences { failures: counted(&died), successes: counted(&done), baseline, found, alike, uncompared })
+        let none_kept = none_kept(with, letter, pipeline.as_ref()).map(ToOwned::to_owned);
+        let is_known = with.setting.config.pipeline.contains_key(&letter.pipeline);
+        let in_force = pipeline.as_ref().filter(|_| is_known).and_then(Pipeline::definition);
+        let rules_now = in_force.map(|version| version.as_str().to_owned());
+        Ok(Pair { broke, worked, pairing, none_kept, rules_now })
     }
 }
 
-/// The most frequent value of each kind that is counted of those who died only. A task that is done has no stage at which it failed.
-fn uncompared(died: &[FacetCount], done: &[FacetCount]) -> Vec<Uncompared> {
-    let mut found: BTreeMap<&str, (&FacetCount, u64)> = BTreeMap::new();
-    for count in died.iter().filter(|count| !done.iter().any(|done| done.kind == count.kind)) {
-        let (most, all) = found.entry(&count.kind).or_insert((count, 0));
-        *all += count.count;
-        if count.count > most.count {
-            *most = count;
-        }
-    }
-    let one = |(kind, (most, all)): (&str, (&FacetCount, u64))| Uncompared {
-        kind: kind.to_owned(),
-        value: most.value.clone(),
-        failures: Share::new(most.count, all),
+/// Reads both pages by the rules of now.
+async fn read(with: &Comparing<'_>, letter: &DeadLetter, of: &Comparison, lines: bool) -> Result<Beside, String> {
+    let Some(broke) = &of.broke else { return Err("the page that broke was not kept".to_owned()) };
+    let broke = body_of(with.vault, &broke.payload).await?;
+    let worked = match &of.worked {
+        Some(page) => Some(body_of(with.vault, &page.payload).await),
+        None => None,
     };
-    found.into_iter().map(one).filter(|one| !one.value.is_empty()).collect()
+    let known = known(with.setting, letter);
+    let wanted = if lines { Wanted::All } else { Wanted::Fields };
+    aside(move |stop| pages::compare(known.as_ref().map(Known::parts), &broke, worked.as_ref(), wanted, stop)).await
 }
 
-/// How many were counted: each has a target, if only none.
-fn counted(counts: &[FacetCount]) -> u64 {
-    counts.iter().filter(|count| count.kind == facets::kinds::TARGET).map(|count| count.count).sum()
+impl Known {
+    fn parts(&self) -> (&Extractor, &[Shown]) {
+        (&self.extractor, &self.shown)
+    }
+}
+
+/// Why pages that work are not kept for a letter like this one, if they are not.
+fn none_kept(with: &Comparing<'_>, letter: &DeadLetter, pipeline: Option<&Pipeline>) -> Option<&'static str> {
+    match (with.vault, pipeline) {
+        (None, _) => Some("this store has no vault"),
+        (Some(_), Some(pipeline)) if pipeline.keep == Keep::Never => Some("the pipeline has payload = \"never\""),
+        (Some(_), Some(pipeline)) if !pipeline.wants_good_pages() => Some("the pipeline has good_pages = false"),
+        (Some(_), Some(pipeline)) if pipeline.page_url(&letter.input).is_none() => {
+            Some("the input of this task names no address")
+        }
+        _ => None,
+    }
 }
 
 fn broke(failure: &Failure, payload: &Payload, url: Option<String>) -> ComparedPage {
     let rules = failure.definition.as_ref().map(|version| version.as_str().to_owned());
-    ComparedPage { url, at: failure.at, payload: payload.clone(), rules }
+    ComparedPage { url, at: failure.at, payload: payload.clone(), rules, attempt: Some(failure.attempt) }
 }
 
 fn worked(page: &GoodPage) -> ComparedPage {
-    ComparedPage { url: Some(page.url.clone()), at: page.at, payload: page.payload.clone(), rules: page.rules.clone() }
+    let (url, rules) = (Some(page.url.clone()), page.rules.clone());
+    ComparedPage { url, at: page.at, payload: page.payload.clone(), rules, attempt: None }
 }
 
 /// The address that a letter is about, as it was when pages that worked were kept.
-fn url_of(setting: &Setting, letter: &DeadLetter, payload: Option<&Payload>) -> Option<String> {
-    let built = setting.pipeline(letter.pipeline.clone(), &Overrides::default());
-    let asked = match built {
-        Ok((pipeline, _)) => pipeline.page_url(&letter.input),
-        Err(_) => letter.input.get("url").and_then(|url| url.as_str()).map(ToOwned::to_owned),
+fn url_of(pipeline: Option<&Pipeline>, letter: &DeadLetter, payload: Option<&Payload>) -> Option<String> {
+    let asked = match pipeline {
+        Some(pipeline) => pipeline.page_url(&letter.input),
+        None => letter.input.get("url").and_then(|url| url.as_str()).map(ToOwned::to_owned),
     };
     asked.or_else(|| payload?.response.url.clone())
 }
@@ -336,13 +268,14 @@ fn shown(rules: &Rules) -> Vec<Shown> {
     rules.fields.0.iter().map(one).collect()
 }
 
-async fn text_of(vault: Option<&Vault>, payload: &Payload) -> Result<String, String> {
+async fn body_of(vault: Option<&Vault>, payload: &Payload) -> Result<Body, String> {
     let Some(vault) = vault else { return Err("this store has no vault".to_owned()) };
     if payload.size_bytes > BYTES_MAX {
         return Err(format!("the page is longer than {} MiB", BYTES_MAX >> 20));
     }
     let bytes = vault.bytes(payload.hash, payload.size_bytes).await.map_err(|error| error.to_string())?;
-    Ok(decoded(&bytes, content_type(payload).as_deref()).into_owned())
+    let content_type = content_type(payload);
+    Ok(Body { text: decoded(&bytes, content_type.as_deref()).into_owned(), content_type })
 }
 
 fn content_type(payload: &Payload) -> Option<String> {
@@ -352,26 +285,7 @@ fn content_type(payload: &Payload) -> Option<String> {
 
 /// The fields that two sets of rules read differently on a page that worked; nothing if it cannot be read, or gives no record by the first.
 pub(crate) async fn differ(vault: Option<&Vault>, page: &Payload, before: Rules, after: Rules) -> Option<Vec<String>> {
-    let (text, content_type) = (text_of(vault, page).await.ok()?, content_type(page));
+    let body = body_of(vault, page).await.ok()?;
     let (before, after) = (before.compile().ok()?, after.compile().ok()?);
-    let read = move |stop: &CancellationToken| pages::differ((&before, &after), &text, content_type.as_deref(), stop);
-    aside(read).await.ok().flatten()
-}
-
-/// Reads on a thread of its own, for so long at most; says why nothing came of it.
-async fn aside<T: Send + 'static>(read: impl FnOnce(&CancellationToken) -> T + Send + 'static) -> Result<T, String> {
-    let turn = tokio::time::timeout(PATIENCE, READERS.acquire()).await;
-    let Ok(Ok(_turn)) = turn else { return Err("too many pages are being looked into: try again".to_owned()) };
-    let stop = CancellationToken::new();
-    let _stops_it = stop.clone().drop_guard();
-    let (told, answer) = oneshot::channel();
-    let run = move || {
-        let _ = told.send(read(&stop));
-    };
-    std::thread::Builder::new().name("redrive-compare".into()).spawn(run).map_err(|error| error.to_string())?;
-    match tokio::time::timeout(PATIENCE, answer).await {
-        Ok(Ok(read)) => Ok(read),
-        Ok(Err(_)) => Err("the page could not be read".to_owned()),
-        Err(_) => Err(format!("the page was not read within {} seconds", PATIENCE.as_secs())),
-    }
+    aside(move |stop: &CancellationToken| pages::differ((&before, &after), &body, stop)).await.ok().flatten()
 }

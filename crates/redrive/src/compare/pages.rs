@@ -2,23 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use redrive_core::diff::{Edit, diff};
 use scraper::Html;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::hunks::{Hunk, Side, hunks};
 use super::lines::{Lines, NodeId};
 use super::safe;
 use crate::handler::http::document::{Document, Format};
 use crate::handler::http::extract::{Extractor, Help, Reading};
-
-/// Lines around what differs.
-const AROUND: usize = 2;
-
-/// The most hunks, and the most lines of one, that are told.
-const HUNKS_MAX: usize = 60;
-const HUNK_LINES_MAX: usize = 120;
 
 /// The most of a value that is told, in characters.
 const VALUE_CHARS_MAX: usize = 300;
@@ -34,6 +27,12 @@ pub struct Found {
     /// What is amiss, if something is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub miss: Option<String>,
+    /// What was expected, where something else is there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub why: Option<String>,
+    /// What is there instead, or its beginning.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub instead: Option<String>,
 }
 
 /// A field on both pages.
@@ -55,43 +54,6 @@ pub struct ComparedField {
     pub help: Option<Help>,
 }
 
-/// A line of one of the pages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HunkLine {
-    /// Its number, from 1.
-    pub number: u64,
-    /// How deep it is.
-    pub depth: u64,
-    /// Its text.
-    pub text: String,
-    /// The fields whose rules find it.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub fields: Vec<String>,
-}
-
-/// A line of either page, or of both beside each other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HunkRow {
-    /// Of the page that broke.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub broke: Option<HunkLine>,
-    /// Of the page that worked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub worked: Option<HunkLine>,
-}
-
-/// Lines that differ, with some around them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hunk {
-    /// The fields that are missed and whose rules find something here on the page that worked.
-    pub near: Vec<String>,
-    /// The lines.
-    pub rows: Vec<HunkRow>,
-    /// Whether there are more.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub is_cut: bool,
-}
-
 /// A rule as it is shown.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
@@ -106,8 +68,17 @@ pub(super) struct Beside {
     pub(super) fields: Vec<ComparedField>,
     pub(super) hunks: Vec<Hunk>,
     pub(super) hunks_count: u64,
-    /// Why a page cannot be read, if one cannot.
+    /// Why the page that broke cannot be read, if it cannot.
     pub(super) broken: Option<String>,
+    /// Why it is not told what differs, though it was asked for and there is a page that worked.
+    pub(super) no_diff: Option<String>,
+}
+
+/// A page as it came.
+#[derive(Clone, Debug)]
+pub(super) struct Body {
+    pub(super) text: String,
+    pub(super) content_type: Option<String>,
 }
 
 /// What is wanted of pages.
@@ -119,43 +90,87 @@ pub(super) enum Wanted {
     All,
 }
 
-/// Compares two pages. Runs on a thread of its own: a page may keep it busy until it is told to stop.
+/// Rules, ready and as they are shown.
+type Known<'a> = Option<(&'a Extractor, &'a [Shown])>;
+
+fn parse<'a>(rules: Known<'_>, body: &'a Body, stop: &CancellationToken) -> Result<(Format, Document<'a>), String> {
+    let content_type = body.content_type.as_deref();
+    // Rules that take an answer whole read a page as text; people want to see what it is.
+    let by_rules = rules.map(|(extractor, _)| extractor.format(content_type)).filter(|format| *format != Format::Text);
+    let format = by_rules.unwrap_or_else(|| guessed(content_type));
+    let document = Document::parse_until(format, &body.text, stop).map_err(|error| error.to_string())?;
+    Ok((format, document))
+}
+
+/// Compares two pages; of the one that worked there may be no more than why it cannot be read. Runs on a thread of its own: a page may
+/// keep it busy until it is told to stop.
 pub(super) fn compare(
-    rules: Option<(&Extractor, &[Shown])>,
-    (broke, worked): (&str, Option<&str>),
-    (content_type, wanted): (Option<&str>, Wanted),
+    rules: Known<'_>,
+    broke: &Body,
+    worked: Option<&Result<Body, String>>,
+    wanted: Wanted,
     stop: &CancellationToken,
 ) -> Beside {
-    let format = rules.map_or_else(|| guessed(content_type), |(extractor, _)| extractor.format(content_type));
-    let parse = |text| Document::parse_until(format, text, stop);
-    let broke = match parse(broke) {
-        Ok(document) => document,
-        Err(error) => return Beside { broken: Some(error.to_string()), ..Beside::default() },
+    let broke = match parse(rules, broke, stop) {
+        Ok(read) => read,
+        Err(why) => return Beside { broken: Some(why), ..Beside::default() },
     };
-    let worked = worked.and_then(|text| parse(text).ok());
+    let worked = match worked {
+        None => Ok(None),
+        Some(Ok(body)) => parse(rules, body, stop).map(Some),
+        Some(Err(why)) => Err(why.clone()),
+    };
+    let of_worked = worked.as_ref().ok().and_then(|worked| Some(&worked.as_ref()?.1));
     let fields =
-        rules.map_or_else(Vec::new, |(extractor, shown)| fields(extractor, shown, (&broke, worked.as_ref()), stop));
+        rules.map_or_else(Vec::new, |(extractor, shown)| fields(extractor, shown, (&broke.1, of_worked), stop));
     let mut beside = Beside { fields, ..Beside::default() };
-    if let (Wanted::All, Document::Page(broke), Some(Document::Page(worked))) = (wanted, &broke, &worked) {
-        let missed: BTreeSet<&str> =
-            beside.fields.iter().filter(|field| field.broke.miss.is_some()).map(|field| field.field.as_str()).collect();
-        let places =
-            |page: &Html| rules.map_or_else(HashMap::new, |(extractor, _)| places(extractor, page, &beside.fields));
-        let (hunks, count) = hunks((broke, &places(broke)), (worked, &places(worked)), &missed);
-        (beside.hunks, beside.hunks_count) = (hunks, count);
+    match (wanted, worked) {
+        (_, Err(why)) => beside.no_diff = Some(format!("the page that worked cannot be read: {why}")),
+        (Wanted::All, Ok(Some(worked))) => match sides(rules, &broke, &worked, &beside.fields, stop) {
+            Ok((first, second)) => {
+                let missed = beside.fields.iter().filter(|field| field.broke.miss.is_some());
+                let missed: BTreeSet<&str> = missed.map(|field| field.field.as_str()).collect();
+                let (hunks, count) = hunks(&first, &second, &missed);
+                (beside.hunks, beside.hunks_count) = (hunks, count);
+            }
+            Err(why) => beside.no_diff = Some(why),
+        },
+        (Wanted::Fields, Ok(_)) | (_, Ok(None)) => {}
     }
     beside
 }
 
-/// A page made harmless, with what rules find outlined; nothing if it is none.
-pub(super) fn rendered(
-    rules: Option<(&Extractor, &[Shown])>,
-    text: &str,
-    content_type: Option<&str>,
+/// Both pages as lines; says why not if they have none that can be compared.
+fn sides(
+    rules: Known<'_>,
+    (format, broke): &(Format, Document<'_>),
+    (other, worked): &(Format, Document<'_>),
+    fields: &[ComparedField],
     stop: &CancellationToken,
-) -> Option<String> {
-    let format = rules.map_or_else(|| guessed(content_type), |(extractor, _)| extractor.format(content_type));
-    let Ok(Document::Page(page)) = Document::parse_until(format, text, stop) else { return None };
+) -> Result<(Side, Side), String> {
+    let of_page = |page: &Html| {
+        let places = rules.map_or_else(HashMap::new, |(extractor, _)| places(extractor, page, fields));
+        (Lines::of(page, stop), places)
+    };
+    match (broke, worked) {
+        (Document::Page(broke), Document::Page(worked)) => Ok((of_page(broke), of_page(worked))),
+        (Document::Json(broke), Document::Json(worked)) => {
+            let of_json = |value| (Lines::of_json(value, stop), HashMap::new());
+            Ok((of_json(broke), of_json(worked)))
+        }
+        (Document::Text(_), Document::Text(_)) => {
+            Err("both are plain text, which has no structure to compare".to_owned())
+        }
+        _ => Err(format!("the page that broke is {format}, the one that worked is {other}")),
+    }
+}
+
+/// A page made harmless, with what rules find outlined; or why it cannot be shown.
+pub(super) fn rendered(rules: Known<'_>, body: &Body, stop: &CancellationToken) -> Result<String, String> {
+    let page = match parse(rules, body, stop)? {
+        (Format::Html, Document::Page(page)) => page,
+        (format, _) => return Err(format!("it is {format}, which has no looks of its own")),
+    };
     let mut outlined = HashMap::new();
     if let Some((extractor, shown)) = rules {
         for Shown { field, .. } in shown {
@@ -164,17 +179,17 @@ pub(super) fn rendered(
             }
         }
     }
-    Some(safe::harmless(&page, &outlined))
+    Ok(safe::harmless(&page, &outlined, stop))
 }
 
 /// The fields that two extractors read differently; nothing if the first gives no record.
 pub(super) fn differ(
     (before, after): (&Extractor, &Extractor),
-    text: &str,
-    content_type: Option<&str>,
+    body: &Body,
     stop: &CancellationToken,
 ) -> Option<Vec<String>> {
-    let document = Document::parse_until(before.format(content_type), text, stop).ok()?;
+    let format = before.format(body.content_type.as_deref());
+    let document = Document::parse_until(format, &body.text, stop).ok()?;
     let record = before.extract_until(&document, stop).ok()?;
     Some(match after.extract_until(&document, stop) {
         Ok(other) => record
@@ -208,8 +223,8 @@ fn fields(
             let known = shown.iter().find(|known| known.field == reading.field);
             let (rule, kind) = known.map(|known| (known.rule.clone(), known.kind.clone())).unwrap_or_default();
             let worked = on_worked(&reading.field);
-            let help = match (reading.value.is_none(), broke) {
-                (true, Document::Page(page)) => {
+            let help = match (reading.misses.is_empty(), broke) {
+                (false, Document::Page(page)) => {
                     let value = worked.and_then(|reading| reading.value.as_ref());
                     Some(extractor.help(page, &reading.field, value, stop))
                 }
@@ -222,8 +237,10 @@ fn fields(
 }
 
 fn found(reading: &Reading) -> Found {
-    let miss = reading.misses.first().map(|miss| miss.code().to_owned());
-    Found { matches: reading.matches as u64, value: reading.value.as_ref().map(told), miss }
+    let (matches, value) = (reading.matches as u64, reading.value.as_ref().map(told));
+    let Some(miss) = reading.misses.first() else { return Found { matches, value, ..Found::default() } };
+    let kept = miss.kept();
+    Found { matches, value, miss: Some(kept.code), why: kept.why, instead: kept.found }
 }
 
 /// A value as text, cut.
@@ -250,70 +267,9 @@ fn places(extractor: &Extractor, page: &Html, fields: &[ComparedField]) -> HashM
     places
 }
 
-type Side<'a> = (&'a Html, &'a HashMap<NodeId, Vec<String>>);
-
-/// What differs between two pages: hunks near rules that find nothing any more first; and how many there are in all.
-fn hunks(broke: Side<'_>, worked: Side<'_>, missed: &BTreeSet<&str>) -> (Vec<Hunk>, u64) {
-    let (first, second) = (Lines::of(broke.0), Lines::of(worked.0));
-    let keys = |lines: &Lines| {
-        lines.lines.iter().map(|line| format!("{} {}", line.depth.min(60), line.key)).collect::<Vec<_>>()
-    };
-    let (a, b) = (keys(&first), keys(&second));
-    let (a, b): (Vec<&str>, Vec<&str>) =
-        (a.iter().map(String::as_str).collect(), b.iter().map(String::as_str).collect());
-    let edits = diff(&a, &b);
-    let marks = |lines: &Lines, places: &HashMap<NodeId, Vec<String>>| -> HashMap<usize, Vec<String>> {
-        places.iter().filter_map(|(node, fields)| Some((*lines.places.get(node)?, fields.clone()))).collect()
-    };
-    let (marks_a, marks_b) = (marks(&first, broke.1), marks(&second, worked.1));
-    let line = |lines: &Lines, at: usize, marks: &HashMap<usize, Vec<String>>| {
-        let known = &lines.lines[at];
-        let fields = marks.get(&at).cloned().unwrap_or_default();
-        HunkLine { number: at as u64 + 1, depth: known.depth as u64, text: known.text.clone(), fields }
-    };
-    let row = |edit: &Edit| match *edit {
-        Edit::Same(x, y) => {
-            HunkRow { broke: Some(line(&first, x, &marks_a)), worked: Some(line(&second, y, &marks_b)) }
-        }
-        Edit::First(x) => HunkRow { broke: Some(line(&first, x, &marks_a)), worked: None },
-        Edit::Second(y) => HunkRow { broke: None, worked: Some(line(&second, y, &marks_b)) },
-    };
-    let mut hunks: Vec<Hunk> = ranges(&edits)
-        .into_iter()
-        .map(|range| {
-            let (cut, is_cut) =
-                (range.start..range.end.min(range.start + HUNK_LINES_MAX), range.len() > HUNK_LINES_MAX);
-            let rows: Vec<HunkRow> = edits[cut].iter().map(row).collect();
-            let fields = rows.iter().filter(|row| row.broke.is_none()).filter_map(|row| row.worked.as_ref());
-            let fields: BTreeSet<&String> = fields.flat_map(|line| &line.fields).collect();
-            let near = fields.into_iter().filter(|field| missed.contains(field.as_str())).cloned().collect();
-            Hunk { near, rows, is_cut }
-        })
-        .collect();
-    let count = hunks.len() as u64;
-    hunks.sort_by_key(|hunk| hunk.near.is_empty());
-    hunks.truncate(HUNKS_MAX);
-    (hunks, count)
-}
-
-/// The places of edits that belong together: those that differ, with some around them.
-fn ranges(edits: &[Edit]) -> Vec<std::ops::Range<usize>> {
-    let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
-    for (at, edit) in edits.iter().enumerate() {
-        if matches!(edit, Edit::Same(..)) {
-            continue;
-        }
-        let range = at.saturating_sub(AROUND)..(at + AROUND + 1).min(edits.len());
-        match ranges.last_mut() {
-            Some(last) if last.end >= range.start => last.end = range.end,
-            _ => ranges.push(range),
-        }
-    }
-    ranges
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::hunks::{HunkLine, HunkRow};
     use super::*;
     use crate::handler::http::extract::Rules;
 
@@ -322,13 +278,24 @@ mod tests {
     const BROKE: &str = "<body><div class=banner>New!</div><h1 class=title>Board</h1><i>1</i><i>2</i><i>3</i><i>4</i><i>5</i><ul class=tags><li>c<li>d</ul><div class=price><data value=89.95>€ 89.95</data></div>\
         <p class=description>Good</p><button>Buy</button>";
 
+    const RULES: &str = "[fields]\ntitle = \"h1.title::text\"\nprice = { select = \".price-tag-main::text\", type = \"number\" }\n\
+         tags = { select = \".none\", list = true, required = false }";
+
+    fn body(text: &str, content_type: Option<&str>) -> Body {
+        Body { text: text.to_owned(), content_type: content_type.map(ToOwned::to_owned) }
+    }
+
     fn beside(worked: Option<&str>) -> Beside {
-        let rules =
-            "[fields]\ntitle = \"h1.title::text\"\nprice = { select = \".price-tag-main::text\", type = \"number\" }";
-        let extractor = toml::from_str::<Rules>(rules).expect("rules").compile().expect("rules");
-        let shown =
-            ["title", "price"].map(|field| Shown { field: field.into(), rule: "r".into(), kind: "text".into() });
-        compare(Some((&extractor, &shown)), (BROKE, worked), (None, Wanted::All), &CancellationToken::new())
+        by(RULES, (BROKE, None), worked.map(|text| Ok(body(text, None))))
+    }
+
+    fn by(rules: &str, (broke, content_type): (&str, Option<&str>), worked: Option<Result<Body, String>>) -> Beside {
+        let rules = toml::from_str::<Rules>(rules).expect("rules");
+        let one = |(field, _): &(String, _)| Shown { field: field.clone(), rule: "r".into(), kind: "text".into() };
+        let shown: Vec<Shown> = rules.fields.0.iter().map(one).collect();
+        let extractor = rules.compile().expect("rules");
+        let broke = body(broke, content_type);
+        compare(Some((&extractor, &shown)), &broke, worked.as_ref(), Wanted::All, &CancellationToken::new())
     }
 
     #[test]
@@ -356,5 +323,77 @@ mod tests {
     fn without_a_page_that_worked_there_is_nothing_beside_it() {
         let alone = beside(None);
         assert!(alone.hunks.is_empty() && alone.fields.iter().all(|field| field.worked.is_none()));
+    }
+
+    #[test]
+    fn an_optional_field_that_is_absent_is_not_missed() {
+        let fields = beside(Some(WORKED)).fields;
+        assert_eq!((fields[2].broke.miss.as_ref(), fields[2].help.as_ref()), (None, None));
+    }
+
+    #[test]
+    fn what_is_there_instead_is_told() {
+        let found = &by(RULES, ("<h1 class=title>a</h1><b class=price-tag-main>Sold out</b>", None), None).fields[1];
+        assert_eq!((found.broke.matches, found.broke.miss.as_deref()), (1, Some("WrongType")));
+        assert_eq!(
+            (found.broke.why.as_deref(), found.broke.instead.as_deref()),
+            (Some("expected number"), Some("Sold out"))
+        );
+        assert_eq!(found.help.as_ref().expect("help").still, Some((".price-tag-main".to_owned(), 1)));
+    }
+
+    #[test]
+    fn json_is_compared_by_its_lines() {
+        let (json, pointers) =
+            (Some("application/json"), "format = \"json\"\n[fields]\nprice = { pointer = \"/price\" }");
+        let worked = Some(Ok(body("{\"id\": 1, \"price\": 5, \"name\": \"a\"}", json)));
+        let compared = by(pointers, ("{\"id\": 2, \"cost\": 5, \"name\": \"b\"}", json), worked);
+        let told = |row: &HunkRow| {
+            let text = |line: &Option<HunkLine>| line.as_ref().map(|line| line.text.clone()).unwrap_or_default();
+            (text(&row.broke), text(&row.worked))
+        };
+        let rows: Vec<_> = compared.hunks[0]
+            .rows
+            .iter()
+            .map(told)
+            .filter(|(broke, worked)| broke.is_empty() != worked.is_empty())
+            .collect();
+        assert_eq!(rows, [("\"cost\": 5".to_owned(), String::new()), (String::new(), "\"price\": 5".to_owned())]);
+        assert_eq!(compared.no_diff, None);
+    }
+
+    #[test]
+    fn why_there_is_nothing_to_tell_of_the_difference_is_told() {
+        let lost = by(RULES, (BROKE, None), Some(Err("it is lost".to_owned())));
+        assert_eq!(lost.no_diff.as_deref(), Some("the page that worked cannot be read: it is lost"));
+        let compare = |broke: &Body, worked: &str, kind: &str| {
+            let worked = Ok(body(worked, Some(kind)));
+            super::compare(None, broke, Some(&worked), Wanted::All, &CancellationToken::new()).no_diff
+        };
+        let json = body("{}", Some("application/json"));
+        assert_eq!(
+            compare(&json, "<p>", "text/html").as_deref(),
+            Some("the page that broke is JSON, the one that worked is HTML")
+        );
+        assert!(
+            compare(&body("a", Some("text/plain")), "b", "text/plain").is_some_and(|why| why.contains("plain text"))
+        );
+    }
+
+    #[test]
+    fn what_has_no_looks_says_so() {
+        let stop = CancellationToken::new();
+        for (text, kind, says) in [
+            ("{}", "application/json", "it is JSON"),
+            ("a", "text/plain", "it is text"),
+            ("<a/>", "application/xml", "it is XML"),
+            ("{", "application/json", "truncated JSON"),
+        ] {
+            let why = rendered(None, &body(text, Some(kind)), &stop).expect_err("it is no page");
+            assert!(why.contains(says), "{why}");
+        }
+        assert!(rendered(None, &body("<p>x", None), &stop).is_ok_and(|page| page.contains("<p>x</p>")));
+        let deep = rendered(None, &body(&"<div>".repeat(2_000), None), &stop);
+        assert!(deep.is_err_and(|why| why.contains("nested more than 512 deep")));
     }
 }

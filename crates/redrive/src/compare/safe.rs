@@ -4,102 +4,10 @@
 use std::collections::HashMap;
 
 use scraper::{ElementRef, Html, Node};
+use tokio_util::sync::CancellationToken;
 
+use super::allowed::{GO_WHOLE, PLAIN, STAY};
 use super::lines::NodeId;
-
-/// Elements that stay, with no attribute but those below.
-const STAY: &[&str] = &[
-    "a",
-    "abbr",
-    "address",
-    "article",
-    "aside",
-    "b",
-    "bdi",
-    "bdo",
-    "blockquote",
-    "br",
-    "button",
-    "caption",
-    "center",
-    "cite",
-    "code",
-    "col",
-    "colgroup",
-    "data",
-    "dd",
-    "del",
-    "details",
-    "dfn",
-    "div",
-    "dl",
-    "dt",
-    "em",
-    "fieldset",
-    "figcaption",
-    "figure",
-    "font",
-    "footer",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hgroup",
-    "hr",
-    "i",
-    "ins",
-    "kbd",
-    "label",
-    "legend",
-    "li",
-    "main",
-    "mark",
-    "nav",
-    "ol",
-    "output",
-    "p",
-    "pre",
-    "q",
-    "rp",
-    "rt",
-    "ruby",
-    "s",
-    "samp",
-    "section",
-    "small",
-    "span",
-    "strike",
-    "strong",
-    "sub",
-    "summary",
-    "sup",
-    "table",
-    "tbody",
-    "td",
-    "tfoot",
-    "th",
-    "thead",
-    "time",
-    "tr",
-    "tt",
-    "u",
-    "ul",
-    "var",
-    "wbr",
-];
-
-/// Elements that go with all that is inside of them.
-const GO_WHOLE: &[&str] = &[
-    "applet", "audio", "canvas", "embed", "frame", "frameset", "head", "iframe", "math", "noembed", "noframes",
-    "object", "param", "picture", "portal", "script", "select", "source", "style", "svg", "template", "textarea",
-    "title", "track", "video",
-];
-
-/// Attributes that stay on any element that does, if their values are plain numbers or words.
-const PLAIN: &[&str] = &["align", "class", "colspan", "dir", "id", "lang", "rowspan", "valign"];
 
 /// Elements without an end.
 const VOID: &[&str] = &["br", "col", "hr", "wbr"];
@@ -107,8 +15,20 @@ const VOID: &[&str] = &["br", "col", "hr", "wbr"];
 /// The most nodes that are written.
 const NODES_MAX: usize = 50_000;
 
+/// The most that is written, in bytes; what is under way then is ended.
+const BYTES_MAX: usize = 8 << 20;
+
+/// The longest value of an attribute, in characters.
+const VALUE_CHARS_MAX: usize = 300;
+
+/// The most columns or rows that a cell may take.
+const SPAN_MAX: u32 = 100;
+
 /// The longest image that is written inside of a page, in bytes.
 const IMAGE_BYTES_MAX: usize = 100_000;
+
+/// Classes that begin so are ours: a page must not be able to say that a rule found something.
+const OURS: &str = "redrive-";
 
 /// What is around the page.
 const HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>A saved page, without scripts and images</title>\
@@ -116,19 +36,26 @@ const HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><ti
 table{border-collapse:collapse}td,th{padding:2px 8px;text-align:left}.redrive-note{color:#5c6773;font-size:12px}\
 .redrive-found{outline:3px solid #b3261e;outline-offset:2px}</style><body>";
 
+/// What is said where the page goes on.
+const REST: &str = "<span class=\"redrive-note\">the rest of this page is not shown</span>";
+
 /// The page without anything that could do something, where elements that rules find are outlined, each with the name of its field.
-pub(super) fn harmless(page: &Html, outlined: &HashMap<NodeId, String>) -> String {
+/// Once `stop` is cancelled nobody wants it any more, and what there is of it is given back.
+pub(super) fn harmless(page: &Html, outlined: &HashMap<NodeId, String>, stop: &CancellationToken) -> String {
     let mut out = String::from(HEAD);
     // Ends are on the same stack, so that depth costs no recursion.
     let mut open: Vec<Step> = page.tree.root().children().rev().map(|node| Step::Node(node.id())).collect();
-    let mut written = 0;
+    let (mut written, mut is_cut) = (0, false);
     while let Some(step) = open.pop() {
         let id = match step {
             Step::End(name) => {
                 out.push_str(&format!("</{name}>"));
                 continue;
             }
-            Step::Node(_) if written >= NODES_MAX => continue,
+            Step::Node(_) if written >= NODES_MAX || out.len() >= BYTES_MAX || stop.is_cancelled() => {
+                is_cut = true;
+                continue;
+            }
             Step::Node(id) => id,
         };
         written += 1;
@@ -143,7 +70,7 @@ pub(super) fn harmless(page: &Html, outlined: &HashMap<NodeId, String>) -> Strin
                 }
                 match name {
                     "img" => image(element, &mut out),
-                    "input" => note(&format!("[field {}]", element.attr("value").unwrap_or_default()), &mut out),
+                    "input" => note(&format!("[field {}]", value(element, "value")), &mut out),
                     _ => {}
                 }
                 if STAY.contains(&name) {
@@ -157,9 +84,16 @@ pub(super) fn harmless(page: &Html, outlined: &HashMap<NodeId, String>) -> Strin
             _ => {}
         }
     }
-    if written >= NODES_MAX {
-        note("the rest of this page is not shown", &mut out);
+    if is_cut || out.len() >= BYTES_MAX {
+        out.push_str(REST);
     }
+    out
+}
+
+/// A page that says why there is none.
+pub(super) fn why_none(why: &str) -> String {
+    let mut out = String::from(HEAD);
+    note(&format!("This page is not shown: {why}."), &mut out);
     out
 }
 
@@ -173,35 +107,52 @@ fn is_html(element: ElementRef<'_>) -> bool {
     element.value().name.ns == html5ever::ns!(html)
 }
 
+/// The beginning of an attribute's value.
+fn value(element: ElementRef<'_>, name: &str) -> String {
+    element.attr(name).unwrap_or_default().chars().take(VALUE_CHARS_MAX).collect()
+}
+
 fn begin(element: ElementRef<'_>, field: Option<&String>, out: &mut String) {
     out.push('<');
     out.push_str(element.value().name());
-    for (name, value) in element.value().attrs() {
-        if PLAIN.contains(&name) && !(name == "class" && field.is_some()) {
-            out.push_str(&format!(" {name}=\""));
-            escape(value, out);
-            out.push('"');
+    for name in PLAIN {
+        let Some(given) = element.attr(name) else { continue };
+        let kept: Option<String> = match *name {
+            "class" if field.is_some() => None,
+            "class" => Some(classes(given)),
+            "colspan" | "rowspan" => given.trim().parse::<u32>().ok().map(|span| span.clamp(1, SPAN_MAX).to_string()),
+            _ => Some(value(element, name)),
+        };
+        if let Some(kept) = kept {
+            attribute(name, &kept, out);
         }
     }
-    let title = match (field, element.attr("href")) {
-        (Some(field), _) => Some(format!("found by the rule of {field}")),
-        (None, Some(href)) => Some(href.chars().take(300).collect()),
-        (None, None) => None,
-    };
     if field.is_some() {
-        out.push_str(" class=\"redrive-found\"");
+        attribute("class", "redrive-found", out);
     }
-    if let Some(title) = title {
-        out.push_str(" title=\"");
-        escape(&title, out);
-        out.push('"');
+    match (field, element.attr("href")) {
+        (Some(field), _) => attribute("title", &format!("found by the rule of {field}"), out),
+        (None, Some(_)) => attribute("title", &value(element, "href"), out),
+        (None, None) => {}
     }
     out.push('>');
 }
 
+/// The first classes of an element, without those that are ours.
+fn classes(given: &str) -> String {
+    let cut = given.char_indices().nth(VALUE_CHARS_MAX).map_or(given, |(end, _)| &given[..end]);
+    cut.split_ascii_whitespace().filter(|class| !class.starts_with(OURS)).collect::<Vec<_>>().join(" ")
+}
+
+fn attribute(name: &str, value: &str, out: &mut String) {
+    out.push_str(&format!(" {name}=\""));
+    escape(value, out);
+    out.push('"');
+}
+
 /// An image that is inside of the page stays; of others the text and the address are written.
 fn image(element: ElementRef<'_>, out: &mut String) {
-    let (source, alt) = (element.attr("src").unwrap_or_default(), element.attr("alt").unwrap_or_default());
+    let (source, alt) = (element.attr("src").unwrap_or_default(), value(element, "alt"));
     let is_inside =
         ["data:image/png;base64,", "data:image/jpeg;base64,", "data:image/gif;base64,", "data:image/webp;base64,"]
             .iter()
@@ -209,11 +160,10 @@ fn image(element: ElementRef<'_>, out: &mut String) {
     let is_plain = source.len() <= IMAGE_BYTES_MAX
         && source.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ':' | '/' | ';' | ',' | '+' | '='));
     if is_inside && is_plain {
-        out.push_str("<img alt=\"");
-        escape(alt, out);
-        out.push_str("\" src=\"");
-        out.push_str(source);
-        out.push_str("\">");
+        out.push_str("<img");
+        attribute("alt", &alt, out);
+        attribute("src", source, out);
+        out.push('>');
         return;
     }
     let address: String = source.chars().take(120).collect();
@@ -226,8 +176,12 @@ fn note(text: &str, out: &mut String) {
     out.push_str("</span>");
 }
 
+/// Writes a text, as much of it as there is room for.
 fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
+        if out.len() >= BYTES_MAX {
+            break;
+        }
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -243,44 +197,80 @@ fn escape(text: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handler::http::document::{Document, Format};
+
+    /// A page as it is read where pages are shown.
+    fn page(html: &str) -> Html {
+        let Ok(Document::Page(page)) = Document::parse(Format::Html, html) else { panic!("a page") };
+        page
+    }
 
     fn made(html: &str) -> String {
-        let whole = harmless(&Html::parse_document(html), &HashMap::new());
+        let whole = harmless(&page(html), &HashMap::new(), &CancellationToken::new());
         whole.strip_prefix(HEAD).expect("its head").to_owned()
     }
 
+    /// Elements and attributes of a page that are not on the list.
+    fn strange(made: &str) -> Vec<String> {
+        let again = page(made);
+        let mut found = Vec::new();
+        for node in again.tree.nodes() {
+            let Some(element) = node.value().as_element() else { continue };
+            let name = element.name();
+            if !STAY.contains(&name) && !["html", "head", "body", "img"].contains(&name) {
+                found.push(format!("<{name}>"));
+            }
+            for (attribute, value) in element.attrs() {
+                let is_image = name == "img" && (attribute == "alt" || value.starts_with("data:image/"));
+                if !is_image && attribute != "title" && !PLAIN.contains(&attribute) {
+                    found.push(format!("{attribute} of <{name}>"));
+                }
+            }
+        }
+        found
+    }
+
     #[test]
-    fn what_could_do_something_is_gone() {
+    fn nothing_stays_that_is_not_on_the_list() {
         for hostile in [
             "<script>fetch('//evil')</script>",
             "<link rel=preconnect href=//evil>",
-            "<link rel=dns-prefetch href=//evil>",
+            "<link rel=modulepreload href=//evil>",
             "<meta http-equiv=refresh content='0;url=//evil'>",
             "<base href=//evil>",
             "<iframe src=//evil></iframe>",
+            "<iframe srcdoc='<img src=//evil>'>",
             "<object data=//evil></object>",
             "<embed src=//evil>",
-            "<svg onload=alert(1)><image href=//evil /><style>@import '//evil'</style></svg>",
+            "<frameset onload=alert(1)><frame src=//evil></frameset>",
+            "<svg onload=alert(1)><image href=//evil /><use xlink:href=//evil#x /><style>@import '//evil'</style></svg>",
+            "<svg><a xlink:href='javascript:alert(1)'><text>x</text></a><foreignObject><img src=//evil></foreignObject></svg>",
             "<math><mtext><style><img src=//evil></style></mtext></math>",
+            "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=//evil onerror=alert(1)&gt;'>",
+            "<form><math><mtext></form><form><mglyph><style></math><img src=//evil onerror=alert(1)>",
             "<style>@import url(//evil)</style>",
+            "<style>@font-face{font-family:x;src:url(//evil)}p{background:image-set('//evil' 1x)}</style>",
             "<p style=\"background:url(//evil)\">",
+            "<p style=\"background:\\75rl(//evil)\">",
+            "<table><tr><td background=//evil>",
             "<video src=//evil poster=//evil></video>",
             "<body background=//evil onload=alert(1)>",
             "<form action=//evil><input type=image src=//evil autofocus onfocus=alert(1)></form>",
+            "<button formaction=//evil onclick=alert(1)>go</button>",
             "<template><img src=//evil></template>",
             "<noscript><img src=//evil></noscript>",
+            "<noscript><p title='</noscript><img src=//evil onerror=alert(1)>'></noscript>",
+            "<xmp><img src=//evil></xmp>",
+            "<plaintext><img src=//evil>",
+            "<title><img src=//evil></title><textarea></textarea><img src=//evil></textarea>",
+            "<script type=speculationrules>{\"prefetch\":[{\"urls\":[\"//evil\"]}]}</script>",
             "<div srcdoc='<script>' srcset=//evil onclick=alert(1) ping=//evil>",
+            "<!--><img src=//evil>--><![CDATA[<img src=//evil>]]>",
         ] {
             let out = made(hostile);
-            for word in [
-                "script", "evil\"", "src=", "href", "style=", "on", "action", "<form", "<link", "<meta", "<base",
-                "poster",
-            ] {
-                let is_note = out.contains("redrive-note");
-                assert!(is_note || !out.contains(word), "{hostile} left {word} in {out}");
-            }
-            assert!(!out.contains("<img") && !out.contains("evil>"), "{hostile} left {out}");
+            assert_eq!(strange(&out), [] as [String; 0], "{hostile} left {out}");
         }
+        assert_eq!(strange("<p onclick=x><link><img src=x>"), ["onclick of <p>", "<link>", "src of <img>"], "it sees");
     }
 
     #[test]
@@ -305,20 +295,36 @@ mod tests {
     }
 
     #[test]
-    fn what_rules_find_is_outlined() {
-        let page = Html::parse_document("<b class=x>1</b><b>2</b>");
+    fn what_rules_find_is_outlined_and_no_page_can_say_so_itself() {
+        let page = page("<b class=x>1</b><b>2</b>");
         let first = page.select(&scraper::Selector::parse("b").expect("CSS")).next().expect("there");
-        let out = harmless(&page, &HashMap::from([(first.id(), "price".to_owned())]));
+        let out = harmless(&page, &HashMap::from([(first.id(), "price".to_owned())]), &CancellationToken::new());
         assert!(
             out.ends_with("<b class=\"redrive-found\" title=\"found by the rule of price\">1</b><b>2</b>"),
             "{out}"
         );
+        assert_eq!(made("<b class='a redrive-found redrive-note b'>1</b>"), "<b class=\"a b\">1</b>");
+    }
+
+    #[test]
+    fn cells_are_as_wide_as_pages_are() {
+        let cell = |given: &str| made(&format!("<table><tr><td colspan='{given}'>"));
+        assert!(cell("3").contains("<td colspan=\"3\">"));
+        assert!(cell("99999999").contains("<td colspan=\"100\">"));
+        assert!(cell("x\" y").contains("<td>"));
     }
 
     #[test]
     fn a_page_of_any_depth_and_length_has_its_bound() {
-        assert!(harmless(&Html::parse_document(&"<b>".repeat(20_000)), &HashMap::new()).len() > 1_000);
-        let long = harmless(&Html::parse_document(&"<p>x".repeat(60_000)), &HashMap::new());
-        assert!(long.contains("the rest of this page is not shown"));
+        assert!(made(&"<b>".repeat(500)).len() > 1_000);
+        let long = made(&"<p>x".repeat(60_000));
+        assert!(long.ends_with(REST), "{}", &long[long.len() - 200..]);
+        let wide = made(&format!("<p>{}", "&amp;".repeat(2_000_000)));
+        assert!(wide.len() <= BYTES_MAX + 1_000 && wide.ends_with(REST), "{}", wide.len());
+        let copied = made(&format!("<p><b id='{}'>{}", "x".repeat(1 << 20), "<p>x".repeat(10)));
+        assert!(copied.len() < 20_000, "values are cut: {}", copied.len());
+        let stop = CancellationToken::new();
+        stop.cancel();
+        assert!(harmless(&page("<p>x"), &HashMap::new(), &stop).len() < HEAD.len() + 200);
     }
 }

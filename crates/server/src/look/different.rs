@@ -1,7 +1,8 @@
 //! What is different about those who died, in words that pages and the command share.
 
 use redrive::compare::{Differences, Uncompared};
-use redrive_core::facets::{Baseline, FAILURES_MIN};
+use redrive_core::alerts::Share;
+use redrive_core::facets::{Baseline, FAILURES_MIN, GAP_MIN};
 
 use super::figures::{count, counted};
 
@@ -39,7 +40,43 @@ pub fn of_failures_only(different: &Differences) -> Option<String> {
     is_enough.then(|| format!("Of failures only, not counted of tasks that are done: {}.", all.join(", ")))
 }
 
+/// Of whom a share is: not all have a value of every kind.
+pub fn of_whom(share: Share, all: u64, who: &str) -> String {
+    if share.whole < all { format!("{who} that have one") } else { who.to_owned() }
+}
+
+/// How far the bounds of two shares are apart.
+pub fn points(gap: f64) -> String {
+    match (gap * 100.0).round() as i64 {
+        0 => "under 1 point".to_owned(),
+        points => counted(points, "point", "points"),
+    }
+}
+
+/// What is said to be different, and in which order.
+pub fn rule() -> String {
+    format!(
+        "Shown from {FAILURES_MIN} failures on, where the share of failures is {:.0} points or more above that of successes and the 95 % \
+         bounds of both are apart; ranked by the gap between these bounds.",
+        GAP_MIN * 100.0
+    )
+}
+
 /// What a kind is called.
 pub fn label(kind: &str) -> String {
     kind.strip_prefix("input.").map_or_else(|| kind.to_owned(), |field| format!("input {field}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_say_what_they_are_of() {
+        let told: Vec<String> = [0.002, 0.012, 0.1, 0.996].into_iter().map(points).collect();
+        assert_eq!(told, ["under 1 point", "1 point", "10 points", "100 points"]);
+        assert_eq!(of_whom(Share::new(20, 20), 60, "failures"), "failures that have one");
+        assert_eq!(of_whom(Share::new(20, 60), 60, "failures"), "failures");
+        assert!(rule().contains("from 5 failures on") && rule().contains("10 points or more above"), "{}", rule());
+    }
 }

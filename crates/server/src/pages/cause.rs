@@ -30,7 +30,7 @@ use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::Named;
 use crate::look::figures::{count, counted, part_of, percent};
-use crate::routes::causes::compare::samples;
+use crate::routes::causes::compare::{first_with_page, samples};
 
 /// Letters that are shown.
 pub const LETTERS: u32 = 8;
@@ -277,7 +277,8 @@ fn commands_of(visitor: &Visitor, cause: &CauseView) -> Vec<(&'static str, Strin
 /// The page of one of its letters beside the last one that worked.
 async fn compared(app: &App, visitor: &Visitor, cause: &CauseView) -> Result<Markup, Problem> {
     let samples = samples(app, cause).await?;
-    let asked = visitor.query().one("sample").and_then(|sample| sample.parse::<usize>().ok()).unwrap_or(1);
+    let asked = visitor.query().one("sample").and_then(|sample| sample.parse::<usize>().ok());
+    let asked = asked.unwrap_or_else(|| first_with_page(&samples));
     let at = asked.clamp(1, samples.len().max(1));
     let Some(letter) = samples.get(at - 1) else { return Ok(html! {}) };
     let sample = Sample { cause: &cause.id, letters: &samples, at, all: cause.dead };

@@ -44,6 +44,11 @@ impl View {
         let named = query.one("view").unwrap_or_default();
         Self::ALL.iter().find(|(_, known, _)| *known == named).map_or(Self::Fields, |(view, ..)| *view)
     }
+
+    /// Whether lines that differ are shown.
+    const fn has_lines(self) -> bool {
+        matches!(self, Self::Fields | Self::Diff)
+    }
 }
 
 /// Where a letter is among those that can be looked at.
@@ -66,13 +71,14 @@ pub async fn section(
     letter: &DeadLetter,
     (sample, replay): (Option<Sample<'_>>, &str),
 ) -> Result<Markup, Problem> {
+    let without = |why| Ok(said_by_letter(visitor, letter, (sample, why)));
     if visitor.caller.check_payloads().is_err() {
-        return Ok(said_by_letter(letter, "your token may not read payloads"));
+        return without("your token may not read payloads");
     }
     let view = View::asked(visitor);
-    let comparison = compared(app, letter, true).await?;
+    let comparison = compared(app, letter, view.has_lines()).await?;
     if comparison.broke.is_none() {
-        return Ok(said_by_letter(letter, "the page that broke was not kept"));
+        return without("the page that broke was not kept");
     }
     let counted = sample.filter(|_| view == View::Fields && has_candidates(&comparison));
     let counts = counted.map(|sample| candidates(app, sample.cause, &comparison, sample.letters));
@@ -89,12 +95,16 @@ fn has_candidates(comparison: &Comparison) -> bool {
     comparison.fields.iter().filter_map(|field| field.help.as_ref()).any(|help| !help.candidates.is_empty())
 }
 
-/// What is known without the page.
-fn said_by_letter(letter: &DeadLetter, why: &str) -> Markup {
-    let Some(failure) = letter.failures.iter().flatten().last() else { return html! {} };
+/// What is known without the page. What was found on it is part of it.
+fn said_by_letter(visitor: &Visitor, letter: &DeadLetter, (sample, why): (Option<Sample<'_>>, &str)) -> Markup {
+    let Some(mut failure) = letter.failures.iter().flatten().last().cloned() else { return html! {} };
+    visitor.caller.strip([&mut failure]);
     html! {
         section aria-labelledby="broke" {
-            div.section-head { h2 id="broke" { "What broke" } span.fact { (why) } }
+            div.section-head {
+                h2 id="broke" { "What broke" } span.fact { (why) }
+                @if let Some(sample) = sample { (samples(&visitor.here, sample)) }
+            }
             @if failure.misses.is_empty() { pre.code { (crate::look::foreign::harmless(&failure.message)) } }
             @else { (fields::misses(&failure.misses)) }
         }
@@ -108,10 +118,11 @@ fn shown(
     (view, sample, trying): (View, Option<Sample<'_>>, Trying<'_>),
 ) -> Markup {
     let here = visitor.here.clone();
-    let missed = comparison.fields.iter().filter(|field| field.broke.value.is_none()).count();
+    let missed = comparison.fields.iter().filter(|field| field.broke.miss.is_some()).count();
+    let has_diff = comparison.worked.is_some() && comparison.no_diff.is_none() && comparison.why_not.is_none();
     let facts = |view: View| match view {
         View::Fields if !comparison.fields.is_empty() => format!("{missed} missed of {}", comparison.fields.len()),
-        View::Diff if comparison.worked.is_some() => count(comparison.hunks_count as i64),
+        View::Diff if has_diff && view.has_lines() => count(comparison.hunks_count as i64),
         _ => String::new(),
     };
     let tabs = View::ALL.map(|(one, word, label)| {
@@ -128,7 +139,8 @@ fn shown(
             }
             (views("Compare as", tabs))
             @if view != View::Diff { (sides()) }
-            @if let Some(why) = &comparison.why_not { p.headline.warn { "The pages cannot be looked into: " (text(why)) "." } }
+            @if let Some(why) = &comparison.why_not { p.headline.warn { "The page that broke cannot be looked into: " (text(why)) "." } }
+            (notes(letter, comparison))
             @match view {
                 View::Fields => { (fields::table(comparison, &trying)) (diff::nearest(comparison, &(with_query(&here, "view", Some("diff")) + "#broke"))) }
                 View::Diff => (diff::table(comparison)),
@@ -139,10 +151,45 @@ fn shown(
     }
 }
 
+/// What has to be known of how the pages were read: by which rules, and of which attempt.
+fn notes(letter: &DeadLetter, comparison: &Comparison) -> Markup {
+    let broke = comparison.broke.as_ref();
+    let then = broke.and_then(|page| page.rules.as_deref());
+    let is_read = !comparison.fields.is_empty();
+    let read_otherwise = comparison.rules_now.as_deref().zip(then).filter(|(now, then)| is_read && now != then);
+    let last = letter.failures.iter().flatten().last().map(|failure| failure.attempt);
+    let earlier = broke.and_then(|page| page.attempt).zip(last).filter(|(page, last)| page < last);
+    html! {
+        @if read_otherwise.is_some() || earlier.is_some() {
+            p.fact {
+                @if let Some((now, then)) = read_otherwise {
+                    "Both pages are read by the rules of now (" (version(now)) "); this task died under " (version(then)) ". "
+                }
+                @if let Some((page, last)) = earlier {
+                    "The page is of attempt " (page) ": attempt " (last) ", the last, kept none."
+                }
+            }
+        }
+    }
+}
+
+/// The beginning of a version, by which people know it.
+fn version(version: &str) -> Markup {
+    name(&version.chars().take(8).collect::<String>())
+}
+
+/// What is said in place of a page that worked.
+fn none_kept(comparison: &Comparison) -> Markup {
+    match &comparison.none_kept {
+        Some(why) => html! { "none is kept: " (why) },
+        None => html! { "kept from the next success" },
+    }
+}
+
 /// Why this pair, and how old the good page is.
 fn paired(letter: &DeadLetter, comparison: &Comparison) -> Markup {
     let (Some(worked), Some(pairing)) = (&comparison.worked, comparison.pairing) else {
-        return html! { "No page like it that worked is kept yet: the next success is kept." };
+        return html! { "No page like it that worked: " (none_kept(comparison)) };
     };
     let age = match letter.died_at >= worked.at {
         true => format!("the good page is {} older", span(letter.died_at.since(worked.at))),
@@ -170,9 +217,10 @@ fn sides() -> Markup {
 
 fn samples(here: &str, sample: Sample<'_>) -> Markup {
     let to = |at: usize| with_query(here, "sample", Some(&at.to_string())) + "#broke";
+    let (listed, all) = (sample.letters.len() as i64, sample.all as i64);
     html! {
         span.end.fact.turn {
-            "sample " (sample.at) " of " (count(sample.all as i64)) " "
+            "sample " (sample.at) " of " @if all > listed { "the newest " (count(listed)) ", " (count(all)) " in all " } @else { (count(all)) " " }
             @if sample.at > 1 { a.button.small href=(to(sample.at - 1)) rel="prev" aria-label="Newer sample" { "‹" } }
             @else { span.button.small.off aria-hidden="true" { "‹" } }
             @if sample.at < sample.letters.len() { a.button.small href=(to(sample.at + 1)) rel="next" aria-label="Older sample" { "›" } }
@@ -191,7 +239,8 @@ fn caption(page: &ComparedPage) -> Markup {
     html! {
         @if let Some(path) = path { (name(&crate::look::foreign::cut(&path, 48))) " · " }
         (clock(page.at)) " · " (kib(page.payload.size_bytes))
-        @if let Some(rules) = &page.rules { " · rules " (&rules[..rules.len().min(8)]) }
+        @if let Some(attempt) = page.attempt { " · attempt " (attempt) }
+        @if let Some(rules) = &page.rules { " · rules " (version(rules)) }
     }
 }
 
@@ -234,5 +283,17 @@ fn headers(comparison: &Comparison) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_cut_between_characters() {
+        assert_eq!(version("0123456789").into_string(), "<bdi>01234567</bdi>");
+        assert_eq!(version("äöüäöüäöü").into_string(), "<bdi>äöüäöüäö</bdi>");
+        assert_eq!(version("v1").into_string(), "<bdi>v1</bdi>");
     }
 }

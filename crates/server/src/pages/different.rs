@@ -4,14 +4,14 @@ use maud::{Markup, html};
 use redrive::compare::Differences;
 use redrive::contract::CauseView;
 use redrive_core::alerts::Share;
-use redrive_core::facets::{Difference, FAILURES_MIN, kinds};
+use redrive_core::facets::{Difference, is_cut, kinds};
 use redrive_core::tokens::Role;
 
 use super::parts::{column, column_num, column_unseen, columns, link, name, text};
 use super::visitor::Visitor;
 use crate::look::charts::bars::bar;
-use crate::look::different::{against, label, nothing, of_failures_only};
-use crate::look::figures::{count, percent};
+use crate::look::different::{against, label, nothing, of_failures_only, of_whom, points, rule};
+use crate::look::figures::{count, part_of, percent};
 use crate::look::tone::Tone;
 
 /// Rows that are shown.
@@ -30,11 +30,12 @@ pub fn section(visitor: &Visitor, cause: &CauseView, different: &Differences) ->
                         column_num("Apart at least"), column_unseen("Actions"),
                     ]))
                     tbody role="rowgroup" {
-                        @for one in different.found.iter().take(SHOWN) { (row(visitor, cause, one)) }
+                        @for one in different.found.iter().take(SHOWN) { (row(visitor, cause, (different, one))) }
                     }
                 }
                 p.table-foot {
-                    "Apart: the gap between the 95 % bounds of both shares; shown from 10 points and " (FAILURES_MIN) " failures."
+                    @if different.found.len() > SHOWN { (part_of(SHOWN as i64, different.found.len() as i64)) " are shown. " }
+                    (rule())
                     @if !different.alike.is_empty() { " Alike: " (different.alike.join(", ")) "." }
                 }
             }
@@ -43,13 +44,16 @@ pub fn section(visitor: &Visitor, cause: &CauseView, different: &Differences) ->
     }
 }
 
-fn row(visitor: &Visitor, cause: &CauseView, one: &Difference) -> Markup {
+fn row(visitor: &Visitor, cause: &CauseView, (all, one): (&Differences, &Difference)) -> Markup {
     let value = if one.value.is_empty() { "none" } else { &one.value };
     html! {
         tr role="row" {
             th role="rowheader" scope="row" { span.fact { (label(&one.kind)) } code { (name(value)) } }
-            td role="cell" { (half(one.failures, "failures", Tone::Bad)) (half(one.successes, "successes", Tone::Plain)) }
-            td.num role="cell" { (format!("{:.0} points", one.gap * 100.0)) }
+            td role="cell" {
+                (half(one.failures, &of_whom(one.failures, all.failures, "failures"), Tone::Bad))
+                (half(one.successes, &of_whom(one.successes, all.successes, "successes"), Tone::Plain))
+            }
+            td.num role="cell" { (points(one.gap)) }
             td.num.acts role="cell" { (actions(visitor, cause, one)) }
         }
     }
@@ -67,7 +71,8 @@ fn half(share: Share, of: &str, tone: Tone) -> Markup {
 
 fn actions(visitor: &Visitor, cause: &CauseView, one: &Difference) -> Markup {
     let query = |pairs: &[(&str, &str)]| form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-    let is_named = !one.value.is_empty();
+    // A value that was cut when it was counted names nobody.
+    let is_named = !one.value.is_empty() && !is_cut(&one.value);
     let filter = match one.kind.as_str() {
         kinds::TARGET | kinds::PROXY if is_named => {
             Some(query(&[("cause", cause.id.as_str()), (&one.kind, &one.value)]))

@@ -86,6 +86,10 @@ pub fn elsewhere<'a>(app: &App, names: impl IntoIterator<Item = &'a PipelineName
 /// Begins to try the letters of a form, and leads back to the page, which shows how far it is.
 pub async fn run(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
     once(&app, &visitor, &fields, async || {
+        // What a rule of their own finds is told, and be it by how it fails.
+        if !draft::given(&fields).is_empty() {
+            visitor.caller.check_payloads()?;
+        }
         let selection = selection(&app, &visitor, &fields).await?;
         let plans = Plans::of(&app, &visitor, &fields, None).await?;
         let (by, force) = (visitor.caller.actor(), plans.only_by_force);
@@ -307,7 +311,7 @@ pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
             div.step-name { h2 id="step-2" { b { "2" } "Try" } p.fact { "What would recover; nothing is settled" } }
             div {
                 @for rules in *rules { (rules.shown(*now)) }
-                (with_what(fields, step))
+                (with_what(visitor, fields, step))
                 p.actions {
                     button formaction="/replays/try" formnovalidate data-key="t" disabled[lacks.is_some() || why_not.is_some()] title=[lacks.as_deref()] {
                         @if is_under_way { "Begin again" } @else if newest.is_some() { "Try again" }
@@ -331,7 +335,7 @@ pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
 }
 
 /// By what letters are tried: the rules of the file, a draft of them, or whatever workers elsewhere have.
-fn with_what(fields: &Fields, step: &Step<'_>) -> Markup {
+fn with_what(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
     let Step { draftable, elsewhere, rules, mistake, .. } = step;
     let names = |names: &[PipelineName]| names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     html! {
@@ -352,8 +356,11 @@ fn with_what(fields: &Fields, step: &Step<'_>) -> Markup {
                     "."
                 }
             }
-        } @else if draftable.is_empty() {
-            p.fact { "The rules of redrive.toml, as they are now, run over the saved pages." }
+        } @else if draftable.is_empty() || visitor.caller.check_payloads().is_err() {
+            p.fact {
+                "The rules of redrive.toml, as they are now, run over the saved pages."
+                @if !draftable.is_empty() { " A draft of others needs a token that may read payloads." }
+            }
         } @else { (draft::table(fields, draftable, *mistake)) }
     }
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
+use crate::compared::pair_with;
 use crate::running::{Running, tools};
 
 /// How long a browser may take on a machine that is busy with other tests.
@@ -29,8 +30,15 @@ fn hostile(at: &str) -> String {
 <svg onload="fetch('http://{at}/svg')"><image href="http://{at}/svgimg"/><use href="http://{at}/use#x"/></svg>
 <math><mtext><style><img src="http://{at}/math"></style></mtext></math><input type="image" src="http://{at}/input">
 <form action="http://{at}/form"><button autofocus onfocus="this.form.submit()">go</button></form>
-<p style="background: url(http://{at}/style)">styled</p><a href="javascript:fetch('http://{at}/js')" ping="http://{at}/ping">link</a>
-<noscript><img src="http://{at}/noscript"></noscript><template><img src="http://{at}/template"></template></body></html>"#
+<style>@font-face {{ font-family: x; src: url(http://{at}/font) }} h1 {{ font-family: x; background: image-set("http://{at}/set" 1x) }}</style>
+<link rel="modulepreload" href="http://{at}/module.js"><script type="speculationrules">{{"prefetch":[{{"urls":["http://{at}/rules"]}}]}}</script>
+<table><tr><td background="http://{at}/td">cell</td></tr></table><button formaction="http://{at}/formaction" autofocus onfocus="this.click()">go</button>
+<svg><use xlink:href="http://{at}/xlink#x"/><image xlink:href="http://{at}/xlinkimg"/></svg><p style="background: \75rl(http://{at}/escape)">escaped</p>
+<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=http://{at}/mxss onerror=fetch(1)&gt;"></table></mtext></math>
+<form><math><mtext></form><form><mglyph><style></math><img src="http://{at}/mxss2" onerror="fetch('http://{at}/mxss3')"></style></mglyph></form></mtext></math>
+<title><img src="http://{at}/title"></title><textarea><img src="http://{at}/area"></textarea><xmp><img src="http://{at}/xmp"></xmp>
+<frameset><frame src="http://{at}/frameset"></frameset><p style="background: url(http://{at}/style)">styled</p><a href="javascript:fetch('http://{at}/js')" ping="http://{at}/ping">link</a>
+<noscript><img src="http://{at}/noscript"></noscript><template><img src="http://{at}/template"></template><plaintext><img src="http://{at}/plain">"#
     )
 }
 
@@ -60,13 +68,13 @@ async fn a_hostile_page_reaches_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("hostile.html");
     std::fs::write(&file, hostile(&at)).expect("written");
-    let letter = json!({
-        "pipeline": "shop", "input": { "url": "https://shop.example/p/1" }, "message": "SelectorNotFound: .price (field price)",
-        "payload": { "text": hostile(&at) },
-    });
-    let letter = server.post("/letters", letter).await.ok()["letters"][0]["id"].clone();
-    let page = format!("http://{}/letters/{}?view=rendered", server.address, letter.as_str().expect("an id"));
-    browser("shown", &page).await;
+    let out =
+        format!("<img src=http://{at}/told onerror=fetch('http://{at}/told')><script src=http://{at}/s></script>");
+    let payload =
+        json!({ "text": hostile(&at), "status": 200, "headers": [["x-evil", out], ["content-type", "text/html"]] });
+    let failure = json!({ "reason": "schema_validation", "message": out, "stack": out, "stderr": out, "code": out, "proxy": out });
+    let letter = pair_with(&server, payload.clone(), (failure, payload)).await;
+    browser("shown", &format!("http://{}/letters/{letter}", server.address)).await;
     assert_eq!(reached.load(Ordering::SeqCst), 0, "what is shown reached somebody");
     browser("raw", &file.display().to_string()).await;
     assert!(reached.load(Ordering::SeqCst) > 0, "nobody would have heard it");

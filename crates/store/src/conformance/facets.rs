@@ -103,6 +103,27 @@ pub async fn values_have_a_bound(store: Shared) {
     assert!(of(&counted(&store).await, "input.shop").contains(&(OTHERS.to_owned(), 6)), "there is no room for others");
 }
 
+/// The same of those who were done, in every hour.
+pub async fn values_of_an_hour_have_a_bound(store: Shared) {
+    attach(&store, 1).await;
+    let many = u128::from(VALUES_MAX) + 5;
+    for n in 1..=many {
+        end(&store, n, Outcome::Done, "p1", &format!("shop {n:04}")).await;
+        if n == 100 {
+            store.tidy(Tidy { led: None, limit: 10 }).await.expect("tidied");
+        }
+    }
+    while store.tidy(Tidy { led: None, limit: 1_000 }).await.expect("tidied").more {}
+    end(&store, many + 1, Outcome::Done, "p1", "shop 0001").await;
+    while store.tidy(Tidy { led: None, limit: 1_000 }).await.expect("tidied").more {}
+    let done = store.done_facets(DoneIn { pipeline: pipeline(), hours: vec![at(5).hour()] }).await.expect("counted");
+    let shops = of(&done, "input.shop");
+    assert_eq!(shops.len(), VALUES_MAX as usize + 1);
+    assert!(shops.contains(&(OTHERS.to_owned(), 5)), "{:?}", shops.last());
+    assert!(shops.contains(&("shop 0001".to_owned(), 2)), "who is known is counted");
+    assert_sound(&store).await;
+}
+
 /// How many letters can be worked on from what was saved is known of each cause, whatever becomes of them.
 pub async fn what_can_be_worked_on_from_saved_is_counted(store: Shared) {
     attach(&store, 1).await;

@@ -87,7 +87,7 @@ macro_rules! conformance_tests {
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum, totals_only_grow]
             definitions: [definitions_are_kept_by_version, commands_are_kept_with_every_folder_that_they_ran_in, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]
-            facets: [both_sides_are_counted_once, values_have_a_bound, what_can_be_worked_on_from_saved_is_counted]
+            facets: [both_sides_are_counted_once, values_have_a_bound, values_of_an_hour_have_a_bound, what_can_be_worked_on_from_saved_is_counted]
             good: [the_last_page_of_each_shape_is_kept, a_cause_holds_on_to_the_page_that_worked,
                    a_resolved_cause_lets_go_of_its_page, pages_have_a_bound]
             history: [what_is_forgotten_is_counted, what_is_open_is_not_forgotten, a_key_that_is_met_again_is_kept,

@@ -31,7 +31,8 @@ fn count(row: &Row<'_>) -> Result<FacetCount, Fault> {
 
 async fn of_cause(conn: &Conn, cause: &CauseId) -> Result<Vec<FacetCount>, Fault> {
     let (cause, _) = causes::find(conn, cause).await?;
-    let added = bounded("cause_facet_delta WHERE key = ANY(ARRAY(SELECT id FROM cause_key WHERE cause = $1))");
+    let added =
+        bounded(OF_CAUSES, "cause_facet_delta WHERE key = ANY(ARRAY(SELECT id FROM cause_key WHERE cause = $1))");
     let sql = format!(
         "SELECT kind, value, sum(count)::bigint FROM
              (SELECT f.kind, f.value, f.count FROM cause_key k JOIN cause_facet f ON f.key = k.id
@@ -42,29 +43,45 @@ async fn of_cause(conn: &Conn, cause: &CauseId) -> Result<Vec<FacetCount>, Fault
     conn.query(&sql, args![cause], count).await
 }
 
+/// A table of counts, and by what besides their values they are kept.
+type Kept = (&'static str, &'static str);
+
+const OF_CAUSES: Kept = ("cause_facet", "key, kind");
+const OF_DONE: Kept = ("done_facet", "pipeline, hour, kind");
+
 /// Counts that were added, under the values by which they are kept: those that are known, and as many others as there is room for.
-fn bounded(added: &str) -> String {
+fn bounded((table, keys): Kept, added: &str) -> String {
+    let of = |alias: &str| keys.split(", ").map(|key| format!("{alias}.{key}")).collect::<Vec<_>>().join(", ");
+    let (kept, new) = (of("c"), of("u"));
     format!(
-        "SELECT key, kind, CASE WHEN known OR there + place <= {VALUES_MAX} THEN value ELSE '{OTHERS}' END AS value, count FROM
-             (SELECT u.*, row_number() OVER (PARTITION BY key, kind, known ORDER BY value) AS place FROM
+        "SELECT {keys}, CASE WHEN known OR there + place <= {VALUES_MAX} THEN value ELSE '{OTHERS}' END AS value, count FROM
+             (SELECT u.*, row_number() OVER (PARTITION BY {keys}, known ORDER BY value) AS place FROM
                  (SELECT u.*, value = '{OTHERS}' OR EXISTS
-                             (SELECT 1 FROM cause_facet c WHERE (c.key, c.kind, c.value) = (u.key, u.kind, u.value)) AS known,
-                         (SELECT count(*) FROM cause_facet c
-                          WHERE c.key = u.key AND c.kind = u.kind AND c.value <> '{OTHERS}') AS there
-                  FROM (SELECT key, kind, value, sum(count)::bigint AS count FROM {added} GROUP BY 1, 2, 3) u) u) u"
+                             (SELECT 1 FROM {table} c WHERE ({kept}, c.value) = ({new}, u.value)) AS known,
+                         (SELECT count(*) FROM {table} c WHERE ({kept}) = ({new}) AND c.value <> '{OTHERS}') AS there
+                  FROM (SELECT {keys}, value, sum(count)::bigint AS count FROM {added} GROUP BY {keys}, value) u) u) u"
     )
 }
 
 /// Folds at most so many counts that were added into those that are kept; says how many that were.
 pub(super) async fn fold(conn: &Conn, limit: u32) -> Result<u64, Fault> {
-    let old = bounded("old");
+    fold_into(conn, OF_CAUSES, limit).await
+}
+
+/// The same of tasks that are done.
+pub(super) async fn fold_done(conn: &Conn, limit: u32) -> Result<u64, Fault> {
+    fold_into(conn, OF_DONE, limit).await
+}
+
+async fn fold_into(conn: &Conn, (table, keys): Kept, limit: u32) -> Result<u64, Fault> {
+    let old = bounded((table, keys), "old");
     let sql = format!(
         "WITH old AS (
-             DELETE FROM cause_facet_delta WHERE ctid = ANY(ARRAY(SELECT ctid FROM cause_facet_delta LIMIT $1)) RETURNING *),
+             DELETE FROM {table}_delta WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table}_delta LIMIT $1)) RETURNING *),
          folded AS (
-             INSERT INTO cause_facet AS f (key, kind, value, count)
-             SELECT key, kind, value, sum(count)::bigint FROM ({old}) o GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-             ON CONFLICT (key, kind, value) DO UPDATE SET count = f.count + excluded.count)
+             INSERT INTO {table} AS f ({keys}, value, count)
+             SELECT {keys}, value, sum(count)::bigint FROM ({old}) o GROUP BY {keys}, value ORDER BY {keys}, value
+             ON CONFLICT ({keys}, value) DO UPDATE SET count = f.count + excluded.count)
          SELECT count(*) FROM old"
     );
     conn.query_one(&sql, args![limit], |row| row.get(0)).await

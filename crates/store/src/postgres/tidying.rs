@@ -18,7 +18,7 @@ const REMAINS_MAX: i64 = 50_000;
 const FOLDED_AT_ONCE: u32 = 100_000;
 
 /// What folds at most `$1` rows of a table; each says how many that were.
-const FOLDS: [&str; 4] = [
+const FOLDS: [&str; 3] = [
     "WITH old AS (
          DELETE FROM dead_delta WHERE ctid = ANY(ARRAY(SELECT ctid FROM dead_delta LIMIT $1)) RETURNING *),
      folded AS (
@@ -33,13 +33,6 @@ const FOLDS: [&str; 4] = [
          SELECT pipeline, hour, target, proxy, reason, sum(count)::bigint, sum(ended)::bigint FROM old GROUP BY 1, 2, 3, 4, 5
          ON CONFLICT (pipeline, hour, target, proxy, reason)
             DO UPDATE SET count = traffic.count + excluded.count, ended = traffic.ended + excluded.ended)
-     SELECT count(*) FROM old",
-    "WITH old AS (
-         DELETE FROM done_facet_delta WHERE ctid = ANY(ARRAY(SELECT ctid FROM done_facet_delta LIMIT $1)) RETURNING *),
-     folded AS (
-         INSERT INTO done_facet (pipeline, hour, kind, value, count)
-         SELECT pipeline, hour, kind, value, sum(count)::bigint FROM old GROUP BY 1, 2, 3, 4
-         ON CONFLICT (pipeline, hour, kind, value) DO UPDATE SET count = done_facet.count + excluded.count)
      SELECT count(*) FROM old",
     "WITH old AS (
          DELETE FROM cause_saved_delta WHERE ctid = ANY(ARRAY(SELECT ctid FROM cause_saved_delta LIMIT $1)) RETURNING *),
@@ -63,7 +56,10 @@ pub(super) async fn fold(batch: &Batch, limit: u32) -> Result<bool, Fault> {
         let folded: u64 = batch.conn().query_one(sql, args![limit], |row| row.get(0)).await?;
         more |= folded == u64::from(limit);
     }
-    Ok(facets::fold(batch.conn(), limit).await? == u64::from(limit) || more)
+    for folded in [facets::fold(batch.conn(), limit).await?, facets::fold_done(batch.conn(), limit).await?] {
+        more |= folded == u64::from(limit);
+    }
+    Ok(more)
 }
 
 /// Folds all that was added, for who reads the counts as they were written.

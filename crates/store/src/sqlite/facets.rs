@@ -64,10 +64,13 @@ pub(super) fn write(tallies: &Tallies, conn: &Connection) -> Result<(), Fault> {
     }
     for ((pipeline, hour, kind, value), count) in &tallies.done_facets {
         let mut upsert = conn.prepare_cached(
-            "INSERT INTO done_facet (pipeline, hour, kind, value, count) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            "INSERT INTO done_facet (pipeline, hour, kind, value, count)
+             SELECT ?1, ?2, ?3, iif(EXISTS (SELECT 1 FROM done_facet WHERE pipeline = ?1 AND hour = ?2 AND kind = ?3 AND value = ?4)
+                                    OR (SELECT count(*) FROM done_facet
+                                        WHERE pipeline = ?1 AND hour = ?2 AND kind = ?3 AND value <> ?6) < ?7, ?4, ?6), ?5
+             WHERE true ON CONFLICT DO UPDATE SET count = count + excluded.count",
         )?;
-        upsert.execute(params![pipeline, hour, kind, value, count])?;
+        upsert.execute(params![pipeline, hour, kind, value, count, OTHERS, VALUES_MAX])?;
     }
     Ok(())
 }

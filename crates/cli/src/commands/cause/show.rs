@@ -13,7 +13,7 @@ use crate::output::foreign::{cut, harmless, width_of};
 use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
-use crate::output::report::different::{against, label, nothing, of_failures_only};
+use crate::output::report::different::{against, label, nothing, of_failures_only, of_whom, points};
 use crate::output::report::figures::{count, counted, percent};
 use crate::output::table;
 use crate::output::times::ago;
@@ -100,9 +100,13 @@ fn print_different(different: &Differences) -> Result<()> {
     for one in different.found.iter().take(DIFFERENT_SHOWN) {
         let value = if one.value.is_empty() { "none" } else { &one.value };
         out!("  {} {}", paint(DIM, label(&one.kind)), cut(value, 64))?;
-        let (failures, successes) = (share(one.failures, "failures"), share(one.successes, "successes"));
-        let apart = format!("{failures}, {successes}, apart at least {:.0} points", one.gap * 100.0);
+        let failures = share(one.failures, &of_whom(one.failures, different.failures, "failures"));
+        let successes = share(one.successes, &of_whom(one.successes, different.successes, "successes"));
+        let apart = format!("{failures}, {successes}, apart at least {}", points(one.gap));
         out!("    {}", table::beside(&apart, 4))?;
+    }
+    if different.found.len() > DIFFERENT_SHOWN {
+        out!("  {}", paint(DIM, format!("{DIFFERENT_SHOWN} of {} are shown", different.found.len())))?;
     }
     if different.found.is_empty() {
         out!("  {}", table::beside(&nothing(different), 2))?;

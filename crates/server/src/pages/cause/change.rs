@@ -29,9 +29,10 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
     visitor.caller.check(&cause.pipeline)?;
     let query = visitor.query();
     let verb = query.one("verb").unwrap_or_default();
+    let known = query.one(if verb == "split" { "target" } else { "into" }).unwrap_or_default();
     let (title, yes, effect, fields) = match (verb, query.one("of")) {
         ("split", Some(key)) => of_key(&detail, key)?,
-        _ => question(verb, cause, query.one("into").unwrap_or_default())?,
+        _ => question(verb, cause, known)?,
     };
     let (action, back) = (format!("/causes/{}/change", cause.id), format!("/causes/{}", cause.id));
     let fields = html! {
@@ -47,7 +48,9 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
         ("merge", Some(into)) => format!(" {}", quoted(into)),
         ("merge", None) => " CAUSE".to_owned(),
         ("note", _) => " 'what is to be said'".to_owned(),
-        ("split", _) if split_key.is_none() => " --target TARGET".to_owned(),
+        ("split", _) if split_key.is_some() => String::new(),
+        ("split", _) if known.is_empty() => " --target TARGET".to_owned(),
+        ("split", _) => format!(" --target {}", quoted(known)),
         _ => String::new(),
     };
     let question = Question { title, effect, action: &action, fields, yes, command, filled, back: &back };
@@ -56,10 +59,11 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
     shell::show(&app, &visitor, page).await
 }
 
+/// What is asked; `known` is what was said before of the other cause, or the target.
 fn question(
     verb: &str,
     cause: &CauseView,
-    into: &str,
+    known: &str,
 ) -> Result<(&'static str, &'static str, Markup, Markup), Problem> {
     let title = crate::look::foreign::cut(&cause.title, 120);
     Ok(match verb {
@@ -79,14 +83,14 @@ fn question(
             "Merge this cause into another?",
             "Merge",
             html! { (counted(cause.dead as i64, "letter", "letters")) " of “" (title) "”, and those to come, belong to the other cause from then on. On its page they can be split off again." },
-            entry_as("into", "Into which: its id", into, true, Some("")),
+            entry_as("into", "Into which: its id", known, true, Some("")),
         ),
         "split" => (
             "Split this cause?",
             "Split",
             html! { "Letters like that, and those to come, are a cause of their own from then on. Say one of the two." },
             html! {
-                (entry_as("target", "Those of this target", "", false, Some("--target")))
+                (entry_as("target", "Those of this target", known, false, Some("--target")))
                 (entry_as("text", "Those with this text in their message", "", false, Some("--text")))
             },
         ),

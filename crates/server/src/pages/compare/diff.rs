@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use redrive::compare::{Comparison, Hunk, HunkLine, HunkRow};
 
+use super::none_kept;
 use crate::look::figures::count;
 use crate::look::foreign::harmless;
 use crate::pages::parts::text;
@@ -13,7 +14,13 @@ const INDENT_MAX: u64 = 12;
 /// The hunks, those near rules that find nothing first.
 pub fn table(comparison: &Comparison) -> Markup {
     if comparison.worked.is_none() {
-        return html! { p.empty { "There is nothing to compare with yet: the next page of this shape that works is kept." } };
+        return html! { p.empty { "There is nothing to compare with: " (none_kept(comparison)) "." } };
+    }
+    if comparison.why_not.is_some() {
+        return html! {};
+    }
+    if let Some(why) = &comparison.no_diff {
+        return html! { p.empty { "What differs is not known: " (text(why)) "." } };
     }
     if comparison.hunks.is_empty() {
         return html! {
@@ -99,7 +106,7 @@ fn line(row: &HunkRow, near: &[String], outermost: u64) -> Markup {
                     td class={ "why " (class) @if edge { " edge" } } role="cell" { (marks(line, near)) }
                     td class={ "ln " (class) } role="cell" { (line.number) }
                     td class={ "cd " (class) } role="cell" {
-                        code title=(line.text) { (indent(line.depth - outermost)) (harmless(&line.text)) }
+                        code title=(harmless(&line.text)) { (indent(line.depth - outermost)) (harmless(&line.text)) }
                     }
                 }
             }

@@ -5,8 +5,9 @@ use redrive::compare::{CandidateCounts, ComparedField, Comparison, Found};
 use redrive::handler::http::extract::Help;
 use redrive_core::failures::Miss;
 
-use super::{Trying, caption};
+use super::{Trying, caption, none_kept};
 use crate::look::figures::{counted, part_of};
+use crate::look::foreign::harmless;
 use crate::look::tone::Tone;
 use crate::pages::parts::{Glyph, column, column_num, column_unseen, columns, name, state, text};
 
@@ -27,7 +28,7 @@ pub(super) fn table(comparison: &Comparison, trying: &Trying<'_>) -> Markup {
                 }
                 th.f-worked role="columnheader" scope="col" {
                     strong { "Last page that worked" }
-                    @match &comparison.worked { Some(page) => (caption(page)), None => { "kept from the next success" } }
+                    @match &comparison.worked { Some(page) => (caption(page)), None => (none_kept(comparison)) }
                 }
             } }
             tbody role="rowgroup" {
@@ -40,13 +41,16 @@ pub(super) fn table(comparison: &Comparison, trying: &Trying<'_>) -> Markup {
 }
 
 fn is_missed(field: &ComparedField) -> bool {
-    field.broke.value.is_none()
+    field.broke.miss.is_some()
 }
 
 fn row(field: &ComparedField, trying: &Trying<'_>) -> Markup {
     let is_missed = is_missed(field);
-    let (glyph, tone, word) =
-        if is_missed { (Glyph::Cross, Tone::Bad, "missed ") } else { (Glyph::Check, Tone::Good, "found ") };
+    let (glyph, tone, word) = match (is_missed, &field.broke.value) {
+        (true, _) => (Glyph::Cross, Tone::Bad, "missed "),
+        (false, Some(_)) => (Glyph::Check, Tone::Good, "found "),
+        (false, None) => (Glyph::Muted, Tone::Quiet, "absent, optional: "),
+    };
     html! {
         tr.miss[is_missed] role="row" {
             th role="rowheader" scope="row" {
@@ -67,29 +71,39 @@ fn found(found: &Found) -> Markup {
     let matches = counted(found.matches as i64, "match", "matches");
     html! {
         span.cut {
-            span class={ "hits" @if found.value.is_none() { " bad-text" } } { (matches) } " "
+            span class={ "hits" @if found.miss.is_some() { " bad-text" } } { (matches) } " "
             @match (&found.value, &found.miss) {
-                (Some(value), _) => { span title=(value) { (text(value)) } }
-                (None, Some(miss)) => { b.bad-text { "missed" } " " span.muted { (name(miss)) } }
+                (Some(value), _) => { span title=(harmless(value)) { (text(value)) } }
+                (None, Some(miss)) => { b.bad-text { "missed" } " " span.muted { (name(miss)) (instead(found)) } }
                 (None, None) => { span.muted { "nothing, optional" } }
             }
         }
     }
 }
 
+/// What is there in place of what was asked for.
+fn instead(found: &Found) -> Markup {
+    html! {
+        @if let Some(why) = &found.why { ", " (text(why)) }
+        @if let Some(instead) = &found.instead { ", found “" (text(instead)) "”" }
+    }
+}
+
 fn helped(field: &ComparedField, help: &Help, trying: &Trying<'_>) -> Markup {
     let kind = field.kind.split(',').next().unwrap_or("text");
+    let whole = field.rule.split("::").next().unwrap_or_default().trim();
     html! {
         tr.help role="row" {
             td role="cell" {}
             td role="cell" colspan="4" {
                 p {
                     @match &help.still {
-                        Some((css, matches)) => {
-                            "Of its selector " code { (text(css)) } " still matches, "
-                            (counted(*matches as i64, "once", "times")) ". "
+                        Some((css, matches)) if css == whole => {
+                            "Its selector " code { (text(css)) } " matches " (times(*matches)) ", but what is there is not what is asked for"
+                            (instead(&field.broke)) ". "
                         }
-                        None => { "No part of " code { (text(field.rule.split("::").next().unwrap_or_default())) } " matches any more. " }
+                        Some((css, matches)) => { "Of its selector " code { (text(css)) } " still matches, " (times(*matches)) ". " }
+                        None => { "No part of " code { (text(whole)) } " matches any more. " }
                     }
                     @match help.candidates.len() {
                         0 => { "No place on this page looks like it." }
@@ -121,6 +135,10 @@ fn helped(field: &ComparedField, help: &Help, trying: &Trying<'_>) -> Markup {
             }
         }
     }
+}
+
+fn times(n: usize) -> String {
+    if n == 1 { "once".to_owned() } else { counted(n as i64, "time", "times") }
 }
 
 /// On how many saved pages a rule finds something. It is known by what it is about: another page may suggest other rules by then.

@@ -10,7 +10,7 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::ids::JobRef;
 use redrive_core::payloads::PayloadHash;
 
-use super::caption;
+use super::{caption, none_kept};
 use crate::app::App;
 use crate::asked::Named;
 use crate::error::ApiError;
@@ -25,16 +25,21 @@ pub fn both(letter: &DeadLetter, comparison: &Comparison) -> Markup {
     html! {
         p.fact { "Without scripts, styles and images of others; what the rules find is outlined in red." }
         div.frames {
-            (frame(("f-broke", "Page that broke"), letter, comparison.broke.as_ref()))
-            (frame(("f-worked", "Last page that worked"), letter, comparison.worked.as_ref()))
+            (frame(("f-broke", "Page that broke"), letter, (comparison, comparison.broke.as_ref())))
+            (frame(("f-worked", "Last page that worked"), letter, (comparison, comparison.worked.as_ref())))
         }
     }
 }
 
-fn frame((side, title): (&str, &str), letter: &DeadLetter, page: Option<&ComparedPage>) -> Markup {
+/// One of the pages. Its frame says itself why it cannot be shown, if it cannot.
+fn frame(
+    (side, title): (&str, &str),
+    letter: &DeadLetter,
+    (comparison, page): (&Comparison, Option<&ComparedPage>),
+) -> Markup {
     html! {
         figure class={ "framed " (side) } {
-            figcaption { strong { (title) } " " span.fact { @if let Some(page) = page { (caption(page)) } @else { "kept from the next success" } } }
+            figcaption { strong { (title) } " " span.fact { @if let Some(page) = page { (caption(page)) } @else { (none_kept(comparison)) } } }
             @if let Some(page) = page {
                 iframe sandbox="" referrerpolicy="no-referrer" loading="lazy" title=(title)
                     src={ "/payloads/" (page.payload.hash) "/rendered?letter=" (letter.id) } {}
@@ -62,7 +67,7 @@ pub async fn rendered(
     let setting = app.setting();
     let with = Comparing { setting: &setting, vault: app.vault() };
     let page = app.redrive().render_page(&with, &letter, hash).await?;
-    let page = page.ok_or_else(|| ApiError::missing("it is no page of this letter that can be shown"))?;
+    let page = page.ok_or_else(|| ApiError::missing("it is no page of this letter"))?;
     let headers = [
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),

@@ -83,7 +83,7 @@ fn row(failure: &Failure, waited: &str, replays: &[&ReplayView], now: Timestamp)
                 }
             }
             td.a-out role="cell" {
-                span.cut title=(failure.message) { (failure.reason) ": " (text(&failure.message)) }
+                span.cut title=(harmless(&failure.message)) { (failure.reason) ": " (text(&failure.message)) }
             }
         }
     }

@@ -12,6 +12,7 @@ use super::super::parts::{
 };
 use super::super::visitor::Visitor;
 use crate::look::figures::count;
+use crate::look::foreign::harmless;
 
 /// Held targets whose commands are written out.
 const HELD_SPELT: usize = 10;
@@ -51,7 +52,7 @@ fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
             }
             td.muted role="cell" { span.cut title=(view.pipeline) { (view.pipeline) } }
             td role="cell" {
-                span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
+                span.cut title=[why.as_deref().map(harmless)] { (text(why.as_deref().unwrap_or("it failed too often"))) }
             }
             td.nowrap role="cell" data-l="since" { (instant(breaker.waits_since(), now)) }
             td.nowrap role="cell" {

@@ -21,7 +21,7 @@ pub const SAMPLES_MAX: u32 = 100;
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
-    /// Which of its letters, from 1, the newest first; at most 100.
+    /// Which of its letters, from 1, the newest first; at most 100. Without it the newest whose page was kept.
     sample: Option<u32>,
 }
 
@@ -35,8 +35,8 @@ pub async fn run(
     caller.check_payloads()?;
     let cause = cause_of(&app, &caller, id).await?;
     let samples = samples(&app, &cause).await?;
-    let sample = asked.sample.unwrap_or(1);
-    let letter = samples.get(sample.max(1) as usize - 1);
+    let sample = asked.sample.map_or_else(|| first_with_page(&samples), |sample| sample.max(1) as usize);
+    let letter = samples.get(sample - 1);
     let letter =
         letter.ok_or_else(|| ApiError::missing(format!("the cause has no letter number {sample} to look at")))?;
     Ok(Json(compared(&app, letter, true).await?))
@@ -57,6 +57,11 @@ pub async fn samples(app: &App, cause: &CauseView) -> Result<Vec<DeadLetter>, Ap
     let filter = DeadFilter { cause: Some(cause.id.clone()), ..DeadFilter::default() };
     let list = ListDead { filter, limit: SAMPLES_MAX, cursor: None, with_failures: true };
     Ok(app.redrive().store().list_dead(list).await?.items)
+}
+
+/// Which of these letters is looked at first, from 1: the newest whose page was kept, if one was.
+pub fn first_with_page(letters: &[DeadLetter]) -> usize {
+    letters.iter().position(|letter| letter.saved_payload().is_some()).map_or(1, |at| at + 1)
 }
 
 /// Compares the page of a letter.

@@ -16,7 +16,8 @@ pub async fn run(
     Named(named): Named<JobRef>,
 ) -> Result<Json<JobDetail>, ApiError> {
     let id = app.redrive().find_job(&named).await?;
-    let detail = app.redrive().job(id).await?;
+    let mut detail = app.redrive().job(id).await?;
     caller.check(&detail.job.pipeline)?;
+    caller.strip(&mut detail.failures);
     Ok(Json(detail))
 }

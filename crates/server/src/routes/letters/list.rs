@@ -48,6 +48,7 @@ async fn read(
     caller.check_each(&asked.pipeline)?;
     asked.narrow(&caller);
     let params = ListDead { filter: asked.dead(&app)?, limit, cursor, with_failures };
-    let page = app.redrive().store().list_dead(params).await?;
+    let mut page = app.redrive().store().list_dead(params).await?;
+    page.items.iter_mut().for_each(|letter| caller.strip(letter.failures.iter_mut().flatten()));
     Ok(Json(Listed::of(page, |letter| caller.covers(&letter.pipeline))))
 }

@@ -16,7 +16,8 @@ pub async fn run(
     Named(named): Named<JobRef>,
 ) -> Result<Json<DeadLetter>, ApiError> {
     let id = app.redrive().find_job(&named).await?;
-    let letter = app.redrive().dead_letter(id).await?;
+    let mut letter = app.redrive().dead_letter(id).await?;
     caller.check(&letter.pipeline)?;
+    caller.strip(letter.failures.iter_mut().flatten());
     Ok(Json(letter))
 }

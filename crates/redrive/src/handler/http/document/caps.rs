@@ -4,6 +4,9 @@
 //! node and 40 (XML: 120) per attribute besides the text. With these caps a document takes at most 400 MB, whatever is
 //! in it. Real pages stay far below: of thirty, the richest had 64 attributes on an element, 3,600 in all, 6,000 nodes
 //! and was 31 deep.
+//!
+//! A tree shares the values of attributes that the parser copied, yet who reads it does not: each element has a list of
+//! its classes as soon as a selector names one. So the bytes of attributes are summed over the tree as if none was shared.
 
 use super::{Format, Malformed, end_of};
 
@@ -18,6 +21,10 @@ pub(super) const ATTRIBUTES_PER_ELEMENT_MAX: usize = 1_000;
 
 /// The most attributes of all elements.
 pub(super) const ATTRIBUTES_MAX: usize = 1_000_000;
+
+/// By how many bytes the attributes of the whole tree may be longer than the document: formatting elements are opened again in
+/// every paragraph, with all of their attributes.
+pub(super) const ATTRIBUTE_BYTES_COPIED_MAX: usize = 16 << 20;
 
 /// The most prefixes of namespaces: every name with a prefix is compared with them.
 pub(super) const PREFIXES_MAX: usize = 256;
@@ -36,6 +43,8 @@ pub enum Cap {
     ElementAttributes,
     /// Attributes in all.
     Attributes,
+    /// Bytes of attributes in all, above those of the document itself.
+    AttributeBytes,
     /// Prefixes of namespaces, or elements that declare them.
     Namespaces,
     /// What the entities of a DTD become.
@@ -49,7 +58,7 @@ impl Cap {
             (Self::Depth, Format::Xml) => "XmlTooDeep",
             (Self::Depth, _) => "HtmlTooDeep",
             (Self::Nodes, _) => "TooManyNodes",
-            (Self::ElementAttributes | Self::Attributes, _) => "TooManyAttributes",
+            (Self::ElementAttributes | Self::Attributes | Self::AttributeBytes, _) => "TooManyAttributes",
             (Self::Namespaces, _) => "TooManyNamespaces",
             (Self::Entities, _) => "TooManyEntities",
         }
@@ -61,6 +70,9 @@ impl Cap {
             Self::Nodes => format!("more than {NODES_MAX} nodes"),
             Self::ElementAttributes => format!("more than {ATTRIBUTES_PER_ELEMENT_MAX} attributes on one element"),
             Self::Attributes => format!("more than {ATTRIBUTES_MAX} attributes in all"),
+            Self::AttributeBytes => {
+                format!("attributes that become longer than the document by {} MiB", ATTRIBUTE_BYTES_COPIED_MAX >> 20)
+            }
             Self::Namespaces => {
                 format!("more than {PREFIXES_MAX} prefixes of namespaces, or too many elements with them")
             }

@@ -14,7 +14,7 @@ use html5ever::{TokenizerResult, local_name};
 use scraper::{Html, HtmlTreeSink};
 use tokio_util::sync::CancellationToken;
 
-use super::caps::{ATTRIBUTES_MAX, ATTRIBUTES_PER_ELEMENT_MAX, Cap, DEPTH_MAX, NODES_MAX};
+use super::caps::{ATTRIBUTE_BYTES_COPIED_MAX, ATTRIBUTES_MAX, ATTRIBUTES_PER_ELEMENT_MAX, Cap, DEPTH_MAX, NODES_MAX};
 use super::tags::TagReader;
 use super::{Format, Malformed};
 
@@ -80,6 +80,7 @@ struct Reader<'a> {
     /// Nodes and attributes of the tree when it was last looked at, and nodes when a depth was.
     nodes: usize,
     attributes: usize,
+    attribute_bytes: usize,
     sampled: usize,
 }
 
@@ -89,7 +90,8 @@ impl<'a> Reader<'a> {
         let builder = TreeBuilder::new(HtmlTreeSink::new(Html::new_document()), options);
         let watched = Watched { builder, tokens: Cell::new(0), merged: Cell::new(0) };
         let tokenizer = Tokenizer::new(watched, TokenizerOpts::default());
-        Self { text, at: 0, tokenizer, input: BufferQueue::default(), nodes: 0, attributes: 0, sampled: 0 }
+        let input = BufferQueue::default();
+        Self { text, at: 0, tokenizer, input, nodes: 0, attributes: 0, attribute_bytes: 0, sampled: 0 }
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -154,14 +156,19 @@ impl<'a> Reader<'a> {
         let page = sink.builder.sink.0.borrow();
         let nodes = page.tree.nodes();
         let (count, new) = (nodes.len(), nodes.len() - self.nodes);
-        let fresh = page.tree.nodes().rev().take(new).filter_map(|node| node.value().as_element());
-        self.attributes += fresh.map(|element| element.attrs.len()).sum::<usize>();
+        for element in page.tree.nodes().rev().take(new).filter_map(|node| node.value().as_element()) {
+            self.attributes += element.attrs.len();
+            self.attribute_bytes += element.attrs().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        }
         self.nodes = count;
         if sink.merged.get() > ATTRIBUTES_PER_ELEMENT_MAX {
             return Err(Cap::ElementAttributes);
         }
         if self.attributes > ATTRIBUTES_MAX {
             return Err(Cap::Attributes);
+        }
+        if self.attribute_bytes > self.text.len() + ATTRIBUTE_BYTES_COPIED_MAX {
+            return Err(Cap::AttributeBytes);
         }
         if count > NODES_MAX {
             return Err(Cap::Nodes);
@@ -290,6 +297,19 @@ mod tests {
         let formats: String = (0..50).map(|n| format!("<b i{n}{attributes}>")).collect();
         let error = page(&format!("<p>{formats}</p>{}", "<p>x</p>".repeat(20_000))).expect_err("refused");
         assert!(error.message.contains("attributes in all"), "{error}");
+    }
+
+    #[test]
+    fn long_attributes_that_the_parser_copies_are_counted() {
+        let classes: String = (0..100_000).map(|n| format!("{n:x} ")).collect();
+        for long in [format!("id='{}'", "x".repeat(1 << 20)), format!("class='{classes}'"), "x".repeat(1 << 20)] {
+            let error = page(&format!("<p><b {long}>{}", "<p>x".repeat(20_000))).expect_err("refused");
+            assert_eq!(error.code(), "TooManyAttributes");
+            assert!(error.message.ends_with("longer than the document by 16 MiB"), "{error}");
+            assert!(page(&format!("<b {long}>{}", "<p>x".repeat(5))).is_ok(), "it may be there, and a few times");
+        }
+        let many: String = (0..200).map(|n| format!("<p><img src='{n}{}'>", "x".repeat(100_000))).collect();
+        assert!(page(&many).is_ok(), "what stands in the page itself may be longer");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use roxmltree::Error::{NoRootNode, NodesLimitReached, UnclosedRootNode, Unexpect
 use scraper::{Html, HtmlTreeSink};
 use tokio_util::sync::CancellationToken;
 
-use super::caps::{ATTRIBUTES_MAX, ATTRIBUTES_PER_ELEMENT_MAX, Cap, DEPTH_MAX, NODES_MAX};
+use super::caps::{ATTRIBUTE_BYTES_COPIED_MAX, ATTRIBUTES_MAX, ATTRIBUTES_PER_ELEMENT_MAX, Cap, DEPTH_MAX, NODES_MAX};
 use super::{Format, Malformed, end_of, entities};
 
 /// After how many nodes it is asked whether anybody still waits.
@@ -30,6 +30,7 @@ pub(super) fn parse(text: &str, stop: &CancellationToken) -> Result<Html, Malfor
     let sink = HtmlTreeSink::new(Html::new_document());
     // In document order, so a parent's handle is there before its children ask for it; indexed by node id.
     let mut planted = vec![(sink.get_document(), 0)];
+    let mut attribute_bytes = 0;
     for node in document.descendants().skip(1) {
         if planted.len() % ASKS_EVERY == 0 && stop.is_cancelled() {
             break;
@@ -39,7 +40,13 @@ pub(super) fn parse(text: &str, stop: &CancellationToken) -> Result<Html, Malfor
         if depth > DEPTH_MAX {
             return Err(Cap::Depth.exceeded(Format::Xml, &text[..node.range().start]));
         } else if node.is_element() {
-            handle = sink.create_element(name(node), attributes(node), Default::default());
+            let attributes = attributes(node);
+            attribute_bytes += attributes.iter().map(|one| one.name.local.len() + one.value.len()).sum::<usize>();
+            // Entities may stand in them, and become more.
+            if attribute_bytes > text.len() + ATTRIBUTE_BYTES_COPIED_MAX {
+                return Err(Cap::AttributeBytes.exceeded(Format::Xml, &text[..node.range().start]));
+            }
+            handle = sink.create_element(name(node), attributes, Default::default());
             sink.append(&parent, NodeOrText::AppendNode(handle));
         } else if let (true, Some(text)) = (node.is_text(), node.text()) {
             sink.append(&parent, NodeOrText::AppendText(text.into()));
@@ -183,6 +190,9 @@ mod tests {
         assert_eq!(broken(laughs).code(), "XmlInvalid");
         let quadratic = format!("<!DOCTYPE l [<!ENTITY a '{}'>]><l>{}</l>", "x".repeat(50_000), "&a;".repeat(50_000));
         assert_eq!(broken(&quadratic).code(), "TooManyEntities");
+        let classes =
+            format!("<!DOCTYPE l [<!ENTITY a '{}'>]><l>{}</l>", "a ".repeat(5_000), "<i class='&a;'/>".repeat(3_000));
+        assert_eq!(broken(&classes).code(), "TooManyAttributes");
         let markup = "<!DOCTYPE l [<!ENTITY a '<b/>'>]><l>&a;</l>";
         assert_eq!(broken(markup).code(), "TooManyEntities");
         let file = "<!DOCTYPE l [<!ENTITY x SYSTEM \"file:///etc/passwd\">]><l>&x;</l>";

@@ -49,10 +49,10 @@ pub struct Candidate {
     pub value: String,
 }
 
-/// What is known about a rule that finds nothing.
+/// What is known about a rule that is missed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Help {
-    /// The longest part of its selector that still matches, and how often.
+    /// The longest part of its selector that still matches, and how often. It may be all of it: what it finds is not what it asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub still: Option<(String, usize)>,
     /// Places whose text can be read as the field's type.
@@ -71,8 +71,7 @@ impl Extractor {
                 let value = if let Document::Json(value) = document { Some(value) } else { None };
                 let one = |field: &super::pointer::JsonField| {
                     let read = JsonFields(vec![field.clone()]).extract(value);
-                    let matches = usize::from(read.as_ref().is_ok_and(|found| !found.is_empty()));
-                    reading(&field.head.name, matches, read)
+                    reading(&field.head.name, value.map_or(0, |value| field.matches(value)), read)
                 };
                 fields.0.iter().map(one).collect()
             }
@@ -123,10 +122,12 @@ fn found<'a>(field: &PageField, page: &'a Html) -> Vec<ElementRef<'a>> {
     }
 }
 
-/// The parts of a selector that are left when its end is taken away piece by piece, longest first.
+/// A selector, and the parts of it that are left when its end is taken away piece by piece, longest first.
 pub(crate) fn shortened(css: &str) -> Vec<String> {
     let first = split_outside(css, |c| c == ',').into_iter().next().unwrap_or_default();
-    let mut left = Vec::new();
+    let mut left = vec![css.trim().to_owned()];
+    left.extend(Some(first.trim()).filter(|first| *first != css.trim()).map(ToOwned::to_owned));
+    left.retain(|part| !part.is_empty());
     let mut rest = first.trim();
     while let Some(at) = last_piece(rest) {
         rest = rest[..at].trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '>' | '+' | '~'));
@@ -349,12 +350,29 @@ mod tests {
 
     #[test]
     fn selectors_are_shortened_from_their_end() {
-        assert_eq!(shortened("div.a > p.b.c .d"), ["div.a > p.b.c", "div.a > p.b", "div.a > p", "div.a", "div"]);
-        assert_eq!(shortened(".price-tag-main"), Vec::<String>::new());
+        assert_eq!(
+            shortened("div.a > p.b.c .d"),
+            ["div.a > p.b.c .d", "div.a > p.b.c", "div.a > p.b", "div.a > p", "div.a", "div"]
+        );
+        assert_eq!(shortened(".price-tag-main"), [".price-tag-main"]);
         assert_eq!(
             shortened("a[title=\"x > .y\"]:not(.b c) i"),
-            ["a[title=\"x > .y\"]:not(.b c)", "a[title=\"x > .y\"]", "a"]
+            ["a[title=\"x > .y\"]:not(.b c) i", "a[title=\"x > .y\"]:not(.b c)", "a[title=\"x > .y\"]", "a"]
         );
-        assert_eq!(shortened("h1 b, h2"), ["h1"]);
+        assert_eq!(shortened("h1 b, h2"), ["h1 b, h2", "h1 b", "h1"]);
+        assert_eq!(shortened(""), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn pointers_match_where_something_is() {
+        let rules = "format = \"json\"\n[fields]\nname = { pointer = \"/name\" }\n\
+            price = { pointer = \"/price\", type = \"number\" }\n\
+            tags = { pointer = \"/tags\", list = true }\nnote = { pointer = \"/note\", required = false }";
+        let extractor = toml::from_str::<Rules>(rules).expect("rules").compile().expect("rules");
+        let text = "{\"name\": \"a\", \"price\": \"sold out\", \"tags\": [1, 2]}";
+        let document = Document::parse(Format::Json, text).expect("JSON");
+        let readings = extractor.inspect(&document, &CancellationToken::new());
+        let told: Vec<_> = readings.iter().map(|one| (one.field.as_str(), one.matches, one.misses.len())).collect();
+        assert_eq!(told, [("name", 1, 0), ("price", 1, 1), ("tags", 2, 0), ("note", 0, 0)]);
     }
 }

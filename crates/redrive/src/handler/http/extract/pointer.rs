@@ -74,6 +74,14 @@ impl JsonFields {
 }
 
 impl JsonField {
+    /// How often its pointer leads to something: of a list, how many items there are.
+    pub(super) fn matches(&self, root: &Value) -> usize {
+        match self.pointer.find(root) {
+            Some(Value::Array(items)) if self.head.list => items.len(),
+            found => usize::from(found.is_some()),
+        }
+    }
+
     fn read(&self, root: Option<&Value>) -> Result<Value, Misses> {
         let Some(found) = root.and_then(|root| self.pointer.find(root)) else {
             return self.head.absent(MissKind::PointerNotFound);
