@@ -66,6 +66,6 @@ function say(text) {
     const place = document.getElementById("said");
     if (place) place.textContent = [...unsaid].join(". ");
     unsaid.clear();
-  }, lastSaid + SAID_MS - Date.now());
+  }, Math.max(0, lastSaid + SAID_MS - Date.now()));
 }
 document.addEventListener("redrive:say", ({ detail }) => say(detail));
